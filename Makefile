@@ -1,0 +1,60 @@
+# Everything a developer types. The two that a stranger needs, `make demo` and `make test`, set up the machine by themselves.
+
+PY      := .venv/bin/python
+KERNEL  := $(wildcard binlogio/_kernel/*.pyx binlogio/_kernel/*.pxd)
+WORKERS ?= 2
+SERVERS ?=
+ARGS    ?=
+
+# Spark's workers would otherwise run the `python3` on PATH, and its driver look for the machine's name.
+export PYSPARK_PYTHON := $(CURDIR)/$(PY)
+export SPARK_LOCAL_IP := 127.0.0.1
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check format coverage bench fixtures clean
+
+help:  ## this list
+	@echo 'binlogio: MySQL and MariaDB binary logs, read and written. The first run of any of these makes .venv.'
+	@echo
+	@sed -n 's/^\([a-z]*\):.*  ## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-16s %s\n", $$1, $$2 }'
+	@echo
+	@echo '  make test ARGS="-k gtid -x" WORKERS=0     arguments for pytest, and in how many processes (0: this one)'
+
+.venv/.ready: pyproject.toml .ci/setup $(KERNEL)
+	@.ci/setup
+
+demo: .venv/.ready  ## write a binlog, dump it, read it with Spark, replay it into SQLite, compare
+	@$(PY) spark_datasource/pyspark_binlogio/java.py >/dev/null
+	@$(PY) fixtures/demo/run.py || { echo 'demo: FAILED, see above'; exit 1; }
+	@echo 'demo: OK, everything that was compared agreed'
+
+test: .venv/.ready  ## run the tests; SERVERS=1 adds those against real servers, which skip, with the reason, where none can be had
+	@$(PY) spark_datasource/pyspark_binlogio/java.py >/dev/null
+	@echo '==> running the tests in $(WORKERS) processes'
+	@$(PY) -m pytest -n $(WORKERS) --dist loadgroup $(if $(SERVERS),-m '') $(ARGS) || { echo 'test: FAILED, see above'; exit 1; }
+	@echo 'test: OK, every test passed or says above why it was skipped'
+
+check: .venv/.ready  ## format, lint, types, layers, spelling
+	@echo '==> ruff format' && .venv/bin/ruff format --check --quiet . || { echo 'check: some files are not formatted: make format'; exit 1; }
+	@echo '==> ruff check' && .venv/bin/ruff check --quiet .
+	@echo '==> mypy' && .venv/bin/mypy
+	@echo '==> import-linter' && .venv/bin/lint-imports --no-logo
+	@echo '==> codespell' && .venv/bin/codespell
+	@echo 'check: OK'
+
+format: .venv/.ready  ## let ruff format the files and mend what it can
+	@.venv/bin/ruff check --quiet --fix . ; .venv/bin/ruff format .
+
+coverage: .venv/.ready  ## branch coverage of the core between bytes and events
+	@$(PY) -m pytest -n $(WORKERS) --dist loadgroup -m 'not spark and not server' --cov --cov-report=term $(ARGS)
+
+bench: .venv/.ready  ## run the benchmarks
+	@$(PY) -m pytest benchmarks --benchmark-enable --benchmark-only $(ARGS)
+
+fixtures: .venv/.ready  ## make fixtures/ again from real servers (root and debootstrap)
+	@$(PY) fixtures/regenerate.py
+
+clean:  ## remove .venv and everything that was built
+	rm -rf .venv build dist ./*.egg-info demo-out .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .benchmarks .coverage*
+	rm -f binlogio/_kernel/*.so binlogio/_kernel/*.c
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
