@@ -1,0 +1,101 @@
+"""What all tests share: Spark tests run in one process, server tests in one process, however many processes there are.
+
+A session starts a Java and a server takes a port's worth of memory; two of either would only be in each other's way.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import warnings
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pyspark_binlogio import binlogio_session
+from pyspark_binlogio.java import JavaNotFoundError, require_java
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from _pytest.terminal import TerminalReporter
+    from pyspark.sql import SparkSession
+
+os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else Spark's workers run the `python3` on PATH
+os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # else Spark warns about the machine's name
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put tests marked `spark` or `server` into the xdist group of that name (`--dist loadgroup` keeps a group together)."""
+    for item in items:
+        for name in ("server", "spark"):
+            if item.get_closest_marker(name) is not None:
+                item.add_marker(pytest.mark.xdist_group(name))
+                break
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """One local Spark session for the whole run, since it takes Java ten seconds to start."""
+    try:
+        require_java()
+    except JavaNotFoundError as exc:
+        pytest.skip(str(exc))
+    settings = {
+        "spark.master": "local[2]",
+        "spark.driver.memory": "1g",
+        "spark.log.level": "OFF",  # tests make Spark fail on purpose, and it prints each failure
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
+    }
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # PySpark, on import, of a pandas newer than it knows
+        session = binlogio_session("tests", settings=settings)
+    yield session
+    session.stop()
+
+
+def pytest_terminal_summary(terminalreporter: TerminalReporter) -> None:
+    """Print what the walks over the corpus counted, with one process or with many."""
+    _print_golden(terminalreporter)
+    _print_values(terminalreporter)
+
+
+def _recorded(terminalreporter: TerminalReporter, name: str) -> Iterator[Any]:
+    for report in terminalreporter.getreports("passed"):
+        for key, value in report.user_properties:
+            if key == name and report.when == "call":
+                yield json.loads(str(value))
+
+
+def _print_golden(terminalreporter: TerminalReporter) -> None:
+    """Events by type: rebuilt to identical bytes, to the same content (compressed otherwise), and inside payloads."""
+    files = list(_recorded(terminalreporter, "golden"))
+    if not files:
+        return
+    total: Counter[str] = Counter()
+    for counts in files:
+        total.update(counts)
+    terminalreporter.write_sep("=", "events of real servers, parsed and rebuilt")
+    for key, count in sorted(total.items(), key=lambda one: -one[1]):
+        name, _, how = key.partition("|")
+        terminalreporter.write_line(f"{count:8}  {name}{'' if how == 'identical' else f' ({how})'}")
+    same = sum(count for key, count in total.items() if key.endswith("|same content"))
+    terminalreporter.write_line(
+        f"{total.total():8}  in {len(files)} files: 100 %, {total.total() - same} to identical bytes, {same} to the same content"
+    )
+
+
+def _print_values(terminalreporter: TerminalReporter) -> None:
+    """Cases whose rows events were folded into the tables that the server had."""
+    cases = list(_recorded(terminalreporter, "values"))
+    if not cases:
+        return
+    total: Counter[str] = Counter()
+    for counts in cases:
+        total.update(counts)
+    terminalreporter.write_sep("=", "row changes of real servers, folded into their tables")
+    terminalreporter.write_line(f"{len(cases)} cases: " + ", ".join(f"{count} {name}" for name, count in total.items()))
