@@ -1,0 +1,259 @@
+"""What every event has in common: the header, the context of a file, and the codec that joins a layout to a dataclass.
+
+Knows no event but the one that nobody knows (`UnknownEvent`).
+
+    event  := header body checksum?
+    header := timestamp: u32  type_code: u8  server_id: u32  event_size: u32  log_pos: u32  flags: u16     -- v4, 19 bytes
+            | timestamp: u32  type_code: u8  server_id: u32  event_size: u32                               -- v1, 13 bytes
+
+Source: libs/mysql/binlog/event/binlog_event.h, Log_event_header.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import Final, Generic, TypeVar
+
+from construct import Construct, ConstructError, GreedyBytes, Int8ul, Int16ul, Int32ul, Struct
+
+from binlogio.constants import (
+    HEADER_SIZE,
+    HEADER_SIZE_V1,
+    ChecksumAlgorithm,
+    EventType,
+    HeaderFlag,
+)
+from binlogio.errors import BinlogFormatError, UnsupportedFeature
+from binlogio.primitives import BAD_BYTES
+
+HEADER: Final = Struct(
+    "timestamp" / Int32ul,
+    "type_code" / Int8ul,
+    "server_id" / Int32ul,
+    "event_size" / Int32ul,
+    "log_pos" / Int32ul,
+    "flags" / Int16ul,
+)
+HEADER_V1: Final = Struct(
+    "timestamp" / Int32ul,
+    "type_code" / Int8ul,
+    "server_id" / Int32ul,
+    "event_size" / Int32ul,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventHeader:
+    """The 19 bytes before every event, and where they were found.
+
+    `timestamp` is in seconds since 1970, UTC; `event_size` in bytes, header and checksum included. `log_pos` is what the
+    file says, 32 bits that wrap at 4 GiB and that some servers leave zero; `offset` is ours, in bytes from the start of the
+    file. Both stand at the event's end and start. `inner` counts the events inside a TRANSACTION_PAYLOAD_EVENT from 0 and is
+    None outside of one; such events have the offset of the payload event.
+    """
+
+    timestamp: int = 0
+    type_code: int = 0
+    server_id: int = 0
+    event_size: int = 0
+    log_pos: int = 0
+    flags: int = 0
+    offset: int = 0
+    inner: int | None = None
+
+    @property
+    def event_type(self) -> EventType | int:
+        """The type as a name, or the bare number of a type that we do not know."""
+        try:
+            return EventType(self.type_code)
+        except ValueError:
+            return self.type_code
+
+
+NEW_HEADER: Final = EventHeader()
+"""The header of an event that no file holds yet: the encoder gives it type, size, position."""
+
+
+def event_name(type_code: int) -> str:
+    """The server's name for a type code; `type 100` where it has none."""
+    try:
+        return EventType(type_code).name
+    except ValueError:
+        return f"type {type_code}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParseContext:
+    """What the format description says about the events that follow it.
+
+    `binlog_version` is 1 (3.23), 3 (4.0, 4.1) or 4; `post_header_sizes[type_code - 1]` in bytes; `permutation` maps the
+    type codes of some 5.1 and 5.2 alphas to ours and is empty otherwise.
+    """
+
+    binlog_version: int = 4
+    server_version: str = ""
+    header_size: int = HEADER_SIZE
+    post_header_sizes: tuple[int, ...] = ()
+    checksum_algorithm: int = ChecksumAlgorithm.OFF
+    permutation: tuple[int, ...] = ()
+
+    @property
+    def is_mariadb(self) -> bool:
+        """True for MariaDB servers, by their version text."""
+        return "MariaDB" in self.server_version
+
+    @property
+    def has_checksum(self) -> bool:
+        """True where every event ends in four bytes of CRC32."""
+        return self.checksum_algorithm == ChecksumAlgorithm.CRC32
+
+    def post_header_size(self, type_code: int, default: int) -> int:
+        """Bytes of post-header of a type; `default` where the file does not say."""
+        index = self.permutation.index(type_code) if type_code in self.permutation else type_code
+        if 1 <= index <= len(self.post_header_sizes):
+            return self.post_header_sizes[index - 1]
+        return default
+
+    def real_type(self, type_code: int) -> int:
+        """Our number for a type code of the file (they differ in some 5.1 and 5.2 alphas only)."""
+        return self.permutation[type_code] if type_code < len(self.permutation) else type_code
+
+    def wire_type(self, type_code: int) -> int:
+        """The file's number for one of our type codes."""
+        return self.permutation.index(type_code) if type_code in self.permutation else type_code
+
+
+DEFAULT_CONTEXT: Final = ParseContext()
+
+
+def parse_header(data: bytes, offset: int, context: ParseContext = DEFAULT_CONTEXT) -> EventHeader:
+    """Parse the header at the start of `data`, of which it needs `context.header_size` bytes.
+
+    `type_code` is already translated where the file permutes the codes.
+
+    Raises:
+        BinlogFormatError: fewer bytes than a header has.
+    """
+    layout = HEADER_V1 if context.header_size == HEADER_SIZE_V1 else HEADER
+    try:
+        raw = layout.parse(data)
+    except ConstructError as exc:
+        raise BinlogFormatError(
+            "not enough bytes for an event header", offset=offset, expected=context.header_size, found=len(data)
+        ) from exc
+    return EventHeader(
+        timestamp=raw.timestamp,
+        type_code=context.real_type(raw.type_code),
+        server_id=raw.server_id,
+        event_size=raw.event_size,
+        log_pos=raw.get("log_pos", 0),
+        flags=raw.get("flags", 0),
+        offset=offset,
+    )
+
+
+def build_header(header: EventHeader, context: ParseContext = DEFAULT_CONTEXT) -> bytes:
+    """The header's bytes: 19, or 13 in a file of version 1."""
+    layout = HEADER_V1 if context.header_size == HEADER_SIZE_V1 else HEADER
+    values = {f.name: getattr(header, f.name) for f in fields(header)}
+    values["type_code"] = context.wire_type(header.type_code)
+    try:
+        return bytes(layout.build(values))
+    except BAD_BYTES as exc:
+        raise _translate(exc, header, "the header cannot be built") from exc
+
+
+E = TypeVar("E")
+
+
+class EventCodec(Generic[E]):
+    """Joins one event type, its construct layout and its dataclass.
+
+    The layout's public names are the dataclass's fields (without `header`), which a test asserts. `post_header_sizes` are those
+    that the layout understands, first the one of today; empty where the layout has no use for them.
+    """
+
+    def __init__(
+        self, type_code: EventType, layout: Construct, event_class: type[E], post_header_sizes: tuple[int, ...] = ()
+    ) -> None:
+        self.type_code = type_code
+        self.layout = layout
+        self.event_class = event_class
+        self.post_header_sizes = post_header_sizes
+        self.names = tuple(f.name for f in fields(event_class) if f.name != "header")  # type: ignore[arg-type]
+
+    def parse(self, header: EventHeader, body: bytes, context: ParseContext = DEFAULT_CONTEXT) -> E:
+        """The event whose body (without header and checksum) is `body`.
+
+        Raises:
+            BinlogFormatError: the body does not fit the layout; says which field.
+            UnsupportedFeature: the file's post-header size is none that we know, or the body has what we cannot read.
+        """
+        size = self._post_header_size(header, context)
+        try:
+            raw = self.layout.parse(body, context=context, post_header_size=size, header=header)
+        except (BinlogFormatError, UnsupportedFeature) as exc:
+            exc.locate(offset=header.offset, event_type=event_name(header.type_code))
+            raise
+        except BAD_BYTES as exc:
+            raise _translate(exc, header, "the body does not fit the event's layout") from exc
+        return self.event_class(header=header, **{name: raw[name] for name in self.names})  # type: ignore[call-arg]
+
+    def build(self, event: E, context: ParseContext = DEFAULT_CONTEXT) -> bytes:
+        """The body of `event`, without header and checksum.
+
+        Raises:
+            BinlogFormatError: a value does not fit its field.
+        """
+        header: EventHeader = replace(event.header, type_code=self.type_code)  # type: ignore[attr-defined]
+        size = self._post_header_size(header, context)
+        values = {name: getattr(event, name) for name in self.names}
+        try:
+            return bytes(self.layout.build(values, context=context, post_header_size=size, header=header))
+        except BAD_BYTES as exc:
+            raise _translate(exc, header, "the event cannot be built") from exc
+
+    def _post_header_size(self, header: EventHeader, context: ParseContext) -> int:
+        if not self.post_header_sizes:
+            return 0
+        size = context.post_header_size(self.type_code, self.post_header_sizes[0])
+        if size not in self.post_header_sizes:
+            raise UnsupportedFeature(
+                "the format description gives this event a post-header of a size that we do not know",
+                offset=header.offset,
+                event_type=self.type_code.name,
+                expected=" or ".join(str(known) for known in self.post_header_sizes),
+                found=f"{size}",
+            )
+        return size
+
+
+def _translate(exc: BaseException, header: EventHeader, reason: str) -> BinlogFormatError:
+    """Say construct's `Error in path (parsing) -> sql`, newline, reason, as ours."""
+    path, _, detail = str(exc).partition("\n") if "\n" in str(exc) else ("", "", str(exc))
+    field = ".".join(part for part in path.split(" -> ")[1:] if part) or None
+    return BinlogFormatError(
+        f"{reason}: {detail.strip() or type(exc).__name__}",
+        offset=header.offset,
+        event_type=event_name(header.type_code),
+        field=field,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownEvent:
+    """An event of a type that we do not model. Its body is kept, so that the file still round-trips.
+
+    `ignorable` follows the header's flag: a reader may skip it (Amazon Aurora pads with type 100), else it must not guess.
+    """
+
+    body: bytes
+    header: EventHeader = NEW_HEADER
+
+    @property
+    def ignorable(self) -> bool:
+        """True where the writer said that a reader may skip the event."""
+        return bool(self.header.flags & HeaderFlag.IGNORABLE)
+
+
+UNKNOWN: Final = EventCodec(EventType.UNKNOWN_EVENT, Struct("body" / GreedyBytes), UnknownEvent)

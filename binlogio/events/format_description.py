@@ -1,0 +1,204 @@
+"""FORMAT_DESCRIPTION_EVENT and START_EVENT_V3: the first event of a file says how to read the others.
+
+    start_v3           := binlog_version: u16  server_version: u8[50]  created: u32
+    format_description := binlog_version: u16  server_version: u8[50]  created: u32  header_size: u8
+                          post_header_sizes: u8[*]  (checksum_algorithm: u8)?
+
+The checksum algorithm is there since 5.6.1 (MariaDB 5.3.0), and then four bytes of CRC32 follow whatever it says; they are
+computed with the flag BINLOG_IN_USE clear, because the server clears that flag in place when it closes the file.
+Source: libs/mysql/binlog/event/control_events.h and .cpp, Format_description_event.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, Final
+
+from construct import (
+    Adapter,
+    Bytes,
+    Construct,
+    Container,
+    Int8ul,
+    Int16ul,
+    Int32ul,
+    Struct,
+    Terminated,
+    ValidationError,
+)
+
+from binlogio.constants import (
+    CHECKSUM_SINCE,
+    CHECKSUM_SINCE_MARIADB,
+    HEADER_SIZE,
+    HEADER_SIZE_V1,
+    SERVER_VERSION_LENGTH,
+    ChecksumAlgorithm,
+    EventType,
+)
+from binlogio.errors import BinlogFormatError, UnsupportedFeature
+from binlogio.events.base import NEW_HEADER, EventCodec, EventHeader, ParseContext
+from binlogio.events.optional_fields import Announced
+
+# The alphas 5.1.1 to 5.1.5 "-a_drop5", 5.1.4 "-a_drop6" and 5.2.0 to 5.2.2 "-a_drop6" numbered 22 types in another order.
+BINLOG_VERSION: Final = 4
+_PERMUTED_VERSIONS: Final = re.compile(r"5\.1\.[1-5]-a_drop5|5\.1\.4-a_drop6|5\.2\.[0-2]-a_drop6")
+_PERMUTED_COUNT: Final = 22
+PERMUTATION: Final = (
+    *range(16),  # up to FORMAT_DESCRIPTION_EVENT as today
+    EventType.TABLE_MAP_EVENT,
+    EventType.PRE_GA_WRITE_ROWS_EVENT,
+    EventType.PRE_GA_UPDATE_ROWS_EVENT,
+    EventType.PRE_GA_DELETE_ROWS_EVENT,
+    EventType.XID_EVENT,
+    EventType.BEGIN_LOAD_QUERY_EVENT,
+    EventType.EXECUTE_LOAD_QUERY_EVENT,
+)
+_MOST_TYPES_WITHOUT_CHECKSUM: Final = 35  # 5.5 had 27; more than that in a file of an older server is damage
+
+# Post-header sizes of servers that wrote no format description. 4.0: sql/log_event.h of 4.0, in the order of the type codes.
+POST_HEADER_SIZES_V3: Final = (2 + 50 + 4, 11, 0, 8, 0, 18, 0, 4, 4, 4, 4, 18, 0, 0)
+POST_HEADER_SIZES_V1: Final = (2 + 50 + 4, 11, 0, 0, 0, 18, 0, 4, 4, 4, 4, 18, 0, 0)
+
+
+class _ServerVersion(Adapter):  # type: ignore[misc]
+    """Text padded with zero bytes to 50. Whatever stands behind the first zero is kept."""
+
+    def _decode(self, obj: bytes, context: Container, path: str) -> str:
+        return obj.rstrip(b"\0").decode("utf-8", "surrogateescape")
+
+    def _encode(self, obj: str, context: Container, path: str) -> bytes:
+        return obj.encode("utf-8", "surrogateescape").ljust(SERVER_VERSION_LENGTH, b"\0")
+
+
+class _PostHeaderSizes(Construct):  # type: ignore[misc]
+    """One byte a type, up to the end, or up to the checksum algorithm where the server's version has one."""
+
+    def _parse(self, stream: Any, context: Container, path: str) -> tuple[int, ...]:
+        at = stream.tell()
+        sizes: bytes = stream.read()
+        if knows_checksum(context.server_version):
+            sizes = sizes[:-1]
+            stream.seek(at + len(sizes))
+        elif len(sizes) > _MOST_TYPES_WITHOUT_CHECKSUM:
+            raise ValidationError(f"server {context.server_version!r} had no {len(sizes)} event types", path=path)
+        return tuple(sizes)
+
+    def _build(self, obj: tuple[int, ...], stream: Any, context: Container, path: str) -> tuple[int, ...]:
+        stream.write(bytes(obj))
+        return obj
+
+
+def server_version_numbers(server_version: str) -> tuple[int, int, int]:
+    """`9.7.4-2` as (9, 7, 4); (0, 0, 0) where the text does not begin with three numbers."""
+    match = re.match(r"(\d{1,3})\.(\d{1,3})\.(\d{1,3})", server_version)
+    if match is None:
+        return 0, 0, 0
+    major, minor, patch = (int(part) for part in match.groups())
+    return major, minor, patch
+
+
+def knows_checksum(server_version: str) -> bool:
+    """True for servers whose format description has a checksum algorithm and four bytes of checksum, used or not."""
+    since = CHECKSUM_SINCE_MARIADB if "MariaDB" in server_version else CHECKSUM_SINCE
+    return server_version_numbers(server_version) >= since
+
+
+START_V3: Final = Struct(
+    "binlog_version" / Int16ul,
+    "server_version" / _ServerVersion(Bytes(SERVER_VERSION_LENGTH)),
+    "created" / Int32ul,
+    Terminated,
+)
+FORMAT_DESCRIPTION: Final = Struct(
+    "binlog_version" / Int16ul,
+    "server_version" / _ServerVersion(Bytes(SERVER_VERSION_LENGTH)),
+    "created" / Int32ul,
+    "header_size" / Int8ul,
+    "post_header_sizes" / _PostHeaderSizes(),
+    "checksum_algorithm" / Announced(lambda ctx: knows_checksum(ctx.server_version), Int8ul),
+    Terminated,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class StartV3Event:
+    """The first event of a file of 3.23 (binlog version 1) or 4.x (version 3). `created` in seconds since 1970, UTC."""
+
+    binlog_version: int
+    server_version: str
+    created: int
+    header: EventHeader = NEW_HEADER
+
+    @property
+    def context(self) -> ParseContext:
+        """How the events that follow are to be read."""
+        old = self.binlog_version == 1
+        return ParseContext(
+            binlog_version=1 if old else 3,
+            server_version=self.server_version,
+            header_size=HEADER_SIZE_V1 if old else HEADER_SIZE,
+            post_header_sizes=POST_HEADER_SIZES_V1 if old else POST_HEADER_SIZES_V3,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class FormatDescriptionEvent:
+    """The first event of a file since 5.0.
+
+    `created` is zero unless the server had just started. `post_header_sizes[type_code - 1]` in bytes. `checksum_algorithm` is
+    None where the server was too old to know one.
+    """
+
+    binlog_version: int
+    server_version: str
+    created: int
+    header_size: int
+    post_header_sizes: tuple[int, ...]
+    checksum_algorithm: int | None
+    header: EventHeader = NEW_HEADER
+
+    @property
+    def context(self) -> ParseContext:
+        """How the events that follow are to be read.
+
+        Raises:
+            BinlogFormatError: a binlog version other than 4.
+            UnsupportedFeature: a header size other than 19, or a checksum algorithm that we do not know.
+        """
+        where = {"offset": self.header.offset, "event_type": EventType.FORMAT_DESCRIPTION_EVENT.name}
+        if self.binlog_version != BINLOG_VERSION:
+            raise BinlogFormatError(
+                "impossible value", field="binlog_version", expected=4, found=self.binlog_version, **where
+            )
+        if self.header_size != HEADER_SIZE:
+            raise UnsupportedFeature(
+                "event headers of another size", field="header_size", expected=19, found=self.header_size, **where
+            )
+        algorithm = ChecksumAlgorithm.OFF if self.checksum_algorithm is None else self.checksum_algorithm
+        if algorithm not in (ChecksumAlgorithm.OFF, ChecksumAlgorithm.CRC32):
+            raise UnsupportedFeature(
+                "unknown checksum algorithm",
+                field="checksum_algorithm",
+                expected="0 (none) or 1 (CRC32)",
+                found=f"{algorithm}",
+                **where,
+            )
+        permuted = (
+            len(self.post_header_sizes) == _PERMUTED_COUNT and _PERMUTED_VERSIONS.match(self.server_version) is not None
+        )
+        return ParseContext(
+            binlog_version=self.binlog_version,
+            server_version=self.server_version,
+            header_size=self.header_size,
+            post_header_sizes=self.post_header_sizes,
+            checksum_algorithm=algorithm,
+            permutation=PERMUTATION if permuted else (),
+        )
+
+
+CODECS: Final = (
+    EventCodec(EventType.START_EVENT_V3, START_V3, StartV3Event),
+    EventCodec(EventType.FORMAT_DESCRIPTION_EVENT, FORMAT_DESCRIPTION, FormatDescriptionEvent),
+)
