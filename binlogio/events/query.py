@@ -1,0 +1,253 @@
+"""QUERY_EVENT: a statement as text, with the session variables that it depends on.
+
+Knows the frame, every status variable, and MariaDB's compressed form.
+
+    query_event := thread_id: u32  exec_time: u32 (s)  schema_size: u8  error_code: u16
+                   status_vars_size: u16                                            -- binlog version 4: post-header of 13 bytes
+                   status_vars: status_var*  schema: u8[schema_size]  0x00  sql: u8[*]
+    status_var  := code: u8  value                                                  -- the code says how long the value is
+
+Source: libs/mysql/binlog/event/statement_events.h and .cpp, Query_event; MariaDB: sql/log_event.cc, Query_log_event.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from construct import (
+    Bytes,
+    Computed,
+    Const,
+    Construct,
+    Container,
+    ExprAdapter,
+    GreedyBytes,
+    IfThenElse,
+    Int8ul,
+    Int16ul,
+    Int24ul,
+    Int32ul,
+    Int64ul,
+    Rebuild,
+    Struct,
+    Switch,
+    ValidationError,
+    this,
+)
+
+from binlogio.constants import EventType, QueryStatus
+from binlogio.events.base import NEW_HEADER, EventCodec, EventHeader
+from binlogio.events.compressed import MariadbCompressed
+from binlogio.primitives import Bytes8, Many, Record, Utf8, Whole, ZeroEnded, read_exactly, utf8_size
+
+
+@dataclass(frozen=True, slots=True)
+class AutoIncrement:
+    """Session variables auto_increment_increment and auto_increment_offset."""
+
+    increment: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class SessionCharset:
+    """Collation ids: character_set_client (its default collation), collation_connection, collation_server."""
+
+    client: int
+    connection: int
+    server: int
+
+
+@dataclass(frozen=True, slots=True)
+class Invoker:
+    """The account that ran a CREATE USER, CREATE VIEW and the like, for CURRENT_USER in it."""
+
+    user: str
+    host: str
+
+
+@dataclass(frozen=True, slots=True)
+class StatusVar:
+    """One status variable. `value` is as `code` says: an integer, text, a tuple or a small record."""
+
+    code: int
+    value: Any
+
+
+OVER_MAX_DBS_IN_EVENT_MTS: Final = 254
+_NAME: Final = Utf8(ZeroEnded)
+
+
+class _DatabaseNames(Construct):  # type: ignore[misc]
+    """Names of the databases that the statement touches; None stands for "too many to list" (254 on the wire)."""
+
+    def _parse(self, stream: Any, context: Container, path: str) -> tuple[str, ...] | None:
+        count = Int8ul._parsereport(stream, context, path)
+        if count == OVER_MAX_DBS_IN_EVENT_MTS:
+            return None
+        return tuple(_NAME._parsereport(stream, context, path) for _ in range(count))
+
+    def _build(self, obj: tuple[str, ...] | None, stream: Any, context: Container, path: str) -> Any:
+        Int8ul._build(OVER_MAX_DBS_IN_EVENT_MTS if obj is None else len(obj), stream, context, path)
+        for name in obj or ():
+            _NAME._build(name, stream, context, path)
+        return obj
+
+
+@dataclass(frozen=True, slots=True)
+class MariadbAlterFlags:
+    """MariaDB's two-phase ALTER TABLE: flags (4 commit, 8 rollback) and the sequence number of its START ALTER, if either."""
+
+    flags: int
+    start_alter_sequence: int | None
+
+
+class _MariadbAlterFlags(Construct):  # type: ignore[misc]
+    """The sequence number is there for COMMIT ALTER and ROLLBACK ALTER only."""
+
+    _HAS_SEQUENCE = 4 | 8
+
+    def _parse(self, stream: Any, context: Container, path: str) -> MariadbAlterFlags:
+        flags = Int8ul._parsereport(stream, context, path)
+        sequence = Int64ul._parsereport(stream, context, path) if flags & self._HAS_SEQUENCE else None
+        return MariadbAlterFlags(flags, sequence)
+
+    def _build(self, obj: MariadbAlterFlags, stream: Any, context: Container, path: str) -> MariadbAlterFlags:
+        Int8ul._build(obj.flags, stream, context, path)
+        if obj.flags & self._HAS_SEQUENCE:
+            Int64ul._build(obj.start_alter_sequence, stream, context, path)
+        return obj
+
+
+class _CollationPairs(Construct):  # type: ignore[misc]
+    """MariaDB's character_set_collations: (collation id of the character set, collation id to use for it)."""
+
+    def _parse(self, stream: Any, context: Container, path: str) -> tuple[tuple[int, int], ...]:
+        count = Int8ul._parsereport(stream, context, path)
+        data = read_exactly(stream, 4 * count, path)
+        pairs = [int.from_bytes(data[at : at + 2], "little") for at in range(0, len(data), 2)]
+        return tuple(zip(pairs[::2], pairs[1::2], strict=True))
+
+    def _build(self, obj: tuple[tuple[int, int], ...], stream: Any, context: Container, path: str) -> Any:
+        Int8ul._build(len(obj), stream, context, path)
+        for pair in obj:
+            for collation in pair:
+                Int16ul._build(collation, stream, context, path)
+        return obj
+
+
+_TEXT8: Final = Utf8(Bytes8)
+_ZERO_ENDED: Final = ExprAdapter(
+    Struct("name" / Bytes8, Const(b"\0")), lambda obj, ctx: obj.name, lambda obj, ctx: {"name": obj}
+)
+STATUS_VALUES: Final[dict[int, Construct]] = {
+    QueryStatus.FLAGS2: Int32ul,
+    QueryStatus.SQL_MODE: Int64ul,
+    QueryStatus.CATALOG: Utf8(_ZERO_ENDED),
+    QueryStatus.AUTO_INCREMENT: Record(AutoIncrement, Struct("increment" / Int16ul, "offset" / Int16ul)),
+    QueryStatus.CHARSET: Record(SessionCharset, Struct("client" / Int16ul, "connection" / Int16ul, "server" / Int16ul)),
+    QueryStatus.TIME_ZONE: _TEXT8,
+    QueryStatus.CATALOG_NZ: _TEXT8,
+    QueryStatus.LC_TIME_NAMES: Int16ul,
+    QueryStatus.CHARSET_DATABASE: Int16ul,
+    QueryStatus.TABLE_MAP_FOR_UPDATE: Int64ul,
+    QueryStatus.MASTER_DATA_WRITTEN: Int32ul,
+    QueryStatus.INVOKER: Record(Invoker, Struct("user" / _TEXT8, "host" / _TEXT8)),
+    QueryStatus.UPDATED_DB_NAMES: _DatabaseNames(),
+    QueryStatus.MICROSECONDS: Int24ul,
+    QueryStatus.COMMIT_TS: Int64ul,
+    QueryStatus.COMMIT_TS2: Int64ul,
+    QueryStatus.EXPLICIT_DEFAULTS_FOR_TIMESTAMP: Int8ul,
+    QueryStatus.DDL_LOGGED_WITH_XID: Int64ul,
+    QueryStatus.DEFAULT_COLLATION_FOR_UTF8MB4: Int16ul,
+    QueryStatus.SQL_REQUIRE_PRIMARY_KEY: Int8ul,
+    QueryStatus.DEFAULT_TABLE_ENCRYPTION: Int8ul,
+    QueryStatus.UNNAMED_21: Int8ul,
+    QueryStatus.MARIADB_HRNOW: Int24ul,
+    QueryStatus.MARIADB_XID: Int64ul,
+    QueryStatus.MARIADB_GTID_FLAGS3: _MariadbAlterFlags(),
+    QueryStatus.MARIADB_CHARACTER_SET_COLLATIONS: _CollationPairs(),
+}
+# The server stops at a code that it does not know, because nothing says how long its value is: the rest is kept as bytes.
+_STATUS_VAR: Final = Record(
+    StatusVar, Struct("code" / Int8ul, "value" / Switch(this.code, STATUS_VALUES, default=GreedyBytes))
+)
+
+POST_HEADER: Final = 4 + 4 + 1 + 2 + 2
+POST_HEADER_V3: Final = 4 + 4 + 1 + 2  # 4.x and the first 5.0 alphas: no status variables
+
+
+class _StatusVars(Construct):  # type: ignore[misc]
+    """The block whose size stands in the post-header; nothing at all where the post-header has no room for a size."""
+
+    _block = Whole(Bytes(this._status_vars_size), Many(_STATUS_VAR))
+
+    def _parse(self, stream: Any, context: Container, path: str) -> tuple[StatusVar, ...]:
+        values: tuple[StatusVar, ...] = self._block._parsereport(stream, context, path)
+        return values
+
+    def _build(self, obj: tuple[StatusVar, ...], stream: Any, context: Container, path: str) -> Any:
+        if obj and context._params.post_header_size == POST_HEADER_V3:
+            raise ValidationError("a file of this server cannot carry status variables", path=path)
+        stream.write(_build_status_vars(obj))
+        return obj
+
+
+def _build_status_vars(values: tuple[StatusVar, ...]) -> bytes:
+    return bytes(Many(_STATUS_VAR).build(values))
+
+
+def query_fields(sql: Construct, *more_post_header: Construct) -> tuple[Construct, ...]:
+    """The fields of a QUERY_EVENT, with those that EXECUTE_LOAD_QUERY_EVENT has on top of its post-header."""
+    return (
+        "thread_id" / Int32ul,
+        "exec_time" / Int32ul,
+        "_schema_size" / Rebuild(Int8ul, lambda ctx: utf8_size(ctx.schema)),
+        "error_code" / Int16ul,
+        "_status_vars_size"
+        / IfThenElse(
+            this._params.post_header_size == POST_HEADER_V3,
+            Computed(0),
+            Rebuild(Int16ul, lambda ctx: len(_build_status_vars(ctx.status_vars))),
+        ),
+        *more_post_header,
+        "status_vars" / _StatusVars(),
+        "schema" / Utf8(Bytes(this._schema_size)),
+        Const(b"\0"),
+        "sql" / sql,
+    )
+
+
+QUERY: Final = Struct(*query_fields(GreedyBytes))
+QUERY_COMPRESSED: Final = Struct(*query_fields(MariadbCompressed(GreedyBytes)))
+
+
+@dataclass(frozen=True, slots=True)
+class QueryEvent:
+    """A statement. `sql` are the bytes that the client sent, in the client's character set (status variable CHARSET).
+
+    `exec_time` in seconds; `error_code` is the server's error number where the statement failed half-way, else 0.
+    """
+
+    thread_id: int
+    exec_time: int
+    error_code: int
+    status_vars: tuple[StatusVar, ...]
+    schema: str
+    sql: bytes
+    header: EventHeader = NEW_HEADER
+
+    def status(self, code: int) -> Any:
+        """The value of a status variable, or None where the event does not have it."""
+        for variable in self.status_vars:
+            if variable.code == code:
+                return variable.value
+        return None
+
+
+_SIZES: Final = (POST_HEADER, POST_HEADER_V3)
+CODECS: Final = (
+    EventCodec(EventType.QUERY_EVENT, QUERY, QueryEvent, _SIZES),
+    EventCodec(EventType.QUERY_COMPRESSED_EVENT, QUERY_COMPRESSED, QueryEvent, _SIZES),
+)
