@@ -1,0 +1,202 @@
+"""Rows events: post-header, bitmaps, and the still-encoded row images.
+
+Knows the frame only. Column values are `binlogio.rowimage`'s business.
+
+    rows_event := table_id: u48 (u32 where the post-header has 6 bytes)  flags: u16
+                  (extra_size: u16  extra: u8[extra_size - 2])?                       -- v2: post-header of 10 bytes
+                  column_count: lenenc  present: bits[column_count]
+                  (present_after: bits[column_count])?                                -- v1 and v2 of updates
+                  images: u8[*]
+    extra      := (code: u8  ...)*       0 NDB: u8 length (with itself and format), u8 format, bytes
+                                         1 partition: u16 id (updates: u16 source id as well)
+
+v0 (5.1 before GA) and v1 have no extra part, and v0 has one bitmap for both images of an update. MariaDB's compressed rows are the same frame with `images` behind a compression header.
+Source: libs/mysql/binlog/event/rows_event.h, Rows_event; sql/log_event.cc, Rows_log_event; v0: sql/log_event_old.cc of 5.1 to 5.7;
+MariaDB: sql/log_event.cc, binlog_buf_uncompress.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from construct import (
+    Adapter,
+    Construct,
+    Container,
+    GreedyBytes,
+    IfThenElse,
+    Int16ul,
+    Pass,
+    Struct,
+    ValidationError,
+    this,
+)
+
+from binlogio.constants import EventType, RowsFlag
+from binlogio.events.base import NEW_HEADER, EventCodec, EventHeader
+from binlogio.events.compressed import MariadbCompressed
+from binlogio.events.table_map import TableId
+from binlogio.primitives import LenencInt, bitmap, read_exactly
+
+
+class _Extra(Construct):  # type: ignore[misc]
+    """The extra row info of v2: a length that counts itself, then bytes. No bytes at all in v0 and v1."""
+
+    def _parse(self, stream: Any, context: Container, path: str) -> bytes:
+        size = Int16ul._parsereport(stream, context, path)
+        if size < Int16ul.sizeof():
+            raise ValidationError(f"extra row info of {size} bytes, which must count its own two", path=path)
+        return read_exactly(stream, size - Int16ul.sizeof(), path)
+
+    def _build(self, obj: bytes, stream: Any, context: Container, path: str) -> bytes:
+        Int16ul._build(len(obj) + Int16ul.sizeof(), stream, context, path)
+        stream.write(obj)
+        return obj
+
+
+class _NoExtra(Adapter):  # type: ignore[misc]
+    """What v0 and v1 have instead."""
+
+    def _decode(self, obj: None, context: Container, path: str) -> bytes:
+        return b""
+
+    def _encode(self, obj: bytes, context: Container, path: str) -> None:
+        if obj:
+            raise ValidationError("this version of rows events cannot carry extra row info", path=path)
+
+
+class _SameAsPresent(Construct):  # type: ignore[misc]
+    """No bytes: in v0 the one bitmap holds for both images."""
+
+    def _parse(self, stream: Any, context: Container, path: str) -> bytes:
+        return bytes(context.present)
+
+    def _build(self, obj: bytes, stream: Any, context: Container, path: str) -> bytes:
+        if obj != context.present:
+            raise ValidationError("this version of update events has one bitmap for both images", path=path)
+        return obj
+
+
+def _layout(*after: Construct, images: Construct = GreedyBytes) -> Construct:
+    return Struct(
+        "table_id" / TableId(),
+        "flags" / Int16ul,
+        "extra" / IfThenElse(this._params.post_header_size == POST_HEADER_V2, _Extra(), _NoExtra(Pass)),
+        "column_count" / LenencInt,
+        "present" / bitmap(lambda ctx: ctx.column_count),
+        *after,
+        "images" / images,
+    )
+
+
+POST_HEADER_V2: Final = 6 + 2 + 2
+POST_HEADER_V1: Final = 6 + 2
+POST_HEADER_V0: Final = 4 + 2  # with the four-byte table id of 5.1.4 and before
+
+_PRESENT_AFTER: Final = "present_after" / bitmap(lambda ctx: ctx.column_count)
+ROWS: Final = _layout()
+UPDATE_ROWS: Final = _layout(_PRESENT_AFTER)
+UPDATE_ROWS_V0: Final = _layout("present_after" / _SameAsPresent())
+COMPRESSED_ROWS: Final = _layout(images=MariadbCompressed(GreedyBytes))
+COMPRESSED_UPDATE_ROWS: Final = _layout(_PRESENT_AFTER, images=MariadbCompressed(GreedyBytes))
+
+
+@dataclass(frozen=True, slots=True)
+class WriteRowsEvent:
+    """Rows that were inserted. `images` holds one after image a row; `present` says which columns an image has."""
+
+    table_id: int
+    flags: int
+    extra: bytes
+    column_count: int
+    present: bytes
+    images: bytes
+    header: EventHeader = NEW_HEADER
+
+    @property
+    def ends_statement(self) -> bool:
+        """True on the last rows event of a statement; the table maps before it are then no longer valid."""
+        return bool(self.flags & RowsFlag.STMT_END)
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteRowsEvent:
+    """Rows that were deleted. `images` holds one before image a row."""
+
+    table_id: int
+    flags: int
+    extra: bytes
+    column_count: int
+    present: bytes
+    images: bytes
+    header: EventHeader = NEW_HEADER
+
+    @property
+    def ends_statement(self) -> bool:
+        """True on the last rows event of a statement."""
+        return bool(self.flags & RowsFlag.STMT_END)
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateRowsEvent:
+    """Rows that were changed. `images` holds a before image (`present`) and an after image (`present_after`) a row."""
+
+    table_id: int
+    flags: int
+    extra: bytes
+    column_count: int
+    present: bytes
+    present_after: bytes
+    images: bytes
+    header: EventHeader = NEW_HEADER
+
+    @property
+    def ends_statement(self) -> bool:
+        """True on the last rows event of a statement."""
+        return bool(self.flags & RowsFlag.STMT_END)
+
+
+@dataclass(frozen=True, slots=True)
+class PartialUpdateRowsEvent:
+    """As UpdateRowsEvent, but JSON columns of the after image may be diffs (binlog_row_value_options=PARTIAL_JSON)."""
+
+    table_id: int
+    flags: int
+    extra: bytes
+    column_count: int
+    present: bytes
+    present_after: bytes
+    images: bytes
+    header: EventHeader = NEW_HEADER
+
+    @property
+    def ends_statement(self) -> bool:
+        """True on the last rows event of a statement."""
+        return bool(self.flags & RowsFlag.STMT_END)
+
+
+RowsEvent = WriteRowsEvent | UpdateRowsEvent | DeleteRowsEvent | PartialUpdateRowsEvent
+
+_V2: Final = (POST_HEADER_V2,)
+_V1: Final = (POST_HEADER_V1, POST_HEADER_V0)
+_V0: Final = (POST_HEADER_V1, POST_HEADER_V0)
+
+CODECS: Final = (
+    EventCodec(EventType.PRE_GA_WRITE_ROWS_EVENT, ROWS, WriteRowsEvent, _V0),
+    EventCodec(EventType.PRE_GA_UPDATE_ROWS_EVENT, UPDATE_ROWS_V0, UpdateRowsEvent, _V0),
+    EventCodec(EventType.PRE_GA_DELETE_ROWS_EVENT, ROWS, DeleteRowsEvent, _V0),
+    EventCodec(EventType.WRITE_ROWS_EVENT_V1, ROWS, WriteRowsEvent, _V1),
+    EventCodec(EventType.UPDATE_ROWS_EVENT_V1, UPDATE_ROWS, UpdateRowsEvent, _V1),
+    EventCodec(EventType.DELETE_ROWS_EVENT_V1, ROWS, DeleteRowsEvent, _V1),
+    EventCodec(EventType.WRITE_ROWS_EVENT, ROWS, WriteRowsEvent, _V2),
+    EventCodec(EventType.UPDATE_ROWS_EVENT, UPDATE_ROWS, UpdateRowsEvent, _V2),
+    EventCodec(EventType.DELETE_ROWS_EVENT, ROWS, DeleteRowsEvent, _V2),
+    EventCodec(EventType.PARTIAL_UPDATE_ROWS_EVENT, UPDATE_ROWS, PartialUpdateRowsEvent, _V2),
+    EventCodec(EventType.WRITE_ROWS_COMPRESSED_EVENT_V1, COMPRESSED_ROWS, WriteRowsEvent, _V1),
+    EventCodec(EventType.UPDATE_ROWS_COMPRESSED_EVENT_V1, COMPRESSED_UPDATE_ROWS, UpdateRowsEvent, _V1),
+    EventCodec(EventType.DELETE_ROWS_COMPRESSED_EVENT_V1, COMPRESSED_ROWS, DeleteRowsEvent, _V1),
+    EventCodec(EventType.WRITE_ROWS_COMPRESSED_EVENT, COMPRESSED_ROWS, WriteRowsEvent, _V2),
+    EventCodec(EventType.UPDATE_ROWS_COMPRESSED_EVENT, COMPRESSED_UPDATE_ROWS, UpdateRowsEvent, _V2),
+    EventCodec(EventType.DELETE_ROWS_COMPRESSED_EVENT, COMPRESSED_ROWS, DeleteRowsEvent, _V2),
+)

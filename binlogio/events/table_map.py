@@ -1,0 +1,307 @@
+"""TABLE_MAP_EVENT: what the columns of the rows events that follow are, without their values.
+
+Knows the frame, the metadata of each column type, and the optional metadata. What a column *means* is `binlogio.rowimage.plan`'s
+business.
+
+    table_map_event := table_id: u48 (u32 where the post-header has 6 bytes)  flags: u16                      -- post-header
+                       schema: u8 length, bytes, 0x00   table: u8 length, bytes, 0x00
+                       column_count: lenenc   column_types: u8[column_count]   metadata: lenenc length, bytes
+                       nullable: bits[column_count]   optional_metadata: field*                               -- body
+    field           := kind: u8   value: lenenc length, bytes
+
+Source: libs/mysql/binlog/event/rows_event.h, Table_map_event; sql/log_event.cc, Table_map_log_event::save_field_metadata.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from construct import (
+    Adapter,
+    Bytes,
+    Const,
+    Construct,
+    Container,
+    GreedyBytes,
+    Int8ub,
+    Int8ul,
+    Int16ub,
+    Int16ul,
+    Int32ul,
+    Struct,
+    Terminated,
+    ValidationError,
+)
+
+from binlogio.constants import ColumnType, EventType, OptionalMetadataType
+from binlogio.events.base import NEW_HEADER, EventCodec, EventHeader
+from binlogio.primitives import (
+    BitsMsbFirst,
+    Bytes8,
+    Int24ul,
+    Int48ul,
+    LenencBytes,
+    LenencInt,
+    Many,
+    Record,
+    Utf8,
+    Whole,
+    bitmap_size,
+)
+
+# Metadata by column type; a type that is not here has none. The order of bytes is the server's own choice per type.
+_ONE_BYTE: Final = Int8ul
+METADATA: Final[dict[int, Construct]] = {
+    ColumnType.FLOAT: _ONE_BYTE,
+    ColumnType.DOUBLE: _ONE_BYTE,
+    ColumnType.TIMESTAMP2: _ONE_BYTE,
+    ColumnType.DATETIME2: _ONE_BYTE,
+    ColumnType.TIME2: _ONE_BYTE,
+    ColumnType.TINY_BLOB: _ONE_BYTE,
+    ColumnType.MEDIUM_BLOB: _ONE_BYTE,
+    ColumnType.LONG_BLOB: _ONE_BYTE,
+    ColumnType.BLOB: _ONE_BYTE,
+    ColumnType.BLOB_COMPRESSED: _ONE_BYTE,
+    ColumnType.JSON: _ONE_BYTE,
+    ColumnType.GEOMETRY: _ONE_BYTE,
+    ColumnType.VECTOR: _ONE_BYTE,
+    ColumnType.VARCHAR: Int16ul,  # longest value, bytes
+    ColumnType.VARCHAR_COMPRESSED: Int16ul,
+    ColumnType.BIT: Int16ul,  # bits % 8, bits // 8
+    ColumnType.NEWDECIMAL: Int16ub,  # precision, scale
+    ColumnType.STRING: Int16ub,  # real type (with two bits of the length), length
+    ColumnType.VAR_STRING: Int16ub,
+    ColumnType.ENUM: Int16ub,
+    ColumnType.SET: Int16ub,
+}
+
+
+def _metadata_layout(column_type: int, element_type: int | None = None) -> Construct | None:
+    if column_type == ColumnType.VARCHAR and element_type is not None:
+        return Int24ul  # arrays count their longest value in three bytes
+    return METADATA.get(column_type)
+
+
+class _ColumnMetadata(Adapter):  # type: ignore[misc]
+    """The metadata block as one integer a column.
+
+    An array (multi-valued index) names the type of its elements first: `element_type | element_metadata << 8`.
+    """
+
+    def _decode(self, obj: bytes, context: Container, path: str) -> tuple[int, ...]:
+        values, at = [], 0
+        for column_type in context.column_types:
+            shift, value = 0, 0
+            layout = _metadata_layout(column_type)
+            if column_type == ColumnType.TYPED_ARRAY:
+                value, shift = Int8ub.parse(obj[at : at + 1]), 8
+                layout, at = _metadata_layout(value, value), at + 1
+            if layout is not None:
+                value |= layout.parse(obj[at : at + layout.sizeof()]) << shift
+                at += layout.sizeof()
+            values.append(value)
+        if at != len(obj):
+            raise ValidationError(f"{len(obj) - at} bytes of metadata belong to no column", path=path)
+        return tuple(values)
+
+    def _encode(self, obj: tuple[int, ...], context: Container, path: str) -> bytes:
+        if len(obj) != len(context.column_types):
+            raise ValidationError(f"{len(obj)} metadata values for {len(context.column_types)} columns", path=path)
+        block = b""
+        for column_type, value in zip(context.column_types, obj, strict=True):
+            layout, rest = _metadata_layout(column_type), value
+            if column_type == ColumnType.TYPED_ARRAY:
+                block += Int8ub.build(value & 0xFF)
+                layout, rest = _metadata_layout(value & 0xFF, value & 0xFF), value >> 8
+            block += layout.build(rest) if layout is not None else b""
+        return block
+
+
+class _Nullable(Adapter):  # type: ignore[misc]
+    """The null bits, lowest first, as booleans. Bits past the last column are zero in every server's files."""
+
+    def _decode(self, obj: bytes, context: Container, path: str) -> tuple[bool, ...]:
+        count = len(context.column_types)
+        if int.from_bytes(obj, "little") >> count:
+            raise ValidationError("a null bit past the last column is set", path=path)
+        return tuple(bool(obj[i >> 3] >> (i & 7) & 1) for i in range(count))
+
+    def _encode(self, obj: tuple[bool, ...], context: Container, path: str) -> bytes:
+        if len(obj) != len(context.column_types):
+            raise ValidationError(f"{len(obj)} null bits for {len(context.column_types)} columns", path=path)
+        return sum(bit << i for i, bit in enumerate(obj)).to_bytes(bitmap_size(len(obj)), "little")
+
+
+class _ColumnTypes(Adapter):  # type: ignore[misc]
+    """Column types as a tuple of integers."""
+
+    def _decode(self, obj: bytes, context: Container, path: str) -> tuple[int, ...]:
+        return tuple(obj)
+
+    def _encode(self, obj: tuple[int, ...], context: Container, path: str) -> bytes:
+        return bytes(obj)
+
+
+@dataclass(frozen=True, slots=True)
+class DefaultCharset:
+    """One collation id for most character columns, and (index among the character columns, collation id) for the others."""
+
+    default: int
+    exceptions: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataField:
+    """One field of the optional metadata. `value` is as `kind` says; the bytes of a kind that we do not know."""
+
+    kind: int
+    value: Any
+
+
+class _Pair(Adapter):  # type: ignore[misc]
+    """Two packed integers."""
+
+    def __init__(self) -> None:
+        super().__init__(Struct("first" / LenencInt, "second" / LenencInt))
+
+    def _decode(self, obj: Container, context: Container, path: str) -> tuple[int, int]:
+        return obj.first, obj.second
+
+    def _encode(self, obj: tuple[int, int], context: Container, path: str) -> dict[str, int]:
+        return {"first": obj[0], "second": obj[1]}
+
+
+class _StringLists(Construct):  # type: ignore[misc]
+    """For each ENUM or SET column the number of its members and their bytes, in the column's own character set."""
+
+    def _parse(self, stream: Any, context: Container, path: str) -> tuple[bytes, ...]:
+        count = LenencInt._parsereport(stream, context, path)
+        return tuple(LenencBytes._parsereport(stream, context, path) for _ in range(count))
+
+    def _build(self, obj: tuple[bytes, ...], stream: Any, context: Container, path: str) -> tuple[bytes, ...]:
+        LenencInt._build(len(obj), stream, context, path)
+        for member in obj:
+            LenencBytes._build(member, stream, context, path)
+        return obj
+
+
+_DEFAULT_CHARSET: Final = Record(DefaultCharset, Struct("default" / LenencInt, "exceptions" / Many(_Pair())))
+_INTEGERS: Final = Many(LenencInt)
+OPTIONAL_METADATA: Final[dict[int, Construct]] = {
+    OptionalMetadataType.SIGNEDNESS: BitsMsbFirst,
+    OptionalMetadataType.DEFAULT_CHARSET: _DEFAULT_CHARSET,
+    OptionalMetadataType.COLUMN_CHARSET: _INTEGERS,
+    OptionalMetadataType.COLUMN_NAME: Many(Utf8(LenencBytes)),
+    OptionalMetadataType.SET_STR_VALUE: Many(_StringLists()),
+    OptionalMetadataType.ENUM_STR_VALUE: Many(_StringLists()),
+    OptionalMetadataType.GEOMETRY_TYPE: _INTEGERS,
+    OptionalMetadataType.SIMPLE_PRIMARY_KEY: _INTEGERS,
+    OptionalMetadataType.PRIMARY_KEY_WITH_PREFIX: Many(_Pair()),
+    OptionalMetadataType.ENUM_AND_SET_DEFAULT_CHARSET: _DEFAULT_CHARSET,
+    OptionalMetadataType.ENUM_AND_SET_COLUMN_CHARSET: _INTEGERS,
+    OptionalMetadataType.COLUMN_VISIBILITY: BitsMsbFirst,
+    OptionalMetadataType.VECTOR_DIMENSIONALITY: _INTEGERS,
+}
+
+
+class _MetadataField(Construct):  # type: ignore[misc]
+    """kind, length, value; the value must fill its length."""
+
+    def _parse(self, stream: Any, context: Container, path: str) -> MetadataField:
+        kind = Int8ub._parsereport(stream, context, path)
+        layout = OPTIONAL_METADATA.get(kind, GreedyBytes)
+        return MetadataField(kind, Whole(LenencBytes, layout)._parsereport(stream, context, path))
+
+    def _build(self, obj: MetadataField, stream: Any, context: Container, path: str) -> MetadataField:
+        Int8ub._build(obj.kind, stream, context, path)
+        layout = OPTIONAL_METADATA.get(obj.kind, GreedyBytes)
+        Whole(LenencBytes, layout)._build(obj.value, stream, context, path)
+        return obj
+
+
+_SHORT_POST_HEADER: Final = 4 + 2
+
+
+class TableId(Construct):  # type: ignore[misc]
+    """A table id: 6 bytes, or 4 where the post-header is the short one of 5.1's first releases."""
+
+    def __init__(self, short_post_header: int = _SHORT_POST_HEADER) -> None:
+        super().__init__()
+        self.short_post_header = short_post_header
+
+    def _layout(self, context: Container) -> Construct:
+        return Int32ul if context._params.post_header_size == self.short_post_header else Int48ul
+
+    def _parse(self, stream: Any, context: Container, path: str) -> int:
+        return int(self._layout(context)._parsereport(stream, context, path))
+
+    def _build(self, obj: int, stream: Any, context: Container, path: str) -> int:
+        self._layout(context)._build(obj, stream, context, path)
+        return obj
+
+
+class _SinceMetadata(Construct):  # type: ignore[misc]
+    """What the alphas before 5.1.4 did not write: the event ends at the column types, and the value is an empty tuple."""
+
+    def __init__(self, layout: Construct) -> None:
+        super().__init__()
+        self.layout = layout
+
+    def _parse(self, stream: Any, context: Container, path: str) -> tuple[Any, ...]:
+        at = stream.tell()
+        if context._params.post_header_size == _SHORT_POST_HEADER and not stream.read(1):
+            return ()
+        stream.seek(at)
+        values: tuple[Any, ...] = self.layout._parsereport(stream, context, path)
+        return values
+
+    def _build(self, obj: tuple[Any, ...], stream: Any, context: Container, path: str) -> tuple[Any, ...]:
+        if obj or context._params.post_header_size != _SHORT_POST_HEADER:
+            self.layout._build(obj, stream, context, path)
+        return obj
+
+
+TABLE_MAP: Final = Struct(
+    "table_id" / TableId(),
+    "flags" / Int16ul,
+    "schema" / Utf8(Bytes8),
+    Const(b"\0"),
+    "table" / Utf8(Bytes8),
+    Const(b"\0"),
+    "column_types" / _ColumnTypes(LenencBytes),
+    "metadata" / _SinceMetadata(_ColumnMetadata(LenencBytes)),
+    "nullable" / _SinceMetadata(_Nullable(Bytes(lambda ctx: bitmap_size(len(ctx.column_types))))),
+    "optional_metadata" / Many(_MetadataField()),
+    Terminated,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TableMapEvent:
+    """Names a table and its column types for the rows events of the same statement.
+
+    `metadata[i]` is the column's metadata as one integer, 0 where its type has none; the layout `METADATA` says how many bytes
+    and in which order. `optional_metadata` keeps the file's order. `metadata` and `nullable` are empty in files of the 5.1 alphas
+    that did not write them.
+    """
+
+    table_id: int
+    flags: int
+    schema: str
+    table: str
+    column_types: tuple[int, ...]
+    metadata: tuple[int, ...]
+    nullable: tuple[bool, ...]
+    optional_metadata: tuple[MetadataField, ...] = ()
+    header: EventHeader = NEW_HEADER
+
+    def optional(self, kind: int) -> Any:
+        """The value of an optional-metadata field, or None where the event does not have it."""
+        for field in self.optional_metadata:
+            if field.kind == kind:
+                return field.value
+        return None
+
+
+CODECS: Final = (EventCodec(EventType.TABLE_MAP_EVENT, TABLE_MAP, TableMapEvent, post_header_sizes=(8, 6)),)
