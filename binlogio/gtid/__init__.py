@@ -1,0 +1,40 @@
+"""Global transaction identifiers of both vendors, and sets of MySQL's.
+
+`identifiers` are the single ones and their text, `sets` the algebra of sets, `layout` the bytes.
+"""
+
+from __future__ import annotations
+
+from binlogio.gtid.identifiers import (
+    GNO_END,
+    GNO_MIN,
+    NIL_UUID,
+    NO_TAG,
+    Gtid,
+    MariadbGtid,
+    MariadbGtidPosition,
+    Tag,
+    Tsid,
+    Uuid,
+)
+from binlogio.gtid.layout import GtidSetEncoding, build_gtid_set, parse_gtid_set
+from binlogio.gtid.sets import EMPTY_GTID_SET, GtidSet, Interval
+
+__all__ = [
+    "EMPTY_GTID_SET",
+    "GNO_END",
+    "GNO_MIN",
+    "NIL_UUID",
+    "NO_TAG",
+    "Gtid",
+    "GtidSet",
+    "GtidSetEncoding",
+    "Interval",
+    "MariadbGtid",
+    "MariadbGtidPosition",
+    "Tag",
+    "Tsid",
+    "Uuid",
+    "build_gtid_set",
+    "parse_gtid_set",
+]

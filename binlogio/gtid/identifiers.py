@@ -1,0 +1,253 @@
+"""Global transaction identifiers: MySQL's source, tag and number; MariaDB's domain, server and number.
+
+Knows their text and their ranges. Knows neither their sets (`binlogio.gtid.sets`) nor the events that carry them.
+
+    gtid     := uuid (":" tag)? ":" gno                          -- MySQL, the tag since 8.3: 3e11fa47-...-c80aa9429562:dba:23
+    gtid     := domain_id "-" server_id "-" sequence_number      -- MariaDB: 0-1-100
+    position := (gtid ("," gtid)*)?                              -- MariaDB, one gtid for each domain
+
+Source: libs/mysql/gtid/uuid.h, tag.h, tsid.h, gtid.h; MariaDB: sql/rpl_gtid.cc, gtid_parser_helper.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from binlogio.errors import BinlogFormatError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+UUID_SIZE: Final = 16
+TAG_MAX_LENGTH: Final = 32
+GNO_MIN: Final = 1
+GNO_END: Final = (1 << 63) - 1
+"""The first number that no transaction can have (Gtid_event::GNO_END)."""
+
+WHITESPACE: Final = " \t\n\v\f\r"
+"""What the server skips between the parts of a GTID's text."""
+
+_UUID: Final = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_TAG: Final = re.compile(r"(?:[a-zA-Z_][a-zA-Z0-9_]{0,31})?")
+_NUMBER: Final = re.compile(r"0|[1-9][0-9]{0,19}")
+
+
+def parse_number(text: str, what: str) -> int:
+    """The plain decimal number that `text` is.
+
+    The server's strtoll would also take 010 as 8 and 0x10 as 16; here these are errors, so nothing is misread.
+
+    Raises:
+        BinlogFormatError: anything but decimal digits, a leading zero, more than 20 digits.
+    """
+    if _NUMBER.fullmatch(text) is None:
+        raise BinlogFormatError("not a plain decimal number", field=what, found=excerpt(text))
+    return int(text)
+
+
+def excerpt(text: str) -> str:
+    """`text` short enough for an error message."""
+    return repr(text if len(text) <= 80 else f"{text[:77]}...")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Uuid:
+    """The 16 bytes that name a server (server_uuid) or a group. Sorts as the server sorts them: by their bytes.
+
+    Raises:
+        BinlogFormatError: not 16 bytes.
+    """
+
+    data: bytes
+
+    def __post_init__(self) -> None:
+        if len(self.data) != UUID_SIZE:
+            raise BinlogFormatError("a UUID of another size", field="uuid", expected=UUID_SIZE, found=len(self.data))
+
+    @classmethod
+    def parse(cls, text: str) -> Uuid:
+        """The UUID that `text` spells, in either case; the hyphens are obligatory in a GTID."""
+        if _UUID.fullmatch(text) is None:
+            raise BinlogFormatError("not a UUID", field="uuid", found=excerpt(text))
+        return cls(bytes.fromhex(text.replace("-", "")))
+
+    def __str__(self) -> str:
+        digits = self.data.hex()
+        return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+
+
+NIL_UUID: Final = Uuid(bytes(UUID_SIZE))
+"""What an ANONYMOUS_GTID_LOG_EVENT has in the place of a UUID."""
+
+
+class Tag(str):
+    """The optional middle part of a GTID: up to 32 letters, digits and underscores, in lower case; empty where there is none.
+
+    Raises:
+        BinlogFormatError: too long, another character, or a digit in front.
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, text: str = "") -> Tag:  # noqa: PYI034  Self is not in the typing of 3.10
+        """The tag `text`; capital letters become small ones, as the server makes them."""
+        if _TAG.fullmatch(text) is None:
+            raise BinlogFormatError(
+                "not a tag: up to 32 letters, digits and underscores, no digit in front",
+                field="tag",
+                found=excerpt(text),
+            )
+        return super().__new__(cls, text.lower())
+
+
+NO_TAG: Final = Tag()
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Tsid:
+    """Where transactions are numbered: a UUID and a tag (the server's "tagged source identifier")."""
+
+    uuid: Uuid
+    tag: Tag = NO_TAG
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.tag, Tag):
+            object.__setattr__(self, "tag", Tag(self.tag))
+
+    def __str__(self) -> str:
+        return f"{self.uuid}:{self.tag}" if self.tag else str(self.uuid)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Gtid:
+    """The identifier of one MySQL transaction; `gno` is 1 to 2**63 - 2.
+
+    Raises:
+        BinlogFormatError: `gno` out of its range.
+    """
+
+    uuid: Uuid
+    tag: Tag
+    gno: int
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.tag, Tag):
+            object.__setattr__(self, "tag", Tag(self.tag))
+        if not GNO_MIN <= self.gno < GNO_END:
+            raise BinlogFormatError(
+                "a transaction number out of range", field="gno", expected="1 to 2**63 - 2", found=self.gno
+            )
+
+    @classmethod
+    def parse(cls, text: str) -> Gtid:
+        """The GTID that `text` spells, `uuid:gno` or `uuid:tag:gno`.
+
+        Raises:
+            BinlogFormatError: it spells none.
+        """
+        uuid, *middle = (part.strip(WHITESPACE) for part in text.split(":"))
+        if len(middle) not in (1, 2):
+            raise BinlogFormatError("not a GTID", expected="uuid:number or uuid:tag:number", found=excerpt(text))
+        if len(middle) == 2 and not middle[0]:
+            raise BinlogFormatError("an empty tag", field="tag", found=excerpt(text))
+        return cls(Uuid.parse(uuid), Tag(middle[0]) if len(middle) == 2 else NO_TAG, parse_number(middle[-1], "gno"))
+
+    @property
+    def tsid(self) -> Tsid:
+        """The GTID without its number."""
+        return Tsid(self.uuid, self.tag)
+
+    def __str__(self) -> str:
+        return f"{self.tsid}:{self.gno}"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class MariadbGtid:
+    """The identifier of one MariaDB event group. The first two parts have 32 bits, the number 64.
+
+    Raises:
+        BinlogFormatError: a part out of its range.
+    """
+
+    domain_id: int
+    server_id: int
+    sequence_number: int
+
+    def __post_init__(self) -> None:
+        for name, bits in ("domain_id", 32), ("server_id", 32), ("sequence_number", 64):
+            if not 0 <= getattr(self, name) < 1 << bits:
+                raise BinlogFormatError(
+                    "a part of a GTID out of range", field=name, expected=f"{bits} bits", found=getattr(self, name)
+                )
+
+    @classmethod
+    def parse(cls, text: str) -> MariadbGtid:
+        """The GTID that `text` spells, `domain-server-number`.
+
+        Raises:
+            BinlogFormatError: it spells none.
+        """
+        parts = text.strip(WHITESPACE).split("-")
+        if len(parts) != 3:
+            raise BinlogFormatError("not a GTID", expected="domain-server-number", found=excerpt(text))
+        domain_id, server_id, sequence_number = parts
+        return cls(
+            parse_number(domain_id, "domain_id"),
+            parse_number(server_id, "server_id"),
+            parse_number(sequence_number, "sequence_number"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.domain_id}-{self.server_id}-{self.sequence_number}"
+
+
+@dataclass(frozen=True, slots=True)
+class MariadbGtidPosition:
+    """How far a MariaDB server has come: the last GTID of each domain, sorted by domain. Made by `of` and `parse`."""
+
+    gtids: tuple[MariadbGtid, ...] = ()
+
+    @classmethod
+    def of(cls, gtids: Iterable[MariadbGtid]) -> MariadbGtidPosition:
+        """The position after `gtids` were seen in this order: the last one of a domain counts."""
+        last = {gtid.domain_id: gtid for gtid in gtids}
+        return cls(tuple(last[domain_id] for domain_id in sorted(last)))
+
+    @classmethod
+    def parse(cls, text: str) -> MariadbGtidPosition:
+        """The position that `text` spells, as in @@gtid_slave_pos; empty text is the empty position.
+
+        Raises:
+            BinlogFormatError: a part is no GTID, or two have the same domain.
+        """
+        if not text.strip(WHITESPACE):
+            return cls()
+        gtids = [MariadbGtid.parse(part) for part in text.split(",")]
+        position = cls.of(gtids)
+        if len(position.gtids) != len(gtids):
+            raise BinlogFormatError("two GTIDs of one domain", found=excerpt(text))
+        return position
+
+    def get(self, domain_id: int) -> MariadbGtid | None:
+        """The last GTID of a domain; None where it has none."""
+        return next((gtid for gtid in self.gtids if gtid.domain_id == domain_id), None)
+
+    def add(self, gtid: MariadbGtid) -> MariadbGtidPosition:
+        """The position after `gtid`, which replaces the one of its domain."""
+        return type(self).of((*self.gtids, gtid))
+
+    def __contains__(self, gtid: MariadbGtid) -> bool:
+        """Whether `gtid` lies at or before the position, by the numbers of its domain."""
+        last = self.get(gtid.domain_id)
+        return last is not None and gtid.sequence_number <= last.sequence_number
+
+    def __iter__(self) -> Iterator[MariadbGtid]:
+        return iter(self.gtids)
+
+    def __len__(self) -> int:
+        return len(self.gtids)
+
+    def __str__(self) -> str:
+        return ",".join(map(str, self.gtids))

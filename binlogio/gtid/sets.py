@@ -1,0 +1,236 @@
+"""Sets of GTIDs: interval algebra, and the server's text.
+
+Knows no bytes (`binlogio.gtid.layout`).
+
+    set    := (source ("," source)*)?
+    source := uuid (":" tag | ":" first ("-" last)?)*         -- numbers belong to the tag before them, the first ones to none
+
+Source: sql/rpl_gtid_set.cc, Gtid_set::to_string, add_gtid_text; libs/mysql/gtids/strconv/gtid_text_format_conv.h.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from binlogio.errors import BinlogFormatError
+from binlogio.gtid.identifiers import GNO_END, GNO_MIN, WHITESPACE, Gtid, Tag, Tsid, Uuid, excerpt, parse_number
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+
+class Interval(NamedTuple):
+    """The numbers from `start` up to, not including, `end`."""
+
+    start: int
+    end: int
+
+    def __str__(self) -> str:
+        return str(self.start) if self.end == self.start + 1 else f"{self.start}-{self.end - 1}"
+
+
+Intervals = tuple[Interval, ...]
+
+
+def _merge(intervals: Iterable[Interval]) -> Intervals:
+    """The same numbers in increasing intervals that do not touch."""
+    merged: list[Interval] = []
+    for interval in sorted(intervals):
+        if merged and interval.start <= merged[-1].end:
+            merged[-1] = Interval(merged[-1].start, max(merged[-1].end, interval.end))
+        else:
+            merged.append(interval)
+    return tuple(merged)
+
+
+def _intersect(left: Intervals, right: Intervals) -> Intervals:
+    """The numbers that are in both."""
+    common: list[Interval] = []
+    i = j = 0
+    while i < len(left) and j < len(right):
+        start = max(left[i].start, right[j].start)
+        end = min(left[i].end, right[j].end)
+        if start < end:
+            common.append(Interval(start, end))
+        if left[i].end <= right[j].end:
+            i += 1
+        else:
+            j += 1
+    return tuple(common)
+
+
+def _subtract(left: Intervals, right: Intervals) -> Intervals:
+    """The numbers of `left` that are not in `right`."""
+    if not right:
+        return left
+    gaps = (
+        Interval(GNO_MIN, right[0].start),
+        *(Interval(before.end, after.start) for before, after in pairwise(right)),
+        Interval(right[-1].end, GNO_END),
+    )
+    return _intersect(left, tuple(gap for gap in gaps if gap.start < gap.end))
+
+
+@dataclass(frozen=True, slots=True)
+class GtidSet:
+    """A set of GTIDs. Immutable; every operation gives a new one.
+
+    `sources` is sorted by UUID and tag; its intervals increase and do not touch, and none is empty. Made by `parse`,
+    `from_gtids`, `from_intervals`, `parse_gtid_set` and the operators, which see to that; `GtidSet()` is the empty set.
+    """
+
+    sources: tuple[tuple[Tsid, Intervals], ...] = ()
+
+    @classmethod
+    def from_intervals(cls, intervals: Iterable[tuple[Tsid, Interval]]) -> GtidSet:
+        """The set of the given intervals, in any order; they may overlap.
+
+        Raises:
+            BinlogFormatError: an interval is empty or goes beyond 1 to 2**63 - 2.
+        """
+        by_tsid: dict[Tsid, list[Interval]] = {}
+        for tsid, interval in intervals:
+            _check(interval.start, interval.end)
+            by_tsid.setdefault(tsid, []).append(interval)
+        return cls(tuple((tsid, _merge(by_tsid[tsid])) for tsid in sorted(by_tsid)))
+
+    @classmethod
+    def from_gtids(cls, gtids: Iterable[Gtid]) -> GtidSet:
+        """The set of the given GTIDs, in any order."""
+        return cls.from_intervals((gtid.tsid, Interval(gtid.gno, gtid.gno + 1)) for gtid in gtids)
+
+    @classmethod
+    def parse(cls, text: str) -> GtidSet:
+        """The set that `text` spells, in any of the spellings that the server takes.
+
+        White space, repeated commas, a UUID or a tag without numbers and intervals like 5-3 (which are empty) do no harm.
+
+        Raises:
+            BinlogFormatError: something else is in the text.
+        """
+        sources = (source.strip(WHITESPACE) for source in text.split(","))
+        return cls.from_intervals(item for source in sources if source for item in _parse_source(source))
+
+    @property
+    def has_tags(self) -> bool:
+        """Whether a source has a tag: servers before 8.3 know no such set."""
+        return any(tsid.tag for tsid, _ in self.sources)
+
+    @property
+    def count(self) -> int:
+        """How many GTIDs are in the set. Not `len()`, which cannot hold what two full sources have."""
+        return sum(interval.end - interval.start for _, interval in self)
+
+    def intervals(self, tsid: Tsid) -> Intervals:
+        """The numbers that one source has in the set."""
+        at = bisect_left(self.sources, tsid, key=lambda source: source[0])
+        found = at < len(self.sources) and self.sources[at][0] == tsid
+        return self.sources[at][1] if found else ()
+
+    def gtids(self) -> Iterator[Gtid]:
+        """Every GTID of the set, one by one, in its order. There may be very many."""
+        for tsid, interval in self:
+            for gno in range(interval.start, interval.end):
+                yield Gtid(tsid.uuid, tsid.tag, gno)
+
+    def add(self, gtid: Gtid) -> GtidSet:
+        """The set with one GTID more."""
+        tsid = gtid.tsid
+        at = bisect_left(self.sources, tsid, key=lambda source: source[0])
+        found = self.intervals(tsid)
+        merged = _merge((*found, Interval(gtid.gno, gtid.gno + 1)))
+        return GtidSet((*self.sources[:at], (tsid, merged), *self.sources[at + bool(found) :]))
+
+    def union(self, other: GtidSet) -> GtidSet:
+        """What is in either set."""
+        mine, theirs = dict(self.sources), dict(other.sources)
+        return GtidSet(
+            tuple(
+                (tsid, _merge((*mine.get(tsid, ()), *theirs.get(tsid, ()))))
+                for tsid in sorted(mine.keys() | theirs.keys())
+            )
+        )
+
+    def intersection(self, other: GtidSet) -> GtidSet:
+        """What is in both sets."""
+        theirs = dict(other.sources)
+        return _of_each((tsid, _intersect(mine, theirs.get(tsid, ()))) for tsid, mine in self.sources)
+
+    def difference(self, other: GtidSet) -> GtidSet:
+        """What is in this set and not in the other."""
+        theirs = dict(other.sources)
+        return _of_each((tsid, _subtract(mine, theirs.get(tsid, ()))) for tsid, mine in self.sources)
+
+    def issubset(self, other: GtidSet) -> bool:
+        """Whether the other set has everything that this one has."""
+        return not self.difference(other)
+
+    def isdisjoint(self, other: GtidSet) -> bool:
+        """Whether the sets have nothing in common."""
+        return not self.intersection(other)
+
+    __or__ = union
+    __and__ = intersection
+    __sub__ = difference
+    __le__ = issubset
+
+    def __contains__(self, gtid: Gtid) -> bool:
+        found = self.intervals(gtid.tsid)
+        at = bisect_right(found, (gtid.gno, GNO_END)) - 1
+        return at >= 0 and gtid.gno < found[at].end
+
+    def __iter__(self) -> Iterator[tuple[Tsid, Interval]]:
+        return ((tsid, interval) for tsid, intervals in self.sources for interval in intervals)
+
+    def __bool__(self) -> bool:
+        return bool(self.sources)
+
+    def __str__(self) -> str:
+        """The set as the server prints it: each UUID once, on a line of its own."""
+        parts: list[str] = []
+        last: Uuid | None = None
+        for tsid, intervals in self.sources:
+            if tsid.uuid != last:
+                parts.append(f",\n{tsid.uuid}" if parts else str(tsid.uuid))
+            if tsid.tag:
+                parts.append(f":{tsid.tag}")
+            parts.extend(f":{interval}" for interval in intervals)
+            last = tsid.uuid
+        return "".join(parts)
+
+
+EMPTY_GTID_SET: Final = GtidSet()
+
+
+def _of_each(sources: Iterable[tuple[Tsid, Intervals]]) -> GtidSet:
+    """The set of those sources that have something left."""
+    return GtidSet(tuple((tsid, intervals) for tsid, intervals in sources if intervals))
+
+
+def _check(start: int, end: int) -> None:
+    if not GNO_MIN <= start < end <= GNO_END:
+        raise BinlogFormatError(
+            "an interval of transaction numbers that is empty or out of range",
+            expected="1 <= start < end < 2**63",
+            found=f"{start} to {end}",
+        )
+
+
+def _parse_source(text: str) -> Iterator[tuple[Tsid, Interval]]:
+    first, *parts = (part.strip(WHITESPACE) for part in text.split(":"))
+    tsid = Tsid(Uuid.parse(first))
+    for part in parts:
+        if not part[:1].isdecimal():
+            if not part:
+                raise BinlogFormatError("nothing between two colons of a GTID set", found=excerpt(text))
+            tsid = Tsid(tsid.uuid, Tag(part))
+            continue
+        start_text, dash, last_text = (side.strip(WHITESPACE) for side in part.partition("-"))
+        start = parse_number(start_text, "gno")
+        end = (parse_number(last_text, "gno") if dash else start) + 1
+        _check(start, GNO_END)
+        if start < end:
+            yield tsid, Interval(start, end)
