@@ -1,0 +1,114 @@
+"""TRANSACTION_PAYLOAD_EVENT: the events of a transaction, compressed (binlog_transaction_compression=ON).
+
+Knows the frame. Opening the payload is the decoder's business; the compression library is handed to it from outside.
+
+    transaction_payload := (field: lenenc  length: lenenc  value)*  field 0  payload: u8[*]
+    field               := 1 payload size   2 compression type (0 zstd, 255 none)   3 uncompressed size     -- each a lenenc
+
+Source: libs/mysql/binlog/event/compression/payload_event_buffer_istream.h, codecs/binary.cpp (Transaction_payload).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, Final
+
+from construct import Construct, Container, GreedyBytes, Struct, ValidationError
+
+from binlogio.constants import EventType
+from binlogio.events.base import NEW_HEADER, EventCodec, EventHeader
+from binlogio.primitives import LenencBytes, LenencInt, Whole
+
+
+class CompressionType(IntEnum):
+    """libs/mysql/binlog/event/compression/base.h, enum type."""
+
+    ZSTD = 0
+    NONE = 255
+
+
+class PayloadField(IntEnum):
+    """libs/mysql/binlog/event/codecs/binary.cpp, Transaction_payload: OTW_PAYLOAD_*_FIELD."""
+
+    HEADER_END_MARK = 0
+    SIZE = 1
+    COMPRESSION_TYPE = 2
+    UNCOMPRESSED_SIZE = 3
+
+
+class _Fields(Construct):  # type: ignore[misc]
+    """(field, value) pairs in the file's order; the bytes of a field that we do not know."""
+
+    @staticmethod
+    def _value(field: int) -> Construct:
+        return Whole(LenencBytes, LenencInt) if field <= max(PayloadField) else LenencBytes
+
+    def _parse(self, stream: Any, context: Container, path: str) -> tuple[tuple[int, int | bytes], ...]:
+        fields: list[tuple[int, int | bytes]] = []
+        while field := LenencInt._parsereport(stream, context, path):
+            fields.append((field, self._value(field)._parsereport(stream, context, path)))
+        return tuple(fields)
+
+    def _build(self, obj: tuple[tuple[int, int | bytes], ...], stream: Any, context: Container, path: str) -> Any:
+        for field, value in obj:
+            if field == PayloadField.HEADER_END_MARK:
+                raise ValidationError("field 0 is the end of the fields", path=path)
+            LenencInt._build(field, stream, context, path)
+            self._value(field)._build(value, stream, context, path)
+        LenencInt._build(PayloadField.HEADER_END_MARK, stream, context, path)
+        return obj
+
+
+class _Payload(Construct):  # type: ignore[misc]
+    """What is left, which must be what the size field says."""
+
+    def _parse(self, stream: Any, context: Container, path: str) -> bytes:
+        payload: bytes = GreedyBytes._parsereport(stream, context, path)
+        size = dict(context.fields).get(PayloadField.SIZE)
+        if size != len(payload):
+            raise ValidationError(f"the payload has {len(payload)} bytes, its size field says {size}", path=path)
+        return payload
+
+    def _build(self, obj: bytes, stream: Any, context: Container, path: str) -> bytes:
+        if dict(context.fields).get(PayloadField.SIZE) != len(obj):
+            raise ValidationError(f"the payload has {len(obj)} bytes, its size field says otherwise", path=path)
+        stream.write(obj)
+        return obj
+
+
+TRANSACTION_PAYLOAD: Final = Struct("fields" / _Fields(), "payload" / _Payload())
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionPayloadEvent:
+    """A transaction's events as one compressed block. They have no checksums and say 0 for log_pos."""
+
+    fields: tuple[tuple[int, int | bytes], ...]
+    payload: bytes
+    header: EventHeader = NEW_HEADER
+
+    @property
+    def compression_type(self) -> int:
+        """A CompressionType, or a number that we do not know; none where the field is missing."""
+        return int(dict(self.fields).get(PayloadField.COMPRESSION_TYPE, CompressionType.NONE))
+
+    @property
+    def uncompressed_size(self) -> int:
+        """Bytes that the payload is said to have once opened; the payload's own size where the field is missing."""
+        return int(dict(self.fields).get(PayloadField.UNCOMPRESSED_SIZE, len(self.payload)))
+
+    @classmethod
+    def create(
+        cls, payload: bytes, compression_type: int, uncompressed_size: int, header: EventHeader = NEW_HEADER
+    ) -> TransactionPayloadEvent:
+        """The event around an already compressed payload, with its fields in the server's order."""
+        fields = (
+            (PayloadField.COMPRESSION_TYPE, int(compression_type)),
+            (PayloadField.UNCOMPRESSED_SIZE, uncompressed_size),
+            (PayloadField.SIZE, len(payload)),
+        )
+        return cls(tuple((int(kind), value) for kind, value in fields), payload, header)
+
+
+CODECS: Final = (EventCodec(EventType.TRANSACTION_PAYLOAD_EVENT, TRANSACTION_PAYLOAD, TransactionPayloadEvent),)
