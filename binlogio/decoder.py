@@ -1,0 +1,136 @@
+"""Event frames to typed events; no I/O.
+
+Knows which codec a type has, which table maps are in force, and how to open a compressed transaction. The compression library comes
+from outside, as a function from compressed chunks to plain ones, so that a payload is never in memory as a whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any, Final
+
+from binlogio.constants import ChecksumAlgorithm, EventType
+from binlogio.errors import BinlogError, BinlogFormatError, MissingTableMap, UnsupportedFeature
+from binlogio.events import codec_for
+from binlogio.events.base import ParseContext, event_name
+from binlogio.events.rows import DeleteRowsEvent, PartialUpdateRowsEvent, UpdateRowsEvent, WriteRowsEvent
+from binlogio.events.table_map import TableMapEvent
+from binlogio.events.transaction_payload import CompressionType, TransactionPayloadEvent
+from binlogio.framing import EventFrame, EventFramer, Framing
+
+Decompress = Callable[[bytes], Iterator[bytes]]
+"""Opens a zstd stream: compressed bytes in, plain chunks out, one after the other. Raises BinlogFormatError where it is broken."""
+
+ROWS_EVENTS: Final = (WriteRowsEvent, UpdateRowsEvent, DeleteRowsEvent, PartialUpdateRowsEvent)
+_PAYLOAD_CHUNK: Final = 1 << 20
+
+
+class Decoder:
+    """Turns frames into events, in the order of the file.
+
+    Args:
+        decompress: opens zstd payloads; without it TRANSACTION_PAYLOAD_EVENT stays closed.
+    """
+
+    def __init__(self, *, decompress: Decompress | None = None) -> None:
+        self._decompress = decompress
+        self._table_maps: dict[int, TableMapEvent] = {}
+        self._statement_ended = False
+
+    def decode(self, frame: EventFrame) -> Iterator[Any]:
+        """The event of a frame; behind a TRANSACTION_PAYLOAD_EVENT also the events inside it.
+
+        Raises:
+            BinlogFormatError: the body does not fit the event's layout.
+            UnsupportedFeature: a compression that is unknown or was not given.
+        """
+        event = self._one(frame)
+        yield event
+        if isinstance(event, TransactionPayloadEvent) and self._decompress is not None:
+            yield from self._inner(event, frame.context)
+
+    def table_map(self, table_id: int, *, offset: int, event_type: int) -> TableMapEvent:
+        """The table map that a rows event of the current statement refers to.
+
+        Raises:
+            MissingTableMap: there is none; the reader may have started in mid-statement.
+        """
+        found = self._table_maps.get(table_id)
+        if found is None:
+            raise MissingTableMap(
+                f"no table map defines table id {table_id}",
+                offset=offset,
+                event_type=event_name(event_type),
+                hint="start reading at the beginning of an event group",
+            )
+        return found
+
+    def _one(self, frame: EventFrame) -> Any:
+        event = codec_for(frame.header.type_code).parse(frame.header, frame.body, frame.context)
+        if self._statement_ended:
+            self._table_maps.clear()
+            self._statement_ended = False
+        if isinstance(event, TableMapEvent):
+            self._table_maps[event.table_id] = event
+        elif isinstance(event, ROWS_EVENTS):
+            self._statement_ended = event.ends_statement
+        return event
+
+    def _inner(self, event: TransactionPayloadEvent, context: ParseContext) -> Iterator[Any]:
+        plain = replace(context, checksum_algorithm=ChecksumAlgorithm.OFF)
+        framer = EventFramer(context=plain)
+        for number, frame in enumerate(_frames(framer, self._chunks(event), event)):
+            header = replace(frame.header, offset=event.header.offset, inner=number)
+            yield self._one(replace(frame, header=header))
+
+    def _chunks(self, event: TransactionPayloadEvent) -> Iterator[bytes]:
+        """The plain bytes of a payload, and never more of them than its header promises."""
+        left = event.uncompressed_size
+        for chunk in self._opened(event):
+            left -= len(chunk)
+            if left < 0:
+                break
+            yield chunk
+        if left:
+            raise BinlogFormatError(
+                "the payload does not hold as many bytes as its header says",
+                offset=event.header.offset,
+                event_type=EventType.TRANSACTION_PAYLOAD_EVENT.name,
+                field="uncompressed_size",
+                expected=event.uncompressed_size,
+                found=f"more than {event.uncompressed_size}" if left < 0 else event.uncompressed_size - left,
+            )
+
+    def _opened(self, event: TransactionPayloadEvent) -> Iterator[bytes]:
+        if event.compression_type == CompressionType.NONE:
+            return (event.payload[at : at + _PAYLOAD_CHUNK] for at in range(0, len(event.payload), _PAYLOAD_CHUNK))
+        if event.compression_type != CompressionType.ZSTD or self._decompress is None:
+            raise UnsupportedFeature(
+                "the payload is compressed in a way that we do not know",
+                offset=event.header.offset,
+                event_type=EventType.TRANSACTION_PAYLOAD_EVENT.name,
+                field="compression_type",
+                expected="0 (zstd) or 255 (none)",
+                found=event.compression_type,
+            )
+        return self._decompress(event.payload)
+
+
+def _frames(framer: EventFramer, chunks: Iterator[bytes], event: TransactionPayloadEvent) -> Iterator[EventFrame]:
+    """The frames inside a payload; errors name the payload event, since what is inside has no offset in the file."""
+    try:
+        for chunk in chunks:
+            framer.feed(chunk)
+            yield from _whole_frames(framer)
+        framer.finish()
+        yield from _whole_frames(framer)
+    except BinlogError as exc:
+        if exc.offset != event.header.offset:
+            exc.offset, exc.hint = event.header.offset, f"inside the payload, {exc.offset} bytes into it"
+        raise
+
+
+def _whole_frames(framer: EventFramer) -> Iterator[EventFrame]:
+    while not isinstance(frame := framer.next_frame(), Framing):
+        yield frame

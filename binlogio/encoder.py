@@ -1,0 +1,70 @@
+"""Typed events to bytes; no I/O.
+
+Knows how header, body and checksum make an event, and that a format description is summed up with its IN_USE flag clear.
+"""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import replace
+from typing import Any, Final
+
+from binlogio.constants import CHECKSUM_SIZE, MAX_EVENT_SIZE, EventType, HeaderFlag
+from binlogio.errors import BinlogFormatError
+from binlogio.events import codec_for, default_type
+from binlogio.events.base import DEFAULT_CONTEXT, EventHeader, ParseContext, UnknownEvent, build_header, event_name
+from binlogio.events.format_description import FormatDescriptionEvent, StartV3Event
+
+_POSITION_BITS: Final = 0xFFFFFFFF
+
+
+class Encoder:
+    """Builds events for a file of the given format; a format description that it builds sets the format of those that follow.
+
+    Args:
+        context: how the file's events look; None until the format description was built.
+    """
+
+    def __init__(self, context: ParseContext = DEFAULT_CONTEXT) -> None:
+        self.context = context
+
+    def encode(self, event: Any) -> bytes:
+        """The event with the type, timestamp, server id, flags and log_pos of its own header; only size and checksum are computed.
+
+        What a reader gave comes out as it was in the file.
+
+        Raises:
+            BinlogFormatError: a value does not fit its field, or the event 4 GiB.
+        """
+        return self._encode(event, event.header.log_pos)
+
+    def encode_at(self, event: Any, offset: int) -> bytes:
+        """The event as it stands at `offset` (bytes from the start of the file): log_pos is where it ends, modulo 2**32."""
+        return self._encode(event, None, offset)
+
+    def _encode(self, event: Any, log_pos: int | None, offset: int = 0) -> bytes:
+        type_code = event.header.type_code or default_type(event)
+        if isinstance(event, FormatDescriptionEvent | StartV3Event):
+            self.context = event.context
+        codec = codec_for(type_code)
+        body = codec.build(event, self.context) if not isinstance(event, UnknownEvent) else event.body
+        has_checksum = self.context.has_checksum
+        if isinstance(event, FormatDescriptionEvent):
+            has_checksum = event.checksum_algorithm is not None
+        size = self.context.header_size + len(body) + CHECKSUM_SIZE * has_checksum
+        if size > MAX_EVENT_SIZE:
+            raise BinlogFormatError(
+                "the event does not fit 32 bits of size",
+                event_type=event_name(type_code),
+                expected=f"at most {MAX_EVENT_SIZE} bytes",
+                found=size,
+            )
+        end = (offset + size) & _POSITION_BITS if log_pos is None else log_pos
+        header = replace(event.header, type_code=type_code, event_size=size, log_pos=end)
+        raw = build_header(header, self.context) + body
+        return raw + self._checksum(header, body) if has_checksum else raw
+
+    def _checksum(self, header: EventHeader, body: bytes) -> bytes:
+        if header.type_code == EventType.FORMAT_DESCRIPTION_EVENT:
+            header = replace(header, flags=header.flags & ~HeaderFlag.BINLOG_IN_USE)
+        return zlib.crc32(build_header(header, self.context) + body).to_bytes(CHECKSUM_SIZE, "little")

@@ -1,0 +1,332 @@
+"""Bytes to event frames, in any chunking; no I/O.
+
+Knows the magic, headers, sizes, checksums and what the first event says about the rest. Knows no body but that first one's.
+
+    file := 0xfe "bin"  event*         -- the first event is FORMAT_DESCRIPTION_EVENT (5.0 and later) or START_EVENT_V3
+
+A relay log may put an artificial ROTATE_EVENT first, and any file may hold a second format description: what it says holds from
+there on. Source: libs/mysql/binlog/event/binlog_event.cpp; sql/binlog_reader.cc, Binlog_event_data_istream::read_event_header.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Final
+
+from binlogio.constants import (
+    BINLOG_MAGIC,
+    CHECKSUM_SIZE,
+    ENCRYPTED_MAGIC,
+    HEADER_SIZE,
+    HEADER_SIZE_V1,
+    SERVER_VERSION_LENGTH,
+    EventType,
+    HeaderFlag,
+)
+from binlogio.errors import BadMagic, BinlogFormatError, ChecksumMismatch, TruncatedEvent, UnsupportedFeature
+from binlogio.events import EVENT_CODECS
+from binlogio.events.base import DEFAULT_CONTEXT, EventHeader, ParseContext, event_name, parse_header
+from binlogio.events.format_description import knows_checksum
+from binlogio.events.mariadb import StartEncryptionEvent
+
+_START_V3_SIZE: Final = HEADER_SIZE + 2 + SERVER_VERSION_LENGTH + 4  # a smaller first event has the header of 3.23
+_FIRST_TYPES: Final = (EventType.FORMAT_DESCRIPTION_EVENT, EventType.START_EVENT_V3, EventType.ROTATE_EVENT)
+_IN_USE_BYTE: Final = HEADER_SIZE - 2  # flags are the last two bytes of the header, low byte first
+_EVENT_SIZE_AT: Final = 9
+
+Decryptor = Callable[[int, bytes], bytes]
+"""Takes an event's offset and its encrypted bytes, gives its plain bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class EventFrame:
+    """One event, not yet looked into: header, body (without checksum), the stored checksum, and how its file is to be read."""
+
+    header: EventHeader
+    body: bytes
+    checksum: int | None
+    context: ParseContext
+
+    @property
+    def end(self) -> int:
+        """The offset behind the event, in bytes from the start of the file."""
+        return self.header.offset + self.header.event_size
+
+
+class Framing(Enum):
+    """What `EventFramer.next_frame` says when it has no frame."""
+
+    NEED_DATA = "need data"
+    END = "end"
+
+
+NEED_DATA: Final = Framing.NEED_DATA
+END: Final = Framing.END
+
+
+@dataclass(frozen=True, slots=True)
+class TornTail:
+    """The unfinished end of a file that was in use: `size` bytes from `offset` on, which are no whole event."""
+
+    offset: int
+    size: int
+    reason: str
+
+
+class EventFramer:
+    """Cuts a stream of bytes into event frames.
+
+    `feed` bytes in any portions, call `next_frame` until it says NEED_DATA, and `finish` when there are no more; then it says
+    END, or raises if the stream stops where it should not. After an error the framer stays where it is.
+
+    Args:
+        verify_checksum: compare the CRC32 of every event with its bytes.
+        context: how to read the first event; given, the stream has no magic (a reader that starts in mid-file, a payload).
+        offset: where the first byte of the stream stands in its file.
+        decryptor_for: makes the decryptor that a START_ENCRYPTION_EVENT of MariaDB asks for.
+    """
+
+    def __init__(
+        self,
+        *,
+        verify_checksum: bool = True,
+        context: ParseContext | None = None,
+        offset: int = 0,
+        decryptor_for: Callable[[StartEncryptionEvent], Decryptor] | None = None,
+    ) -> None:
+        self.context = context if context is not None else DEFAULT_CONTEXT
+        self.in_use = False
+        self.is_relay_log = False
+        self.torn_tail: TornTail | None = None
+        self._verify_checksum = verify_checksum
+        self._decryptor_for = decryptor_for
+        self._decrypt: Decryptor | None = None
+        self._buffer = bytearray()
+        self._at = 0
+        self._offset = offset
+        self._needs_magic = context is None
+        self._needs_description = context is None
+        self._finished = False
+
+    @property
+    def offset(self) -> int:
+        """Where the next event begins, in bytes from the start of the file."""
+        return self._offset
+
+    @property
+    def decrypts(self) -> bool:
+        """True behind MariaDB's START_ENCRYPTION_EVENT."""
+        return self._decrypt is not None
+
+    @property
+    def needed(self) -> int:
+        """How many more bytes the next frame certainly needs; at least 1."""
+        buffered = len(self._buffer) - self._at
+        size = self._header_size
+        if not self._needs_magic and buffered >= size:
+            size = self._peek_event_size()
+        return max(1, size - buffered)
+
+    @property
+    def _header_size(self) -> int:
+        return HEADER_SIZE_V1 if self._needs_description else self.context.header_size
+
+    def feed(self, data: bytes | memoryview) -> None:
+        """Add bytes to the end of the stream."""
+        if self._at > len(self._buffer) // 2:
+            del self._buffer[: self._at]
+            self._at = 0
+        self._buffer += data
+
+    def finish(self) -> None:
+        """Say that no more bytes will come."""
+        self._finished = True
+
+    def next_frame(self) -> EventFrame | Framing:
+        """The next event; NEED_DATA where it is not whole yet; END after `finish`, at the end or at a torn tail.
+
+        Raises:
+            BadMagic: the stream is not a binary log.
+            ChecksumMismatch: the event's bytes are not those that the server wrote.
+            TruncatedEvent: the stream ended in mid-event, and the file was not in use.
+            BinlogFormatError: an event that cannot be one.
+        """
+        if self._needs_magic and not self._take_magic():
+            return NEED_DATA
+        buffered = len(self._buffer) - self._at
+        if buffered < self._header_size:
+            return self._end_of_data(buffered)
+        size = self._peek_event_size()
+        if size < self._header_size:
+            return self._impossible_size(size, buffered)
+        self._check_first_event()
+        if buffered < size:
+            return self._end_of_data(buffered)
+        frame = self._cut(bytes(self._buffer[self._at : self._at + size]))
+        self._at += size
+        self._offset += size
+        return frame
+
+    def _take_magic(self) -> bool:
+        magic = bytes(self._buffer[self._at : self._at + len(BINLOG_MAGIC)])
+        if len(magic) < len(BINLOG_MAGIC) and BINLOG_MAGIC.startswith(magic) and not self._finished:
+            return False
+        if magic != BINLOG_MAGIC:
+            raise _bad_magic(magic, self._offset)
+        self._needs_magic = False
+        self._at += len(BINLOG_MAGIC)
+        self._offset += len(BINLOG_MAGIC)
+        return True
+
+    def _peek_event_size(self) -> int:
+        at = self._at + _EVENT_SIZE_AT
+        return int.from_bytes(self._buffer[at : at + 4], "little")
+
+    def _check_first_event(self) -> None:
+        """Before the first event is whole: its type must be one that a file can begin with, and sets the header's size."""
+        if not self._needs_description:
+            return
+        type_code = self._buffer[self._at + 4]
+        if type_code not in _FIRST_TYPES:
+            raise BinlogFormatError(
+                "the file does not begin with a format description",
+                offset=self._offset,
+                event_type=event_name(type_code),
+                expected="FORMAT_DESCRIPTION_EVENT or START_EVENT_V3",
+            )
+        if type_code == EventType.START_EVENT_V3 and self._peek_event_size() < _START_V3_SIZE:
+            self.context = replace(DEFAULT_CONTEXT, binlog_version=1, header_size=HEADER_SIZE_V1)
+        elif type_code == EventType.ROTATE_EVENT:
+            self.is_relay_log = True
+
+    def _cut(self, raw: bytes) -> EventFrame:
+        if self._decrypt is not None:
+            raw = self._decrypt(self._offset, raw)
+        header = parse_header(raw, self._offset, self.context)
+        if header.type_code == EventType.FORMAT_DESCRIPTION_EVENT and self.context.header_size == HEADER_SIZE:
+            return self._describe(header, raw)
+        if header.type_code == EventType.START_EVENT_V3:
+            body = raw[self.context.header_size :]
+            self.context = EVENT_CODECS[EventType.START_EVENT_V3].parse(header, body).context
+            self._needs_description = False
+            return EventFrame(header, body, None, self.context)
+        end = len(raw)
+        checksum = None
+        if self.context.has_checksum:
+            end -= CHECKSUM_SIZE
+            if end < self.context.header_size:
+                raise BinlogFormatError(
+                    "the event is too short for its checksum",
+                    offset=self._offset,
+                    event_type=event_name(header.type_code),
+                    found=header.event_size,
+                )
+            checksum = self._check(raw, header, raw)
+        body = raw[self.context.header_size : end]
+        if header.type_code == EventType.START_ENCRYPTION_EVENT:
+            self._start_encryption(header, body)
+        return EventFrame(header, body, checksum, self.context)
+
+    def _describe(self, header: EventHeader, raw: bytes) -> EventFrame:
+        """A format description: its own checksum first, then what it says about the rest."""
+        version = raw[HEADER_SIZE + 2 : HEADER_SIZE + 2 + SERVER_VERSION_LENGTH].rstrip(b"\0")
+        checksum = None
+        end = len(raw)
+        if knows_checksum(version.decode("latin-1")):
+            end -= CHECKSUM_SIZE
+            clear = bytearray(raw)
+            clear[_IN_USE_BYTE] &= ~HeaderFlag.BINLOG_IN_USE & 0xFF
+            checksum = self._check(raw, header, bytes(clear))
+        body = raw[HEADER_SIZE:end]
+        event = EVENT_CODECS[EventType.FORMAT_DESCRIPTION_EVENT].parse(header, body)
+        self.context = event.context
+        self._needs_description = False
+        self.in_use = bool(header.flags & HeaderFlag.BINLOG_IN_USE)
+        self.is_relay_log = self.is_relay_log or bool(header.flags & (HeaderFlag.RELAY_LOG | HeaderFlag.ARTIFICIAL))
+        return EventFrame(header, body, checksum, self.context)
+
+    def _check(self, raw: bytes, header: EventHeader, summed: bytes) -> int:
+        stored = int.from_bytes(raw[-CHECKSUM_SIZE:], "little")
+        if self._verify_checksum:
+            actual = zlib.crc32(memoryview(summed)[:-CHECKSUM_SIZE])
+            if actual != stored:
+                raise ChecksumMismatch(
+                    offset=self._offset, expected=stored, actual=actual, event_type=event_name(header.type_code)
+                )
+        return stored
+
+    def _start_encryption(self, header: EventHeader, body: bytes) -> None:
+        event = EVENT_CODECS[EventType.START_ENCRYPTION_EVENT].parse(header, body, self.context)
+        if self._decryptor_for is None:
+            raise UnsupportedFeature(
+                "the events from here on are encrypted (MariaDB encrypt_binlog=ON)",
+                offset=header.offset,
+                event_type=EventType.START_ENCRYPTION_EVENT.name,
+                hint=f"give the key of version {event.key_version} as keyring=",
+            )
+        self._decrypt = self._decryptor_for(event)
+
+    def _end_of_data(self, buffered: int) -> Framing:
+        """Not enough for an event: wait, or, at the end, tell a torn tail from a cut file from damage."""
+        if not self._finished:
+            return NEED_DATA
+        if buffered == 0:
+            return END
+        if buffered >= self.context.header_size and not self.decrypts:
+            self._check_position(buffered)
+        if not self.in_use:
+            raise TruncatedEvent(
+                "the file ends in the middle of an event, and its format description says that it was closed",
+                offset=self._offset,
+                expected=f"{self._peek_event_size()} bytes" if buffered >= HEADER_SIZE else "an event header",
+                found=f"{buffered} bytes",
+            )
+        self.torn_tail = TornTail(self._offset, buffered, "the last event is not whole")
+        return END
+
+    def _check_position(self, buffered: int) -> None:
+        """An unfinished event still says where it ends; if that contradicts its size, one of the two is damaged."""
+        header = parse_header(bytes(self._buffer[self._at : self._at + HEADER_SIZE]), self._offset, self.context)
+        end = (self._offset + header.event_size) & 0xFFFFFFFF
+        if self.is_relay_log or self.context.binlog_version != 4 or header.log_pos in (0, end):  # noqa: PLR2004
+            return
+        raise BinlogFormatError(
+            f"the event's size reaches beyond the file ({buffered} bytes are left) and contradicts its log_pos",
+            offset=self._offset,
+            event_type=event_name(header.type_code),
+            field="event_size",
+            expected=(header.log_pos - self._offset) & 0xFFFFFFFF,
+            found=header.event_size,
+        )
+
+    def _impossible_size(self, size: int, buffered: int) -> Framing:
+        """Smaller than a header: a hole of zeros that a crash left at the end, or damage."""
+        if self.in_use and not any(self._buffer[self._at :]):
+            if not self._finished:
+                return NEED_DATA
+            self.torn_tail = TornTail(self._offset, buffered, "the file ends in zero bytes")
+            return END
+        raise BinlogFormatError(
+            "impossible size of an event",
+            offset=self._offset,
+            field="event_size",
+            expected=f"at least {self._header_size}",
+            found=size,
+        )
+
+
+def _bad_magic(magic: bytes, offset: int) -> BinlogFormatError | UnsupportedFeature:
+    if magic == ENCRYPTED_MAGIC:
+        return UnsupportedFeature(
+            "the file is encrypted (binlog_encryption=ON)", offset=offset, hint="give the server's keyring as keyring="
+        )
+    if not magic:
+        return BadMagic("the file is empty", offset=offset, expected="a binary log")
+    if BINLOG_MAGIC.startswith(magic):
+        return TruncatedEvent(
+            "the file ends in the middle of its magic number", offset=offset, expected=BINLOG_MAGIC, found=magic
+        )
+    return BadMagic("this is not a binary log", offset=offset, expected=BINLOG_MAGIC, found=magic)
