@@ -1,0 +1,319 @@
+"""Encrypted binary logs of both vendors: ciphers that turn offsets and bytes into plain bytes.
+
+Knows AES (the extra `encryption`, imported on first use) and no event but START_ENCRYPTION_EVENT. Reads no file; keys are
+`binlogio.keyring`'s business. What it raises or shows never contains a key.
+
+    mysql           := header: u8[512]  AES-256-CTR(file)                       -- offset 0 inside is the magic 0xfe "bin"
+    header          := 0xfd "bin"  version: u8 (1)  field*  0x00*
+    field           := 1  len: u8  key_id: u8[len]  |  2  encrypted_password: u8[32]  |  3  iv: u8[16]
+    mariadb         := 0xfe "bin"  FORMAT_DESCRIPTION_EVENT  START_ENCRYPTION_EVENT  encrypted_event*
+    encrypted_event := u8[4], which belong at 9  AES(u8[5])  event_size: u32  AES(u8[*])
+
+Source: sql/rpl_log_encryption.{h,cc}, sql/stream_cipher.cc; MariaDB sql/rpl_constants.h, Binlog_crypt_data;
+sql/log_event.cc, encrypt_event; mysys_ssl/my_crypt.cc, MyCTX_nopad.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from construct import Bytes, Const, Error, Int8ul, Padded, Pass, RepeatUntil, Struct, Switch, this
+
+from binlogio.constants import BINLOG_MAGIC, CHECKSUM_SIZE, ENCRYPTED_MAGIC, HEADER_SIZE, EventType, HeaderFlag
+from binlogio.errors import BadMagic, BinlogFormatError, TruncatedEvent, UnsupportedFeature
+from binlogio.events.base import parse_header
+from binlogio.events.mariadb import StartEncryptionEvent
+from binlogio.keyring import Keyring, MariadbKeys, MysqlKeyring, load_keyring
+from binlogio.primitives import BAD_BYTES, Bytes8, Utf8
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.ciphers import Cipher
+
+__all__ = [
+    "EncryptionHeader",
+    "Keyring",
+    "MariadbKeys",
+    "MysqlCipher",
+    "MysqlKeyring",
+    "build_encryption_header",
+    "load_keyring",
+    "mariadb_decryptor",
+    "open_mysql",
+    "parse_encryption_header",
+]
+
+ENCRYPTION_HEADER_SIZE: Final = 512
+ENCRYPTION_VERSION: Final = 1
+MARIADB_SCHEME: Final = 1
+MARIADB_BINLOG_KEY_ID: Final = 1  # MariaDB include/mysql/plugin_encryption.h, ENCRYPTION_KEY_SYSTEM_DATA
+
+_BLOCK_SIZE: Final = 16
+_MASTER_KEY_SIZE: Final = 32
+_PASSWORD_SIZE: Final = 32
+_EVENT_SIZE_AT: Final = 9
+_KNOWN_FLAGS: Final = sum(HeaderFlag)
+
+_KEY_ID, _PASSWORD, _IV = 1, 2, 3  # sql/rpl_log_encryption.h, Rpl_encryption_header_v1::Field_type
+_FIELD_VALUES: Final = {0: Pass, _KEY_ID: Utf8(Bytes8), _PASSWORD: Bytes(_PASSWORD_SIZE), _IV: Bytes(_BLOCK_SIZE)}
+_FIELD: Final = Struct("type" / Int8ul, "value" / Switch(this.type, _FIELD_VALUES, default=Error))
+ENCRYPTION_HEADER: Final = Padded(
+    ENCRYPTION_HEADER_SIZE,
+    Struct(
+        "magic" / Const(ENCRYPTED_MAGIC),
+        "version" / Const(ENCRYPTION_VERSION, Int8ul),
+        "fields" / RepeatUntil(lambda obj, lst, ctx: obj["type"] == 0, _FIELD),
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class EncryptionHeader:
+    """The first 512 bytes of an encrypted file: the file's password, encrypted with the server's key `key_id` and `iv`."""
+
+    key_id: str
+    encrypted_password: bytes
+    iv: bytes
+
+
+def parse_encryption_header(header: bytes) -> EncryptionHeader:
+    """Parse the first 512 bytes of a file of MySQL's binlog_encryption=ON.
+
+    Raises:
+        BadMagic: another file.
+        TruncatedEvent: fewer bytes.
+        UnsupportedFeature: another version than 1.
+        BinlogFormatError: a field that is unknown or missing.
+    """
+    if not header.startswith(ENCRYPTED_MAGIC):
+        raise BadMagic(
+            "the file is not encrypted", offset=0, expected=ENCRYPTED_MAGIC, found=header[: len(ENCRYPTED_MAGIC)]
+        )
+    if len(header) < ENCRYPTION_HEADER_SIZE:
+        raise TruncatedEvent(
+            "the file ends in its encryption header",
+            offset=0,
+            expected=f"{ENCRYPTION_HEADER_SIZE} bytes",
+            found=len(header),
+        )
+    version = header[len(ENCRYPTED_MAGIC)]
+    if version != ENCRYPTION_VERSION:
+        raise UnsupportedFeature(
+            "unknown version of encryption", offset=len(ENCRYPTED_MAGIC), expected=ENCRYPTION_VERSION, found=version
+        )
+    try:
+        fields = {one.type: one.value for one in ENCRYPTION_HEADER.parse(header[:ENCRYPTION_HEADER_SIZE]).fields}
+    except BAD_BYTES as exc:
+        raise BinlogFormatError("the encryption header is damaged", offset=0) from exc
+    for number, name in ((_KEY_ID, "key_id"), (_PASSWORD, "encrypted_password"), (_IV, "iv")):
+        if not fields.get(number):
+            raise BinlogFormatError("the encryption header lacks a field", offset=0, field=name)
+    return EncryptionHeader(fields[_KEY_ID], fields[_PASSWORD], fields[_IV])
+
+
+def build_encryption_header(header: EncryptionHeader) -> bytes:
+    """Write the 512 bytes that `parse_encryption_header` reads.
+
+    Raises:
+        BinlogFormatError: a value that does not fit.
+    """
+    values = ((_KEY_ID, header.key_id), (_PASSWORD, header.encrypted_password), (_IV, header.iv), (0, None))
+    try:
+        return bytes(
+            ENCRYPTION_HEADER.build({"fields": [{"type": number, "value": value} for number, value in values]})
+        )
+    except BAD_BYTES as exc:
+        raise BinlogFormatError("a value does not fit the encryption header") from exc
+
+
+@dataclass(frozen=True, slots=True)
+class MysqlCipher:
+    """Decrypts and encrypts one file, from any offset on. Offsets are those of the file inside: 0 is its magic number."""
+
+    header: EncryptionHeader
+    file_key: bytes = field(repr=False)
+    nonce: bytes = field(repr=False)
+
+    @classmethod
+    def create(
+        cls, key_id: str, master_key: bytes, *, password: bytes | None = None, iv: bytes | None = None
+    ) -> MysqlCipher:
+        """A cipher for a new file, under the server's key `key_id`; password and IV are random unless given."""
+        password = secrets.token_bytes(_PASSWORD_SIZE) if password is None else password
+        iv = secrets.token_bytes(_BLOCK_SIZE) if iv is None else iv
+        encryptor = _cbc(_check_master_key(master_key, key_id), iv).encryptor()
+        return cls.from_password(EncryptionHeader(key_id, encryptor.update(password), iv), password)
+
+    @classmethod
+    def from_password(cls, header: EncryptionHeader, password: bytes) -> MysqlCipher:
+        """The cipher of a file whose password is known: EVP_BytesToKey with SHA-512, no salt, one round."""
+        digest = hashlib.sha512(password).digest()
+        return cls(header, digest[:32], digest[32 : 32 + _BLOCK_SIZE // 2])
+
+    @property
+    def header_bytes(self) -> bytes:
+        """What stands before the encrypted bytes in the file."""
+        return build_encryption_header(self.header)
+
+    def decrypt(self, inner_offset: int, data: bytes) -> bytes:
+        """The plain bytes of `data`, which begin at `inner_offset`.
+
+        Raises:
+            UnsupportedFeature: at offset 0 there is no binary log: this is not the key.
+        """
+        plain = self.encrypt(inner_offset, data)
+        size = min(len(plain), len(BINLOG_MAGIC))
+        if inner_offset == 0 and plain[:size] != BINLOG_MAGIC[:size]:
+            raise UnsupportedFeature(
+                f"key {self.header.key_id!r} of the keyring does not decrypt the file",
+                offset=ENCRYPTION_HEADER_SIZE,
+                hint="give the keyring of the server that wrote it",
+            )
+        return plain
+
+    def encrypt(self, inner_offset: int, data: bytes) -> bytes:
+        """The encrypted bytes of `data`, which begin at `inner_offset`. The counter is the number of the block."""
+        block, skip = divmod(inner_offset, _BLOCK_SIZE)
+        cipher = _ctr(self.file_key, self.nonce + block.to_bytes(_BLOCK_SIZE // 2, "big")).encryptor()
+        cipher.update(bytes(skip))
+        return cipher.update(data)
+
+
+def open_mysql(header: bytes, keyring: Keyring) -> MysqlCipher:
+    """The cipher of a file that begins with `header` (512 bytes, more are ignored).
+
+    Raises:
+        UnsupportedFeature: the keyring lacks the key, or the extra `encryption` is not installed.
+        BinlogFormatError: what `parse_encryption_header` raises, or a key of the wrong size.
+    """
+    parsed = parse_encryption_header(header)
+    key = keyring.keys.get(parsed.key_id) if isinstance(keyring, MysqlKeyring) else None
+    if key is None:
+        found = f"keys {sorted(keyring.keys)}" if isinstance(keyring, MysqlKeyring) else "keys of MariaDB"
+        raise UnsupportedFeature(
+            f"the file is encrypted (binlog_encryption=ON) with key {parsed.key_id!r}, which the keyring lacks",
+            offset=0,
+            found=found,
+            hint="give the keyring of the server that wrote it",
+        )
+    decryptor = _cbc(_check_master_key(key, parsed.key_id), parsed.iv).decryptor()
+    return MysqlCipher.from_password(parsed, decryptor.update(parsed.encrypted_password))
+
+
+def _check_master_key(key: bytes, key_id: str) -> bytes:
+    if len(key) != _MASTER_KEY_SIZE:
+        raise BinlogFormatError(
+            f"key {key_id!r} cannot be the key of a binary log",
+            expected=f"{_MASTER_KEY_SIZE} bytes",
+            found=f"{len(key)} bytes",
+        )
+    return key
+
+
+def mariadb_decryptor(event: StartEncryptionEvent, keyring: Keyring) -> Callable[[int, bytes], bytes]:
+    """What decrypts the events behind `event`: offset (in the file) and encrypted bytes in, plain bytes out.
+
+    Raises:
+        UnsupportedFeature: the keyring lacks key 1, or an unknown scheme; from the decryptor also: the key is not the one.
+    """
+    if event.scheme != MARIADB_SCHEME:
+        raise UnsupportedFeature(
+            "unknown scheme of encryption", field="scheme", expected=MARIADB_SCHEME, found=event.scheme
+        )
+    key = keyring.keys.get(MARIADB_BINLOG_KEY_ID) if isinstance(keyring, MariadbKeys) else None
+    if key is None:
+        found = f"keys {sorted(keyring.keys)}" if isinstance(keyring, MariadbKeys) else "a keyring of MySQL"
+        raise UnsupportedFeature(
+            f"the events are encrypted (encrypt_binlog=ON) with key {_key_name(event)}, which the keyring lacks",
+            found=found,
+            hint="give the key file of the server that wrote it",
+        )
+    return _MariadbDecryptor(event, key)
+
+
+class _MariadbDecryptor:
+    """Decrypts single events.
+
+    Nothing in the file says whether they are in CBC or CTR (the server's file_key_management_encryption_algorithm), so the
+    first event decides: only one of the two makes sense of it.
+    """
+
+    def __init__(self, event: StartEncryptionEvent, key: bytes) -> None:
+        self._event = event
+        self._key = key
+        self._decrypt: Callable[[bytes, bytes, bytes], bytes] | None = None
+
+    def __call__(self, offset: int, data: bytes) -> bytes:
+        if len(data) < HEADER_SIZE:
+            raise BinlogFormatError(
+                "not enough bytes for an event", offset=offset, expected=HEADER_SIZE, found=len(data)
+            )
+        if self._decrypt is not None:
+            return self._decrypt_event(self._decrypt, offset, data)
+        tries = [(mode, self._decrypt_event(mode, offset, data)) for mode in (_decrypt_cbc, _decrypt_ctr)]
+        sense, mode, plain = max(
+            ((_sense(plain, offset), mode, plain) for mode, plain in tries), key=lambda one: one[0]
+        )
+        if not sense:
+            raise UnsupportedFeature(
+                f"key {_key_name(self._event)} of the keyring does not decrypt the event",
+                offset=offset,
+                hint="give the key file of the server that wrote it",
+            )
+        self._decrypt = mode
+        return plain
+
+    def _decrypt_event(self, mode: Callable[[bytes, bytes, bytes], bytes], offset: int, data: bytes) -> bytes:
+        """The server moves the timestamp to the size's place, encrypts from there on, and swaps the size in at the end."""
+        size_end = _EVENT_SIZE_AT + 4
+        iv = self._event.nonce + (offset & 0xFFFFFFFF).to_bytes(4, "little")
+        plain = mode(self._key, iv, data[4:_EVENT_SIZE_AT] + data[:4] + data[size_end:])
+        moved = _EVENT_SIZE_AT - 4
+        return plain[moved : moved + 4] + plain[:moved] + data[_EVENT_SIZE_AT:size_end] + plain[moved + 4 :]
+
+
+def _sense(plain: bytes, offset: int) -> int:
+    """2 for what must be an event, 1 for what may be one (of a relay log without checksums), 0 for noise."""
+    header = parse_header(plain, offset)
+    end = (offset + len(plain)) & 0xFFFFFFFF
+    checksum = int.from_bytes(plain[-CHECKSUM_SIZE:], "little")
+    if header.log_pos == end or zlib.crc32(memoryview(plain)[:-CHECKSUM_SIZE]) == checksum:
+        return 2
+    return int(isinstance(header.event_type, EventType) and not header.flags & ~_KNOWN_FLAGS)
+
+
+def _decrypt_cbc(key: bytes, iv: bytes, data: bytes) -> bytes:
+    """CBC without padding; the server combines the last, partial block with the encrypted IV, as CTR does with a first one."""
+    whole = len(data) - len(data) % _BLOCK_SIZE
+    plain = _cbc(key, iv).decryptor().update(data[:whole])
+    return plain + _decrypt_ctr(key, iv, data[whole:])
+
+
+def _decrypt_ctr(key: bytes, iv: bytes, data: bytes) -> bytes:
+    return _ctr(key, iv).decryptor().update(data)
+
+
+def _key_name(event: StartEncryptionEvent) -> str:
+    return f"{MARIADB_BINLOG_KEY_ID} version {event.key_version}"
+
+
+def _cbc(key: bytes, iv: bytes) -> Cipher[Any]:
+    return _aes(key, "CBC", iv)
+
+
+def _ctr(key: bytes, iv: bytes) -> Cipher[Any]:
+    return _aes(key, "CTR", iv)
+
+
+def _aes(key: bytes, mode: str, iv: bytes) -> Cipher[Any]:
+    try:
+        from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes  # noqa: PLC0415 - needs an extra
+    except ImportError as exc:
+        raise UnsupportedFeature(
+            "encrypted binary logs need the package cryptography", hint="pip install 'binlogio[encryption]'"
+        ) from exc
+    return Cipher(algorithms.AES(key), {"CBC": modes.CBC, "CTR": modes.CTR}[mode](iv))

@@ -1,0 +1,213 @@
+r"""Keyrings: the keys of encrypted binary logs, as the servers of both vendors keep them.
+
+Knows the files that hold keys, and reads these itself. Knows no cipher. What it raises or shows never contains a key.
+
+    mysql   := {"version": "1.0", "elements": [{"user": "", "data_id": key_id, "data_type": "AES", "data": hex, ...}, ...]}
+    mariadb := (number ";" hexkey anything? "\n" | "#" anything "\n" | "\n")*
+
+Source: components/keyrings/common/json_data/json_reader.cc; MariaDB plugin/file_key_management/parser.cc.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from binlogio.errors import BinlogError, BinlogFormatError, UnsupportedFeature
+
+_AES_KEY_SIZES: Final = (16, 24, 32)
+_MAX_KEYRING_SIZE: Final = 1 << 24  # MariaDB itself reads 1 MiB
+
+
+@dataclass(frozen=True, slots=True)
+class MysqlKeyring:
+    """The keys of a MySQL server by their ids; those of binary logs are `MySQLReplicationKey_<server uuid>_<number>`."""
+
+    keys: Mapping[str, bytes] = field(repr=False)
+
+    @classmethod
+    def from_file(cls, source: str | os.PathLike[str]) -> MysqlKeyring:
+        """Read the JSON file of component_keyring_file, or a JSON object of key ids and hex keys; or take its text.
+
+        Raises:
+            BinlogFormatError: no keyring, or one of MariaDB.
+        """
+        keyring = load_keyring(source)
+        if isinstance(keyring, MysqlKeyring):
+            return keyring
+        raise BinlogFormatError("these are keys of MariaDB", expected="a keyring of MySQL")
+
+    @classmethod
+    def from_mapping(cls, mapping: Mapping[str, object] | Mapping[int, object]) -> MysqlKeyring:
+        """Take what component_keyring_file writes, parsed; or key ids with keys in hex or bytes.
+
+        Raises:
+            BinlogFormatError: an element without an id, or a key that is not hex.
+        """
+        values: Mapping[Any, object] = mapping
+        if "elements" not in values:
+            return cls({str(key_id): _to_bytes(value, str(key_id)) for key_id, value in values.items()})
+        elements = values["elements"]
+        if not isinstance(elements, list):
+            raise BinlogFormatError("this is not a keyring", field="elements", expected="a JSON array")
+        keys: dict[str, bytes] = {}
+        for index, element in enumerate(elements):
+            key_id = element.get("data_id") if isinstance(element, dict) else None
+            if not isinstance(key_id, str):
+                raise BinlogFormatError("an element of the keyring has no id", field=f"elements[{index}].data_id")
+            if not element.get("user"):  # those of the server belong to no user
+                keys[key_id] = _to_bytes(element.get("data"), key_id)
+        return cls(keys)
+
+
+@dataclass(frozen=True, slots=True)
+class MariadbKeys:
+    """The keys of a MariaDB server by their numbers; binary logs are encrypted with number 1."""
+
+    keys: Mapping[int, bytes] = field(repr=False)
+
+    @classmethod
+    def from_file(cls, source: str | os.PathLike[str]) -> MariadbKeys:
+        """Read the key file of file_key_management, or take its text.
+
+        Raises:
+            BinlogFormatError: no key file, or a keyring of MySQL.
+            UnsupportedFeature: the key file is encrypted.
+        """
+        keyring = load_keyring(source)
+        if isinstance(keyring, MariadbKeys):
+            return keyring
+        raise BinlogFormatError("this is a keyring of MySQL", expected="keys of MariaDB")
+
+    @classmethod
+    def from_mapping(cls, mapping: Mapping[str, object] | Mapping[int, object]) -> MariadbKeys:
+        """Take numbers with keys in hex or bytes.
+
+        Raises:
+            BinlogFormatError: no such number, or no AES key.
+        """
+        keys: dict[int, bytes] = {}
+        for name, value in mapping.items():
+            if not _is_number(name):
+                raise BinlogFormatError("this is not the number of a key", found=name)
+            key = _to_bytes(value, str(name))
+            if len(key) not in _AES_KEY_SIZES:
+                raise BinlogFormatError(
+                    "this is not an AES key",
+                    field=f"key {name}",
+                    expected="16, 24 or 32 bytes",
+                    found=f"{len(key)} bytes",
+                )
+            keys[int(name)] = key
+        return cls(keys)
+
+    @classmethod
+    def from_text(cls, text: str) -> MariadbKeys:
+        """Take lines `number;hexkey`. Lines that begin with `#` and what stands behind a key are comments, as for the server.
+
+        Raises:
+            BinlogFormatError: a line that is neither, or no AES key.
+        """
+        keys: dict[int, object] = {}
+        for number, line in enumerate(text.split("\n"), start=1):
+            if not line.strip() or line.lstrip().startswith("#"):
+                continue
+            found = re.match(r"\s*([0-9]{1,10});((?:[0-9A-Fa-f]{2})+)(?![0-9A-Fa-f])", line)
+            if found is None:
+                raise BinlogFormatError(
+                    "this is not a line of a key file", field=f"line {number}", expected="number;hexkey"
+                )
+            keys[int(found[1])] = found[2]
+        return cls.from_mapping(keys)
+
+
+Keyring = MysqlKeyring | MariadbKeys
+
+
+def load_keyring(source: str | os.PathLike[str] | Mapping[str, object] | Mapping[int, object] | Keyring) -> Keyring:
+    """The keys of either vendor, told apart by content.
+
+    A string that begins like a JSON object or a key file is taken as such a text, any other as a path. In a mapping from keys'
+    names to keys, in hex or bytes, names that are numbers mean MariaDB.
+
+    Raises:
+        BinlogFormatError: this is neither vendor's keyring.
+        UnsupportedFeature: a keyring that something else has to convert first.
+    """
+    if isinstance(source, (MysqlKeyring, MariadbKeys)):
+        return source
+    if isinstance(source, Mapping):
+        return _from_mapping(source)
+    if isinstance(source, str) and re.match(r"\s*(\{|#[^\n]*\n|[0-9]+;)", source):
+        return _from_text(source)
+    try:
+        return _from_text(_read_text(Path(source)))
+    except BinlogError as exc:
+        exc.locate(file=os.fspath(source))
+        raise
+
+
+def _read_text(path: Path) -> str:
+    with path.open("rb") as file:
+        data = file.read(_MAX_KEYRING_SIZE + 1)
+    if data.startswith(b"Salted__"):
+        raise UnsupportedFeature(
+            "the key file is itself encrypted (file_key_management_filekey)", hint="decrypt it with openssl enc -d"
+        )
+    if data.startswith(b"Keyring file version"):
+        raise UnsupportedFeature(
+            "this is a keyring of the plugin keyring_file",
+            hint="mysql_migrate_keyring turns it into one of component_keyring_file",
+        )
+    if len(data) > _MAX_KEYRING_SIZE:
+        raise _not_a_keyring()
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as exc:
+        raise _not_a_keyring() from exc
+
+
+def _from_text(text: str) -> Keyring:
+    if not text.lstrip().startswith("{"):
+        keys = MariadbKeys.from_text(text)
+        if not keys.keys:
+            raise _not_a_keyring()
+        return keys
+    try:
+        mapping = json.loads(text)
+    except (ValueError, RecursionError):
+        raise _not_a_keyring() from None  # json's error holds the whole text
+    return _from_mapping(mapping)
+
+
+def _from_mapping(mapping: Mapping[str, object] | Mapping[int, object]) -> Keyring:
+    if not mapping:
+        raise _not_a_keyring()
+    if all(_is_number(name) for name in mapping):
+        return MariadbKeys.from_mapping(mapping)
+    return MysqlKeyring.from_mapping(mapping)
+
+
+def _is_number(name: object) -> bool:
+    return re.fullmatch("[0-9]{1,10}", str(name)) is not None
+
+
+def _not_a_keyring() -> BinlogFormatError:
+    return BinlogFormatError(
+        "this is not a keyring",
+        expected="the JSON of component_keyring_file, or lines number;hexkey of file_key_management",
+    )
+
+
+def _to_bytes(value: object, name: str) -> bytes:
+    if isinstance(value, (bytes, bytearray)):
+        return bytes(value)
+    try:
+        return bytes.fromhex(value if isinstance(value, str) else "?")
+    except ValueError as exc:
+        raise BinlogFormatError("the key is not written in hex", field=f"key {name}") from exc

@@ -1,0 +1,459 @@
+"""Encrypted binary logs: what the servers encrypted, decrypted; keyrings; and what is said where a key is missing or wrong."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from hypothesis import given
+from hypothesis import strategies as st
+
+from binlogio.constants import BINLOG_MAGIC, ENCRYPTED_MAGIC, EventType
+from binlogio.encryption import (
+    ENCRYPTION_HEADER_SIZE,
+    EncryptionHeader,
+    Keyring,
+    MysqlCipher,
+    build_encryption_header,
+    mariadb_decryptor,
+    open_mysql,
+    parse_encryption_header,
+)
+from binlogio.errors import BadMagic, BinlogError, BinlogFormatError, TruncatedEvent, UnsupportedFeature
+from binlogio.events.mariadb import StartEncryptionEvent
+from binlogio.framing import END, EventFrame, EventFramer
+from binlogio.keyring import MariadbKeys, MysqlKeyring, load_keyring
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+FIXTURES = Path(__file__).parent.parent / "fixtures"
+MYSQL = FIXTURES / "mysql97" / "encrypted"
+MARIADB = FIXTURES / "mariadb1011" / "encrypted"
+MYSQL_LOGS = ("binlog.000001", "binlog.000002", "binlog.000003")
+KEY_ID = "MySQLReplicationKey_2c5dc166-e51d-11f1-9d2d-02fc00000001_2"
+
+HEX_KEY = "00112233445566778899aabbccddeeff"
+EVENT = StartEncryptionEvent(1, 1, bytes(range(12)))
+PLAIN_SIZES = (19, 20, 21, 27, 35, 36, 37, 52, 100)
+
+
+# ----------------------------------------------------------------------------------------------------------------- MySQL
+
+
+@pytest.mark.parametrize("name", MYSQL_LOGS)
+def test_mysql_file_decrypts_to_what_the_server_sent(name: str) -> None:
+    """The keyring was kept after a rotation of the master key, which encrypted the headers of all files again."""
+    encrypted = (MYSQL / name).read_bytes()
+    cipher = open_mysql(encrypted[:ENCRYPTION_HEADER_SIZE], load_keyring(MYSQL / "keyring"))
+
+    assert cipher.decrypt(0, encrypted[ENCRYPTION_HEADER_SIZE:]) == (MYSQL / f"{name}.decrypted").read_bytes()
+
+
+def test_mysql_file_decrypts_from_any_offset_on() -> None:
+    encrypted = (MYSQL / "binlog.000003").read_bytes()
+    plain = (MYSQL / "binlog.000003.decrypted").read_bytes()
+    cipher = open_mysql(encrypted, load_keyring(MYSQL / "keyring"))
+
+    for at in range(len(plain) + 1):
+        assert cipher.decrypt(at, encrypted[ENCRYPTION_HEADER_SIZE + at :][:40]) == plain[at : at + 40]
+
+
+@pytest.mark.parametrize("name", MYSQL_LOGS)
+def test_encryption_header_rebuilds_byte_for_byte(name: str) -> None:
+    header = (MYSQL / name).read_bytes()[:ENCRYPTION_HEADER_SIZE]
+    parsed = parse_encryption_header(header)
+
+    assert parsed.key_id == KEY_ID
+    assert build_encryption_header(parsed) == header
+
+
+@given(st.binary(max_size=200), st.integers(0, 1 << 40))
+def test_mysql_cipher_decrypts_what_it_encrypted(data: bytes, offset: int) -> None:
+    cipher = MysqlCipher.create("key", bytes(range(32)))
+    again = open_mysql(cipher.header_bytes, MysqlKeyring({"key": bytes(range(32))}))
+
+    assert again.decrypt(0, cipher.encrypt(0, BINLOG_MAGIC + data)) == BINLOG_MAGIC + data
+    assert again.decrypt(offset + 1, cipher.encrypt(offset + 1, data)) == data
+
+
+def test_mysql_cipher_with_given_password_and_iv_writes_the_servers_file() -> None:
+    """With the password of a real file the header and the bytes behind it come out as the server wrote them."""
+    encrypted = (MYSQL / "binlog.000002").read_bytes()
+    keyring = MysqlKeyring.from_file(MYSQL / "keyring")
+    parsed = parse_encryption_header(encrypted)
+    aes = Cipher(algorithms.AES(keyring.keys[KEY_ID]), modes.CBC(parsed.iv)).decryptor()
+    password = aes.update(parsed.encrypted_password)
+    cipher = MysqlCipher.create(KEY_ID, keyring.keys[KEY_ID], password=password, iv=parsed.iv)
+    plain = (MYSQL / "binlog.000002.decrypted").read_bytes()
+
+    assert cipher.header_bytes + cipher.encrypt(0, plain) == encrypted
+
+
+@pytest.mark.parametrize("size", [0, 1, 3, 4])
+def test_mysql_first_bytes_may_come_in_pieces(size: int) -> None:
+    cipher = MysqlCipher.create("key", bytes(32))
+
+    assert cipher.decrypt(0, cipher.encrypt(0, BINLOG_MAGIC)[:size]) == BINLOG_MAGIC[:size]
+
+
+def test_mysql_key_that_the_keyring_lacks_is_named() -> None:
+    header = (MYSQL / "binlog.000001").read_bytes()
+
+    with pytest.raises(UnsupportedFeature, match=f"{KEY_ID}.*found keys \\['other'\\]"):
+        open_mysql(header, MysqlKeyring({"other": bytes(32)}))
+    with pytest.raises(UnsupportedFeature, match=f"{KEY_ID}.*found keys of MariaDB"):
+        open_mysql(header, MariadbKeys({1: bytes(32)}))
+
+
+def test_mysql_wrong_key_is_named_at_the_first_bytes() -> None:
+    encrypted = (MYSQL / "binlog.000001").read_bytes()
+    cipher = open_mysql(encrypted, MysqlKeyring({KEY_ID: bytes(32)}))
+
+    with pytest.raises(UnsupportedFeature, match=f"{KEY_ID}.*does not decrypt"):
+        cipher.decrypt(0, encrypted[ENCRYPTION_HEADER_SIZE:])
+
+
+def test_mysql_key_of_another_size_is_refused() -> None:
+    header = (MYSQL / "binlog.000001").read_bytes()
+
+    with pytest.raises(BinlogFormatError, match="expected 32 bytes, found 16 bytes"):
+        open_mysql(header, MysqlKeyring({KEY_ID: bytes(16)}))
+
+
+def test_encryption_header_cut_anywhere_is_refused() -> None:
+    header = (MYSQL / "binlog.000001").read_bytes()[:ENCRYPTION_HEADER_SIZE]
+
+    for size in range(ENCRYPTION_HEADER_SIZE):
+        with pytest.raises(BadMagic if size < len(ENCRYPTED_MAGIC) else TruncatedEvent):
+            parse_encryption_header(header[:size])
+
+
+def test_encryption_header_of_another_version_is_unsupported() -> None:
+    header = bytearray((MYSQL / "binlog.000001").read_bytes())
+    header[4] = 2
+
+    with pytest.raises(UnsupportedFeature, match="version of encryption"):
+        parse_encryption_header(bytes(header))
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        (b"\4", "damaged"),
+        (b"\1\xff" + bytes(255) + (b"\2" + bytes(32)) * 8, "damaged"),
+        (b"", "lacks a field"),
+        (b"\1\0\2" + b"p" * 32 + b"\3" + b"i" * 16, "key_id: .*lacks a field"),
+        (b"\1\1k\3" + b"i" * 16, "encrypted_password: .*lacks a field"),
+        (b"\1\1k\2" + b"p" * 32, "iv: .*lacks a field"),
+    ],
+)
+def test_damaged_encryption_header_is_refused(fields: bytes, message: str) -> None:
+    header = (ENCRYPTED_MAGIC + b"\1" + fields).ljust(ENCRYPTION_HEADER_SIZE, b"\0")[:ENCRYPTION_HEADER_SIZE]
+
+    with pytest.raises(BinlogFormatError, match=message):
+        parse_encryption_header(header)
+
+
+@pytest.mark.parametrize(
+    "header", [EncryptionHeader("k" * 256, bytes(32), bytes(16)), EncryptionHeader("k", bytes(31), bytes(16))]
+)
+def test_encryption_header_that_does_not_fit_is_not_written(header: EncryptionHeader) -> None:
+    with pytest.raises(BinlogFormatError, match="does not fit"):
+        build_encryption_header(header)
+
+
+@given(st.binary(max_size=ENCRYPTION_HEADER_SIZE))
+def test_any_encryption_header_parses_or_raises_binlog_error(fields: bytes) -> None:
+    header = (ENCRYPTED_MAGIC + b"\1" + fields).ljust(ENCRYPTION_HEADER_SIZE, b"\0")
+    try:
+        parsed = parse_encryption_header(header)
+    except BinlogError:
+        return
+
+    assert parse_encryption_header(build_encryption_header(parsed)) == parsed
+
+
+# --------------------------------------------------------------------------------------------------------------- MariaDB
+
+
+def raw_events(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """Offset and bytes of every event; the size of an encrypted one stands where that of a plain one does."""
+    at = len(BINLOG_MAGIC)
+    while at < len(data):
+        size = int.from_bytes(data[at + 9 : at + 13], "little")
+        yield at, data[at : at + size]
+        at += size
+
+
+def frames(data: bytes, keyring: Keyring) -> list[EventFrame]:
+    framer = EventFramer(decryptor_for=lambda event: mariadb_decryptor(event, keyring))
+    framer.feed(data)
+    framer.finish()
+    found = []
+    while (frame := framer.next_frame()) is not END:
+        assert isinstance(frame, EventFrame)
+        found.append(frame)
+    return found
+
+
+def block(key: bytes, data: bytes) -> bytes:
+    """One block of AES, encrypted."""
+    return Cipher(algorithms.AES(key), modes.ECB()).encryptor().update(data)  # noqa: S305 - the other modes are made of it
+
+
+def xor(one: bytes, other: bytes) -> bytes:
+    return bytes(a ^ b for a, b in zip(one, other, strict=False))
+
+
+def encrypt_cbc(key: bytes, iv: bytes, data: bytes) -> bytes:
+    """CBC, block by block, and the last partial one combined with the encrypted IV."""
+    done, last = b"", iv
+    whole = len(data) - len(data) % 16
+    for at in range(0, whole, 16):
+        last = block(key, xor(data[at : at + 16], last))
+        done += last
+    return done + xor(data[whole:], block(key, iv))
+
+
+def encrypt_ctr(key: bytes, iv: bytes, data: bytes) -> bytes:
+    """A counter of 128 bits, which begins at the IV."""
+    first = int.from_bytes(iv, "big")
+    stream = b"".join(block(key, ((first + n) % (1 << 128)).to_bytes(16, "big")) for n in range(len(data) // 16 + 1))
+    return xor(data, stream)
+
+
+MODES = {"cbc": encrypt_cbc, "ctr": encrypt_ctr}
+
+
+def encrypt_event(mode: str, key: bytes, offset: int, plain: bytes) -> bytes:
+    """What the server makes of an event, in its order: move the timestamp, encrypt from byte 4 on, move back, put the size."""
+    event = bytearray(plain)
+    event[9:13] = event[:4]
+    iv = EVENT.nonce + (offset % (1 << 32)).to_bytes(4, "little")
+    event[4:] = MODES[mode](key, iv, bytes(event[4:]))
+    event[:4] = event[9:13]
+    event[9:13] = len(plain).to_bytes(4, "little")
+    return bytes(event)
+
+
+def plain_event(offset: int, size: int, *, log_pos: int | None = None, flags: int = 0) -> bytes:
+    end = (offset + size) % (1 << 32) if log_pos is None else log_pos
+    header = (
+        b"time" + bytes([EventType.XID_EVENT]) + b"\1\0\0\0" + size.to_bytes(4, "little") + end.to_bytes(4, "little")
+    )
+    return (header + flags.to_bytes(2, "little")).ljust(size, b"\xab")
+
+
+def test_mariadb_events_decrypt_to_what_the_server_sent() -> None:
+    """The server sent START_ENCRYPTION_EVENT, which is plain in both, with one more flag."""
+    keyring = load_keyring(MARIADB / "keys.txt")
+    encrypted = list(raw_events((MARIADB / "binlog.000001").read_bytes()))
+    expected = list(raw_events((MARIADB / "binlog.000001.decrypted").read_bytes()))
+    start = encrypted[1][1]
+    decrypt = mariadb_decryptor(
+        StartEncryptionEvent(start[19], int.from_bytes(start[20:24], "little"), start[24:36]), keyring
+    )
+    actual = [(offset, decrypt(offset, event)) for offset, event in encrypted[2:]]
+
+    assert start[4] == EventType.START_ENCRYPTION_EVENT
+    assert encrypted[0] == expected[0]
+    assert actual == expected[2:]
+    assert len(actual) == 17
+
+
+def test_mariadb_file_reads_as_events_with_right_checksums() -> None:
+    listed = json.loads((MARIADB / "events.json").read_text())["binlog.000001"]
+    found = frames((MARIADB / "binlog.000001").read_bytes(), load_keyring(MARIADB / "keys.txt"))
+
+    assert [(f.header.offset, f.end) for f in found] == [(one["pos"], one["end_pos"]) for one in listed]
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("key_size", [16, 24, 32])
+@pytest.mark.parametrize("offset", [256, (1 << 32) - 10, (1 << 33) + 7])
+def test_mariadb_event_of_any_size_decrypts_in_either_mode(mode: str, key_size: int, offset: int) -> None:
+    key = bytes(range(key_size))
+    for size in PLAIN_SIZES:
+        decrypt = mariadb_decryptor(EVENT, MariadbKeys({1: key}))
+        plain = plain_event(offset, size)
+
+        assert decrypt(offset, encrypt_event(mode, key, offset, plain)) == plain
+        assert decrypt(offset, encrypt_event(mode, key, offset, plain)) == plain
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_mariadb_relay_log_without_checksums_decrypts(mode: str) -> None:
+    """Its log_pos is that of another file, so only the type and the flags tell the key from another."""
+    key = bytes.fromhex(HEX_KEY)
+    plain = plain_event(300, 50, log_pos=77)
+
+    assert mariadb_decryptor(EVENT, MariadbKeys({1: key}))(300, encrypt_event(mode, key, 300, plain)) == plain
+
+
+def test_mariadb_key_that_the_keyring_lacks_is_named() -> None:
+    event = StartEncryptionEvent(1, 7, bytes(12))
+
+    with pytest.raises(UnsupportedFeature, match=r"key 1 version 7.*found keys \[2\]"):
+        mariadb_decryptor(event, MariadbKeys({2: bytes(16)}))
+    with pytest.raises(UnsupportedFeature, match=r"key 1 version 7.*found a keyring of MySQL"):
+        mariadb_decryptor(event, MysqlKeyring({"1": bytes(16)}))
+
+
+def test_mariadb_wrong_key_is_named_at_the_first_event() -> None:
+    with pytest.raises(UnsupportedFeature, match="at 296: key 1 version 1 of the keyring does not decrypt") as caught:
+        frames((MARIADB / "binlog.000001").read_bytes(), MariadbKeys({1: bytes(16)}))
+
+    assert caught.value.offset == 296
+
+
+def test_mariadb_unknown_scheme_is_unsupported() -> None:
+    with pytest.raises(UnsupportedFeature, match="scheme"):
+        mariadb_decryptor(StartEncryptionEvent(2, 1, bytes(12)), MariadbKeys({1: bytes(16)}))
+
+
+@given(st.integers(0, 1 << 40), st.binary(max_size=80))
+def test_any_encrypted_event_gives_bytes_of_its_size_or_binlog_error(offset: int, data: bytes) -> None:
+    try:
+        plain = mariadb_decryptor(EVENT, MariadbKeys({1: bytes(16)}))(offset, data)
+    except BinlogError:
+        return
+
+    assert len(plain) == len(data)
+
+
+# -------------------------------------------------------------------------------------------------------------- keyrings
+
+
+def element(**changes: object) -> dict[str, object]:
+    return {"user": "", "data_id": "k", "data_type": "AES", "data": HEX_KEY, "extension": []} | changes
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ({"k": HEX_KEY}, MysqlKeyring({"k": bytes.fromhex(HEX_KEY)})),
+        ({"k": b"raw"}, MysqlKeyring({"k": b"raw"})),
+        ('{"k": "00ff"}', MysqlKeyring({"k": b"\0\xff"})),
+        ({"version": "1.0", "elements": [element()]}, MysqlKeyring({"k": bytes.fromhex(HEX_KEY)})),
+        (json.dumps({"elements": [element(data="0a"), element(user="bob")]}), MysqlKeyring({"k": b"\n"})),
+        ({1: HEX_KEY}, MariadbKeys({1: bytes.fromhex(HEX_KEY)})),
+        ({"1": HEX_KEY}, MariadbKeys({1: bytes.fromhex(HEX_KEY)})),
+        (f"1;{HEX_KEY}", MariadbKeys({1: bytes.fromhex(HEX_KEY)})),
+        (f"# a comment\n\n \t# another\n 1;{HEX_KEY} and more\r\n", MariadbKeys({1: bytes.fromhex(HEX_KEY)})),
+        (f"1;{'00' * 16}\n1;{HEX_KEY.upper()}\n", MariadbKeys({1: bytes.fromhex(HEX_KEY)})),
+        (MysqlKeyring({}), MysqlKeyring({})),
+        (MariadbKeys({}), MariadbKeys({})),
+    ],
+)
+def test_keyring_of_either_vendor_is_recognised(source: Any, expected: Keyring) -> None:
+    assert load_keyring(source) == expected
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ({}, "not a keyring"),
+        ("{}", "not a keyring"),
+        ("{", "not a keyring"),
+        ('{"k": ' + "[" * 100_000, "not a keyring"),
+        ({"elements": 7}, "elements: this is not a keyring"),
+        ({"elements": [7]}, r"elements\[0\].data_id"),
+        ({"elements": [element(), {}]}, r"elements\[1\].data_id"),
+        ({"elements": [element(data="0x")]}, "key k: .*not written in hex"),
+        ({"elements": [element(data=None)]}, "key k: .*not written in hex"),
+        ({"k": "secret"}, "key k: .*not written in hex"),
+        ({1: "00"}, "key 1: .*expected 16, 24 or 32 bytes, found 1 bytes"),
+        (f"1;{HEX_KEY}0", "line 1: "),
+        (f"#\n1;{HEX_KEY}\nx", "line 3: "),
+        ("#\n#\n", "not a keyring"),
+        ("1;", "line 1: "),
+    ],
+)
+def test_what_is_no_keyring_is_refused(source: Any, message: str) -> None:
+    with pytest.raises(BinlogFormatError, match=message):
+        load_keyring(source)
+
+
+def test_mariadb_mapping_with_names_is_refused() -> None:
+    with pytest.raises(BinlogFormatError, match="number of a key, found k"):
+        MariadbKeys.from_mapping({"k": HEX_KEY})
+
+
+@pytest.mark.parametrize(
+    ("data", "error", "message"),
+    [
+        (b"\xff\xfe", BinlogFormatError, "not a keyring"),
+        (b"", BinlogFormatError, "not a keyring"),
+        (b"#" * ((1 << 24) + 1), BinlogFormatError, "not a keyring"),
+        (b"\xfebin", BinlogFormatError, "not a keyring"),
+        (b"Salted__12345678", UnsupportedFeature, "openssl"),
+        (b"Keyring file version:2.0EOF", UnsupportedFeature, "mysql_migrate_keyring"),
+    ],
+)
+def test_file_that_is_no_keyring_is_named(tmp_path: Path, data: bytes, error: type[BinlogError], message: str) -> None:
+    path = tmp_path / "keyring"
+    path.write_bytes(data)
+
+    with pytest.raises(error, match=message) as caught:
+        load_keyring(path)
+    assert caught.value.file == str(path)
+
+
+def test_keyring_that_does_not_exist_is_an_os_error(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        load_keyring(str(tmp_path / "nothing"))
+
+
+def test_keyring_of_the_other_vendor_is_refused() -> None:
+    assert MysqlKeyring.from_file(MYSQL / "keyring").keys.keys() >= {KEY_ID}
+    assert MariadbKeys.from_file(MARIADB / "keys.txt").keys.keys() == {1, 2}
+    with pytest.raises(BinlogFormatError, match="keys of MariaDB"):
+        MysqlKeyring.from_file(MARIADB / "keys.txt")
+    with pytest.raises(BinlogFormatError, match="keyring of MySQL"):
+        MariadbKeys.from_file(MYSQL / "keyring")
+
+
+@pytest.mark.parametrize("keyring", [MysqlKeyring({"k": b"secret"}), MariadbKeys({1: b"secret"})])
+def test_keyring_shows_no_key_and_survives_pickling(keyring: Keyring) -> None:
+    assert "secret" not in repr(keyring)
+    assert pickle.loads(pickle.dumps(keyring)) == keyring  # noqa: S301 - our own bytes
+
+
+def test_cipher_shows_no_key() -> None:
+    cipher = MysqlCipher.create("key", bytes(32))
+
+    assert "file_key" not in repr(cipher)
+    assert "nonce" not in repr(cipher)
+
+
+@pytest.mark.parametrize("source", ['{"k": "5e c4 e7"', '{"k": "5ec4e7zz"}', "1;5ec4e7", "1;5ec4e7 5ec4e7\n?"])
+def test_error_about_a_keyring_shows_no_key(source: str) -> None:
+    with pytest.raises(BinlogFormatError) as caught:
+        load_keyring(source)
+
+    chain = [caught.value, caught.value.__cause__]
+    assert not any("5ec4e7" in f"{exc} {exc!r} {exc.args} {vars(exc)}" for exc in chain if exc is not None)
+
+
+@given(st.text())
+def test_any_text_is_a_keyring_or_raises_binlog_error(text: str) -> None:
+    for source in ("{" + text, "1;" + text, "#\n" + text):
+        try:
+            keyring = load_keyring(source)
+        except BinlogError:
+            continue
+
+        assert keyring.keys
+
+
+def test_missing_package_is_said_with_the_extra_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cryptography.hazmat.primitives.ciphers", None)
+
+    with pytest.raises(UnsupportedFeature, match=r"pip install 'binlogio\[encryption\]'"):
+        open_mysql((MYSQL / "binlog.000001").read_bytes(), load_keyring(MYSQL / "keyring"))
