@@ -1,0 +1,149 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+"""Event headers in bulk: index a buffer of events, and stamp positions and checksums into events that are to be written.
+
+Knows the 19 bytes of the header and where the checksum stands. Its oracle is `binlogio.events.base.HEADER`.
+"""
+
+from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t
+
+from binlogio._kernel.codes cimport CHECKSUM_SIZE, FORMAT_DESCRIPTION_EVENT, HEADER_SIZE
+from binlogio._kernel.crc cimport crc32
+from binlogio._kernel.cursor cimport u16, u32
+from binlogio._kernel.memory cimport Memory
+
+from binlogio.errors import BinlogFormatError, ChecksumMismatch
+
+
+cdef struct Scan:
+    int64_t at
+    int64_t count
+    int error
+    uint32_t stored
+    uint32_t actual
+
+
+cdef class EventIndex:
+    """Columns of one value an event, as buffers: `offset` (i64), `event_size`, `log_pos`, `timestamp`, `server_id` (u32),
+    `flags` (u16), `type_code` (u8). `end` is the offset behind the last event in it."""
+
+    cdef readonly Memory offset, event_size, log_pos, timestamp, server_id, flags, type_code
+    cdef readonly int64_t end
+    cdef readonly int64_t count
+
+    def __cinit__(self):
+        self.offset, self.event_size, self.log_pos = Memory(), Memory(), Memory()
+        self.timestamp, self.server_id, self.flags, self.type_code = Memory(), Memory(), Memory(), Memory()
+
+    def __len__(self):
+        return self.count
+
+
+cdef int _add(EventIndex index, const uint8_t* p, int64_t offset) except -1 nogil:
+    (<int64_t*>index.offset.grow(8))[0] = offset
+    (<uint32_t*>index.timestamp.grow(4))[0] = u32(p)
+    index.type_code.grow(1)[0] = p[4]
+    (<uint32_t*>index.server_id.grow(4))[0] = u32(p + 5)
+    (<uint32_t*>index.event_size.grow(4))[0] = u32(p + 9)
+    (<uint32_t*>index.log_pos.grow(4))[0] = u32(p + 13)
+    (<uint16_t*>index.flags.grow(2))[0] = u16(p + 17)
+    index.count += 1
+    return 0
+
+
+cdef int _scan(EventIndex index, const uint8_t* data, int64_t size, int64_t base, bint checksum, bint verify,
+               bint stop_at_description, Scan* state) except -1 nogil:
+    cdef const uint8_t* p
+    cdef uint32_t event_size
+    cdef uint32_t smallest = HEADER_SIZE + (CHECKSUM_SIZE if checksum else 0)
+    while size - state.at >= HEADER_SIZE:
+        p = data + state.at
+        event_size = u32(p + 9)
+        if event_size < smallest:
+            state.error = 1
+            return 0
+        if event_size > size - state.at:
+            return 0
+        if p[4] == FORMAT_DESCRIPTION_EVENT and stop_at_description:
+            return 0
+        if checksum and verify and p[4] != FORMAT_DESCRIPTION_EVENT:
+            state.stored = u32(p + event_size - CHECKSUM_SIZE)
+            state.actual = crc32(0, p, event_size - CHECKSUM_SIZE)
+            if state.stored != state.actual:
+                state.error = 2
+                return 0
+        _add(index, p, base + state.at)
+        state.at += event_size
+    return 0
+
+
+def scan_headers(const uint8_t[::1] buffer, int64_t offset=0, *, bint checksum, bint verify=True, bint stop_at_description=True):
+    """Index every whole event in `buffer`, whose first byte stands at `offset` of its file and begins an event.
+
+    Stops before an event that is not whole and, unless told otherwise, before a format description, since what it says may change
+    how the rest is to be read.
+
+    Args:
+        checksum: every event ends in four bytes of CRC32.
+        verify: compare them.
+
+    Raises:
+        BinlogFormatError: an event_size that no event can have.
+        ChecksumMismatch: an event's bytes are not those that the server wrote.
+    """
+    cdef EventIndex index = EventIndex()
+    cdef Scan state
+    state.at = 0
+    state.count = 0
+    state.error = 0
+    if buffer.shape[0]:
+        with nogil:
+            _scan(index, &buffer[0], buffer.shape[0], offset, checksum, verify, stop_at_description, &state)
+    if state.error == 1:
+        raise BinlogFormatError(
+            "impossible size of an event", offset=offset + state.at, field="event_size",
+            found=u32(&buffer[state.at + 9]), expected=f"at least {HEADER_SIZE + (CHECKSUM_SIZE if checksum else 0)}",
+        )
+    if state.error == 2:
+        raise ChecksumMismatch(offset=offset + state.at, expected=state.stored, actual=state.actual)
+    index.end = offset + state.at
+    return index
+
+
+def stamp_events(uint8_t[::1] buffer, int64_t offset, *, bint checksum):
+    """Write log_pos and checksum into the whole events of `buffer`, which will stand at `offset` of their file.
+
+    Each event already has its size, and room for its checksum where there is one. Returns how many events there were.
+
+    Raises:
+        BinlogFormatError: the events do not fill the buffer exactly.
+    """
+    cdef int64_t at = 0
+    cdef int64_t size = buffer.shape[0]
+    cdef int64_t count = 0
+    cdef uint32_t event_size, end, value
+    cdef uint8_t* p
+    cdef int i
+    cdef bint bad = False
+    if size:
+        with nogil:
+            while at < size:
+                p = &buffer[at]
+                if size - at < HEADER_SIZE:
+                    bad = True
+                    break
+                event_size = u32(p + 9)
+                if event_size < HEADER_SIZE + (CHECKSUM_SIZE if checksum else 0) or event_size > size - at:
+                    bad = True
+                    break
+                end = <uint32_t>(offset + at + event_size)
+                for i in range(4):
+                    p[13 + i] = <uint8_t>(end >> (8 * i))
+                if checksum:
+                    value = crc32(0, p, event_size - CHECKSUM_SIZE)
+                    for i in range(4):
+                        p[event_size - CHECKSUM_SIZE + i] = <uint8_t>(value >> (8 * i))
+                at += event_size
+                count += 1
+    if bad:
+        raise BinlogFormatError("the events do not fill the buffer", offset=offset + at, field="event_size")
+    return count

@@ -1,0 +1,62 @@
+# cython: language_level=3
+"""Where the values of a row image stand: the shared shape of rows events, image plans and located values."""
+
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
+
+cdef enum Operation:
+    INSERT = 0
+    UPDATE = 1
+    DELETE = 2
+    PARTIAL_UPDATE = 3
+
+cdef enum:
+    MAX_BLOCK = 2048  # rows that are located, then materialised, so that the pointers stay in the cache
+
+cdef struct RowsEvent:
+    int64_t pos  # offset of the event, or of the payload event around it
+    const uint8_t* images
+    int64_t size
+    const uint8_t* present
+    const uint8_t* present_after
+    int32_t plan
+    int32_t group
+    uint32_t timestamp
+    uint32_t server_id
+    int32_t first_row  # its number at `pos`
+    uint8_t operation
+
+cdef struct Layout:
+    # The columns that an image has, in order; rebuilt when the present bitmap changes.
+    int count
+    int null_bytes
+    int absent_count
+    int32_t* absent_slot  # slots of the wanted columns that the image lacks
+    int32_t* column
+    int32_t* width  # bytes of a fixed-size value; minus the bytes of the length where there is one in front
+    int32_t* slot  # where its pointers go, or -1: nobody wants it
+    uint8_t* present  # the bitmap it was made for
+    bint ready
+
+cdef struct Plan:
+    # What the kernel needs of a table map.
+    int32_t column_count
+    int32_t json_count
+    int32_t slot_count
+    int32_t bitmap_bytes
+    int32_t* width
+    int32_t* slot
+    uint8_t* is_json
+    Layout before
+    Layout after
+    bint wanted
+
+cdef class ImagePlan:
+    cdef Plan core
+    cdef readonly object table
+
+cdef int prepare(Plan* plan, Layout* layout, const uint8_t* present) noexcept nogil
+cdef int64_t count_rows(Plan* plan, RowsEvent* event) noexcept nogil
+cdef const uint8_t* locate_image(Plan* plan, Layout* layout, const uint8_t* at, const uint8_t* end,
+                                 const uint8_t** pointers, int64_t stride, const uint8_t* partial_bits) noexcept nogil
+cdef const uint8_t* partial_header(Plan* plan, const uint8_t* at, const uint8_t* end,
+                                   const uint8_t** partial_bits) noexcept nogil

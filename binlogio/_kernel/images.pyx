@@ -1,0 +1,207 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+"""Where the values of a row image stand.
+
+Knows which columns an image has, how long each value is, and where the next image begins. Its oracle is `binlogio.rowimage`.
+
+    image         := null_bits: bits[columns present]  value*                -- no bytes for NULL
+    partial image := value_options: lenenc  partial_bits: bits[JSON columns of the table]?  image
+
+A pointer is 0 for NULL, 1 where the image has no such column, and has its top bit set where the value is a JSON diff.
+"""
+
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t, uintptr_t
+from libc.stdlib cimport calloc, free, malloc
+from libc.string cimport memcmp, memcpy, memset
+
+from binlogio._kernel.cursor cimport lenenc, u16, u24, u32
+
+
+cdef int _make(Layout* layout, int32_t columns, int32_t bitmap_bytes) except -1:
+    layout.column = <int32_t*>malloc(4 * (columns + 1))
+    layout.width = <int32_t*>malloc(4 * (columns + 1))
+    layout.slot = <int32_t*>malloc(4 * (columns + 1))
+    layout.absent_slot = <int32_t*>malloc(4 * (columns + 1))
+    layout.present = <uint8_t*>calloc(bitmap_bytes + 1, 1)
+    layout.ready = False
+    if (layout.column == NULL or layout.width == NULL or layout.slot == NULL or layout.absent_slot == NULL
+            or layout.present == NULL):
+        raise MemoryError(f"no memory for a table of {columns} columns")
+    return 0
+
+
+cdef void _free(Layout* layout) noexcept:
+    free(layout.column)
+    free(layout.width)
+    free(layout.slot)
+    free(layout.absent_slot)
+    free(layout.present)
+
+
+cdef class ImagePlan:
+    """What the kernel needs of a table map.
+
+    Args:
+        table: whatever the caller wants to find again (a `TablePlan`).
+        widths: one integer a column: bytes of a fixed-size value, or minus the bytes of its length.
+        slots: one integer a column: where the column's pointers go, -1 where nobody wants it.
+        json_columns: positions of the JSON columns.
+        wanted: False for a table whose rows are to be skipped.
+    """
+
+    def __cinit__(self, object table, widths, slots, json_columns, bint wanted):
+        cdef int32_t i
+        self.table = table
+        self.core.column_count = len(widths)
+        self.core.bitmap_bytes = (self.core.column_count + 7) // 8
+        self.core.json_count = len(json_columns)
+        self.core.wanted = wanted
+        self.core.width = <int32_t*>malloc(4 * (self.core.column_count + 1))
+        self.core.slot = <int32_t*>malloc(4 * (self.core.column_count + 1))
+        self.core.is_json = <uint8_t*>calloc(self.core.column_count + 1, 1)
+        if self.core.width == NULL or self.core.slot == NULL or self.core.is_json == NULL:
+            raise MemoryError(f"no memory for a table of {self.core.column_count} columns")
+        self.core.slot_count = 0
+        for i in range(self.core.column_count):
+            self.core.width[i] = widths[i]
+            self.core.slot[i] = slots[i]
+            if slots[i] >= self.core.slot_count:
+                self.core.slot_count = slots[i] + 1
+        for i in json_columns:
+            self.core.is_json[i] = 1
+        _make(&self.core.before, self.core.column_count, self.core.bitmap_bytes)
+        _make(&self.core.after, self.core.column_count, self.core.bitmap_bytes)
+
+    def __dealloc__(self):
+        free(self.core.width)
+        free(self.core.slot)
+        free(self.core.is_json)
+        _free(&self.core.before)
+        _free(&self.core.after)
+
+    @property
+    def wanted(self) -> bool:
+        """False for a table whose rows are to be skipped."""
+        return self.core.wanted
+
+    @property
+    def slot_count(self) -> int:
+        """How many columns are wanted."""
+        return self.core.slot_count
+
+
+cdef int prepare(Plan* plan, Layout* layout, const uint8_t* present) noexcept nogil:
+    """Make `layout` the one of `present`; nothing to do where it already is."""
+    cdef int32_t i
+    if layout.ready and memcmp(layout.present, present, plan.bitmap_bytes) == 0:
+        return 0
+    memcpy(layout.present, present, plan.bitmap_bytes)
+    layout.count = 0
+    layout.absent_count = 0
+    for i in range(plan.column_count):
+        if (present[i >> 3] >> (i & 7)) & 1:
+            layout.column[layout.count] = i
+            layout.width[layout.count] = plan.width[i]
+            layout.slot[layout.count] = plan.slot[i]
+            layout.count += 1
+        elif plan.slot[i] >= 0:
+            layout.absent_slot[layout.absent_count] = plan.slot[i]
+            layout.absent_count += 1
+    layout.null_bytes = (layout.count + 7) // 8
+    layout.ready = True
+    return 1
+
+
+cdef const uint8_t* partial_header(Plan* plan, const uint8_t* at, const uint8_t* end,
+                                   const uint8_t** partial_bits) noexcept nogil:
+    """Pass value_options and partial_bits; NULL where they do not fit."""
+    cdef uint64_t options = 0
+    partial_bits[0] = NULL
+    if not lenenc(&at, end, &options):
+        return NULL
+    if options & 1:
+        if end - at < (plan.json_count + 7) // 8:
+            return NULL
+        partial_bits[0] = at
+        at += (plan.json_count + 7) // 8
+    elif options:
+        return NULL
+    return at
+
+
+cdef bint _is_partial(Plan* plan, int32_t column, const uint8_t* partial_bits) noexcept nogil:
+    """The bitmap has a bit for each JSON column of the table, in the image or not."""
+    cdef int32_t i
+    cdef int32_t number = 0
+    for i in range(column):
+        number += plan.is_json[i]
+    return (partial_bits[number >> 3] >> (number & 7)) & 1
+
+
+cdef const uint8_t* locate_image(Plan* plan, Layout* layout, const uint8_t* at, const uint8_t* end,
+                                 const uint8_t** pointers, int64_t stride, const uint8_t* partial_bits) noexcept nogil:
+    """Pass one image; the pointer of slot s goes to pointers[s * stride]. NULL where the bytes end too early.
+
+    `pointers` may be NULL: then the image is only passed. `partial_bits` is NULL where no JSON value can be a diff.
+    """
+    cdef const uint8_t* nulls = at
+    cdef int i
+    cdef int32_t width, slot
+    cdef uint64_t size
+    cdef uintptr_t tag
+    if end - at < layout.null_bytes:
+        return NULL
+    at += layout.null_bytes
+    if pointers != NULL:
+        for i in range(layout.absent_count):
+            pointers[layout.absent_slot[i] * stride] = <const uint8_t*>1
+    for i in range(layout.count):
+        slot = layout.slot[i]
+        if (nulls[i >> 3] >> (i & 7)) & 1:
+            if slot >= 0 and pointers != NULL:
+                pointers[slot * stride] = NULL
+            continue
+        width = layout.width[i]
+        if width < 0:
+            if end - at < -width:
+                return NULL
+            if width == -1:
+                size = 1 + <uint64_t>at[0]
+            elif width == -2:
+                size = 2 + <uint64_t>u16(at)
+            elif width == -3:
+                size = 3 + <uint64_t>u24(at)
+            else:
+                size = 4 + <uint64_t>u32(at)
+        else:
+            size = width
+        if <uint64_t>(end - at) < size:
+            return NULL
+        if slot >= 0 and pointers != NULL:
+            tag = <uintptr_t>at
+            if partial_bits != NULL and plan.is_json[layout.column[i]] and _is_partial(plan, layout.column[i], partial_bits):
+                tag |= <uintptr_t>1 << 63
+            pointers[slot * stride] = <const uint8_t*>tag
+        at += size
+    return at
+
+
+cdef int64_t count_rows(Plan* plan, RowsEvent* event) noexcept nogil:
+    """How many rows the event has; -1 where its images do not fit the plan."""
+    cdef const uint8_t* at = event.images
+    cdef const uint8_t* end = at + event.size
+    cdef const uint8_t* bits = NULL
+    cdef int64_t count = 0
+    cdef bint has_after = event.operation == UPDATE or event.operation == PARTIAL_UPDATE
+    prepare(plan, &plan.before, event.present)
+    if has_after:
+        prepare(plan, &plan.after, event.present_after)
+    while at < end:
+        at = locate_image(plan, &plan.before, at, end, NULL, 0, NULL)
+        if at != NULL and event.operation == PARTIAL_UPDATE:
+            at = partial_header(plan, at, end, &bits)
+        if at != NULL and has_after:
+            at = locate_image(plan, &plan.after, at, end, NULL, 0, bits)
+        if at == NULL or (plan.before.null_bytes == 0 and at == event.images):
+            return -1
+        count += 1
+    return count

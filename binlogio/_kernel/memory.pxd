@@ -1,0 +1,13 @@
+# cython: language_level=3
+"""Memory that grows without the interpreter lock and then goes to Arrow without a copy."""
+
+from libc.stdint cimport int64_t, uint8_t
+
+
+cdef class Memory:
+    cdef uint8_t* data
+    cdef int64_t size
+    cdef int64_t capacity
+    cdef Py_ssize_t views
+    cdef int reserve(self, int64_t more) except -1 nogil
+    cdef uint8_t* grow(self, int64_t more) except NULL nogil

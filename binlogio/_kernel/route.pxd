@@ -1,0 +1,65 @@
+# cython: language_level=3
+"""Shared shape of the router: event groups and the rows events that were found."""
+
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+
+from binlogio._kernel.images cimport Plan, RowsEvent
+
+cdef enum GroupKind:
+    NO_GTID = 0
+    MYSQL_GTID = 1
+    MARIADB_GTID = 2
+
+cdef struct Group:
+    uint8_t kind
+    uint8_t tag_size
+    uint8_t uuid[16]
+    char tag[32]
+    uint32_t domain_id
+    uint32_t server_id
+    uint64_t number  # gno, or MariaDB's sequence number
+    int64_t last_committed  # -1 where the file does not say
+    int64_t sequence_number
+
+cdef struct Slot:
+    uint64_t table_id
+    int64_t statement
+    uint8_t* body
+    int64_t size
+    int32_t plan
+
+
+cdef class Router:
+    cdef Group* groups
+    cdef int64_t group_count, group_capacity
+    cdef RowsEvent* events
+    cdef int64_t event_count, event_capacity
+    cdef Slot* slots
+    cdef int64_t statement
+    cdef dict overflow
+    cdef int64_t overflow_count
+    cdef dict by_body
+    cdef readonly list plans
+    cdef Plan** cores
+    cdef list keep
+    cdef object resolve_plan, open_payload, inflate
+    cdef bint checksum, verify, stop_at_queries
+    cdef int table_id_size, rows_post_header_v0, rows_post_header_v1
+    cdef readonly int64_t rows_bytes
+    cdef readonly int64_t kept_bytes
+    cdef int64_t inner_rows
+    cdef uint32_t stored, actual
+    cdef int _route(self, const uint8_t* data, int64_t size, int64_t* at, int64_t base, int64_t pos) except -1 nogil
+    cdef int _gtid(self, const uint8_t* body, const uint8_t* end) except -1 nogil
+    cdef int _gtid_tagged(self, const uint8_t* body, const uint8_t* end) except -1 nogil
+    cdef int _gtid_mariadb(self, const uint8_t* header, const uint8_t* body, const uint8_t* end) except -1 nogil
+    cdef int _table_map(self, const uint8_t* body, const uint8_t* end) except -1 nogil
+    cdef int _rows(self, uint8_t code, const uint8_t* header, const uint8_t* body, const uint8_t* end, int64_t pos,
+                   bint inner) except -1 nogil
+    cdef int _compressed(self, uint8_t code, const uint8_t* header, const uint8_t* body, const uint8_t* end, int64_t pos,
+                         bint inner) except -1 nogil
+    cdef int _payload(self, const uint8_t* header, const uint8_t* body, const uint8_t* end, int64_t pos) except -1 nogil
+    cdef object _plan_number(self, const uint8_t* rest, int64_t size, const uint8_t* body)
+    cdef int _forget_overflow(self) except -1 nogil
+    cdef Group* _new_group(self) except NULL nogil
+    cdef int32_t _plan_of(self, uint64_t table_id) except -2 nogil

@@ -1,0 +1,462 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+"""From a buffer of events to the rows events that somebody wants: headers, checksums, GTIDs, table maps, rows events' frames.
+
+Knows of each event only what that takes. What it cannot judge it leaves to its caller, by the status that `route` returns: an event
+that is malformed is always left to construct, whose error is then the one that people see.
+"""
+
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport calloc, free, malloc, realloc
+from libc.string cimport memcmp, memcpy
+
+from binlogio._kernel.codes cimport *
+from binlogio._kernel.crc cimport crc32
+from binlogio._kernel.cursor cimport lenenc, little, u16, u32, u48, u64, varlen
+from binlogio._kernel.images cimport DELETE, INSERT, PARTIAL_UPDATE, UPDATE, ImagePlan, Plan, RowsEvent, count_rows
+
+NEED_DATA = 0  # the event at the position is not whole
+DESCRIPTION = 1  # a format description, or the start of encryption: what it says changes how the rest is to be read
+BIG_PAYLOAD = 2  # a compressed transaction that should not be opened as a whole
+QUERY = 3  # a statement other than BEGIN and COMMIT, where the caller wants to see these
+BAD_EVENT = 4  # not what its layout says; construct will tell what is wrong
+FULL = 5  # enough rows were found
+
+cdef enum Status:
+    S_NEED_DATA = 0
+    S_DESCRIPTION = 1
+    S_BIG_PAYLOAD = 2
+    S_QUERY = 3
+    S_BAD_EVENT = 4
+    S_FULL = 5
+    S_GO_ON = 100
+
+cdef enum:
+    SLOTS = 1024
+    NOT_MAPPED = -1
+
+
+cdef class Router:
+    """Walks event buffers and collects rows events, in order, with the group and the plan that each belongs to.
+
+    The buffers that it walked must stay alive until `clear`: what it collects points into them.
+
+    Args:
+        resolve_plan: from the body of a TABLE_MAP_EVENT (bytes) to an ImagePlan. Asked once for each different body.
+        open_payload: from the body of a TRANSACTION_PAYLOAD_EVENT (bytes) to its plain events (bytes), or None where it is too big.
+        inflate: from MariaDB's compressed bytes to plain ones.
+        checksum, verify: events end in a CRC32; compare it.
+        stop_at_queries: return QUERY at statements that could change a table.
+        table_id_size, v0, v1: of the TABLE_MAP_EVENT's table id, and of the post-headers of v0 and v1 rows events, in bytes.
+    """
+
+    def __cinit__(self, resolve_plan, open_payload, inflate, *, bint checksum, bint verify=True, bint stop_at_queries=False,
+                  int table_id_size=6, int v0=8, int v1=8):
+        self.resolve_plan = resolve_plan
+        self.open_payload = open_payload
+        self.inflate = inflate
+        self.checksum = checksum
+        self.verify = verify
+        self.stop_at_queries = stop_at_queries
+        self.table_id_size = table_id_size
+        self.rows_post_header_v0 = v0
+        self.rows_post_header_v1 = v1
+        self.plans = []
+        self.by_body = {}
+        self.overflow = {}
+        self.keep = []
+        self.statement = 1
+        self.slots = <Slot*>calloc(SLOTS, sizeof(Slot))
+        if self.slots == NULL:
+            raise MemoryError("no memory for the table maps")
+        self._new_group().kind = NO_GTID
+
+    def __dealloc__(self):
+        cdef int i
+        if self.slots != NULL:
+            for i in range(SLOTS):
+                free(self.slots[i].body)
+        free(self.slots)
+        free(self.groups)
+        free(self.events)
+        free(self.cores)
+
+    @property
+    def rows_event_count(self) -> int:
+        """How many rows events were collected since `clear`."""
+        return self.event_count
+
+    def describe(self, *, bint checksum, int table_id_size, int v0, int v1) -> None:
+        """Take what a format description says."""
+        self.checksum = checksum
+        self.table_id_size = table_id_size
+        self.rows_post_header_v0 = v0
+        self.rows_post_header_v1 = v1
+
+    def forget_plans(self) -> None:
+        """Resolve every table map anew: the tables' definitions have changed."""
+        cdef int i
+        self.by_body.clear()
+        for i in range(SLOTS):
+            self.slots[i].size = -1
+
+    def clear(self) -> None:
+        """Drop the rows events; the current group and the table maps stay."""
+        self.groups[0] = self.groups[self.group_count - 1]
+        self.group_count = 1
+        self.event_count = 0
+        self.rows_bytes = 0
+        self.kept_bytes = 0
+        self.keep = []
+
+    def route(self, const uint8_t[::1] data, int64_t at, int64_t base, int64_t full=1 << 62, int64_t pos=-1, bint new_pos=True):
+        """Walk the events of `data` from `at` on; returns (status, where it stopped).
+
+        `data[0]` stands at offset `base` of the file. For the events of a payload `pos` is the offset of the payload event, and
+        `new_pos` tells that its rows begin to be counted. Stops with FULL when the images found are more than `full` bytes.
+        """
+        cdef int status = S_NEED_DATA
+        if pos >= 0 and new_pos:
+            self.inner_rows = 0
+        if data.shape[0] > at:
+            with nogil:
+                while True:
+                    status = self._route(&data[0], data.shape[0], &at, base, pos)
+                    if status != S_GO_ON:
+                        break
+                    if self.rows_bytes + self.kept_bytes > full:
+                        status = S_FULL
+                        break
+        return status, at
+
+    cdef int _route(self, const uint8_t* data, int64_t size, int64_t* at, int64_t base, int64_t pos) except -1 nogil:
+        """One event; moves `at` behind it where it was taken."""
+        cdef const uint8_t* p
+        cdef const uint8_t* body
+        cdef const uint8_t* end
+        cdef uint32_t event_size
+        cdef int tail = CHECKSUM_SIZE if self.checksum and pos < 0 else 0
+        cdef int status = S_GO_ON
+        cdef uint8_t code
+        if size - at[0] < HEADER_SIZE:
+            return S_NEED_DATA
+        p = data + at[0]
+        event_size = u32(p + 9)
+        code = p[4]
+        if code == FORMAT_DESCRIPTION_EVENT or code == START_ENCRYPTION_EVENT:
+            return S_DESCRIPTION
+        if event_size < <uint32_t>(HEADER_SIZE + tail):
+            return S_BAD_EVENT
+        if event_size > size - at[0]:
+            return S_NEED_DATA
+        body = p + HEADER_SIZE
+        end = p + event_size - tail
+        if tail and self.verify:
+            self.stored = u32(end)
+            self.actual = crc32(0, p, event_size - tail)
+            if self.stored != self.actual:
+                return S_BAD_EVENT
+        if WRITE_ROWS_EVENT <= code <= DELETE_ROWS_EVENT or PRE_GA_WRITE_ROWS_EVENT <= code <= DELETE_ROWS_EVENT_V1 or (
+                code == PARTIAL_UPDATE_ROWS_EVENT):
+            status = self._rows(code, p, body, end, base + at[0] if pos < 0 else pos, pos >= 0)
+        elif code == TABLE_MAP_EVENT:
+            status = self._table_map(body, end)
+        elif code == GTID_LOG_EVENT or code == ANONYMOUS_GTID_LOG_EVENT:
+            status = self._gtid(body, end)
+            if status == S_GO_ON and code == ANONYMOUS_GTID_LOG_EVENT:
+                self.groups[self.group_count - 1].kind = NO_GTID
+        elif code == GTID_TAGGED_LOG_EVENT:
+            status = self._gtid_tagged(body, end)
+        elif code == MARIADB_GTID_EVENT:
+            status = self._gtid_mariadb(p, body, end)
+        elif code == TRANSACTION_PAYLOAD_EVENT and pos < 0:
+            status = self._payload(p, body, end, base + at[0])
+        elif WRITE_ROWS_COMPRESSED_EVENT_V1 <= code <= DELETE_ROWS_COMPRESSED_EVENT:
+            status = self._compressed(code, p, body, end, base + at[0] if pos < 0 else pos, pos >= 0)
+        elif self.stop_at_queries and (code == QUERY_EVENT or code == QUERY_COMPRESSED_EVENT):
+            if not _is_boundary(body, end):
+                at[0] += event_size
+                return S_QUERY
+        if status == S_GO_ON:
+            at[0] += event_size
+        return status
+
+    cdef Group* _new_group(self) except NULL nogil:
+        cdef void* moved
+        cdef Group* group
+        if self.group_count == self.group_capacity:
+            moved = realloc(self.groups, (self.group_capacity * 2 + 64) * sizeof(Group))
+            if moved == NULL:
+                with gil:
+                    raise MemoryError("no memory for event groups")
+            self.groups = <Group*>moved
+            self.group_capacity = self.group_capacity * 2 + 64
+        group = self.groups + self.group_count
+        self.group_count += 1
+        group.kind = NO_GTID
+        group.tag_size = 0
+        group.last_committed = -1
+        group.sequence_number = -1
+        return group
+
+    cdef int _gtid(self, const uint8_t* body, const uint8_t* end) except -1 nogil:
+        cdef Group* group
+        if end - body < 25:
+            return S_BAD_EVENT
+        group = self._new_group()
+        group.kind = MYSQL_GTID
+        memcpy(group.uuid, body + 1, 16)
+        group.number = u64(body + 17)
+        if end - body >= 42 and body[25] == 2:
+            group.last_committed = <int64_t>u64(body + 26)
+            group.sequence_number = <int64_t>u64(body + 34)
+        return S_GO_ON
+
+    cdef int _gtid_tagged(self, const uint8_t* body, const uint8_t* end) except -1 nogil:
+        cdef Group* group
+        cdef Group found
+        cdef const uint8_t* at = body
+        cdef uint64_t value = 0
+        cdef int i, field
+        found.kind = MYSQL_GTID
+        found.tag_size = 0
+        for i in range(3):  # version, size, last_non_ignorable
+            if not varlen(&at, end, &value) or (i == 0 and value != 1):
+                return S_BAD_EVENT
+        for field in range(6):
+            if not varlen(&at, end, &value) or value != <uint64_t>field:
+                return S_BAD_EVENT
+            if field == 1:
+                for i in range(16):
+                    if not varlen(&at, end, &value) or value > 255:
+                        return S_BAD_EVENT
+                    found.uuid[i] = <uint8_t>value
+                continue
+            if not varlen(&at, end, &value):
+                return S_BAD_EVENT
+            if field == 2:
+                found.number = value >> 1
+            elif field == 3:
+                if value > 32 or <uint64_t>(end - at) < value:
+                    return S_BAD_EVENT
+                found.tag_size = <uint8_t>value
+                memcpy(found.tag, at, value)
+                at += value
+            elif field == 4:
+                found.last_committed = <int64_t>(value >> 1)
+            elif field == 5:
+                found.sequence_number = <int64_t>(value >> 1)
+        group = self._new_group()
+        group[0] = found
+        return S_GO_ON
+
+    cdef int _gtid_mariadb(self, const uint8_t* header, const uint8_t* body, const uint8_t* end) except -1 nogil:
+        cdef Group* group
+        if end - body < 13:
+            return S_BAD_EVENT
+        group = self._new_group()
+        group.kind = MARIADB_GTID
+        group.number = u64(body)
+        group.domain_id = u32(body + 8)
+        group.server_id = u32(header + 5)
+        return S_GO_ON
+
+    cdef int _table_map(self, const uint8_t* body, const uint8_t* end) except -1 nogil:
+        """Find the plan: that of the last map with the same id where the bytes are the same, else by the bytes, else anew."""
+        cdef uint64_t table_id
+        cdef Slot* slot
+        cdef const uint8_t* rest = body + self.table_id_size + 2
+        cdef int64_t size = end - rest
+        cdef void* copy
+        if size < 4:
+            return S_BAD_EVENT
+        table_id = little(body, self.table_id_size)
+        slot = self.slots + (table_id & (SLOTS - 1))
+        if slot.body != NULL and slot.table_id == table_id and slot.size == size and memcmp(slot.body, rest, size) == 0:
+            slot.statement = self.statement
+            return S_GO_ON
+        with gil:
+            plan = self._plan_number(rest, size, body)
+            if plan < 0:
+                return S_BAD_EVENT
+            if slot.statement == self.statement and slot.table_id != table_id:
+                self.overflow[table_id] = plan
+                self.overflow_count += 1
+                return S_GO_ON
+            copy = realloc(slot.body, size)
+            if copy == NULL:
+                raise MemoryError("no memory for a table map")
+            slot.body = <uint8_t*>copy
+            memcpy(slot.body, rest, size)
+            slot.size = size
+            slot.table_id = table_id
+            slot.statement = self.statement
+            slot.plan = plan
+            self.overflow.pop(table_id, None)
+        return S_GO_ON
+
+    cdef object _plan_number(self, const uint8_t* rest, int64_t size, const uint8_t* body):
+        """The plan of a table map's bytes; -1 where construct refuses them, which the caller then tells."""
+        key = <bytes>(<const char*>rest)[:size]
+        number = self.by_body.get(key)
+        if number is None:
+            plan = self.resolve_plan(<bytes>(<const char*>body)[:size + (rest - body)])
+            if plan is None:
+                return -1
+            number = self.by_body[key] = len(self.plans)
+            self.plans.append(plan)
+            self.cores = <Plan**>realloc(self.cores, len(self.plans) * sizeof(void*))
+            if self.cores == NULL:
+                raise MemoryError("no memory for another table")
+            self.cores[number] = &(<ImagePlan?>plan).core
+        return number
+
+    cdef int _forget_overflow(self) except -1 nogil:
+        """A statement has ended: its table maps are no longer valid."""
+        self.statement += 1
+        if self.overflow_count:
+            with gil:
+                self.overflow.clear()
+            self.overflow_count = 0
+        return 0
+
+    cdef int32_t _plan_of(self, uint64_t table_id) except -2 nogil:
+        cdef Slot* slot = self.slots + (table_id & (SLOTS - 1))
+        if slot.statement == self.statement and slot.table_id == table_id:
+            return slot.plan
+        if self.overflow_count == 0:
+            return NOT_MAPPED
+        with gil:
+            return self.overflow.get(table_id, NOT_MAPPED)
+
+    cdef int _rows(self, uint8_t code, const uint8_t* header, const uint8_t* body, const uint8_t* end, int64_t pos,
+                   bint inner) except -1 nogil:
+        cdef uint64_t table_id, columns = 0
+        cdef uint64_t flags
+        cdef const uint8_t* at = body
+        cdef RowsEvent event
+        cdef Plan* plan
+        cdef void* moved
+        cdef int post_header = 10
+        cdef int64_t extra, rows
+        if code <= PRE_GA_DELETE_ROWS_EVENT:
+            post_header = self.rows_post_header_v0
+        elif code <= DELETE_ROWS_EVENT_V1 or WRITE_ROWS_COMPRESSED_EVENT_V1 <= code <= DELETE_ROWS_COMPRESSED_EVENT_V1:
+            post_header = self.rows_post_header_v1
+        if end - at < post_header:
+            return S_BAD_EVENT
+        if post_header == 6:
+            table_id = u32(at)
+            flags = u16(at + 4)
+        else:
+            table_id = u48(at)
+            flags = u16(at + 6)
+        at += post_header
+        if post_header == 10:
+            extra = <int64_t>u16(at - 2) - 2
+            if extra < 0 or end - at < extra:
+                return S_BAD_EVENT
+            at += extra
+        event.plan = self._plan_of(table_id)
+        if event.plan == NOT_MAPPED:
+            return S_BAD_EVENT
+        if flags & 1:
+            self._forget_overflow()
+        plan = self.cores[event.plan]
+        if not plan.wanted and not inner:
+            return S_GO_ON
+        if not lenenc(&at, end, &columns) or columns != <uint64_t>plan.column_count:
+            return S_BAD_EVENT
+        event.operation = _operation(code)
+        event.present = at
+        event.present_after = at
+        if end - at < plan.bitmap_bytes:
+            return S_BAD_EVENT
+        at += plan.bitmap_bytes
+        if event.operation == UPDATE or event.operation == PARTIAL_UPDATE:
+            if end - at < plan.bitmap_bytes:
+                return S_BAD_EVENT
+            event.present_after = at
+            at += plan.bitmap_bytes
+        event.images = at
+        event.size = end - at
+        event.pos = pos
+        event.timestamp = u32(header)
+        event.server_id = u32(header + 5)
+        event.group = <int32_t>(self.group_count - 1)
+        event.first_row = 0
+        if inner:
+            rows = count_rows(plan, &event)
+            if rows < 0:
+                return S_BAD_EVENT
+            event.first_row = <int32_t>self.inner_rows
+            self.inner_rows += rows
+            if not plan.wanted:
+                return S_GO_ON
+        if self.event_count == self.event_capacity:
+            moved = realloc(self.events, (self.event_capacity * 2 + 256) * sizeof(RowsEvent))
+            if moved == NULL:
+                with gil:
+                    raise MemoryError("no memory for rows events")
+            self.events = <RowsEvent*>moved
+            self.event_capacity = self.event_capacity * 2 + 256
+        self.events[self.event_count] = event
+        self.event_count += 1
+        self.rows_bytes += event.size
+        return S_GO_ON
+
+    cdef int _compressed(self, uint8_t code, const uint8_t* header, const uint8_t* body, const uint8_t* end, int64_t pos,
+                         bint inner) except -1 nogil:
+        """A compressed rows event of MariaDB: its images are inflated, the rest is as in the plain event."""
+        with gil:
+            plain = self.inflate(code, <bytes>(<const char*>body)[:end - body])
+            if plain is None:
+                return S_BAD_EVENT
+            self.keep.append(plain)
+            self.kept_bytes += len(plain)
+            body = <const uint8_t*><const char*>plain
+            end = body + len(plain)
+        return self._rows(code, header, body, end, pos, inner)
+
+    cdef int _payload(self, const uint8_t* header, const uint8_t* body, const uint8_t* end, int64_t pos) except -1 nogil:
+        cdef const uint8_t* data
+        cdef int64_t size
+        cdef int64_t at = 0
+        cdef int status = S_GO_ON
+        with gil:
+            plain = self.open_payload(<bytes>(<const char*>body)[:end - body], pos)
+            if plain is None:
+                return S_BIG_PAYLOAD
+            self.keep.append(plain)
+            self.kept_bytes += len(plain)
+            data = <const uint8_t*><const char*>plain
+            size = len(plain)
+        self.inner_rows = 0
+        while status == S_GO_ON or status == S_QUERY:
+            status = self._route(data, size, &at, 0, pos)
+        return S_GO_ON if at == size else S_BAD_EVENT
+
+
+cdef uint8_t _operation(uint8_t code) noexcept nogil:
+    if code == PARTIAL_UPDATE_ROWS_EVENT:
+        return PARTIAL_UPDATE
+    if code >= WRITE_ROWS_COMPRESSED_EVENT_V1:
+        return <uint8_t>((code - WRITE_ROWS_COMPRESSED_EVENT_V1) % 3)
+    if code >= WRITE_ROWS_EVENT:
+        return <uint8_t>(code - WRITE_ROWS_EVENT)
+    return <uint8_t>((code - PRE_GA_WRITE_ROWS_EVENT) % 3)
+
+
+cdef bint _is_boundary(const uint8_t* body, const uint8_t* end) noexcept nogil:
+    """True for BEGIN, COMMIT and SAVEPOINT statements, which change no table."""
+    cdef int64_t skip
+    if end - body < 13:
+        return False
+    skip = 13 + u16(body + 11) + body[8] + 1
+    if end - body < skip:
+        return False
+    body += skip
+    if end - body == 5 and memcmp(body, b"BEGIN", 5) == 0:
+        return True
+    if end - body == 6 and memcmp(body, b"COMMIT", 6) == 0:
+        return True
+    return end - body > 9 and memcmp(body, b"SAVEPOINT", 9) == 0

@@ -1,0 +1,14 @@
+# cython: language_level=3
+"""Text into growing memory: character sets and the server's forms of dates."""
+
+from libc.stdint cimport int64_t, uint8_t, uint32_t
+
+from binlogio._kernel.memory cimport Memory
+
+cdef bint is_ascii(const uint8_t* p, int64_t size) noexcept nogil
+cdef bint is_utf8(const uint8_t* p, int64_t size) noexcept nogil
+cdef bint append_latin(Memory out, const uint8_t* p, int64_t size, const uint8_t* names,
+                       const uint32_t* offsets) except -1 nogil
+cdef int date_text(Memory out, int64_t year, int64_t month, int64_t day) except -1 nogil
+cdef int datetime_text(Memory out, int64_t year, int64_t month, int64_t day, int64_t hour, int64_t minute, int64_t second,
+                       int64_t microsecond, int fsp) except -1 nogil
