@@ -1,0 +1,142 @@
+"""DECIMAL values: the packed form of NEWDECIMAL, and the digits-as-text form of DECIMAL before 5.0.
+
+Knows arithmetic on bytes only; pure functions.
+
+    newdecimal := integer groups, fraction groups; big-endian; the first bit inverted, all bits inverted below zero
+    group      := 9 digits in 4 bytes; the leading group of the integer part and the last one of the fraction hold what is left over
+                  in 1 byte (1 to 2 digits), 2 (3, 4), 3 (5, 6) or 4 (7 to 9)
+    decimal    := ASCII digits with sign and point, padded on the left with spaces to the column's width
+
+Source: strings/decimal.cc, decimal2bin and bin2decimal; sql/field.cc, Field_decimal.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from itertools import chain
+from typing import Final
+
+from binlogio.errors import BinlogFormatError
+
+DIGITS_PER_GROUP: Final = 9
+BYTES_FOR_DIGITS: Final = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
+MAX_PRECISION: Final = 65
+MAX_SCALE: Final = 38  # MariaDB; MySQL stops at 30
+
+
+def check_precision(precision: int, scale: int) -> None:
+    """Refuse what no server has as a precision and a scale.
+
+    Raises:
+        BinlogFormatError: one of them is out of range.
+    """
+    if not 1 <= precision <= MAX_PRECISION or not 0 <= scale <= min(precision, MAX_SCALE):
+        raise BinlogFormatError(
+            "no server has a DECIMAL like this", expected="up to (65,38)", found=f"({precision},{scale})"
+        )
+
+
+def _group_digits(precision: int, scale: int) -> tuple[list[int], list[int]]:
+    """Digits of each group, of the integer part and of the fraction."""
+    whole, rest = divmod(precision - scale, DIGITS_PER_GROUP)
+    integer = [rest] * (rest > 0) + [DIGITS_PER_GROUP] * whole
+    whole, rest = divmod(scale, DIGITS_PER_GROUP)
+    return integer, [DIGITS_PER_GROUP] * whole + [rest] * (rest > 0)
+
+
+def decimal_size(precision: int, scale: int) -> int:
+    """Bytes that a NEWDECIMAL(precision, scale) takes."""
+    return sum(BYTES_FOR_DIGITS[digits] for digits in chain(*_group_digits(precision, scale)))
+
+
+def decode_decimal(data: bytes, precision: int, scale: int) -> Decimal:
+    """The value of `data`, which has `decimal_size(precision, scale)` bytes; with `scale` digits after the point.
+
+    Raises:
+        BinlogFormatError: a group holds more than its digits can say, or `data` is of another size.
+    """
+    size = decimal_size(precision, scale)
+    if len(data) != size or not size:
+        raise BinlogFormatError(f"a DECIMAL({precision},{scale}) of another size", expected=size, found=len(data))
+    negative = not data[0] & 0x80
+    plain = bytes([data[0] ^ 0x80]) + data[1:]
+    if negative:
+        plain = bytes(byte ^ 0xFF for byte in plain)
+    digits, at = "", 0
+    for group_digits in chain(*_group_digits(precision, scale)):
+        end = at + BYTES_FOR_DIGITS[group_digits]
+        group = str(int.from_bytes(plain[at:end], "big")).rjust(group_digits, "0")
+        if len(group) > group_digits:
+            raise BinlogFormatError(f"{group_digits} digits of a DECIMAL hold more", found=group)
+        digits, at = digits + group, end
+    return Decimal((int(negative), tuple(map(int, digits)), -scale))
+
+
+def encode_decimal(value: Decimal | int | str, precision: int, scale: int) -> bytes:
+    """The packed form of `value`; `decode_decimal`'s inverse.
+
+    Raises:
+        BinlogFormatError: the value has more digits than the column, on either side of the point, or is no number.
+    """
+    sign, integer, fraction = _split(value, precision, scale)
+    integer_groups, fraction_groups = _group_digits(precision, scale)
+    digits, packed, at = integer + fraction, b"", 0
+    for group_digits in chain(integer_groups, fraction_groups):
+        group = int(digits[at : at + group_digits])
+        packed += group.to_bytes(BYTES_FOR_DIGITS[group_digits], "big")
+        at += group_digits
+    if sign:
+        packed = bytes(byte ^ 0xFF for byte in packed)
+    return bytes([packed[0] ^ 0x80]) + packed[1:]
+
+
+def _split(value: Decimal | int | str, precision: int, scale: int) -> tuple[int, str, str]:
+    """Sign, and the digits before and after the point, padded to the column's."""
+    sign, digits, exponent = _number(value).as_tuple()
+    if not isinstance(exponent, int):
+        raise BinlogFormatError("a DECIMAL is neither infinite nor NaN", found=str(value))
+    trailing = exponent + scale
+    fits = trailing + len(digits) <= precision or not any(digits)
+    if not fits or any(digits[max(0, len(digits) + trailing) :] if trailing < 0 else ()):
+        raise BinlogFormatError(f"the value does not fit DECIMAL({precision},{scale})", found=str(value))
+    text = "".join(map(str, digits)) if any(digits) else "0"
+    text = (text + "0" * trailing if trailing >= 0 else text[:trailing]) if any(digits) else text
+    text = text.lstrip("0").rjust(precision, "0")
+    return sign, text[: precision - scale], text[precision - scale :]
+
+
+def _number(value: Decimal | int | str) -> Decimal:
+    try:
+        return Decimal(value)
+    except (ArithmeticError, ValueError, TypeError) as exc:
+        raise BinlogFormatError("not a decimal number", found=repr(value)) from exc
+
+
+def decimal_text(value: Decimal) -> str:
+    """`value` in plain digits, all of its scale: -0.50, 100."""
+    return f"{value:f}"
+
+
+def decode_old_decimal(data: bytes) -> Decimal:
+    """The value of a DECIMAL as it was before 5.0.3.
+
+    Raises:
+        BinlogFormatError: the bytes are no number.
+    """
+    text = data.decode("latin-1").strip(" \0")
+    if not text or not all(character in "+-.0123456789" for character in text):
+        raise BinlogFormatError("an old DECIMAL that is no number", found=repr(data[:MAX_PRECISION]))
+    return _number(text)
+
+
+def encode_old_decimal(value: Decimal | int | str, width: int) -> bytes:
+    """`value` as text on the right of `width` bytes.
+
+    Raises:
+        BinlogFormatError: it is wider than the column, or no number.
+    """
+    number = _number(value)
+    text = decimal_text(number) if number.is_finite() and abs(number.adjusted()) < width else str(number)
+    if not number.is_finite() or len(text) > width or "E" in text:
+        raise BinlogFormatError("the value does not fit the old DECIMAL column", expected=f"{width} bytes", found=text)
+    return text.rjust(width).encode("ascii")

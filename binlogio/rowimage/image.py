@@ -1,0 +1,361 @@
+"""Row images and row changes: the `images` of a rows event, in both directions.
+
+Knows bitmaps and the order of things; a column's bytes are `layout`'s business. The compiled kernel must agree with this file.
+
+    images    := after*  (WRITE_ROWS) | before*  (DELETE_ROWS) | (before after)*  (UPDATE_ROWS)
+               | (before options: lenenc  (partial: bits[JSON columns of the table])?  after)*  (PARTIAL_UPDATE_ROWS)
+    before    := null: bits[columns in the image]  value*                                       -- after is the same
+    options   := 1 where `partial` follows: a JSON column with its bit set has diffs instead of a document
+    value     := the columns in the image that are not NULL, in the order of the table
+    pre_ga    := record_bits: u8[*]  value*    -- before and after of PRE_GA events: all columns in the image, what stands for NULL included
+    record_bits := spare bit, where no column has a variable length; a null bit for each nullable column of the table
+
+Bits are lowest first. The spare bits behind the last null bit are as the plan says, those behind the last partial bit are clear.
+Source: sql/rpl_record.cc, pack_row and unpack_row; sql/log_event.cc, Rows_log_event::print_verbose_one_row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from construct import Construct, Container, ValidationError
+
+from binlogio.constants import ColumnType, EventType
+from binlogio.errors import BinlogFormatError
+from binlogio.events.base import event_name
+from binlogio.events.rows import DeleteRowsEvent, PartialUpdateRowsEvent, RowsEvent, UpdateRowsEvent
+from binlogio.primitives import BAD_BYTES, LenencInt, bitmap_size, read_exactly
+from binlogio.rowimage.column_shape import BLOBS
+from binlogio.rowimage.json import JsonDocument
+from binlogio.rowimage.json_diff import JsonDiffs
+from binlogio.rowimage.layout import PARTIAL_JSON, column_layout
+from binlogio.rowimage.values import ABSENT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from io import BytesIO
+
+    from binlogio.rowimage.plan import ColumnPlan, TablePlan
+
+PARTIAL_JSON_UPDATES: Final = 1
+PRE_GA_EVENTS: Final = (
+    EventType.PRE_GA_WRITE_ROWS_EVENT,
+    EventType.PRE_GA_UPDATE_ROWS_EVENT,
+    EventType.PRE_GA_DELETE_ROWS_EVENT,
+)
+VARIABLE_LENGTH: Final = frozenset({*BLOBS, ColumnType.VARCHAR, ColumnType.GEOMETRY})
+
+
+@dataclass(frozen=True, slots=True)
+class RowImage:
+    """One image of a row: a value for each column of the table, `ABSENT` where the image does not have the column."""
+
+    plan: TablePlan = field(repr=False, compare=False)
+    values: tuple[Any, ...]
+
+    @classmethod
+    def from_dict(cls, plan: TablePlan, values: Mapping[str, Any]) -> RowImage:
+        """The image that has the columns named in `values`.
+
+        Raises:
+            BinlogFormatError: the table has no column of such a name.
+        """
+        unknown = set(values) - {column.label for column in plan.columns}
+        if unknown:
+            raise BinlogFormatError("no such column", field=f"{plan.schema}.{plan.table}", found=repr(min(unknown)))
+        return cls(plan, tuple(values.get(column.label, ABSENT) for column in plan.columns))
+
+    @property
+    def present(self) -> bytes:
+        """The bitmap of the columns that the image has, lowest bit first."""
+        bits = sum(1 << i for i, value in enumerate(self.values) if value is not ABSENT)
+        return bits.to_bytes(bitmap_size(len(self.values)), "little")
+
+    def get(self, name: str) -> Any:
+        """The value of a column; `ABSENT` where the image, or the table, does not have it."""
+        for column, value in zip(self.plan.columns, self.values, strict=True):
+            if column.label == name:
+                return value
+        return ABSENT
+
+    def as_dict(self) -> dict[str, Any]:
+        """Name and value of each column that the image has."""
+        named = zip(self.plan.columns, self.values, strict=True)
+        return {column.label: value for column, value in named if value is not ABSENT}
+
+
+@dataclass(frozen=True, slots=True)
+class RowChange:
+    """What happened to one row: no `before` is an insert, no `after` a delete, both are an update."""
+
+    before: RowImage | None
+    after: RowImage | None
+
+    def applied(self) -> RowImage | None:
+        """The after image with documents in the place of JSON diffs, where the before image has the document.
+
+        Raises:
+            BinlogFormatError: the diffs do not fit the document.
+        """
+        if self.after is None or self.before is None:
+            return self.after
+        pairs = zip(self.after.plan.columns, self.before.values, self.after.values, strict=True)
+        return replace(self.after, values=tuple(_applied(column, old, new) for column, old, new in pairs))
+
+
+def _applied(column: ColumnPlan, old: Any, new: Any) -> Any:
+    if not isinstance(new, JsonDiffs) or old is ABSENT:
+        return new
+    try:
+        if not isinstance(old, JsonDocument):
+            raise BinlogFormatError("JSON diffs need a document before them", found=repr(old))
+        return new.apply(old)
+    except BinlogFormatError as exc:
+        exc.field = f"column {column.label}"
+        raise
+
+
+# ----------------------------------------------------------------------------------------------------- layouts
+
+
+def _positions(present: bytes, count: int) -> tuple[int, ...]:
+    """The columns whose bits are set."""
+    if len(present) != bitmap_size(count):
+        raise BinlogFormatError(
+            "the bitmap of present columns is of another number of columns",
+            expected=f"{bitmap_size(count)} bytes",
+            found=len(present),
+        )
+    return tuple(position for position in range(count) if present[position >> 3] >> (position & 7) & 1)
+
+
+class RowImageLayout(Construct):  # type: ignore[misc]
+    """One row image with the columns of a bitmap."""
+
+    def __init__(self, plan: TablePlan, present: bytes) -> None:
+        super().__init__()
+        self.plan = plan
+        self.columns = tuple(plan.columns[position] for position in _positions(present, len(plan.columns)))
+        self.layouts = tuple(column_layout(column) for column in self.columns)
+
+    def _parse(self, stream: BytesIO, context: Container, path: str) -> RowImage:
+        return self.parse_values(stream, context, path, self.layouts)
+
+    def _build(self, obj: RowImage, stream: BytesIO, context: Container, path: str) -> RowImage:
+        self.build_values(obj, stream, context, path, self.layouts)
+        return obj
+
+    def parse_values(self, stream: BytesIO, context: Container, path: str, layouts: tuple[Construct, ...]) -> RowImage:
+        """The null bits, and each value through the layout of its column."""
+        null = int.from_bytes(read_exactly(stream, bitmap_size(len(layouts)), path), "little")
+        return self.parse_columns(stream, context, path, layouts, null)
+
+    def parse_columns(
+        self, stream: BytesIO, context: Container, path: str, layouts: tuple[Construct, ...], null: int
+    ) -> RowImage:
+        """Each value through the layout of its column; the bits of `null` are set for the columns that have none."""
+        values: list[Any] = [ABSENT] * len(self.plan.columns)
+        for index, (column, layout) in enumerate(zip(self.columns, layouts, strict=True)):
+            at = stream.tell()
+            try:
+                values[column.position] = None if null >> index & 1 else layout._parsereport(stream, context, path)
+            except BAD_BYTES as exc:
+                raise _translate(exc, column, at) from exc
+            except BinlogFormatError as exc:
+                raise _locate(exc, column, at) from exc
+        return RowImage(self.plan, tuple(values))
+
+    def build_values(
+        self, image: RowImage, stream: BytesIO, context: Container, path: str, layouts: tuple[Construct, ...]
+    ) -> None:
+        """The inverse of `parse_values`."""
+        values = [image.values[column.position] for column in self.columns]
+        null = sum(1 << i for i, value in enumerate(values) if value is None)
+        if self.plan.spare_null_bits:
+            null |= ((1 << -len(values) % 8) - 1) << len(values)
+        stream.write(null.to_bytes(bitmap_size(len(values)), "little"))
+        for column, layout, value in zip(self.columns, layouts, values, strict=True):
+            at = stream.tell()
+            try:
+                if value is ABSENT:
+                    raise BinlogFormatError("the image does not have a value for a column of the bitmap")
+                if value is not None:
+                    layout._build(value, stream, context, path)
+            except BAD_BYTES as exc:
+                raise _translate(exc, column, at) from exc
+            except BinlogFormatError as exc:
+                raise _locate(exc, column, at) from exc
+
+
+class PartialImageLayout(RowImageLayout):
+    """The after image of a partial update: options and partial bits before it."""
+
+    def _parse(self, stream: BytesIO, context: Container, path: str) -> RowImage:
+        options, partial = LenencInt._parsereport(stream, context, path), 0
+        if options & ~PARTIAL_JSON_UPDATES:
+            raise ValidationError(f"value options 0x{options:x}, of which only 1 is known", path=path)
+        if options:
+            size = bitmap_size(len(self.plan.json_positions))
+            partial = int.from_bytes(read_exactly(stream, size, path), "little")
+        return self.parse_values(stream, context, path, self._layouts_with(partial))
+
+    def _build(self, obj: RowImage, stream: BytesIO, context: Container, path: str) -> RowImage:
+        json_positions = self.plan.json_positions
+        changed = {position for position in json_positions if isinstance(obj.values[position], JsonDiffs)}
+        partial = sum(1 << i for i, position in enumerate(json_positions) if position in changed)
+        LenencInt._build(PARTIAL_JSON_UPDATES if partial else 0, stream, context, path)
+        if partial:
+            stream.write(partial.to_bytes(bitmap_size(len(json_positions)), "little"))
+        self.build_values(obj, stream, context, path, self._layouts_with(partial))
+        return obj
+
+    def _layouts_with(self, partial: int) -> tuple[Construct, ...]:
+        if not partial:
+            return self.layouts
+        changed = {position for i, position in enumerate(self.plan.json_positions) if partial >> i & 1}
+        pairs = zip(self.columns, self.layouts, strict=True)
+        return tuple(PARTIAL_JSON if column.position in changed else layout for column, layout in pairs)
+
+
+class PreGaImageLayout(RowImageLayout):
+    """A row image of 5.1 before GA: the null bits are those of the record in memory, and NULL has a value's bytes behind it as well.
+
+    Source: sql/log_event_old.cc of 5.1 to 5.7, pack_row_old and unpack_row_old.
+    """
+
+    def _parse(self, stream: BytesIO, context: Container, path: str) -> RowImage:
+        fixed = all(column.type not in VARIABLE_LENGTH for column in self.plan.columns)
+        nullable = [column.position for column in self.plan.columns if column.nullable]
+        size = bitmap_size(fixed + len(nullable))
+        null = int.from_bytes(read_exactly(stream, size, path), "little") >> fixed
+        absent = {position for i, position in enumerate(nullable) if null >> i & 1}
+        image = self.parse_columns(stream, context, path, self.layouts, 0)
+        values = (None if i in absent and value is not ABSENT else value for i, value in enumerate(image.values))
+        return RowImage(self.plan, tuple(values))
+
+    def _build(self, obj: RowImage, stream: BytesIO, context: Container, path: str) -> RowImage:
+        raise BinlogFormatError("row images of 5.1 before GA are read only")
+
+
+class _RowChanges(Construct):  # type: ignore[misc]
+    """Row changes up to the end of the bytes; None for the image that the kind of event does not have."""
+
+    def __init__(self, before: RowImageLayout | None, after: RowImageLayout | None) -> None:
+        super().__init__()
+        self.before = before
+        self.after = after
+
+    def _parse(self, stream: BytesIO, context: Container, path: str) -> list[RowChange]:
+        changes: list[RowChange] = []
+        start, end = stream.tell(), stream.seek(0, 2)
+        stream.seek(start)
+        # INSERT INTO t VALUES () with minimal images is a row of no bytes; servers write one such row an event.
+        alone = self.before is None and self.after is not None and not self.after.columns
+        while stream.tell() < end or (alone and not changes):
+            at = stream.tell()
+            before = self.before._parsereport(stream, context, path) if self.before else None
+            after = self.after._parsereport(stream, context, path) if self.after else None
+            changes.append(RowChange(before, after))
+            if stream.tell() == at and end > at:
+                raise ValidationError("bytes of row images behind a bitmap without columns", path=path)
+        return changes
+
+    def _build(self, obj: Iterable[RowChange], stream: BytesIO, context: Container, path: str) -> Iterable[RowChange]:
+        for change in obj:
+            for what, layout, image in (("before", self.before, change.before), ("after", self.after, change.after)):
+                if (layout is None) != (image is None):
+                    raise BinlogFormatError(f"a {what} image where there must be none, or none where there must be one")
+                if layout is not None and image is not None:
+                    layout._build(image, stream, context, path)
+        return obj
+
+
+def _locate(exc: BinlogFormatError, column: ColumnPlan, at: int) -> BinlogFormatError:
+    inner = f": {exc.field}" if exc.field else ""
+    exc.field = f"column {column.label}, byte {at} of the row images{inner}"
+    if column.fsp_assumed and exc.hint is None:
+        exc.hint = "the binlog does not say how many fraction digits the column has; give a table definition"
+    return exc
+
+
+def _translate(exc: BaseException, column: ColumnPlan, at: int) -> BinlogFormatError:
+    return _locate(BinlogFormatError(_reason(exc)), column, at)
+
+
+def _reason(exc: BaseException) -> str:
+    """The last line of what construct says; the first ones are its path through the layout."""
+    return (str(exc).strip().splitlines() or [type(exc).__name__])[-1]
+
+
+# --------------------------------------------------------------------------------------------- whole rows events
+
+
+def _changes_layout(event: RowsEvent, plan: TablePlan) -> _RowChanges:
+    image = PreGaImageLayout if event.header.type_code in PRE_GA_EVENTS else RowImageLayout
+    before = image(plan, event.present)
+    if isinstance(event, PartialUpdateRowsEvent):
+        return _RowChanges(before, PartialImageLayout(plan, event.present_after))
+    if isinstance(event, UpdateRowsEvent):
+        return _RowChanges(before, image(plan, event.present_after))
+    return _RowChanges(before, None) if isinstance(event, DeleteRowsEvent) else _RowChanges(None, before)
+
+
+def decode_rows(event: RowsEvent, plan: TablePlan) -> Iterator[RowChange]:
+    """The row changes of a rows event; `plan` is that of its table map.
+
+    Raises:
+        BinlogFormatError: the images do not fit the plan; says which column, and where in the images.
+    """
+    try:
+        if event.column_count != len(plan.columns):
+            raise BinlogFormatError(
+                "the rows event has not as many columns as its table map",
+                field=f"{plan.schema}.{plan.table}",
+                expected=len(plan.columns),
+                found=event.column_count,
+            )
+        return iter(_changes_layout(event, plan).parse(event.images))
+    except BinlogFormatError as exc:
+        exc.locate(offset=event.header.offset, event_type=event_name(event.header.type_code))
+        raise
+    except BAD_BYTES as exc:
+        raise BinlogFormatError(
+            _reason(exc),
+            offset=event.header.offset,
+            event_type=event_name(event.header.type_code),
+            field=f"row images of {plan.schema}.{plan.table}",
+        ) from exc
+
+
+def encode_rows(
+    changes: Iterable[RowChange], plan: TablePlan, present: bytes, present_after: bytes | None = None
+) -> bytes:
+    """The `images` of row changes of one kind: all inserts, all deletes, or (with `present_after`) all updates.
+
+    Raises:
+        BinlogFormatError: a value does not fit its column, or is absent though its bit is set; or the changes are of several kinds.
+    """
+    changes = list(changes)
+    image = RowImageLayout(plan, present)
+    if present_after is not None:
+        return _built(_RowChanges(image, RowImageLayout(plan, present_after)), changes)
+    deletes = bool(changes) and changes[0].after is None
+    return _built(_RowChanges(image, None) if deletes else _RowChanges(None, image), changes)
+
+
+def encode_partial_rows(changes: Iterable[RowChange], plan: TablePlan, present: bytes, present_after: bytes) -> bytes:
+    """The `images` of updates whose JSON columns may be `JsonDiffs`, for a PARTIAL_UPDATE_ROWS_EVENT.
+
+    Raises:
+        BinlogFormatError: as `encode_rows`.
+    """
+    layout = _RowChanges(RowImageLayout(plan, present), PartialImageLayout(plan, present_after))
+    return _built(layout, list(changes))
+
+
+def _built(layout: _RowChanges, changes: list[RowChange]) -> bytes:
+    try:
+        return bytes(layout.build(changes))
+    except BAD_BYTES as exc:
+        raise BinlogFormatError(_reason(exc), field="row images") from exc

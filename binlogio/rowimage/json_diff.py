@@ -1,0 +1,232 @@
+"""JSON diffs: what a partial update changes in a document (binlog_row_value_options=PARTIAL_JSON).
+
+Knows the diff vector, its text, and how to apply it. That a column of an after image is one is the rows event's to say.
+
+    diffs := diff*
+    diff  := operation: u8 (0 replace, 1 insert, 2 remove)  path: lenenc, UTF-8  (value: lenenc, binary JSON)?    -- not for remove
+    path  := $ ( .name | ."quoted name" | [index] )*
+
+Source: sql/json_diff.cc, Json_diff_vector::read_binary; sql-common/json_dom.cc, apply_json_diffs; client: sql/log_event.cc, print_json_diff.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from enum import IntEnum
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, Final
+
+from construct import Adapter, Container, IfThenElse, Int8ul, Pass, Struct, this
+
+from binlogio.errors import BinlogFormatError
+from binlogio.primitives import LenencBytes, Many, Utf8, Whole
+from binlogio.rowimage.json import JsonDocument
+from binlogio.rowimage.json_build import build_json
+from binlogio.rowimage.json_parse import parse_json
+from binlogio.rowimage.json_text import is_text, json_text, scalar_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from construct import Construct
+
+    from binlogio.rowimage.json_tree import JsonNode
+
+
+class JsonDiffOperation(IntEnum):
+    """sql/json_diff.h, enum_json_diff_operation. Numbers are on disk: never renumber."""
+
+    REPLACE = 0
+    INSERT = 1
+    REMOVE = 2
+
+
+@dataclass(frozen=True, slots=True)
+class JsonDiff:
+    """One change: `value` takes the place at `path`, is inserted there, or (None) what is there goes away."""
+
+    operation: JsonDiffOperation
+    path: str
+    value: JsonDocument | None = None
+
+    @property
+    def function(self) -> str:
+        """The SQL function that does the same."""
+        into_array = self.operation == JsonDiffOperation.INSERT and self.path.endswith("]")
+        return "JSON_ARRAY_INSERT" if into_array else f"JSON_{self.operation.name}"
+
+
+class JsonDiffs(tuple[JsonDiff, ...]):
+    """The changes to one document, in order. None at all means that the document stays as it is."""
+
+    __slots__ = ()
+
+    def apply(self, document: JsonDocument) -> JsonDocument:
+        """The document after the changes.
+
+        Raises:
+            BinlogFormatError: a path does not exist in the document, or exists where it must not.
+        """
+        if not self:
+            return document
+        holder: list[JsonNode] = [parse_json(document.binary)]
+        for diff in self:
+            _apply(diff, holder)
+        return JsonDocument(build_json(holder[0]))
+
+    def sql(self, column: str, line_break: str = "") -> str:
+        """The changes as nested SQL functions of `column`: JSON_REPLACE(@2, '$.age', 26).
+
+        `mysqlbinlog -v` puts a line break between the changes: a newline, `###` and six spaces.
+
+        Raises:
+            BinlogFormatError: a value is damaged.
+        """
+        text = column
+        groups = [(function, list(diffs)) for function, diffs in groupby(self, key=lambda diff: diff.function)]
+        for index, (function, diffs) in enumerate(groups):
+            arguments = f",{line_break or ' '}".join(_arguments(diff) for diff in diffs)
+            between = line_break or " " if index else " "
+            text = f"{function}({line_break if index else ''}{text},{between}{arguments})"
+        return text
+
+
+def _arguments(diff: JsonDiff) -> str:
+    path = sql_quoted(diff.path)
+    return path if diff.value is None else f"{path}, {_sql_value(parse_json(diff.value.binary))}"
+
+
+def _sql_value(node: JsonNode) -> str:
+    if isinstance(node, dict | list):
+        return f"CAST({sql_quoted(json_text(node))} AS JSON)"
+    return sql_quoted(scalar_text(node)) if is_text(node) else scalar_text(node)
+
+
+_SQL_ESCAPES: Final = {
+    **{code: f"\\x{code:02x}" for code in range(0x20)},
+    **{ord(raw): f"\\{escape}" for raw, escape in zip("'\\\b\f\n\r\t", "'\\bfnrt", strict=True)},
+}
+
+
+def sql_quoted(text: str) -> str:
+    """`text` in single quotes, escaped as mysqlbinlog does."""
+    return f"'{text.translate(_SQL_ESCAPES)}'"
+
+
+# -------------------------------------------------------------------------------------------------------- paths
+
+_LEG: Final = re.compile(r'\.([^ ."\[\]*]+)|\.("(?:[^"\\]|\\.)*")|\[(\d{1,10})\]')
+
+
+def parse_path(path: str) -> tuple[str | int, ...]:
+    """The names and indexes of a path without wildcards.
+
+    Raises:
+        BinlogFormatError: it is none.
+    """
+    legs: list[str | int] = []
+    at = 1
+    while path.startswith("$") and at < len(path):
+        match = _LEG.match(path, at)
+        if match is None:
+            break
+        name, quoted_name, index = match.groups()
+        legs.append(int(index) if index else name or _unquoted(quoted_name))
+        at = match.end()
+    if at != len(path) or not path.startswith("$"):
+        raise BinlogFormatError("not a path in a JSON document", field="JSON path", found=repr(path))
+    return tuple(legs)
+
+
+def _unquoted(quoted_name: str) -> str:
+    try:
+        return str(json.loads(quoted_name))
+    except ValueError as exc:
+        raise BinlogFormatError("not a name in a JSON path", field="JSON path", found=quoted_name) from exc
+
+
+def _apply(diff: JsonDiff, holder: list[JsonNode]) -> None:
+    """Apply `diff` to the tree whose root is the one element of `holder`."""
+    *legs, last = (0, *parse_path(diff.path))
+    parent: JsonNode = holder
+    for leg in legs:
+        parent = _child(parent, leg, diff)
+    value = parse_json(diff.value.binary) if diff.value is not None else None
+    if parent is holder and diff.operation != JsonDiffOperation.REPLACE:
+        raise _misfit(diff, "the root can only be replaced")
+    if diff.operation == JsonDiffOperation.INSERT:
+        _insert(parent, last, value, diff)
+        return
+    _child(parent, last, diff)
+    # mypy does not see that _child has checked both types.
+    container: Any = parent
+    if diff.operation == JsonDiffOperation.REPLACE:
+        container[last] = value
+    else:
+        del container[last]
+
+
+def _child(parent: JsonNode, leg: str | int, diff: JsonDiff) -> JsonNode:
+    if isinstance(parent, dict) and isinstance(leg, str) and leg in parent:
+        return parent[leg]
+    if isinstance(parent, list) and isinstance(leg, int) and leg < len(parent):
+        return parent[leg]
+    raise _misfit(diff, f"there is no {leg!r}")
+
+
+def _insert(parent: JsonNode, leg: str | int, value: JsonNode, diff: JsonDiff) -> None:
+    if isinstance(parent, list) and isinstance(leg, int):
+        parent.insert(leg, value)
+    elif isinstance(parent, dict) and isinstance(leg, str) and leg not in parent:
+        parent[leg] = value
+    else:
+        raise _misfit(diff, f"there is no place for {leg!r}")
+
+
+def _misfit(diff: JsonDiff, reason: str) -> BinlogFormatError:
+    return BinlogFormatError(
+        f"a JSON diff does not fit the document: {reason}", field="JSON diff", found=f"{diff.path}"
+    )
+
+
+# ------------------------------------------------------------------------------------------------------- layout
+
+_DIFF: Final = Struct(
+    "operation" / Int8ul,
+    "path" / Utf8(LenencBytes),
+    "value" / IfThenElse(this.operation == JsonDiffOperation.REMOVE, Pass, LenencBytes),
+)
+
+
+class _Diff(Adapter):  # type: ignore[misc]
+    """One diff; an unknown operation is an error."""
+
+    def _decode(self, obj: Container, context: Container, path: str) -> JsonDiff:
+        value = JsonDocument(obj.value) if obj.value is not None else None
+        return JsonDiff(JsonDiffOperation(obj.operation), obj.path, value)
+
+    def _encode(self, obj: JsonDiff, context: Container, path: str) -> dict[str, object]:
+        if (obj.value is None) != (obj.operation == JsonDiffOperation.REMOVE):
+            raise BinlogFormatError("a JSON diff has a value unless it removes", field="JSON diff", found=repr(obj))
+        return {
+            "operation": obj.operation,
+            "path": obj.path,
+            "value": obj.value.binary if obj.value is not None else None,
+        }
+
+
+class _Diffs(Adapter):  # type: ignore[misc]
+    """All diffs of a column."""
+
+    def _decode(self, obj: Iterable[JsonDiff], context: Container, path: str) -> JsonDiffs:
+        return JsonDiffs(obj)
+
+    def _encode(self, obj: JsonDiffs, context: Container, path: str) -> JsonDiffs:
+        return obj
+
+
+def diffs_layout(source: Construct) -> Construct:
+    """The layout of a diff vector that fills the bytes of `source`."""
+    return Whole(source, _Diffs(Many(_Diff(_DIFF))))

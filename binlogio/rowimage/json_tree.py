@@ -1,0 +1,33 @@
+"""What a JSON document is in memory: the tree between MySQL's binary form, its text and Python's objects.
+
+Knows the kinds of node and nothing of bytes or text. A tree is made of None, bool, int, float, str, list, dict (in the order of the
+document) and two kinds that Python lacks: `JsonUnsigned`, since the server keeps signed and unsigned integers apart, and
+`JsonOpaque`, a value of an SQL type.
+
+Source: sql-common/json_dom.h, enum_json_type.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, TypeAlias, Union
+
+MAX_DEPTH: Final = 100
+"""Arrays and objects inside each other that the server allows; sql-common/json_syntax_check.h, JSON_DOCUMENT_MAX_DEPTH."""
+
+
+class JsonUnsigned(int):
+    """An integer that the document stores as unsigned."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class JsonOpaque:
+    """A value of an SQL type (`ColumnType`) in a document: DECIMAL and temporal ones, BIT and binary strings."""
+
+    type_code: int
+    data: bytes
+
+
+JsonNode: TypeAlias = Union[bool, int, float, str, JsonOpaque, "list[JsonNode]", "dict[str, JsonNode]", None]

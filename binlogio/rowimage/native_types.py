@@ -1,0 +1,73 @@
+"""MariaDB's UUID, INET4 and INET6 between bytes and the server's text.
+
+Knows the text forms; pure functions. The binlog has a UUID's bytes in the order of its text, whatever order the table keeps them in.
+
+Source: MariaDB: plugin/type_inet/sql_type_inet.cc, Inet6::to_string; plugin/type_uuid/sql_type_uuid.h.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import uuid
+from collections.abc import Callable
+from typing import Final
+
+from binlogio.errors import BinlogFormatError
+
+
+def _uuid_text(data: bytes) -> str:
+    return str(uuid.UUID(bytes=data))
+
+
+def _inet4_text(data: bytes) -> str:
+    return str(ipaddress.IPv4Address(data))
+
+
+def _inet6_text(data: bytes) -> str:
+    """The longest run of zero words, the first of equals and be it one word, is `::`; addresses that hold an IPv4 one show it."""
+    words = [int.from_bytes(data[at : at + 2], "big") for at in range(0, 16, 2)]
+    runs = [_zeros(words, at) for at in range(8)]
+    length = max(runs)
+    at = runs.index(length)
+    if at == 0 and (length == 6 or (length == 5 and words[5] == 0xFFFF)):
+        return f"::{'ffff:' if length == 5 else ''}{_inet4_text(data[12:])}"
+    if length == 0:
+        return ":".join(f"{word:x}" for word in words)
+    return "::".join(":".join(f"{word:x}" for word in part) for part in (words[:at], words[at + length :]))
+
+
+def _zeros(words: list[int], at: int) -> int:
+    """How many words from `at` on are zero."""
+    return next((i for i, word in enumerate(words[at:]) if word), len(words) - at)
+
+
+def _inet_bytes(text: str) -> bytes:
+    return ipaddress.ip_address(text).packed
+
+
+TEXTS: Final[dict[str, Callable[[bytes], str]]] = {"uuid": _uuid_text, "inet4": _inet4_text, "inet6": _inet6_text}
+BYTES: Final[dict[str, Callable[[str], bytes]]] = {
+    "uuid": lambda text: uuid.UUID(text).bytes,
+    "inet4": _inet_bytes,
+    "inet6": _inet_bytes,
+}
+
+
+def decode_native(data: bytes, native: str) -> str:
+    """The text of a value of the type `native`, from its full size of bytes."""
+    return TEXTS[native](data)
+
+
+def encode_native(value: object, native: str, size: int) -> bytes:
+    """The `size` bytes of a value given as text, or as such bytes.
+
+    Raises:
+        BinlogFormatError: it is no value of this type.
+    """
+    try:
+        data = BYTES[native](value) if isinstance(value, str) else bytes(value)  # type: ignore[call-overload]
+    except (ValueError, TypeError) as exc:
+        raise BinlogFormatError(f"not a value of type {native}", found=repr(value)) from exc
+    if len(data) != size:
+        raise BinlogFormatError(f"not a value of type {native}", expected=f"{size} bytes", found=repr(value))
+    return bytes(data)

@@ -1,0 +1,328 @@
+"""DATE, TIME, DATETIME, TIMESTAMP, YEAR: between bytes, Python's classes and the server's text.
+
+Knows arithmetic on bytes only; pure functions. What Python's classes cannot hold (zero and impossible dates, a TIME with 63 minutes) is
+text in the server's form. Encoding takes either.
+
+    date       := u24: year << 9 | month << 5 | day                                          little-endian
+    time2      := u24 + 0x800000: hour << 12 | minute << 6 | second, fraction                big-endian, negative as a whole
+    datetime2  := u40 + 0x8000000000: (year * 13 + month) << 22 | day << 17 | time, fraction big-endian
+    timestamp2 := u32: seconds since 1970 UTC, fraction                                      big-endian
+    fraction   := no byte for fsp 0, one for 1 and 2 (hundredths), two for 3 and 4, three for 5 and 6
+    time, datetime, timestamp before 5.6 := i24 HHMMSS, u64 YYYYMMDDHHMMSS, u32 seconds      little-endian
+    MariaDB's own with a fraction (`hires`): see there
+
+Source: mysys/my_time.cc, my_*_packed_from_binary; MariaDB: sql/field.cc, Field_*_hires, sql/compat56.cc.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta, timezone
+from typing import Final
+
+from binlogio.errors import BinlogFormatError
+
+MAX_FSP: Final = 6
+EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
+MICROSECOND: Final = timedelta(microseconds=1)
+_DATETIME: Final = re.compile(r"(-?)(\d{4,5})-(\d\d)-(\d\d)(?:[ T](\d\d):(\d\d):(\d\d)(?:\.(\d{1,6}))?)?")
+_TIME: Final = re.compile(r"(-?)(\d{2,4}):(\d\d):(\d\d)(?:\.(\d{1,6}))?")
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """A point or span of time in parts, whether or not the calendar has it."""
+
+    year: int = 0
+    month: int = 0
+    day: int = 0
+    hour: int = 0
+    minute: int = 0
+    second: int = 0
+    microsecond: int = 0
+    negative: bool = False
+
+    def datetime_text(self, fsp: int) -> str:
+        """YYYY-MM-DD HH:MM:SS[.ffffff] with `fsp` digits."""
+        return f"{'-' * self.negative}{self.date_text()} {self._clock(fsp)}"
+
+    def date_text(self) -> str:
+        """YYYY-MM-DD."""
+        return f"{self.year:04}-{self.month:02}-{self.day:02}"
+
+    def time_text(self, fsp: int) -> str:
+        """[-]HH:MM:SS[.ffffff] with `fsp` digits; hours may have three."""
+        return f"{'-' * self.negative}{self._clock(fsp)}"
+
+    def _clock(self, fsp: int) -> str:
+        return f"{self.hour:02}:{self.minute:02}:{self.second:02}{fraction_text(self.microsecond, fsp)}"
+
+
+def fraction_text(microsecond: int, fsp: int) -> str:
+    """The point and `fsp` digits; nothing for fsp 0."""
+    return f".{microsecond:06}"[: fsp + 1] if fsp else ""
+
+
+def check_fsp(fsp: int) -> int:
+    """`fsp` itself, which must be 0 to 6.
+
+    Raises:
+        BinlogFormatError: it is not.
+    """
+    if not 0 <= fsp <= MAX_FSP:
+        raise BinlogFormatError("fraction digits out of range", expected="0 to 6", found=fsp)
+    return fsp
+
+
+def fraction_size(fsp: int) -> int:
+    """Bytes of fraction behind TIME2, DATETIME2 and TIMESTAMP2."""
+    return (fsp + 1) // 2
+
+
+def _fraction_unit(fsp: int) -> int:
+    """Microseconds in one unit of the stored fraction, which has an even number of digits."""
+    return int(10 ** (MAX_FSP - 2 * fraction_size(fsp)))
+
+
+def _to_microsecond(fraction: int, unit: int) -> int:
+    if fraction * unit >= 10**MAX_FSP:
+        raise BinlogFormatError("a fraction of a second of a second or more", found=fraction)
+    return fraction * unit
+
+
+def _to_fraction(microsecond: int, fsp: int, unit: int) -> int:
+    if microsecond % 10 ** (MAX_FSP - fsp):
+        raise BinlogFormatError(
+            f"the value has more than the column's {fsp} fraction digits", found=f"{microsecond} microseconds"
+        )
+    return microsecond // unit
+
+
+# --------------------------------------------------------------------------------------- values and their parts
+
+
+def datetime_value(fields: Fields, fsp: int) -> datetime | str:
+    """The naive datetime of `fields`, or text where the calendar has no such moment."""
+    if fields.negative:
+        return fields.datetime_text(fsp)
+    days = fields.year, fields.month, fields.day
+    clock = fields.hour, fields.minute, fields.second, fields.microsecond
+    try:
+        return datetime(*days, *clock)  # noqa: DTZ001 -- a DATETIME has no time zone
+    except ValueError:
+        return fields.datetime_text(fsp)
+
+
+def time_value(fields: Fields, fsp: int) -> timedelta | str:
+    """The span of `fields`, or text where minutes or seconds are over 59."""
+    if fields.minute > 59 or fields.second > 59:
+        return fields.time_text(fsp)
+    span = timedelta(hours=fields.hour, minutes=fields.minute, seconds=fields.second, microseconds=fields.microsecond)
+    return -span if fields.negative else span
+
+
+def datetime_fields(value: object) -> Fields:
+    """The parts of a date or datetime, in Python's form or the server's text.
+
+    Raises:
+        BinlogFormatError: neither.
+    """
+    if isinstance(value, datetime):
+        days = value.year, value.month, value.day
+        return Fields(*days, value.hour, value.minute, value.second, value.microsecond)
+    if isinstance(value, date):
+        return Fields(value.year, value.month, value.day)
+    match = _DATETIME.fullmatch(value) if isinstance(value, str) else None
+    if match is None:
+        raise BinlogFormatError("not a date or time in the server's form", found=repr(value))
+    sign, year, month, day, hour, minute, second, fraction = match.groups(default="0")
+    clock = int(hour), int(minute), int(second), int(fraction.ljust(MAX_FSP, "0"))
+    return Fields(int(year), int(month), int(day), *clock, negative=sign == "-")
+
+
+def time_fields(value: object) -> Fields:
+    """The parts of a TIME, in Python's form or the server's text.
+
+    Raises:
+        BinlogFormatError: neither.
+    """
+    if isinstance(value, timedelta):
+        rest, microsecond = divmod(abs(value) // MICROSECOND, 10**MAX_FSP)
+        minutes, second = divmod(rest, 60)
+        clock = minutes // 60, minutes % 60, second, microsecond
+        return Fields(0, 0, 0, *clock, negative=value < timedelta(0))
+    match = _TIME.fullmatch(value) if isinstance(value, str) else None
+    if match is None:
+        raise BinlogFormatError("not a TIME in the server's form", found=repr(value))
+    sign, hour, minute, second_, fraction = match.groups(default="0")
+    clock = int(hour), int(minute), int(second_), int(fraction.ljust(MAX_FSP, "0"))
+    return Fields(0, 0, 0, *clock, negative=sign == "-")
+
+
+def _fit(number: int, bits: int, what: str) -> int:
+    if not 0 <= number < 1 << bits:
+        raise BinlogFormatError(f"{what} does not fit its {bits} bits", found=number)
+    return number
+
+
+# --------------------------------------------------------------------------------------------- DATE and YEAR
+
+
+def decode_date(number: int) -> date | str:
+    """The DATE of a 24-bit number."""
+    fields = Fields(year=number >> 9, month=number >> 5 & 15, day=number & 31)
+    try:
+        return date(fields.year, fields.month, fields.day)
+    except ValueError:
+        return fields.date_text()
+
+
+def encode_date(value: object) -> int:
+    """The 24-bit number of a DATE.
+
+    Raises:
+        BinlogFormatError: `value` is no date, or has a time of day.
+    """
+    fields = datetime_fields(value)
+    if (fields.hour, fields.minute, fields.second, fields.microsecond) != (0, 0, 0, 0) or fields.negative:
+        raise BinlogFormatError("a DATE has no time of day", found=repr(value))
+    return _fit(fields.year, 15, "year") << 9 | _fit(fields.month, 4, "month") << 5 | _fit(fields.day, 5, "day")
+
+
+def decode_year(number: int) -> int:
+    """The YEAR of a byte; 0 is the year 0000, not 1900."""
+    return number + 1900 if number else 0
+
+
+def encode_year(value: object) -> int:
+    """The byte of a YEAR.
+
+    Raises:
+        BinlogFormatError: neither 0 nor 1901 to 2155.
+    """
+    if not isinstance(value, int) or (value and not 1901 <= value <= 2155):
+        raise BinlogFormatError("not a YEAR", expected="0 or 1901 to 2155", found=repr(value))
+    return value - 1900 if value else 0
+
+
+# ------------------------------------------------------------------------------- TIME2, DATETIME2, TIMESTAMP2
+
+
+def _unpack(data: bytes, fsp: int) -> tuple[bool, int, int]:
+    """Sign, integer part and microseconds of a number with an offset of half its range and a fraction behind it."""
+    size, bits = fraction_size(fsp), 8 * len(data)
+    number = int.from_bytes(data, "big") - (1 << bits - 1)
+    whole, fraction = divmod(abs(number), 1 << 8 * size)
+    return number < 0, whole, _to_microsecond(fraction, _fraction_unit(fsp))
+
+
+def _pack(negative: bool, whole: int, microsecond: int, size: int, fsp: int) -> bytes:  # noqa: FBT001 -- a sign
+    fraction = _to_fraction(microsecond, fsp, _fraction_unit(fsp))
+    number = whole << 8 * fraction_size(fsp) | fraction
+    bits = 8 * (size + fraction_size(fsp))
+    return _fit((1 << bits - 1) + (-number if negative else number), bits, "the value").to_bytes(bits // 8, "big")
+
+
+def decode_time2(data: bytes, fsp: int) -> timedelta | str:
+    """The TIME of 3 to 6 bytes."""
+    negative, whole, microsecond = _unpack(data, fsp)
+    fields = Fields(0, 0, 0, whole >> 12, whole >> 6 & 63, whole & 63, microsecond, negative)
+    return time_value(fields, fsp)
+
+
+def encode_time2(value: object, fsp: int) -> bytes:
+    """The bytes of a TIME.
+
+    Raises:
+        BinlogFormatError: it is out of range, has more fraction digits than the column, or is no TIME.
+    """
+    fields = time_fields(value)
+    hour = _fit(fields.hour, 12, "hour")
+    whole = hour << 12 | _fit(fields.minute, 6, "minute") << 6 | _fit(fields.second, 6, "second")
+    return _pack(fields.negative, whole, fields.microsecond, 3, fsp)
+
+
+def unpack_datetime(whole: int, *, negative: bool = False, microsecond: int = 0) -> Fields:
+    """The parts of the 40-bit number that DATETIME2 and JSON's opaque temporals share."""
+    days, clock = whole >> 17, whole & 0x1FFFF
+    year, month = divmod(days >> 5, 13)
+    return Fields(year, month, days & 31, clock >> 12, clock >> 6 & 63, clock & 63, microsecond, negative)
+
+
+def pack_datetime(fields: Fields) -> int:
+    """The 39-bit number of a date and time of day.
+
+    Raises:
+        BinlogFormatError: a part does not fit its bits.
+    """
+    if fields.month > 12:
+        raise BinlogFormatError("a month over 12", found=fields.month)
+    months = _fit(fields.year * 13 + fields.month, 17, "year")
+    clock = (
+        _fit(fields.hour, 5, "hour") << 12 | _fit(fields.minute, 6, "minute") << 6 | _fit(fields.second, 6, "second")
+    )
+    return (months << 5 | _fit(fields.day, 5, "day")) << 17 | clock
+
+
+def decode_datetime2(data: bytes, fsp: int) -> datetime | str:
+    """The DATETIME of 5 to 8 bytes."""
+    negative, whole, microsecond = _unpack(data, fsp)
+    return datetime_value(unpack_datetime(whole, negative=negative, microsecond=microsecond), fsp)
+
+
+def encode_datetime2(value: object, fsp: int) -> bytes:
+    """The bytes of a DATETIME.
+
+    Raises:
+        BinlogFormatError: it does not fit, has more fraction digits than the column, or is no date.
+    """
+    fields = datetime_fields(value)
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        raise BinlogFormatError("a DATETIME has no time zone", found=repr(value))
+    return _pack(fields.negative, pack_datetime(fields), fields.microsecond, 5, fsp)
+
+
+def timestamp_value(seconds: int, microsecond: int, fsp: int) -> datetime | str:
+    """The moment that many seconds after 1970; no second at all is the zero timestamp, not 1970."""
+    if seconds == 0 and microsecond == 0:
+        return Fields().datetime_text(fsp)
+    return EPOCH + timedelta(seconds=seconds, microseconds=microsecond)
+
+
+def timestamp_parts(value: object) -> tuple[int, int]:
+    """Seconds since 1970 and microseconds of a moment: an aware datetime, or text and naive datetimes, read as UTC.
+
+    Raises:
+        BinlogFormatError: it is no moment, or outside of 32 bits.
+    """
+    if isinstance(value, str):
+        fields = datetime_fields(value)
+        if fields == Fields():
+            return 0, 0
+        moment = datetime_value(fields, MAX_FSP)
+        if isinstance(moment, str):
+            raise BinlogFormatError("a TIMESTAMP must be a moment or zero", found=value)
+        value = moment
+    if not isinstance(value, datetime):
+        raise BinlogFormatError("not a TIMESTAMP", found=repr(value))
+    aware = value if value.tzinfo is not None else value.replace(tzinfo=timezone.utc)
+    seconds, microsecond = divmod((aware - EPOCH) // MICROSECOND, 10**MAX_FSP)
+    return _fit(seconds, 32, "a TIMESTAMP's seconds"), microsecond
+
+
+def decode_timestamp2(data: bytes, fsp: int) -> datetime | str:
+    """The TIMESTAMP of 4 to 7 bytes."""
+    fraction = _to_microsecond(int.from_bytes(data[4:], "big"), _fraction_unit(fsp))
+    return timestamp_value(int.from_bytes(data[:4], "big"), fraction, fsp)
+
+
+def encode_timestamp2(value: object, fsp: int) -> bytes:
+    """The bytes of a TIMESTAMP.
+
+    Raises:
+        BinlogFormatError: outside of 1970 to 2106, more fraction digits than the column, or no moment.
+    """
+    seconds, microsecond = timestamp_parts(value)
+    fraction = _to_fraction(microsecond, fsp, _fraction_unit(fsp))
+    return seconds.to_bytes(4, "big") + fraction.to_bytes(fraction_size(fsp), "big")

@@ -1,0 +1,83 @@
+"""Values of columns as text for people, and as what JSON can hold.
+
+Knows the server's text forms. Two choices are ours: bytes are 0x and hexadecimal digits, and a geometry with a reference system
+says so before its text, SRID=4326;POINT(50.5 8.25).
+"""
+
+from __future__ import annotations
+
+from datetime import date, datetime, timedelta, timezone
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from binlogio.constants import ColumnType
+from binlogio.rowimage.decimal import decimal_text
+from binlogio.rowimage.floating import double_text, float_text
+from binlogio.rowimage.geometry import Geometry
+from binlogio.rowimage.json_diff import JsonDiffs
+from binlogio.rowimage.temporal import datetime_fields, time_fields
+
+if TYPE_CHECKING:
+    from binlogio.rowimage.plan import ColumnPlan
+
+JsonValue = None | bool | int | float | str | list[float]
+
+
+def value_text(value: Any, column: ColumnPlan) -> str:
+    """The text of a value as the server prints it; NULL for None.
+
+    Raises:
+        BinlogFormatError: a JSON document or a geometry is damaged.
+    """
+    if value is None:
+        return "NULL"
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, bytes):
+        return f"0x{value.hex()}"
+    if isinstance(value, float):
+        return float_text(value) if column.type == ColumnType.FLOAT else double_text(value)
+    if isinstance(value, date | timedelta):
+        return _temporal_text(value, column.fsp)
+    if isinstance(value, tuple):
+        return _tuple_text(value, column)
+    if isinstance(value, Decimal):
+        return decimal_text(value)
+    return _geometry_text(value) if isinstance(value, Geometry) else str(value)
+
+
+def _temporal_text(value: date | timedelta, fsp: int) -> str:
+    if isinstance(value, timedelta):
+        return time_fields(value).time_text(fsp)
+    if not isinstance(value, datetime):
+        return datetime_fields(value).date_text()
+    moment = value.astimezone(timezone.utc) if value.tzinfo is not None else value
+    return datetime_fields(moment).datetime_text(fsp)
+
+
+def _tuple_text(value: tuple[Any, ...], column: ColumnPlan) -> str:
+    if isinstance(value, JsonDiffs):
+        return value.sql(column.label)
+    return f"[{','.join(float_text(number) for number in value)}]"
+
+
+def _geometry_text(value: Geometry) -> str:
+    return f"SRID={value.srid};{value.wkt}" if value.srid else value.wkt
+
+
+def json_value(value: Any, column: ColumnPlan) -> JsonValue:
+    """What a value is in JSON: numbers and NULL are themselves, a vector is a list, all else is the text of `value_text`.
+
+    Decimals and dates are strings, so nothing is rounded; a JSON document is a string too, exactly as the server prints it. A FLOAT is
+    the shortest number that reads back the same.
+
+    Raises:
+        BinlogFormatError: a JSON document or a geometry is damaged.
+    """
+    if value is None or isinstance(value, int):
+        return value
+    if isinstance(value, float):
+        return float(float_text(value)) if column.type == ColumnType.FLOAT else value
+    if isinstance(value, tuple) and not isinstance(value, JsonDiffs):
+        return [float(float_text(number)) for number in value]
+    return value_text(value, column)
