@@ -120,9 +120,13 @@ class Decoder:
 def _frames(framer: EventFramer, chunks: Iterator[bytes], event: TransactionPayloadEvent) -> Iterator[EventFrame]:
     """The frames inside a payload; errors name the payload event, since what is inside has no offset in the file."""
     try:
+        left = event.uncompressed_size
         for chunk in chunks:
             framer.feed(chunk)
+            left -= len(chunk)
             yield from _whole_frames(framer)
+            if framer.needed > max(left, 1):
+                break  # an event that cannot be whole is not worth the memory to wait for its end
         framer.finish()
         yield from _whole_frames(framer)
     except BinlogError as exc:

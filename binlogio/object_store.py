@@ -1,0 +1,71 @@
+"""Binary logs on any `pyarrow.fs` filesystem: S3, GCS, Azure, HDFS, or one that the caller made.
+
+Knows URIs, globs, directories and index files there. Imports pyarrow, so it is imported only when one of these is named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+from glob import has_magic
+
+import pyarrow as pa
+from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType
+
+from binlogio.errors import UnsupportedFeature
+from binlogio.index_file import is_index_file, log_number
+from binlogio.storage import LogFile
+
+
+def find_objects(path: str, filesystem: FileSystem | None) -> Iterator[LogFile]:
+    """The logs that a URI, or a path on `filesystem`, names; in the order of their numbers.
+
+    Raises:
+        FileNotFoundError: it names none.
+        UnsupportedFeature: a URI of a kind that pyarrow does not know.
+    """
+    if filesystem is None:
+        filesystem, path = _open_uri(path)
+    if has_magic(path):
+        found = list(_matching(filesystem, path))
+    else:
+        info = filesystem.get_file_info(path)
+        if info.type == FileType.Directory:
+            found = list(_matching(filesystem, f"{path.rstrip('/')}/*"))
+        elif info.type == FileType.NotFound:
+            raise FileNotFoundError(2, "no such file", path)
+        elif is_index_file(path):
+            yield from _indexed(filesystem, path)
+            return
+        else:
+            found = [info]
+    if not found:
+        raise FileNotFoundError(2, "no file matches", path)
+    for info in sorted(found, key=lambda one: log_number(one.path)):
+        yield LogFile(info.path, info.size, filesystem)
+
+
+def _open_uri(uri: str) -> tuple[FileSystem, str]:
+    head = uri.split("*")[0].split("?")[0] if has_magic(uri) else uri
+    try:
+        filesystem, path = FileSystem.from_uri(head)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as exc:
+        raise UnsupportedFeature(f"cannot open {uri!r}: {exc}", hint="pass filesystem= for stores of your own") from exc
+    return filesystem, path + uri[len(head) :]
+
+
+def _matching(filesystem: FileSystem, pattern: str) -> Iterator[FileInfo]:
+    folder = pattern.rpartition("/")[0]
+    for info in filesystem.get_file_info(FileSelector(folder)):
+        if info.type == FileType.File and fnmatchcase(info.path, pattern) and not is_index_file(info.path):
+            yield info
+
+
+def _indexed(filesystem: FileSystem, path: str) -> Iterator[LogFile]:
+    folder = path.rpartition("/")[0]
+    with filesystem.open_input_file(path) as file:
+        text = file.read().decode("utf-8", "surrogateescape")
+    for name in text.split("\n"):
+        if name:
+            info = filesystem.get_file_info(f"{folder}/{name.removeprefix('./')}")
+            yield LogFile(info.path, info.size, filesystem)

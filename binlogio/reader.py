@@ -1,0 +1,278 @@
+"""Reading binary logs: files in, typed events out.
+
+Knows the order of files and events and where the last whole event group ended. What files are is `binlogio.storage`'s business, what
+bytes are that of framing and decoder.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from binlogio.compression import decompress_zstd
+from binlogio.decoder import Decoder
+from binlogio.errors import BinlogError, BinlogFormatError, WriterStateError
+from binlogio.events.base import ParseContext
+from binlogio.events.table_map import TableMapEvent
+from binlogio.framing import EventFrame, EventFramer, Framing, TornTail
+from binlogio.groups import GroupPlace, GroupTracker
+from binlogio.options import DEFAULT_READ_OPTIONS, Position, ReadOptions
+from binlogio.rowimage.image import RowChange, decode_rows
+from binlogio.rowimage.plan import TablePlan, resolve_plan
+from binlogio.storage import LogFile, OpenedLog, SeekableByteStream, Source, find_logs
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from pyarrow.fs import FileSystem
+
+    from binlogio.encryption import Keyring
+
+_CHUNK_SIZE: Final = 1 << 20
+_MAX_READ: Final = 1 << 26  # a size that the file only claims to have must not become a buffer
+
+
+class BinlogReader:
+    """An iterator over the events of one log or of many, in order.
+
+    A log that is still in use may end in the middle of an event: the iteration then stops there without an error,
+    `torn_tail` says what was left over and `last_good_offset` where the last whole event group ended. `torn_tails` keeps both for
+    each file that was read to such an end. `frame` is that of the last event, or of the payload that the last event is in.
+
+    Use `binlogio.open` to make one.
+    """
+
+    def __init__(
+        self, logs: list[LogFile], options: ReadOptions = DEFAULT_READ_OPTIONS, *, keyring: Keyring | None = None
+    ) -> None:
+        self.files: Final = tuple(log.name for log in logs)
+        self.torn_tail: TornTail | None = None
+        self.torn_tails: Final[list[tuple[Position, TornTail]]] = []
+        self.last_good_offset = 0
+        self.frame: EventFrame | None = None
+        self._logs = logs
+        self._options = options
+        self._keyring = keyring
+        self._position = Position(logs[0].name if logs else "", 0)
+        self._decoder = Decoder(decompress=decompress_zstd if options.open_payloads else None)
+        self._plans: dict[tuple[Any, ...], TablePlan] = {}
+        self._opened: OpenedLog | None = None
+        self._framer: EventFramer | None = None
+        self._events = self._iterate()
+
+    def __enter__(self) -> BinlogReader:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        return next(self._events)
+
+    def close(self) -> None:
+        """Give the open file back. The reader gives no more events."""
+        self._events.close()
+        self._close_file()
+
+    @property
+    def position(self) -> Position:
+        """Behind the last event that was given."""
+        return self._position
+
+    @property
+    def context(self) -> ParseContext:
+        """What the format description in force says.
+
+        Raises:
+            WriterStateError: no event was read yet.
+        """
+        if self._framer is None:
+            raise WriterStateError("no event was read yet, so the format is not known")
+        return self._framer.context
+
+    @property
+    def in_use(self) -> bool:
+        """True where the current file says that a server was still writing to it."""
+        return self._framer is not None and self._framer.in_use
+
+    def table_map(self, event: Any) -> TableMapEvent:
+        """The table map of a rows event, which must be the last event that was given.
+
+        Raises:
+            MissingTableMap: the log does not define the table before the event.
+        """
+        return self._decoder.table_map(event.table_id, offset=event.header.offset, event_type=event.header.type_code)
+
+    def plan(self, event: Any) -> TablePlan:
+        """What the columns of a rows event are; the event must be the last one that was given."""
+        table = self.table_map(event)
+        key = (table.schema, table.table, table.column_types, table.metadata, table.nullable, table.optional_metadata)
+        plan = self._plans.get(key)
+        if plan is None:
+            plan = self._plans[key] = resolve_plan(table, self.context)
+        return plan
+
+    def rows(self, event: Any) -> Iterator[RowChange]:
+        """The row changes of a rows event, which must be the last event that was given.
+
+        Raises:
+            BinlogFormatError: a row image does not fit its table.
+        """
+        try:
+            yield from decode_rows(event, self.plan(event))
+        except BinlogError as exc:
+            exc.locate(file=self._position.file)
+            raise
+
+    def _iterate(self) -> Any:
+        for number, log in enumerate(self._logs):
+            try:
+                yield from self._read(log, first=number == 0, last=number == len(self._logs) - 1)
+            except BinlogError as exc:
+                exc.locate(file=log.name)
+                raise
+            finally:
+                self._close_file()
+
+    def _read(self, log: LogFile, *, first: bool, last: bool) -> Iterator[Any]:
+        self._opened = log.open(self._keyring)
+        self._framer = EventFramer(
+            verify_checksum=self._options.verify_checksum, decryptor_for=_mariadb_decryptor(self._keyring)
+        )
+        self.torn_tail = None
+        self.last_good_offset = 0
+        start = self._options.start_offset if first else None
+        stop = self._options.stop_offset if last else None
+        tracker = GroupTracker()
+        self._position = Position(log.name, 0)
+        for frame in self._frames(start):
+            if stop is not None and frame.header.offset >= stop:
+                return
+            self.frame = frame
+            for event in self._decoder.decode(frame):
+                if event.header.inner is None:
+                    tracker.feed(event)
+                    self._position = Position(log.name, frame.end)
+                yield event
+            if tracker.place is GroupPlace.OUTSIDE:
+                self.last_good_offset = frame.end
+        self.torn_tail = self._framer.torn_tail
+        if self.torn_tail is not None:
+            self.torn_tails.append((Position(log.name, self.last_good_offset), self.torn_tail))
+
+    def _frames(self, start: int | None) -> Iterator[EventFrame]:
+        """The frames of the open file; from `start` on, with the format description before it."""
+        framer, opened = self._framer, self._opened
+        if framer is None or opened is None:
+            return
+        while True:
+            frame = framer.next_frame()
+            if isinstance(frame, EventFrame):
+                if frame.header.offset == start:
+                    _check_start(framer, frame)
+                if start is None or frame.header.offset >= start or frame.header.offset == _FIRST_OFFSET:
+                    yield frame
+                if start is not None and framer.offset < start and opened.seekable and _may_skip(framer, frame):
+                    self._skip_to(start)
+                    framer = self._framer
+                continue
+            if frame is Framing.END:
+                return
+            data = opened.read(min(max(_CHUNK_SIZE, framer.needed), _MAX_READ))
+            if data:
+                framer.feed(data)
+            else:
+                framer.finish()
+
+    def _skip_to(self, start: int) -> None:
+        """Go on at `start` with a fresh framer that knows what the format description said."""
+        if self._framer is None or self._opened is None:
+            return
+        before = self._framer
+        framer = EventFramer(verify_checksum=self._options.verify_checksum, context=before.context, offset=start)
+        framer.in_use, framer.is_relay_log = before.in_use, before.is_relay_log
+        self._framer = framer
+        stream: SeekableByteStream = self._opened.stream  # type: ignore[assignment]
+        stream.seek(start)
+
+    def _close_file(self) -> None:
+        if self._opened is not None:
+            self._opened.close()
+            self._opened = None
+
+
+_FIRST_OFFSET: Final = 4  # behind the magic: the format description, which every reader needs
+
+
+def _check_start(framer: EventFramer, frame: EventFrame) -> None:
+    """An event where reading was told to start must end where it says, else it is none."""
+    if not framer.is_relay_log and frame.header.log_pos not in (0, frame.end & 0xFFFFFFFF):
+        raise BinlogFormatError(
+            "no event begins at the offset to start from",
+            offset=frame.header.offset,
+            field="log_pos",
+            expected=frame.end & 0xFFFFFFFF,
+            found=frame.header.log_pos,
+        )
+
+
+def _may_skip(framer: EventFramer, frame: EventFrame) -> bool:
+    """Whether all that must be known to read on elsewhere is known behind `frame`.
+
+    A relay log has a second format description further on, and in MariaDB's logs the second event may start encryption.
+    """
+    if framer.is_relay_log or framer.decrypts:
+        return False
+    return not framer.context.is_mariadb or frame.header.offset > _FIRST_OFFSET
+
+
+def _mariadb_decryptor(keyring: Keyring | None) -> Any:
+    if keyring is None:
+        return None
+    from binlogio.encryption import mariadb_decryptor  # noqa: PLC0415 - needs an extra
+
+    return lambda event: mariadb_decryptor(event, keyring)
+
+
+def open(  # noqa: A001 - binlogio.open, as gzip.open and the like
+    source: Source | Iterable[Source],
+    *,
+    verify_checksum: bool = True,
+    start_offset: int | None = None,
+    stop_offset: int | None = None,
+    open_payloads: bool = True,
+    keyring: str | os.PathLike[str] | Mapping[str, Any] | None = None,
+    filesystem: FileSystem | None = None,
+) -> BinlogReader:
+    """Open binary logs for reading.
+
+    Args:
+        source: a path, a glob, a directory, an index file, a URI (`s3://...`), `-`, an open file, or a list of these. Files
+            that end in `.gz` or `.zst`, and encrypted ones, are opened on the way.
+        verify_checksum: compare the CRC32 of every event with its bytes.
+        start_offset: in the first file, begin at this offset, which must be the start of an event; the format description
+            before it is given all the same.
+        stop_offset: in the last file, stop before the first event at or behind this offset.
+        open_payloads: give the events inside compressed transactions as well.
+        keyring: the server's keys, for encrypted logs: a file, or a mapping from key id to key.
+        filesystem: a `pyarrow.fs` filesystem on which to find `source`.
+
+    Raises:
+        OSError: a file does not exist or cannot be opened.
+        BinlogError: while iterating, where the bytes are not a binary log.
+    """
+    options = ReadOptions(
+        verify_checksum=verify_checksum, start_offset=start_offset, stop_offset=stop_offset, open_payloads=open_payloads
+    )
+    ring = None
+    if keyring is not None:
+        from binlogio.encryption import load_keyring  # noqa: PLC0415 - needs an extra
+
+        ring = load_keyring(keyring)
+    return BinlogReader(find_logs(source, filesystem=filesystem), options, keyring=ring)

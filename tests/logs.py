@@ -1,0 +1,75 @@
+"""Logs to order: whole files in memory, made of events, for tests that need a file of a certain shape."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Final
+
+from binlogio.constants import BINLOG_MAGIC, ChecksumAlgorithm, EventType, HeaderFlag
+from binlogio.encoder import Encoder
+from binlogio.events.base import EventHeader
+from binlogio.events.control import RotateEvent, StopEvent, XidEvent
+from binlogio.events.format_description import FormatDescriptionEvent
+from binlogio.events.query import QueryEvent
+
+POST_HEADER_SIZES: Final = (
+    *(0, 13, 0, 8, 0, 0, 0, 0, 4, 0, 4, 0, 0, 0, 99, 0, 4, 26, 8, 0, 0, 0, 8, 8, 8, 2, 0, 0, 0, 10, 10, 10, 42, 42),
+    *(0, 18, 52, 0, 10, 40, 0, 0),
+)
+CRC32: Final = ChecksumAlgorithm.CRC32
+OFF: Final = ChecksumAlgorithm.OFF
+
+
+def header(type_code: int = 0, *, flags: int = 0, timestamp: int = 1_700_000_000, server_id: int = 1) -> EventHeader:
+    """A header without size and position, which the encoder knows."""
+    return EventHeader(timestamp=timestamp, type_code=type_code, server_id=server_id, flags=flags)
+
+
+def description(
+    algorithm: int | None = CRC32, *, flags: int = 0, version: str = "9.7.4", sizes: tuple[int, ...] = POST_HEADER_SIZES
+) -> FormatDescriptionEvent:
+    """A format description as the first event of a file."""
+    return FormatDescriptionEvent(4, version, 0, 19, sizes, algorithm, header(flags=flags))
+
+
+def query(sql: str, schema: str = "d") -> QueryEvent:
+    """A statement without session variables."""
+    return QueryEvent(7, 0, 0, (), schema, sql.encode(), header(EventType.QUERY_EVENT))
+
+
+def transaction(number: int) -> list[Any]:
+    """BEGIN, a statement, XID."""
+    return [
+        query("BEGIN"),
+        query(f"INSERT INTO t VALUES ({number})"),
+        XidEvent(number, header(EventType.XID_EVENT)),
+    ]
+
+
+def stop() -> StopEvent:
+    """What a server that shuts down writes last."""
+    return StopEvent(header(EventType.STOP_EVENT))
+
+
+def rotate(next_log: str = "binlog.000002") -> RotateEvent:
+    """What a server that goes on in another file writes last."""
+    return RotateEvent(4, next_log, header(EventType.ROTATE_EVENT))
+
+
+def encode(events: list[Any], *, offset: int = 4, encoder: Encoder | None = None) -> bytes:
+    """The events one after the other, from `offset` on."""
+    encoder, data = encoder or Encoder(), b""
+    for event in events:
+        data += encoder.encode_at(event, offset + len(data))
+    return data
+
+
+def log(*events: Any, algorithm: int | None = CRC32, in_use: bool = False) -> bytes:
+    """A whole file: magic, format description, events."""
+    first = description(algorithm, flags=HeaderFlag.BINLOG_IN_USE if in_use else 0)
+    return BINLOG_MAGIC + encode([first, *events])
+
+
+def plain(event: Any) -> Any:
+    """The event without what depends on where it stands."""
+    return replace(event, header=replace(event.header, offset=0, log_pos=0, event_size=0, type_code=0))

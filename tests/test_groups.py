@@ -1,0 +1,177 @@
+"""Event groups: where they begin and end, by tables of events and by what real servers wrote into their GTID events."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from corpus import CorpusFile, files, frames_of
+from logs import description, header, query, rotate, stop, transaction
+
+from binlogio.constants import EventType
+from binlogio.decoder import Decoder
+from binlogio.events.control import (
+    IncidentEvent,
+    RotateEvent,
+    RowsQueryEvent,
+    StopEvent,
+    XaPrepareEvent,
+    XidEvent,
+)
+from binlogio.events.gtid import AnonymousGtidEvent, MariadbGtidEvent, PreviousGtidsEvent
+from binlogio.events.load import BeginLoadQueryEvent, ExecuteLoadQueryEvent
+from binlogio.events.mariadb import AnnotateRowsEvent, BinlogCheckpointEvent
+from binlogio.events.rows import WriteRowsEvent
+from binlogio.events.statement_context import IntvarEvent, UserVarEvent
+from binlogio.events.table_map import TableMapEvent
+from binlogio.events.transaction_payload import TransactionPayloadEvent
+from binlogio.groups import GroupPlace, GroupTracker, ends_transaction, starts_transaction
+
+GTID = AnonymousGtidEvent(header=header(EventType.ANONYMOUS_GTID_LOG_EVENT))
+MARIADB_GTID = MariadbGtidEvent(sequence_number=1, domain_id=0, flags=4)
+MARIADB_DDL = MariadbGtidEvent(sequence_number=1, domain_id=0, flags=1 | 32)
+TABLE = TableMapEvent(9, 1, "d", "t", (3,), (0,), (True,))
+ROWS = WriteRowsEvent(9, 0, b"", 1, b"\xff", b"\x00\x01\0\0\0")
+LAST_ROWS = WriteRowsEvent(9, 1, b"", 1, b"\xff", b"\x00\x01\0\0\0")
+XID = XidEvent(1)
+XA = XaPrepareEvent(0, 1, b"x", b"")
+LOAD = ExecuteLoadQueryEvent(1, 0, 0, 1, 0, 0, 0, (), "d", b"LOAD DATA")
+PAYLOAD = TransactionPayloadEvent.create(b"", 255, 0)
+
+OUTSIDE, OPEN, TRANSACTION = "outside", "open", "transaction"
+
+# Events of a log, and where the log stands behind each; `*` marks the events that begin a group.
+LOGS: dict[str, list[tuple[Any, str]]] = {
+    "DDL with a GTID": [(GTID, "*open"), (query("CREATE TABLE t (a INT)"), OUTSIDE)],
+    "DDL without": [(query("CREATE TABLE t (a INT)"), "*outside"), (query("DROP TABLE t"), "*outside")],
+    "a transaction": [
+        (GTID, "*open"),
+        (query("BEGIN"), TRANSACTION),
+        (TABLE, TRANSACTION),
+        (ROWS, TRANSACTION),
+        (LAST_ROWS, TRANSACTION),
+        (XID, OUTSIDE),
+    ],
+    "a transaction of MyISAM": [(query("BEGIN"), "*transaction"), (LAST_ROWS, TRANSACTION), (query("COMMIT"), OUTSIDE)],
+    "savepoints": [
+        (query("BEGIN"), "*transaction"),
+        (query("SAVEPOINT `a`"), TRANSACTION),
+        (query("ROLLBACK TO `a`"), TRANSACTION),
+        (query("rollback to savepoint a"), TRANSACTION),
+        (query("ROLLBACK"), OUTSIDE),
+    ],
+    "ROLLBACK of a mixed transaction": [(query("BEGIN"), "*transaction"), (query("ROLLBACK /* xid=1 */"), OUTSIDE)],
+    "CREATE TABLE ... SELECT": [
+        (GTID, "*open"),
+        (query("BEGIN"), TRANSACTION),
+        (query("CREATE TABLE t (a INT) START TRANSACTION"), TRANSACTION),
+        (TABLE, TRANSACTION),
+        (LAST_ROWS, TRANSACTION),
+        (XID, OUTSIDE),
+    ],
+    "XA": [
+        (GTID, "*open"),
+        (query("XA START X'78',X'',1"), TRANSACTION),
+        (TABLE, TRANSACTION),
+        (LAST_ROWS, TRANSACTION),
+        (query("XA END X'78',X'',1"), TRANSACTION),
+        (XA, OUTSIDE),
+        (GTID, "*open"),
+        (query("XA COMMIT X'78',X'',1"), OUTSIDE),
+    ],
+    "a statement and what it depends on": [
+        (IntvarEvent(2, 1), "*open"),
+        (UserVarEvent("a", 1, None, None, None, b""), OPEN),
+        (query("INSERT INTO t VALUES (@a)"), OUTSIDE),
+    ],
+    "rows without a transaction (5.1)": [(TABLE, "*open"), (ROWS, OPEN), (LAST_ROWS, OUTSIDE)],
+    "LOAD DATA": [(BeginLoadQueryEvent(1, b"1\n"), "*open"), (LOAD, OUTSIDE)],
+    "LOAD DATA in a transaction": [
+        (query("BEGIN"), "*transaction"),
+        (BeginLoadQueryEvent(1, b"1\n"), TRANSACTION),
+        (LOAD, TRANSACTION),
+        (XID, OUTSIDE),
+    ],
+    "a compressed transaction": [(GTID, "*open"), (PAYLOAD, OUTSIDE)],
+    "an incident": [(GTID, "*open"), (IncidentEvent(1, ""), OUTSIDE)],
+    "an empty transaction": [(GTID, "*open"), (query("BEGIN"), TRANSACTION), (query("COMMIT"), OUTSIDE)],
+    "the query behind rows, in a transaction": [
+        (GTID, "*open"),
+        (query("BEGIN"), TRANSACTION),
+        (RowsQueryEvent(b"INSERT"), TRANSACTION),
+        (XID, OUTSIDE),
+    ],
+    "MariaDB, DDL": [(MARIADB_DDL, "*open"), (query("CREATE TABLE t (a INT)"), OUTSIDE)],
+    "MariaDB, no BEGIN": [
+        (MARIADB_GTID, "*transaction"),
+        (AnnotateRowsEvent(b"INSERT"), TRANSACTION),
+        (TABLE, TRANSACTION),
+        (LAST_ROWS, TRANSACTION),
+        (XID, OUTSIDE),
+    ],
+    "what belongs to the file": [
+        (description(), OUTSIDE),
+        (PreviousGtidsEvent(), OUTSIDE),
+        (BinlogCheckpointEvent("binlog.000001"), OUTSIDE),
+        (rotate(), OUTSIDE),
+        (stop(), OUTSIDE),
+    ],
+    "a server that stopped in mid-transaction": [
+        (query("BEGIN"), "*transaction"),
+        (description(), OUTSIDE),
+        *zip(transaction(1), ["*transaction", TRANSACTION, OUTSIDE], strict=True),
+    ],
+    "two GTIDs in a row": [(GTID, "*open"), (GTID, "*open"), (query("CREATE TABLE t (a INT)"), OUTSIDE)],
+}
+
+
+@pytest.mark.parametrize("log", LOGS.values(), ids=LOGS)
+def test_place_behind_every_event(log: list[tuple[Any, str]]) -> None:
+    tracker = GroupTracker()
+    found = []
+    for event, _ in log:
+        place = tracker.feed(event)
+        assert place is tracker.place
+        found.append(("*" if tracker.starts_group else "") + place.value)
+
+    assert found == [expected for _, expected in log]
+
+
+@pytest.mark.parametrize(
+    ("sql", "starts", "ends"),
+    [
+        (b"BEGIN", True, False),
+        (b"BEGINNING", False, False),
+        (b"XA START X'78'", True, False),
+        (b"COMMIT", False, True),
+        (b"COMMIT AND CHAIN", False, False),
+        (b"ROLLBACK", False, True),
+        (b"rollback", False, True),
+        (b"ROLLBACK TO `a`", False, False),
+        (b"", False, False),
+    ],
+)
+def test_text_that_starts_or_ends_a_transaction(sql: bytes, starts: bool, ends: bool) -> None:
+    assert starts_transaction(sql) is starts
+    assert ends_transaction(sql) is ends
+
+
+GROUPED = [file for file in files() if not file.damaged and not file.encrypted and file.path.suffix not in {".zst", ".decrypted"}]
+
+
+@pytest.mark.parametrize("file", GROUPED, ids=lambda file: file.id)
+def test_groups_of_a_real_file_are_as_long_as_its_gtid_events_say(file: CorpusFile) -> None:
+    """transaction_length is the server's own count of a group's bytes; and a file that was closed ends outside of groups."""
+    tracker, decoder, begun, announced = GroupTracker(), Decoder(), 0, None
+    for frame in frames_of(file.path.read_bytes()):
+        (event,) = decoder.decode(frame)
+        if isinstance(event, (RotateEvent, StopEvent)):
+            assert tracker.place is GroupPlace.OUTSIDE
+        tracker.feed(event)
+        if tracker.starts_group:
+            begun, announced = frame.header.offset, getattr(event, "transaction_length", None)
+        if tracker.place is GroupPlace.OUTSIDE and announced is not None:
+            assert frame.end - begun == announced
+            announced = None
+
+    assert announced is None
