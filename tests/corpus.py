@@ -1,0 +1,115 @@
+"""The corpus: real binary logs and what their servers said about them.
+
+Knows the folders: `fixtures/`, and whatever `BINLOGIO_CORPUS` names in the same layout (`<server>/<case>/` with `files.txt`,
+`expected.json` and `events.json`, or bare log files anywhere). Knows what a file is by its bytes, and by its name whether
+it was damaged on purpose.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from binlogio.constants import BINLOG_MAGIC, ENCRYPTED_MAGIC
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+FIXTURES: Final = Path(__file__).parent.parent / "fixtures"
+MYSQL: Final = FIXTURES / "mysql97"
+MARIADB: Final = FIXTURES / "mariadb1011"
+_DAMAGED: Final = ("truncated", "bitflip")
+_ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
+_KEYS: Final = ("keyring", "keys.txt")
+
+
+@dataclass(frozen=True, slots=True)
+class CorpusFile:
+    """One log. `damaged` if it was cut or changed on purpose; `keys` is the keyring beside an encrypted one."""
+
+    path: Path
+    root: Path
+    damaged: bool
+    encrypted: bool
+    keys: Path | None
+
+    @property
+    def id(self) -> str:
+        """The path below the corpus, for test names."""
+        return str(self.path.relative_to(self.root))
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A folder of logs with the tables that they leave behind."""
+
+    folder: Path
+    root: Path
+    logs: tuple[Path, ...]
+    keys: Path | None
+
+    @property
+    def id(self) -> str:
+        """`mysql97/types_int`."""
+        return str(self.folder.relative_to(self.root))
+
+    def load(self, name: str) -> Any:
+        """A JSON file of the case, gzipped or not; None where there is none."""
+        plain, packed = self.folder / name, self.folder / f"{name}.gz"
+        if plain.exists():
+            return json.loads(plain.read_text("utf-8"))
+        if packed.exists():
+            return json.loads(gzip.decompress(packed.read_bytes()))
+        return None
+
+
+def roots() -> tuple[Path, ...]:
+    """`fixtures/`, and the folder of the environment variable."""
+    more = os.environ.get("BINLOGIO_CORPUS")
+    return (FIXTURES, Path(more)) if more else (FIXTURES,)
+
+
+def files() -> list[CorpusFile]:
+    """Every log below the corpus, compressed ones too, by its first bytes."""
+    return [file for root in roots() for path in sorted(root.rglob("*")) if (file := _file(path, root)) is not None]
+
+
+def cases() -> list[Case]:
+    """Every folder with a list of its logs."""
+    return [_case(listing.parent, root) for root in roots() for listing in sorted(root.rglob("files.txt"))]
+
+
+def _case(folder: Path, root: Path) -> Case:
+    names = (folder / "files.txt").read_text("utf-8").split()
+    return Case(folder, root, tuple(folder / name for name in names), _keys(folder))
+
+
+def _file(path: Path, root: Path) -> CorpusFile | None:
+    if not path.is_file():
+        return None
+    with path.open("rb") as stream:
+        magic = stream.read(4)
+    if magic not in (BINLOG_MAGIC, ENCRYPTED_MAGIC, _ZSTD_MAGIC):
+        return None
+    keys = _keys(path.parent)
+    plain = path.name.endswith(".decrypted") or keys is None
+    return CorpusFile(path, root, any(word in path.name for word in _DAMAGED), not plain, keys)
+
+
+def _keys(folder: Path) -> Path | None:
+    return next((folder / name for name in _KEYS if (folder / name).exists()), None)
+
+
+def frames_of(data: bytes, **options: Any) -> Iterator[Any]:
+    """The frames of a whole file in memory."""
+    from binlogio.framing import EventFramer, Framing  # noqa: PLC0415 - so that this module can be imported for its paths alone
+
+    framer = EventFramer(**options)
+    framer.feed(data)
+    framer.finish()
+    while not isinstance(frame := framer.next_frame(), Framing):
+        yield frame
