@@ -1,0 +1,13 @@
+"""Table definitions: what the columns of a table are, where it is not the log that says so.
+
+`TableDefinition` and `ColumnDefinition` with their JSON form and the TABLE_MAP_EVENT that a server writes for them; `from_table_map`, the
+definition that such an event with FULL metadata gives back; `value_from_json`, column values as scripts have them.
+"""
+
+from __future__ import annotations
+
+from binlogio.schema.definition import ColumnDefinition, TableDefinition
+from binlogio.schema.json_values import value_from_json
+from binlogio.schema.mapped_tables import from_table_map
+
+__all__ = ["ColumnDefinition", "TableDefinition", "from_table_map", "value_from_json"]

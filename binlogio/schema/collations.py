@@ -1,0 +1,235 @@
+"""Collations of both servers by name and by id, and how many bytes a character of each character set can take.
+
+Knows names and numbers only. Character sets as maps of bytes are `binlogio.rowimage.charset`'s business.
+
+    name := charset "_" rest     -- but `binary`, which is the only one of its character set
+    MariaDB derives two families: `_nopad_` variants have the id of their padding twin + 1024, and `uca1400` ones have the id
+    base + 8 * language + bits (no pad 4, accent sensitive 2, case sensitive 1).
+
+Source: INFORMATION_SCHEMA.COLLATIONS of MySQL 9.7.4 and COLLATION_CHARACTER_SET_APPLICABILITY of MariaDB 10.11.18.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from binlogio.errors import UnsupportedFeature
+
+BINARY: Final = "binary"
+
+# The character set's default collation comes first. Those that several character sets share are added below.
+_COLLATIONS: Final = {
+    "armscii8": "32 general_ci 64 bin",
+    "ascii": "11 general_ci 65 bin",
+    "big5": "1 chinese_ci 84 bin",
+    "cp1250": "26 general_ci 34 czech_cs 44 croatian_ci 66 bin 99 polish_ci",
+    "cp1251": "51 general_ci 14 bulgarian_ci 23 ukrainian_ci 50 bin 52 general_cs",
+    "cp1256": "57 general_ci 67 bin",
+    "cp1257": "59 general_ci 29 lithuanian_ci 58 bin",
+    "cp850": "4 general_ci 80 bin",
+    "cp852": "40 general_ci 81 bin",
+    "cp866": "36 general_ci 68 bin",
+    "cp932": "95 japanese_ci 96 bin",
+    "dec8": "3 swedish_ci 69 bin",
+    "eucjpms": "97 japanese_ci 98 bin",
+    "euckr": "19 korean_ci 85 bin",
+    "gb18030": "248 chinese_ci 249 bin 250 unicode_520_ci",
+    "gb2312": "24 chinese_ci 86 bin",
+    "gbk": "28 chinese_ci 87 bin",
+    "geostd8": "92 general_ci 93 bin",
+    "greek": "25 general_ci 70 bin",
+    "hebrew": "16 general_ci 71 bin",
+    "hp8": "6 english_ci 72 bin",
+    "keybcs2": "37 general_ci 73 bin",
+    "koi8r": "7 general_ci 74 bin",
+    "koi8u": "22 general_ci 75 bin",
+    "latin1": "8 swedish_ci 5 german1_ci 15 danish_ci 31 german2_ci 47 bin 48 general_ci 49 general_cs 94 spanish_ci",
+    "latin2": "9 general_ci 2 czech_cs 21 hungarian_ci 27 croatian_ci 77 bin",
+    "latin5": "30 turkish_ci 78 bin",
+    "latin7": "41 general_ci 20 estonian_cs 42 general_cs 79 bin",
+    "macce": "38 general_ci 43 bin",
+    "macroman": "39 general_ci 53 bin",
+    "sjis": "13 japanese_ci 88 bin",
+    "swe7": "10 swedish_ci 82 bin",
+    "tis620": "18 thai_ci 89 bin",
+    "ucs2": "35 general_ci 90 bin 159 general_mysql500_ci 641 myanmar_ci 642 thai_520_w2",
+    "ujis": "12 japanese_ci 91 bin",
+    "utf16": "54 general_ci 55 bin 673 myanmar_ci 674 thai_520_w2",
+    "utf16le": "56 general_ci 62 bin",
+    "utf32": "60 general_ci 61 bin 737 myanmar_ci 738 thai_520_w2",
+    "utf8mb3": ("33 general_ci 76 tolower_ci 83 bin 223 general_mysql500_ci 577 myanmar_ci 578 thai_520_w2"),
+    "utf8mb4": "255 0900_ai_ci 45 general_ci 46 bin 609 myanmar_ci 610 thai_520_w2",
+}
+_UNICODE_400: Final = (
+    "unicode_ci icelandic_ci latvian_ci romanian_ci slovenian_ci polish_ci estonian_ci spanish_ci swedish_ci turkish_ci "
+    "czech_ci danish_ci lithuanian_ci slovak_ci spanish2_ci roman_ci persian_ci esperanto_ci hungarian_ci sinhala_ci "
+    "german2_ci croatian_ci unicode_520_ci vietnamese_ci"
+)
+_UNICODE_400_BASE: Final = {"utf8mb3": 192, "ucs2": 128, "utf16": 101, "utf32": 160, "utf8mb4": 224}
+# MariaDB wrote a Croatian order of its own, under the name that MySQL gave to another one.
+_MARIADB_CROATIAN: Final = {"utf8mb3": 576, "utf8mb4": 608, "ucs2": 640, "utf16": 672, "utf32": 736}
+
+_UNICODE_900: Final = (
+    "255 0900 256 de_pb_0900 257 is_0900 258 lv_0900 259 ro_0900 260 sl_0900 261 pl_0900 262 et_0900 263 es_0900 264 sv_0900 "
+    "265 tr_0900 266 cs_0900 267 da_0900 268 lt_0900 269 sk_0900 270 es_trad_0900 271 la_0900 273 eo_0900 274 hu_0900 "
+    "275 hr_0900 277 vi_0900"
+)
+_ACCENTS_AND_CASE: Final = 278 - 255  # from an _ai_ci collation to its _as_cs twin
+_UNICODE_900_MORE: Final = (
+    "303 ja_0900_as_cs 304 ja_0900_as_cs_ks 305 0900_as_ci 306 ru_0900_ai_ci 307 ru_0900_as_cs 308 zh_0900_as_cs 309 0900_bin "
+    "310 nb_0900_ai_ci 311 nb_0900_as_cs 312 nn_0900_ai_ci 313 nn_0900_as_cs 314 sr_latn_0900_ai_ci 315 sr_latn_0900_as_cs "
+    "316 bs_0900_ai_ci 317 bs_0900_as_cs 318 bg_0900_ai_ci 319 bg_0900_as_cs 320 gl_0900_ai_ci 321 gl_0900_as_cs "
+    "322 mn_cyrl_0900_ai_ci 323 mn_cyrl_0900_as_cs"
+)
+
+_UCA1400_BASE: Final = {"utf8mb3": 2048, "utf8mb4": 2304, "ucs2": 2560, "utf16": 2816, "utf32": 3072}
+_UCA1400_LANGUAGES: Final = (
+    "- icelandic latvian romanian slovenian polish estonian spanish swedish turkish czech danish lithuanian slovak spanish2 "
+    "roman persian esperanto hungarian sinhala german2 unused unused vietnamese croatian"
+)
+_NO_PAD: Final = 1024
+_NO_PAD_PLAIN: Final = ("general", "chinese", "swedish", "english", "japanese", "thai", "korean", "turkish")
+
+_MAX_CHARACTER_BYTES: Final = {
+    "big5": 2,
+    "cp932": 2,
+    "eucjpms": 3,
+    "euckr": 2,
+    "gb18030": 4,
+    "gb2312": 2,
+    "gbk": 2,
+    "sjis": 2,
+    "ucs2": 2,
+    "ujis": 3,
+    "utf16": 4,
+    "utf16le": 4,
+    "utf32": 4,
+    "utf8mb3": 3,
+    "utf8mb4": 4,
+}
+
+
+def _pairs(text: str) -> list[tuple[int, str]]:
+    words = text.split()
+    return [(int(number), name) for number, name in zip(words[::2], words[1::2], strict=True)]
+
+
+def _mysql_ids() -> dict[str, int]:
+    ids = {BINARY: 63}
+    for charset, text in _COLLATIONS.items():
+        ids.update({f"{charset}_{name}": number for number, name in _pairs(text)})
+    for charset, base in _UNICODE_400_BASE.items():
+        ids.update({f"{charset}_{name}": base + index for index, name in enumerate(_UNICODE_400.split())})
+    for number, name in _pairs(_UNICODE_900):
+        ids[f"utf8mb4_{name}_ai_ci"] = number
+        ids[f"utf8mb4_{name}_as_cs"] = number + _ACCENTS_AND_CASE
+    ids.update({f"utf8mb4_{name}": number for number, name in _pairs(_UNICODE_900_MORE)})
+    return ids
+
+
+def _croatian_ids() -> dict[str, int]:
+    """What MariaDB calls MySQL's `croatian_ci`."""
+    return {
+        f"{charset}_croatian_mysql561_ci": base + _UNICODE_400.split().index("croatian_ci")
+        for charset, base in _UNICODE_400_BASE.items()
+    }
+
+
+def _no_pad_ids(ids: dict[str, int]) -> dict[str, int]:
+    """MariaDB's `_nopad_` twins: of the binary collation, of unicode_ci and unicode_520_ci, and of the default one."""
+    twins = {}
+    for name, number in ids.items():
+        charset, _, rest = name.partition("_")
+        order, _, sensitivity = rest.rpartition("_")
+        language = order.split("_")[0]
+        plain = order in _NO_PAD_PLAIN and sensitivity == "ci" and rest == _default_rest(charset)
+        unicode = order in ("unicode", "unicode_520") and charset in _UNICODE_400_BASE
+        if (rest == "bin" or plain or unicode) and charset != "gb18030" and number < _NO_PAD and language != "0900":
+            twins["_".join(part for part in (charset, order, "nopad", sensitivity) if part)] = number + _NO_PAD
+    return twins
+
+
+def _default_rest(charset: str) -> str:
+    return "general_ci" if charset == "utf8mb4" else _COLLATIONS[charset].split()[1] if charset in _COLLATIONS else ""
+
+
+def _uca1400_ids() -> dict[str, int]:
+    ids = {}
+    for charset, base in _UCA1400_BASE.items():
+        for index, language in enumerate(_UCA1400_LANGUAGES.split()):
+            for bits in range(8):
+                parts = (
+                    charset,
+                    "uca1400",
+                    language if language != "-" else "",
+                    "nopad" if bits & 4 else "",
+                    "as" if bits & 2 else "ai",
+                    "cs" if bits & 1 else "ci",
+                )
+                if language != "unused":
+                    ids["_".join(part for part in parts if part)] = base + 8 * index + bits
+    return ids
+
+
+_MYSQL_IDS: Final = _mysql_ids()
+COLLATION_IDS: Final[dict[str, int]] = {**_uca1400_ids(), **_no_pad_ids(_MYSQL_IDS), **_croatian_ids(), **_MYSQL_IDS}
+"""Collation name -> id, of both servers. Five names have another id in MariaDB: `MARIADB_COLLATION_IDS`."""
+
+MARIADB_COLLATION_IDS: Final = {f"{charset}_croatian_ci": number for charset, number in _MARIADB_CROATIAN.items()}
+COLLATION_NAMES: Final[dict[int, str]] = {
+    number: name for ids in (MARIADB_COLLATION_IDS, COLLATION_IDS) for name, number in ids.items()
+}
+DEFAULT_COLLATIONS: Final[dict[str, str]] = {
+    BINARY: BINARY,
+    **{charset: f"{charset}_{text.split()[1]}" for charset, text in _COLLATIONS.items()},
+}
+_OLD_NAMES: Final = {"utf8": "utf8mb3"}
+
+
+def collation_id(name: str, *, is_mariadb: bool = False) -> int:
+    """The id of a collation.
+
+    Raises:
+        UnsupportedFeature: no server has a collation of that name.
+    """
+    charset, _, rest = name.lower().partition("_")
+    full = "_".join(part for part in (_OLD_NAMES.get(charset, charset), rest) if part)
+    found = MARIADB_COLLATION_IDS.get(full) if is_mariadb else None
+    found = COLLATION_IDS.get(full) if found is None else found
+    if found is None:
+        raise UnsupportedFeature("no server has this collation", field="collation", found=repr(name))
+    return found
+
+
+def collation_name(number: int) -> str:
+    """The name of a collation id.
+
+    Raises:
+        UnsupportedFeature: no server has that id.
+    """
+    found = COLLATION_NAMES.get(number)
+    if found is None:
+        raise UnsupportedFeature("no server has a collation with this id", field="collation", found=number)
+    return found
+
+
+def charset_of_collation(name: str) -> str:
+    """The character set of a collation: the part of its name before the first underscore."""
+    return name.partition("_")[0]
+
+
+def default_collation(charset: str) -> str:
+    """The collation that a character set has when none is named.
+
+    Raises:
+        UnsupportedFeature: no server has a character set of that name.
+    """
+    found = DEFAULT_COLLATIONS.get(_OLD_NAMES.get(charset.lower(), charset.lower()))
+    if found is None:
+        raise UnsupportedFeature("no server has this character set", field="charset", found=repr(charset))
+    return found
+
+
+def max_character_bytes(collation: str) -> int:
+    """Bytes of the longest character of the collation's character set (the server's mbmaxlen)."""
+    return _MAX_CHARACTER_BYTES.get(charset_of_collation(collation), 1)

@@ -1,0 +1,196 @@
+"""Column values in JSON, as scripts have them, to the Python values that row images are encoded from.
+
+Knows what JSON cannot say: bytes are "0x..." text; decimals, dates and times are text; TIMESTAMP is UTC.
+
+    int types, BIT, YEAR: number            FLOAT, DOUBLE: number                  DECIMAL: "1.50" or number
+    DATE, TIME, DATETIME, TIMESTAMP: text in the server's form                     CHAR, VARCHAR, TEXT: text
+    BINARY, VARBINARY, BLOB: "0x6162"       ENUM: name or index                    SET: "a,c", ["a", "c"] or bits
+    JSON: any JSON but null                 GEOMETRY: WKT, or "0x" SRID and WKB    VECTOR: [1.5, 2]        NULL: null
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from decimal import Decimal, InvalidOperation
+from typing import Any, Final, NoReturn
+
+from binlogio.errors import BinlogError, BinlogFormatError
+from binlogio.rowimage import temporal
+from binlogio.rowimage.geometry import SRID_SIZE, Geometry
+from binlogio.rowimage.json import JsonDocument
+from binlogio.rowimage.values import EnumValue, SetValue
+from binlogio.schema.column_types import BINARY_TYPES, GEOMETRY_TYPES, NAMED_TYPES, TEXT_TYPES, SqlType
+from binlogio.schema.definition import ColumnDefinition
+
+_FLOAT32_SIZE: Final = 4
+_INTEGERS: Final = ("tinyint", "smallint", "mediumint", "int", "bigint", "year")
+
+
+def value_from_json(value: Any, column: ColumnDefinition) -> Any:
+    """The Python value of a JSON value in that column. Ranges and lengths are checked when it is encoded.
+
+    Raises:
+        BinlogFormatError: the value is none of the column's type.
+        UnsupportedFeature: the column's type is none.
+    """
+    if value is None:
+        return None
+    sql_type = column.sql_type
+    try:
+        return _READERS[sql_type.name](value, sql_type, column)
+    except BinlogError as exc:
+        exc.field = column.name
+        raise
+
+
+def _refuse(value: Any, expected: str) -> NoReturn:
+    shown = repr(value)
+    raise BinlogFormatError(
+        "the value is not of the column's type",
+        expected=expected,
+        found=shown if len(shown) <= 80 else f"{shown[:77]}...",
+    )
+
+
+_Reader = Callable[[Any, SqlType, ColumnDefinition], Any]
+
+
+def _integer(value: Any, sql_type: SqlType, column: ColumnDefinition) -> int:
+    if isinstance(value, str):
+        try:
+            return int(value)
+        except ValueError:
+            _refuse(value, "a whole number")
+    if not isinstance(value, int) and not (isinstance(value, float) and value.is_integer()):
+        _refuse(value, "a whole number")
+    return int(value)
+
+
+def _float(value: Any, sql_type: SqlType, column: ColumnDefinition) -> float:
+    if not isinstance(value, (int, float)):
+        _refuse(value, "a number")
+    try:
+        return float(value)
+    except OverflowError:
+        _refuse(value, "a number that a DOUBLE can hold")
+
+
+def _decimal(value: Any, sql_type: SqlType, column: ColumnDefinition) -> Decimal:
+    try:
+        number = Decimal(str(value)) if isinstance(value, (int, float, str)) else None
+    except InvalidOperation:
+        number = None
+    if number is None or not number.is_finite():
+        _refuse(value, "a decimal number, as text to keep every digit")
+    return number
+
+
+def _bit(value: Any, sql_type: SqlType, column: ColumnDefinition) -> int:
+    if isinstance(value, str):
+        return int.from_bytes(_bytes(value), "big")
+    return _integer(value, sql_type, column)
+
+
+def _text(value: Any, sql_type: SqlType, column: ColumnDefinition) -> str:
+    return value if isinstance(value, str) else _refuse(value, "text")
+
+
+def _bytes(value: Any) -> bytes:
+    if isinstance(value, str) and value.startswith("0x"):
+        try:
+            return bytes.fromhex(value[2:])
+        except ValueError:
+            pass
+    _refuse(value, '"0x" and an even number of hexadecimal digits')
+
+
+def _binary(value: Any, sql_type: SqlType, column: ColumnDefinition) -> bytes:
+    return _bytes(value)
+
+
+def _date(value: Any, sql_type: SqlType, column: ColumnDefinition) -> Any:
+    return temporal.decode_date(temporal.encode_date(_text(value, sql_type, column)))
+
+
+def _fractional(encode: Callable[[object, int], bytes], decode: Callable[[bytes, int], object]) -> _Reader:
+    """There and back: what Python's class can hold becomes one, the rest text with the column's fraction digits."""
+
+    def read(value: Any, sql_type: SqlType, column: ColumnDefinition) -> Any:
+        fsp = sql_type.arguments[0] if sql_type.arguments else 0
+        return decode(encode(_text(value, sql_type, column), fsp), fsp)
+
+    return read
+
+
+def _enum(value: Any, sql_type: SqlType, column: ColumnDefinition) -> EnumValue:
+    members = ("", *sql_type.members)  # index 0 is what an invalid value became
+    if isinstance(value, str) and value in members:
+        return EnumValue(value, members.index(value, 1) if value in sql_type.members else 0)
+    if isinstance(value, int) and 0 <= value < len(members):
+        return EnumValue(members[value], value)
+    _refuse(value, f"one of {', '.join(sql_type.members[:20])}, or its number")
+
+
+def _set(value: Any, sql_type: SqlType, column: ColumnDefinition) -> SetValue:
+    members = sql_type.members
+    if isinstance(value, int):
+        bits = int(value)
+    else:
+        names = value.split(",") if isinstance(value, str) and value else value or []
+        if not isinstance(names, list) or any(name not in members for name in names):
+            _refuse(value, f"some of {', '.join(members[:20])}")
+        bits = sum({1 << members.index(name) for name in names})
+    if bits >> len(members):
+        _refuse(value, f"{len(members)} bits")
+    return SetValue(",".join(name for index, name in enumerate(members) if bits >> index & 1), bits)
+
+
+def _json(value: Any, sql_type: SqlType, column: ColumnDefinition) -> JsonDocument:
+    return JsonDocument.from_python(value)
+
+
+def _geometry(value: Any, sql_type: SqlType, column: ColumnDefinition) -> Geometry:
+    text = _text(value, sql_type, column)
+    if not text.startswith("0x"):
+        return Geometry.from_wkt(text, column.srid or 0)
+    data = _bytes(text)
+    if len(data) < SRID_SIZE:
+        _refuse(value, "four bytes of SRID and then WKB")
+    return Geometry(int.from_bytes(data[:SRID_SIZE], "little"), data[SRID_SIZE:])
+
+
+def _vector(value: Any, sql_type: SqlType, column: ColumnDefinition) -> tuple[float, ...]:
+    """Rounded to the 32 bits that are stored."""
+    if isinstance(value, str):
+        data = _bytes(value)
+        if len(data) % _FLOAT32_SIZE:
+            _refuse(value, "four bytes for each number")
+        return struct.unpack(f"<{len(data) // _FLOAT32_SIZE}f", data)
+    if not isinstance(value, list) or not all(isinstance(one, (int, float)) for one in value):
+        _refuse(value, "a list of numbers")
+    layout = f"<{len(value)}f"
+    try:
+        return struct.unpack(layout, struct.pack(layout, *value))
+    except (OverflowError, struct.error):
+        _refuse(value, "numbers that fit 32-bit floats")
+
+
+_READERS: Final[dict[str, _Reader]] = {
+    **dict.fromkeys(_INTEGERS, _integer),
+    "float": _float,
+    "double": _float,
+    "decimal": _decimal,
+    "bit": _bit,
+    "date": _date,
+    "time": _fractional(temporal.encode_time2, temporal.decode_time2),
+    "datetime": _fractional(temporal.encode_datetime2, temporal.decode_datetime2),
+    "timestamp": _fractional(temporal.encode_timestamp2, temporal.decode_timestamp2),
+    **dict.fromkeys((*TEXT_TYPES, *NAMED_TYPES), _text),
+    **dict.fromkeys(BINARY_TYPES, _binary),
+    "enum": _enum,
+    "set": _set,
+    "json": _json,
+    **dict.fromkeys(GEOMETRY_TYPES, _geometry),
+    "vector": _vector,
+}

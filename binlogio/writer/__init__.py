@@ -1,0 +1,16 @@
+"""Writing binary logs: sessions that execute statements, and the files that a server would have written for them.
+
+with BinlogWriter("data/binlog") as log, log.session("shop") as session:
+    session.ddl("CREATE TABLE orders (id INT PRIMARY KEY, total DECIMAL(10,2))")
+    session.begin()
+    session.execute(Statement("INSERT ...", [Insert(orders, [{"id": 1, "total": Decimal("9.50")}])]))
+    session.commit()
+"""
+
+from __future__ import annotations
+
+from binlogio.writer.session import Session
+from binlogio.writer.statement import Delete, Insert, Statement, Update
+from binlogio.writer.writer import BinlogWriter
+
+__all__ = ["BinlogWriter", "Delete", "Insert", "Session", "Statement", "Update"]
