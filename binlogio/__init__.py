@@ -1,0 +1,116 @@
+"""The binary log of MySQL and MariaDB, read and written byte for byte, without a server.
+
+`open` gives a reader: an iterator over typed events, from files of any server from 5.0 to 9.7 and of MariaDB, in use or closed,
+compressed or encrypted. Checksums are verified; a file that ends in the middle of an event because it is still being written is not an
+error (`reader.last_good_offset`). `reader.rows(event)` turns a rows event into row changes with Python values, and says of a column
+that the log left out that it is absent, which is not NULL.
+
+    with binlogio.open("binlog.000001") as reader:
+        for event in reader:
+            ...
+
+`BinlogWriter` writes logs that servers read: sessions execute statements with the rows that they changed, and commit. What goes into the
+log, in which order, follows the server's rules. Whatever the bytes, reading raises nothing but a `BinlogError`, which says where and
+what, or an `OSError`.
+
+    with binlogio.BinlogWriter("data/binlog", variables=binlogio.ServerVariables()) as log, log.session() as session:
+        session.begin()
+        session.execute(binlogio.Statement("INSERT ...", [binlogio.Insert(orders, [{"id": 1, "total": Decimal("9.50")}])]))
+        session.commit()
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from binlogio.errors import (
+        BadMagic,
+        BinlogError,
+        BinlogFormatError,
+        CacheLimitExceeded,
+        ChecksumMismatch,
+        LoggingError,
+        MissingTableMap,
+        ReplayError,
+        TruncatedEvent,
+        UnsupportedFeature,
+        WriterStateError,
+    )
+    from binlogio.gtid import Gtid, GtidSet
+    from binlogio.options import Position, ServerVariables
+    from binlogio.reader import BinlogReader, open  # noqa: A004 - binlogio.open, as gzip.open and the like
+    from binlogio.schema import ColumnDefinition, TableDefinition
+    from binlogio.writer import BinlogWriter, Delete, Insert, Session, Statement, Update
+
+__version__: Final = "0.1.0"
+
+__all__ = [
+    "BadMagic",
+    "BinlogError",
+    "BinlogFormatError",
+    "BinlogReader",
+    "BinlogWriter",
+    "CacheLimitExceeded",
+    "ChecksumMismatch",
+    "ColumnDefinition",
+    "Delete",
+    "Gtid",
+    "GtidSet",
+    "Insert",
+    "LoggingError",
+    "MissingTableMap",
+    "Position",
+    "ReplayError",
+    "ServerVariables",
+    "Session",
+    "Statement",
+    "TableDefinition",
+    "TruncatedEvent",
+    "UnsupportedFeature",
+    "Update",
+    "WriterStateError",
+    "__version__",
+    "open",
+]
+
+# Where each public name lives. Modules are imported when a name is first asked for, so that `import binlogio` costs nothing.
+_HOMES: Final = {
+    **dict.fromkeys(
+        (
+            "BadMagic",
+            "BinlogError",
+            "BinlogFormatError",
+            "CacheLimitExceeded",
+            "ChecksumMismatch",
+            "LoggingError",
+            "MissingTableMap",
+            "ReplayError",
+            "TruncatedEvent",
+            "UnsupportedFeature",
+            "WriterStateError",
+        ),
+        "binlogio.errors",
+    ),
+    **dict.fromkeys(("Gtid", "GtidSet"), "binlogio.gtid"),
+    **dict.fromkeys(("Position", "ServerVariables"), "binlogio.options"),
+    **dict.fromkeys(("BinlogReader", "open"), "binlogio.reader"),
+    **dict.fromkeys(("ColumnDefinition", "TableDefinition"), "binlogio.schema"),
+    **dict.fromkeys(("BinlogWriter", "Delete", "Insert", "Session", "Statement", "Update"), "binlogio.writer"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name on first use (PEP 562)."""
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """The public names, imported yet or not."""
+    return sorted({*globals(), *__all__})

@@ -5,9 +5,11 @@ Knows URIs, globs, directories and index files there. Imports pyarrow, so it is 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from glob import has_magic
+from typing import Final
 
 import pyarrow as pa
 from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType
@@ -15,6 +17,10 @@ from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType
 from binlogio.errors import UnsupportedFeature
 from binlogio.index_file import is_index_file, log_number
 from binlogio.storage import LogFile
+
+_OPTIONS: Final = re.compile(
+    r"\?(?=\w+=)"
+)  # s3://bucket/log.000001?region=eu-west-1, where other question marks are wildcards
 
 
 def find_objects(path: str, filesystem: FileSystem | None) -> Iterator[LogFile]:
@@ -31,7 +37,8 @@ def find_objects(path: str, filesystem: FileSystem | None) -> Iterator[LogFile]:
     else:
         info = filesystem.get_file_info(path)
         if info.type == FileType.Directory:
-            found = list(_matching(filesystem, f"{path.rstrip('/')}/*"))
+            every = _matching(filesystem, f"{path.rstrip('/')}/*" if path else "*")
+            found = [one for one in every if log_number(one.path)[1] >= 0]
         elif info.type == FileType.NotFound:
             raise FileNotFoundError(2, "no such file", path)
         elif is_index_file(path):
@@ -46,12 +53,15 @@ def find_objects(path: str, filesystem: FileSystem | None) -> Iterator[LogFile]:
 
 
 def _open_uri(uri: str) -> tuple[FileSystem, str]:
-    head = uri.split("*")[0].split("?")[0] if has_magic(uri) else uri
+    """The filesystem of a URI, and the path on it; wildcards and the options behind a `?` stay where they belong."""
+    options = _OPTIONS.search(uri)
+    named, query = (uri[: options.start()], uri[options.start() :]) if options else (uri, "")
+    folder, _, name = named.rpartition("/") if has_magic(named) else (named, "", "")
     try:
-        filesystem, path = FileSystem.from_uri(head)
+        filesystem, path = FileSystem.from_uri(folder + query)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as exc:
         raise UnsupportedFeature(f"cannot open {uri!r}: {exc}", hint="pass filesystem= for stores of your own") from exc
-    return filesystem, path + uri[len(head) :]
+    return filesystem, f"{path.rstrip('/')}/{name}" if name else path
 
 
 def _matching(filesystem: FileSystem, pattern: str) -> Iterator[FileInfo]:
@@ -67,5 +77,6 @@ def _indexed(filesystem: FileSystem, path: str) -> Iterator[LogFile]:
         text = file.read().decode("utf-8", "surrogateescape")
     for name in text.split("\n"):
         if name:
-            info = filesystem.get_file_info(f"{folder}/{name.removeprefix('./')}")
+            beside = name.rpartition("/")[2] if name.startswith("/") else name.removeprefix("./")
+            info = filesystem.get_file_info(f"{folder}/{beside}")
             yield LogFile(info.path, info.size, filesystem)

@@ -244,7 +244,9 @@ class Whole(Adapter):  # type: ignore[misc]
             value, used = parse_prefix(self.layout, bytes(obj), **context._params)
         except ConstructError as exc:  # its path begins inside; ours says where that is
             inner, _, detail = str(exc).partition("\n")
-            raise ValidationError(detail or inner, path=path + inner.removeprefix("Error in path (parsing) -> value")) from exc
+            raise ValidationError(
+                detail or inner, path=path + inner.removeprefix("Error in path (parsing) -> value")
+            ) from exc
         if used != len(obj):
             raise ValidationError(f"{len(obj) - used} bytes too many", path=path)
         return value

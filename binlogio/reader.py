@@ -179,8 +179,7 @@ class BinlogReader:
                 if start is None or frame.header.offset >= start or frame.header.offset == _FIRST_OFFSET:
                     yield frame
                 if start is not None and framer.offset < start and opened.seekable and _may_skip(framer, frame):
-                    self._skip_to(start)
-                    framer = self._framer
+                    framer = self._framer = self._skip_to(start, framer, opened)
                 continue
             if frame is Framing.END:
                 return
@@ -190,16 +189,13 @@ class BinlogReader:
             else:
                 framer.finish()
 
-    def _skip_to(self, start: int) -> None:
+    def _skip_to(self, start: int, before: EventFramer, opened: OpenedLog) -> EventFramer:
         """Go on at `start` with a fresh framer that knows what the format description said."""
-        if self._framer is None or self._opened is None:
-            return
-        before = self._framer
         framer = EventFramer(verify_checksum=self._options.verify_checksum, context=before.context, offset=start)
         framer.in_use, framer.is_relay_log = before.in_use, before.is_relay_log
-        self._framer = framer
-        stream: SeekableByteStream = self._opened.stream  # type: ignore[assignment]
+        stream: SeekableByteStream = opened.stream  # type: ignore[assignment]
         stream.seek(start)
+        return framer
 
     def _close_file(self) -> None:
         if self._opened is not None:

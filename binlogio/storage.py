@@ -72,7 +72,7 @@ class LogFile:
             return _Borrowed(self.stream)
         if self.filesystem is not None:
             return cast("ByteStream", self.filesystem.open_input_file(self.name))
-        return cast("ByteStream", open(self.name, "rb", buffering=0))  # noqa: SIM115 - the reader closes it
+        return cast("ByteStream", open(self.name, "rb", buffering=0))
 
     def open(self, keyring: Keyring | None = None) -> OpenedLog:
         """The plain bytes: decompressed and decrypted where the file's first bytes say so.
@@ -94,8 +94,9 @@ class OpenedLog:
     """A file that is open. `seekable` is False for compressed input and pipes."""
 
     stream: ByteStream
-    seekable: bool
+    raw: ByteStream  # the file below `stream`, which a GzipFile leaves open
     encoding: str  # "plain", "gzip", "zstd" or "encrypted"
+    seekable: bool = False
 
     def read(self, size: int) -> bytes:
         """Up to `size` plain bytes.
@@ -117,6 +118,7 @@ class OpenedLog:
     def close(self) -> None:
         """Give the file back."""
         self.stream.close()
+        self.raw.close()
 
 
 class _Borrowed:
@@ -186,11 +188,11 @@ def _open_plain(raw: ByteStream, name: str, keyring: Keyring | None) -> OpenedLo
     head = _read_up_to(raw, _PROBE_SIZE)
     again = _Replayed(head, raw)
     if head.startswith(_GZIP_MAGIC):
-        return OpenedLog(cast("ByteStream", gzip.GzipFile(fileobj=cast("BinaryIO", again), mode="rb")), False, "gzip")
+        return OpenedLog(cast("ByteStream", gzip.GzipFile(fileobj=cast("BinaryIO", again), mode="rb")), raw, "gzip")
     if head.startswith(_ZSTD_MAGIC):
         import pyarrow as pa  # noqa: PLC0415 - slow to import, and needed here only
 
-        return OpenedLog(cast("ByteStream", pa.CompressedInputStream(pa.PythonFile(again, "r"), "zstd")), False, "zstd")
+        return OpenedLog(cast("ByteStream", pa.CompressedInputStream(pa.PythonFile(again, "r"), "zstd")), raw, "zstd")
     if head.startswith(ENCRYPTED_MAGIC):
         if keyring is None:
             raise UnsupportedFeature(
@@ -198,7 +200,7 @@ def _open_plain(raw: ByteStream, name: str, keyring: Keyring | None) -> OpenedLo
             )
         from binlogio.encryption import open_mysql  # noqa: PLC0415 - needs an extra
 
-        return OpenedLog(_Decrypted(raw, open_mysql(head, keyring)), False, "encrypted")
+        return OpenedLog(_Decrypted(raw, open_mysql(head, keyring)), raw, "encrypted")
     if head.startswith(INNODB_BINLOG_MAGIC):
         raise UnsupportedFeature(
             "this is a binary log inside InnoDB (MariaDB 12.3 and later, binlog_storage_engine=innodb), another format",
@@ -206,9 +208,9 @@ def _open_plain(raw: ByteStream, name: str, keyring: Keyring | None) -> OpenedLo
             hint="let the server convert it, or read it with the server's own tool",
         )
     if isinstance(raw, _Borrowed):
-        return OpenedLog(again, False, "plain")
+        return OpenedLog(again, raw, "plain")
     cast("SeekableByteStream", raw).seek(0)
-    return OpenedLog(raw, True, "plain")
+    return OpenedLog(raw, raw, "plain", seekable=True)
 
 
 def find_logs(source: Source | Iterable[Source], *, filesystem: FileSystem | None = None) -> list[LogFile]:
@@ -225,7 +227,7 @@ def find_logs(source: Source | Iterable[Source], *, filesystem: FileSystem | Non
     if hasattr(source, "read"):
         stream = cast("BinaryIO", source)
         return [LogFile(str(getattr(stream, "name", "<stream>")), stream=stream)]
-    return [log for one in cast("Iterable[Source]", source) for log in find_logs(one, filesystem=filesystem)]
+    return [log for one in source for log in find_logs(one, filesystem=filesystem)]
 
 
 def _find(path: str, filesystem: FileSystem | None) -> Iterator[LogFile]:

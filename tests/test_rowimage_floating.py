@@ -51,11 +51,22 @@ def test_a_float_s_text_reads_back_as_the_same_float(value: float) -> None:
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(1.1, "1.1"), (16777216.0, "16777216"), (3.4028234663852886e38, "3.4028235e38"), (2**-149, "1e-45")],
+    [
+        (1.1, "1.1"),
+        (16777216.0, "16777216"),
+        (3.4028234663852886e38, "3.4028235e38"),
+        (2**-149, "1e-45"),
+        (-0.014192454516887665, "-0.0141924545"),
+    ],
 )
 def test_a_float_has_the_fewest_digits_that_tell_it(value: float, text: str) -> None:
     """Not the digits of the double that it widens to."""
     assert text == float_text(struct.unpack("<f", struct.pack("<f", value))[0])
+
+
+def test_a_number_that_no_32_bit_float_holds_has_a_text_all_the_same() -> None:
+    """Somebody may have given it for a FLOAT column."""
+    assert float_text(1e300) == "1e300"
 
 
 def test_what_no_server_stores_has_a_text_all_the_same() -> None:

@@ -17,7 +17,7 @@ MICROSECOND = timedelta(microseconds=1)
 
 
 def _cut(microseconds: int, fsp: int) -> int:
-    unit = 10 ** (6 - fsp)
+    unit = int(10 ** (6 - fsp))
     return microseconds // unit * unit
 
 

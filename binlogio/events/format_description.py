@@ -167,14 +167,21 @@ class FormatDescriptionEvent:
             BinlogFormatError: a binlog version other than 4.
             UnsupportedFeature: a header size other than 19, or a checksum algorithm that we do not know.
         """
-        where = {"offset": self.header.offset, "event_type": EventType.FORMAT_DESCRIPTION_EVENT.name}
         if self.binlog_version != BINLOG_VERSION:
             raise BinlogFormatError(
-                "impossible value", field="binlog_version", expected=4, found=self.binlog_version, **where
+                "impossible value",
+                field="binlog_version",
+                expected=4,
+                found=self.binlog_version,
+                offset=self.header.offset,
             )
         if self.header_size != HEADER_SIZE:
             raise UnsupportedFeature(
-                "event headers of another size", field="header_size", expected=19, found=self.header_size, **where
+                "event headers of another size",
+                field="header_size",
+                expected=19,
+                found=self.header_size,
+                offset=self.header.offset,
             )
         algorithm = ChecksumAlgorithm.OFF if self.checksum_algorithm is None else self.checksum_algorithm
         if algorithm not in (ChecksumAlgorithm.OFF, ChecksumAlgorithm.CRC32):
@@ -183,7 +190,7 @@ class FormatDescriptionEvent:
                 field="checksum_algorithm",
                 expected="0 (none) or 1 (CRC32)",
                 found=f"{algorithm}",
-                **where,
+                offset=self.header.offset,
             )
         permuted = (
             len(self.post_header_sizes) == _PERMUTED_COUNT and _PERMUTED_VERSIONS.match(self.server_version) is not None

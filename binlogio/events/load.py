@@ -68,12 +68,12 @@ class _Options(Construct):  # type: ignore[misc]
 
     def _parse(self, stream: Any, context: Container, path: str) -> LoadOptions:
         if self.single_bytes:
-            texts = [read_exactly(stream, 1, path) for _ in self._texts]
+            texts = {name: read_exactly(stream, 1, path) for name in self._texts}
         else:
-            texts = [Bytes8._parsereport(stream, context, path) for _ in self._texts]
+            texts = {name: Bytes8._parsereport(stream, context, path) for name in self._texts}
         flags = Int8ul._parsereport(stream, context, path)
         empty = Int8ul._parsereport(stream, context, path) if self.single_bytes else None
-        return LoadOptions(*texts, flags, empty)
+        return LoadOptions(**texts, option_flags=flags, empty_flags=empty)
 
     def _build(self, obj: LoadOptions, stream: Any, context: Container, path: str) -> LoadOptions:
         for name in self._texts:

@@ -28,6 +28,7 @@ from construct import (
     Int8ul,
     Int16ub,
     Int16ul,
+    Int24ul,
     Int32ul,
     Struct,
     Terminated,
@@ -39,7 +40,6 @@ from binlogio.events.base import NEW_HEADER, EventCodec, EventHeader
 from binlogio.primitives import (
     BitsMsbFirst,
     Bytes8,
-    Int24ul,
     Int48ul,
     LenencBytes,
     LenencInt,

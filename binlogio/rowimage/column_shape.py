@@ -107,7 +107,7 @@ def _temporal(kind: ColumnType, metadata: int) -> Shape:
     return Shape(kind, fsp=check_fsp(metadata))
 
 
-_BY_TYPE: Final[dict[int, Callable[[ColumnType, int], Shape]]] = {
+BY_TYPE: Final[dict[int, Callable[[ColumnType, int], Shape]]] = {
     **dict.fromkeys(INTEGERS, _plain),
     **dict.fromkeys(
         (ColumnType.DECIMAL, ColumnType.NULL, ColumnType.DATE, ColumnType.NEWDATE, ColumnType.YEAR), _plain
@@ -154,7 +154,7 @@ def shape_of(column_type: int, metadata: int) -> Shape:
     """
     if column_type == ColumnType.TYPED_ARRAY:
         raise UnsupportedFeature("arrays (of multi-valued indexes) have no values in a binlog")
-    shape = _BY_TYPE.get(column_type)
+    shape = BY_TYPE.get(column_type)
     if shape is None:
         raise BinlogFormatError("a column type that no server has", found=f"{column_type}")
     return shape(ColumnType(column_type), metadata)

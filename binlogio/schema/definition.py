@@ -139,8 +139,10 @@ class TableDefinition:
             found=repr(name),
         )
 
-    def collation_of(self, column: ColumnDefinition) -> str:
+    def collation_of(self, column: ColumnDefinition, flavor: Flavor = "mysql") -> str:
         """The name of a column's collation: its own, its character set's, the table's; `binary` where it holds no text."""
+        if column.sql_type.name == "json" and flavor == "mariadb":
+            return "utf8mb4_bin"  # JSON is LONGTEXT there
         if column.sql_type.name not in (*TEXT_TYPES, *MEMBER_TYPES):
             return BINARY
         if column.collation is not None:
@@ -154,7 +156,7 @@ class TableDefinition:
                 name=column.name,
                 sql_type=column.type,
                 unsigned=column.sql_type.is_unsigned,
-                collation_id=collation_id(self.collation_of(column), is_mariadb=flavor == "mariadb"),
+                collation_id=collation_id(self.collation_of(column, flavor), is_mariadb=flavor == "mariadb"),
                 members=column.sql_type.members,
             )
             for column in self.columns

@@ -61,7 +61,7 @@ def build_table_map(
             found=repr(row_metadata),
         )
     types = [column.sql_type for column in table.columns]
-    widths = [max_character_bytes(table.collation_of(column)) for column in table.columns]
+    widths = [max_character_bytes(table.collation_of(column, flavor)) for column in table.columns]
     codes = [binlog_type(sql_type, width, flavor) for sql_type, width in zip(types, widths, strict=True)]
     optional: tuple[MetadataField, ...] = ()
     if row_metadata.upper() != "NO_LOG":
@@ -143,7 +143,7 @@ def _charsets(
 ) -> tuple[MetadataField, ...]:
     """The collations of the columns of the wanted types: a default and exceptions, or one by one where the server takes that for shorter."""
     ids = [
-        collation_id(table.collation_of(column), is_mariadb=flavor == "mariadb")
+        collation_id(table.collation_of(column, flavor), is_mariadb=flavor == "mariadb")
         for column, sql_type in zip(table.columns, types, strict=True)
         if sql_type.name in wanted
     ]
@@ -161,7 +161,7 @@ def _charsets(
 def _encoded_members(
     table: TableDefinition, column: ColumnDefinition, sql_type: SqlType, flavor: Flavor
 ) -> tuple[bytes, ...]:
-    number = collation_id(table.collation_of(column), is_mariadb=flavor == "mariadb")
+    number = collation_id(table.collation_of(column, flavor), is_mariadb=flavor == "mariadb")
     charset = charset_of(number)
     try:
         return tuple(

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from binlogio.encoder import Encoder
 from binlogio.errors import WriterStateError
@@ -25,8 +25,6 @@ from binlogio.writer.log_file import describe_format
 if TYPE_CHECKING:
     from binlogio.options import ServerVariables
     from binlogio.writer.log_file import ActiveLog, Clock
-
-_LENGTH_GUESSES: Final = 3  # the length counts its own bytes: 1, 3, 4 or 9 of them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +49,7 @@ class GroupCommit:
         self._executed = GtidSet()
         self._sequence_number = 0
         self._groups_since_sync = 0
+        self._gtid_frame_size = 0  # of the last one: transaction_length counts its own bytes, so it takes a guess
         self._is_open = False
 
     @property
@@ -118,16 +117,15 @@ class GroupCommit:
             "immediate_server_version": _version_number(self._variables.server_version),
             "header": EventHeader(timestamp=group.timestamp, server_id=self._variables.server_id),
         }
-        frame = b""
-        for _ in range(_LENGTH_GUESSES):
-            length = len(frame) + body_size
+        length, frame = -1, b""
+        while len(frame) + body_size != length:
+            length = (len(frame) or self._gtid_frame_size) + body_size
             frame = self._encoder.encode(
                 AnonymousGtidEvent(transaction_length=length, **common)
                 if gtid is None
                 else GtidEvent(uuid=gtid.uuid, gno=gtid.gno, transaction_length=length, **common)
             )
-            if len(frame) + body_size == length:
-                break
+        self._gtid_frame_size = len(frame)
         return frame
 
     def _sync(self) -> None:

@@ -22,10 +22,10 @@ class Insert:
     """Rows that a statement inserted. In a mapping, nullable columns that are missing are NULL."""
 
     table: TableDefinition
-    rows: tuple[Row, ...]
+    rows: Sequence[Row]
 
     def __post_init__(self) -> None:
-        """Take any iterable of rows."""
+        """Keep the rows as they are now."""
         object.__setattr__(self, "rows", tuple(self.rows))
 
 
@@ -34,10 +34,10 @@ class Update:
     """Rows that a statement changed, as (before, after). In a mapping, columns that `after` lacks are as before."""
 
     table: TableDefinition
-    rows: tuple[tuple[Row, Row], ...]
+    rows: Sequence[tuple[Row, Row]]
 
     def __post_init__(self) -> None:
-        """Take any iterable of pairs."""
+        """Keep the rows as they are now."""
         object.__setattr__(self, "rows", tuple(self.rows))
 
 
@@ -46,10 +46,10 @@ class Delete:
     """Rows that a statement deleted."""
 
     table: TableDefinition
-    rows: tuple[Row, ...]
+    rows: Sequence[Row]
 
     def __post_init__(self) -> None:
-        """Take any iterable of rows."""
+        """Keep the rows as they are now."""
         object.__setattr__(self, "rows", tuple(self.rows))
 
 
@@ -61,10 +61,10 @@ class Statement:
     """A statement as the client sent it (text is taken as UTF-8), and what it changed, in the order of execution."""
 
     sql: str | bytes = ""
-    changes: tuple[Change, ...] = ()
+    changes: Sequence[Change] = ()
 
     def __post_init__(self) -> None:
-        """Take any iterable of changes."""
+        """Keep the changes as they are now."""
         object.__setattr__(self, "changes", tuple(self.changes))
 
     @property
