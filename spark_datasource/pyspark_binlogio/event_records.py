@@ -1,0 +1,190 @@
+"""The view `events`: a record for each event, those inside payloads behind the payload event that holds them.
+
+Knows the columns of the view, and how the fields of any event become JSON. Types that we do not know are records too, with a
+`type` such as `type 100`, so they are counted like all others.
+
+`body` has the event's fields but those with a column of their own. Bytes are hexadecimal; of more than a few, as row images have,
+only the size is there: {"size": 8192}. Status variables and optional metadata are objects with the server's names.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import fields
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Final
+
+from binlogio.constants import OptionalMetadataType, QueryStatus
+from binlogio.errors import MissingTableMap
+from binlogio.events.base import event_name
+from binlogio.events.control import RowsQueryEvent, XidEvent
+from binlogio.events.load import ExecuteLoadQueryEvent
+from binlogio.events.mariadb import AnnotateRowsEvent
+from binlogio.events.query import QueryEvent, StatusVar
+from binlogio.events.rows import DeleteRowsEvent, PartialUpdateRowsEvent, UpdateRowsEvent, WriteRowsEvent
+from binlogio.events.table_map import MetadataField
+from binlogio.gtid import Gtid, GtidSet, MariadbGtid, Tsid, Uuid
+from binlogio.rowimage.charset import charset_of
+from pyspark_binlogio.group_context import GroupContext
+
+if TYPE_CHECKING:
+    from binlogio.reader import BinlogReader
+    from pyspark_binlogio.options import TableFilter
+
+EVENT_COLUMNS: Final = {
+    "file": "string",
+    "pos": "bigint",  # where the event begins; for one inside a payload, where the payload event begins
+    "inner": "int",  # its number in the payload, from 0; null for the others
+    "end_pos": "bigint",  # where the next one begins
+    "log_pos": "bigint",  # what the event says about its end: 32 bits, and zero in some logs
+    "timestamp": "timestamp",
+    "server_id": "bigint",
+    "type": "string",
+    "type_code": "int",
+    "flags": "int",
+    "size": "bigint",  # in bytes, with header and checksum
+    "gtid": "string",
+    "last_committed": "bigint",
+    "sequence_number": "bigint",
+    "xid": "bigint",
+    "schema": "string",
+    "table": "string",
+    "sql": "string",
+    "body": "string",
+}
+
+LONGEST_BYTES: Final = 64
+"""Byte strings up to this size are in `body` as they are."""
+
+_US_PER_S: Final = 1_000_000
+_OWN_COLUMNS: Final = {"header", "schema", "table", "sql", "xid"}
+_ROWS: Final = (WriteRowsEvent, UpdateRowsEvent, DeleteRowsEvent, PartialUpdateRowsEvent)
+_QUERIES: Final = (QueryEvent, ExecuteLoadQueryEvent)
+_STATEMENTS: Final = (RowsQueryEvent, AnnotateRowsEvent)
+_HAVE_TEXT: Final = (Uuid, Tsid, Gtid, GtidSet, MariadbGtid)
+
+
+def event_records(reader: BinlogReader, tables: TableFilter) -> Iterator[tuple[Any, ...]]:
+    """The events of the log, as tuples in the order of `EVENT_COLUMNS`.
+
+    Raises:
+        BinlogError: the bytes are no binary log.
+    """
+    group = GroupContext()
+    for event in reader:
+        group.feed(event)
+        schema, table = _names(reader, event)
+        if tables and not tables(schema, table):
+            continue
+        header = event.header
+        yield (
+            reader.position.file,
+            header.offset,
+            header.inner,
+            reader.position.offset,
+            header.log_pos,
+            header.timestamp * _US_PER_S,
+            header.server_id,
+            event_name(header.type_code),
+            header.type_code,
+            header.flags,
+            header.event_size,
+            group.gtid,
+            group.last_committed,
+            group.sequence_number,
+            _xid(event),
+            schema,
+            table,
+            _sql(event),
+            _body(event),
+        )
+
+
+def _names(reader: BinlogReader, event: Any) -> tuple[str | None, str | None]:
+    if isinstance(event, _ROWS):
+        try:
+            table_map = reader.table_map(event)
+        except MissingTableMap:  # a rows event without rows, which only ends a statement, belongs to no table
+            return None, None
+        return table_map.schema, table_map.table
+    return getattr(event, "schema", None) or None, getattr(event, "table", None) or None
+
+
+def _xid(event: Any) -> int | None:
+    """The transaction's number in the storage engine, which a DDL statement has in a status variable."""
+    if isinstance(event, XidEvent):
+        return _signed(event.xid)
+    if isinstance(event, QueryEvent):
+        xid = event.status(QueryStatus.DDL_LOGGED_WITH_XID)
+        return None if xid is None else _signed(xid)
+    return None
+
+
+def _signed(number: int) -> int:
+    """A 64-bit number as Spark's bigint has room for it."""
+    return number - (1 << 64) if number >> 63 else number
+
+
+def _sql(event: Any) -> str | None:
+    """The statement, read in the character set of the client that sent it."""
+    if isinstance(event, _STATEMENTS):
+        return _text(event.sql, None)
+    if not isinstance(event, _QUERIES):
+        return None
+    charsets = [variable.value for variable in event.status_vars if variable.code == QueryStatus.CHARSET]
+    return _text(event.sql, charsets[0].client if charsets else None)
+
+
+def _text(sql: bytes, collation_id: int | None) -> str:
+    charset = charset_of(collation_id)
+    try:
+        return sql.decode() if charset is None else charset.decode(sql)
+    except UnicodeDecodeError:
+        return sql.decode("utf-8", "backslashreplace")
+
+
+def _body(event: Any) -> str:
+    values = {field.name: getattr(event, field.name) for field in fields(event) if field.name not in _OWN_COLUMNS}
+    return json.dumps(_plain(values), ensure_ascii=False, separators=(",", ":"))
+
+
+def _plain(value: Any) -> Any:
+    """A field's value in what JSON has."""
+    if value is None or isinstance(value, (bool, float)):
+        return value
+    if isinstance(value, int):
+        return int(value)
+    for kind, convert in _CONVERSIONS:
+        if isinstance(value, kind):
+            return convert(value)
+    return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+
+
+def _plain_bytes(value: bytes) -> Any:
+    return value.hex() if len(value) <= LONGEST_BYTES else {"size": len(value)}
+
+
+def _plain_sequence(values: tuple[Any, ...]) -> Any:
+    if values and all(isinstance(value, StatusVar) for value in values):
+        return {_name_of(value.code, QueryStatus): _plain(value.value) for value in values}
+    if values and all(isinstance(value, MetadataField) for value in values):
+        return {_name_of(value.kind, OptionalMetadataType): _plain(value.value) for value in values}
+    return [_plain(value) for value in values]
+
+
+def _name_of(code: int, names: type[Enum]) -> str:
+    try:
+        return names(code).name
+    except ValueError:
+        return str(code)
+
+
+_CONVERSIONS: Final[tuple[tuple[Any, Callable[[Any], Any]], ...]] = (
+    (str, str),
+    (bytes, _plain_bytes),
+    (_HAVE_TEXT, str),
+    (dict, lambda value: {name: _plain(one) for name, one in value.items()}),
+    (tuple, _plain_sequence),
+    (Enum, lambda value: value.name),
+)

@@ -1,0 +1,54 @@
+"""Which transaction an event belongs to: the GTID and the logical clock of the group around it.
+
+Knows the events that begin a group. Where groups end is `binlogio.groups`' business.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from binlogio.errors import BinlogFormatError
+from binlogio.events.base import event_name
+from binlogio.events.format_description import FormatDescriptionEvent
+from binlogio.events.gtid import AnonymousGtidEvent, GtidEvent
+from binlogio.events.gtid_mariadb import MariadbGtidEvent
+from binlogio.events.gtid_tagged import GtidTaggedEvent
+from binlogio.groups import GroupPlace, GroupTracker
+
+
+class GroupContext:
+    """Follows the groups of one log. Feed it every event, those inside payloads too.
+
+    `gtid` is text: `uuid:number`, `uuid:tag:number`, or MariaDB's `domain-server-number`; None in an anonymous group and between groups.
+    `last_committed` and `sequence_number` are MySQL's logical clock, None where the server had none, as MariaDB.
+    """
+
+    def __init__(self) -> None:
+        self.gtid: str | None = None
+        self.last_committed: int | None = None
+        self.sequence_number: int | None = None
+        self._tracker = GroupTracker()
+
+    def feed(self, event: Any) -> None:
+        """Take the next event. The group that an event ends is still the one around that event.
+
+        Raises:
+            BinlogFormatError: the event has a GTID that no server can have given.
+        """
+        if event.header.inner is not None:
+            return  # the payload event around it has ended the group for the tracker, but not for what is inside
+        try:
+            self._feed(event)
+        except BinlogFormatError as exc:
+            exc.locate(offset=event.header.offset, event_type=event_name(event.header.type_code))
+            raise
+
+    def _feed(self, event: Any) -> None:
+        if self._tracker.place is GroupPlace.OUTSIDE or isinstance(event, FormatDescriptionEvent):
+            self.gtid = self.last_committed = self.sequence_number = None
+        self._tracker.feed(event)
+        if isinstance(event, (GtidEvent, AnonymousGtidEvent, GtidTaggedEvent)):
+            self.gtid = None if event.gtid is None else str(event.gtid)
+            self.last_committed, self.sequence_number = event.last_committed, event.sequence_number
+        elif isinstance(event, MariadbGtidEvent):
+            self.gtid, self.last_committed, self.sequence_number = str(event.gtid), None, None

@@ -1,0 +1,68 @@
+"""A local Spark session with settings that suit binary logs and a terminal.
+
+Knows Spark's settings. Knows nothing of the format.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import sys
+import tempfile
+from typing import TYPE_CHECKING, Final
+
+from pyspark_binlogio import register
+from pyspark_binlogio.java import require_java
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SETTINGS: Final = {
+    "spark.driver.memory": "4g",  # the limit of Java's heap, not what it takes
+    "spark.log.level": "ERROR",
+    "spark.sql.python.filterPushdown.enabled": "true",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.shuffle.partitions": str(2 * (os.cpu_count() or 1)),
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+}
+"""What a session gets unless told otherwise; and a warehouse directory that goes when the process ends, instead of one in the cwd."""
+
+_MASTER: Final = "spark.master"
+_WAREHOUSE: Final = "spark.sql.warehouse.dir"
+
+_ENVIRONMENT: Final = {
+    "PYSPARK_PYTHON": sys.executable,  # else Spark runs the `python3` on PATH; its setting of that name is not asked everywhere
+    "SPARK_LOCAL_IP": "127.0.0.1",  # else Spark warns about the machine's name
+}
+
+
+def start_session(app_name: str, settings: dict[str, str]) -> SparkSession:
+    """Start a session, or take the one that is running, and make `format("binlog")` known to it.
+
+    Raises:
+        JavaNotFoundError: there is no Java that Spark could run on; says what to install.
+    """
+    require_java()
+    from pyspark.sql import SparkSession  # noqa: PLC0415 - slow, and no use without Java
+
+    spark = SparkSession.getActiveSession()
+    if spark is None:
+        for name, value in _ENVIRONMENT.items():
+            os.environ.setdefault(name, value)
+        builder = SparkSession.builder.appName(app_name)
+        for name, value in {**_defaults(), **settings}.items():
+            builder = builder.config(name, value)
+        spark = builder.getOrCreate()
+    else:
+        for name, value in settings.items():
+            spark.conf.set(name, value)
+    register(spark)
+    return spark
+
+
+def _defaults() -> dict[str, str]:
+    warehouse = tempfile.mkdtemp(prefix="binlogio-warehouse-")
+    atexit.register(shutil.rmtree, warehouse, ignore_errors=True)
+    return {_MASTER: "local[*]", _WAREHOUSE: warehouse, **SETTINGS}

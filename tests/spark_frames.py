@@ -1,0 +1,80 @@
+"""What tests of the Spark source share: the logs they read, how they load them, and what the reader says is in them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+import binlogio.reader
+from binlogio.events.rows import DeleteRowsEvent, PartialUpdateRowsEvent, UpdateRowsEvent, WriteRowsEvent
+from binlogio.rowimage.text import json_value
+from corpus import MARIADB, MYSQL
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from binlogio.rowimage.image import RowImage
+
+TYPES_INT: Final = MYSQL / "types_int" / "binlog.000001"
+GTID_ON: Final = MYSQL / "gtid_on"
+ROTATED: Final = MYSQL / "rotated"
+MARIADB_GTID: Final = MARIADB / "gtid"
+ROWS_EVENTS: Final = (WriteRowsEvent, UpdateRowsEvent, DeleteRowsEvent, PartialUpdateRowsEvent)
+
+
+def load(spark: SparkSession, *paths: Path | str, **options: str) -> DataFrame:
+    """A frame over logs."""
+    return spark.read.format("binlog").options(**options).load([str(path) for path in paths])
+
+
+def count(spark: SparkSession, *paths: Path | str, **options: str) -> int:
+    """How many records a frame over logs has."""
+    return load(spark, *paths, **options).count()
+
+
+def image(row_image: RowImage | None) -> dict[str, Any] | None:
+    """What JSON shows of an image."""
+    if row_image is None:
+        return None
+    values = row_image.as_dict()
+    return {
+        column.label: json_value(values[column.label], column)
+        for column in row_image.plan.columns
+        if column.label in values
+    }
+
+
+def changes(path: Path) -> list[tuple[Any, ...]]:
+    """The changes of a log as the reader gives them: position, time, server, table, before, after."""
+    with binlogio.reader.open(path) as reader:
+        return [
+            (
+                str(path),
+                event.header.offset,
+                event.header.timestamp,
+                event.header.server_id,
+                f"{reader.table_map(event).schema}.{reader.table_map(event).table}",
+                image(change.before),
+                image(change.applied()),
+            )
+            for event in reader
+            if isinstance(event, ROWS_EVENTS)
+            for change in reader.rows(event)
+        ]
+
+
+def failure_of(frame: DataFrame) -> str:
+    """What Spark says when it has to read `frame`."""
+    with pytest.raises(spark_errors()) as failure:
+        frame.collect()
+    return str(failure.value)
+
+
+def spark_errors() -> tuple[type[Exception], ...]:
+    """What Spark raises when it plans and when it reads; imported late, since there may be no Spark."""
+    from pyspark.errors import AnalysisException, PythonException  # noqa: PLC0415 - not before Java is known to be there
+
+    return AnalysisException, PythonException

@@ -1,0 +1,249 @@
+"""The Spark source without Spark: options, batches, and what importing it costs."""
+
+from __future__ import annotations
+
+import collections
+import io
+import json
+import random
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import binlogio.reader
+import pyspark_binlogio
+from binlogio.constants import BINLOG_MAGIC
+from binlogio.errors import BinlogError, BinlogFormatError
+from binlogio.events.rows import WriteRowsEvent
+from binlogio.rowimage.json import JsonDocument
+from corpus import MYSQL
+from pyspark_binlogio import batches, binlogio_session
+from pyspark_binlogio.batches import VIEWS, record_batches
+from pyspark_binlogio.java import JavaNotFoundError
+from pyspark_binlogio.options import VIEW_NAMES, BinlogOptionError, BinlogOptions, TableFilter, nearest
+
+LOG = MYSQL / "types_int" / "binlog.000001"
+JSON_LOG = MYSQL / "partial_json" / "binlog.000001"
+EVERY_TABLE = TableFilter()
+
+
+def test_options_have_defaults() -> None:
+    """Nothing given: all rows of all tables, checksums verified."""
+    assert BinlogOptions.parse({}) == BinlogOptions(
+        paths=(),
+        view="rows",
+        tables=EVERY_TABLE,
+        verify_checksum=True,
+        keyring=None,
+        path_glob_filter=(),
+        ignore_missing_files=False,
+    )
+
+
+@pytest.mark.parametrize("spell", [str, str.lower, str.upper])
+def test_options_are_taken_in_any_case(spell: Any) -> None:
+    """Spark lower-cases their names before we see them."""
+    options = {
+        "path": "/logs/binlog.*",
+        "view": "EVENTS",
+        "tables": "shop.*, hr.emp_?",
+        "verifyChecksum": "False",
+        "keyring": "/keys",
+        "pathGlobFilter": "*.{1,2}",
+        "ignoreMissingFiles": "TRUE",
+    }
+
+    assert BinlogOptions.parse({spell(name): value for name, value in options.items()}) == BinlogOptions(
+        paths=("/logs/binlog.*",),
+        view="events",
+        tables=TableFilter(None, ("shop.*", "hr.emp_?")),
+        verify_checksum=False,
+        keyring="/keys",
+        path_glob_filter=("*.1", "*.2"),
+        ignore_missing_files=True,
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"tablez": "a.b"}, "there is no option 'tablez'; did you mean 'table'?"),
+        ({"verifychecksums": "true"}, "did you mean 'verifyChecksum'?"),
+        ({"view": ""}, "option view: expected rows or events, found ''"),
+        ({"table": "orders"}, "option table: expected schema.table, found 'orders'"),
+        ({"tables": "a.b,"}, "option tables: expected schema.table, found ''"),
+        ({"table": "a.b", "tables": "a.*"}, "give either table or tables, not both"),
+        ({"ignoreMissingFiles": "1"}, "option ignoreMissingFiles: expected true or false, found '1'"),
+        ({"path": " "}, "option path: expected a value, found ' '"),
+        ({"paths": "/a"}, "option paths: expected a JSON array of paths, as load([...]) gives, found '/a'"),
+        ({"paths": "[1]"}, "option paths: expected a JSON array"),
+    ],
+)
+def test_wrong_options_are_refused(options: dict[str, str], sentence: str) -> None:
+    """With the name, what was expected and what was found."""
+    with pytest.raises(BinlogOptionError) as refusal:
+        BinlogOptions.parse(options)
+
+    assert sentence in str(refusal.value)
+
+
+def test_paths_are_absolute_or_uris(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A task may run in another directory than the driver."""
+    monkeypatch.chdir(tmp_path)
+    paths = ["binlog.*", "/logs/binlog.index", "file:/a/b", "file:///a/c", "s3://bucket/binlog.000001", "-"]
+
+    assert BinlogOptions.parse({"paths": json.dumps(paths)}).paths == (
+        str(tmp_path / "binlog.*"),
+        "/logs/binlog.index",
+        "/a/b",
+        "/a/c",
+        "s3://bucket/binlog.000001",
+        str(tmp_path / "-"),
+    )
+
+
+def test_keyring_is_never_shown() -> None:
+    """It may be the keys themselves."""
+    assert "secret" not in repr(BinlogOptions.parse({"keyring": "secret"}))
+
+
+def test_table_filter_matches_names_and_globs() -> None:
+    """One name as it is, or globs; what belongs to no table is not wanted."""
+    assert not EVERY_TABLE
+    assert TableFilter("a.b*")("a", "b*")
+    assert not TableFilter("a.b*")("a", "bc")
+    assert TableFilter(None, ("x.*", "a.b?"))("a", "bc")
+    assert not TableFilter(None, ("a.*",))("a", None)
+    assert not TableFilter("a.None")("a", None)
+
+
+def test_nearest_always_has_an_answer() -> None:
+    """Even where nothing is near."""
+    assert nearest("IGNOREMISSING", ("path", "ignoreMissingFiles")) == "ignoreMissingFiles"
+    assert nearest("zzz", ("path", "view")) in {"path", "view"}
+
+
+def test_every_view_that_the_options_name_exists() -> None:
+    """The two lists are in two modules, since options must not import Arrow."""
+    assert tuple(VIEWS) == VIEW_NAMES
+
+
+@pytest.mark.parametrize("view", VIEW_NAMES)
+def test_batches_are_cut_by_rows_and_by_bytes(view: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However they are cut, they are one table, and none is empty."""
+
+    def read() -> list[pa.RecordBatch]:
+        with binlogio.reader.open(LOG) as reader:
+            return list(record_batches(reader, VIEWS[view], EVERY_TABLE))
+
+    whole = read()
+    monkeypatch.setattr(batches, "MAX_ROWS", 7)
+    by_rows = read()
+    monkeypatch.setattr(batches, "MAX_BYTES", 1)
+    by_bytes = read()
+
+    assert len(whole) == 1
+    assert [batch.num_rows for batch in by_rows[:-1]] == [7] * (len(by_rows) - 1)
+    assert [batch.num_rows for batch in by_bytes] == [1] * whole[0].num_rows
+    assert pa.Table.from_batches(by_rows).combine_chunks() == pa.Table.from_batches(whole)
+    assert pa.Table.from_batches(by_bytes).combine_chunks() == pa.Table.from_batches(whole)
+
+
+@pytest.mark.parametrize("view", VIEW_NAMES)
+def test_batches_have_the_schema_that_spark_makes_of_the_columns(view: str) -> None:
+    """Spark refuses any other, down to the name of the time zone."""
+    types = pytest.importorskip("pyspark.sql.pandas.types")
+    sql_types = pytest.importorskip("pyspark.sql.types")
+    kinds = {
+        "string": sql_types.StringType(),
+        "binary": sql_types.BinaryType(),
+        "int": sql_types.IntegerType(),
+        "bigint": sql_types.LongType(),
+        "timestamp": sql_types.TimestampType(),
+    }
+    schema = sql_types.StructType(
+        [sql_types.StructField(name, kinds[kind]) for name, kind in VIEWS[view].columns.items()]
+    )
+    with binlogio.reader.open(LOG) as reader:
+        batch = next(record_batches(reader, VIEWS[view], EVERY_TABLE))
+
+    assert batch.schema.equals(types.to_arrow_schema(schema, timezone="UTC"))
+
+
+@pytest.mark.parametrize("case", ["metadata_full", "partial_json", "types_geometry_vector"])
+def test_damage_that_no_checksum_finds_is_located_or_harmless(case: str) -> None:
+    """Flipped bits, checksums not verified: records, or an error that says in which file and where; values that are opened late too."""
+    data = (MYSQL / case / "binlog.000001").read_bytes()[:12_000]
+    dice = random.Random(case)
+    errors: list[BinlogError] = []
+    for _ in range(60):
+        damaged = bytearray(data)
+        damaged[dice.randrange(len(BINLOG_MAGIC), len(data))] ^= 1 << dice.randrange(8)
+        for view in VIEWS.values():
+            try:
+                with binlogio.reader.open(io.BytesIO(damaged), verify_checksum=False) as reader:
+                    collections.deque(record_batches(reader, view, EVERY_TABLE), maxlen=0)
+            except BinlogError as error:
+                errors.append(error)
+
+    assert errors
+    assert [str(error) for error in errors if error.file is None or error.offset is None] == []
+
+
+def test_document_that_is_broken_is_located_by_its_column() -> None:
+    """JSON is opened only when its text is asked for, long after its event was decoded."""
+    with binlogio.reader.open(JSON_LOG) as reader:
+        event = next(event for event in reader if isinstance(event, WriteRowsEvent))
+        after = next(reader.rows(event)).after
+        assert after is not None
+        document = next(value for value in after.values if isinstance(value, JsonDocument)).binary
+    data = JSON_LOG.read_bytes()
+    damaged = data.replace(document, b"\xff" + document[1:], 1)
+
+    with (
+        binlogio.reader.open(io.BytesIO(damaged), verify_checksum=False) as reader,
+        pytest.raises(BinlogFormatError) as error,
+    ):
+        list(record_batches(reader, VIEWS["rows"], EVERY_TABLE))
+
+    assert f"at {event.header.offset}: WRITE_ROWS_EVENT: column @3: " in str(error.value)
+
+
+def test_names_that_are_no_utf8_become_escapes() -> None:
+    """A log can hold any byte; Arrow's strings cannot."""
+    array = batches._array(("näme", "bad\udcff", None), pa.string())
+
+    assert array.to_pylist() == ["näme", "bad\\udcff", None]
+
+
+def test_import_is_cheap_and_never_fails() -> None:
+    """No Spark, no Arrow, nothing of binlogio; where there is no PySpark, DefaultSource is simply not there."""
+    script = (
+        "import sys; sys.path.insert(0, sys.argv[1]); import pyspark_binlogio; "
+        "assert not {'pyspark', 'pyarrow', 'binlogio'} & set(sys.modules), sys.modules; "
+        "assert not hasattr(pyspark_binlogio, 'DefaultSource'); print('fine')"
+    )
+    home = Path(pyspark_binlogio.__file__).parent.parent
+    run = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", script, str(home)], capture_output=True, text=True, check=False
+    )
+
+    assert (run.stdout, run.stderr) == ("fine\n", "")
+
+
+def test_unknown_attribute_is_an_attribute_error() -> None:
+    """The lazy names do not swallow the others."""
+    with pytest.raises(AttributeError, match="has no attribute 'Default'"):
+        pyspark_binlogio.Default  # noqa: B018
+
+
+def test_session_without_java_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """One sentence instead of JAVA_GATEWAY_EXITED."""
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+
+    with pytest.raises(JavaNotFoundError, match="Spark needs Java 17 or newer"):
+        binlogio_session()

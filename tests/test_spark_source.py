@@ -1,0 +1,196 @@
+"""What `format("binlog")` is given: paths, options, and bytes that are no binary log."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import binlogio.reader
+from binlogio.events.rows import WriteRowsEvent
+from corpus import MARIADB, MYSQL
+from spark_frames import GTID_ON, MARIADB_GTID, ROTATED, TYPES_INT, changes, count, failure_of, load, spark_errors
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import Row, SparkSession
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.mark.parametrize(
+    ("paths", "logs"),
+    [
+        pytest.param([GTID_ON / "binlog.*"], 2, id="glob"),
+        pytest.param([GTID_ON], 2, id="directory"),
+        pytest.param([MYSQL / "in_use" / "binlog.index"], 1, id="index"),
+        pytest.param([GTID_ON / "binlog.000002", MARIADB_GTID, TYPES_INT], 4, id="list"),
+        pytest.param([TYPES_INT.as_uri()], 1, id="uri"),
+    ],
+)
+def test_paths_of_every_kind_are_found_one_partition_a_file(spark: SparkSession, paths: list[Any], logs: int) -> None:
+    """A glob, a directory, an index file, a list of these, a URI."""
+    frame = load(spark, *paths, view="events")
+
+    assert frame.where("type = 'FORMAT_DESCRIPTION_EVENT'").count() == logs
+    assert frame.rdd.getNumPartitions() == logs
+
+
+def test_sql_view_takes_options_in_any_case(spark: SparkSession) -> None:
+    """CREATE TEMPORARY VIEW ... USING binlog OPTIONS (...)."""
+    spark.sql(
+        f"CREATE OR REPLACE TEMPORARY VIEW log USING binlog OPTIONS (PATH '{TYPES_INT}', VIEW 'Events', verifychecksum 'TRUE')"
+    )
+
+    found = spark.sql("SELECT count(*) AS n FROM log WHERE type = 'XID_EVENT'").first()
+
+    assert found is not None
+    assert found.n == 6
+
+
+@pytest.mark.parametrize(
+    ("options", "tables"),
+    [
+        ({"table": "corpus.t_serial"}, {"t_serial"}),
+        ({"tables": "corpus.t_s*, other.*"}, {"t_serial"}),
+        ({"tables": "*.t_int,*.t_nullbits"}, {"t_int", "t_nullbits"}),
+        ({"table": "corpus.t_*"}, set()),
+    ],
+)
+def test_tables_choose_by_name_or_glob(spark: SparkSession, options: dict[str, str], tables: set[str]) -> None:
+    """`table` is a name, whatever characters it has; `tables` are globs."""
+    assert {row.table for row in load(spark, TYPES_INT, **options).collect()} == tables
+
+
+def test_tables_choose_events_too(spark: SparkSession) -> None:
+    """In the view `events`, what belongs to no table is not there."""
+    rows = load(spark, TYPES_INT, view="events", table="corpus.t_serial").collect()
+
+    assert {row.type for row in rows} == {"TABLE_MAP_EVENT", "WRITE_ROWS_EVENT"}
+    assert {row.table for row in rows} == {"t_serial"}
+
+
+def test_path_glob_filter_looks_at_names(spark: SparkSession) -> None:
+    """Braces are alternatives, as in Hadoop's globs."""
+    frame = load(spark, GTID_ON, MARIADB_GTID, view="events", pathGlobFilter="*.{000002,000007}")
+
+    assert {row.file for row in frame.select("file").distinct().collect()} == {
+        str(GTID_ON / "binlog.000002"),
+        str(MARIADB_GTID / "binlog.000002"),
+    }
+    assert count(spark, GTID_ON, pathGlobFilter="*.gz") == 0
+
+
+def test_missing_files_are_ignored_only_when_asked(spark: SparkSession, tmp_path: Path) -> None:
+    """The index names a fourth log that was purged: an error, unless ignoreMissingFiles; the others are read then."""
+    gone = tmp_path / "nowhere"
+    failure = failure_of(load(spark, ROTATED / "binlog.index"))
+
+    assert "FileNotFoundError" in failure
+    assert str(ROTATED / "binlog.000004") in failure
+    assert count(spark, ROTATED / "binlog.index", gone, ignoreMissingFiles="true") == count(spark, ROTATED)
+
+
+def test_file_that_vanishes_after_planning_is_ignored_when_asked(spark: SparkSession, tmp_path: Path) -> None:
+    """Purging goes on while Spark reads."""
+    log = tmp_path / "binlog.000001"
+    shutil.copy(TYPES_INT, log)
+    frame = load(spark, log, ignoreMissingFiles="true")
+    strict = load(spark, log)
+    planned = frame.rdd.getNumPartitions() + strict.rdd.getNumPartitions()
+    log.unlink()
+
+    assert planned == 2
+    assert frame.count() == 0
+    assert str(log) in failure_of(strict)
+
+
+@pytest.mark.parametrize("case", [MYSQL / "encrypted", MARIADB / "encrypted"], ids=["mysql", "mariadb"])
+def test_encrypted_logs_are_read_with_the_keyring(spark: SparkSession, case: Path) -> None:
+    """By the key file of either vendor, which only the driver has to have; without, one sentence says what is missing."""
+    pytest.importorskip("cryptography")
+    keys = next(path for name in ("keyring", "keys.txt") if (path := case / name).exists())
+    log = case / "binlog.000001"
+
+    assert count(spark, log, keyring=str(keys)) == 3
+    assert count(spark, log, keyring=keys.read_text()) == 3
+    failure = failure_of(load(spark, log))
+    assert "UnsupportedFeature" in failure
+    assert "encrypted" in failure
+
+
+def test_schema_of_the_user_chooses_columns(spark: SparkSession) -> None:
+    """By name, in any order; a name or a type that the view does not have is refused with what it has."""
+    reader = spark.read.format("binlog")
+    frame = reader.schema("op string, pos bigint").load(str(TYPES_INT))
+
+    assert frame.columns == ["op", "pos"]
+    assert [tuple(row) for row in frame.collect()] == [
+        (row.op, row.pos) for row in load(spark, TYPES_INT).select("op", "pos").collect()
+    ]
+    assert "has no column 'opp'; did you mean 'op'?" in failure_of(reader.schema("opp string").load(str(TYPES_INT)))
+    assert "column pos: expected bigint, found string" in failure_of(reader.schema("pos string").load(str(TYPES_INT)))
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"viewz": "events"}, "there is no option 'viewz'; did you mean 'view'?"),
+        ({"view": "transaction"}, "option view: expected rows or events, found 'transaction'"),
+        ({"verifyChecksum": "yes"}, "option verifyChecksum: expected true or false, found 'yes'"),
+    ],
+)
+def test_wrong_option_is_refused_when_the_frame_is_made(
+    spark: SparkSession, options: dict[str, str], sentence: str
+) -> None:
+    """Before anything is read, by name."""
+    with pytest.raises(spark_errors()) as failure:
+        load(spark, TYPES_INT, **options)
+
+    assert f"BinlogOptionError: binlog: {sentence}" in str(failure.value)
+
+
+def test_missing_path_is_named(spark: SparkSession, tmp_path: Path) -> None:
+    """A file, a glob, a directory without logs, and no path at all."""
+    for path in (tmp_path / "binlog.000001", tmp_path / "binlog.*", tmp_path):
+        failure = failure_of(load(spark, path))
+        assert "FileNotFoundError" in failure
+        assert str(path) in failure
+    assert 'BinlogOptionError: binlog: there is no path; give one as load("' in failure_of(
+        spark.read.format("binlog").load()
+    )
+
+
+def _first_write(path: Path) -> Any:
+    with binlogio.reader.open(path) as reader:
+        return next(event for event in reader if isinstance(event, WriteRowsEvent)).header
+
+
+def test_damage_is_reported_with_class_file_and_position(spark: SparkSession, tmp_path: Path) -> None:
+    """A text file, too few bytes, a cut, a flipped bit: our class, which file, and where in it."""
+    data = TYPES_INT.read_bytes()
+    write = _first_write(TYPES_INT)
+    flipped = bytearray(data)
+    flipped[write.offset + 40] ^= 1
+    damaged = {
+        "empty": (b"", "BadMagic", 0),
+        "text": (b"INSERT INTO t VALUES (1);\n" * 20, "BadMagic", 0),
+        "magic": (data[:3], "TruncatedEvent", 0),
+        "cut": (data[: write.offset + 30], "TruncatedEvent", write.offset),
+        "flipped": (bytes(flipped), "ChecksumMismatch", write.offset),
+    }
+    for name, (content, kind, offset) in damaged.items():
+        log = tmp_path / name
+        log.write_bytes(content)
+        assert f"binlogio.errors.{kind}: {log}: at {offset}: " in failure_of(load(spark, log)), name
+    assert count(spark, tmp_path / "flipped", verifyChecksum="false") > 0
+
+
+def test_log_in_use_ends_where_its_whole_events_end(spark: SparkSession) -> None:
+    """A server still writes to it: no error, and every event that is whole."""
+    log = MYSQL / "in_use" / "binlog.000001"
+    rows: list[Row] = load(spark, log).collect()
+
+    assert len(rows) == len(changes(log)) == 4

@@ -1,0 +1,237 @@
+"""The views of `format("binlog")`, on real files, against what the reader gives and what the servers said."""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+from corpus import MARIADB, MYSQL
+from pyspark_binlogio import register
+from pyspark_binlogio.event_records import EVENT_COLUMNS
+from pyspark_binlogio.row_records import ROW_COLUMNS
+from spark_frames import GTID_ON, MARIADB_GTID, TYPES_INT, changes, count, load
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+READ_BACK: Final = [
+    TYPES_INT,
+    GTID_ON / "binlog.000001",
+    MYSQL / "compressed" / "binlog.000001",
+    MYSQL / "rowimage_minimal" / "binlog.000001",
+    MYSQL / "partial_json" / "binlog.000001",
+    MARIADB_GTID / "binlog.000001",
+    MARIADB / "types" / "binlog.000001",
+    MARIADB / "compressed" / "binlog.000001",
+]
+AURORA_PADDING: Final = 100
+IGNORABLE: Final = 0x80
+
+
+def parsed(text: str | None) -> Any:
+    return None if text is None else json.loads(text)
+
+
+def test_format_is_found_without_register_and_register_is_harmless_then(spark: SparkSession) -> None:
+    """A session in which nobody registered anything finds the package by its prefix; the fallback does not collide with that."""
+    fresh = spark.newSession()
+    found = count(fresh, TYPES_INT)
+    register(fresh)
+
+    assert found == count(fresh, TYPES_INT) == 46
+
+
+def test_rows_are_those_of_the_reader(spark: SparkSession) -> None:
+    """Files of both servers, payloads, minimal images and partial JSON: the same changes in the same order, file by file."""
+    frame = load(spark, *READ_BACK)
+    found: dict[str, list[Any]] = {str(path): [] for path in READ_BACK}
+    for row in frame.selectExpr("*", "CAST(timestamp AS long) AS seconds").collect():
+        found[row.file].append(
+            (
+                row.file,
+                row.pos,
+                row.seconds,
+                row.server_id,
+                f"{row.schema}.{row.table}",
+                parsed(row.before),
+                parsed(row.after),
+            )
+        )
+
+    assert frame.columns == list(ROW_COLUMNS)
+    assert frame.rdd.getNumPartitions() == len(READ_BACK)
+    for path in READ_BACK:
+        assert found[str(path)] == changes(path), path
+
+
+def test_rows_fold_into_the_tables_that_the_server_had(spark: SparkSession) -> None:
+    """Deletes and updates remove exactly what is there; what is left at the end is expected.json."""
+    tables: dict[str, Counter[str]] = {}
+    for row in load(spark, TYPES_INT).orderBy("pos", "row").collect():
+        table = tables.setdefault(f"{row.schema}.{row.table}", Counter())
+        for text, sign in ((row.before, -1), (row.after, 1)):
+            if text is not None:
+                key = json.dumps(list(json.loads(text).values()))
+                table[key] += sign
+                assert table[key] >= 0, row
+    expected = json.loads((TYPES_INT.parent / "expected.json").read_text())["tables"]
+
+    assert {name: sorted((+table).elements()) for name, table in tables.items() if +table} == {
+        name: sorted(json.dumps(row) for row in table["rows"]) for name, table in expected.items() if table["rows"]
+    }
+
+
+def test_op_tells_which_images_and_bitmaps_there_are(spark: SparkSession) -> None:
+    """An insert has no before, a delete no after, an update both; a bitmap is there exactly where its image is."""
+    rows = load(spark, TYPES_INT).collect()
+
+    assert {
+        (row.op, *(value is not None for value in (row.before, row.before_present, row.after, row.after_present)))
+        for row in rows
+    } == {
+        ("insert", False, False, True, True),
+        ("update", True, True, True, True),
+        ("delete", True, True, False, False),
+    }
+
+
+def test_columns_that_are_absent_are_left_out_and_not_null(spark: SparkSession) -> None:
+    """With minimal images the JSON has as many columns as the bitmap has bits."""
+    rows = load(spark, MYSQL / "rowimage_minimal").where("op = 'update'").collect()
+
+    assert rows
+    for row in rows:
+        for text, present in ((row.before, row.before_present), (row.after, row.after_present)):
+            assert len(json.loads(text)) == int.from_bytes(present, "little").bit_count()
+    assert len({len(json.loads(row.after)) for row in rows}) > 1
+
+
+def test_row_numbers_count_the_changes_at_a_position(spark: SparkSession) -> None:
+    """(pos, row) is unique and without gaps, over all events of a payload, and the same whatever tables are asked for."""
+    log = MYSQL / "compressed" / "binlog.000001"
+    every = load(spark, log).select("pos", "row", "table").collect()
+    some = load(spark, log, tables="corpus.b").select("pos", "row", "table").collect()
+    by_position: dict[int, list[int]] = {}
+    for row in every:
+        by_position.setdefault(row.pos, []).append(row.row)
+
+    assert all(numbers == list(range(len(numbers))) for numbers in by_position.values())
+    assert some == [row for row in every if row.table == "b"]
+    assert 0 < len(some) < len(every)
+
+
+@pytest.mark.parametrize("folder", [GTID_ON, MARIADB_GTID], ids=["mysql", "mariadb"])
+def test_events_are_where_the_server_lists_them_and_in_its_transactions(spark: SparkSession, folder: Path) -> None:
+    """SHOW BINLOG EVENTS gives position, end, and the GTID that each group begins with; tagged ones and MariaDB's included."""
+    listed = json.loads((folder / "events.json").read_text())
+    logs = sorted(folder.glob("binlog.0*"))
+    found = load(spark, *logs, view="events").collect()
+    gtids = {
+        (name, one["pos"]): one["info"].split("GTID_NEXT= '")[-1].split("GTID ")[-1].split("'")[0].split()[0]
+        for name, events in listed.items()
+        for one in events
+        if one["type"] in ("Gtid", "Gtid_tagged") and one["info"]
+    }
+
+    assert [(row.file, row.pos, row.end_pos, row.server_id) for row in found] == [
+        (str(log), one["pos"], one["end_pos"], one["server_id"]) for log in logs for one in listed[log.name]
+    ]
+    starts = {
+        (log.name, row.pos): row.gtid
+        for log in logs
+        for row in found
+        if row.file == str(log) and row.type.endswith(("GTID_LOG_EVENT", "GTID_TAGGED_LOG_EVENT", "GTID_EVENT"))
+    }
+    assert gtids
+    assert {at: gtid for at, gtid in starts.items() if at in gtids} == gtids
+
+
+def test_rows_have_the_gtid_and_the_clock_of_their_transaction(spark: SparkSession) -> None:
+    """The group of a row is the last one that began before it in its file."""
+    group = ("gtid", "last_committed", "sequence_number")
+    begun = [
+        row
+        for row in load(spark, GTID_ON / "binlog.000001", view="events").collect()
+        if row.type in ("GTID_LOG_EVENT", "GTID_TAGGED_LOG_EVENT")
+    ]
+    rows = load(spark, GTID_ON / "binlog.000001").collect()
+
+    assert any(row.gtid.count(":") == 2 for row in begun), "the fixture has tagged GTIDs"
+    for row in rows:
+        last = max((one for one in begun if one.pos < row.pos), key=lambda one: one.pos)
+        assert [row[name] for name in group] == [last[name] for name in group]
+        assert None not in [row[name] for name in group]
+
+
+def test_gtid_is_null_where_it_is_anonymous(spark: SparkSession) -> None:
+    """gtid_mode=OFF: no GTID, but the logical clock; MariaDB: no logical clock, but the GTID."""
+    anonymous = load(spark, MYSQL / "gtid_off").first()
+    mariadb = load(spark, MARIADB_GTID / "binlog.000001").first()
+
+    assert anonymous is not None
+    assert mariadb is not None
+    assert (anonymous.gtid, anonymous.sequence_number is None) == (None, False)
+    assert (mariadb.gtid.count("-"), mariadb.last_committed, mariadb.sequence_number) == (2, None, None)
+
+
+def test_file_events_between_transactions_have_no_gtid(spark: SparkSession) -> None:
+    """What opens and closes a file belongs to nobody's transaction."""
+    rows = load(spark, GTID_ON / "binlog.000001", view="events").collect()
+    of_file = {"FORMAT_DESCRIPTION_EVENT", "PREVIOUS_GTIDS_LOG_EVENT", "ROTATE_EVENT", "STOP_EVENT"}
+
+    assert {row.gtid for row in rows if row.type in of_file} == {None}
+    assert None not in {row.gtid for row in rows if row.type not in of_file}
+
+
+def test_events_inside_a_payload_stand_behind_it(spark: SparkSession) -> None:
+    """They have its position, its end and its GTID, and numbers of their own."""
+    frame = load(spark, MYSQL / "compressed" / "binlog.000001", view="events")
+    rows = frame.collect()
+    payload = next(number for number, row in enumerate(rows) if row.type == "TRANSACTION_PAYLOAD_EVENT")
+    inner = [row for row in rows[payload + 1 :] if row.pos == rows[payload].pos]
+
+    assert frame.columns == list(EVENT_COLUMNS)
+    assert len(inner) > 2
+    assert [row.inner for row in inner] == list(range(len(inner)))
+    assert {(row.end_pos, row.gtid) for row in inner} == {(rows[payload].end_pos, rows[payload].gtid)}
+    assert rows[payload].inner is None
+    assert inner[-1].type == "XID_EVENT"
+    assert inner[-1].xid > 0
+
+
+def test_events_have_statements_tables_and_a_body(spark: SparkSession) -> None:
+    """Statements are text, rows events have the table of their table map, and the body is JSON with the server's names."""
+    rows = load(spark, MYSQL / "metadata_full", view="events").collect()
+    query = next(row for row in rows if row.type == "QUERY_EVENT" and "CREATE TABLE" in row.sql)
+    writes = [row for row in rows if row.type == "WRITE_ROWS_EVENT"]
+    table_map = next(row for row in rows if row.type == "TABLE_MAP_EVENT" and row.table == "m1")
+
+    assert query.schema == "corpus"
+    assert "SQL_MODE" in json.loads(query.body)["status_vars"]
+    assert "näme" in json.loads(table_map.body)["optional_metadata"]["COLUMN_NAME"]
+    assert {(row.schema, row.table) for row in writes} >= {("corpus", "m1"), ("dätabase-2", "t")}
+    assert all(json.loads(row.body)["present"] for row in writes)
+
+
+def test_unknown_events_are_records_that_can_be_counted(spark: SparkSession, tmp_path: Path) -> None:
+    """A type that nobody knows is there under its number, with its bytes, and the view `rows` goes on behind it."""
+    log = MYSQL / "checksum_none" / "binlog.000001"
+    data = log.read_bytes()
+    at = 4 + struct.unpack_from("<I", data, 4 + 9)[0]
+    body = b"aurora"
+    header = struct.pack("<IBIIIH", 1, AURORA_PADDING, 1, 19 + len(body), 0, IGNORABLE)
+    (tmp_path / "binlog.000001").write_bytes(data[:at] + header + body + data[at:])
+    unknown = load(spark, tmp_path, view="events").where("type_code = 100").collect()
+
+    assert [(row.type, row.pos, row.flags, json.loads(row.body)) for row in unknown] == [
+        ("type 100", at, IGNORABLE, {"body": body.hex()})
+    ]
+    assert count(spark, tmp_path) == count(spark, log)
