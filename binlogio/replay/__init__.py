@@ -1,0 +1,11 @@
+"""Replay: the row changes of a log, applied to tables somewhere else.
+
+`applier` follows event groups, `targets` hold the tables, `statements` tells what a statement in the log means for a replay of rows.
+"""
+
+from __future__ import annotations
+
+from binlogio.replay.applier import ReplaySummary, replay
+from binlogio.replay.targets.sqlite import SqliteTarget
+
+__all__ = ["ReplaySummary", "SqliteTarget", "replay"]

@@ -1,0 +1,71 @@
+"""The names and keys of tables: from the log where it has them, else from definitions that the user gives.
+
+Knows how a definition takes the place of the optional metadata that a log with binlog_row_metadata=MINIMAL lacks. Knows no target.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from binlogio.constants import OptionalMetadataType
+from binlogio.errors import ReplayError
+from binlogio.rowimage.image import RowChange, decode_rows
+from binlogio.rowimage.plan import TablePlan, resolve_plan
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from binlogio.events.table_map import TableMapEvent
+    from binlogio.reader import BinlogReader
+    from binlogio.schema.definition import TableDefinition
+
+
+class KeySource:
+    """Plans in which every column has a name, and the key is known to be there or not."""
+
+    def __init__(self, reader: BinlogReader, tables: Iterable[TableDefinition]) -> None:
+        self._reader = reader
+        self._definitions = {(table.schema, table.name): table for table in tables}
+        self._plans: dict[tuple[Any, ...], TablePlan] = {}
+
+    def plan(self, event: Any) -> TablePlan:
+        """The plan of a rows event, which must be the last event that the reader gave.
+
+        Raises:
+            ReplayError: nobody says what the columns are called, or the definition does not fit the log.
+        """
+        table = self._reader.table_map(event)
+        definition = self._definitions.get((table.schema, table.table))
+        if table.optional(OptionalMetadataType.COLUMN_NAME) is not None:
+            return self._reader.plan(event)
+        if definition is None:
+            raise ReplayError(
+                f"the log does not say the key of {table.schema}.{table.table} (binlog_row_metadata=MINIMAL), so its rows"
+                " cannot be found",
+                hint="give its definition: --table-definitions FILE",
+            )
+        key = (table.schema, table.table, table.column_types, table.metadata, table.nullable)
+        if key not in self._plans:
+            self._plans[key] = self._defined(table, definition)
+        return self._plans[key]
+
+    def rows(self, event: Any, plan: TablePlan) -> Iterator[RowChange]:
+        """The row changes of the event."""
+        return iter(decode_rows(event, plan))
+
+    def _defined(self, table: TableMapEvent, definition: TableDefinition) -> TablePlan:
+        is_mariadb = self._reader.context.is_mariadb
+        full = definition.table_map(table.table_id, "FULL", "mariadb" if is_mariadb else "mysql")
+        if (full.column_types, full.metadata) != (table.column_types, table.metadata):
+            raise ReplayError(
+                f"the definition of {table.schema}.{table.table} does not fit the log",
+                expected=_columns(table),
+                found=_columns(full),
+            )
+        return resolve_plan(replace(table, optional_metadata=full.optional_metadata), self._reader.context)
+
+
+def _columns(table: TableMapEvent) -> str:
+    pairs = zip(table.column_types, table.metadata, strict=True)
+    return ", ".join(f"{kind}/{metadata}" for kind, metadata in pairs)

@@ -1,0 +1,155 @@
+"""Which statements in a log concern a replay of rows, told from their text.
+
+Knows the few statements that frame transactions or empty and remove tables. What it does not know is `OtherStatement`: the caller says
+so in its summary, and a column that then does not fit is an error there.
+
+    statement := BEGIN | COMMIT | ROLLBACK | SAVEPOINT name | ROLLBACK TO name | XA ... xid
+               | DROP TABLE names | TRUNCATE name | DROP DATABASE name | other
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+_SPACE: Final = r"(?:\s|/\*(?:[^*]|\*(?!/))*\*/|--\s[^\n]*\n|#[^\n]*\n)"
+_COMMENT: Final = re.compile(r"/\*(?:[^*]|\*(?!/))*\*/")
+_NAME: Final = r"(?:`(?:[^`]|``)+`|[\w$\u0080-\uffff]+)"
+_TABLE: Final = rf"{_NAME}(?:{_SPACE}*\.{_SPACE}*{_NAME})?"
+_FLAGS: Final = re.IGNORECASE | re.DOTALL
+
+_SAVEPOINT: Final = re.compile(rf"SAVEPOINT\s+({_NAME})", _FLAGS)
+_ROLLBACK_TO: Final = re.compile(rf"ROLLBACK\s+(?:WORK\s+)?TO\s+(?:SAVEPOINT\s+)?({_NAME})", _FLAGS)
+_XA: Final = re.compile(r"XA\s+(START|BEGIN|END|PREPARE|COMMIT|ROLLBACK)\s+(.*?)(\s+ONE\s+PHASE)?\s*", _FLAGS)
+_DROP_TABLES: Final = re.compile(
+    rf"{_SPACE}*DROP{_SPACE}+(TEMPORARY{_SPACE}+)?TABLES?{_SPACE}+(?:IF{_SPACE}+EXISTS{_SPACE}+)?"
+    rf"({_TABLE}(?:{_SPACE}*,{_SPACE}*{_TABLE})*)",
+    _FLAGS,
+)
+_TRUNCATE: Final = re.compile(rf"{_SPACE}*TRUNCATE{_SPACE}+(?:TABLE{_SPACE}+)?({_TABLE})", _FLAGS)
+_DROP_DATABASE: Final = re.compile(
+    rf"{_SPACE}*DROP{_SPACE}+(?:DATABASE|SCHEMA){_SPACE}+(?:IF{_SPACE}+EXISTS{_SPACE}+)?({_NAME})", _FLAGS
+)
+_TABLES: Final = re.compile(rf"({_NAME})(?:{_SPACE}*\.{_SPACE}*({_NAME}))?", _FLAGS)
+_HEX: Final = re.compile(r"X'([0-9a-f]*)'|0x([0-9a-f]*)|'((?:[^'\\]|\\.|'')*)'", _FLAGS)
+
+
+@dataclass(frozen=True, slots=True)
+class Begin:
+    """A transaction begins."""
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """The changes of the group hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rollback:
+    """The changes of the group do not hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class Savepoint:
+    """A place to which a part of the transaction may be undone."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class RollbackTo:
+    """What came behind the savepoint does not hold."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Xa:
+    """A step of a distributed transaction. `xid` is a spelling that is the same for the same transaction."""
+
+    step: str
+    xid: str
+
+
+@dataclass(frozen=True, slots=True)
+class DropTables:
+    """Tables are no more; `tables` are (schema, table)."""
+
+    tables: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Truncate:
+    """A table is empty now."""
+
+    schema: str
+    table: str
+
+
+@dataclass(frozen=True, slots=True)
+class DropDatabase:
+    """All tables of a schema are no more."""
+
+    schema: str
+
+
+@dataclass(frozen=True, slots=True)
+class OtherStatement:
+    """A statement that a replay of rows does not follow. `changes_rows` is a guess by its first word."""
+
+    changes_rows: bool
+
+
+Statement = (
+    Begin | Commit | Rollback | Savepoint | RollbackTo | Xa | DropTables | Truncate | DropDatabase | OtherStatement
+)
+
+_WHOLE: Final[dict[str, Statement]] = {"BEGIN": Begin(), "COMMIT": Commit(), "ROLLBACK": Rollback()}
+_LONGEST_WHOLE: Final = max(map(len, _WHOLE))
+_CHANGES_ROWS: Final = ("INSERT", "UPDATE", "DELETE", "REPLACE", "LOAD")
+
+
+def recognize(sql: bytes, schema: str) -> Statement:
+    """What a statement of the log is; `schema` is its default database."""
+    text = sql.decode("utf-8", "surrogateescape").strip()
+    whole = _WHOLE.get(text.upper()) if len(text) <= _LONGEST_WHOLE else None
+    if whole is not None:
+        return whole
+    for pattern, build in _PATTERNS:
+        match = pattern.match(text)
+        if match is not None:
+            return build(match, schema)
+    return OtherStatement(changes_rows=text.lstrip("( ").upper().startswith(_CHANGES_ROWS))
+
+
+def xid_key(xid: str) -> str:
+    """A spelling of an XA transaction id that does not depend on how it was written."""
+    parts = [(match[1] or match[2] or (match[3] or "").encode().hex()).lower() for match in _HEX.finditer(xid)]
+    number = re.search(r",\s*(\d+)\s*$", xid)
+    return f"{parts[0] if parts else ''},{parts[1] if len(parts) > 1 else ''},{number[1] if number else '1'}"
+
+
+def _name(text: str) -> str:
+    return text[1:-1].replace("``", "`") if text.startswith("`") else text
+
+
+def _tables(text: str, schema: str) -> tuple[tuple[str, str], ...]:
+    found = (match.groups() for match in _TABLES.finditer(_COMMENT.sub(" ", text)))
+    return tuple((_name(first), _name(second)) if second else (schema, _name(first)) for first, second in found)
+
+
+def _drop(match: re.Match[str], schema: str) -> Statement:
+    return OtherStatement(changes_rows=False) if match[1] else DropTables(_tables(match[2], schema))
+
+
+_Build = Callable[["re.Match[str]", str], Statement]
+_PATTERNS: Final[tuple[tuple[re.Pattern[str], _Build], ...]] = (
+    (_SAVEPOINT, lambda match, schema: Savepoint(_name(match[1]).lower())),
+    (_ROLLBACK_TO, lambda match, schema: RollbackTo(_name(match[1]).lower())),
+    (_XA, lambda match, schema: Xa(match[1].upper().replace("BEGIN", "START"), xid_key(match[2]))),
+    (_DROP_TABLES, _drop),
+    (_TRUNCATE, lambda match, schema: Truncate(*_tables(match[1], schema)[0])),
+    (_DROP_DATABASE, lambda match, schema: DropDatabase(_name(match[1]))),
+)

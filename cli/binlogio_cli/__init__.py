@@ -1,0 +1,1 @@
+"""The command line: `binlogio dump`, `write`, `replay`."""

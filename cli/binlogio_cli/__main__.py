@@ -1,0 +1,7 @@
+"""`python -m binlogio_cli`: the program, where its script is not installed."""
+
+from __future__ import annotations
+
+from binlogio_cli.main import main
+
+main()

@@ -1,0 +1,200 @@
+"""`binlogio dump`: events and row changes as text or JSON.
+
+Knows the options, those of the server's tool that people type by habit among them. How events look is `text_dump`'s and `json_dump`'s
+business, which of them are shown `selection`'s.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone, tzinfo
+from typing import Any, Final, cast
+
+import click
+
+import binlogio
+from binlogio.errors import BinlogError
+from binlogio.gtid import GtidSet
+from binlogio_cli.json_dump import JsonDump
+from binlogio_cli.main import say
+from binlogio_cli.output import Dump, open_output
+from binlogio_cli.selection import Selection, Selector
+from binlogio_cli.text_dump import TextDump, TextStyle
+
+# Options of the server's tool for reading from a server: (names, takes a value).
+_NETWORK: Final = (
+    (("-R", "--read-from-remote-server"), False),
+    (("--read-from-remote-source", "--read-from-remote-master"), True),
+    (("-h", "--host"), True),
+    (("-u", "--user"), True),
+    (("-p", "--password"), True),
+    (("-P", "--port"), True),
+    (("-S", "--socket"), True),
+    (("--protocol",), True),
+    (("--stop-never",), False),
+    (("-t", "--to-last-log"), False),
+)
+# Options that change nothing here: the defaults file, base64 (row changes are shown decoded anyway), checksums (verified anyway).
+_IGNORED: Final = (
+    (("--no-defaults",), False),
+    (("--base64-output",), True),
+    (("-c", "--verify-binlog-checksum"), False),
+    (("--skip-gtids",), False),
+    (("-f", "--force-if-open"), False),
+)
+
+_EXAMPLE: Final = """\b
+Examples:
+  binlogio dump binlog.000042
+  binlogio dump -T shop.orders --start-datetime '2026-11-20 12:00:00' /var/lib/mysql/binlog.index
+  binlogio dump --format json archive/binlog.0000*.zst | jq 'select(.type == "XID_EVENT")'
+"""
+
+
+def _parse_zone(ctx: click.Context, param: click.Parameter, text: str) -> tzinfo:
+    if text.upper() == "UTC":
+        return timezone.utc
+    if text == "local":
+        return cast("tzinfo", datetime.now().astimezone().tzinfo)
+    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError  # noqa: PLC0415 - seldom needed
+
+    try:
+        return ZoneInfo(text)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as exc:
+        reason = f"{text!r} is no time zone; give UTC, local, or a name such as Europe/Berlin"
+        raise click.BadParameter(reason, ctx, param) from exc
+
+
+def _parse_time(ctx: click.Context, param: click.Parameter, text: str | None) -> datetime | None:
+    if text is None:
+        return None
+    try:
+        return datetime.fromisoformat(f"{text[:-1]}+00:00" if text.endswith("Z") else text)
+    except ValueError as exc:
+        raise click.BadParameter(f"{text!r} is no time; give it as '2026-11-20 12:00:00'", ctx, param) from exc
+
+
+def _parse_gtids(ctx: click.Context, param: click.Parameter, text: str | None) -> GtidSet | None:
+    if text is None:
+        return None
+    try:
+        return GtidSet.parse(text)
+    except BinlogError as exc:
+        raise click.BadParameter(str(exc), ctx, param) from exc
+
+
+def _not_here(ctx: click.Context, param: click.Parameter, value: Any) -> None:
+    if value:
+        raise click.UsageError(f"{param.opts[-1]} is not supported: this reads files, not servers", ctx)
+
+
+def _habits(command: Any) -> Any:
+    for names, takes_value in _NETWORK:
+        command = click.option(*names, is_flag=not takes_value, hidden=True, expose_value=False, callback=_not_here)(
+            command
+        )
+    for names, takes_value in _IGNORED:
+        command = click.option(*names, is_flag=not takes_value, hidden=True, expose_value=False)(command)
+    return command
+
+
+@click.command("dump", epilog=_EXAMPLE)
+@click.argument("files", nargs=-1, required=True)
+@click.option(
+    "--format", "form", type=click.Choice(["text", "json"]), default="text", help="Text, or one JSON object a line."
+)
+@click.option(
+    "-d", "--database", "databases", multiple=True, metavar="GLOB", help="Only this database; may be repeated."
+)
+@click.option(
+    "-T", "--table", "tables", multiple=True, metavar="GLOB", help="Only this table, as t or db.t; may be repeated."
+)
+@click.option("-j", "--start-position", type=click.IntRange(min=0), help="Begin at this offset of the first file.")
+@click.option("--stop-position", type=click.IntRange(min=0), help="Stop before this offset of the last file.")
+@click.option(
+    "--start-datetime", metavar="TIME", callback=_parse_time, help="Only event groups that begin at or after this time."
+)
+@click.option(
+    "--stop-datetime",
+    metavar="TIME",
+    callback=_parse_time,
+    help="Stop before the first event group that begins at or after it.",
+)
+@click.option(
+    "--time-zone",
+    metavar="ZONE",
+    callback=_parse_zone,
+    default="UTC",
+    help="Zone of times, given and shown: UTC, local or a name.",
+)
+@click.option("--include-gtids", metavar="GTIDS", callback=_parse_gtids, help="Only transactions in this GTID set.")
+@click.option("--exclude-gtids", metavar="GTIDS", callback=_parse_gtids, help="No transactions in this GTID set.")
+@click.option("--no-verify-checksum", is_flag=True, help="Do not compare CRC32 checksums.")
+@click.option("--keyring", type=click.Path(exists=True, dir_okay=False), help="The server's keys, for encrypted logs.")
+@click.option("-v", "--verbose", count=True, help="-vv adds the types of columns; rows are shown in any case.")
+@click.option("-s", "--short-form", is_flag=True, help="Only statements and row changes.")
+@click.option("-H", "--hexdump", is_flag=True, help="The bytes of each event as well.")
+@click.option("-r", "--result-file", type=click.Path(), help="Write to this file instead of standard output.")
+@_habits
+def command(
+    files: tuple[str, ...],
+    form: str,
+    databases: tuple[str, ...],
+    tables: tuple[str, ...],
+    start_position: int | None,
+    stop_position: int | None,
+    start_datetime: datetime | None,
+    stop_datetime: datetime | None,
+    time_zone: tzinfo,
+    include_gtids: GtidSet | None,
+    exclude_gtids: GtidSet | None,
+    no_verify_checksum: bool,  # noqa: FBT001 - click's flags
+    keyring: str | None,
+    verbose: int,
+    short_form: bool,  # noqa: FBT001
+    hexdump: bool,  # noqa: FBT001
+    result_file: str | None,
+) -> None:
+    """Print the events and row changes of binary logs.
+
+    FILES are paths, globs, directories, .index files, URIs of object stores, or - for standard input; .gz and .zst are opened. Any
+    server from 5.0 to 9.7, and MariaDB. Checksums are verified.
+    """
+    selection = Selection(
+        databases=databases,
+        tables=tables,
+        start=_seconds(start_datetime, time_zone),
+        stop=_seconds(stop_datetime, time_zone),
+        include_gtids=include_gtids,
+        exclude_gtids=exclude_gtids,
+    )
+    reader = binlogio.open(
+        files,
+        verify_checksum=not no_verify_checksum,
+        start_offset=start_position,
+        stop_offset=stop_position,
+        keyring=keyring,
+    )
+    style = TextStyle(verbosity=verbose, short=short_form, hexdump=hexdump, zone=time_zone)
+    dump: Dump = JsonDump(reader, time_zone) if form == "json" else TextDump(reader, style)
+    with reader, open_output(result_file) as output:
+        try:
+            output.write_all(Selector(reader, selection, dump.event).choose())
+        finally:
+            output.flush()
+            _report_tails(reader)
+        output.write_all(dump.foot())
+
+
+def _seconds(moment: datetime | None, zone: tzinfo) -> int | None:
+    if moment is None:
+        return None
+    return int((moment if moment.tzinfo is not None else moment.replace(tzinfo=zone)).timestamp())
+
+
+def _report_tails(reader: binlogio.BinlogReader) -> None:
+    """A log that was in use may end in the middle of an event: worth a word, and no error."""
+    for (file, last_good_offset), tail in reader.torn_tails:
+        say(
+            f"{file}: at {tail.offset}: the log was in use and ends in {tail.size} bytes that are no whole event ({tail.reason});"
+            f" the last whole event group ends at {last_good_offset}"
+        )

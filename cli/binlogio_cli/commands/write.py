@@ -1,0 +1,105 @@
+"""`binlogio write`: binary logs from a script.
+
+Knows the options. What a script can say is `binlogio_cli.script`'s business.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from binlogio.errors import BinlogError
+from binlogio.options import ServerVariables
+from binlogio.writer import BinlogWriter
+from binlogio_cli.main import Refusal
+from binlogio_cli.quoting import safe
+from binlogio_cli.script import Json, ScriptClock, ScriptError, ScriptRunner, read_lines, variables_of
+
+_EXAMPLE: Final = """\b
+Example: a script of three lines, and the log that it gives
+  {"do": "table", "schema": "shop", "name": "orders", "columns": [{"name": "id", "type": "int"}], "primary_key": ["id"]}
+  {"session": "a", "do": "execute", "sql": "INSERT ...", "changes": [{"insert": "shop.orders", "rows": [{"id": 1}]}]}
+  {"session": "a", "do": "commit"}
+\b
+  binlogio write script.jsonl --out data
+  binlogio dump data/binlog.index
+"""
+
+
+def _parse_set(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, Any]:
+    """NAME=VALUE pairs, the values of the variables' own types."""
+    kinds = {field.name: str(field.type) for field in fields(ServerVariables)}
+    parsed: dict[str, Any] = {}
+    for text in values:
+        name, equals, value = text.partition("=")
+        if not equals or name not in kinds:
+            raise click.BadParameter(f"{text!r} is not NAME=VALUE with a name of {', '.join(kinds)}", ctx, param)
+        parsed[name] = _typed(value, kinds[name], ctx, param)
+    return parsed
+
+
+def _typed(value: str, kind: str, ctx: click.Context, param: click.Parameter) -> Any:
+    converter: Any = {"int": click.INT, "bool": click.BOOL}.get(kind, click.STRING)
+    return converter.convert(value, param, ctx)
+
+
+@click.command("write", epilog=_EXAMPLE)
+@click.argument("scripts", nargs=-1, required=True, metavar="SCRIPT...")
+@click.option(
+    "--out", required=True, type=click.Path(file_okay=False), help="The directory of the logs, made if need be."
+)
+@click.option("--basename", default="binlog", show_default=True, help="The name of the logs without their number.")
+@click.option("--set", "overrides", multiple=True, metavar="NAME=VALUE", callback=_parse_set, help="A server variable.")
+@click.option("--checksum", type=click.Choice(["NONE", "CRC32"], case_sensitive=False), help="binlog_checksum.")
+@click.option("--gtid-mode", type=click.Choice(["ON", "OFF"], case_sensitive=False), help="gtid_mode.")
+def command(
+    scripts: tuple[str, ...],
+    out: str,
+    basename: str,
+    overrides: dict[str, Any],
+    checksum: str | None,
+    gtid_mode: str | None,
+) -> None:
+    """Write binary logs from a script of JSON lines: table definitions, sessions, statements with their row changes.
+
+    SCRIPT is a file, or - for standard input; several are run one after the other. The logs go behind those that are in the directory
+    already. Options win over the script's variables.
+    """
+    overrides |= {"binlog_checksum": checksum} if checksum is not None else {}
+    overrides |= {"gtid_mode": gtid_mode} if gtid_mode is not None else {}
+    try:
+        lines = [(script, _read(script)) for script in scripts]
+        variables = variables_of(*lines[0], overrides)
+        clock = ScriptClock()
+        clock.start(*lines[0])
+        directory = Path(out)
+        with BinlogWriter(directory / basename, variables=variables, clock=clock) as writer:
+            names_before = len(writer.names) - 1
+            runner = ScriptRunner(writer, clock)
+            for script, script_lines in lines:
+                runner.run(script, script_lines)
+            runner.close()
+            names, gtids = writer.names[names_before:], str(writer.gtid_executed).replace("\n", "")
+    except (ScriptError, BinlogError) as exc:
+        raise Refusal(str(exc)) from exc
+    for name in names:
+        path = directory / Path(name).name
+        click.echo(f"wrote {safe(str(path))}, {path.stat().st_size} bytes")
+    click.echo(f"{runner.statements} statements; gtid_executed: {gtids or 'none'}")
+
+
+def _read(script: str) -> list[tuple[int, Json]]:
+    """The lines of a script.
+
+    Raises:
+        ScriptError: a line is not a JSON object, or the file is not UTF-8.
+        OSError: the file cannot be read.
+    """
+    with click.open_file(script, encoding="utf-8") as file:
+        try:
+            return read_lines(script, file)
+        except UnicodeDecodeError as exc:
+            raise ScriptError(script, 1, f"the script is not UTF-8: {exc.reason} at byte {exc.start}") from exc

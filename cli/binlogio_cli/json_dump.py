@@ -1,0 +1,168 @@
+"""The JSON form of `dump`: one object a line, one line an event, the rows of a rows event inside it.
+
+Knows how the fields of any event become JSON. Statements are text; other bytes are "0x" and hexadecimal digits; identifiers are text.
+
+    event := {"file"?, "type", "pos", "end", "inner"?, "timestamp", "server_id", "flags", "log_pos", "checksum"?, field...}
+    rows  := event with "schema", "table", "rows": [{"before"?: {column: value...}, "after"?: {...}}...] in the place of images
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import fields, is_dataclass
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any, Final
+
+from binlogio.constants import ColumnType, OptionalMetadataType, QueryStatus
+from binlogio.events.control import RowsQueryEvent
+from binlogio.events.gtid import AnonymousGtidEvent, GtidEvent, GtidTaggedEvent, MariadbGtidEvent
+from binlogio.events.load import ExecuteLoadQueryEvent
+from binlogio.events.mariadb import AnnotateRowsEvent
+from binlogio.events.query import QueryEvent, StatusVar
+from binlogio.events.rows import DeleteRowsEvent, PartialUpdateRowsEvent, UpdateRowsEvent, WriteRowsEvent
+from binlogio.events.table_map import MetadataField, TableMapEvent
+from binlogio.events.transaction_payload import TransactionPayloadEvent
+from binlogio.rowimage.charset import charset_of
+from binlogio.rowimage.text import json_value
+from binlogio.rowimage.values import ABSENT
+from binlogio_cli.statement_text import client_collation
+from binlogio_cli.titles import iso_time, wire_name
+
+if TYPE_CHECKING:
+    from datetime import tzinfo
+
+    from binlogio.reader import BinlogReader
+    from binlogio.rowimage.image import RowImage
+
+_ROWS: Final = (WriteRowsEvent, UpdateRowsEvent, DeleteRowsEvent, PartialUpdateRowsEvent)
+_STATEMENTS: Final = (QueryEvent, ExecuteLoadQueryEvent, RowsQueryEvent, AnnotateRowsEvent)
+_SECOND: Final = 1_000_000
+
+
+class JsonDump:
+    """Events as JSON lines."""
+
+    def __init__(self, reader: BinlogReader, zone: tzinfo) -> None:
+        self._reader = reader
+        self._zone = zone
+
+    def foot(self) -> Iterator[str]:
+        """Nothing."""
+        return iter(())
+
+    def event(self, event: Any) -> Iterator[str]:
+        """One line; that of a rows event comes row by row."""
+        values = {**self._place(event), **self._fields(event)}
+        if not isinstance(event, _ROWS):
+            yield f"{_dumps(values)}\n"
+            return
+        changes = list(
+            self._reader.rows(event)
+        )  # all of them before the line begins: an error must not leave half a line
+        yield f'{_dumps(values)[:-1]}, "rows": ['
+        separator = ""
+        for change in changes:
+            images = (("before", change.before), ("after", change.after))
+            row = {name: _image(image) for name, image in images if image is not None}
+            yield f"{separator}{_dumps(row)}"
+            separator = ", "
+        yield "]}\n"
+
+    def _place(self, event: Any) -> dict[str, Any]:
+        header, position, frame = event.header, self._reader.position, self._reader.frame
+        values: dict[str, Any] = {"file": position.file} if len(self._reader.files) > 1 else {}
+        values |= {"type": wire_name(header.type_code), "pos": header.offset}
+        if header.inner is not None:
+            values |= {"inner": header.inner}
+        else:
+            values |= {"end": position.offset}
+        values |= {
+            "timestamp": iso_time(header.timestamp * _SECOND, self._zone),
+            "server_id": header.server_id,
+            "flags": header.flags,
+            "log_pos": header.log_pos,
+        }
+        if header.inner is None and frame is not None and frame.checksum is not None:
+            values |= {"checksum": f"0x{frame.checksum:08x}"}
+        return values
+
+    def _fields(self, event: Any) -> dict[str, Any]:
+        if isinstance(event, _ROWS):
+            table = self._reader.table_map(event)
+            return {
+                "table_id": event.table_id,
+                "event_flags": event.flags,
+                "schema": table.schema,
+                "table": table.table,
+            }
+        # A field of an event that has the name of a header field keeps it apart: GTID flags are not event flags.
+        values = {
+            "event_flags" if field.name == "flags" else field.name: _json(getattr(event, field.name))
+            for field in fields(event)
+            if field.name != "header"
+        }
+        change = _CHANGES.get(type(event))
+        return values if change is None else {**values, **change(event)}
+
+
+def _image(image: RowImage) -> dict[str, Any]:
+    pairs = zip(image.plan.columns, image.values, strict=True)
+    return {column.label: json_value(value, column) for column, value in pairs if value is not ABSENT}
+
+
+def _dumps(value: Any) -> str:
+    """ASCII only, so that nothing in a log acts on the terminal."""
+    return json.dumps(value, separators=(", ", ": "))
+
+
+def _json(value: Any) -> Any:
+    """A field of an event as JSON."""
+    if isinstance(value, bytes):
+        return f"0x{value.hex()}"
+    if isinstance(value, StatusVar):
+        return {"variable": _name(QueryStatus, value.code), "value": _json(value.value)}
+    if isinstance(value, MetadataField):
+        return {"field": _name(OptionalMetadataType, value.kind), "value": _json(value.value)}
+    if is_dataclass(value) and type(value).__str__ is object.__str__:
+        return {field.name: _json(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, tuple):
+        return [_json(item) for item in value]
+    return value if value is None or isinstance(value, (bool, int, float, str)) else str(value).replace("\n", "")
+
+
+def _name(kind: type[IntEnum], number: int) -> str | int:
+    try:
+        return kind(number).name
+    except ValueError:
+        return number
+
+
+def _sql(event: Any) -> dict[str, Any]:
+    charset = charset_of(client_collation(event)) if isinstance(event, (QueryEvent, ExecuteLoadQueryEvent)) else None
+    try:
+        text = event.sql.decode("utf-8") if charset is None else charset.decode(event.sql)
+    except UnicodeDecodeError:
+        text = event.sql.decode("utf-8", "backslashreplace")
+    return {"sql": text}
+
+
+def _table_map(event: TableMapEvent) -> dict[str, Any]:
+    return {"column_types": [_name(ColumnType, code) for code in event.column_types]}
+
+
+def _gtid(event: Any) -> dict[str, Any]:
+    return {"gtid": None if event.gtid is None else str(event.gtid)}
+
+
+def _payload(event: TransactionPayloadEvent) -> dict[str, Any]:
+    sizes = {"compression_type": event.compression_type, "uncompressed_size": event.uncompressed_size}
+    return {**sizes, "payload": f"{len(event.payload)} bytes, opened below"}
+
+
+_CHANGES: Final[dict[type, Callable[[Any], dict[str, Any]]]] = {
+    **dict.fromkeys(_STATEMENTS, _sql),
+    **dict.fromkeys((GtidEvent, GtidTaggedEvent, AnonymousGtidEvent, MariadbGtidEvent), _gtid),
+    TableMapEvent: _table_map,
+    TransactionPayloadEvent: _payload,
+}

@@ -1,0 +1,170 @@
+"""The command `binlogio`: finds the subcommand, runs it, and turns what went wrong into a sentence and an exit code.
+
+Knows the names of the commands, the exit codes, and no format. Each command is a module in `binlogio_cli.commands` that is imported
+when it is called, so that `binlogio --version` loads nothing of the library.
+
+    exit code := 0 fine  |  1 damage, or a difference found  |  2 wrong usage  |  3 not readable as a binary log  |  4 I/O
+               | 130 interrupted
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from typing import IO, TYPE_CHECKING, Any, Final
+
+import click
+
+from binlogio.errors import BadMagic, BinlogError, LoggingError, UnsupportedFeature, WriterStateError
+from binlogio_cli.quoting import safe
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+OK: Final = 0
+DAMAGE: Final = 1
+USAGE: Final = 2
+UNREADABLE: Final = 3
+IO_FAILED: Final = 4
+INTERRUPTED: Final = 128 + 2  # as the shell says of a program that SIGINT ended
+
+# The first class that fits decides.
+_ERROR_CODES: Final[tuple[tuple[type[BinlogError], int], ...]] = (
+    (BadMagic, UNREADABLE),
+    (UnsupportedFeature, UNREADABLE),
+    (LoggingError, USAGE),
+    (WriterStateError, USAGE),
+    (BinlogError, DAMAGE),
+)
+
+COMMANDS: Final = {
+    "dump": "Print the events and row changes of binary logs.",
+    "replay": "Apply row changes to a database.",
+    "write": "Write binary logs from a script.",
+}
+
+
+class LazyGroup(click.Group):
+    """A group that imports a command when it is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names, sorted."""
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command, or None where there is none of this name."""
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = importlib.import_module(f"binlogio_cli.commands.{cmd_name}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list for --help, without importing anything."""
+        with formatter.section("Commands"):
+            formatter.write_dl(sorted(COMMANDS.items()))
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; that nobody reads its output any more ends it without a word."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            _forget_stdout()
+            return OK
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,  # noqa: FBT001, FBT002 - click's signature
+        **extra: Any,
+    ) -> Any:
+        """Run, and leave with the exit code that this program documents."""
+
+        def run() -> Any:
+            return super(LazyGroup, self).main(args, prog_name, complete_var, standalone_mode=False, **extra)
+
+        if not standalone_mode:
+            return run()
+        sys.exit(_exit_code(run))
+
+
+def _exit_code(run: Callable[[], Any]) -> int:
+    try:
+        code = run()
+        sys.stdout.flush()
+    except click.ClickException as exc:
+        exc.show()
+        return exc.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        return INTERRUPTED
+    except OSError as exc:
+        say(_io_sentence(exc))
+        return IO_FAILED
+    except BinlogError as exc:
+        say(str(exc).replace(" as keyring=", " with --keyring"))  # the library's words for the same thing
+        return next(code for kind, code in _ERROR_CODES if isinstance(exc, kind))
+    return code if isinstance(code, int) else OK
+
+
+class Refusal(click.ClickException):
+    """Something that the user gave cannot be: one sentence, without the usage."""
+
+    exit_code = USAGE
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        """On standard error."""
+        say(self.message)
+
+
+def say(sentence: str) -> None:
+    """Tell the user on standard error."""
+    click.echo(f"binlogio: {safe(sentence)}", err=True)
+
+
+def _io_sentence(exc: OSError) -> str:
+    if exc.strerror is None:
+        return str(exc)
+    names = " -> ".join(str(name) for name in (exc.filename, exc.filename2) if name is not None)
+    return f"{names}: {exc.strerror}" if names else exc.strerror
+
+
+def _forget_stdout() -> None:
+    """Whoever read our output has left: let Python's own flush at the end go nowhere."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (OSError, ValueError):  # a stream without a file below it has nothing to flush
+        return
+
+
+def _show_version(ctx: click.Context, _: click.Parameter, value: bool) -> None:  # noqa: FBT001 - click's signature
+    if not value or ctx.resilient_parsing:
+        return
+    import binlogio  # noqa: PLC0415 - light, but not needed otherwise
+
+    click.echo(f"binlogio {binlogio.__version__}")
+    ctx.exit()
+
+
+@click.group(
+    cls=LazyGroup,
+    context_settings={"help_option_names": ["-?", "--help"], "max_content_width": 110},
+    epilog="Exit codes: 0 fine, 1 damage or a difference found, 2 wrong usage, 3 input not readable as a binary log, 4 I/O.",
+)
+@click.option(
+    "-V",
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_show_version,
+    help="Show the version and exit.",
+)
+def cli() -> None:
+    """Read and write the binary logs of MySQL and MariaDB, without a server."""
+
+
+def main() -> None:
+    """The entry point of the program."""
+    cli(prog_name="binlogio")

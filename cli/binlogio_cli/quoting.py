@@ -1,0 +1,60 @@
+"""Text that is safe to show: nothing from a log reaches the terminal as a control sequence, and identifiers cannot break out.
+
+Knows SQL's quotes, and which characters act on a terminal instead of being shown. Knows no events.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# C0 and C1 controls, marks that turn the direction of text, line and paragraph separators, surrogates (bytes that are no UTF-8).
+_ACTS: Final = "\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
+_UNSAFE: Final = re.compile(f"[{_ACTS}]")
+_UNSAFE_IN_LINES: Final = re.compile(f"(?![\t\n])[{_ACTS}]")
+_FIRST_ESCAPED_BYTE: Final = 0xDC80  # where `surrogateescape` puts the byte 0x80
+_HEXDUMP_WIDTH: Final = 16
+
+
+def _escape(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    if _FIRST_ESCAPED_BYTE <= code <= _FIRST_ESCAPED_BYTE + 0x7F:
+        code -= 0xDC00
+    return f"\\x{code:02x}" if code <= 0xFF else f"\\u{code:04x}"
+
+
+def safe(text: str) -> str:
+    """One line of `text`, in which every character that would act on a terminal is written as an escape."""
+    return _UNSAFE.sub(_escape, text)
+
+
+def safe_lines(text: str) -> str:
+    """As `safe`, for text that may have several lines: tabs and newlines stay."""
+    return _UNSAFE_IN_LINES.sub(_escape, text.replace("\r\n", "\n"))
+
+
+def identifier(name: str) -> str:
+    """A name of a schema, table or column as SQL writes it, in backticks."""
+    return f"`{safe(name.replace('`', '``'))}`"
+
+
+def table_name(schema: str, table: str) -> str:
+    """`schema`.`table`."""
+    return f"{identifier(schema)}.{identifier(table)}"
+
+
+def string_literal(text: str) -> str:
+    """`text` as SQL writes a string."""
+    return "'" + safe(text.replace("\\", "\\\\").replace("'", "\\'")) + "'"
+
+
+def hexdump(data: bytes, offset: int) -> Iterator[str]:
+    """Lines of 16 bytes: offset, hexadecimal, printable ASCII."""
+    for at in range(0, len(data), _HEXDUMP_WIDTH):
+        row = data[at : at + _HEXDUMP_WIDTH]
+        left, right = row[:8].hex(" "), row[8:].hex(" ")
+        shown = "".join(chr(byte) if 0x20 <= byte < 0x7F else "." for byte in row)
+        yield f"# {offset + at:8x}  {left:<23}  {right:<23}  |{shown}|"

@@ -1,0 +1,275 @@
+"""Scripts of `binlogio write`: JSON lines that say which sessions execute and commit what.
+
+Knows the script's words; what they make of a log is `binlogio.writer`'s business. Values are as in `binlogio.schema.json_values`.
+
+    variables := {"do": "variables", name: value...}                                     -- only before everything else
+    table     := {"do": "table", "schema", "name", "columns": [{"name", "type"...}...], "primary_key": [name...], "engine"...}
+    statement := {"session": name, "do": "execute", "sql": text, "changes": [change...]}
+    change    := {"insert": table, "rows": [row...]}  |  {"delete": table, "rows": [row...]}
+               | {"update": table, "before": [row...], "after": [row...]}                -- columns missing after are as before,
+                                                                                         -- all others are NULL where missing
+    other     := {"session": name, "do": "begin" | "commit" | "rollback"}  |  {"do": "ddl", "sql", "schema"?}  |  {"do": "rotate"}
+
+A line may also have "at", the time from there on (ISO 8601), and "schema", the session's default database. Empty lines and lines that
+begin with # do not count.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields
+from datetime import datetime, timezone
+from typing import Any, Final, NoReturn
+
+from binlogio.errors import BinlogError
+from binlogio.options import ServerVariables
+from binlogio.schema import TableDefinition, value_from_json
+from binlogio.writer import BinlogWriter, Delete, Insert, Session, Statement, Update
+
+Json = Mapping[str, Any]
+_COMMON: Final = ("do", "session", "at", "schema")
+_MICROSECONDS: Final = 1_000_000
+
+
+class ScriptError(Exception):
+    """A line that cannot be; the message begins with script and line."""
+
+    def __init__(self, script: str, line: int, reason: str) -> None:
+        super().__init__(f"{script}:{line}: {reason}")
+
+
+class _Refused(Exception):
+    """Why a line cannot be, before anyone knows which line it is."""
+
+
+def read_lines(script: str, lines: Iterable[str]) -> list[tuple[int, Json]]:
+    """The script's objects with the numbers of their lines.
+
+    Raises:
+        ScriptError: a line is not a JSON object.
+    """
+    found: list[tuple[int, Json]] = []
+    for number, line in enumerate(lines, 1):
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        try:
+            value = json.loads(line)
+        except json.JSONDecodeError as exc:
+            raise ScriptError(script, number, f"not JSON: {exc.msg} at column {exc.colno}") from exc
+        if not isinstance(value, dict):
+            raise ScriptError(script, number, "not a JSON object")
+        found.append((number, value))
+    return found
+
+
+def variables_of(script: str, lines: list[tuple[int, Json]], overrides: Mapping[str, Any]) -> ServerVariables:
+    """The server variables of the script's first line, with `overrides` on top; the line is taken away from `lines`.
+
+    Raises:
+        ScriptError: the line has a variable that we do not know, or a value that no server takes.
+        BinlogError: an override is such a value.
+    """
+    values: dict[str, Any] = {}
+    number = 0
+    if lines and lines[0][1].get("do") == "variables":
+        number, line = lines.pop(0)
+        values = {name: value for name, value in line.items() if name != "do"}
+    try:
+        for name, value in values.items():
+            _check_variable(name, value)
+        ServerVariables(**values)
+    except (BinlogError, _Refused) as exc:
+        raise ScriptError(script, number, str(exc)) from exc
+    return ServerVariables(**{**values, **overrides})
+
+
+def _check_variable(name: str, value: Any) -> None:
+    kinds = {field.name: str(field.type) for field in fields(ServerVariables)}
+    if name not in kinds:
+        raise _Refused(f"no variable {name!r}; there are {', '.join(kinds)}")
+    expected = {"int": (int,), "bool": (bool,), "str": (str,)}.get(kinds[name], (str, type(None)))
+    if not isinstance(value, expected) or (isinstance(value, bool) and bool not in expected):
+        raise _Refused(f"variable {name} is {value!r}, which is not of type {kinds[name]}")
+
+
+class ScriptClock:
+    """The time of the script where it says one, else that of the machine. In microseconds since 1970."""
+
+    def __init__(self) -> None:
+        self._at: int | None = None
+
+    def __call__(self) -> int:
+        """The time now."""
+        return time.time_ns() // 1000 if self._at is None else self._at
+
+    def start(self, script: str, lines: Iterable[tuple[int, Json]]) -> None:
+        """Begin at the first time of the script, so that the log's own events have it too.
+
+        Raises:
+            ScriptError: it is no time.
+        """
+        for number, line in lines:
+            if "at" in line:
+                try:
+                    self.set(line["at"])
+                except _Refused as exc:
+                    raise ScriptError(script, number, str(exc)) from exc
+                return
+
+    def set(self, text: Any) -> None:
+        """The time stands still here until it is set again."""
+        try:
+            moment = datetime.fromisoformat(str(text).replace("Z", "+00:00"))
+        except ValueError as exc:
+            raise _Refused(f'"at" is {text!r}, not a time such as "2026-11-20T12:00:00Z"') from exc
+        aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=timezone.utc)
+        self._at = round(aware.timestamp() * _MICROSECONDS)
+
+
+class ScriptRunner:
+    """Runs the lines of a script, or of several, on a writer."""
+
+    def __init__(self, writer: BinlogWriter, clock: ScriptClock) -> None:
+        self.statements = 0
+        self._writer = writer
+        self._clock = clock
+        self._tables: dict[str, TableDefinition] = {}
+        self._sessions: dict[str, Session] = {}
+
+    def run(self, script: str, lines: Iterable[tuple[int, Json]]) -> None:
+        """Run the lines; sessions and tables of a script before stay.
+
+        Raises:
+            ScriptError: a line is not understood, or the writer refuses it.
+            OSError: the log cannot be written.
+        """
+        for number, line in lines:
+            try:
+                self._run(line)
+            except (BinlogError, _Refused) as exc:
+                raise ScriptError(script, number, str(exc)) from exc
+
+    def close(self) -> None:
+        """End the sessions: what they have not committed is rolled back."""
+        for session in self._sessions.values():
+            session.close()
+
+    def _run(self, line: Json) -> None:
+        if "at" in line:
+            self._clock.set(line["at"])
+        do = line.get("do")
+        action = _ACTIONS.get(do) if isinstance(do, str) else None
+        if action is None:
+            raise _Refused(f'"do" is {do!r}; it can be {", ".join(_ACTIONS)}, and variables on the first line')
+        run, allowed = action
+        unknown = [name for name in line if name not in (*_COMMON, *allowed)] if allowed is not None else []
+        if unknown:
+            raise _Refused(
+                f"{do} with {', '.join(map(repr, unknown))}; it knows {', '.join((*_COMMON, *(allowed or ())))}"
+            )
+        run(self, line)
+
+    def table(self, line: Json) -> None:
+        """Define a table; a second definition takes the place of the first."""
+        definition = TableDefinition.from_json(
+            {name: value for name, value in line.items() if name not in ("do", "at", "session")}
+        )
+        self._tables[definition.full_name] = definition
+
+    def begin(self, line: Json) -> None:
+        """BEGIN."""
+        self._session(line).begin()
+
+    def commit(self, line: Json) -> None:
+        """COMMIT."""
+        self._session(line).commit()
+
+    def rollback(self, line: Json) -> None:
+        """ROLLBACK."""
+        self._session(line).rollback()
+
+    def execute(self, line: Json) -> None:
+        """A statement and its row changes."""
+        changes = tuple(self._change(change) for change in _list(line, "changes"))
+        self._session(line).execute(Statement(_text(line, "sql"), changes))
+        self.statements += 1
+
+    def ddl(self, line: Json) -> None:
+        """A statement that is logged as text."""
+        self._session(line).ddl(_text(line, "sql"))
+        self.statements += 1
+
+    def rotate(self, line: Json) -> None:
+        """FLUSH BINARY LOGS."""
+        self._writer.rotate()
+
+    def _session(self, line: Json) -> Session:
+        name = line.get("session", "")
+        if not isinstance(name, str):
+            raise _Refused(f'"session" is {name!r}, not text')
+        session = self._sessions.get(name)
+        if session is None:
+            session = self._sessions[name] = self._writer.session()
+        if "schema" in line:
+            session.schema = _text(line, "schema")
+        return session
+
+    def _change(self, change: Any) -> Insert | Update | Delete:
+        kinds = [kind for kind in ("insert", "update", "delete") if isinstance(change, dict) and kind in change]
+        if len(kinds) != 1:
+            raise _Refused(
+                f"a change has one of insert, update and delete, with a table's name; found {json.dumps(change)[:80]}"
+            )
+        kind = kinds[0]
+        table = self._tables.get(change[kind]) if isinstance(change[kind], str) else None
+        if table is None:
+            raise _Refused(f"no table {change[kind]!r} was defined; there are {', '.join(self._tables) or 'none'}")
+        if kind != "update":
+            rows = tuple(_whole_row(row, table) for row in _list(change, "rows"))
+            return Insert(table, rows) if kind == "insert" else Delete(table, rows)
+        before, after = _list(change, "before"), _list(change, "after")
+        if len(before) != len(after):
+            raise _Refused(f"an update with {len(before)} rows before and {len(after)} after")
+        return Update(
+            table, tuple((_whole_row(old, table), _row(new, table)) for old, new in zip(before, after, strict=True))
+        )
+
+
+_Action = tuple[Callable[[ScriptRunner, Json], None], tuple[str, ...] | None]
+_ACTIONS: Final[dict[str, _Action]] = {
+    "table": (ScriptRunner.table, None),  # the definition itself refuses what it does not know
+    "begin": (ScriptRunner.begin, ()),
+    "commit": (ScriptRunner.commit, ()),
+    "rollback": (ScriptRunner.rollback, ()),
+    "execute": (ScriptRunner.execute, ("sql", "changes")),
+    "ddl": (ScriptRunner.ddl, ("sql",)),
+    "rotate": (ScriptRunner.rotate, ()),
+}
+
+
+def _row(row: Any, table: TableDefinition) -> dict[str, Any]:
+    if not isinstance(row, dict):
+        raise _Refused(f"a row is an object with the names of columns; found {json.dumps(row)[:80]}")
+    columns = ((table.columns[table.column_index(name)], value) for name, value in row.items())
+    return {column.name: value_from_json(value, column) for column, value in columns}
+
+
+def _whole_row(row: Any, table: TableDefinition) -> dict[str, Any]:
+    """A row in which nullable columns that are missing are NULL."""
+    return {**{column.name: None for column in table.columns if column.nullable}, **_row(row, table)}
+
+
+def _list(line: Json, name: str) -> list[Any]:
+    value = line.get(name, [])
+    return value if isinstance(value, list) else _refuse_type(name, "a list", value)
+
+
+def _text(line: Json, name: str) -> str:
+    value = line.get(name)
+    return value if isinstance(value, str) else _refuse_type(name, "text", value)
+
+
+def _refuse_type(name: str, expected: str, value: Any) -> NoReturn:
+    raise _Refused(f'"{name}" is {json.dumps(value)[:80]}, not {expected}')

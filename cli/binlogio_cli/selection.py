@@ -1,0 +1,207 @@
+"""Which events of a log a user wants to see: by database, table, GTID and time.
+
+Knows the options' meaning and where event groups begin and end. Knows nothing of how events are shown: what is put aside while nobody
+knows yet whether its group has anything to show are strings.
+
+    A group is chosen by its GTID and by the time of its first event.
+    A statement counts for its default database, as in the server's tool; a row change for the database of its table.
+    With a table filter, a statement counts where its text names the table.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any, Final
+
+from binlogio.events.control import RowsQueryEvent
+from binlogio.events.format_description import FormatDescriptionEvent, StartV3Event
+from binlogio.events.load import (
+    AppendBlockEvent,
+    BeginLoadQueryEvent,
+    CreateFileEvent,
+    DeleteFileEvent,
+    ExecLoadEvent,
+    ExecuteLoadQueryEvent,
+    LoadEvent,
+)
+from binlogio.events.mariadb import AnnotateRowsEvent
+from binlogio.events.query import QueryEvent
+from binlogio.events.rows import DeleteRowsEvent, PartialUpdateRowsEvent, UpdateRowsEvent, WriteRowsEvent
+from binlogio.events.statement_context import IntvarEvent, RandEvent, UserVarEvent
+from binlogio.events.table_map import TableMapEvent
+from binlogio.groups import GroupPlace, GroupTracker, ends_transaction, starts_transaction
+
+if TYPE_CHECKING:
+    from binlogio.gtid import GtidSet
+    from binlogio.reader import BinlogReader
+
+_ROWS: Final = (WriteRowsEvent, UpdateRowsEvent, DeleteRowsEvent, PartialUpdateRowsEvent)
+Render = Callable[[Any], Iterable[str]]
+
+_STATEMENTS: Final = (QueryEvent, ExecuteLoadQueryEvent)
+_BEFORE_ITS_STATEMENT: Final = (
+    RowsQueryEvent,
+    AnnotateRowsEvent,
+    IntvarEvent,
+    RandEvent,
+    UserVarEvent,
+    BeginLoadQueryEvent,
+    AppendBlockEvent,
+    CreateFileEvent,
+    ExecLoadEvent,
+    DeleteFileEvent,
+    LoadEvent,
+)
+_DESCRIPTIONS: Final = (FormatDescriptionEvent, StartV3Event)
+_WORDS: Final = re.compile(r"`((?:[^`]|``)+)`|([\w$]+)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """What to show. Empty tuples and None mean everything.
+
+    `databases` and `tables` are globs; a table glob with a dot is `database.table`. Times in seconds since 1970, UTC: groups that
+    begin before `start` are left out, and the first one at or behind `stop` ends the output.
+    """
+
+    databases: tuple[str, ...] = ()
+    tables: tuple[str, ...] = ()
+    start: int | None = None
+    stop: int | None = None
+    include_gtids: GtidSet | None = None
+    exclude_gtids: GtidSet | None = None
+
+    @property
+    def looks_inside(self) -> bool:
+        """True where what a group changes decides, not only how it begins."""
+        return bool(self.databases or self.tables)
+
+    def wants_database(self, database: str) -> bool:
+        """Whether changes in the database are shown."""
+        return not self.databases or any(fnmatchcase(database, glob) for glob in self.databases)
+
+    def wants_table(self, database: str, table: str) -> bool:
+        """Whether changes of the table are shown."""
+        if not self.wants_database(database):
+            return False
+        full = f"{database}.{table}"
+        return not self.tables or any(fnmatchcase(full if "." in glob else table, glob) for glob in self.tables)
+
+    def wants_statement(self, database: str, sql: bytes) -> bool:
+        """Whether a statement is shown."""
+        if not self.wants_database(database):
+            return False
+        text = sql.decode("utf-8", "replace")
+        return not self.tables or any(_names_table(text, glob) for glob in self.tables)
+
+    def wants_group(self, event: Any) -> bool:
+        """Whether the group that begins with `event` is shown."""
+        if self.start is not None and event.header.timestamp < self.start:
+            return False
+        gtid = getattr(event, "gtid", None)
+        if self.include_gtids is not None and (gtid is None or gtid not in self.include_gtids):
+            return False
+        return self.exclude_gtids is None or gtid is None or gtid not in self.exclude_gtids
+
+
+def _names_table(sql: str, glob: str) -> bool:
+    """Whether a word or a quoted name of the text fits the glob's table name."""
+    name = glob.rpartition(".")[2]
+    return any(fnmatchcase(quoted.replace("``", "`") or word, name) for quoted, word in _WORDS.findall(sql))
+
+
+class Selector:
+    """Goes through a log and gives the text of what was chosen; groups of which nothing is left are left out as a whole.
+
+    Args:
+        reader: where the events come from.
+        selection: what to show.
+        render: makes the text of one event, in chunks. Called for the event that the reader gave last.
+    """
+
+    def __init__(self, reader: BinlogReader, selection: Selection, render: Render) -> None:
+        self._reader = reader
+        self._selection = selection
+        self._render = render
+        self._groups = GroupTracker()
+        self._in_group = False
+        self._group_wanted = True
+        self._group_shown = True
+        self._group_head: list[str] = []
+        self._statement_head: list[str] = []
+
+    def choose(self) -> Iterator[str]:
+        """The text of the events to show."""
+        for event in self._reader:
+            if event.header.inner is None and not self._follow(event):
+                return
+            if not self._in_group:
+                yield from self._outside(event)
+            elif self._group_wanted:
+                yield from self._inside(event)
+
+    def _follow(self, event: Any) -> bool:
+        """Take note of where the log stands; False where the output ends."""
+        if isinstance(event, _DESCRIPTIONS):
+            self._groups = GroupTracker()
+        was_inside = self._groups.place is not GroupPlace.OUTSIDE
+        self._groups.feed(event)
+        self._in_group = was_inside or self._groups.starts_group
+        if not self._groups.starts_group:
+            return True
+        stop = self._selection.stop
+        if stop is not None and event.header.timestamp >= stop:
+            return False
+        self._group_wanted = self._selection.wants_group(event)
+        self._group_shown = not self._selection.looks_inside
+        self._group_head = []
+        self._statement_head = []
+        return True
+
+    def _outside(self, event: Any) -> Iterator[str]:
+        """Events of the file itself: the format description always, the others by their time."""
+        start = self._selection.start
+        if isinstance(event, _DESCRIPTIONS) or start is None or event.header.timestamp >= start:
+            yield from self._render(event)
+
+    def _inside(self, event: Any) -> Iterator[str]:
+        if not self._selection.looks_inside:
+            yield from self._render(event)
+        elif isinstance(event, _BEFORE_ITS_STATEMENT):
+            self._statement_head.extend(self._render(event))
+        elif isinstance(event, TableMapEvent):
+            if self._selection.wants_table(event.schema, event.table):
+                self._statement_head.extend(self._render(event))
+        elif isinstance(event, _ROWS):
+            table = self._reader.table_map(event)
+            yield from self._change(event, wanted=self._selection.wants_table(table.schema, table.table))
+            if event.ends_statement:
+                self._statement_head = []
+        elif isinstance(event, _STATEMENTS) and not _frames_changes(event.sql):
+            yield from self._change(event, wanted=self._selection.wants_statement(event.schema, event.sql))
+            self._statement_head = []
+        elif self._group_shown:
+            yield from self._render(event)
+        else:
+            self._group_head.extend(self._render(event))
+
+    def _change(self, event: Any, *, wanted: bool) -> Iterator[str]:
+        if not wanted:
+            return
+        self._group_shown = True
+        yield from self._group_head
+        yield from self._statement_head
+        self._group_head = []
+        self._statement_head = []
+        yield from self._render(event)
+
+
+_FRAMES: Final = (b"SAVEPOINT", b"ROLLBACK", b"XA ")
+
+
+def _frames_changes(sql: bytes) -> bool:
+    """Whether a statement only frames the changes of its transaction."""
+    return starts_transaction(sql) or ends_transaction(sql) or sql[:12].upper().startswith(_FRAMES)

@@ -1,0 +1,151 @@
+"""Statements as text, and the session variables that they were run with.
+
+Knows the status variables of QUERY_EVENT and the SQL that sets each of them. Remembers what was set, so that only changes are shown.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from binlogio.constants import QueryStatus
+from binlogio.events.query import AutoIncrement, SessionCharset
+from binlogio.events.statement_context import IntvarEvent, IntvarKind, RandEvent, UserVarEvent, UserVarType
+from binlogio.rowimage.charset import charset_of
+from binlogio_cli.quoting import identifier, safe_lines, string_literal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+DELIMITER: Final = "/*!*/;"
+
+# sql/query_options.h: OPTION_*; a bit that is set switches the last three off.
+_AUTO_IS_NULL: Final = 1 << 14
+_NOT_AUTOCOMMIT: Final = 1 << 19
+_NO_FOREIGN_KEY_CHECKS: Final = 1 << 26
+_RELAXED_UNIQUE_CHECKS: Final = 1 << 27
+
+
+def sql_text(sql: bytes, collation_id: int | None = None) -> str:
+    """The text of a statement, decoded by the client's character set; bytes that do not fit it are shown as escapes."""
+    charset = charset_of(collation_id)
+    try:
+        text = sql.decode("utf-8") if charset is None else charset.decode(sql)
+    except UnicodeDecodeError:
+        text = sql.decode("utf-8", "backslashreplace")
+    return safe_lines(text)
+
+
+def client_collation(event: Any) -> int | None:
+    """The collation of the client's character set, where the event says it."""
+    charsets = (variable.value for variable in event.status_vars if variable.code == QueryStatus.CHARSET)
+    charset = next(charsets, None)
+    return charset.client if isinstance(charset, SessionCharset) else None
+
+
+class StatementContext:
+    """The session state that was shown so far; begins anew with every file."""
+
+    def __init__(self) -> None:
+        self._schema = ""
+        self._shown: dict[int | str, Any] = {}
+
+    def use(self, schema: str) -> Iterator[str]:
+        """USE, where the default database is another one than before."""
+        if schema and schema != self._schema:
+            self._schema = schema
+            yield f"use {identifier(schema)}{DELIMITER}"
+
+    def changes(self, event: Any) -> Iterator[str]:
+        """The SET statements for what differs from the statement before."""
+        if self._is_new("thread", event.thread_id):
+            yield f"SET @@session.pseudo_thread_id={event.thread_id}{DELIMITER}"
+        for variable in event.status_vars:
+            show = _SETTINGS.get(variable.code)
+            if show is not None and self._is_new(variable.code, variable.value):
+                yield f"SET {show(variable.value)}{DELIMITER}"
+
+    def _is_new(self, key: int | str, value: Any) -> bool:
+        if key in self._shown and self._shown[key] == value:
+            return False
+        self._shown[key] = value
+        return True
+
+
+def _flags2(flags: int) -> str:
+    return (
+        f"@@session.foreign_key_checks={int(not flags & _NO_FOREIGN_KEY_CHECKS)}"
+        f", @@session.sql_auto_is_null={int(bool(flags & _AUTO_IS_NULL))}"
+        f", @@session.unique_checks={int(not flags & _RELAXED_UNIQUE_CHECKS)}"
+        f", @@session.autocommit={int(not flags & _NOT_AUTOCOMMIT)}"
+    )
+
+
+def _auto_increment(value: AutoIncrement) -> str:
+    return f"@@session.auto_increment_increment={value.increment}, @@session.auto_increment_offset={value.offset}"
+
+
+def _charset(value: SessionCharset) -> str:
+    return (
+        f"@@session.character_set_client={value.client}, @@session.collation_connection={value.connection}"
+        f", @@session.collation_server={value.server}"
+    )
+
+
+_SETTINGS: Final[dict[int, Any]] = {
+    QueryStatus.FLAGS2: _flags2,
+    QueryStatus.SQL_MODE: lambda value: f"@@session.sql_mode={value}",
+    QueryStatus.AUTO_INCREMENT: _auto_increment,
+    QueryStatus.CHARSET: _charset,
+    QueryStatus.TIME_ZONE: lambda value: f"@@session.time_zone={string_literal(value)}",
+    QueryStatus.LC_TIME_NAMES: lambda value: f"@@session.lc_time_names={value}",
+    QueryStatus.CHARSET_DATABASE: lambda value: f"@@session.collation_database={value or 'DEFAULT'}",
+    QueryStatus.EXPLICIT_DEFAULTS_FOR_TIMESTAMP: lambda value: f"@@session.explicit_defaults_for_timestamp={value}",
+    QueryStatus.DEFAULT_COLLATION_FOR_UTF8MB4: lambda value: f"@@session.default_collation_for_utf8mb4={value}",
+    QueryStatus.SQL_REQUIRE_PRIMARY_KEY: lambda value: f"@@session.sql_require_primary_key={value}",
+    QueryStatus.DEFAULT_TABLE_ENCRYPTION: lambda value: f"@@session.default_table_encryption={value}",
+}
+
+
+def timestamp(event: Any) -> str:
+    """SET TIMESTAMP, with the microseconds that the statement saw."""
+    microseconds = event.status(QueryStatus.MICROSECONDS)
+    if microseconds is None:
+        microseconds = event.status(QueryStatus.MARIADB_HRNOW)
+    fraction = f".{microseconds:06d}" if microseconds else ""
+    return f"SET TIMESTAMP={event.header.timestamp}{fraction}{DELIMITER}"
+
+
+def intvar(event: IntvarEvent) -> str:
+    """SET INSERT_ID or LAST_INSERT_ID."""
+    name = "LAST_INSERT_ID" if event.kind == IntvarKind.LAST_INSERT_ID_EVENT else "INSERT_ID"
+    return f"SET {name}={event.value}{DELIMITER}"
+
+
+def rand(event: RandEvent) -> str:
+    """The seeds of RAND()."""
+    return f"SET @@RAND_SEED1={event.seed1}, @@RAND_SEED2={event.seed2}{DELIMITER}"
+
+
+def user_var(event: UserVarEvent) -> str:
+    """SET @variable."""
+    return f"SET @{identifier(event.name)}:={_user_value(event)}{DELIMITER}"
+
+
+def _user_value(event: UserVarEvent) -> str:
+    if event.value is None:
+        return "NULL"
+    if event.number is not None:
+        return repr(event.number)
+    if event.type == UserVarType.DECIMAL_RESULT:
+        return _decimal(event.value)
+    charset = charset_of(event.collation)
+    introducer = f"_{charset.name} " if charset is not None else ""
+    return f"{introducer}0x{event.value.hex()}" if event.value else f"{introducer}''"
+
+
+def _decimal(value: bytes) -> str:
+    """Precision, scale, and the packed digits."""
+    from binlogio.rowimage.decimal import decimal_size, decimal_text, decode_decimal  # noqa: PLC0415 - seldom needed
+
+    precision, scale = value[0], value[1]
+    return decimal_text(decode_decimal(value[2 : 2 + decimal_size(precision, scale)], precision, scale))

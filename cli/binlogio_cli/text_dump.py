@@ -1,0 +1,196 @@
+"""The text form of `dump`: what the server's own tool prints, but with row changes that can be read without asking for it.
+
+Knows the order of an event's lines. Titles, statements and rows have modules of their own.
+
+    event := "# at" offset   "#"date time "server id" n "end_log_pos" n "CRC32" 0x...  TAB title   hexdump?   body
+    body  := statement "/*!*/;"  |  "### " row change ...  |  "# " fact ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import timezone
+from typing import TYPE_CHECKING, Any, Final
+
+from binlogio.constants import HeaderFlag
+from binlogio.events import codec_for
+from binlogio.events.base import build_header
+from binlogio.events.control import IncidentEvent, RowsQueryEvent, XaPrepareEvent, XidEvent
+from binlogio.events.format_description import FormatDescriptionEvent, StartV3Event
+from binlogio.events.gtid import (
+    AnonymousGtidEvent,
+    GtidEvent,
+    GtidTaggedEvent,
+    MariadbGtidEvent,
+    PreviousGtidsEvent,
+)
+from binlogio.events.load import ExecuteLoadQueryEvent
+from binlogio.events.mariadb import AnnotateRowsEvent
+from binlogio.events.query import QueryEvent
+from binlogio.events.rows import DeleteRowsEvent, PartialUpdateRowsEvent, UpdateRowsEvent, WriteRowsEvent
+from binlogio.events.statement_context import IntvarEvent, RandEvent, UserVarEvent
+from binlogio.events.transaction_payload import TransactionPayloadEvent
+from binlogio_cli.quoting import hexdump, safe
+from binlogio_cli.statement_text import (
+    DELIMITER,
+    StatementContext,
+    client_collation,
+    intvar,
+    rand,
+    sql_text,
+    timestamp,
+    user_var,
+)
+from binlogio_cli.text_rows import row_lines
+from binlogio_cli.titles import short_time, title, utc_time
+
+if TYPE_CHECKING:
+    from datetime import tzinfo
+
+    from binlogio.reader import BinlogReader
+
+_NEW_FILE: Final = (FormatDescriptionEvent, StartV3Event)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextStyle:
+    """How much to show. `verbosity` 2 adds the types of columns; `short` leaves out everything but statements and row changes."""
+
+    verbosity: int = 0
+    short: bool = False
+    hexdump: bool = False
+    zone: tzinfo = timezone.utc
+
+
+class TextDump:
+    """Events as text."""
+
+    def __init__(self, reader: BinlogReader, style: TextStyle) -> None:
+        self._reader = reader
+        self._style = style
+        self._context = StatementContext()
+        self._file = ""
+
+    def foot(self) -> Iterator[str]:
+        """What stands behind the last event."""
+        if not self._style.short:
+            yield "# End of log\n"
+
+    def event(self, event: Any) -> Iterator[str]:
+        """One event."""
+        if isinstance(event, _NEW_FILE):
+            self._context = StatementContext()
+        if not self._style.short:
+            yield from self._head()
+            yield from (f"{line}\n" for line in self._place(event))
+        body = self._body(event)
+        if body is not None:
+            yield from (f"{line}\n" for line in body)
+
+    def _head(self) -> Iterator[str]:
+        """What stands before the first event, and before the first of each file."""
+        if not self._file:
+            yield "# binlogio dump. Row changes are comments: this text is to be read, not to be fed to a server.\n"
+        file = self._reader.position.file
+        if file != self._file and len(self._reader.files) > 1:
+            yield f"# File {safe(file)}\n"
+        self._file = file
+
+    def _place(self, event: Any) -> Iterator[str]:
+        header = event.header
+        frame = self._reader.frame if header.inner is None else None
+        inner = "" if header.inner is None else f", event {header.inner + 1} of the payload"
+        checksum = "" if frame is None or frame.checksum is None else f" CRC32 0x{frame.checksum:08x}"
+        yield f"# at {header.offset}{inner}"
+        yield (
+            f"#{short_time(header.timestamp, self._style.zone)} server id {header.server_id}"
+            f"  end_log_pos {header.log_pos}{checksum} \t{title(event)}"
+        )
+        if self._style.hexdump:
+            context = self._reader.context
+            body = codec_for(header.type_code).build(event, context) if frame is None else frame.body
+            yield from hexdump(build_header(header, context) + body, 0 if frame is None else header.offset)
+
+    def _body(self, event: Any) -> Iterator[str] | None:
+        if isinstance(event, _ROWS):
+            return row_lines(event, self._reader, types=self._style.verbosity > 1)
+        if isinstance(event, QueryEvent):
+            return self._query(event)
+        if isinstance(event, ExecuteLoadQueryEvent):
+            return self._load(event)
+        show = _SHORT_BODIES.get(type(event)) or (None if self._style.short else _BODIES.get(type(event)))
+        return None if show is None else show(event)
+
+    def _query(self, event: QueryEvent) -> Iterator[str]:
+        if not event.header.flags & HeaderFlag.SUPPRESS_USE:
+            yield from self._context.use(event.schema)
+        if not self._style.short:
+            yield timestamp(event)
+            yield from self._context.changes(event)
+        yield sql_text(event.sql, client_collation(event))
+        yield DELIMITER
+
+    def _load(self, event: ExecuteLoadQueryEvent) -> Iterator[str]:
+        yield from self._context.use(event.schema)
+        yield sql_text(event.sql, client_collation(event))
+        yield f"{DELIMITER} # file_id: {event.file_id}"
+
+
+def _comment(text: str) -> Iterator[str]:
+    return (f"# {line}" for line in text.split("\n"))
+
+
+def _gtid(event: Any) -> Iterator[str]:
+    original, immediate = event.originally_committed, event.immediate_commit_timestamp
+    if original is not None:
+        yield f"# original_commit_timestamp={original} ({utc_time(original)})"
+    if immediate is not None:
+        yield f"# immediate_commit_timestamp={immediate} ({utc_time(immediate)})"
+    gtid = "ANONYMOUS" if event.gtid is None else str(event.gtid)
+    yield f"SET @@SESSION.GTID_NEXT= '{gtid}'{DELIMITER}"
+
+
+def _mariadb_gtid(event: MariadbGtidEvent) -> Iterator[str]:
+    yield f"SET @@session.gtid_domain_id={event.domain_id}, @@session.gtid_seq_no={event.sequence_number}{DELIMITER}"
+    if not event.standalone:
+        yield f"START TRANSACTION\n{DELIMITER}"
+
+
+def _incident(event: IncidentEvent) -> Iterator[str]:
+    yield f"# {safe(event.message)}"
+    yield "# The source lost changes here: what follows may not fit what came before."
+
+
+def _payload(event: TransactionPayloadEvent) -> Iterator[str]:
+    yield f"# The events of the payload follow, opened: {event.uncompressed_size} bytes, and {len(event.payload)} in the file"
+
+
+def _one(text: str) -> Iterator[str]:
+    yield text
+
+
+_ROWS: Final = (WriteRowsEvent, UpdateRowsEvent, DeleteRowsEvent, PartialUpdateRowsEvent)
+_Body = Callable[[Any], Iterator[str]]
+_SHORT_BODIES: Final[dict[type, _Body]] = {
+    IntvarEvent: lambda event: _one(intvar(event)),
+    RandEvent: lambda event: _one(rand(event)),
+    UserVarEvent: lambda event: _one(user_var(event)),
+    XidEvent: lambda event: _one(f"COMMIT{DELIMITER}"),
+    XaPrepareEvent: lambda event: _one(
+        f"XA COMMIT {event.xid_text} ONE PHASE{DELIMITER}"
+        if event.one_phase
+        else f"XA PREPARE {event.xid_text}{DELIMITER}"
+    ),
+}
+_BODIES: Final[dict[type, _Body]] = {
+    PreviousGtidsEvent: lambda event: _comment(str(event.gtid_set) or "[empty]"),
+    GtidEvent: _gtid,
+    GtidTaggedEvent: _gtid,
+    AnonymousGtidEvent: _gtid,
+    MariadbGtidEvent: _mariadb_gtid,
+    RowsQueryEvent: lambda event: _comment(sql_text(event.sql)),
+    AnnotateRowsEvent: lambda event: _comment(sql_text(event.sql)),
+    IncidentEvent: _incident,
+    TransactionPayloadEvent: _payload,
+}

@@ -1,0 +1,153 @@
+"""The program itself: what it loads, its exit codes, and that errors are sentences."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+import click
+import pytest
+from click.testing import CliRunner
+
+import binlogio
+from binlogio.errors import ChecksumMismatch
+from binlogio_cli.main import COMMANDS, LazyGroup, cli
+from corpus import MYSQL
+
+ROWS: Final = MYSQL / "rowimage_full" / "binlog.000001"
+ROOT: Final = Path(__file__).parent.parent
+
+
+def run_python(code: str) -> str:
+    return subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+
+
+def test_import_binlogio_loads_neither_construct_nor_pyarrow() -> None:
+    """`import binlogio` costs nothing; what it has is loaded on first use."""
+    loaded = run_python("import sys, binlogio; print(*(sys.modules.keys() & {'construct', 'pyarrow', 'numpy', 'click'}))")
+
+    assert loaded.split() == []
+
+
+def test_version_loads_nothing_of_the_library() -> None:
+    """`binlogio --version` stays fast because of what it does not import."""
+    code = "import sys\nfrom binlogio_cli.main import cli\ntry: cli(['--version'])\nfinally: print(*sys.modules)"
+    loaded = set(run_python(code).split())
+
+    assert not loaded & {"construct", "pyarrow", "numpy", "binlogio.reader", "sqlite3"}
+
+
+def test_every_public_name_can_be_had() -> None:
+    """Each name of `__all__` is where the table of homes says."""
+    missing = [name for name in binlogio.__all__ if not hasattr(binlogio, name)]
+
+    assert missing == []
+    assert set(binlogio.__all__) <= set(dir(binlogio))
+
+
+def test_unknown_name_of_the_package_is_an_attribute_error() -> None:
+    """The lazy lookup does not swallow mistakes."""
+    with pytest.raises(AttributeError, match="no attribute 'Nonsense'"):
+        _ = binlogio.Nonsense
+
+
+def test_version_is_that_of_the_distribution() -> None:
+    """The number stands in two files."""
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    match = re.search(r'^version = "(.*)"$', project, re.MULTILINE)
+
+    assert match is not None
+    assert match[1] == binlogio.__version__
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_help_of_every_command_shows_an_example(name: str) -> None:
+    """Nobody should have to guess."""
+    result = CliRunner().invoke(cli, [name, "--help"])
+
+    assert result.exit_code == 0
+    assert f"binlogio {name} " in result.output
+    assert "Example" in result.output
+
+
+def test_help_lists_the_commands() -> None:
+    """The list comes from a table, not from importing them."""
+    result = CliRunner().invoke(cli, ["--help"])
+
+    assert result.exit_code == 0
+    assert all(name in result.output for name in COMMANDS)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "sentence"),
+    [
+        (["nonsense"], 2, "No such command"),
+        (["dump"], 2, "Missing argument"),
+        (["dump", "--start-datetime", "yesterday", str(ROWS)], 2, "'yesterday' is no time"),
+        (["dump", "--time-zone", "Mars/Olympus", str(ROWS)], 2, "is no time zone"),
+        (["dump", "--include-gtids", "x:1", str(ROWS)], 2, "--include-gtids"),
+        (["dump", "-R", "-h", "db1", str(ROWS)], 2, "reads files, not servers"),
+        (["dump", "no/such/file"], 4, "no/such/file: No such file or directory"),
+        (["dump", str(MYSQL / "gtid_on" / "source.sql")], 3, "this is not a binary log"),
+        (["dump", str(MYSQL / "encrypted" / "binlog.000001")], 3, "with --keyring"),
+        (["dump", str(MYSQL / "crashed" / "binlog.bitflip")], 1, "checksum is wrong"),
+        (["replay", str(ROWS)], 2, "--to"),
+        (["replay", "--to", "mysql://db1", str(ROWS)], 2, "a target is sqlite:///FILE"),
+    ],
+)
+def test_exit_codes_tell_what_was_wrong(arguments: list[str], code: int, sentence: str) -> None:
+    """One sentence on standard error, no traceback, and the code that is documented."""
+    result = CliRunner().invoke(cli, arguments)
+
+    assert result.exit_code == code
+    assert sentence in result.stderr
+    assert "Traceback" not in result.stderr
+    assert isinstance(result.exception, SystemExit)
+
+
+def run_raising(error: BaseException) -> int:
+    """The exit code of a command that raises `error`."""
+
+    @click.group(cls=LazyGroup, invoke_without_command=True)
+    def group() -> None:
+        raise error
+
+    return CliRunner().invoke(group, []).exit_code
+
+
+def test_interrupted_command_exits_as_the_shell_says() -> None:
+    """Ctrl-C is no error of the program."""
+    assert run_raising(KeyboardInterrupt()) == 130
+
+
+def test_library_error_in_a_command_is_damage() -> None:
+    """Whatever the library raises about bytes."""
+    assert run_raising(ChecksumMismatch(offset=4, expected=1, actual=2)) == 1
+
+
+def test_bug_is_not_hidden_as_an_exit_code() -> None:
+    """An exception that is not ours keeps its traceback."""
+
+    @click.group(cls=LazyGroup, invoke_without_command=True)
+    def group() -> None:
+        raise ZeroDivisionError
+
+    assert isinstance(CliRunner().invoke(group, []).exception, ZeroDivisionError)
+
+
+def test_reader_that_leaves_early_is_not_an_error() -> None:
+    """`binlogio dump ... | head -1` says nothing on standard error."""
+    program = [sys.executable, "-m", "binlogio_cli", "dump", *[str(ROWS)] * 20]  # more than a pipe holds
+    with subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        first = process.stdout.readline()
+        process.stdout.close()
+        said = process.stderr.read()
+
+    assert first.startswith(b"# binlogio dump")
+    assert said == b""
+    assert process.returncode == 0
