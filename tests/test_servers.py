@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from real_servers import Instance, vendor
 
 import binlogio
 from binlogio import BinlogWriter, ColumnDefinition, Delete, Insert, ServerVariables, Statement, TableDefinition, Update
 from binlogio.rowimage.geometry import Geometry
 from binlogio.rowimage.json import JsonDocument
+from real_servers import Instance, vendor
 
 pytestmark = [pytest.mark.server, pytest.mark.slow]
 

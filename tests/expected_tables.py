@@ -1,0 +1,89 @@
+"""What `expected.json` of a corpus case says of the server's tables: as definitions, and as rows in the form that SQLite keeps.
+
+Knows the file's encodings (its "encodings" key lists them). Values over 20000 bytes are there as their SHA-256 only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import struct
+from collections import Counter
+from typing import Any, Final
+
+from binlogio.replay.targets.sqlite_values import INTEGER_END
+from binlogio.schema import TableDefinition
+
+_KEY: Final = re.compile(r"PRIMARY KEY \(((?:`(?:[^`]|``)+`(?:\(\d+\))?(?: DESC)?,?)+)\)")
+_KEY_PART: Final = re.compile(r"`((?:[^`]|``)+)`(?:\((\d+)\))?")
+_HASHED: Final = 20000  # bytes
+
+
+def definitions(expected: dict[str, Any]) -> list[TableDefinition]:
+    """The tables of the case."""
+    return [_definition(name, table) for name, table in expected["tables"].items()]
+
+
+def _definition(full_name: str, table: dict[str, Any]) -> TableDefinition:
+    schema, _, name = full_name.partition(".")
+    key = _KEY.search(table["create"])
+    parts = [(part.replace("``", "`"), int(length or 0)) for part, length in _KEY_PART.findall(key[1])] if key else []
+    columns = [
+        {
+            "name": column["name"],
+            "type": column["type"],
+            "nullable": column["nullable"],
+            **{word: column[word] for word in ("charset", "collation") if column.get(word)},
+        }
+        for column in table["columns"]
+    ]
+    return TableDefinition.from_json(
+        {
+            "schema": schema,
+            "name": name,
+            "columns": columns,
+            "primary_key": [part for part, _ in parts],
+            "primary_key_prefixes": [length for _, length in parts] if any(length for _, length in parts) else [],
+        }
+    )
+
+
+def rows(table: dict[str, Any]) -> Counter[tuple[Any, ...]]:
+    """The rows of a table, as `comparable` gives them."""
+    return Counter(tuple(map(_expected, row, table["columns"])) for row in table["rows"])
+
+
+def comparable(values: tuple[Any, ...], table: dict[str, Any]) -> tuple[Any, ...]:
+    """A row of SQLite, as the server's row is shown in `expected.json`."""
+    return tuple(map(_stored, values, table["columns"]))
+
+
+def _expected(value: Any, column: dict[str, Any]) -> Any:
+    if isinstance(value, dict):
+        shown = next(value[name] for name in ("sha256", "text", "json", "hex") if name in value)
+        value = shown["sha256"] if isinstance(shown, dict) else shown
+        return _floats(bytes.fromhex(value)) if column["encoding"] == "vector" else value
+    if column["encoding"] == "double" and value is not None:
+        return _single(float(value)) if column["data_type"] == "float" else float(value)
+    return str(value) if isinstance(value, int) and value >= INTEGER_END else value
+
+
+def _stored(value: Any, column: dict[str, Any]) -> Any:
+    if column["encoding"] == "vector" and value is not None:
+        return tuple(_single(number) for number in json.loads(value))
+    if column["data_type"] == "float" and value is not None:
+        return _single(value)
+    data = value.encode() if isinstance(value, str) else value
+    if isinstance(data, bytes) and len(data) > _HASHED:
+        return hashlib.sha256(data).hexdigest()
+    return value.hex() if isinstance(value, bytes) else value
+
+
+def _floats(data: bytes) -> tuple[float, ...]:
+    return struct.unpack(f"<{len(data) // 4}f", data)
+
+
+def _single(number: float) -> float:
+    """The 32-bit float that `number` is the shortest spelling of."""
+    return float(struct.unpack("<f", struct.pack("<f", number))[0])
