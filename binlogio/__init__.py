@@ -9,6 +9,8 @@ that the log left out that it is absent, which is not NULL.
         for event in reader:
             ...
 
+`read_rows` gives the row changes of a table as Arrow record batches, by a compiled kernel, and `read_tables` those of every table in one pass.
+
 `BinlogWriter` writes logs that servers read: sessions execute statements with the rows that they changed, and commit. What goes into the
 log, in which order, follows the server's rules. Whatever the bytes, reading raises nothing but a `BinlogError`, which says where and
 what, or an `OSError`.
@@ -22,9 +24,12 @@ what, or an `OSError`.
 from __future__ import annotations
 
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    KERNEL: str
+
     from binlogio.errors import (
         BadMagic,
         BinlogError,
@@ -41,12 +46,14 @@ if TYPE_CHECKING:
     from binlogio.gtid import Gtid, GtidSet
     from binlogio.options import Position, ServerVariables
     from binlogio.reader import BinlogReader, open  # noqa: A004 - binlogio.open, as gzip.open and the like
+    from binlogio.rows_reader import read_rows, read_tables
     from binlogio.schema import ColumnDefinition, TableDefinition
     from binlogio.writer import BinlogWriter, Delete, Insert, Session, Statement, Update
 
 __version__: Final = "0.1.0"
 
 __all__ = [
+    "KERNEL",
     "BadMagic",
     "BinlogError",
     "BinlogFormatError",
@@ -73,6 +80,8 @@ __all__ = [
     "WriterStateError",
     "__version__",
     "open",
+    "read_rows",
+    "read_tables",
 ]
 
 # Where each public name lives. Modules are imported when a name is first asked for, so that `import binlogio` costs nothing.
@@ -96,6 +105,7 @@ _HOMES: Final = {
     **dict.fromkeys(("Gtid", "GtidSet"), "binlogio.gtid"),
     **dict.fromkeys(("Position", "ServerVariables"), "binlogio.options"),
     **dict.fromkeys(("BinlogReader", "open"), "binlogio.reader"),
+    **dict.fromkeys(("read_rows", "read_tables"), "binlogio.rows_reader"),
     **dict.fromkeys(("ColumnDefinition", "TableDefinition"), "binlogio.schema"),
     **dict.fromkeys(("BinlogWriter", "Delete", "Insert", "Session", "Statement", "Update"), "binlogio.writer"),
 }
@@ -104,11 +114,16 @@ _HOMES: Final = {
 def __getattr__(name: str) -> Any:
     """Import a public name on first use (PEP 562)."""
     home = _HOMES.get(name)
-    if home is None:
+    if home is None and name != "KERNEL":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(home), name)
+    value = _kernel() if home is None else getattr(import_module(home), name)
     globals()[name] = value
     return value
+
+
+def _kernel() -> str:
+    """`compiled`, or `construct` where no compiler was there when the package was installed: slow, and otherwise the same."""
+    return "compiled" if find_spec("binlogio._kernel.frames") is not None else "construct"
 
 
 def __dir__() -> list[str]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
+from construct import GreedyBytes
 
 from binlogio._kernel import columns as kernel
 from binlogio.constants import ColumnType
@@ -27,7 +28,21 @@ if TYPE_CHECKING:
 
 ZERO_DATES: Final = {"error": kernel.DATES_ERROR, "null": kernel.DATES_NULL, "text": kernel.DATES_TEXT}
 MULTI_BYTE: Final = frozenset(
-    {"big5", "cp932", "eucjpms", "euckr", "gb18030", "gb2312", "gbk", "sjis", "ucs2", "ujis", "utf16", "utf16le", "utf32"}
+    {
+        "big5",
+        "cp932",
+        "eucjpms",
+        "euckr",
+        "gb18030",
+        "gb2312",
+        "gbk",
+        "sjis",
+        "ucs2",
+        "ujis",
+        "utf16",
+        "utf16le",
+        "utf32",
+    }
 )
 UTF8: Final = frozenset({"utf8mb3", "utf8mb4"})
 GEOMETRY: Final = pa.struct([pa.field("srid", pa.uint32()), pa.field("wkb", pa.binary())])
@@ -126,7 +141,12 @@ def _decimal(column: ColumnPlan) -> ColumnSpec:
 def _old_decimal(column: ColumnPlan) -> ColumnSpec:
     width = wire_width(column)
     return ColumnSpec(
-        width, kernel.PADDED, pa.binary(), pa.string(), first=width, finish=lambda array: _each(array, _old_decimal_text)
+        width,
+        kernel.PADDED,
+        pa.binary(),
+        pa.string(),
+        first=width,
+        finish=lambda array: _each(array, _old_decimal_text),
     )
 
 
@@ -146,6 +166,7 @@ _TEMPORAL: Final = {
     ColumnType.TIMESTAMP: (kernel.OLD_TIMESTAMP, pa.timestamp("us", "UTC")),
     ColumnType.TIME: (kernel.OLD_TIME, pa.duration("us")),
 }
+
 
 def _temporal(column: ColumnPlan) -> ColumnSpec:
     kind, arrow_type = _TEMPORAL[column.type]
@@ -192,7 +213,11 @@ def _string(column: ColumnPlan) -> ColumnSpec:
         return _plain(column, kernel.UTF8, pa.string())
     if charset.name in MULTI_BYTE:
         return ColumnSpec(
-            wire_width(column), kernel.BYTES, pa.binary(), pa.string(), finish=lambda array: decode_column(array, charset)
+            wire_width(column),
+            kernel.BYTES,
+            pa.binary(),
+            pa.string(),
+            finish=lambda array: decode_column(array, charset),
         )
     return _plain(column, kernel.LATIN, pa.string(), names=single_byte_table(charset))
 
@@ -209,7 +234,7 @@ def single_byte_table(charset: Charset) -> tuple[bytes, ...]:
 
 
 def _compressed(column: ColumnPlan) -> ColumnSpec:
-    plain = CompressedColumn(None)
+    plain = CompressedColumn(GreedyBytes)
     charset = charset_of(column.collation_id)
     opened = pa.binary() if charset is None else pa.string()
 
@@ -221,7 +246,7 @@ def _compressed(column: ColumnPlan) -> ColumnSpec:
 
 
 def _json(column: ColumnPlan) -> ColumnSpec:
-    return ColumnSpec(wire_width(column), kernel.FLAGGED, pa.binary(), pa.string())
+    return _plain(column, kernel.JSON, pa.string())
 
 
 def _geometry(column: ColumnPlan) -> ColumnSpec:
@@ -267,7 +292,9 @@ def _each(array: pa.Array, decode: Callable[[bytes], Any], arrow_type: pa.DataTy
     return pa.array(values, arrow_type or pa.string())
 
 
-_SEPARATORS: Final = "\x1f\x1e\x1d\x1c\x01\x02\x03\x04\x05\x06\x07\x0b\x0e\x0f\x10\x11\x12\x13\x14\x15\x16\x17\x18\x19\x1a\x00"
+_SEPARATORS: Final = (
+    "\x1f\x1e\x1d\x1c\x01\x02\x03\x04\x05\x06\x07\x0b\x0e\x0f\x10\x11\x12\x13\x14\x15\x16\x17\x18\x19\x1a\x00"
+)
 
 
 def decode_column(array: pa.Array, charset: Charset) -> pa.Array:
@@ -290,5 +317,3 @@ def decode_column(array: pa.Array, charset: Charset) -> pa.Array:
             values = pa.array(text.split(separator), pa.string())
             return pc.if_else(array.is_valid(), values, None) if array.null_count else values
     return _each(array, charset.decode)
-
-

@@ -86,9 +86,8 @@ class GroupTracker:
         """Take the next event; returns where the log stands behind it. `starts_group` tells whether this event began a group."""
         before = self.place
         self.place = self._after(event)
-        self.starts_group = (
-            isinstance(event, (*_GTIDS, MariadbGtidEvent))
-            or before is GroupPlace.OUTSIDE
+        self.starts_group = isinstance(event, (*_GTIDS, MariadbGtidEvent)) or (
+            before is GroupPlace.OUTSIDE
             and (
                 self.place is not GroupPlace.OUTSIDE
                 or isinstance(event, (QueryEvent, *_ENDS_TRANSACTION, *_ENDS_STATEMENT))
@@ -102,7 +101,7 @@ class GroupTracker:
             return GroupPlace.OPEN
         if isinstance(event, MariadbGtidEvent):
             return GroupPlace.OPEN if event.flags & MARIADB_FL_STANDALONE else GroupPlace.TRANSACTION
-        if isinstance(event, _ENDS_TRANSACTION) or isinstance(event, _FILE_EVENTS):
+        if isinstance(event, (*_ENDS_TRANSACTION, *_FILE_EVENTS)):
             return GroupPlace.OUTSIDE
         if isinstance(event, QueryEvent):
             return self._after_query(event.sql, in_transaction=in_transaction)

@@ -10,7 +10,7 @@ import gzip
 import os
 import sys
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from glob import glob, has_magic
 from pathlib import Path
@@ -114,6 +114,11 @@ class OpenedLog:
             if self.encoding == "zstd" and exc.errno is None:
                 raise BinlogFormatError(f"the compressed file is broken: {exc}") from exc
             raise
+
+    @property
+    def readinto(self) -> Callable[[memoryview], int | None] | None:
+        """The stream's own `readinto`, where the bytes need nothing done to them."""
+        return getattr(self.stream, "readinto", None) if self.encoding == "plain" and self.seekable else None
 
     def close(self) -> None:
         """Give the file back."""

@@ -73,6 +73,9 @@ cdef class Batch:
     cdef readonly Memory last_committed, sequence_number, clock_validity
     cdef readonly int64_t gtid_nulls, clock_nulls
     cdef readonly int64_t failed_event  # number of the rows event that does not fit, or -1
+    cdef readonly bint failed_in_images  # its images do not fit the plan; else one of its values is none
+    cdef readonly bint failed_partial  # it is a partial update
+    cdef int64_t failed_at
     cdef int64_t event  # where to go on
     cdef const uint8_t* at
     cdef int64_t event_row
@@ -116,6 +119,8 @@ cdef class Batch:
         self.at = NULL
         self.gtid_group = -1
         self.failed_event = -1
+        self.failed_at = -1
+        self.failed_in_images = False
         if event < router.event_count and event_at:
             self.at = router.events[event].images + event_at
         with nogil:
@@ -123,9 +128,17 @@ cdef class Batch:
                 taken = self._block(router, plan_number, min(MAX_BLOCK, max_rows - self.count))
                 if taken == 0:
                     break
+        if self.failed_event >= 0:
+            self.failed_at = router.events[self.failed_event].pos
+            self.failed_partial = router.events[self.failed_event].operation == PARTIAL_UPDATE
         if self.event < router.event_count and self.at != NULL:
             return self.event, self.event_row, self.at - router.events[self.event].images
         return self.event, self.event_row, 0
+
+    @property
+    def failed_pos(self) -> int:
+        """Where the event stands that does not fit; -1 where all do."""
+        return self.failed_at
 
     def finish(self) -> None:
         """Make the columns of both sides as long as the batch, where they have any row at all."""
@@ -203,6 +216,7 @@ cdef class Batch:
                 count += 1
             if stopped_at >= 0:
                 self.failed_event = stopped_at
+                self.failed_in_images = True
                 break
             self.at = at
             if at >= end:
@@ -298,13 +312,29 @@ cdef class Batch:
             (<int32_t*>self.after.present_offsets.grow(4))[0] = 0
         if event.operation != INSERT:
             _set_bits(self.before.validity.data, row, run)
-        _repeat(self.before.present, self.before.present_offsets, event.present, bytes if event.operation != INSERT else 0, run)
+            _repeat(self.before.present, self.before.present_offsets, event.present, bytes, run)
+            _clear_spare_bits(self.before.present, bytes, self.plan.core.column_count, run)
+        else:
+            _repeat(self.before.present, self.before.present_offsets, NULL, 0, run)
         if event.operation != DELETE:
             _set_bits(self.after.validity.data, row, run)
-        _repeat(self.after.present, self.after.present_offsets,
-                event.present if event.operation == INSERT else event.present_after,
-                bytes if event.operation != DELETE else 0, run)
+            _repeat(self.after.present, self.after.present_offsets,
+                    event.present if event.operation == INSERT else event.present_after, bytes, run)
+            _clear_spare_bits(self.after.present, bytes, self.plan.core.column_count, run)
+        else:
+            _repeat(self.after.present, self.after.present_offsets, NULL, 0, run)
         return 0
+
+
+cdef void _clear_spare_bits(Memory present, int bytes, int32_t columns, int64_t run) noexcept nogil:
+    """Servers set the bits past the last column; a reader of records should not have to know."""
+    cdef int64_t i
+    cdef uint8_t* last
+    if columns & 7 == 0:
+        return
+    last = present.data + present.size - 1
+    for i in range(run):
+        last[-i * bytes] &= <uint8_t>((1 << (columns & 7)) - 1)
 
 
 cdef int _repeat(Memory data, Memory offsets, const uint8_t* value, int size, int64_t run) except -1 nogil:

@@ -11,6 +11,7 @@ from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, u
 from libc.string cimport memcpy, memset
 
 from binlogio._kernel.cursor cimport big, little, u16, u24, u32, u64
+from binlogio._kernel.json_text cimport append_json
 from binlogio._kernel.memory cimport Memory
 from binlogio._kernel.text cimport append_latin, date_text, datetime_text, is_ascii, is_utf8
 
@@ -46,6 +47,7 @@ SET_NAMES = 22
 GEOMETRY = 23  # -> SRID and WKB
 VECTOR = 24
 FLAGGED = 25  # binary JSON behind a byte that is 1 for diffs, 0 for a document
+JSON = 29  # binary JSON -> text; diffs are refused
 
 cdef enum Kind:
     K_COPY = 1
@@ -73,6 +75,7 @@ cdef enum Kind:
     K_GEOMETRY = 23
     K_VECTOR = 24
     K_FLAGGED = 25
+    K_JSON = 29
 
 # What becomes of dates that no calendar has.
 DATES_ERROR = 0
@@ -326,6 +329,8 @@ cdef class Column:
             if <uintptr_t>p > 1:
                 if kind == K_FLAGGED:
                     self.data.grow(1)[0] = <uint8_t>(<uintptr_t>p >> 63)
+                elif kind == K_JSON and <uintptr_t>p >> 63:
+                    return i
                 p = <const uint8_t*>(<uintptr_t>p & ~(<uintptr_t>1 << 63))
                 if prefix:
                     size = little(p, prefix)
@@ -334,6 +339,9 @@ cdef class Column:
                     size = self.width
                 if kind == K_FLAGGED:
                     memcpy(self.data.grow(size), p, size)
+                elif kind == K_JSON:
+                    if not append_json(self.data, p, size):
+                        return i
                 elif kind == K_PADDED:
                     if size > self.first:
                         return i

@@ -48,7 +48,7 @@ cdef class ImagePlan:
         wanted: False for a table whose rows are to be skipped.
     """
 
-    def __cinit__(self, object table, widths, slots, json_columns, bint wanted):
+    def __cinit__(self, object table, widths, slots, json_columns, *, bint wanted):
         cdef int32_t i
         self.table = table
         self.core.column_count = len(widths)

@@ -9,6 +9,9 @@ from libc.stdint cimport int64_t, uint8_t
 from libc.stdlib cimport free, realloc
 
 
+cdef uint8_t[8] NOTHING  # what an empty block shows: Arrow takes no NULL
+
+
 cdef class Memory:
     """A block of bytes."""
 
@@ -16,7 +19,7 @@ cdef class Memory:
         free(self.data)
 
     def __getbuffer__(self, Py_buffer* view, int flags):
-        PyBuffer_FillInfo(view, self, self.data, self.size, 1, flags)
+        PyBuffer_FillInfo(view, self, self.data if self.data != NULL else NOTHING, self.size, 1, flags)
 
     def __len__(self):
         return self.size

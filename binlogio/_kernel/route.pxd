@@ -48,6 +48,7 @@ cdef class Router:
     cdef readonly int64_t rows_bytes
     cdef readonly int64_t kept_bytes
     cdef int64_t inner_rows
+    cdef int32_t next_first_row
     cdef uint32_t stored, actual
     cdef int _route(self, const uint8_t* data, int64_t size, int64_t* at, int64_t base, int64_t pos) except -1 nogil
     cdef int _gtid(self, const uint8_t* body, const uint8_t* end) except -1 nogil

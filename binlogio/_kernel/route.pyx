@@ -92,6 +92,18 @@ cdef class Router:
         self.rows_post_header_v0 = v0
         self.rows_post_header_v1 = v1
 
+    def describe_part(self, *, bint checksum) -> None:
+        """Say whether what is routed next has checksums."""
+        self.checksum = checksum
+
+    def number_rows_from(self, int32_t first_row) -> None:
+        """The next rows event goes on with an event that was given in part: its rows are numbered from `first_row` on."""
+        self.next_first_row = first_row
+
+    def end_statement(self) -> None:
+        """A rows event that was given in part, and is now whole, ended its statement."""
+        self._forget_overflow()
+
     def forget_plans(self) -> None:
         """Resolve every table map anew: the tables' definitions have changed."""
         cdef int i
@@ -383,7 +395,7 @@ cdef class Router:
         event.timestamp = u32(header)
         event.server_id = u32(header + 5)
         event.group = <int32_t>(self.group_count - 1)
-        event.first_row = 0
+        event.first_row = self.next_first_row
         if inner:
             rows = count_rows(plan, &event)
             if rows < 0:

@@ -1,0 +1,23 @@
+from binlogio._kernel.memory import Memory
+
+class EventIndex:
+    offset: Memory
+    event_size: Memory
+    log_pos: Memory
+    timestamp: Memory
+    server_id: Memory
+    flags: Memory
+    type_code: Memory
+    end: int
+    count: int
+    def __len__(self) -> int: ...
+
+def scan_headers(
+    buffer: bytes | bytearray | memoryview,
+    offset: int = 0,
+    *,
+    checksum: bool,
+    verify: bool = True,
+    stop_at_description: bool = True,
+) -> EventIndex: ...
+def stamp_events(buffer: bytearray | memoryview, offset: int, *, checksum: bool) -> int: ...

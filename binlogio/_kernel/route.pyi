@@ -1,0 +1,39 @@
+from collections.abc import Callable
+
+from binlogio._kernel.images import ImagePlan
+
+NEED_DATA: int
+DESCRIPTION: int
+BIG_PAYLOAD: int
+QUERY: int
+BAD_EVENT: int
+FULL: int
+
+class Router:
+    plans: list[ImagePlan]
+    rows_bytes: int
+    kept_bytes: int
+    def __init__(
+        self,
+        resolve_plan: Callable[[bytes], ImagePlan | None],
+        open_payload: Callable[[bytes, int], bytes | None],
+        inflate: Callable[[int, bytes], bytes | None],
+        *,
+        checksum: bool,
+        verify: bool = True,
+        stop_at_queries: bool = False,
+        table_id_size: int = 6,
+        v0: int = 8,
+        v1: int = 8,
+    ) -> None: ...
+    @property
+    def rows_event_count(self) -> int: ...
+    def describe(self, *, checksum: bool, table_id_size: int, v0: int, v1: int) -> None: ...
+    def describe_part(self, *, checksum: bool) -> None: ...
+    def number_rows_from(self, first_row: int) -> None: ...
+    def end_statement(self) -> None: ...
+    def forget_plans(self) -> None: ...
+    def clear(self) -> None: ...
+    def route(
+        self, data: bytes | memoryview, at: int, base: int, full: int = ..., pos: int = -1, new_pos: bool = True
+    ) -> tuple[int, int]: ...

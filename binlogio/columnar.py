@@ -1,0 +1,430 @@
+"""Logs to record batches, by the compiled kernel: windows of bytes in, Arrow out, in bounded memory.
+
+Knows what to do where the kernel stops: format descriptions, encryption, big payloads, rows events larger than a window, torn tails. An event
+that the kernel refuses is given to construct, whose error is the one that is raised.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from binlogio._kernel import route
+from binlogio._kernel.crc import crc32_of
+from binlogio.compression import decompress_zstd, open_zstd
+from binlogio.constants import BINLOG_MAGIC, CHECKSUM_SIZE, HEADER_SIZE, EventType
+from binlogio.errors import BinlogError, BinlogFormatError, ChecksumMismatch
+from binlogio.events import EVENT_CODECS, codec_for
+from binlogio.events.base import EventHeader, ParseContext, build_header, event_name, parse_header
+from binlogio.framing import EventFrame, EventFramer, Framing, TornTail
+from binlogio.records import Repeated, TableRecords
+from binlogio.rowimage.image import decode_rows
+from binlogio.rowimage.plan import resolve_plan
+from binlogio.windows import WINDOW_SIZE, Window
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from binlogio.rowimage.plan import TablePlan
+    from binlogio.storage import LogFile, OpenedLog
+
+_ROWS: Final = frozenset(codec.type_code for codec in EVENT_CODECS.values() if "ROWS_EVENT" in codec.type_code.name)
+_OPEN_AT_ONCE: Final = WINDOW_SIZE  # payloads that open to no more than this are opened as a whole
+_MOST_BYTES: Final = 64 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """What is wanted of a log.
+
+    Args:
+        wants: tells of a schema and a table whether its rows are wanted.
+        columns: names of the wanted columns; None for all.
+        zero_dates: "error", "null" or "text", for dates that no calendar has.
+        verify_checksum: compare the CRC32 of every event with its bytes.
+        batch_rows: most rows of a batch.
+    """
+
+    wants: Callable[[str, str], bool]
+    columns: tuple[str, ...] | None
+    zero_dates: str
+    verify_checksum: bool
+    batch_rows: int
+
+
+class ColumnarReader:
+    """One log's row changes as (table, batch) pairs; `torn_tail` afterwards tells of an unfinished end."""
+
+    def __init__(self, log: LogFile, opened: OpenedLog, selection: Selection, repeated: Repeated) -> None:
+        self.torn_tail: TornTail | None = None
+        self._log = log
+        self._selection = selection
+        self._repeated = repeated
+        self._window = Window(opened.read, readinto=opened.readinto)
+        self._framer = EventFramer(verify_checksum=selection.verify_checksum)
+        self._context = ParseContext()
+        self._records: dict[int, TableRecords] = {}
+        self._plans = 0
+        self._router = route.Router(
+            self._resolve, self._open_payload, self._inflate, checksum=False, verify=selection.verify_checksum
+        )
+
+    def __iter__(self) -> Iterator[tuple[str, pa.RecordBatch]]:
+        try:
+            if self._begin():
+                yield from self._walk()
+        except BinlogError as exc:
+            exc.locate(file=self._log.name)
+            raise
+
+    # ------------------------------------------------------------------------------------------------ walking
+
+    def _begin(self) -> bool:
+        """Take the magic; the framer judges files that are too short for it."""
+        self._window.fill()
+        if self._window.held >= len(BINLOG_MAGIC) and bytes(self._window.view[:4]) == BINLOG_MAGIC:
+            self._framer.feed(BINLOG_MAGIC)
+            self._framer.next_frame()
+            self._window.take(len(BINLOG_MAGIC))
+            return True
+        self._framer.feed(bytes(self._window.view))
+        self._framer.finish()
+        self._framer.next_frame()
+        return False
+
+    def _walk(self) -> Iterator[tuple[str, pa.RecordBatch]]:
+        window, router = self._window, self._router
+        first = True
+        while True:
+            if first:
+                status, at = route.DESCRIPTION, 0
+            else:
+                status, at = router.route(window.view, 0, window.offset)
+                yield from self._flush()
+                window.take(at)
+            if status == route.NEED_DATA:
+                if not (yield from self._more()):
+                    return
+            elif status == route.DESCRIPTION:
+                if not self._describe():
+                    return
+                first = False
+            elif status == route.BIG_PAYLOAD:
+                yield from self._stream_payload()
+            else:
+                self._refuse(self._event_bytes())
+
+    def _more(self) -> Generator[tuple[str, pa.RecordBatch], None, bool]:
+        """Bring in the event at the window's start: whole, or in parts where it is a big rows event. False at the end."""
+        window = self._window
+        if not window.fill(min(HEADER_SIZE, window.held + 1)):
+            if window.held:
+                self._end(window)
+            return False
+        if window.held < HEADER_SIZE:
+            return self._fill_or_end(HEADER_SIZE)
+        header = parse_header(bytes(window.view[:HEADER_SIZE]), window.offset, self._context)
+        if header.event_size <= window.held:
+            return True
+        if header.event_size > WINDOW_SIZE and header.type_code in _ROWS and header.type_code not in _PLAIN_CODES:
+            return (yield from self._stream_rows(header))
+        return self._fill_or_end(header.event_size)
+
+    def _fill_or_end(self, least: int) -> bool:
+        if self._window.fill(least):
+            return True
+        self._end(self._window)
+        return False
+
+    def _end(self, window: Window) -> None:
+        """The log ends within an event: a torn tail, or an error."""
+        framer = self._judge(window.offset)
+        framer.feed(bytes(window.view))
+        framer.finish()
+        framer.next_frame()
+        self.torn_tail = framer.torn_tail
+
+    def _judge(self, offset: int) -> EventFramer:
+        """A framer that goes on at `offset`, to tell what is wrong there."""
+        framer = EventFramer(verify_checksum=self._selection.verify_checksum, context=self._context, offset=offset)
+        framer.in_use, framer.is_relay_log = self._framer.in_use, self._framer.is_relay_log
+        return framer
+
+    def _event_bytes(self) -> bytes:
+        """The event at the window's start, as far as it goes."""
+        size = int.from_bytes(self._window.view[9:13], "little")
+        return bytes(self._window.view[:size]) if size >= HEADER_SIZE else bytes(self._window.view)
+
+    def _describe(self) -> bool:
+        """A format description (or, first in a relay log, a ROTATE): what it says holds from here on. False at the log's end."""
+        window = self._window
+        if not window.fill(HEADER_SIZE) or not window.fill(
+            max(HEADER_SIZE, int.from_bytes(window.view[9:13], "little"))
+        ):
+            self._framer.feed(bytes(window.view))
+            self._framer.finish()
+            self._framer.next_frame()
+            self.torn_tail = self._framer.torn_tail
+            return False
+        raw = self._event_bytes()
+        framer = self._framer if self._framer.offset == window.offset else self._judge(window.offset)
+        framer.feed(raw)
+        frame = framer.next_frame()
+        if isinstance(frame, Framing):
+            return self._fill_or_end(len(raw) + 1)
+        if frame.header.type_code == EventType.START_ENCRYPTION_EVENT:
+            return True
+        self._framer = framer
+        self._context = framer.context
+        window.take(len(raw))
+        if self._context.binlog_version != 4:
+            raise BinlogFormatError("logs of servers before 5.0 have no rows", offset=frame.header.offset)
+        self._router.describe(
+            checksum=self._context.has_checksum,
+            table_id_size=4 if self._context.post_header_size(EventType.TABLE_MAP_EVENT, 8) == 6 else 6,
+            v0=self._context.post_header_size(EventType.PRE_GA_WRITE_ROWS_EVENT, 8),
+            v1=self._context.post_header_size(EventType.WRITE_ROWS_EVENT_V1, 8),
+        )
+        return True
+
+    # ------------------------------------------------------------------------------------------------- batches
+
+    def _flush(self) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """Give out what the router has collected, table by table."""
+        router = self._router
+        for number, records in self._records.items() if router.rows_event_count else ():
+            place = (0, 0, 0)
+            with_diffs = False
+            while place[0] < router.rows_event_count:
+                batch = records.new_batch(with_diffs=with_diffs)
+                after = batch.fill(router, number, *place, self._selection.batch_rows, _MOST_BYTES)
+                if batch.failed_event >= 0:
+                    if batch.failed_partial and not with_diffs:
+                        with_diffs = True
+                        continue
+                    self._refuse_rows(batch, records)
+                if batch.count:
+                    yield records.plan.table, records.record_batch(batch, self._log.name, self._repeated)
+                place = after
+        router.clear()
+
+    def _resolve(self, body: bytes) -> Any:
+        """The kernel's plan for the body of a table map; None where construct refuses it."""
+        header = EventHeader(type_code=EventType.TABLE_MAP_EVENT, offset=self._window.offset)
+        try:
+            table_map = EVENT_CODECS[EventType.TABLE_MAP_EVENT].parse(header, body, self._context)
+        except BinlogFormatError:
+            return None
+        number, self._plans = self._plans, self._plans + 1
+        plan = resolve_plan(table_map, self._context)
+        if not self._selection.wants(plan.schema, plan.table):
+            return TableRecords.skipped(plan)
+        records = TableRecords.of(plan, self._selection.columns, zero_dates=self._selection.zero_dates)
+        self._records[number] = records
+        return records.images
+
+    # ------------------------------------------------------------------------------------------ compressed events
+
+    def _open_payload(self, body: bytes, pos: int) -> bytes | None:
+        """The events of a payload that is not too big; None where it is to be streamed."""
+        header = EventHeader(type_code=EventType.TRANSACTION_PAYLOAD_EVENT, offset=pos)
+        event = EVENT_CODECS[EventType.TRANSACTION_PAYLOAD_EVENT].parse(header, body, self._context)
+        if event.uncompressed_size > _OPEN_AT_ONCE:
+            return None
+        if event.compression_type:
+            return bytes(event.payload)
+        plain = b"".join(decompress_zstd(event.payload))
+        return plain if len(plain) == event.uncompressed_size else b"\0"
+
+    def _inflate(self, code: int, body: bytes) -> bytes | None:
+        """The body of a compressed rows event of MariaDB as that of a plain one; None where construct refuses it."""
+        codec = codec_for(code)
+        try:
+            event = codec.parse(EventHeader(type_code=code), body, self._context)
+        except (BinlogError, zlib.error):
+            return None
+        plain = _PLAIN_CODES[code]
+        return codec_for(plain).build(replace(event, header=EventHeader(type_code=plain)), self._context)
+
+    def _stream_payload(self) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """A big compressed transaction: opened chunk by chunk, in windows of its own."""
+        raw = self._event_bytes()
+        header = parse_header(raw, self._window.offset, self._context)
+        end = len(raw) - CHECKSUM_SIZE * self._context.has_checksum
+        event = codec_for(header.type_code).parse(header, raw[HEADER_SIZE:end], self._context)
+        inner = Window(open_zstd(event.payload) if not event.compression_type else _chunks(event.payload))
+        new_pos = True
+        while inner.fill():
+            status, at = self._router.route(inner.view, 0, 0, pos=header.offset, new_pos=new_pos)
+            new_pos = False
+            yield from self._flush()
+            inner.take(at)
+            if status != route.NEED_DATA:
+                self._refuse(raw)
+            if not at and not inner.fill(_event_size(inner.view)):
+                self._refuse(raw)
+        self._window.take(len(raw))
+
+    def _stream_rows(self, header: EventHeader) -> Generator[tuple[str, pa.RecordBatch], None, bool]:
+        """A rows event larger than a window: its images come in parts, each part as an event of its own to the kernel.
+
+        False where the log ends before the event does. A checksum can only be compared behind the last row.
+        """
+        window = self._window
+        prefix_size = _prefix_size(window.view, header, self._context)
+        prefix = bytes(window.view[HEADER_SIZE:prefix_size])
+        ends_statement = bool(prefix[6] & 1)
+        prefix = prefix[:6] + bytes([prefix[6] & ~1]) + prefix[7:]
+        checksum = crc32_of(window.view[:prefix_size])
+        window.take(prefix_size)
+        left = header.event_size - prefix_size - CHECKSUM_SIZE * self._context.has_checksum
+        rows, pending = 0, b""
+        while left or pending:
+            if left and not window.held and not window.fill():
+                return self._end_inside(header)
+            part = bytes(window.view[: min(left, window.held)])
+            checksum = crc32_of(part, checksum) if part else checksum
+            window.take(len(part))
+            left -= len(part)
+            pending, new_rows = yield from self._part(header, prefix, pending + part, rows, last=not left)
+            rows += new_rows
+        if self._context.has_checksum:
+            if not window.fill(CHECKSUM_SIZE):
+                return self._end_inside(header)
+            stored = int.from_bytes(window.view[:CHECKSUM_SIZE], "little")
+            window.take(CHECKSUM_SIZE)
+            if self._selection.verify_checksum and stored != checksum:
+                raise ChecksumMismatch(
+                    offset=header.offset, expected=stored, actual=checksum, event_type=event_name(header.type_code)
+                )
+        if ends_statement:
+            self._router.end_statement()
+        return True
+
+    def _end_inside(self, header: EventHeader) -> bool:
+        """The log ends within an event of which parts were given out already."""
+        framer = self._judge(header.offset)
+        framer.feed(build_header(header, self._context))
+        framer.finish()
+        framer.next_frame()
+        size = self._window.offset + self._window.held - header.offset
+        self.torn_tail = TornTail(header.offset, size, "the last event is not whole")
+        return False
+
+    def _part(
+        self, header: EventHeader, prefix: bytes, images: bytes, first_row: int, *, last: bool
+    ) -> Generator[tuple[str, pa.RecordBatch], None, tuple[bytes, int]]:
+        """Whole rows of a part of a rows event; returns the bytes that are no whole row yet, and how many rows there were."""
+        router = self._router
+        event = _part_event(header, prefix, images)
+        router.describe_part(checksum=False)
+        router.number_rows_from(first_row)
+        status, _ = router.route(memoryview(event), 0, header.offset)
+        router.number_rows_from(0)
+        router.describe_part(checksum=self._context.has_checksum)
+        if status == route.BAD_EVENT:
+            raise BinlogFormatError(
+                "the rows event does not fit its table", offset=header.offset, event_type=event_name(header.type_code)
+            )
+        taken, rows = len(images), 0
+        for number, records in self._records.items() if router.rows_event_count else ():
+            place = (0, 0, 0)
+            while place[0] < router.rows_event_count:
+                batch = records.new_batch(with_diffs=header.type_code == EventType.PARTIAL_UPDATE_ROWS_EVENT)
+                place = batch.fill(router, number, *place, self._selection.batch_rows, _MOST_BYTES)
+                rows += batch.count
+                if batch.count:
+                    yield records.plan.table, records.record_batch(batch, self._log.name, self._repeated)
+                if batch.failed_event >= 0:
+                    if last or not batch.failed_in_images:
+                        self._refuse_rows(batch, records)
+                    taken = place[2]
+                    break
+        router.clear()
+        return images[taken:], rows
+
+    # -------------------------------------------------------------------------------------------------- refusals
+
+    def _refuse(self, raw: bytes) -> None:
+        """Raise what construct says of an event that the kernel refused."""
+        framer = self._judge(self._window.offset)
+        framer.feed(raw)
+        framer.finish()
+        frame = framer.next_frame()
+        if isinstance(frame, EventFrame):
+            for event in self._decoded(frame):
+                self._check_rows(event, frame)
+        raise BinlogFormatError(
+            "the event cannot be read as rows",
+            offset=self._window.offset,
+            event_type=event_name(raw[4]) if len(raw) >= HEADER_SIZE else None,
+            hint="start reading at the beginning of an event group",
+        )
+
+    def _decoded(self, frame: EventFrame) -> Iterator[Any]:
+        from binlogio.decoder import Decoder  # noqa: PLC0415 - on the way to an error only
+
+        return Decoder(decompress=decompress_zstd).decode(frame)
+
+    def _check_rows(self, event: Any, frame: EventFrame) -> None:
+        if hasattr(event, "images"):
+            for plan in (records.plan for records in self._records.values()):
+                if len(plan.columns) == event.column_count:
+                    list(decode_rows(event, plan))
+
+    def _refuse_rows(self, batch: Any, records: TableRecords) -> None:
+        """Raise what is wrong with a rows event whose frame was right."""
+        plan: TablePlan = records.plan
+        raise BinlogFormatError(
+            "a row image does not fit its table"
+            if batch.failed_in_images
+            else "a value cannot be held by its column's type",
+            offset=batch.failed_pos,
+            field=f"{plan.schema}.{plan.table}",
+            hint='zero dates: zero_dates="null" or "text"' if not batch.failed_in_images else None,
+        )
+
+
+_PLAIN_CODES: Final = {
+    code: code - EventType.WRITE_ROWS_COMPRESSED_EVENT_V1 + EventType.WRITE_ROWS_EVENT_V1 for code in (166, 167, 168)
+} | {code: code - EventType.WRITE_ROWS_COMPRESSED_EVENT + EventType.WRITE_ROWS_EVENT for code in (169, 170, 171)}
+
+
+def _chunks(data: bytes) -> Callable[[int], bytes]:
+    at = 0
+
+    def read(size: int) -> bytes:
+        nonlocal at
+        at += size
+        return data[at - size : at]
+
+    return read
+
+
+def _event_size(view: memoryview) -> int:
+    return max(HEADER_SIZE, int.from_bytes(view[9:13], "little"))
+
+
+def _part_event(header: EventHeader, prefix: bytes, images: bytes) -> bytes:
+    """A part of a rows event as a whole event, for the kernel: no checksum, no end of statement."""
+    size = HEADER_SIZE + len(prefix) + len(images)
+    return (
+        header.timestamp.to_bytes(4, "little")
+        + bytes([header.type_code])
+        + header.server_id.to_bytes(4, "little")
+        + size.to_bytes(4, "little")
+        + bytes(6)
+        + prefix
+        + images
+    )
+
+
+def _prefix_size(view: memoryview, header: EventHeader, context: ParseContext) -> int:
+    """Bytes of a rows event before its images: header, post-header, extra row info, width, bitmaps."""
+    raw = bytes(view[:HEADER_SIZE])
+    codec = codec_for(header.type_code)
+    probe = bytes(view[HEADER_SIZE : min(len(view), WINDOW_SIZE)])
+    event = codec.parse(parse_header(raw, header.offset, context), probe, context)
+    return HEADER_SIZE + len(probe) - len(event.images)

@@ -1,0 +1,242 @@
+"""The record that a row change becomes, and its Arrow arrays.
+
+Knows the record's columns (where the change stands, what it did, its images) and how the kernel's buffers become arrays without a copy.
+
+    record := file pos row op timestamp server_id gtid last_committed sequence_number schema table
+              before after before_present after_present
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+from construct import GreedyBytes
+
+from binlogio._kernel import columns as kernel
+from binlogio._kernel.batches import Batch, Side
+from binlogio._kernel.images import ImagePlan
+from binlogio.arrow import GEOMETRY, ColumnSpec, column_spec
+from binlogio.errors import BinlogFormatError
+from binlogio.rowimage.json import JsonDocument
+from binlogio.rowimage.json_diff import diffs_layout
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from binlogio.rowimage.plan import ColumnPlan, TablePlan
+
+HEAD: Final = (
+    pa.field("file", pa.string()),
+    pa.field("pos", pa.int64()),
+    pa.field("row", pa.int32()),
+    pa.field("op", pa.string()),
+    pa.field("timestamp", pa.timestamp("s", "UTC")),
+    pa.field("server_id", pa.int64()),
+    pa.field("gtid", pa.string()),
+    pa.field("last_committed", pa.int64()),
+    pa.field("sequence_number", pa.int64()),
+    pa.field("schema", pa.string()),
+    pa.field("table", pa.string()),
+)
+PRESENT: Final = (pa.field("before_present", pa.binary()), pa.field("after_present", pa.binary()))
+
+
+@dataclass(frozen=True, slots=True)
+class TableRecords:
+    """One table map's records: the plan, which columns are wanted, and the Arrow schema."""
+
+    plan: TablePlan
+    columns: tuple[ColumnPlan, ...]
+    specs: tuple[ColumnSpec, ...]
+    images: ImagePlan
+    image_type: pa.StructType
+    schema: pa.Schema
+    zero_dates: str
+
+    @classmethod
+    def of(cls, plan: TablePlan, wanted: Collection[str] | None, *, zero_dates: str) -> TableRecords:
+        """The records of a plan; `wanted` names columns, None means all.
+
+        Raises:
+            BinlogFormatError: a wanted column that the table does not have.
+        """
+        specs = [column_spec(column, zero_dates=zero_dates) for column in plan.columns]
+        labels = [column.label for column in plan.columns]
+        missing = [name for name in wanted or () if name not in labels]
+        if missing:
+            raise BinlogFormatError(
+                "the table has no such column",
+                field=f"{plan.schema}.{plan.table}",
+                expected=", ".join(labels),
+                found=", ".join(missing),
+            )
+        chosen = [i for i, label in enumerate(labels) if wanted is None or label in wanted]
+        slots = [chosen.index(i) if i in chosen else -1 for i in range(len(labels))]
+        columns = tuple(plan.columns[i] for i in chosen)
+        kept = tuple(specs[i] for i in chosen)
+        image = pa.struct([pa.field(column.label, spec.type) for column, spec in zip(columns, kept, strict=True)])
+        return cls(
+            plan=plan,
+            columns=columns,
+            specs=kept,
+            images=ImagePlan(plan, [spec.width for spec in specs], slots, list(plan.json_positions), wanted=True),
+            image_type=image,
+            schema=pa.schema([*HEAD, pa.field("before", image), pa.field("after", image), *PRESENT]),
+            zero_dates=zero_dates,
+        )
+
+    @staticmethod
+    def skipped(plan: TablePlan) -> ImagePlan:
+        """The plan of a table that nobody asked for."""
+        widths = [column_spec(column).width for column in plan.columns]
+        return ImagePlan(plan, widths, [-1] * len(widths), list(plan.json_positions), wanted=False)
+
+    def new_batch(self, *, with_diffs: bool = False) -> Batch:
+        """An empty batch; `with_diffs` where JSON values may be diffs, which then are applied in Python."""
+        return Batch(
+            self.images, self._kernel_columns(with_diffs=with_diffs), self._kernel_columns(with_diffs=with_diffs)
+        )
+
+    def _kernel_columns(self, *, with_diffs: bool) -> list[kernel.Column]:
+        policy = _POLICIES[self.zero_dates]
+        return [
+            kernel.Column(
+                kernel.FLAGGED if with_diffs and spec.kind == kernel.JSON else spec.kind,
+                spec.width, spec.first, spec.second, policy, spec.names,
+            )
+            for spec in self.specs
+        ]  # fmt: skip
+
+    def record_batch(self, batch: Batch, file: str, repeated: Repeated) -> pa.RecordBatch:
+        """The Arrow form of a batch that is full; takes its buffers, which must not grow any more."""
+        batch.finish()
+        count = batch.count
+        before = self._images(batch.before, count, repeated, None)
+        after = self._images(batch.after, count, repeated, batch.before)
+        arrays = [
+            repeated.text(file, count),
+            _fixed(pa.int64(), batch.pos, count),
+            _fixed(pa.int32(), batch.row, count),
+            _variable(pa.string(), batch.op_offsets, batch.op, count),
+            _fixed(pa.timestamp("s", "UTC"), batch.timestamp, count),
+            _fixed(pa.int64(), batch.server_id, count),
+            _variable(pa.string(), batch.gtid_offsets, batch.gtid, count, batch.gtid_validity, batch.gtid_nulls),
+            _fixed(pa.int64(), batch.last_committed, count, batch.clock_validity, batch.clock_nulls),
+            _fixed(pa.int64(), batch.sequence_number, count, batch.clock_validity, batch.clock_nulls),
+            repeated.text(self.plan.schema, count),
+            repeated.text(self.plan.table, count),
+            before,
+            after,
+            _present(batch.before, count),
+            _present(batch.after, count),
+        ]
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+    def _images(self, side: Side, count: int, repeated: Repeated, before: Side | None) -> pa.Array:
+        if not side.rows:
+            return repeated.nulls(self.image_type, count)
+        children = [
+            self._child(number, column, before.columns[number] if before is not None and before.rows else None)
+            for number, column in enumerate(side.columns)
+        ]
+        missing = count - side.rows
+        validity = pa.py_buffer(side.validity) if missing else None
+        return pa.Array.from_buffers(self.image_type, count, [validity], missing, children=children)
+
+    def _child(self, number: int, column: kernel.Column, before: kernel.Column | None) -> pa.Array:
+        spec = self.specs[number]
+        array = _column(spec, column)
+        if column.kind == kernel.FLAGGED:
+            old = None if before is None else _column(spec, before)
+            return _json_texts(array, old, self.columns[number])
+        return spec.finish(array) if spec.finish is not None else array
+
+
+_POLICIES: Final = {"error": kernel.DATES_ERROR, "null": kernel.DATES_NULL, "text": kernel.DATES_TEXT}
+
+
+@dataclass(slots=True)
+class Repeated:
+    """Arrays of one value again and again, made once and then sliced."""
+
+    texts: dict[str, pa.Array] = field(default_factory=dict)
+    empty: dict[pa.DataType, pa.Array] = field(default_factory=dict)
+
+    def text(self, value: str, count: int) -> pa.Array:
+        """`count` times the same text."""
+        array = self.texts.get(value)
+        if array is None or len(array) < count:
+            data = value.encode("utf-8", "replace")
+            length = max(count, 1 << 14)
+            offsets = np.arange(length + 1, dtype=np.int32) * len(data)
+            buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data * length)]
+            array = self.texts[value] = pa.Array.from_buffers(pa.string(), length, buffers, 0)
+        return array.slice(0, count)
+
+    def nulls(self, arrow_type: pa.DataType, count: int) -> pa.Array:
+        """`count` nulls."""
+        array = self.empty.get(arrow_type)
+        if array is None or len(array) < count:
+            array = self.empty[arrow_type] = pa.nulls(max(count, 1 << 14), arrow_type)
+        return array.slice(0, count)
+
+
+def _fixed(kind: pa.DataType, data: Any, count: int, validity: Any = None, nulls: int = 0) -> pa.Array:
+    bits = pa.py_buffer(validity) if nulls else None
+    return pa.Array.from_buffers(kind, count, [bits, pa.py_buffer(data)], nulls)
+
+
+def _variable(kind: pa.DataType, offsets: Any, data: Any, count: int, validity: Any = None, nulls: int = 0) -> pa.Array:
+    bits = pa.py_buffer(validity) if nulls else None
+    return pa.Array.from_buffers(kind, count, [bits, pa.py_buffer(offsets), pa.py_buffer(data)], nulls)
+
+
+def _present(side: Side, count: int) -> pa.Array:
+    """The bitmaps of the rows that have the image."""
+    return _variable(pa.binary(), side.present_offsets, side.present, count, side.validity, count - side.rows)
+
+
+def _column(spec: ColumnSpec, column: kernel.Column) -> pa.Array:
+    count, nulls = column.count, column.null_count
+    bits = pa.py_buffer(column.validity) if nulls else None
+    if pa.types.is_null(spec.made):
+        return pa.nulls(count)
+    if spec.kind == kernel.GEOMETRY:
+        srid = pa.Array.from_buffers(pa.uint32(), count, [None, pa.py_buffer(column.more)], 0)
+        buffers = [None, pa.py_buffer(column.offsets), pa.py_buffer(column.data)]
+        wkb = pa.Array.from_buffers(pa.binary(), count, buffers, 0)
+        return pa.Array.from_buffers(GEOMETRY, count, [bits], nulls, children=[srid, wkb])
+    if spec.kind == kernel.VECTOR:
+        floats = pa.Array.from_buffers(pa.float32(), len(column.data) // 4, [None, pa.py_buffer(column.data)], 0)
+        return pa.Array.from_buffers(spec.made, count, [bits, pa.py_buffer(column.offsets)], nulls, children=[floats])
+    if column.kind == kernel.FLAGGED:
+        return _variable(pa.binary(), column.offsets, column.data, count, column.validity, nulls)
+    if spec.made in (pa.string(), pa.binary()):
+        return _variable(spec.made, column.offsets, column.data, count, column.validity, nulls)
+    return _fixed(spec.made, column.data, count, column.validity, nulls)
+
+
+_DIFFS: Final = diffs_layout(GreedyBytes)
+
+
+def _json_texts(array: pa.Array, before: pa.Array | None, column: ColumnPlan) -> pa.Array:
+    """The text of each document; diffs of a partial update are applied to the document of the before image."""
+    texts: list[str | None] = []
+    for number, value in enumerate(array.to_pylist()):
+        if value is None:
+            texts.append(None)
+        elif value[0] == 0:
+            texts.append(JsonDocument(value[1:]).text)
+        else:
+            old = None if before is None else before[number].as_py()
+            if old is None:
+                raise BinlogFormatError(
+                    "the after image holds JSON diffs, and the before image has no document to apply them to",
+                    field=column.label,
+                    hint="leave the column out, or read the log event by event",
+                )
+            texts.append(_DIFFS.parse(value[1:]).apply(JsonDocument(old[1:])).text)
+    return pa.array(texts, pa.string())

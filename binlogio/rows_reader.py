@@ -1,0 +1,181 @@
+"""`read_rows` and `read_tables`: row changes of logs as Arrow record batches.
+
+Knows how the two are called and what a caller can make of the result. The work is done in `binlogio.columnar`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any, Final
+
+from binlogio.errors import BinlogFormatError, UnsupportedFeature
+from binlogio.storage import Source, find_logs
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+    from pyarrow.fs import FileSystem
+
+    from binlogio.encryption import Keyring
+    from binlogio.storage import LogFile
+
+_ZERO_DATES: Final = ("error", "null", "text")
+DEFAULT_BATCH_ROWS: Final = 1 << 16
+
+
+class RowBatches:
+    """Record batches of one table's row changes. Iterate over it, or take it as a whole; each use reads the logs anew."""
+
+    def __init__(self, tables: TableBatches) -> None:
+        self._tables = tables
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        for _, batch in self._tables:
+            yield batch
+
+    def to_table(self) -> pa.Table:
+        """All batches as one table; columns that an ALTER TABLE added are null before it.
+
+        Raises:
+            BinlogFormatError: the logs hold no row of the table, so its columns are not known.
+        """
+        import pyarrow as pa  # noqa: PLC0415 - slow to import
+
+        batches = list(self)
+        if not batches:
+            raise BinlogFormatError(
+                "the logs hold no row of the table, so nothing says what its columns are", found=self._tables.names
+            )
+        parts = [pa.Table.from_batches([batch]) for batch in batches]
+        return pa.concat_tables(parts, promote_options="permissive")
+
+    def to_pandas(self) -> pd.DataFrame:
+        """All batches as a pandas data frame."""
+        return self.to_table().to_pandas()
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """A stream of batches with the columns of the first; what DuckDB and Polars read without a copy.
+
+        Raises:
+            BinlogFormatError: the logs hold no row of the table; or, while reading, the table's columns change.
+        """
+        import pyarrow as pa  # noqa: PLC0415
+
+        batches = iter(self)
+        first = next(batches, None)
+        if first is None:
+            raise BinlogFormatError(
+                "the logs hold no row of the table, so nothing says what its columns are", found=self._tables.names
+            )
+        return pa.RecordBatchReader.from_batches(first.schema, _same_schema(first, batches))
+
+
+def _same_schema(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    yield first
+    for batch in rest:
+        if batch.schema != first.schema:
+            raise BinlogFormatError(
+                "the table's columns change in the middle of the logs",
+                offset=batch.column("pos")[0].as_py(),
+                file=batch.column("file")[0].as_py(),
+                expected=", ".join(field.name for field in first.schema.field("after").type),
+                found=", ".join(field.name for field in batch.schema.field("after").type),
+                hint="to_table() joins both, columns= takes those that stay",
+            )
+        yield batch
+
+
+class TableBatches:
+    """(table, record batch) pairs of every table that is asked for, in one pass over the logs."""
+
+    def __init__(
+        self, logs: list[LogFile], tables: tuple[str, ...] | None, options: dict[str, Any], keyring: Keyring | None
+    ) -> None:
+        self._logs = logs
+        self._tables = tables
+        self._options = options
+        self._keyring = keyring
+
+    @property
+    def names(self) -> str:
+        """The tables that were asked for."""
+        return ", ".join(self._tables) if self._tables is not None else "every table"
+
+    def __iter__(self) -> Iterator[tuple[str, pa.RecordBatch]]:
+        try:
+            from binlogio.columnar import ColumnarReader, Selection  # noqa: PLC0415 - imports pyarrow
+            from binlogio.records import Repeated  # noqa: PLC0415
+        except ImportError as exc:
+            raise UnsupportedFeature(
+                "record batches need the compiled kernel, which this installation lacks",
+                hint="install a C compiler and Python's headers, then binlogio again; or read the log event by event",
+            ) from exc
+        repeated = Repeated()
+        selection = Selection(wants=self._wants, **self._options)
+        for log in self._logs:
+            opened = log.open(self._keyring)
+            try:
+                yield from ColumnarReader(log, opened, selection, repeated)
+            finally:
+                opened.close()
+
+    def _wants(self, schema: str, table: str) -> bool:
+        return self._tables is None or any(fnmatchcase(f"{schema}.{table}", name) for name in self._tables)
+
+
+def read_tables(
+    source: Source | Iterable[Source],
+    *,
+    tables: Iterable[str] | None = None,
+    columns: Iterable[str] | None = None,
+    zero_dates: str = "error",
+    verify_checksum: bool = True,
+    batch_rows: int = DEFAULT_BATCH_ROWS,
+    keyring: str | os.PathLike[str] | Mapping[str, Any] | None = None,
+    filesystem: FileSystem | None = None,
+) -> TableBatches:
+    """The row changes of every table, each batch typed by its own table.
+
+    Args:
+        source: as in `binlogio.open`.
+        tables: `schema.table` names or globs; all where it is None. Others are skipped without a look at their rows.
+        columns: names of the columns that `before` and `after` shall have; all where it is None.
+        zero_dates: what becomes of zero and impossible dates: "error", "null", or "text", which makes all dates text.
+        verify_checksum: compare the CRC32 of every event with its bytes.
+        batch_rows: most rows of a batch; batches are smaller where a table has few rows in a window of the log.
+        keyring: as in `binlogio.open`.
+        filesystem: as in `binlogio.open`.
+
+    Raises:
+        OSError: a file does not exist or cannot be opened.
+        BinlogError: while iterating, where the bytes are not a binary log.
+    """
+    if zero_dates not in _ZERO_DATES:
+        raise UnsupportedFeature(
+            "no such choice", field="zero_dates", expected=", ".join(_ZERO_DATES), found=zero_dates
+        )
+    options = {
+        "columns": None if columns is None else tuple(columns),
+        "zero_dates": zero_dates,
+        "verify_checksum": verify_checksum,
+        "batch_rows": batch_rows,
+    }
+    ring = None
+    if keyring is not None:
+        from binlogio.encryption import load_keyring  # noqa: PLC0415 - needs an extra
+
+        ring = load_keyring(keyring)
+    wanted = None if tables is None else tuple(tables)
+    return TableBatches(find_logs(source, filesystem=filesystem), wanted, options, ring)
+
+
+def read_rows(source: Source | Iterable[Source], *, table: str, **options: Any) -> RowBatches:
+    """The row changes of one table (`schema.table`); `options` are those of `read_tables`.
+
+    Iterating gives `pyarrow.RecordBatch`es with one record per row change: where it stands, what it did, and `before` and `after` as
+    structs of the table's columns, null where there is no such image. `before_present` and `after_present` say by bitmaps which columns an
+    image has: a column that the log left out is null there, and its bit is 0.
+    """
+    return RowBatches(read_tables(source, tables=(table,), **options))

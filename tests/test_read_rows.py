@@ -1,0 +1,186 @@
+"""Row changes as record batches: what the kernel gives is what the event reader gives, on every fixture and on damage."""
+
+from __future__ import annotations
+
+import struct
+from collections import Counter
+from datetime import timezone
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import binlogio
+from binlogio import BinlogError, BinlogWriter, ColumnDefinition, Insert, ServerVariables, Statement, TableDefinition
+from binlogio.rowimage.geometry import Geometry
+from binlogio.rowimage.image import RowImage
+from binlogio.rowimage.json import JsonDocument
+from binlogio.rowimage.json_diff import JsonDiffs
+from binlogio.rowimage.values import ABSENT
+
+FIXTURES = Path(__file__).parent.parent / "fixtures"
+FILES = sorted(
+    path
+    for path in FIXTURES.glob("*/*/binlog.00000?")
+    if path.parent.name not in ("encrypted", "types_old_temporal") and path.is_file()
+)
+
+
+def _plain(value: Any) -> Any:
+    """A value of the event reader, or of Arrow, as something that both have."""
+    if isinstance(value, Geometry):
+        return {"srid": value.srid, "wkb": value.wkb}
+    if isinstance(value, JsonDocument):
+        return value.text
+    if isinstance(value, tuple) and not isinstance(value, JsonDiffs):
+        return [_plain(one) for one in value]
+    if isinstance(value, float):
+        return struct.pack("<d", value)
+    if isinstance(value, list):
+        return [_plain(one) for one in value]
+    if isinstance(value, Decimal):
+        return str(value), value.as_tuple().exponent
+    if isinstance(value, str):
+        return str.__str__(value)
+    if hasattr(value, "tzinfo") and value.tzinfo is not None:
+        return value.astimezone(timezone.utc).replace(tzinfo=None)
+    return value
+
+
+def _image(image: RowImage | None, types: pa.StructType) -> dict[str, Any] | None:
+    """As Arrow has it: null where absent, and null where the calendar has no such date."""
+    if image is None:
+        return None
+    values = {}
+    for column, value in zip(image.plan.columns, image.values, strict=True):
+        kind = types.field(column.position).type
+        impossible = isinstance(value, str) and not (pa.types.is_string(kind))
+        values[column.label] = None if value is ABSENT or impossible else _plain(value)
+    return values
+
+
+def _expected(path: Path, schemas: dict[str, pa.Schema]) -> Counter[str]:
+    found: Counter[str] = Counter()
+    with binlogio.open(path) as reader:
+        for event in reader:
+            if not hasattr(event, "images"):
+                continue
+            plan = reader.plan(event)
+            types = schemas[f"{plan.schema}.{plan.table}/{len(plan.columns)}"].field("after").type
+            for change in reader.rows(event):
+                before, after = change.before, change.applied()
+                record = (plan.table, event.header.offset, _image(before, types), _image(after, types))
+                found[repr(record)] += 1
+    return found
+
+
+def _actual(path: Path) -> tuple[Counter[str], dict[str, pa.Schema]]:
+    found: Counter[str] = Counter()
+    schemas = {}
+    for table, batch in binlogio.read_tables(path, zero_dates="null", batch_rows=100):
+        batch.validate(full=True)
+        types = batch.schema.field("after").type
+        schemas[f"{batch.column('schema')[0]}.{table}/{types.num_fields}"] = batch.schema
+        for record in batch.to_pylist():
+            images = [
+                None if record[side] is None else {name: _plain(value) for name, value in record[side].items()}
+                for side in ("before", "after")
+            ]
+            found[repr((table, record["pos"], *images))] += 1
+    return found, schemas
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.parent.name}/{path.parent.name}/{path.name}")
+def test_record_batches_hold_what_the_event_reader_gives(path: Path) -> None:
+    actual, schemas = _actual(path)
+
+    assert actual == _expected(path, schemas)
+
+
+def _big_log(path: Path, rows: int) -> TableDefinition:
+    table = TableDefinition(
+        "d", "t", (ColumnDefinition("id", "int", nullable=False), ColumnDefinition("b", "longblob")), ("id",)
+    )
+    variables = ServerVariables(binlog_row_event_max_size=1 << 30)
+    with BinlogWriter(path, variables=variables) as log, log.session() as session:
+        session.execute(
+            Statement("INSERT", (Insert(table, [{"id": i, "b": bytes([i]) * (1 << 20)} for i in range(rows)]),))
+        )
+    return table
+
+
+def test_rows_event_larger_than_a_window_comes_in_parts(tmp_path: Path) -> None:
+    _big_log(tmp_path / "binlog", 13)
+    batches = list(binlogio.read_rows(tmp_path / "binlog.000001", table="d.t"))
+    records = [record for batch in batches for record in batch.to_pylist()]
+
+    assert len(batches) > 1
+    assert [record["row"] for record in records] == list(range(13))
+    assert [record["after"] for record in records] == [{"id": i, "b": bytes([i]) * (1 << 20)} for i in range(13)]
+
+
+def test_flipped_bit_in_a_large_rows_event_is_found(tmp_path: Path) -> None:
+    _big_log(tmp_path / "binlog", 6)
+    path = tmp_path / "binlog.000001"
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+
+    with pytest.raises(binlogio.ChecksumMismatch):
+        list(binlogio.read_rows(path, table="d.t"))
+
+
+def test_only_wanted_tables_and_columns_are_given() -> None:
+    path = FIXTURES / "mysql97/metadata_full/binlog.000001"
+    tables = {table: batch.schema.field("after").type for table, batch in binlogio.read_tables(path, zero_dates="null")}
+    table, image = next((table, image) for table, image in tables.items() if image.num_fields > 2)
+    wanted = [image.field(1).name, image.field(0).name]
+    some = list(binlogio.read_tables(path, tables=[f"*.{table}"], columns=wanted, zero_dates="null"))
+
+    assert {name for name, _ in some} == {table}
+    assert {field.name for field in some[0][1].schema.field("after").type} == set(wanted)
+
+
+def test_zero_dates_are_an_error_unless_a_policy_is_given() -> None:
+    path = FIXTURES / "mysql97/types_temporal/binlog.000001"
+
+    with pytest.raises(binlogio.BinlogFormatError, match="zero_dates"):
+        list(binlogio.read_tables(path))
+    texts = {
+        record["after"]["@2"]
+        for _, batch in binlogio.read_tables(path, tables=["*.t_date_year"], zero_dates="text")
+        for record in batch.to_pylist()
+        if record["after"] is not None and record["after"]["@2"] is not None
+    }
+
+    assert "0000-00-00" in texts
+
+
+def _outcome(path: Path) -> str:
+    try:
+        return str(sum(batch.num_rows for _, batch in binlogio.read_tables(path, zero_dates="null")))
+    except BinlogError as exc:
+        return type(exc).__name__
+
+
+def _rows_or_error(path: Path) -> str:
+    try:
+        with binlogio.open(path) as reader:
+            return str(sum(1 for event in reader if hasattr(event, "images") for _ in reader.rows(event)))
+    except BinlogError as exc:
+        return type(exc).__name__
+
+
+@pytest.mark.slow
+def test_cut_and_flipped_files_end_as_with_the_event_reader(tmp_path: Path) -> None:
+    data = (FIXTURES / "mysql97/gtid_off/binlog.000001").read_bytes()
+    path = tmp_path / "binlog.000001"
+    for at in range(0, len(data), 7):
+        flipped = bytearray(data)
+        flipped[at] ^= 1 << at % 8
+        for bytes_ in (data[:at], bytes(flipped)):
+            path.write_bytes(bytes_)
+
+            assert _outcome(path) == _rows_or_error(path), at
