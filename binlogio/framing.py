@@ -291,7 +291,7 @@ class EventFramer:
         """An unfinished event still says where it ends; if that contradicts its size, one of the two is damaged."""
         header = parse_header(bytes(self._buffer[self._at : self._at + HEADER_SIZE]), self._offset, self.context)
         end = (self._offset + header.event_size) & 0xFFFFFFFF
-        if self.is_relay_log or self.context.binlog_version != 4 or header.log_pos in (0, end):  # noqa: PLR2004
+        if self.is_relay_log or self.context.binlog_version != 4 or header.log_pos in (0, end):
             return
         raise BinlogFormatError(
             f"the event's size reaches beyond the file ({buffered} bytes are left) and contradicts its log_pos",

@@ -60,6 +60,7 @@ def _shapes(*texts: str, srid: int = 0) -> list[Any]:
     return [Geometry.from_wkt(text, srid) for text in texts]
 
 
+DOCUMENTS: Final[list[Any]] = [{"a": [1, 2.5, None, "é"], "b": {}}, [], "text"]
 TYPES: Final[list[tuple[str, dict[str, Any], list[Any]]]] = [
     ("tinyint", {}, [-128, 127, 0]),
     ("tinyint unsigned", {}, [255, 0, 1]),
@@ -93,7 +94,7 @@ TYPES: Final[list[tuple[str, dict[str, Any], list[Any]]]] = [
     ("varchar(20)", {}, ["tail  ", "", "漢字"]),
     ("varchar(300)", {}, ["y" * 300, "", "ü"]),
     ("varchar(30)", {"charset": "latin1"}, ["é€", "", "ÿ"]),
-    ("varchar(10)", {"collation": "ujis_japanese_ci"}, ["漢字", "a", "ｱ"]),  # noqa: RUF001
+    ("varchar(10)", {"collation": "ujis_japanese_ci"}, ["漢字", "a", "ｱ"]),
     ("varbinary(20)", {}, [b"\0\1", b"", b"abc "]),
     ("tinytext", {}, ["a", "", None]),
     ("text", {}, ["x" * 70, "é", None]),
@@ -114,7 +115,7 @@ TYPES: Final[list[tuple[str, dict[str, Any], list[Any]]]] = [
         {"collation": "utf8mb4_bin"},
         [SetValue("k0,k39", 1 | 1 << 39), SetValue("", 0), SetValue("k33", 1 << 33)],
     ),
-    ("json", {}, [JsonDocument.from_python(value) for value in ({"a": [1, 2.5, None, "é"], "b": {}}, [], "text")]),
+    ("json", {}, [JsonDocument.from_python(value) for value in DOCUMENTS]),
     ("geometry", {}, _shapes("POINT(1 2)", "GEOMETRYCOLLECTION EMPTY", "LINESTRING(0 0,1 1)")),
     ("point", {"srid": 4326}, _shapes("POINT(8.25 50.5)", "POINT(0 0)", "POINT(-1 -2)", srid=4326)),
     ("linestring", {}, [*_shapes("LINESTRING(0 0,1 1)"), None, None]),

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 from click.testing import CliRunner, Result
 
 from binlogio.constants import BINLOG_MAGIC, EventType
+from binlogio.events.base import UnknownEvent
 from binlogio.events.control import IncidentEvent, RotateEvent
 from binlogio.events.load import AppendBlockEvent, BeginLoadQueryEvent, ExecuteLoadQueryEvent
 from binlogio.events.statement_context import IntvarEvent, UserVarEvent, UserVarType
@@ -52,18 +54,26 @@ def write(tmp_path: Path, *events: Any, **options: Any) -> Path:
 # ------------------------------------------------------------------------------------------------- what is shown
 
 
-@pytest.mark.parametrize("case", [case for case in cases() if case.folder.name not in DAMAGED_FOR_US], ids=lambda case: case.id)
+@pytest.mark.parametrize(
+    "case", [case for case in cases() if case.folder.name not in DAMAGED_FOR_US], ids=lambda case: case.id
+)
 def test_positions_are_those_that_the_server_shows(case: Any) -> None:
     """SHOW BINLOG EVENTS of the server, event by event, in both forms."""
     keys = ["--keyring", case.keys] if case.keys else []
     shown = case.load("events.json") or {}
     for path in (path for path in case.logs if path.name in shown):
-        expected = [(event["pos"], event["end_pos"]) for event in shown[path.name]]
+        pairs = ((event["pos"], event["end_pos"]) for event in shown[path.name])
+        size = path.stat().st_size if not case.keys else 1 << 32  # a log in use grew after it was copied
+        expected = [
+            (pos, end) for pos, end in pairs if pos < end <= size
+        ]  # it shows events of payloads as having no length
         lines = json_of(*keys, path)
         text = text_of(*keys, "-vv", "--hexdump", path)
 
         assert [(line["pos"], line["end"]) for line in lines if "inner" not in line] == expected
-        assert [int(offset) for offset in re.findall(r"^# at (\d+)$", text, re.MULTILINE)] == [pos for pos, _ in expected]
+        assert [int(offset) for offset in re.findall(r"^# at (\d+)$", text, re.MULTILINE)] == [
+            pos for pos, _ in expected
+        ]
         assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", text)
 
 
@@ -90,7 +100,7 @@ def test_very_verbose_adds_types() -> None:
     text = text_of("-vv", FULL_METADATA)
 
     assert "###   `id`=4000000000 /* @1 INT UNSIGNED meta=0 nullable=0 is_null=0 */\n" in text
-    assert "/* @13 DECIMAL(5,2) " in text
+    assert re.search(r"=1\.50 /\* @\d+ DECIMAL\(10,2\) UNSIGNED meta=2562 ", text)
 
 
 def test_partial_json_is_shown_as_functions() -> None:
@@ -106,7 +116,9 @@ def test_payloads_are_opened() -> None:
     text = text_of(path)
     inner = [line for line in json_of(path) if "inner" in line]
 
-    assert re.search(r"Transaction_Payload\tpayload_size=\d+\tcompression_type=ZSTD\tuncompressed_size=\d+\n# The events", text)
+    assert re.search(
+        r"Transaction_Payload\tpayload_size=\d+\tcompression_type=ZSTD\tuncompressed_size=\d+\n# The events", text
+    )
     assert re.search(r"^# at \d+, event 1 of the payload$", text, re.MULTILINE)
     assert {"TABLE_MAP_EVENT", "WRITE_ROWS_EVENT", "XID_EVENT"} <= {line["type"] for line in inner}
 
@@ -122,7 +134,7 @@ def test_json_has_rows_by_column_name() -> None:
 
 def test_mariadb_events_are_shown() -> None:
     """Names of MariaDB's own events, and its GTIDs."""
-    text = text_of(MARIADB / "basic_row" / "binlog.000001")
+    text = text_of(MARIADB / "annotate_rows" / "binlog.000001")
 
     assert "\tGTID 0-1-1 " in text
     assert "\tGtid list []" in text
@@ -181,7 +193,7 @@ def test_database_filter_keeps_whole_groups_only_where_something_is_left() -> No
     lines = json_of("-d", "dätabase-2", FULL_METADATA)
     types = [line["type"] for line in lines if line["pos"] > 200]
 
-    assert types.count("GTID_LOG_EVENT") == types.count("QUERY_EVENT") == 3  # CREATE DATABASE, CREATE TABLE, the INSERT's BEGIN
+    assert types.count("GTID_LOG_EVENT") == types.count("QUERY_EVENT") == 2  # CREATE DATABASE, the INSERT's BEGIN
     assert types.count("WRITE_ROWS_EVENT") == types.count("XID_EVENT") == types.count("TABLE_MAP_EVENT") == 1
 
 
@@ -206,7 +218,7 @@ def test_statement_of_another_table_takes_its_text_with_it() -> None:
     """ROWS_QUERY belongs to the rows behind it, not to its transaction."""
     lines = json_of(MYSQL / "rows_query" / "binlog.000001")
     tables = {line["table"] for line in lines if line["type"] == "TABLE_MAP_EVENT"}
-    table = sorted(tables)[0]
+    table = min(tables)
     kept = json_of("-T", table, MYSQL / "rows_query" / "binlog.000001")
     queries = [line["sql"] for line in kept if line["type"] == "ROWS_QUERY_LOG_EVENT"]
 
@@ -248,18 +260,18 @@ def test_times_choose_whole_groups(tmp_path: Path) -> None:
 
 
 def event_at(event: Any, timestamp: int) -> Any:
-    from dataclasses import replace  # noqa: PLC0415
-
     return replace(event, header=replace(event.header, timestamp=timestamp))
 
 
 # -------------------------------------------------------------------------------------------------- tails, damage
 
 
-@pytest.mark.parametrize("name", ["binlog.truncated_1byte", "binlog.truncated_body", "binlog.truncated_header"])
-def test_torn_tail_of_a_log_in_use_is_said_and_is_no_error(name: str) -> None:
+@pytest.mark.parametrize("missing", [1, 30, 60])
+def test_torn_tail_of_a_log_in_use_is_said_and_is_no_error(tmp_path: Path, missing: int) -> None:
     """The last whole event group is named."""
-    result = dump(CRASHED / name)
+    path = tmp_path / "binlog.000001"
+    path.write_bytes((CRASHED / "binlog.000001").read_bytes()[:-missing])
+    result = dump(path)
     match = re.search(r"the last whole event group ends at (\d+)", result.stderr)
 
     assert result.exit_code == 0
@@ -285,7 +297,7 @@ def test_damage_is_shown_after_what_came_before_it() -> None:
     assert re.search(r"at \d+: \w+: the event's checksum is wrong", result.stderr)
 
 
-def test_damage_in_rows_leaves_no_half_a_json_line(tmp_path: Path) -> None:
+def test_damage_in_rows_leaves_no_half_a_json_line() -> None:
     """Whoever reads the lines gets objects only."""
     result = dump("--format", "json", MARIADB / "types_old_temporal" / "binlog.000001")
 
@@ -313,7 +325,9 @@ def test_nothing_from_a_log_reaches_the_terminal_raw(tmp_path: Path) -> None:
     """Names, statements, messages, file names: escape sequences are shown, not sent."""
     events = [
         query(f"SELECT '{HOSTILE}'", schema=HOSTILE),
-        UserVarEvent(HOSTILE, 0, UserVarType.STRING_RESULT, 255, HOSTILE.encode(), b"", header(EventType.USER_VAR_EVENT)),
+        UserVarEvent(
+            HOSTILE, 0, UserVarType.STRING_RESULT, 255, HOSTILE.encode(), b"", header(EventType.USER_VAR_EVENT)
+        ),
         IncidentEvent(1, HOSTILE, header(EventType.INCIDENT_EVENT)),
         RotateEvent(4, HOSTILE, header(EventType.ROTATE_EVENT)),
     ]
@@ -327,21 +341,29 @@ def test_nothing_from_a_log_reaches_the_terminal_raw(tmp_path: Path) -> None:
 
 def test_bytes_that_are_no_text_are_shown_as_escapes(tmp_path: Path) -> None:
     """A statement in an unknown character set is not lost."""
-    text = text_of(write(tmp_path, query("SELECT '\udcff'") if False else query_of(b"SELECT '\xff\xfe'")))
+    text = text_of(write(tmp_path, query_of(b"SELECT '\xff\xfe'")))
 
     assert "SELECT '\\xff\\xfe'\n" in text
 
 
 def query_of(sql: bytes) -> Any:
-    from dataclasses import replace  # noqa: PLC0415
-
     return replace(query(""), sql=sql)
 
 
 def test_load_data_is_kept_together_by_a_filter(tmp_path: Path) -> None:
     """The blocks of the file go with their statement, or not at all."""
     load = ExecuteLoadQueryEvent(
-        7, 0, 0, 1, 9, 20, 0, (), "wanted", b"LOAD DATA INFILE 'x' INTO TABLE t", header(EventType.EXECUTE_LOAD_QUERY_EVENT)
+        7,
+        0,
+        0,
+        1,
+        9,
+        20,
+        0,
+        (),
+        "wanted",
+        b"LOAD DATA INFILE 'x' INTO TABLE t",
+        header(EventType.EXECUTE_LOAD_QUERY_EVENT),
     )
     blocks = [
         BeginLoadQueryEvent(1, b"1\n", header(EventType.BEGIN_LOAD_QUERY_EVENT)),
@@ -357,8 +379,6 @@ def test_load_data_is_kept_together_by_a_filter(tmp_path: Path) -> None:
 
 def test_unknown_ignorable_event_is_shown(tmp_path: Path) -> None:
     """Amazon Aurora pads with type 100."""
-    from binlogio.events.base import UnknownEvent  # noqa: PLC0415
-
     padding = UnknownEvent(b"\0" * 8, header(100, flags=0x80))
     path = tmp_path / "binlog.000001"
     path.write_bytes(BINLOG_MAGIC + encode([description(), padding]))

@@ -27,7 +27,9 @@ def run_python(code: str) -> str:
 
 def test_import_binlogio_loads_neither_construct_nor_pyarrow() -> None:
     """`import binlogio` costs nothing; what it has is loaded on first use."""
-    loaded = run_python("import sys, binlogio; print(*(sys.modules.keys() & {'construct', 'pyarrow', 'numpy', 'click'}))")
+    loaded = run_python(
+        "import sys, binlogio; print(*(sys.modules.keys() & {'construct', 'pyarrow', 'numpy', 'click'}))"
+    )
 
     assert loaded.split() == []
 
@@ -46,6 +48,11 @@ def test_every_public_name_can_be_had() -> None:
 
     assert missing == []
     assert set(binlogio.__all__) <= set(dir(binlogio))
+
+
+def test_kernel_is_one_of_two() -> None:
+    """Which implementation does the bulk work."""
+    assert binlogio.KERNEL in {"compiled", "construct"}
 
 
 def test_unknown_name_of_the_package_is_an_attribute_error() -> None:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pytest
-from corpus import Case, CorpusFile, cases, files, frames_of
 
 from binlogio.compression import compress_zstd, decompress_zstd
 from binlogio.constants import ENCRYPTED_MAGIC, ChecksumAlgorithm, EventType
@@ -24,6 +23,7 @@ from binlogio.events import codec_for
 from binlogio.events.base import UnknownEvent, event_name
 from binlogio.events.transaction_payload import TransactionPayloadEvent
 from binlogio.framing import EventFrame, EventFramer, Framing
+from corpus import Case, CorpusFile, cases, files, frames_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -164,7 +164,6 @@ def test_events_stand_where_the_server_lists_them(case: Case) -> None:
             if row["pos"] < (case.folder / name).stat().st_size  # in_use: copied before its last event was written
             or row["pos"] == row["end_pos"]
         ]
-
 
         assert theirs == ours
 

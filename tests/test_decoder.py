@@ -6,10 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from corpus import MYSQL, frames_of
 from hypothesis import given
 from hypothesis import strategies as st
-from logs import CRC32, OFF, encode, header, log, plain, query, stop, transaction
 
 from binlogio.compression import compress_zstd, decompress_zstd
 from binlogio.constants import EventType
@@ -22,6 +20,8 @@ from binlogio.events.rows import WriteRowsEvent
 from binlogio.events.table_map import TableMapEvent
 from binlogio.events.transaction_payload import CompressionType, TransactionPayloadEvent
 from binlogio.framing import EventFramer, Framing
+from corpus import MYSQL, frames_of
+from logs import CRC32, OFF, encode, header, log, plain, query, stop, transaction
 
 if TYPE_CHECKING:
     from binlogio.events.base import ParseContext
@@ -42,7 +42,9 @@ def _inside(events: list[Any]) -> bytes:
     return b"".join(encoder.encode(replace(event, header=replace(event.header, log_pos=0))) for event in events)
 
 
-def _payload(inside: bytes, *, size: int | None = None, compression: int = CompressionType.ZSTD) -> TransactionPayloadEvent:
+def _payload(
+    inside: bytes, *, size: int | None = None, compression: int = CompressionType.ZSTD
+) -> TransactionPayloadEvent:
     packed = compress_zstd(inside, 3) if compression == CompressionType.ZSTD else inside
     return TransactionPayloadEvent.create(packed, compression, len(inside) if size is None else size, PAYLOAD)
 

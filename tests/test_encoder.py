@@ -6,7 +6,6 @@ import zlib
 from dataclasses import replace
 
 import pytest
-from logs import CRC32, OFF, description, header, query, stop
 
 from binlogio.constants import EventType, HeaderFlag
 from binlogio.encoder import Encoder
@@ -14,6 +13,7 @@ from binlogio.errors import BinlogFormatError
 from binlogio.events.base import NEW_HEADER, UnknownEvent, parse_header
 from binlogio.events.control import XidEvent
 from binlogio.events.query import QueryEvent
+from logs import CRC32, OFF, description, header, query, stop
 
 
 def test_position_is_where_the_event_ends_modulo_4_gib() -> None:

@@ -6,20 +6,19 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 import pytest
+from construct import Construct, GreedyBytes, Renamed, Struct, Terminated
+from hypothesis import given
+from hypothesis import strategies as st
+
 import test_events_control
 import test_events_format_description
-import test_events_gtid
 import test_events_group_replication
+import test_events_gtid
 import test_events_load
 import test_events_query
 import test_events_rows
 import test_events_table_map
 import test_events_transaction_payload
-from construct import Construct, GreedyBytes, Renamed, Struct, Terminated
-from golden_events import EventCase, check_returns_or_raises
-from hypothesis import given
-from hypothesis import strategies as st
-
 from binlogio.constants import EventType
 from binlogio.errors import BinlogError, BinlogFormatError
 from binlogio.events import EVENT_CODECS, codec_for, default_type
@@ -39,6 +38,7 @@ from binlogio.events.load import LoadEvent
 from binlogio.events.optional_fields import Trailing
 from binlogio.events.rows import WriteRowsEvent
 from binlogio.primitives import Many
+from golden_events import EventCase, check_returns_or_raises
 
 CODECS = [*EVENT_CODECS.values(), UNKNOWN]
 # Retired numbers that no server ever wrote an event of; UNKNOWN_EVENT is what all others fall back to.
@@ -104,7 +104,11 @@ def _takes_the_rest(layout: Construct) -> bool:
     while isinstance(layout, Renamed):
         layout = layout.subcon
     inner = getattr(layout, "subcon", None)
-    greedy = layout is GreedyBytes or isinstance(layout, (Many, Trailing)) or type(layout).__name__ in {"_Payload", "_Unknown"}
+    greedy = (
+        layout is GreedyBytes
+        or isinstance(layout, (Many, Trailing))
+        or type(layout).__name__ in {"_Payload", "_Unknown"}
+    )
     return greedy or (inner is not None and _takes_the_rest(inner))
 
 

@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from golden_events import EventCase, check_both_ways, check_cut_at_every_byte, check_refused, text
 
 from binlogio.constants import EventType
 from binlogio.events.control import (
@@ -27,6 +26,7 @@ from binlogio.events.control import (
 from binlogio.events.format_description import StartV3Event
 from binlogio.events.mariadb import AnnotateRowsEvent, BinlogCheckpointEvent, StartEncryptionEvent
 from binlogio.events.statement_context import IntvarEvent, IntvarKind, RandEvent, UserVarEvent, UserVarType
+from golden_events import EventCase, check_both_ways, check_cut_at_every_byte, check_refused, text
 
 V1 = StartV3Event(1, "3.23.58-log", 0).context
 LOG = "binlog.000001"
@@ -41,7 +41,10 @@ CASES: list[EventCase] = [
         "", EventType.XA_PREPARE_LOG_EVENT, XaPrepareEvent(0, 1, b"x1", b""), "00 01000000 02000000 00000000 7831"
     ),
     EventCase(
-        "one phase, no name", EventType.XA_PREPARE_LOG_EVENT, XaPrepareEvent(1, -1, b"", b"q"), "01ffffffff000000000100000071"
+        "one phase, no name",
+        EventType.XA_PREPARE_LOG_EVENT,
+        XaPrepareEvent(1, -1, b"", b"q"),
+        "01ffffffff000000000100000071",
     ),
     EventCase("lost events", EventType.INCIDENT_EVENT, IncidentEvent(1, "gap"), "0100 03" + text("gap")),
     EventCase("no message", EventType.INCIDENT_EVENT, IncidentEvent(1, ""), "0100 00"),
@@ -60,7 +63,9 @@ CASES: list[EventCase] = [
     ),
     EventCase("", EventType.IGNORABLE_LOG_EVENT, IgnorableEvent(b"later"), text("later")),
     EventCase("9.7", EventType.ROWS_QUERY_LOG_EVENT, RowsQueryEvent(b"DELETE FROM t"), "00" + text("DELETE FROM t")),
-    EventCase("5.7", EventType.ROWS_QUERY_LOG_EVENT, RowsQueryEvent(b"DELETE FROM t", 13), "0d" + text("DELETE FROM t")),
+    EventCase(
+        "5.7", EventType.ROWS_QUERY_LOG_EVENT, RowsQueryEvent(b"DELETE FROM t", 13), "0d" + text("DELETE FROM t")
+    ),
     EventCase(
         "",
         EventType.SLAVE_EVENT,
@@ -77,7 +82,9 @@ CASES: list[EventCase] = [
         "01 01000000 05b341a134f6f5c5cbb7d34b",
     ),
     EventCase("", EventType.INTVAR_EVENT, IntvarEvent(IntvarKind.INSERT_ID_EVENT, 1), "02 0100000000000000"),
-    EventCase("", EventType.INTVAR_EVENT, IntvarEvent(IntvarKind.LAST_INSERT_ID_EVENT, 2**64 - 1), "01 ffffffffffffffff"),
+    EventCase(
+        "", EventType.INTVAR_EVENT, IntvarEvent(IntvarKind.LAST_INSERT_ID_EVENT, 2**64 - 1), "01 ffffffffffffffff"
+    ),
     EventCase("", EventType.RAND_EVENT, RandEvent(11, 22), "0b00000000000000 1600000000000000"),
     EventCase(
         "NULL", EventType.USER_VAR_EVENT, UserVarEvent("nul", 1, None, None, None, b""), f"03000000 {text('nul')} 01"

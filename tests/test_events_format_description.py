@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from golden_events import EventCase, check_both_ways, check_cut_at_every_byte, check_refused, text
 
 from binlogio.constants import ChecksumAlgorithm, EventType
 from binlogio.errors import BinlogError, BinlogFormatError, UnsupportedFeature
@@ -19,6 +18,7 @@ from binlogio.events.format_description import (
     knows_checksum,
     server_version_numbers,
 )
+from golden_events import EventCase, check_both_ways, check_cut_at_every_byte, check_refused, text
 
 FORMAT = EventType.FORMAT_DESCRIPTION_EVENT
 SIZES_5_0 = (56, 13, 0, 8, 0, 18, 0, 4, 4, 4, 4, 18, 0, 0, 75, 0, 4, 22)
@@ -33,7 +33,9 @@ def _padded(version: str) -> str:
     return text(version) + (50 - len(version)) * "00"
 
 
-def _description(version: str, sizes: tuple[int, ...] = SIZES_5_0, algorithm: int | None = None) -> FormatDescriptionEvent:
+def _description(
+    version: str, sizes: tuple[int, ...] = SIZES_5_0, algorithm: int | None = None
+) -> FormatDescriptionEvent:
     return FormatDescriptionEvent(4, version, 0, 19, sizes, algorithm)
 
 
@@ -45,17 +47,26 @@ CASES: list[EventCase] = [
         "0400392e372e342d3200000000000000000000000000000000000000000000000000000000000000000000000000000000000000afa6006b13"
         "000d0008000000000400040000006300041a08000000000000020000000a0a0a2a2a001234000a28000000",
     ),
-    EventCase("5.0", FORMAT, _description("5.0.96-log"), f"0400 {_padded('5.0.96-log')} 00000000 13 {bytes(SIZES_5_0).hex()}"),
+    EventCase(
+        "5.0", FORMAT, _description("5.0.96-log"), f"0400 {_padded('5.0.96-log')} 00000000 13 {bytes(SIZES_5_0).hex()}"
+    ),
     EventCase(
         "MariaDB",
         FORMAT,
         _description("10.11.18-MariaDB-deb12-log", SIZES_5_0 + (0,) * 153, ChecksumAlgorithm.CRC32),
         f"0400 {_padded('10.11.18-MariaDB-deb12-log')} 00000000 13 {bytes(SIZES_5_0).hex()} {153 * '00'} 01",
     ),
-    EventCase("3.23", EventType.START_EVENT_V3, StartV3Event(1, "3.23.58-log", 9), f"0100 {_padded('3.23.58-log')} 09000000"),
-    EventCase("4.1", EventType.START_EVENT_V3, StartV3Event(3, "4.1.22-log", 0), f"0300 {_padded('4.1.22-log')} 00000000"),
     EventCase(
-        "a version of 50 bytes", EventType.START_EVENT_V3, StartV3Event(3, "4.1." + "x" * 46, 0), f"0300 {_padded('4.1.' + 46 * 'x')} 00000000"
+        "3.23", EventType.START_EVENT_V3, StartV3Event(1, "3.23.58-log", 9), f"0100 {_padded('3.23.58-log')} 09000000"
+    ),
+    EventCase(
+        "4.1", EventType.START_EVENT_V3, StartV3Event(3, "4.1.22-log", 0), f"0300 {_padded('4.1.22-log')} 00000000"
+    ),
+    EventCase(
+        "a version of 50 bytes",
+        EventType.START_EVENT_V3,
+        StartV3Event(3, "4.1." + "x" * 46, 0),
+        f"0300 {_padded('4.1.' + 46 * 'x')} 00000000",
     ),
 ]
 
@@ -102,9 +113,7 @@ def test_context_of_today_says_what_the_event_said() -> None:
     assert context.post_header_size(EventType.MARIADB_GTID_EVENT, 19) == 19
 
 
-@pytest.mark.parametrize(
-    ("version", "header_size", "binlog_version"), [("3.23.58-log", 13, 1), ("4.1.22-log", 19, 3)]
-)
+@pytest.mark.parametrize(("version", "header_size", "binlog_version"), [("3.23.58-log", 13, 1), ("4.1.22-log", 19, 3)])
 def test_context_of_a_file_without_format_description(version: str, header_size: int, binlog_version: int) -> None:
     context = StartV3Event(binlog_version, version, 0).context
 
@@ -125,7 +134,9 @@ def test_context_of_a_file_without_format_description(version: str, header_size:
         ("5.1.15-a_drop5", False),
     ],
 )
-def test_alphas_that_numbered_types_otherwise_are_told_by_version_and_number_of_types(version: str, permuted: bool) -> None:
+def test_alphas_that_numbered_types_otherwise_are_told_by_version_and_number_of_types(
+    version: str, permuted: bool
+) -> None:
     """22 types in another order; a type code of the file and ours translate both ways."""
     context = _description(version, (0,) * 22).context
 

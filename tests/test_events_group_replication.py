@@ -6,11 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from golden_events import EventCase, check_both_ways, check_cut_at_every_byte, check_refused, text
 
 from binlogio.constants import EventType
 from binlogio.errors import BinlogFormatError
 from binlogio.events.group_replication import TransactionContextEvent, ViewChangeEvent
+from golden_events import EventCase, check_both_ways, check_cut_at_every_byte, check_refused, text
 
 UUID = "2f658ac8-e51b-11f1-a314-02fc00000001"
 VIEW = "17952047815994720:3"

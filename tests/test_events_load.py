@@ -10,7 +10,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from golden_events import EventCase, check_both_ways, check_cut_at_every_byte, check_refused, text
 
 from binlogio.constants import EventType, QueryStatus
 from binlogio.errors import BinlogFormatError
@@ -26,6 +25,7 @@ from binlogio.events.load import (
     LoadOptions,
 )
 from binlogio.events.query import SessionCharset, StatusVar
+from golden_events import EventCase, check_both_ways, check_cut_at_every_byte, check_refused, text
 
 V1 = StartV3Event(1, "3.23.58-log", 0).context
 V3 = StartV3Event(3, "4.1.22-log", 0).context

@@ -10,13 +10,13 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from golden_events import EventCase, check_both_ways, check_cut_at_every_byte, check_refused, check_returns_or_raises
 
 from binlogio.constants import EventType
 from binlogio.errors import BinlogFormatError
 from binlogio.events.base import ParseContext
 from binlogio.events.compressed import MAX_UNCOMPRESSED_SIZE
 from binlogio.events.rows import DeleteRowsEvent, PartialUpdateRowsEvent, UpdateRowsEvent, WriteRowsEvent
+from golden_events import EventCase, check_both_ways, check_cut_at_every_byte, check_refused, check_returns_or_raises
 
 ALPHA = ParseContext(server_version="5.2.2-a_drop6p13", post_header_sizes=(0,) * 18 + (6, 6, 6, 6))
 IMAGE = b"\xf9\x01\x00\x00\x00\x03two"

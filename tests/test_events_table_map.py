@@ -6,12 +6,12 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from golden_events import EventCase, check_both_ways, check_cut_at_every_byte, check_refused, text
 
 from binlogio.constants import ColumnType, EventType, OptionalMetadataType, TableMapFlag
 from binlogio.errors import BinlogFormatError
 from binlogio.events.base import DEFAULT_CONTEXT, ParseContext
 from binlogio.events.table_map import DefaultCharset, MetadataField, TableMapEvent
+from golden_events import EventCase, check_both_ways, check_cut_at_every_byte, check_refused, text
 
 TABLE_MAP = EventType.TABLE_MAP_EVENT
 ALPHA = ParseContext(server_version="5.1.2-alpha", post_header_sizes=(0,) * 18 + (6,))  # table ids of four bytes
@@ -19,7 +19,9 @@ ALL_SIGNED = MetadataField(OptionalMetadataType.SIGNEDNESS, (False,) * 8)
 T, F = True, False
 
 
-def _table(types: tuple[int, ...], metadata: tuple[int, ...], optional: tuple[MetadataField, ...] = ()) -> TableMapEvent:
+def _table(
+    types: tuple[int, ...], metadata: tuple[int, ...], optional: tuple[MetadataField, ...] = ()
+) -> TableMapEvent:
     return TableMapEvent(1, 1, "d", "t", types, metadata, (True,) * len(types), optional)
 
 
@@ -75,8 +77,22 @@ COLUMNS: list[EventCase] = [
     *(
         _with_metadata(kind.name, kind, 0, "")
         for kind in (
-            *(ColumnType.DECIMAL, ColumnType.TINY, ColumnType.SHORT, ColumnType.LONG, ColumnType.NULL, ColumnType.TIMESTAMP),
-            *(ColumnType.LONGLONG, ColumnType.INT24, ColumnType.DATE, ColumnType.TIME, ColumnType.DATETIME, ColumnType.YEAR),
+            *(
+                ColumnType.DECIMAL,
+                ColumnType.TINY,
+                ColumnType.SHORT,
+                ColumnType.LONG,
+                ColumnType.NULL,
+                ColumnType.TIMESTAMP,
+            ),
+            *(
+                ColumnType.LONGLONG,
+                ColumnType.INT24,
+                ColumnType.DATE,
+                ColumnType.TIME,
+                ColumnType.DATETIME,
+                ColumnType.YEAR,
+            ),
             *(ColumnType.NEWDATE, ColumnType.INVALID, ColumnType.BOOL),
         )
     ),

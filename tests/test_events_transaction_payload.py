@@ -6,11 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from golden_events import EventCase, check_both_ways, check_cut_at_every_byte, check_refused, text
 
 from binlogio.constants import EventType
 from binlogio.errors import BinlogFormatError
 from binlogio.events.transaction_payload import CompressionType, TransactionPayloadEvent
+from golden_events import EventCase, check_both_ways, check_cut_at_every_byte, check_refused, text
 
 PAYLOAD = EventType.TRANSACTION_PAYLOAD_EVENT
 # mysql97/compressed, the first one
@@ -69,7 +69,12 @@ def test_missing_fields_mean_a_payload_that_is_not_compressed() -> None:
 
 @pytest.mark.parametrize(
     "body",
-    ["01 01 04 00" + text("abc"), "02 01 00 00" + text("abc"), "01 01 03 00" + text("abcd"), "01 02 0303 00" + text("abc")],
+    [
+        "01 01 04 00" + text("abc"),
+        "02 01 00 00" + text("abc"),
+        "01 01 03 00" + text("abcd"),
+        "01 02 0303 00" + text("abc"),
+    ],
     ids=["too long", "no size", "too short", "two numbers in one field"],
 )
 def test_payload_of_another_size_than_it_says_is_refused(body: str) -> None:
@@ -79,7 +84,13 @@ def test_payload_of_another_size_than_it_says_is_refused(body: str) -> None:
 
 @pytest.mark.parametrize(
     "changed",
-    [{"fields": ((1, 3),)}, {"fields": ()}, {"fields": ((0, 0), (1, 145))}, {"fields": ((1, b"145"),)}, {"payload": b""}],
+    [
+        {"fields": ((1, 3),)},
+        {"fields": ()},
+        {"fields": ((0, 0), (1, 145))},
+        {"fields": ((1, b"145"),)},
+        {"payload": b""},
+    ],
     ids=str,
 )
 def test_value_that_does_not_fit_is_refused(changed: dict[str, Any]) -> None:

@@ -6,10 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from corpus import MARIADB, MYSQL
 from hypothesis import given
 from hypothesis import strategies as st
-from logs import CRC32, OFF, POST_HEADER_SIZES, description, encode, header, log, plain, query, rotate, stop, transaction
 
 from binlogio.constants import BINLOG_MAGIC, EventType, HeaderFlag
 from binlogio.decoder import Decoder
@@ -27,6 +25,21 @@ from binlogio.events.control import RotateEvent
 from binlogio.events.format_description import StartV3Event
 from binlogio.events.query import QueryEvent
 from binlogio.framing import END, NEED_DATA, EventFrame, EventFramer, Framing, TornTail
+from corpus import MARIADB, MYSQL
+from logs import (
+    CRC32,
+    OFF,
+    POST_HEADER_SIZES,
+    description,
+    encode,
+    header,
+    log,
+    plain,
+    query,
+    rotate,
+    stop,
+    transaction,
+)
 
 FILES = [
     MYSQL / "gtid_on" / "binlog.000001",
@@ -147,7 +160,9 @@ def test_second_format_description_holds_from_there_on() -> None:
     """A relay log: the replica's own description, then the source's, with another checksum algorithm."""
     own = description(CRC32)
     theirs = replace(description(OFF, version="5.7.44"), header=header(flags=HeaderFlag.ARTIFICIAL))
-    found = frames(BINLOG_MAGIC + encode([own, query("SELECT 1"), theirs, query("SELECT 2"), description(CRC32), stop()]))
+    found = frames(
+        BINLOG_MAGIC + encode([own, query("SELECT 1"), theirs, query("SELECT 2"), description(CRC32), stop()])
+    )
 
     assert [frame.checksum is not None for frame in found] == [True, True, True, False, True, True]
     assert [frame.context.server_version for frame in found] == ["9.7.4"] * 2 + ["5.7.44"] * 2 + ["9.7.4"] * 2
@@ -251,7 +266,9 @@ def test_torn_tail_of_a_file_in_use_ends_the_stream_and_is_told() -> None:
 
         assert list(_drain(framer)) == frames(data)[:-1]
         assert framer.next_frame() is END
-        assert framer.torn_tail == TornTail(last.header.offset, size - last.header.offset, "the last event is not whole")
+        assert framer.torn_tail == TornTail(
+            last.header.offset, size - last.header.offset, "the last event is not whole"
+        )
 
 
 def test_closed_file_that_ends_in_mid_event_is_truncated() -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from corpus import CorpusFile, files, frames_of
-from logs import description, header, query, rotate, stop, transaction
 
 from binlogio.constants import EventType
 from binlogio.decoder import Decoder
@@ -26,6 +24,8 @@ from binlogio.events.statement_context import IntvarEvent, UserVarEvent
 from binlogio.events.table_map import TableMapEvent
 from binlogio.events.transaction_payload import TransactionPayloadEvent
 from binlogio.groups import GroupPlace, GroupTracker, ends_transaction, starts_transaction
+from corpus import CorpusFile, files, frames_of
+from logs import description, header, query, rotate, stop, transaction
 
 GTID = AnonymousGtidEvent(header=header(EventType.ANONYMOUS_GTID_LOG_EVENT))
 MARIADB_GTID = MariadbGtidEvent(sequence_number=1, domain_id=0, flags=4)
@@ -156,7 +156,11 @@ def test_text_that_starts_or_ends_a_transaction(sql: bytes, starts: bool, ends: 
     assert ends_transaction(sql) is ends
 
 
-GROUPED = [file for file in files() if not file.damaged and not file.encrypted and file.path.suffix not in {".zst", ".decrypted"}]
+GROUPED = [
+    file
+    for file in files()
+    if not file.damaged and not file.encrypted and file.path.suffix not in {".zst", ".decrypted"}
+]
 
 
 @pytest.mark.parametrize("file", GROUPED, ids=lambda file: file.id)

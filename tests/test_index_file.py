@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from corpus import MYSQL
 
 from binlogio.errors import BinlogFormatError
 from binlogio.index_file import is_index_file, log_number, next_log_name, read_index, write_index
+from corpus import MYSQL
 
 
 def test_index_of_a_real_server_is_read_in_its_order() -> None:
@@ -16,7 +16,8 @@ def test_index_of_a_real_server_is_read_in_its_order() -> None:
 
 
 @pytest.mark.parametrize(
-    "names", [[], ["./binlog.000001"], ["/var/log/mysql/b.000001", "./b.000002"], ["./b\udce9.000001", "./with space.000001"]]
+    "names",
+    [[], ["./binlog.000001"], ["/var/log/mysql/b.000001", "./b.000002"], ["./b\udce9.000001", "./with space.000001"]],
 )
 def test_what_is_written_is_read(tmp_path: Path, names: list[str]) -> None:
     path = tmp_path / "binlog.index"

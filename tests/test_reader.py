@@ -8,8 +8,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from corpus import MARIADB, MYSQL, frames_of
-from logs import CRC32, OFF, description, encode, header, log, plain, query, rotate, stop, transaction
 from pyarrow import fs
 
 import binlogio.reader
@@ -30,6 +28,8 @@ from binlogio.events.format_description import FormatDescriptionEvent
 from binlogio.events.rows import WriteRowsEvent
 from binlogio.events.table_map import TableMapEvent
 from binlogio.options import Position
+from corpus import MARIADB, MYSQL, frames_of
+from logs import CRC32, OFF, description, encode, header, log, plain, query, rotate, stop, transaction
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -212,7 +212,9 @@ def test_start_offset_in_an_encrypted_log_of_mariadb_is_decrypted() -> None:
     folder = MARIADB / "encrypted"
     with binlogio.reader.open(folder / "binlog.000001", keyring=folder / "keys.txt") as reader:
         every = list(reader)
-    with binlogio.reader.open(folder / "binlog.000001", keyring=folder / "keys.txt", start_offset=every[5].header.offset) as reader:
+    with binlogio.reader.open(
+        folder / "binlog.000001", keyring=folder / "keys.txt", start_offset=every[5].header.offset
+    ) as reader:
         found = list(reader)
 
     assert found == [every[0], *every[5:]]

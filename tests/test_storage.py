@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
-from logs import log, stop, transaction
 from pyarrow import fs
 
 from binlogio.compression import compress_zstd
 from binlogio.errors import BinlogFormatError, UnsupportedFeature
 from binlogio.storage import LogFile, find_logs
+from logs import log, stop, transaction
 
 if TYPE_CHECKING:
     from binlogio.storage import Source
@@ -230,7 +230,13 @@ def test_local_filesystem_and_subtree_of_pyarrow(folder: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "expected"),
-    [("", ALL), ("/binlog.*", ALL), ("/binlog.00000?", ALL[:2]), ("/binlog.00000[12]", ALL[:2]), ("/binlog.000001", ALL[:1])],
+    [
+        ("", ALL),
+        ("/binlog.*", ALL),
+        ("/binlog.00000?", ALL[:2]),
+        ("/binlog.00000[12]", ALL[:2]),
+        ("/binlog.000001", ALL[:1]),
+    ],
 )
 def test_uri_names_files_and_wildcards(folder: Path, name: str, expected: list[str]) -> None:
     assert _names(find_logs(f"file://{folder}{name}")) == expected

@@ -174,6 +174,7 @@ class FormatDescriptionEvent:
                 expected=4,
                 found=self.binlog_version,
                 offset=self.header.offset,
+                event_type=EventType.FORMAT_DESCRIPTION_EVENT.name,
             )
         if self.header_size != HEADER_SIZE:
             raise UnsupportedFeature(
@@ -182,6 +183,7 @@ class FormatDescriptionEvent:
                 expected=19,
                 found=self.header_size,
                 offset=self.header.offset,
+                event_type=EventType.FORMAT_DESCRIPTION_EVENT.name,
             )
         algorithm = ChecksumAlgorithm.OFF if self.checksum_algorithm is None else self.checksum_algorithm
         if algorithm not in (ChecksumAlgorithm.OFF, ChecksumAlgorithm.CRC32):
@@ -191,6 +193,7 @@ class FormatDescriptionEvent:
                 expected="0 (none) or 1 (CRC32)",
                 found=f"{algorithm}",
                 offset=self.header.offset,
+                event_type=EventType.FORMAT_DESCRIPTION_EVENT.name,
             )
         permuted = (
             len(self.post_header_sizes) == _PERMUTED_COUNT and _PERMUTED_VERSIONS.match(self.server_version) is not None

@@ -91,7 +91,7 @@ class Tag(str):
 
     __slots__ = ()
 
-    def __new__(cls, text: str = "") -> Tag:  # noqa: PYI034  Self is not in the typing of 3.10
+    def __new__(cls, text: str = "") -> Tag:
         """The tag `text`; capital letters become small ones, as the server makes them."""
         if _TAG.fullmatch(text) is None:
             raise BinlogFormatError(

@@ -22,7 +22,7 @@ _FLAGS: Final = re.IGNORECASE | re.DOTALL
 
 _SAVEPOINT: Final = re.compile(rf"SAVEPOINT\s+({_NAME})", _FLAGS)
 _ROLLBACK_TO: Final = re.compile(rf"ROLLBACK\s+(?:WORK\s+)?TO\s+(?:SAVEPOINT\s+)?({_NAME})", _FLAGS)
-_XA: Final = re.compile(r"XA\s+(START|BEGIN|END|PREPARE|COMMIT|ROLLBACK)\s+(.*?)(\s+ONE\s+PHASE)?\s*", _FLAGS)
+_XA: Final = re.compile(r"XA\s+(START|BEGIN|END|PREPARE|COMMIT|ROLLBACK)\s+(.{0,600}?)(\s+ONE\s+PHASE)?\Z", _FLAGS)
 _DROP_TABLES: Final = re.compile(
     rf"{_SPACE}*DROP{_SPACE}+(TEMPORARY{_SPACE}+)?TABLES?{_SPACE}+(?:IF{_SPACE}+EXISTS{_SPACE}+)?"
     rf"({_TABLE}(?:{_SPACE}*,{_SPACE}*{_TABLE})*)",

@@ -39,6 +39,7 @@ _TEMPORALS: Final = {
 _PLAIN: Final = {ColumnType.DATE: "date", ColumnType.YEAR: "year", ColumnType.JSON: "json"}
 _BLOBS: Final = {1: "tiny", 2: "", 3: "medium", 4: "long"}
 _LENGTHS: Final = {ColumnType.STRING: "char binary", ColumnType.VARCHAR: "varchar varbinary"}
+_STRINGS: Final = (*_LENGTHS, ColumnType.BLOB, ColumnType.BLOB_COMPRESSED, ColumnType.VARCHAR_COMPRESSED)
 
 
 def from_table_map(event: TableMapEvent, context: ParseContext = DEFAULT_CONTEXT) -> TableDefinition:
@@ -100,12 +101,14 @@ def _type_text(column: ColumnPlan, field: str) -> str:
         return f"vector({column.dimension})"
     if column.type in (ColumnType.ENUM, ColumnType.SET):
         return _members_text(column, field)
-    return _string_text(column, field)
+    if column.type in _STRINGS:
+        return _string_text(column, field)
+    raise UnsupportedFeature("no SQL type can be told for this column", field=field, found=column.type.name)
 
 
 def _members_text(column: ColumnPlan, field: str) -> str:
     if column.members is None or column.collation_id is None:
-        raise _too_little(f"the members of a {column.type.name}", field)
+        raise _too_little(f"the members of the {column.type.name}", field)
     return f"{column.type.name.lower()}({','.join(map(member_text, column.members))})"
 
 
@@ -113,13 +116,11 @@ def _string_text(column: ColumnPlan, field: str) -> str:
     if column.collation_id is None:
         raise _too_little("the character set of a column", field)
     binary = column.collation_id == BINARY_COLLATION
-    if column.type in (ColumnType.BLOB, ColumnType.BLOB_COMPRESSED) and column.metadata in _BLOBS:
+    if column.type in (ColumnType.BLOB, ColumnType.BLOB_COMPRESSED):
         compressed = " compressed" if column.type == ColumnType.BLOB_COMPRESSED else ""
         return f"{_BLOBS[column.metadata]}{'blob' if binary else 'text'}{compressed}"
     width = max_character_bytes(collation_name(column.collation_id))
     if column.type == ColumnType.VARCHAR_COMPRESSED:
         return f"{'varbinary' if binary else 'varchar'}({(column.metadata - 1) // width}) compressed"
-    if column.type not in _LENGTHS:
-        raise UnsupportedFeature("no SQL type can be told for this column", field=field, found=column.type.name)
     text_name, binary_name = _LENGTHS[column.type].split()
     return f"{binary_name if binary else text_name}({column.length // width})"

@@ -11,7 +11,7 @@ A table without a primary key gets its rows by all columns that the before image
 from __future__ import annotations
 
 import sqlite3
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.errors import ReplayError
@@ -161,6 +161,10 @@ class SqliteTarget:
 
     def close(self) -> None:
         """Close the file; a group that was begun is forgotten."""
+        if self._connection.in_transaction:
+            self._execute("ROLLBACK")
+        with suppress(sqlite3.OperationalError):  # somebody else reads the file at the moment
+            self._connection.execute("PRAGMA journal_mode = DELETE")  # one file again, which readers need not write to
         self._connection.close()
 
     def _table(self, plan: TablePlan) -> _Table:
