@@ -1,0 +1,100 @@
+"""`binlogio replay`: from the command line into a file, and again."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from typing import TYPE_CHECKING, Final
+
+from click.testing import CliRunner, Result
+
+from binlogio_cli.main import cli
+from corpus import FIXTURES, MYSQL
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ROWS: Final = MYSQL / "rowimage_full" / "binlog.000001"
+TABLES: Final = FIXTURES / "demo" / "rowimage_full.tables.jsonl"
+FULL_METADATA: Final = MYSQL / "metadata_full" / "binlog.000001"
+
+IN_USE_BYTE: Final = 4 + 4 + 1 + 4 + 4 + 4  # magic; timestamp, type, server id, size, position: then the flags
+
+
+def run(tmp_path: Path, *arguments: object) -> Result:
+    return CliRunner().invoke(cli, ["replay", "--to", f"sqlite:///{tmp_path}/x.db", *map(str, arguments)])
+
+
+def test_replay_says_what_it_did_and_goes_on_where_it_was(tmp_path: Path) -> None:
+    """The second time there is nothing left to do."""
+    first, second = run(tmp_path, FULL_METADATA), run(tmp_path, FULL_METADATA)
+    with closing(sqlite3.connect(tmp_path / "x.db")) as connection:
+        (value,) = connection.execute('SELECT u8 FROM "corpus.m1"').fetchone()
+
+    assert first.exit_code == second.exit_code == 0
+    assert "replayed 19 event groups: 8 rows inserted, 1 updated, 0 deleted\n" in first.stdout
+    assert "position: binlog.000001 6879\n" in first.stdout
+    assert "replayed 0 event groups" in second.stdout
+    assert "skipped 19 event groups" in second.stdout
+    assert value == "18446744073709551615"
+
+
+def test_log_without_keys_asks_for_definitions(tmp_path: Path) -> None:
+    """One sentence, with the option that helps."""
+    result = run(tmp_path, ROWS)
+
+    assert result.exit_code == 1
+    assert "at 2408: the log does not say the key of corpus.pk" in result.stderr
+    assert "--table-definitions" in result.stderr
+
+
+def test_definitions_stand_in_for_metadata(tmp_path: Path) -> None:
+    """From lines as in scripts, or from an array."""
+    array = tmp_path / "tables.json"
+    array.write_text(f"[{','.join(TABLES.read_text().splitlines())}]")
+    lines = run(tmp_path / "..", "--table-definitions", TABLES, ROWS)
+    (tmp_path / ".." / "x.db").unlink()
+
+    assert lines.exit_code == 0
+    assert run(tmp_path, "--table-definitions", array, ROWS).stdout == lines.stdout
+
+
+def test_definitions_that_are_none_are_refused(tmp_path: Path) -> None:
+    """Wrong usage."""
+    path = tmp_path / "tables.json"
+    for text in ("{", "[1]", '[{"schema": "d"}]'):
+        path.write_text(text)
+        result = run(tmp_path, "--table-definitions", path, ROWS)
+
+        assert result.exit_code == 2
+        assert result.stderr.startswith(f"binlogio: {path}: ")
+
+
+def test_rows_that_lack_columns_are_mentioned(tmp_path: Path) -> None:
+    """MINIMAL images do not say default values."""
+    result = run(tmp_path, "--table-definitions", TABLES, MYSQL / "rowimage_minimal" / "binlog.000001")
+
+    assert result.exit_code == 0
+    assert "13 inserted rows lack columns in the log" in result.stderr
+
+
+def test_torn_tail_is_mentioned(tmp_path: Path) -> None:
+    """A log in use: what is whole is applied."""
+    data = bytearray(FULL_METADATA.read_bytes()[:6870])  # in the middle of the last XID event
+    data[IN_USE_BYTE] |= 1
+    path = tmp_path / "binlog.000001"
+    path.write_bytes(data)
+    result = run(tmp_path, path)
+
+    assert "no whole event" in result.stderr
+    assert "the log ends in the middle of an event group, which was not applied" in result.stderr
+    assert result.exit_code == 0
+
+
+def test_target_that_is_no_database_is_an_io_error(tmp_path: Path) -> None:
+    """Exit code 4."""
+    (tmp_path / "x.db").write_text("no database" * 200)
+    result = run(tmp_path, FULL_METADATA)
+
+    assert result.exit_code == 4
+    assert "cannot be used as a SQLite database" in result.stderr

@@ -1,0 +1,217 @@
+"""`binlogio write`: scripts, what they make, and which line is to blame."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+from click.testing import CliRunner, Result
+
+import binlogio
+from binlogio_cli.main import cli
+from corpus import FIXTURES
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+VARIABLES: Final = {"do": "variables", "server_id": 7, "server_uuid": "6d1b2c9a-5b0e-11f1-9d5e-0242ac110002"}
+TABLE: Final = {
+    "do": "table",
+    "schema": "shop",
+    "name": "orders",
+    "columns": [{"name": "id", "type": "int", "nullable": False}, {"name": "total", "type": "decimal(10,2)"}],
+    "primary_key": ["id"],
+}
+BEGIN: Final = {"session": "a", "do": "begin", "at": "2026-11-20T12:00:00Z"}
+INSERT: Final = {
+    "session": "a",
+    "do": "execute",
+    "sql": "INSERT ...",
+    "changes": [{"insert": "shop.orders", "rows": [{"id": 1, "total": "1.50"}, {"id": 2}]}],
+}
+UPDATE: Final = {
+    "session": "a",
+    "do": "execute",
+    "sql": "UPDATE ...",
+    "changes": [{"update": "shop.orders", "before": [{"id": 1, "total": "1.50"}], "after": [{"total": "2.50"}]}],
+}
+DELETE: Final = {
+    "session": "b",
+    "do": "execute",
+    "sql": "DELETE ...",
+    "changes": [{"delete": "shop.orders", "rows": [{"id": 2}]}],
+}
+COMMIT: Final = {"session": "a", "do": "commit"}
+
+
+def write(tmp_path: Path, lines: list[Any], *options: str) -> Result:
+    text = "".join(f"{line if isinstance(line, str) else json.dumps(line)}\n" for line in lines)
+    return CliRunner().invoke(cli, ["write", "-", "--out", str(tmp_path / "logs"), *options], input=text)
+
+
+def events(tmp_path: Path) -> list[dict[str, Any]]:
+    result = CliRunner().invoke(cli, ["dump", "--format", "json", str(tmp_path / "logs")])
+    assert result.exit_code == 0, result.stderr
+    return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+def rows(tmp_path: Path) -> list[dict[str, Any]]:
+    return [row for event in events(tmp_path) for row in event.get("rows", [])]
+
+
+def test_script_becomes_a_log(tmp_path: Path) -> None:
+    """Partial after rows are laid over the before rows; missing columns are NULL."""
+    result = write(tmp_path, [VARIABLES, TABLE, "", "# a comment", BEGIN, INSERT, UPDATE, COMMIT, DELETE])
+
+    assert result.exit_code == 0, result.stderr
+    assert "gtid_executed: 6d1b2c9a-5b0e-11f1-9d5e-0242ac110002:1-2\n" in result.stdout
+    assert rows(tmp_path) == [
+        {"after": {"id": 1, "total": "1.50"}},
+        {"after": {"id": 2, "total": None}},
+        {"before": {"id": 1, "total": "1.50"}, "after": {"id": 1, "total": "2.50"}},
+        {"before": {"id": 2, "total": None}},
+    ]
+    assert {event["server_id"] for event in events(tmp_path)} == {7}
+    assert {event["timestamp"] for event in events(tmp_path)} == {"2026-11-20T12:00:00+00:00"}
+
+
+def test_same_script_gives_the_same_bytes(tmp_path: Path) -> None:
+    """With times and a UUID in the script, nothing is left to chance."""
+    for name in ("one", "two"):
+        assert write(tmp_path / name, [VARIABLES, TABLE, BEGIN, INSERT, COMMIT]).exit_code == 0
+    one, two = (tmp_path / name / "logs" / "binlog.000001" for name in ("one", "two"))
+
+    assert one.read_bytes() == two.read_bytes()
+
+
+def test_rollback_leaves_nothing(tmp_path: Path) -> None:
+    """Nor does a session that never commits."""
+    open_session = {**INSERT, "session": "never commits"}
+    lines = [
+        TABLE,
+        BEGIN,
+        INSERT,
+        {"session": "a", "do": "rollback"},
+        {**BEGIN, "session": "never commits"},
+        open_session,
+    ]
+    result = write(tmp_path, lines)
+
+    assert result.exit_code == 0
+    assert rows(tmp_path) == []
+
+
+def test_options_win_over_the_script(tmp_path: Path) -> None:
+    """--set, --checksum, --gtid-mode, --basename."""
+    script = [{**VARIABLES, "binlog_checksum": "CRC32"}, TABLE, INSERT, {"do": "rotate"}]
+    options = ("--set", "server_id=9", "--checksum", "none", "--gtid-mode", "off", "--basename", "mysql-bin")
+    result = write(tmp_path, script, *options)
+    types = [event["type"] for event in events(tmp_path)]
+
+    assert result.exit_code == 0, result.stderr
+    assert (tmp_path / "logs" / "mysql-bin.index").exists()
+    assert {event["server_id"] for event in events(tmp_path)} == {9}
+    assert types.count("FORMAT_DESCRIPTION_EVENT") == 2
+    assert "ANONYMOUS_GTID_LOG_EVENT" in types
+    assert not any("checksum" in event for event in events(tmp_path) if event["type"] == "XID_EVENT")
+
+
+def test_second_run_goes_on_behind_the_first(tmp_path: Path) -> None:
+    """Logs that are there stay as they are."""
+    write(tmp_path, [VARIABLES, TABLE, INSERT])
+    result = write(tmp_path, [VARIABLES, TABLE, DELETE])
+
+    assert "binlog.000002" in result.stdout
+    assert "binlog.000001" not in result.stdout
+    assert ":1-2\n" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        ("{", "not JSON: "),
+        ("[1]", "not a JSON object"),
+        ({"do": "dance"}, "\"do\" is 'dance'; it can be table, begin"),
+        ({**BEGIN, "sql": "x"}, "begin with 'sql'; it knows do, session, at, schema"),
+        ({**BEGIN, "at": "noon"}, "not a time such as"),
+        ({**BEGIN, "session": 5}, '"session" is 5, not text'),
+        ({**VARIABLES}, "\"do\" is 'variables'"),
+        ({**TABLE, "columns": [{"name": "id", "type": "integr"}]}, "not a column type"),
+        ({**TABLE, "primary_key": ["nope"]}, "primary_key"),
+        ({**INSERT, "sql": None}, '"sql" is null, not text'),
+        ({**INSERT, "changes": {}}, '"changes" is {}, not a list'),
+        ({**INSERT, "changes": [5]}, "a change has one of insert, update and delete"),
+        (
+            {**INSERT, "changes": [{"insert": "shop.nope", "rows": []}]},
+            "no table 'shop.nope' was defined; there are shop.orders",
+        ),
+        ({**INSERT, "changes": [{"insert": "shop.orders", "rows": [[1]]}]}, "a row is an object"),
+        ({**INSERT, "changes": [{"insert": "shop.orders", "rows": [{"nope": 1}]}]}, "no such column"),
+        (
+            {**INSERT, "changes": [{"insert": "shop.orders", "rows": [{"id": "x"}]}]},
+            "id: the value is not of the column's type",
+        ),
+        ({**INSERT, "changes": [{"insert": "shop.orders", "rows": [{"id": 1 << 40}]}]}, "id"),
+        ({**INSERT, "changes": [{"insert": "shop.orders", "rows": [{"total": "1.00"}]}]}, "found id"),
+        (
+            {**UPDATE, "changes": [{"update": "shop.orders", "before": [{"id": 1}], "after": []}]},
+            "1 rows before and 0 after",
+        ),
+    ],
+)
+def test_refused_line_is_named(tmp_path: Path, line: Any, sentence: str) -> None:
+    """Exit code 2, the script's line, and why."""
+    result = write(tmp_path, [VARIABLES, TABLE, line])
+
+    assert result.exit_code == 2
+    assert result.stderr.startswith("binlogio: -:3: ")
+    assert sentence in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        ({"do": "variables", "nonsense": 1}, "no variable 'nonsense'; there are server_version"),
+        ({"do": "variables", "server_id": "7"}, "variable server_id is '7', which is not of type int"),
+        ({"do": "variables", "server_id": True}, "variable server_id is True, which is not of type int"),
+        ({"do": "variables", "binlog_checksum": "MD5"}, "binlog_checksum"),
+    ],
+)
+def test_refused_variables_are_those_of_line_one(tmp_path: Path, line: Any, sentence: str) -> None:
+    """Before anything is written."""
+    result = write(tmp_path, [line, TABLE])
+
+    assert result.exit_code == 2
+    assert result.stderr.startswith("binlogio: -:1: ")
+    assert sentence in result.stderr
+    assert not (tmp_path / "logs").exists()
+
+
+@pytest.mark.parametrize("text", ["server_id", "nonsense=1", "server_id=many", "binlog_checksum=MD5"])
+def test_refused_setting_is_wrong_usage(tmp_path: Path, text: str) -> None:
+    """--set is checked before the script is run."""
+    assert write(tmp_path, [TABLE], "--set", text).exit_code == 2
+
+
+def test_missing_script_is_an_io_error(tmp_path: Path) -> None:
+    """Exit code 4."""
+    result = CliRunner().invoke(cli, ["write", str(tmp_path / "no.jsonl"), "--out", str(tmp_path / "logs")])
+
+    assert result.exit_code == 4
+    assert "no.jsonl" in result.stderr
+
+
+def test_scripts_of_the_demo_run(tmp_path: Path) -> None:
+    """Both, one after the other, with a value in almost every type."""
+    scripts = [str(FIXTURES / "demo" / name) for name in ("shop.jsonl", "types.jsonl")]
+    result = CliRunner().invoke(cli, ["write", *scripts, "--out", str(tmp_path)])
+    with binlogio.open(tmp_path) as reader:
+        tables = {(event.schema, event.table) for event in reader if hasattr(event, "column_types")}
+
+    assert result.exit_code == 0, result.stderr
+    assert tables == {
+        *(("shop", name) for name in ("customers", "orders", "order_lines", "visits")),
+        *(("types", name) for name in ("everything", "no key")),
+    }
