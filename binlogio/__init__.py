@@ -116,12 +116,12 @@ def __getattr__(name: str) -> Any:
     home = _HOMES.get(name)
     if home is None and name != "KERNEL":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = _kernel() if home is None else getattr(import_module(home), name)
+    value = _which_kernel() if home is None else getattr(import_module(home), name)
     globals()[name] = value
     return value
 
 
-def _kernel() -> str:
+def _which_kernel() -> str:
     """`compiled`, or `construct` where no compiler was there when the package was installed: slow, and otherwise the same."""
     return "compiled" if find_spec("binlogio._kernel.frames") is not None else "construct"
 

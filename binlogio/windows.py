@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-WINDOW_SIZE: Final = 1 << 22
+WINDOW_SIZE: Final = 4 << 20
 
 
 class Readable(Protocol):

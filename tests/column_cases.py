@@ -42,7 +42,7 @@ def _temporal(fsp: int) -> list[tuple[str, dict[str, Any], list[Any]]]:
         (
             f"datetime({fsp})",
             {},
-            [datetime(9999, 12, 31, 23, 59, 59), datetime(2024, 1, 2, 3, 4, 5, 3 * tick), _zero(fsp)],  # noqa: DTZ001
+            [datetime(9999, 12, 31, 23, 59, 59), datetime(2024, 1, 2, 3, 4, 5, 3 * tick), _zero(fsp)],
         ),
         (
             f"timestamp({fsp})",

@@ -83,12 +83,12 @@ VALUES: list[tuple[str, ColumnPlan, Any, str]] = [
     ("time(0)", column(T.TIME2, 0), timedelta(0), "800000"),
     ("time(6) -1 us", column(T.TIME2, 6), -timedelta(microseconds=1), "7fffffffffff"),
     ("time(1)", column(T.TIME2, 1), -timedelta(seconds=1, milliseconds=900), "7ffffea6"),
-    ("datetime(0)", column(T.DATETIME2, 0), datetime(1000, 1, 1), "8cb2420000"),  # noqa: DTZ001
+    ("datetime(0)", column(T.DATETIME2, 0), datetime(1000, 1, 1), "8cb2420000"),
     ("datetime(3) zero", column(T.DATETIME2, 3), "0000-00-00 00:00:00.000", "80000000000000"),
     ("timestamp(0)", column(T.TIMESTAMP2, 0), datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC), "00000001"),
     ("timestamp(2) zero", column(T.TIMESTAMP2, 2), "0000-00-00 00:00:00.00", "0000000000"),
     ("old time", column(T.TIME), -timedelta(hours=838, minutes=59, seconds=59), "590a80"),
-    ("old datetime", column(T.DATETIME), datetime(1000, 1, 1), "40c3775418090000"),  # noqa: DTZ001
+    ("old datetime", column(T.DATETIME), datetime(1000, 1, 1), "40c3775418090000"),
     ("old timestamp", column(T.TIMESTAMP), datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC), "01000000"),
     ("char latin1", column(T.STRING, 0xFE0A, collation_id=LATIN1), "é", "01e9"),
     ("char(64) utf8mb4", column(T.STRING, 0xEE00, collation_id=UTF8MB4), "é", "0200c3a9"),

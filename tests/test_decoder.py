@@ -33,7 +33,8 @@ LAST_ROWS = replace(ROWS, flags=1)
 
 
 def _context(algorithm: int = CRC32) -> ParseContext:
-    return next(iter(frames_of(log(algorithm=algorithm)))).context
+    context: ParseContext = next(iter(frames_of(log(algorithm=algorithm)))).context
+    return context
 
 
 def _inside(events: list[Any]) -> bytes:
@@ -64,7 +65,7 @@ def _table_map(decoder: Decoder, table_id: int) -> TableMapEvent:
 def test_table_map_holds_until_the_statement_ends() -> None:
     """The last rows event itself still has it; the next event does not."""
     decoder = Decoder()
-    found = []
+    found: list[str | None] = []
     for frame in frames_of(log(TABLE, ROWS, LAST_ROWS, query("SELECT 1"))):
         list(decoder.decode(frame))
         try:
@@ -182,7 +183,7 @@ def test_event_inside_that_reaches_beyond_the_payload_is_refused_before_its_end_
 
     inside = bytearray(_inside([query("SELECT 1")]) + bytes(1 << 26))
     inside[9:13] = b"\xff\xff\xff\xff"
-    with pytest.raises(BinlogFormatError, match="middle of an event|contradicts") as caught:
+    with pytest.raises(BinlogFormatError, match=r"middle of an event|contradicts") as caught:
         _decode(log(_payload(bytes(inside))), decompress=counting)
 
     assert sum(opened) <= 1 << 20
@@ -244,7 +245,8 @@ def test_zstd_stream_that_ends_early_is_refused() -> None:
 
 def test_frames_and_events_of_a_stream_fed_byte_by_byte_are_those_of_the_whole() -> None:
     data = log(TABLE, LAST_ROWS, _payload(_inside(transaction(1))), stop())
-    framer, decoder, found = EventFramer(), Decoder(decompress=decompress_zstd), []
+    framer, decoder = EventFramer(), Decoder(decompress=decompress_zstd)
+    found: list[Any] = []
     for at in range(len(data)):
         framer.feed(data[at : at + 1])
         while not isinstance(frame := framer.next_frame(), Framing):

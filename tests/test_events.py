@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 import test_events_control
 import test_events_format_description
 import test_events_group_replication
-import test_events_gtid
 import test_events_load
 import test_events_query
 import test_events_rows
@@ -21,7 +20,7 @@ import test_events_table_map
 import test_events_transaction_payload
 from binlogio.constants import EventType
 from binlogio.errors import BinlogError, BinlogFormatError
-from binlogio.events import EVENT_CODECS, codec_for, default_type
+from binlogio.events import EVENT_CODECS, codec_for, default_type, gtid
 from binlogio.events.base import (
     DEFAULT_CONTEXT,
     NEW_HEADER,
@@ -74,7 +73,7 @@ def test_every_event_type_has_a_codec() -> None:
 
 
 def test_every_layout_has_golden_bytes() -> None:
-    golden = {case.type_code for case in CASES} | {codec.type_code for codec in test_events_gtid.CODECS}
+    golden = {case.type_code for case in CASES} | {codec.type_code for codec in gtid.CODECS}
 
     assert golden == set(EVENT_CODECS)
 

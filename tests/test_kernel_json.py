@@ -86,7 +86,7 @@ RICH: Final = JsonDocument.from_python(
         "b": {"x": 1.5, "yy": 'Grüße\n"\\', "y\x01": []},
         "c": [
             Decimal("-12.340"),
-            datetime(2024, 2, 29, 23, 59, 58, 7),  # noqa: DTZ001 - a DATETIME has no time zone
+            datetime(2024, 2, 29, 23, 59, 58, 7),
             date(1, 1, 1),
             timedelta(hours=-838, microseconds=5),
         ],
@@ -192,7 +192,7 @@ def test_a_json_column_leaves_diffs_to_its_caller() -> None:
         (Decimal("-0.00"), "-0.00"),
         (Decimal("12345678901234567890.50"), "12345678901234567890.50"),
         (date(2024, 2, 29), '"2024-02-29"'),
-        (datetime(9999, 12, 31, 23, 59, 59, 999999), '"9999-12-31 23:59:59.999999"'),  # noqa: DTZ001 - a DATETIME has no time zone
+        (datetime(9999, 12, 31, 23, 59, 59, 999999), '"9999-12-31 23:59:59.999999"'),
         (timedelta(hours=-838, minutes=-59, microseconds=-1), '"-838:59:00.000001"'),
         (b"", '"base64:type15:"'),
         (b"a", '"base64:type15:YQ=="'),

@@ -102,7 +102,7 @@ def test_a_server_s_logs_are_read_whatever_names_them(source: str) -> None:
 @pytest.mark.parametrize("suffix", ["", ".gz", ".zst"])
 def test_compressed_files_give_the_same_events(tmp_path: Path, suffix: str) -> None:
     data = (MYSQL / "gtid_on" / "binlog.000001").read_bytes()
-    pack = {"": bytes, ".gz": gzip.compress, ".zst": lambda raw: compress_zstd(raw, 3)}[suffix]
+    pack: Any = {"": bytes, ".gz": gzip.compress, ".zst": lambda raw: compress_zstd(raw, 3)}[suffix]
     (tmp_path / f"b.000001{suffix}").write_bytes(pack(data))
     with binlogio.reader.open(tmp_path / f"b.000001{suffix}") as reader:
         found = list(reader)

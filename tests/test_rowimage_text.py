@@ -46,8 +46,8 @@ CASES: list[tuple[ColumnPlan, Any, str, Any]] = [
     (CHAR, b"\0\xff", "0x00ff", None),
     (column(T.DATE), date(1, 2, 3), "0001-02-03", None),
     (column(T.DATE), "2015-00-21", "2015-00-21", None),
-    (column(T.DATETIME2, 3), datetime(2024, 2, 29, 1, 2, 3, 120000), "2024-02-29 01:02:03.120", None),  # noqa: DTZ001
-    (column(T.DATETIME2, 0), datetime(2024, 2, 29), "2024-02-29 00:00:00", None),  # noqa: DTZ001
+    (column(T.DATETIME2, 3), datetime(2024, 2, 29, 1, 2, 3, 120000), "2024-02-29 01:02:03.120", None),
+    (column(T.DATETIME2, 0), datetime(2024, 2, 29), "2024-02-29 00:00:00", None),
     (column(T.TIMESTAMP2, 1), datetime(1970, 1, 1, 1, tzinfo=BERLIN), "1970-01-01 00:00:00.0", None),
     (column(T.TIME2, 2), -timedelta(hours=838, milliseconds=120), "-838:00:00.12", None),
     (column(T.TIME2, 0), timedelta(seconds=5), "00:00:05", None),

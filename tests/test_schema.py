@@ -505,7 +505,7 @@ def test_character_sets_have_a_default_and_a_width() -> None:
         ("date", "2024-02-29", date(2024, 2, 29)),
         ("date", "2015-00-21", "2015-00-21"),
         ("time(2)", "-01:02:03.40", -timedelta(hours=1, minutes=2, seconds=3, milliseconds=400)),
-        ("datetime(3)", "2024-01-02 03:04:05.678", datetime(2024, 1, 2, 3, 4, 5, 678000)),  # noqa: DTZ001
+        ("datetime(3)", "2024-01-02 03:04:05.678", datetime(2024, 1, 2, 3, 4, 5, 678000)),
         ("datetime(3)", "0000-00-00 00:00:00", "0000-00-00 00:00:00.000"),
         ("timestamp", "2024-01-02 03:04:05", datetime(2024, 1, 2, 3, 4, 5, tzinfo=UTC)),
         ("varchar(9)", "0x61", "0x61"),

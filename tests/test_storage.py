@@ -193,7 +193,7 @@ def test_empty_file_is_an_empty_stream(folder: Path) -> None:
 @pytest.fixture
 def store(folder: Path) -> fs.FileSystem:
     """A filesystem that is not the machine's, with the same files."""
-    mock = fs._MockFileSystem()  # type: ignore[attr-defined]
+    mock = fs._MockFileSystem()
     mock.create_dir("bucket/logs")
     for path in folder.iterdir():
         if path.is_file():
