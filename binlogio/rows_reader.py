@@ -8,9 +8,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.errors import BinlogFormatError, UnsupportedFeature
+from binlogio.options import ReadOptions
 from binlogio.storage import Source, find_logs
 
 if TYPE_CHECKING:
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 
 _ZERO_DATES: Final = ("error", "null", "text")
 DEFAULT_BATCH_ROWS: Final = 1 << 16
+_MIXED_ROWS: Final = 1 << 12
+_TIMESTAMP: Final = 4
 
 
 class RowBatches:
@@ -87,6 +91,48 @@ def _same_schema(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Itera
         yield batch
 
 
+class MixedBatches:
+    """Record batches of the row changes of any tables; `before` and `after` are JSON text without the columns that an image lacks."""
+
+    def __init__(self, tables: TableBatches) -> None:
+        self._tables = tables
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa  # noqa: PLC0415
+
+        schema = mixed_schema()
+        for records in self._tables.row_records():
+            columns = list(zip(*records, strict=True))
+            columns[_TIMESTAMP] = tuple(microseconds // 1_000_000 for microseconds in columns[_TIMESTAMP])
+            arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
+            yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+    def to_table(self) -> pa.Table:
+        """All batches as one table."""
+        import pyarrow as pa  # noqa: PLC0415
+
+        return pa.Table.from_batches(list(self), mixed_schema())
+
+    def to_pandas(self) -> pd.DataFrame:
+        """All batches as a pandas data frame."""
+        return self.to_table().to_pandas()
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """A stream of batches, what DuckDB and Polars read without a copy."""
+        import pyarrow as pa  # noqa: PLC0415
+
+        return pa.RecordBatchReader.from_batches(mixed_schema(), iter(self))
+
+
+def mixed_schema() -> pa.Schema:
+    """The columns of a record whose images are JSON text."""
+    import pyarrow as pa  # noqa: PLC0415
+
+    from binlogio.records import HEAD, PRESENT  # noqa: PLC0415
+
+    return pa.schema([*HEAD, pa.field("before", pa.string()), pa.field("after", pa.string()), *PRESENT])
+
+
 class TableBatches:
     """(table, record batch) pairs of every table that is asked for, in one pass over the logs."""
 
@@ -120,6 +166,17 @@ class TableBatches:
                 yield from ColumnarReader(log, opened, selection, repeated)
             finally:
                 opened.close()
+
+    def row_records(self) -> Iterator[list[tuple[Any, ...]]]:
+        """Lists of records with JSON images, in the order of the log."""
+        from binlogio.reader import BinlogReader  # noqa: PLC0415
+        from binlogio.row_records import row_records  # noqa: PLC0415
+
+        options = ReadOptions(verify_checksum=self._options["verify_checksum"])
+        with BinlogReader(self._logs, options, keyring=self._keyring) as reader:
+            records = row_records(reader, self._wants)
+            while some := list(islice(records, min(self._options["batch_rows"], _MIXED_ROWS))):
+                yield some
 
     def _wants(self, schema: str, table: str) -> bool:
         return self._tables is None or any(fnmatchcase(f"{schema}.{table}", name) for name in self._tables)
@@ -171,11 +228,16 @@ def read_tables(
     return TableBatches(find_logs(source, filesystem=filesystem), wanted, options, ring)
 
 
-def read_rows(source: Source | Iterable[Source], *, table: str, **options: Any) -> RowBatches:
-    """The row changes of one table (`schema.table`); `options` are those of `read_tables`.
+def read_rows(
+    source: Source | Iterable[Source], *, table: str | None = None, **options: Any
+) -> RowBatches | MixedBatches:
+    """The row changes of one table (`schema.table`), or of all; `options` are those of `read_tables`.
 
     Iterating gives `pyarrow.RecordBatch`es with one record per row change: where it stands, what it did, and `before` and `after` as
     structs of the table's columns, null where there is no such image. `before_present` and `after_present` say by bitmaps which columns an
-    image has: a column that the log left out is null there, and its bit is 0.
+    image has: a column that the log left out is null there, and its bit is 0. Without `table`, `before` and `after` are JSON text from which
+    absent columns are left out, and the records of all tables come in the order of the log.
     """
+    if table is None:
+        return MixedBatches(read_tables(source, **options))
     return RowBatches(read_tables(source, tables=(table,), **options))

@@ -173,7 +173,7 @@ class Fold:
         else:
             self._ddl(text, schema)
 
-    def _ddl(self, text: str, schema: str) -> None:
+    def _ddl(self, text: str, schema: str) -> None:  # noqa: C901 - a flat list of statements
         if match := re.match(rf"DROP DATABASE (?:IF EXISTS )?({_NAME})", text, re.IGNORECASE):
             self.tables = {
                 name: table for name, table in self.tables.items() if not name.startswith(f"{_unquoted(match[1])}.")

@@ -39,7 +39,7 @@ class MemoryStorage:
             raise FileExistsError(errno.EEXIST, "there is such a file", name)
         self.files[name] = bytearray()
 
-    def append(self, name: str, data: bytes) -> None:
+    def append(self, name: str, data: bytes | memoryview) -> None:
         """Write behind the end, or half of it."""
         if self.fail_append is not None:
             self.fail_append -= 1

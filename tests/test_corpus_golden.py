@@ -135,7 +135,7 @@ def _inner_events_rebuild(event: TransactionPayloadEvent, inner: list[Any], fram
 def test_damaged_file_gives_its_whole_events_and_then_says_what_is_wrong(file: CorpusFile) -> None:
     """A cut or changed file: BinlogError, or a torn tail where it was in use."""
     walk = _Walk(file)
-    reason = None
+    reason: object = None
     try:
         end = 4
         for frame, _ in walk:

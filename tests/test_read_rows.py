@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import struct
 from collections import Counter
 from datetime import timezone
@@ -184,3 +185,34 @@ def test_cut_and_flipped_files_end_as_with_the_event_reader(tmp_path: Path) -> N
             path.write_bytes(bytes_)
 
             assert _outcome(path) == _rows_or_error(path), at
+
+
+@pytest.mark.parametrize("case", ["mysql97/rowimage_minimal", "mysql97/compressed", "mariadb1011/basic_row"])
+def test_records_of_all_tables_have_json_images_without_absent_columns(case: str) -> None:
+    path = FIXTURES / case / "binlog.000001"
+    table = binlogio.read_rows(path).to_table()
+    typed = Counter(
+        (
+            name,
+            record["pos"],
+            record["row"],
+            record["op"],
+            record["gtid"],
+            record["before_present"],
+            record["after_present"],
+        )
+        for name, batch in binlogio.read_tables(path, zero_dates="null")
+        for record in batch.to_pylist()
+    )
+    mixed = Counter(
+        (r["table"], r["pos"], r["row"], r["op"], r["gtid"], r["before_present"], r["after_present"])
+        for r in table.to_pylist()
+    )
+
+    assert mixed == typed
+    assert all(
+        len(json.loads(record[side])) == sum(byte.bit_count() for byte in record[f"{side}_present"])
+        for record in table.to_pylist()
+        for side in ("before", "after")
+        if record[side] is not None
+    )

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from binlogio.errors import BinlogError
+from binlogio.row_records import ROW_COLUMNS, row_records
 from pyspark_binlogio.event_records import EVENT_COLUMNS, event_records
-from pyspark_binlogio.row_records import ROW_COLUMNS, row_records
 
 if TYPE_CHECKING:
     from binlogio.reader import BinlogReader

@@ -24,9 +24,9 @@ from binlogio.events.mariadb import AnnotateRowsEvent
 from binlogio.events.query import QueryEvent, StatusVar
 from binlogio.events.rows import DeleteRowsEvent, PartialUpdateRowsEvent, UpdateRowsEvent, WriteRowsEvent
 from binlogio.events.table_map import MetadataField
+from binlogio.group_context import GroupContext
 from binlogio.gtid import Gtid, GtidSet, MariadbGtid, Tsid, Uuid
 from binlogio.rowimage.charset import charset_of
-from pyspark_binlogio.group_context import GroupContext
 
 if TYPE_CHECKING:
     from binlogio.reader import BinlogReader

@@ -1,6 +1,6 @@
-"""The view `rows`: a record for each row change.
+"""A record for each row change of any table, its images as JSON text.
 
-Knows the columns of the view and how an image becomes JSON: an object with the columns that are in the image, by name, or by
+Knows the columns of the record, in Spark's words for their types, and how an image becomes JSON: an object with the columns that are in the image, by name, or by
 number (`@1` is the first) where the log has no names. What values look like in JSON is `binlogio.rowimage.text`'s business.
 A partial update of a JSON column shows the whole document where the before image has the old one, else the functions that change it.
 
@@ -11,21 +11,20 @@ A partial update of a JSON column shows the whole document where the before imag
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.errors import BinlogFormatError
 from binlogio.events.base import event_name
 from binlogio.events.rows import DeleteRowsEvent, PartialUpdateRowsEvent, UpdateRowsEvent, WriteRowsEvent
+from binlogio.group_context import GroupContext
 from binlogio.rowimage.text import json_value
 from binlogio.rowimage.values import ABSENT
-from pyspark_binlogio.group_context import GroupContext
 
 if TYPE_CHECKING:
     from binlogio.events.rows import RowsEvent
     from binlogio.reader import BinlogReader
     from binlogio.rowimage.image import RowImage
-    from pyspark_binlogio.options import TableFilter
 
 ROW_COLUMNS: Final = {
     "file": "string",
@@ -54,7 +53,7 @@ OPERATIONS: Final[dict[type, str]] = {
 _US_PER_S: Final = 1_000_000
 
 
-def row_records(reader: BinlogReader, tables: TableFilter) -> Iterator[tuple[Any, ...]]:
+def row_records(reader: BinlogReader, tables: Callable[[str, str], bool] | None = None) -> Iterator[tuple[Any, ...]]:
     """The row changes of the log, as tuples in the order of `ROW_COLUMNS`.
 
     Raises:
