@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from binlogio._kernel import route
 from binlogio._kernel.crc import crc32_of
+from binlogio._kernel.frames import find_group
 from binlogio.compression import decompress_zstd, open_zstd
 from binlogio.constants import BINLOG_MAGIC, CHECKSUM_SIZE, HEADER_SIZE, EventType
 from binlogio.errors import BinlogError, BinlogFormatError, ChecksumMismatch
@@ -22,6 +23,7 @@ from binlogio.framing import EventFrame, EventFramer, Framing, TornTail
 from binlogio.records import Repeated, TableRecords
 from binlogio.rowimage.image import decode_rows
 from binlogio.rowimage.plan import resolve_plan
+from binlogio.splits import Split
 from binlogio.windows import WINDOW_SIZE, Window
 
 if TYPE_CHECKING:
@@ -57,11 +59,15 @@ class Selection:
 class ColumnarReader:
     """One log's row changes as (table, batch) pairs; `torn_tail` afterwards tells of an unfinished end."""
 
-    def __init__(self, log: LogFile, opened: OpenedLog, selection: Selection, repeated: Repeated) -> None:
+    def __init__(
+        self, log: LogFile, opened: OpenedLog, selection: Selection, repeated: Repeated, split: Split | None = None
+    ) -> None:
         self.torn_tail: TornTail | None = None
         self._log = log
         self._selection = selection
         self._repeated = repeated
+        self._split = split
+        self._opened = opened
         self._window = Window(opened.read, readinto=opened.readinto)
         self._framer = EventFramer(verify_checksum=selection.verify_checksum)
         self._context = ParseContext()
@@ -110,11 +116,30 @@ class ColumnarReader:
             elif status == route.DESCRIPTION:
                 if not self._describe():
                     return
+                if first and self._split is not None and not self._go_to(self._split):
+                    return
                 first = False
+            elif status == route.STOP:
+                return
             elif status == route.BIG_PAYLOAD:
                 yield from self._stream_payload()
             else:
                 self._refuse(self._event_bytes())
+
+    def _go_to(self, split: Split) -> bool:
+        """Begin at the first event group of a split, and stop before the first one behind it. False where it has none."""
+        self._router.stop_at(split.end)
+        if split.start <= self._window.offset:
+            return True
+        self._window.go_to(split.start, self._opened)
+        while True:
+            found, seen = find_group(self._window.view, self._window.offset, checksum=self._context.has_checksum)
+            if found >= 0:
+                self._window.take(found)
+                return self._window.offset < split.end
+            self._window.take(seen)
+            if self._window.offset >= split.end or not self._window.fill(_least_for(self._window)):
+                return False
 
     def _more(self) -> Generator[tuple[str, pa.RecordBatch], None, bool]:
         """Bring in the event at the window's start: whole, or in parts where it is a big rows event. False at the end."""
@@ -385,6 +410,12 @@ class ColumnarReader:
             field=f"{plan.schema}.{plan.table}",
             hint='zero dates: zero_dates="null" or "text"' if not batch.failed_in_images else None,
         )
+
+
+def _least_for(window: Window) -> int:
+    """Bytes that the event at the window's start needs, where that is what stands there; else a few more than there are."""
+    size = int.from_bytes(window.view[9:13], "little") if window.held >= HEADER_SIZE else 0
+    return max(window.held + 1, min(size, _MOST_BYTES))
 
 
 _PLAIN_CODES: Final = {

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.errors import BinlogFormatError, UnsupportedFeature
 from binlogio.options import ReadOptions
+from binlogio.parallel import in_order
+from binlogio.splits import Split, cut
 from binlogio.storage import Source, find_logs
 
 if TYPE_CHECKING:
@@ -27,6 +29,7 @@ _ZERO_DATES: Final = ("error", "null", "text")
 DEFAULT_BATCH_ROWS: Final = 1 << 16
 _MIXED_ROWS: Final = 1 << 12
 _TIMESTAMP: Final = 4
+_SMALLEST_SPLIT: Final = 8 << 20  # bytes; less is not worth a thread
 
 
 class RowBatches:
@@ -137,8 +140,14 @@ class TableBatches:
     """(table, record batch) pairs of every table that is asked for, in one pass over the logs."""
 
     def __init__(
-        self, logs: list[LogFile], tables: tuple[str, ...] | None, options: dict[str, Any], keyring: Keyring | None
+        self,
+        logs: list[LogFile],
+        tables: tuple[str, ...] | None,
+        options: dict[str, Any],
+        keyring: Keyring | None,
+        threads: int,
     ) -> None:
+        self._threads = threads
         self._logs = logs
         self._tables = tables
         self._options = options
@@ -158,14 +167,25 @@ class TableBatches:
                 "record batches need the compiled kernel, which this installation lacks",
                 hint="install a C compiler and Python's headers, then binlogio again; or read the log event by event",
             ) from exc
-        repeated = Repeated()
         selection = Selection(wants=self._wants, **self._options)
-        for log in self._logs:
+
+        def read(part: tuple[LogFile, Split | None]) -> Iterator[tuple[str, pa.RecordBatch]]:
+            log, split = part
             opened = log.open(self._keyring)
             try:
-                yield from ColumnarReader(log, opened, selection, repeated)
+                if split is None or opened.seekable:
+                    yield from ColumnarReader(log, opened, selection, Repeated(), split)
+                elif split.start == 0:
+                    yield from ColumnarReader(log, opened, selection, Repeated())
             finally:
                 opened.close()
+
+        if self._threads == 1:
+            for log in self._logs:
+                yield from read((log, None))
+        else:
+            parts = [(log, split) for log in self._logs for split in _splits(log, self._threads)]
+            yield from in_order(parts, read, self._threads)
 
     def row_records(self) -> Iterator[list[tuple[Any, ...]]]:
         """Lists of records with JSON images, in the order of the log."""
@@ -182,6 +202,13 @@ class TableBatches:
         return self._tables is None or any(fnmatchcase(f"{schema}.{table}", name) for name in self._tables)
 
 
+def _splits(log: LogFile, threads: int) -> list[Split | None]:
+    if log.size is None or log.stream is not None:
+        return [None]
+    count = max(1, min(4 * threads, log.size // _SMALLEST_SPLIT))
+    return list(cut(log.size, count)) if count > 1 else [None]
+
+
 def read_tables(
     source: Source | Iterable[Source],
     *,
@@ -190,6 +217,7 @@ def read_tables(
     zero_dates: str = "error",
     verify_checksum: bool = True,
     batch_rows: int = DEFAULT_BATCH_ROWS,
+    threads: int = 1,
     keyring: str | os.PathLike[str] | Mapping[str, Any] | None = None,
     filesystem: FileSystem | None = None,
 ) -> TableBatches:
@@ -202,6 +230,8 @@ def read_tables(
         zero_dates: what becomes of zero and impossible dates: "error", "null", or "text", which makes all dates text.
         verify_checksum: compare the CRC32 of every event with its bytes.
         batch_rows: most rows of a batch; batches are smaller where a table has few rows in a window of the log.
+        threads: how many threads read; logs are then cut into byte ranges of whole event groups, and batches come in the order of
+            the log all the same. Only logs with GTID or ANONYMOUS_GTID events can be cut.
         keyring: as in `binlogio.open`.
         filesystem: as in `binlogio.open`.
 
@@ -225,7 +255,7 @@ def read_tables(
 
         ring = load_keyring(keyring)
     wanted = None if tables is None else tuple(tables)
-    return TableBatches(find_logs(source, filesystem=filesystem), wanted, options, ring)
+    return TableBatches(find_logs(source, filesystem=filesystem), wanted, options, ring, threads)
 
 
 def read_rows(

@@ -120,6 +120,10 @@ class OpenedLog:
         """The stream's own `readinto`, where the bytes need nothing done to them."""
         return getattr(self.stream, "readinto", None) if self.encoding == "plain" and self.seekable else None
 
+    def seek(self, offset: int) -> None:
+        """Go to `offset`; only where the file is `seekable`."""
+        cast("SeekableByteStream", self.stream).seek(offset)
+
     def close(self) -> None:
         """Give the file back."""
         self.stream.close()

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Final, Protocol
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from binlogio.storage import OpenedLog
+
 WINDOW_SIZE: Final = 4 << 20
 
 
@@ -54,6 +56,13 @@ class Window:
     def held(self) -> int:
         """How many bytes that is."""
         return self._end - self._begin
+
+    def go_to(self, offset: int, opened: OpenedLog) -> None:
+        """Go on at `offset` of a file that can seek."""
+        opened.seek(offset)
+        self.offset = offset
+        self._begin = self._end = 0
+        self.at_end = False
 
     def take(self, count: int) -> None:
         """Leave `count` bytes behind."""

@@ -6,7 +6,10 @@ Knows the 19 bytes of the header and where the checksum stands. Its oracle is `b
 
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t
 
-from binlogio._kernel.codes cimport CHECKSUM_SIZE, FORMAT_DESCRIPTION_EVENT, HEADER_SIZE
+from binlogio._kernel.codes cimport (
+    ANONYMOUS_GTID_LOG_EVENT, CHECKSUM_SIZE, FORMAT_DESCRIPTION_EVENT, GTID_LOG_EVENT, GTID_TAGGED_LOG_EVENT, HEADER_SIZE,
+    MARIADB_GTID_EVENT,
+)
 from binlogio._kernel.crc cimport crc32
 from binlogio._kernel.cursor cimport u16, u32
 from binlogio._kernel.memory cimport Memory
@@ -107,6 +110,54 @@ def scan_headers(const uint8_t[::1] buffer, int64_t offset=0, *, bint checksum, 
         raise ChecksumMismatch(offset=offset + state.at, expected=state.stored, actual=state.actual)
     index.end = offset + state.at
     return index
+
+
+cdef bint _is_group_start(uint8_t code) noexcept nogil:
+    return (code == GTID_LOG_EVENT or code == ANONYMOUS_GTID_LOG_EVENT or code == GTID_TAGGED_LOG_EVENT
+            or code == MARIADB_GTID_EVENT)
+
+
+cdef bint _could_be_event(const uint8_t* p, int64_t room, int64_t offset) noexcept nogil:
+    """The header's log_pos is where the event ends, as in every log that a source wrote."""
+    return room >= HEADER_SIZE and u32(p + 9) >= HEADER_SIZE and u32(p + 13) == <uint32_t>(offset + u32(p + 9))
+
+
+cdef int64_t _find_group(const uint8_t* data, int64_t size, int64_t base, bint checksum, int64_t* seen) noexcept nogil:
+    cdef int64_t at = 0
+    cdef int64_t event, event_size
+    while size - at >= HEADER_SIZE:
+        event = at
+        while _could_be_event(data + event, size - event, base + event):
+            event_size = u32(data + event + 9)
+            if event_size > size - event:
+                seen[0] = event  # as far as can be seen an event: more bytes will tell
+                return -1
+            if checksum and u32(data + event + event_size - CHECKSUM_SIZE) != crc32(0, data + event, event_size - CHECKSUM_SIZE):
+                break
+            if _is_group_start(data[event + 4]):
+                return event
+            event += event_size
+        if event > at:
+            at = event if event + HEADER_SIZE > size else event + 1
+            if event + HEADER_SIZE > size:
+                break
+        else:
+            at += 1
+    seen[0] = at
+    return -1
+
+
+def find_group(const uint8_t[::1] buffer, int64_t offset, *, bint checksum):
+    """Find the first event group that begins in `buffer`, whose first byte stands at `offset` and need not begin an event.
+
+    Returns (where it begins in the buffer or -1, up to where there is certainly none). Groups without a GTID event are not found.
+    """
+    cdef int64_t seen = 0
+    cdef int64_t found = -1
+    if buffer.shape[0]:
+        with nogil:
+            found = _find_group(&buffer[0], buffer.shape[0], offset, checksum, &seen)
+    return found, seen
 
 
 def stamp_events(uint8_t[::1] buffer, int64_t offset, *, bint checksum):

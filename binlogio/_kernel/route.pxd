@@ -47,7 +47,7 @@ cdef class Router:
     cdef int table_id_size, rows_post_header_v0, rows_post_header_v1
     cdef readonly int64_t rows_bytes
     cdef readonly int64_t kept_bytes
-    cdef int64_t inner_rows
+    cdef int64_t inner_rows, stop_offset
     cdef int32_t next_first_row
     cdef uint32_t stored, actual
     cdef int _route(self, const uint8_t* data, int64_t size, int64_t* at, int64_t base, int64_t pos) except -1 nogil

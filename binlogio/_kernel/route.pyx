@@ -20,6 +20,7 @@ BIG_PAYLOAD = 2  # a compressed transaction that should not be opened as a whole
 QUERY = 3  # a statement other than BEGIN and COMMIT, where the caller wants to see these
 BAD_EVENT = 4  # not what its layout says; construct will tell what is wrong
 FULL = 5  # enough rows were found
+STOP = 6  # an event group begins at or behind `stop_offset`
 
 cdef enum Status:
     S_NEED_DATA = 0
@@ -28,6 +29,7 @@ cdef enum Status:
     S_QUERY = 3
     S_BAD_EVENT = 4
     S_FULL = 5
+    S_STOP = 6
     S_GO_ON = 100
 
 cdef enum:
@@ -65,6 +67,7 @@ cdef class Router:
         self.overflow = {}
         self.keep = []
         self.statement = 1
+        self.stop_offset = <int64_t>1 << 62
         self.slots = <Slot*>calloc(SLOTS, sizeof(Slot))
         if self.slots == NULL:
             raise MemoryError("no memory for the table maps")
@@ -91,6 +94,10 @@ cdef class Router:
         self.table_id_size = table_id_size
         self.rows_post_header_v0 = v0
         self.rows_post_header_v1 = v1
+
+    def stop_at(self, int64_t offset) -> None:
+        """Return STOP before the first event group that begins at or behind `offset`."""
+        self.stop_offset = offset
 
     def describe_part(self, *, bint checksum) -> None:
         """Say whether what is routed next has checksums."""
@@ -160,6 +167,10 @@ cdef class Router:
             return S_BAD_EVENT
         if event_size > size - at[0]:
             return S_NEED_DATA
+        if pos < 0 and base + at[0] >= self.stop_offset and (
+                code == GTID_LOG_EVENT or code == ANONYMOUS_GTID_LOG_EVENT or code == GTID_TAGGED_LOG_EVENT
+                or code == MARIADB_GTID_EVENT):
+            return S_STOP
         body = p + HEADER_SIZE
         end = p + event_size - tail
         if tail and self.verify:

@@ -1,0 +1,25 @@
+"""Byte ranges of a log, each read by itself.
+
+A reader begins at the first event group at or behind its start, and reads up to the first group at or behind its end. So any cut
+points give every group exactly once, and nobody has to look into the file to choose them. Knows ranges only; how a reader finds a group in the middle of a file is the kernel's business (`find_group`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import NamedTuple
+
+
+class Split(NamedTuple):
+    """The event groups that begin in [start, end), in bytes from the start of the file."""
+
+    start: int
+    end: int
+
+
+def cut(size: int, count: int) -> Iterator[Split]:
+    """`count` ranges of about the same size that cover a file of `size` bytes."""
+    points = [size * number // count for number in range(count + 1)]
+    for start, end in pairwise(points):
+        yield Split(start, end)
