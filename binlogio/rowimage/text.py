@@ -1,7 +1,7 @@
 """Values of columns as text for people, and as what JSON can hold.
 
 Knows the server's text forms. Two choices are ours: bytes are 0x and hexadecimal digits, and a geometry with a reference system
-says so before its text, SRID=4326;POINT(50.5 8.25).
+says so before its text, SRID=4326;POINT(8.25 50.5).
 """
 
 from __future__ import annotations
