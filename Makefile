@@ -11,7 +11,7 @@ export PYSPARK_PYTHON := $(CURDIR)/$(PY)
 export SPARK_LOCAL_IP := 127.0.0.1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format coverage bench fixtures clean
+.PHONY: help demo test check format coverage bench fixtures clean sanitize
 
 help:  ## this list
 	@echo 'binlogio: MySQL and MariaDB binary logs, read and written. The first run of any of these makes .venv.'
@@ -47,6 +47,9 @@ format: .venv/.ready  ## let ruff format the files and mend what it can
 
 coverage: .venv/.ready  ## branch coverage of the core between bytes and events
 	@$(PY) -m pytest -n $(WORKERS) --dist loadgroup -m 'not spark and not server' --cov --cov-report=term $(ARGS)
+
+sanitize: .venv/.ready  ## the kernel under AddressSanitizer and UBSan, fed with hostile bytes
+	@.ci/sanitize $(ARGS)
 
 bench: .venv/.ready  ## run the benchmarks
 	@$(PY) -m pytest benchmarks --benchmark-enable --benchmark-only $(ARGS)

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
+from binlogio.row_records import ROW_COLUMNS
 from corpus import MARIADB, MYSQL
 from pyspark_binlogio import register
 from pyspark_binlogio.event_records import EVENT_COLUMNS
-from binlogio.row_records import ROW_COLUMNS
 from spark_frames import GTID_ON, MARIADB_GTID, TYPES_INT, changes, count, load
 
 if TYPE_CHECKING:
