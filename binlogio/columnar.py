@@ -60,8 +60,15 @@ class ColumnarReader:
     """One log's row changes as (table, batch) pairs; `torn_tail` afterwards tells of an unfinished end."""
 
     def __init__(
-        self, log: LogFile, opened: OpenedLog, selection: Selection, repeated: Repeated, split: Split | None = None
+        self,
+        log: LogFile,
+        opened: OpenedLog,
+        selection: Selection,
+        repeated: Repeated,
+        split: Split | None = None,
+        decryptor_for: Any = None,
     ) -> None:
+        self._decryptor_for = decryptor_for
         self.torn_tail: TornTail | None = None
         self._log = log
         self._selection = selection
@@ -69,7 +76,7 @@ class ColumnarReader:
         self._split = split
         self._opened = opened
         self._window = Window(opened.read, readinto=opened.readinto)
-        self._framer = EventFramer(verify_checksum=selection.verify_checksum)
+        self._framer = EventFramer(verify_checksum=selection.verify_checksum, decryptor_for=decryptor_for)
         self._context = ParseContext()
         self._records: dict[int, TableRecords] = {}
         self._plans = 0
@@ -173,7 +180,12 @@ class ColumnarReader:
 
     def _judge(self, offset: int) -> EventFramer:
         """A framer that goes on at `offset`, to tell what is wrong there."""
-        framer = EventFramer(verify_checksum=self._selection.verify_checksum, context=self._context, offset=offset)
+        framer = EventFramer(
+            verify_checksum=self._selection.verify_checksum,
+            context=self._context,
+            offset=offset,
+            decryptor_for=self._decryptor_for,
+        )
         framer.in_use, framer.is_relay_log = self._framer.in_use, self._framer.is_relay_log
         return framer
 
@@ -200,6 +212,9 @@ class ColumnarReader:
         if isinstance(frame, Framing):
             return self._fill_or_end(len(raw) + 1)
         if frame.header.type_code == EventType.START_ENCRYPTION_EVENT:
+            window.take(len(raw))
+            start = EVENT_CODECS[EventType.START_ENCRYPTION_EVENT].parse(frame.header, frame.body, self._context)
+            self._window = Window(_reader_of(_decrypted(window, self._decryptor_for(start))), window.offset)
             return True
         self._framer = framer
         self._context = framer.context
@@ -421,6 +436,32 @@ def _least_for(window: Window) -> int:
 _PLAIN_CODES: Final = {
     code: code - EventType.WRITE_ROWS_COMPRESSED_EVENT_V1 + EventType.WRITE_ROWS_EVENT_V1 for code in (166, 167, 168)
 } | {code: code - EventType.WRITE_ROWS_COMPRESSED_EVENT + EventType.WRITE_ROWS_EVENT for code in (169, 170, 171)}
+
+
+def _decrypted(window: Window, decrypt: Callable[[int, bytes], bytes]) -> Iterator[bytes]:
+    """The plain events behind a START_ENCRYPTION_EVENT, each of which keeps its size readable; an unfinished one as it stands."""
+    while window.fill(HEADER_SIZE) and window.fill(_event_size(window.view)):
+        size = _event_size(window.view)
+        yield decrypt(window.offset, bytes(window.view[:size]))
+        window.take(size)
+    yield bytes(window.view)
+
+
+def _reader_of(chunks: Iterator[bytes]) -> Callable[[int], bytes]:
+    """Chunks of any size as a function that gives as many bytes as are asked for."""
+    rest = b""
+
+    def read(size: int) -> bytes:
+        nonlocal rest
+        while not rest:
+            chunk = next(chunks, None)
+            if chunk is None:
+                return b""
+            rest = chunk
+        data, rest = rest[:size], rest[size:]
+        return data
+
+    return read
 
 
 def _chunks(data: bytes) -> Callable[[int], bytes]:

@@ -143,7 +143,7 @@ class BinlogReader:
     def _read(self, log: LogFile, *, first: bool, last: bool) -> Iterator[Any]:
         self._opened = log.open(self._keyring)
         self._framer = EventFramer(
-            verify_checksum=self._options.verify_checksum, decryptor_for=_mariadb_decryptor(self._keyring)
+            verify_checksum=self._options.verify_checksum, decryptor_for=mariadb_decryptor_for(self._keyring)
         )
         self.torn_tail = None
         self.last_good_offset = 0
@@ -228,7 +228,8 @@ def _may_skip(framer: EventFramer, frame: EventFrame) -> bool:
     return not framer.context.is_mariadb or frame.header.offset > _FIRST_OFFSET
 
 
-def _mariadb_decryptor(keyring: Keyring | None) -> Any:
+def mariadb_decryptor_for(keyring: Keyring | None) -> Any:
+    """What makes the decryptor that a START_ENCRYPTION_EVENT asks for; None without a keyring."""
     if keyring is None:
         return None
     from binlogio.encryption import mariadb_decryptor  # noqa: PLC0415 - needs an extra

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from binlogio.errors import BinlogFormatError, UnsupportedFeature
 from binlogio.options import ReadOptions
 from binlogio.parallel import in_order
+from binlogio.reader import mariadb_decryptor_for
 from binlogio.splits import Split, cut
 from binlogio.storage import Source, find_logs
 
@@ -167,6 +168,7 @@ class TableBatches:
                 "record batches need the compiled kernel, which this installation lacks",
                 hint="install a C compiler and Python's headers, then binlogio again; or read the log event by event",
             ) from exc
+        decryptor_for = mariadb_decryptor_for(self._keyring)
         selection = Selection(wants=self._wants, **self._options)
 
         def read(part: tuple[LogFile, Split | None]) -> Iterator[tuple[str, pa.RecordBatch]]:
@@ -174,9 +176,9 @@ class TableBatches:
             opened = log.open(self._keyring)
             try:
                 if split is None or opened.seekable:
-                    yield from ColumnarReader(log, opened, selection, Repeated(), split)
+                    yield from ColumnarReader(log, opened, selection, Repeated(), split, decryptor_for)
                 elif split.start == 0:
-                    yield from ColumnarReader(log, opened, selection, Repeated())
+                    yield from ColumnarReader(log, opened, selection, Repeated(), None, decryptor_for)
             finally:
                 opened.close()
 

@@ -216,3 +216,26 @@ def test_records_of_all_tables_have_json_images_without_absent_columns(case: str
         for side in ("before", "after")
         if record[side] is not None
     )
+
+
+@pytest.mark.parametrize(("folder", "keys"), [("mysql97/encrypted", "keyring"), ("mariadb1011/encrypted", "keys.txt")])
+def test_encrypted_logs_give_the_rows_of_the_plain_ones(folder: str, keys: str) -> None:
+    path = FIXTURES / folder
+    plain: Counter[int] = Counter()
+    with binlogio.open(path / "binlog.000001", keyring=path / keys) as reader:
+        for event in reader:
+            if hasattr(event, "images"):
+                plain[event.header.offset] += sum(1 for _ in reader.rows(event))
+    found = Counter(
+        pos
+        for _, batch in binlogio.read_tables(path / "binlog.000001", keyring=path / keys)
+        for pos in batch.column("pos").to_pylist()
+    )
+
+    assert found == plain
+    assert found.total() > 0
+
+
+def test_encrypted_log_without_a_key_says_so() -> None:
+    with pytest.raises(binlogio.UnsupportedFeature, match="keyring"):
+        list(binlogio.read_tables(FIXTURES / "mariadb1011/encrypted/binlog.000001"))
