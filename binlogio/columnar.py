@@ -108,9 +108,10 @@ class ColumnarReader:
         return False
 
     def _walk(self) -> Iterator[tuple[str, pa.RecordBatch]]:
-        window, router = self._window, self._router
+        router = self._router
         first = True
         while True:
+            window = self._window  # another one once encryption has begun
             if first:
                 status, at = route.DESCRIPTION, 0
             else:
