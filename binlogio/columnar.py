@@ -17,6 +17,16 @@ from binlogio._kernel.frames import find_group
 from binlogio.compression import decompress_zstd, open_zstd
 from binlogio.constants import BINLOG_MAGIC, CHECKSUM_SIZE, HEADER_SIZE, EventType
 from binlogio.errors import BinlogError, BinlogFormatError, ChecksumMismatch
+from binlogio.event_parts import (
+    MOST_BYTES,
+    chunks,
+    decrypted,
+    event_size,
+    least_for,
+    part_event,
+    prefix_size,
+    reader_of,
+)
 from binlogio.events import EVENT_CODECS, codec_for
 from binlogio.events.base import EventHeader, ParseContext, build_header, event_name, parse_header
 from binlogio.framing import EventFrame, EventFramer, Framing, TornTail
@@ -34,7 +44,11 @@ if TYPE_CHECKING:
 
 _ROWS: Final = frozenset(codec.type_code for codec in EVENT_CODECS.values() if "ROWS_EVENT" in codec.type_code.name)
 _OPEN_AT_ONCE: Final = WINDOW_SIZE  # payloads that open to no more than this are opened as a whole
-_MOST_BYTES: Final = 64 << 20
+
+
+_PLAIN_CODES: Final = {
+    code: code - EventType.WRITE_ROWS_COMPRESSED_EVENT_V1 + EventType.WRITE_ROWS_EVENT_V1 for code in (166, 167, 168)
+} | {code: code - EventType.WRITE_ROWS_COMPRESSED_EVENT + EventType.WRITE_ROWS_EVENT for code in (169, 170, 171)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,7 +160,7 @@ class ColumnarReader:
                 self._window.take(found)
                 return self._window.offset < split.end
             self._window.take(seen)
-            if self._window.offset >= split.end or not self._window.fill(_least_for(self._window)):
+            if self._window.offset >= split.end or not self._window.fill(least_for(self._window)):
                 return False
 
     def _more(self) -> Generator[tuple[str, pa.RecordBatch], None, bool]:
@@ -215,7 +229,7 @@ class ColumnarReader:
         if frame.header.type_code == EventType.START_ENCRYPTION_EVENT:
             window.take(len(raw))
             start = EVENT_CODECS[EventType.START_ENCRYPTION_EVENT].parse(frame.header, frame.body, self._context)
-            self._window = Window(_reader_of(_decrypted(window, self._decryptor_for(start))), window.offset)
+            self._window = Window(reader_of(decrypted(window, self._decryptor_for(start))), window.offset)
             return True
         self._framer = framer
         self._context = framer.context
@@ -240,7 +254,7 @@ class ColumnarReader:
             with_diffs = False
             while place[0] < router.rows_event_count:
                 batch = records.new_batch(with_diffs=with_diffs)
-                after = batch.fill(router, number, *place, self._selection.batch_rows, _MOST_BYTES)
+                after = batch.fill(router, number, *place, self._selection.batch_rows, MOST_BYTES)
                 if batch.failed_event >= 0:
                     if batch.failed_partial and not with_diffs:
                         with_diffs = True
@@ -295,7 +309,7 @@ class ColumnarReader:
         header = parse_header(raw, self._window.offset, self._context)
         end = len(raw) - CHECKSUM_SIZE * self._context.has_checksum
         event = codec_for(header.type_code).parse(header, raw[HEADER_SIZE:end], self._context)
-        inner = Window(open_zstd(event.payload) if not event.compression_type else _chunks(event.payload))
+        inner = Window(open_zstd(event.payload) if not event.compression_type else chunks(event.payload))
         new_pos = True
         while inner.fill():
             status, at = self._router.route(inner.view, 0, 0, pos=header.offset, new_pos=new_pos)
@@ -304,7 +318,7 @@ class ColumnarReader:
             inner.take(at)
             if status != route.NEED_DATA:
                 self._refuse(raw)
-            if not at and not inner.fill(_event_size(inner.view)):
+            if not at and not inner.fill(event_size(inner.view)):
                 self._refuse(raw)
         self._window.take(len(raw))
 
@@ -314,13 +328,13 @@ class ColumnarReader:
         False where the log ends before the event does. A checksum can only be compared behind the last row.
         """
         window = self._window
-        prefix_size = _prefix_size(window.view, header, self._context)
-        prefix = bytes(window.view[HEADER_SIZE:prefix_size])
+        begin = prefix_size(window.view, header, self._context)
+        prefix = bytes(window.view[HEADER_SIZE:begin])
         ends_statement = bool(prefix[6] & 1)
         prefix = prefix[:6] + bytes([prefix[6] & ~1]) + prefix[7:]
-        checksum = crc32_of(window.view[:prefix_size])
-        window.take(prefix_size)
-        left = header.event_size - prefix_size - CHECKSUM_SIZE * self._context.has_checksum
+        checksum = crc32_of(window.view[:begin])
+        window.take(begin)
+        left = header.event_size - begin - CHECKSUM_SIZE * self._context.has_checksum
         rows, pending = 0, b""
         while left or pending:
             if left and not window.held and not window.fill():
@@ -359,7 +373,7 @@ class ColumnarReader:
     ) -> Generator[tuple[str, pa.RecordBatch], None, tuple[bytes, int]]:
         """Whole rows of a part of a rows event; returns the bytes that are no whole row yet, and how many rows there were."""
         router = self._router
-        event = _part_event(header, prefix, images)
+        event = part_event(header, prefix, images)
         router.describe_part(checksum=False)
         router.number_rows_from(first_row)
         status, _ = router.route(memoryview(event), 0, header.offset)
@@ -374,7 +388,7 @@ class ColumnarReader:
             place = (0, 0, 0)
             while place[0] < router.rows_event_count:
                 batch = records.new_batch(with_diffs=header.type_code == EventType.PARTIAL_UPDATE_ROWS_EVENT)
-                place = batch.fill(router, number, *place, self._selection.batch_rows, _MOST_BYTES)
+                place = batch.fill(router, number, *place, self._selection.batch_rows, MOST_BYTES)
                 rows += batch.count
                 if batch.count:
                     yield records.plan.table, records.record_batch(batch, self._log.name, self._repeated)
@@ -426,78 +440,3 @@ class ColumnarReader:
             field=f"{plan.schema}.{plan.table}",
             hint='zero dates: zero_dates="null" or "text"' if not batch.failed_in_images else None,
         )
-
-
-def _least_for(window: Window) -> int:
-    """Bytes that the event at the window's start needs, where that is what stands there; else a few more than there are."""
-    size = int.from_bytes(window.view[9:13], "little") if window.held >= HEADER_SIZE else 0
-    return max(window.held + 1, min(size, _MOST_BYTES))
-
-
-_PLAIN_CODES: Final = {
-    code: code - EventType.WRITE_ROWS_COMPRESSED_EVENT_V1 + EventType.WRITE_ROWS_EVENT_V1 for code in (166, 167, 168)
-} | {code: code - EventType.WRITE_ROWS_COMPRESSED_EVENT + EventType.WRITE_ROWS_EVENT for code in (169, 170, 171)}
-
-
-def _decrypted(window: Window, decrypt: Callable[[int, bytes], bytes]) -> Iterator[bytes]:
-    """The plain events behind a START_ENCRYPTION_EVENT, each of which keeps its size readable; an unfinished one as it stands."""
-    while window.fill(HEADER_SIZE) and window.fill(_event_size(window.view)):
-        size = _event_size(window.view)
-        yield decrypt(window.offset, bytes(window.view[:size]))
-        window.take(size)
-    yield bytes(window.view)
-
-
-def _reader_of(chunks: Iterator[bytes]) -> Callable[[int], bytes]:
-    """Chunks of any size as a function that gives as many bytes as are asked for."""
-    rest = b""
-
-    def read(size: int) -> bytes:
-        nonlocal rest
-        while not rest:
-            chunk = next(chunks, None)
-            if chunk is None:
-                return b""
-            rest = chunk
-        data, rest = rest[:size], rest[size:]
-        return data
-
-    return read
-
-
-def _chunks(data: bytes) -> Callable[[int], bytes]:
-    at = 0
-
-    def read(size: int) -> bytes:
-        nonlocal at
-        at += size
-        return data[at - size : at]
-
-    return read
-
-
-def _event_size(view: memoryview) -> int:
-    return max(HEADER_SIZE, int.from_bytes(view[9:13], "little"))
-
-
-def _part_event(header: EventHeader, prefix: bytes, images: bytes) -> bytes:
-    """A part of a rows event as a whole event, for the kernel: no checksum, no end of statement."""
-    size = HEADER_SIZE + len(prefix) + len(images)
-    return (
-        header.timestamp.to_bytes(4, "little")
-        + bytes([header.type_code])
-        + header.server_id.to_bytes(4, "little")
-        + size.to_bytes(4, "little")
-        + bytes(6)
-        + prefix
-        + images
-    )
-
-
-def _prefix_size(view: memoryview, header: EventHeader, context: ParseContext) -> int:
-    """Bytes of a rows event before its images: header, post-header, extra row info, width, bitmaps."""
-    raw = bytes(view[:HEADER_SIZE])
-    codec = codec_for(header.type_code)
-    probe = bytes(view[HEADER_SIZE : min(len(view), WINDOW_SIZE)])
-    event = codec.parse(parse_header(raw, header.offset, context), probe, context)
-    return HEADER_SIZE + len(probe) - len(event.images)
