@@ -5,19 +5,16 @@ Knows events as bytes only, complete but for their positions. Limits and spillin
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-    from binlogio.encoder import Encoder
 
 
 class BinlogCache:
     """One of the two caches of a session, in memory. Sizes are in bytes."""
 
-    def __init__(self, encoder: Encoder) -> None:
-        self._encoder = encoder
+    def __init__(self) -> None:
         self._frames: list[bytes] = []
         self.size = 0
         self.holds_engine_changes = False
@@ -27,15 +24,11 @@ class BinlogCache:
         """True where no event waits."""
         return not self._frames
 
-    def extend(self, events: Iterable[Any]) -> None:
-        """Add events, all of them or (where one cannot be encoded) none.
-
-        Raises:
-            BinlogFormatError: a value does not fit its field.
-        """
-        frames = [self._encoder.encode(event) for event in events]
-        self._frames += frames
-        self.size += sum(map(len, frames))
+    def extend(self, frames: Iterable[bytes]) -> None:
+        """Add events."""
+        for frame in frames:
+            self._frames.append(frame)
+            self.size += len(frame)
 
     @property
     def position(self) -> int:

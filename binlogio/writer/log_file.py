@@ -101,7 +101,11 @@ class ActiveLog:
         self._begin(name, previous, created=self._clock() // MICROSECONDS_PER_SECOND)
 
     def append_group(self, frames: Iterable[bytes]) -> None:
-        """Write the events of a group, which are complete but for their positions.
+        """Write the events of a group, which are complete but for their positions. Raises what `append` does."""
+        self.append(self._stamped(frames))
+
+    def append(self, data: bytes | memoryview) -> None:
+        """Write a group as it stands at `size`.
 
         Raises:
             OSError: the storage cannot; the log is then as before.
@@ -109,7 +113,7 @@ class ActiveLog:
         """
         self._check()
         try:
-            self._append(self._stamped(frames))
+            self._append(data)
         except OSError:
             self._broken = True
             self._storage.truncate(self.name, self.size)
@@ -173,7 +177,7 @@ class ActiveLog:
         self._storage.sync(self.name)
         self._storage.close(self.name)
 
-    def _append(self, data: bytes) -> None:
+    def _append(self, data: bytes | memoryview) -> None:
         self._storage.append(self.name, data)
         self.size += len(data)
 

@@ -29,7 +29,7 @@ class LogStorage(Protocol):
     def create(self, name: str) -> None:
         """Make an empty file; one that exists is an error."""
 
-    def append(self, name: str, data: bytes) -> None:
+    def append(self, name: str, data: bytes | memoryview) -> None:
         """Write behind the end."""
 
     def overwrite(self, name: str, offset: int, data: bytes) -> None:
@@ -77,7 +77,7 @@ class LocalStorage:
         self._open[name] = (self._directory / name).open("x+b", buffering=0)
         self._sync_directory()
 
-    def append(self, name: str, data: bytes) -> None:
+    def append(self, name: str, data: bytes | memoryview) -> None:
         """Write behind the end."""
         file = self._file(name)
         file.seek(0, os.SEEK_END)
@@ -132,7 +132,7 @@ class LocalStorage:
             os.close(descriptor)
 
 
-def _write(file: BinaryIO, data: bytes) -> None:
+def _write(file: BinaryIO, data: bytes | memoryview) -> None:
     """All of `data`: a raw file may take less at a time."""
     view = memoryview(data)
     while view:

@@ -1,8 +1,8 @@
-"""A statement's row changes to the events of the two caches.
+"""A statement's row changes to the frames of the two caches.
 
 Knows when a rows event is full, which table maps come first, and which event ends the statement. Knows neither caches nor files.
 
-    events of one cache := rows_query? table_map* rows_event*      -- STMT_END on the last rows event
+    frames of one cache := rows_query? table_map* rows_event*      -- STMT_END on the last rows event
 
 A statement that changes any row maps all its tables, each in the cache of its kind; one that changes none leaves nothing. A rows
 event takes a row while `10 + column count + bitmaps + rows` stays within binlog_row_event_max_size, and at least one; another
@@ -13,7 +13,7 @@ Source: sql/binlog.cc, THD::binlog_prepare_pending_rows_event; measured on 9.7.4
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.constants import HeaderFlag, RowsFlag
@@ -25,21 +25,23 @@ from binlogio.rowimage.image import RowChange, RowImage, encode_rows
 from binlogio.writer.statement import Change, Delete, Insert, Row, Statement, Update
 
 if TYPE_CHECKING:
-    from binlogio.events.base import EventHeader
+    from binlogio.writer.frames import Frames
     from binlogio.writer.open_tables import OpenTable, OpenTables
+    from binlogio.writer.query_events import QueryContext
 
-_EVENT_CLASSES: Final[dict[type[Change], type[WriteRowsEvent | DeleteRowsEvent]]] = {
+_EVENT_CLASSES: Final[dict[type[Change], type[Any]]] = {
     Insert: WriteRowsEvent,
+    Update: UpdateRowsEvent,
     Delete: DeleteRowsEvent,
 }
 
 
 @dataclass(frozen=True, slots=True)
-class StatementEvents:
+class StatementFrames:
     """What a statement puts into the transaction cache and into the statement cache. `changed_rows` counts transactional ones."""
 
-    transactional: tuple[Any, ...] = ()
-    non_transactional: tuple[Any, ...] = ()
+    transactional: tuple[bytes, ...] = ()
+    non_transactional: tuple[bytes, ...] = ()
     changed_rows: int = 0
 
 
@@ -49,48 +51,54 @@ class RowsRules:
 
     row_event_max_size: int
     rows_query: bool
-    flags: int = RowsFlag.USE_SQL_FOREIGN_KEY
+    flags: int = int(RowsFlag.USE_SQL_FOREIGN_KEY)
 
 
-def build_statement(statement: Statement, tables: OpenTables, rules: RowsRules, header: EventHeader) -> StatementEvents:
-    """The events of a statement; `header` has what they have in common.
+def build_statement(
+    statement: Statement, tables: OpenTables, rules: RowsRules, frames: Frames, context: QueryContext
+) -> StatementFrames:
+    """The frames of a statement.
 
     Raises:
         UnsupportedFeature: a row names columns that its table does not have, leaves out some that it needs, or has NULL where NULL cannot be.
         BinlogFormatError: a value does not fit its column.
     """
-    opened = {definition: tables.get(definition) for definition in statement.tables}
-    builders = {True: _PendingRows(rules, header), False: _PendingRows(rules, header)}
+    opened: dict[int, OpenTable] = {}
+    by_kind = {True: _PendingRows(rules, frames, context), False: _PendingRows(rules, frames, context)}
     for change in statement.changes:
-        table, builder = opened[change.table], builders[change.table.is_transactional]
+        table = tables.get(change.table)
+        table = opened.setdefault(table.table_id, table)
+        builder = by_kind[table.is_transactional]
         for image in _encoded_rows(change, table):
             builder.add(table, change, image)
-    if not any(builder.row_count for builder in builders.values()):
-        return StatementEvents()
+    if not any(builder.row_count for builder in by_kind.values()):
+        return StatementFrames()
     cached = {
-        kind: _with_maps(
-            [table for table in opened.values() if table.definition.is_transactional is kind], builder, header
+        kind: (
+            *(
+                frames.table_map(table, context.timestamp)
+                for table in opened.values()
+                if table.is_transactional is kind
+            ),
+            *builder.finish(),
         )
-        for kind, builder in builders.items()
+        for kind, builder in by_kind.items()
     }
     if rules.rows_query and statement.sql_bytes:
         kind = bool(cached[True])
-        query = RowsQueryEvent(sql=statement.sql_bytes, header=replace(header, flags=HeaderFlag.IGNORABLE))
-        cached[kind] = (query, *cached[kind])
-    return StatementEvents(cached[True], cached[False], builders[True].row_count)
-
-
-def _with_maps(tables: list[OpenTable], builder: _PendingRows, header: EventHeader) -> tuple[Any, ...]:
-    return (*(replace(table.table_map, header=header) for table in tables), *builder.finish())
+        query = RowsQueryEvent(sql=statement.sql_bytes, header=context.header(HeaderFlag.IGNORABLE))
+        cached[kind] = (frames.encode(query), *cached[kind])
+    return StatementFrames(cached[True], cached[False], by_kind[True].row_count)
 
 
 class _PendingRows:
     """Collects the rows events of one cache; the last one is pending until another begins."""
 
-    def __init__(self, rules: RowsRules, header: EventHeader) -> None:
+    def __init__(self, rules: RowsRules, frames: Frames, context: QueryContext) -> None:
         self._rules = rules
-        self._header = header
-        self._events: list[Any] = []
+        self._maker = frames
+        self._timestamp = context.timestamp
+        self._frames: list[bytes] = []
         self._table: OpenTable | None = None
         self._kind: type[Change] = Insert
         self._images: list[bytes] = []
@@ -110,32 +118,17 @@ class _PendingRows:
         self._size += len(image)
         self.row_count += 1
 
-    def finish(self) -> tuple[Any, ...]:
-        """The events; the last one ends the statement."""
-        self._flush()
-        if self._events:
-            last = self._events[-1]
-            self._events[-1] = replace(last, flags=last.flags | RowsFlag.STMT_END)
-        return tuple(self._events)
+    def finish(self) -> list[bytes]:
+        """The frames; the last one ends the statement."""
+        self._flush(RowsFlag.STMT_END)
+        return self._frames
 
-    def _flush(self) -> None:
+    def _flush(self, more_flags: int = 0) -> None:
         if self._table is None:
             return
-        columns = len(self._table.plan.columns)
-        present = b"\xff" * bitmap_size(columns)
-        common: dict[str, Any] = {
-            "table_id": self._table.table_id,
-            "flags": int(self._rules.flags),
-            "extra": b"",
-            "column_count": columns,
-            "present": present,
-            "images": b"".join(self._images),
-            "header": self._header,
-        }
-        if self._kind is Update:
-            self._events.append(UpdateRowsEvent(present_after=present, **common))
-        else:
-            self._events.append(_EVENT_CLASSES[self._kind](**common))
+        kind, images = _EVENT_CLASSES[self._kind], b"".join(self._images)
+        flags = self._rules.flags | more_flags
+        self._frames.append(self._maker.rows(kind, self._table, images, flags, self._timestamp))
         self._table = None
         self._images = []
 
@@ -157,9 +150,13 @@ def _encoded_rows(change: Change, table: OpenTable) -> Iterator[bytes]:
 
 
 def _image(values: list[Any], table: OpenTable) -> bytes:
-    for column, value in zip(table.definition.columns, values, strict=True):
-        if value is None and not column.nullable:
+    for position in table.not_null:
+        if values[position] is None:
+            column = table.definition.columns[position]
             raise UnsupportedFeature("the column cannot be NULL", field=f"{table.definition.full_name}.{column.name}")
+    packed: bytes | None = table.packer.pack(values) if table.packer is not None else None
+    if packed is not None:
+        return packed
     present = b"\xff" * bitmap_size(len(values))
     try:
         return encode_rows([RowChange(None, RowImage(table.plan, tuple(values)))], table.plan, present)
@@ -184,6 +181,11 @@ def _complete(row: Row, table: OpenTable) -> list[Any]:
                 found=len(row),
             )
         return list(row)
+    if len(row) == len(table.names):
+        try:
+            return [row[name] for name in table.names]
+        except KeyError:
+            pass  # another case, or another name
     given = _by_position(row, table)
     missing = [column.name for index, column in enumerate(definition.columns) if index not in given]
     if missing:
@@ -195,7 +197,7 @@ def _complete(row: Row, table: OpenTable) -> list[Any]:
 
 def _with_nulls(row: Row, table: OpenTable) -> list[Any]:
     """As `_complete`, but nullable columns that a mapping lacks are NULL."""
-    if not isinstance(row, Mapping):
+    if not isinstance(row, Mapping) or len(row) == len(table.names):
         return _complete(row, table)
     missing = {column.name.casefold(): column.name for column in table.definition.columns if column.nullable}
     for name in row:

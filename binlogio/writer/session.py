@@ -11,16 +11,16 @@ Source: WL#2687; oracle rules 8.4, 8.5 and D5, D6, D13, D14.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from binlogio.encoder import Encoder
 from binlogio.errors import BinlogError, LoggingError, WriterStateError
-from binlogio.events.control import XidEvent
 from binlogio.writer.cache import BinlogCache
+from binlogio.writer.frames import Frames
 from binlogio.writer.group_commit import Group
-from binlogio.writer.log_file import MICROSECONDS_PER_SECOND, describe_format
-from binlogio.writer.query_events import QueryContext, begin_event, commit_event, ddl_event
-from binlogio.writer.rows_builder import RowsRules, StatementEvents, build_statement
+from binlogio.writer.kernel import WRITER_KERNEL, WriterKernel
+from binlogio.writer.log_file import MICROSECONDS_PER_SECOND
+from binlogio.writer.query_events import QueryContext, ddl_event
+from binlogio.writer.rows_builder import RowsRules, StatementFrames, build_statement
 from binlogio.writer.statement import Statement, Update
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from binlogio.writer.log_file import Clock
     from binlogio.writer.open_tables import OpenTables
 
-_GTID_UNSAFE: Final = (
+GTID_UNSAFE: Final = (
     "Statement violates GTID consistency: Updates to non-transactional tables can only be done in either autocommitted "
     "statements or single-statement transactions, and never in the same statement as updates to transactional tables."
 )
@@ -56,6 +56,7 @@ class Session:
         tables: OpenTables,
         clock: Clock,
         next_xid: Callable[[], int],
+        kernel: WriterKernel | None = WRITER_KERNEL,
     ) -> None:
         self.thread_id = thread_id
         self.schema = schema
@@ -68,10 +69,9 @@ class Session:
         self._rules = RowsRules(
             row_event_max_size=variables.binlog_row_event_max_size, rows_query=variables.binlog_rows_query_log_events
         )
-        encoder = Encoder(describe_format(variables).context)
-        self._encoder = encoder
-        self._statement_cache = BinlogCache(encoder)
-        self._transaction_cache = BinlogCache(encoder)
+        self._frames = Frames(variables, kernel)
+        self._statement_cache = BinlogCache()
+        self._transaction_cache = BinlogCache()
         self._in_transaction = False
         self._is_closed = False
 
@@ -108,11 +108,11 @@ class Session:
         """
         self._check()
         context = self._context()
-        events = build_statement(statement, self._tables, self._rules, context.header())
-        self._refuse_unsafe(events)
+        frames = build_statement(statement, self._tables, self._rules, self._frames, context)
+        self._refuse_unsafe(frames)
         start = self._transaction_cache.position
         try:
-            self._log(statement, events, context)
+            self._log(statement, frames, context)
         except (BinlogError, OSError):
             self._transaction_cache.truncate(start)
             raise
@@ -153,7 +153,7 @@ class Session:
         self.commit()
         context = self._context()
         text = Statement(sql).sql_bytes
-        frame = self._encoder.encode(ddl_event(context, text, self._next_xid(), schemas))
+        frame = self._frames.encode(ddl_event(context, text, self._next_xid(), schemas))
         group = Group(frames=(frame,), timestamp=context.timestamp, may_have_sbr=True)
         self.last_gtid = self._group_commit.commit(group)
         self._tables.forget()
@@ -176,37 +176,38 @@ class Session:
             server_id=self._variables.server_id,
         )
 
-    def _refuse_unsafe(self, events: StatementEvents) -> None:
+    def _refuse_unsafe(self, frames: StatementFrames) -> None:
         """A GTID names one group, so a transaction must not leave two that depend on each other."""
-        mixed = bool(events.transactional) or not self._transaction_cache.is_empty
-        if self._variables.gtid_mode == "ON" and events.non_transactional and mixed:
-            raise LoggingError(_GTID_UNSAFE, errno=1785, symbol="ER_GTID_UNSAFE_NON_TRANSACTIONAL_TABLE")
+        mixed = bool(frames.transactional) or not self._transaction_cache.is_empty
+        if self._variables.gtid_mode == "ON" and frames.non_transactional and mixed:
+            raise LoggingError(GTID_UNSAFE, errno=1785, symbol="ER_GTID_UNSAFE_NON_TRANSACTIONAL_TABLE")
 
-    def _log(self, statement: Statement, events: StatementEvents, context: QueryContext) -> None:
-        """Put the events into their caches, and write the statement cache."""
+    def _log(self, statement: Statement, frames: StatementFrames, context: QueryContext) -> None:
+        """Put the frames into their caches, and write the statement cache."""
         updated = _updated_tables(statement)
-        if events.transactional:
-            self._fill(self._transaction_cache, events.transactional, context, updated)
-            self._transaction_cache.holds_engine_changes |= _changes_engine(statement, events)
-        if events.non_transactional:
-            self._fill(self._statement_cache, events.non_transactional, context, updated)
-            self._flush(self._statement_cache, commit_event(context, updated), context)
+        if frames.transactional:
+            self._fill(self._transaction_cache, frames.transactional, context, updated)
+            self._transaction_cache.holds_engine_changes |= _changes_engine(statement, frames)
+        if frames.non_transactional:
+            self._fill(self._statement_cache, frames.non_transactional, context, updated)
+            self._flush(self._statement_cache, self._frames.commit(context, updated), context)
 
-    def _fill(self, cache: BinlogCache, events: tuple[Any, ...], context: QueryContext, updated: int) -> None:
-        first = (begin_event(context, updated),) if cache.is_empty else ()
-        cache.extend((*first, *events))
+    def _fill(self, cache: BinlogCache, frames: tuple[bytes, ...], context: QueryContext, updated: int) -> None:
+        if cache.is_empty:
+            cache.extend((self._frames.begin(context, updated),))
+        cache.extend(frames)
 
     def _end_transaction(self, context: QueryContext) -> None:
         cache = self._transaction_cache
         if cache.is_empty:
             return
         if cache.holds_engine_changes:
-            end: Any = XidEvent(xid=self._next_xid(), header=context.header())
+            end = self._frames.xid(self._next_xid(), context.timestamp)
         else:
-            end = commit_event(context)
+            end = self._frames.commit(context)
         self._flush(cache, end, context)
 
-    def _flush(self, cache: BinlogCache, end: Any, context: QueryContext) -> None:
+    def _flush(self, cache: BinlogCache, end: bytes, context: QueryContext) -> None:
         """Write a cache as a group; the cache is empty afterwards in any case."""
         try:
             cache.extend((end,))
@@ -223,7 +224,7 @@ def _updated_tables(statement: Statement) -> int:
     return sum(1 << index for index, table in enumerate(statement.tables) if table in updated)
 
 
-def _changes_engine(statement: Statement, events: StatementEvents) -> bool:
+def _changes_engine(statement: Statement, frames: StatementFrames) -> bool:
     """Whether a transactional engine has something to commit, which is what an XID stands for."""
     engines = {table.engine.upper() for table in statement.tables if table.is_transactional}
-    return events.changed_rows > 0 and not engines <= set(_ENGINES_WITHOUT_XID)
+    return frames.changed_rows > 0 and not engines <= set(_ENGINES_WITHOUT_XID)

@@ -75,4 +75,6 @@ class Statement:
     @property
     def tables(self) -> tuple[TableDefinition, ...]:
         """The tables that the statement changed, each once, in the order of their first change."""
+        if len(self.changes) == 1:
+            return (self.changes[0].table,)  # definitions are slow to hash
         return tuple(dict.fromkeys(change.table for change in self.changes))

@@ -18,6 +18,7 @@ from binlogio.gtid import EMPTY_GTID_SET, GtidSet, Uuid
 from binlogio.options import ServerVariables
 from binlogio.writer.executed_gtids import executed_gtids
 from binlogio.writer.group_commit import GroupCommit
+from binlogio.writer.kernel import WRITER_KERNEL
 from binlogio.writer.log_file import ActiveLog, Clock
 from binlogio.writer.log_storage import LocalStorage, LogStorage
 from binlogio.writer.open_tables import OpenTables
@@ -47,6 +48,7 @@ class BinlogWriter:
         clock: gives the time in microseconds since 1970, UTC.
         new_uuid: makes the server's UUID where the variables have none.
         storage: where the logs are kept, by default the directory of `basename`.
+        use_kernel: let the compiled kernel, where it is there, do what construct does as well, with the same bytes.
 
     Raises:
         UnsupportedFeature: a server version whose logs look otherwise.
@@ -60,6 +62,7 @@ class BinlogWriter:
         clock: Clock = system_clock,
         new_uuid: Callable[[], uuid.UUID] = uuid.uuid4,
         storage: LogStorage | None = None,
+        use_kernel: bool = True,
     ) -> None:
         if server_version_numbers(variables.server_version) < _SINCE or "MariaDB" in variables.server_version:
             raise UnsupportedFeature(
@@ -75,8 +78,9 @@ class BinlogWriter:
         self._clock = clock
         self._storage: LogStorage = LocalStorage(path.parent) if storage is None else storage
         self._log = ActiveLog(path.name, self._storage, variables, clock)
-        self._group_commit = GroupCommit(self._log, variables, clock, self.server_uuid)
-        self._tables = OpenTables(variables.binlog_row_metadata)
+        self._kernel = WRITER_KERNEL if use_kernel else None
+        self._group_commit = GroupCommit(self._log, variables, clock, self.server_uuid, self._kernel)
+        self._tables = OpenTables(variables.binlog_row_metadata, self._kernel)
         self._thread_ids = count(1)
         self._xids = count(1)
 
@@ -116,6 +120,7 @@ class BinlogWriter:
             tables=self._tables,
             clock=self._clock,
             next_xid=lambda: next(self._xids),
+            kernel=self._kernel,
         )
 
     def rotate(self) -> None:

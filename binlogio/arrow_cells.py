@@ -1,0 +1,328 @@
+"""From Arrow arrays to what the kernel encodes: which arrays a column takes as they are, and what happens to others.
+
+Knows both vocabularies, MySQL's and Arrow's. Rows never pass through Python here, but for values of a few rare types and for arrays whose
+type is not the column's own: those are encoded value by value through `binlogio.rowimage.layout`.
+
+    text columns take `string`, or `binary` for bytes that are to be kept as they are
+    JSON columns take `string` (JSON text), or `binary` (the server's binary JSON)
+    ENUM and SET columns take `string` (names), or unsigned integers
+    all other columns take the type that `binlogio.arrow` gives them
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+from construct import GreedyBytes
+
+from binlogio._kernel import cells as kernel
+from binlogio.arrow import column_spec
+from binlogio.constants import ColumnType
+from binlogio.errors import BinlogError, BinlogFormatError
+from binlogio.primitives import BAD_BYTES
+from binlogio.rowimage.charset import charset_of
+from binlogio.rowimage.column_compression import CompressedColumn
+from binlogio.rowimage.column_shape import BLOBS
+from binlogio.rowimage.geometry import Geometry
+from binlogio.rowimage.json import JsonDocument
+from binlogio.rowimage.layout import column_layout
+from binlogio.rowimage.native_types import encode_native
+from binlogio.rowimage.packing import bytes_cells, main_cells, number_cells, sized_cells
+
+if TYPE_CHECKING:
+    from binlogio.rowimage.plan import ColumnPlan, TablePlan
+
+_COMPRESSED: Final = CompressedColumn(GreedyBytes)
+_REFUSED: Final = (BinlogError, *BAD_BYTES)
+"""What a value raises that a column does not take; said again, with the row, when its row is encoded."""
+
+_TYPES: Final = {"string": pa.string(), "binary": pa.binary()}
+_VARIANTS: Final = {
+    pa.large_string(): "string",
+    pa.large_binary(): "binary",
+    **({pa.string_view(): "string", pa.binary_view(): "binary"} if hasattr(pa, "string_view") else {}),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Native:
+    """A type of arrays that a column takes. `prepare`, where there is one, makes bytes of each value first."""
+
+    type: pa.DataType
+    make: Callable[[], Any]
+    prepare: Callable[[Any], bytes] | None = None
+
+
+def natural_schema(plan: TablePlan) -> pa.Schema:
+    """The columns of a table, each with the type that it is decoded to, and that it takes without any detour."""
+    return pa.schema(
+        [pa.field(column.label, column_spec(column).type, nullable=column.nullable) for column in plan.columns]
+    )
+
+
+class ColumnArrays:
+    """The arrays of one column of an image, one batch after the other. `cells` stays the same as long as their type does."""
+
+    def __init__(self, column: ColumnPlan) -> None:
+        self.column = column
+        self._natives = {native.type: native for native in _natives(column)}
+        self._made: dict[pa.DataType | None, kernel.Cells] = {}
+        self._usual: tuple[Native | None, kernel.Cells | None] = None, None
+        self.array: pa.Array = None
+        self.cells: kernel.Cells | None = None
+
+    def bind(self, array: pa.Array | pa.ChunkedArray) -> None:
+        """Take the values of a batch.
+
+        Raises:
+            BinlogFormatError: the array is broken.
+        """
+        self.array = array
+        usual, cells = self._usual
+        if (
+            usual is not None
+            and cells is not None
+            and array.type == usual.type
+            and usual.prepare is None
+            and isinstance(array, pa.Array)
+        ):
+            try:
+                _bind(cells, array)
+            except ValueError:
+                pass  # as in the long way, which says what is wrong
+            else:
+                self.cells = cells
+                return
+        self._bind_any(array)
+
+    def _bind_any(self, array: pa.Array | pa.ChunkedArray) -> None:
+        """As `bind`, for arrays of any type, and for broken ones."""
+        try:
+            array.validate(full=True)
+            self.array = _simple(array)
+        except pa.ArrowInvalid as exc:
+            raise BinlogFormatError(f"a broken array: {exc}", field=f"column {self.column.label}") from exc
+        for candidate in self._candidates():
+            native = self._natives[candidate.type]
+            self.cells = self._cells(candidate.type, native.make)
+            try:
+                if native.prepare is None:
+                    _bind(self.cells, candidate)
+                else:
+                    _bind_values(self.cells, candidate, native.prepare)
+            except ValueError:
+                continue
+            self._usual = native, self.cells
+            return
+        self.cells = self._cells(None, lambda: kernel.Cells(kernel.READY, 0))
+        layout = column_layout(self.column)
+        _bind_values(self.cells, self.array, lambda value: bytes(layout.build(_as_value(value, self.column))))
+
+    def unbind(self) -> None:
+        """Let go of the arrays."""
+        if self.cells is not None:
+            self.cells.unbind()
+        self.array = None
+
+    def value(self, row: int) -> Any:
+        """A value as `binlogio.rowimage` takes it.
+
+        Raises:
+            BinlogFormatError: Python cannot hold it, or the column cannot.
+        """
+        try:
+            return _as_value(self.array[row].as_py(), self.column)
+        except BAD_BYTES as exc:
+            raise BinlogFormatError(f"no value of the column: {exc}", field=f"column {self.column.label}") from exc
+        except BinlogFormatError as exc:
+            exc.field = f"column {self.column.label}" + (f": {exc.field}" if exc.field else "")
+            raise
+
+    def _candidates(self) -> list[pa.Array]:
+        """The array in types that the column takes and that lose nothing."""
+        array = self.array
+        if array.type in self._natives:
+            return [array]
+        if pa.types.is_null(array.type):
+            return [pa.nulls(len(array), next(iter(self._natives)))] if self._natives else []
+        found = []
+        for wanted in self._natives:
+            if _is_same_family(array.type, wanted):
+                try:
+                    found.append(array.cast(wanted))
+                except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+                    continue
+        return found
+
+    def _cells(self, key: pa.DataType | None, make: Callable[[], Any]) -> kernel.Cells:
+        cells = self._made.get(key)
+        if cells is None:
+            cells = self._made[key] = make()
+        return cells
+
+
+def _simple(array: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """One array without dictionary or extension type."""
+    if isinstance(array, pa.ChunkedArray):
+        array = array.combine_chunks() if array.num_chunks != 1 else array.chunk(0)
+    if isinstance(array, pa.ExtensionArray):
+        array = array.storage
+    if pa.types.is_dictionary(array.type) or pa.types.is_run_end_encoded(array.type):
+        array = array.cast(array.type.value_type)
+    return array
+
+
+def _is_same_family(given: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether a safe cast means the same to the column."""
+    kinds = pa.types
+    if kinds.is_integer(wanted):
+        return bool(kinds.is_integer(given) or (kinds.is_boolean(given) and wanted.bit_width == 8))
+    if kinds.is_decimal(wanted):
+        return bool(kinds.is_decimal(given))
+    if kinds.is_timestamp(wanted):
+        return bool(kinds.is_timestamp(given) and (wanted.tz is not None or given.tz is None))
+    if kinds.is_float64(wanted):
+        return bool(kinds.is_float32(given))
+    if kinds.is_binary(wanted) and kinds.is_fixed_size_binary(given):
+        return True
+    if kinds.is_list(wanted):
+        is_list = kinds.is_large_list(given) or kinds.is_fixed_size_list(given)
+        return bool(is_list and given.value_type == wanted.value_type)
+    if kinds.is_duration(wanted):
+        return bool(kinds.is_duration(given))
+    return bool(_TYPES.get(_VARIANTS.get(given, "")) == wanted or (kinds.is_date64(given) and kinds.is_date32(wanted)))
+
+
+# ------------------------------------------------------------------------------------------------------------- binding
+
+
+def _bind(cells: kernel.Cells, array: pa.Array) -> None:
+    """Give an array's buffers to the kernel.
+
+    Raises:
+        ValueError: they are not such that the kernel can read them.
+    """
+    if len(array) == 0:
+        cells.unbind()
+        return
+    buffers = array.buffers()
+    common = {"validity": buffers[0], "validity_offset": array.offset}
+    if cells.kind == kernel.GEOMETRY:
+        srid, wkb = array.field(0), array.field(1)
+        _require_parts(array, srid, wkb)
+        cells.bind(
+            len(array),
+            **common,
+            srids=srid.buffers()[1],
+            srids_offset=srid.offset,
+            offsets=wkb.buffers()[1],
+            offsets_offset=wkb.offset,
+            data=wkb.buffers()[2],
+        )
+    elif cells.kind == kernel.VECTOR:
+        values = array.values
+        if values.null_count and array.flatten().null_count:
+            raise ValueError("a value without some of its numbers")
+        at = values.offset
+        cells.bind(
+            len(array), **common, offsets=buffers[1], offsets_offset=array.offset, data=buffers[3], data_offset=at
+        )
+    elif len(buffers) == 3:
+        cells.bind(len(array), **common, offsets=buffers[1], offsets_offset=array.offset, data=buffers[2])
+    else:
+        cells.bind(len(array), **common, data=buffers[1], data_offset=array.offset)
+
+
+def _require_parts(array: pa.Array, *parts: pa.Array) -> None:
+    """A geometry that is there must have both its parts."""
+    import pyarrow.compute as pc  # noqa: PLC0415 - slow to import
+
+    for part in parts:
+        if part.null_count and pc.any(pc.and_not(array.is_valid(), part.is_valid())).as_py():
+            raise ValueError("a value without one of its parts")
+
+
+def _bind_values(cells: kernel.Cells, array: pa.Array, prepare: Callable[[Any], bytes]) -> None:
+    """Make bytes of each value, up to the first that cannot be had."""
+    values: list[bytes | None] = []
+    refused = -1
+    for row in range(len(array)):
+        try:
+            value = array[row].as_py()
+            values.append(None if value is None else prepare(value))
+        except _REFUSED:
+            refused = row
+            break
+    values += [b""] * (len(array) - len(values))
+    made = pa.array(values, pa.binary())
+    if isinstance(made, pa.ChunkedArray):  # beyond 2 GiB
+        raise ValueError("the values take more than 2 GiB")  # noqa: TRY004 - the type is pyarrow's way to say so
+    if len(made) == 0:
+        cells.unbind()
+        return
+    validity, offsets, data = made.buffers()
+    cells.bind(len(made), validity=validity, offsets=offsets, data=data, refused=refused)
+
+
+def _as_value(value: Any, column: ColumnPlan) -> Any:
+    """What `to_pylist` gives, as `binlogio.rowimage` takes it."""
+    if value is None:
+        return None
+    if column.type == ColumnType.JSON:
+        return JsonDocument(value) if isinstance(value, bytes) else JsonDocument.from_text(value)
+    if column.type == ColumnType.GEOMETRY and isinstance(value, dict):
+        return Geometry(value["srid"], value["wkb"])
+    return tuple(value) if isinstance(value, list) else value
+
+
+# ------------------------------------------------------------------------------------------------------------- columns
+
+
+def _natives(column: ColumnPlan) -> tuple[Native, ...]:
+    """The types of arrays that the column takes, the one that it is decoded to first."""
+    found = {}
+    if main_cells(column) is not None:
+        found[column_spec(column).type] = Native(column_spec(column).type, partial(main_cells, column))
+    elif column.type in _PREPARED:
+        found = {native.type: native for native in _PREPARED[column.type](column)}
+    if number_cells(column) is not None:
+        by_number = pa.uint16() if column.type == ColumnType.ENUM else pa.uint64()
+        found.setdefault(by_number, Native(by_number, partial(number_cells, column)))
+    if bytes_cells(column) is not None:
+        found.setdefault(pa.binary(), Native(pa.binary(), partial(bytes_cells, column)))
+    return tuple(found.values())
+
+
+def _string(column: ColumnPlan) -> tuple[Native, ...]:
+    """Columns whose text the kernel does not encode: MariaDB's own types, and multi-byte character sets."""
+    charset, native, size = charset_of(column.collation_id), column.native, column.length
+    if native is not None:
+        cells = partial(sized_cells, column, kernel.PADDED)
+        return (Native(pa.string(), cells, lambda value: encode_native(value, native, size)),)
+    if charset is None:
+        return ()
+    encode, trims = charset.encode, column.type == ColumnType.STRING
+    cells = partial(sized_cells, column, kernel.BYTES)
+    return (Native(pa.string(), cells, lambda text: encode(text.rstrip(" ") if trims else text)),)
+
+
+def _compressed(column: ColumnPlan) -> tuple[Native, ...]:
+    charset, cells = charset_of(column.collation_id), partial(sized_cells, column, kernel.BYTES)
+    natives = (Native(pa.binary(), cells, _COMPRESSED.build),)
+    if charset is None:
+        return natives
+    encode = charset.encode
+    return (Native(pa.string(), cells, lambda text: _COMPRESSED.build(encode(text))), *natives)
+
+
+_PREPARED: Final[dict[ColumnType, Callable[[ColumnPlan], tuple[Native, ...]]]] = {
+    ColumnType.STRING: _string,
+    ColumnType.VARCHAR: _string,
+    **dict.fromkeys(BLOBS, _string),
+    ColumnType.VARCHAR_COMPRESSED: _compressed,
+    ColumnType.BLOB_COMPRESSED: _compressed,
+}

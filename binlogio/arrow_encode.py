@@ -1,0 +1,248 @@
+"""Record batches to rows events, through the kernel.
+
+Knows which columns an image has and which kind of event a change is. Values are `arrow_cells`' and the kernel's business; a row that the
+kernel refuses is left to `binlogio.rowimage`, which encodes it or says what is wrong with it.
+
+    insert := an after image a row       delete := a before image a row       update := both
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from binlogio._kernel.encode import EventBuffer, RowsEncoder
+from binlogio.arrow_cells import ColumnArrays
+from binlogio.constants import DEFAULT_ROW_EVENT_MAX_SIZE, EventType
+from binlogio.errors import BinlogFormatError
+from binlogio.primitives import bitmap_size
+from binlogio.rowimage.image import RowChange, RowImage, encode_rows
+from binlogio.rowimage.plan import TablePlan, resolve_plan
+from binlogio.rowimage.values import ABSENT
+from binlogio.schema import TableDefinition
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Operation = Literal["insert", "update", "delete"]
+
+_EVENT_TYPES: Final[dict[str, EventType]] = {
+    "insert": EventType.WRITE_ROWS_EVENT,
+    "update": EventType.UPDATE_ROWS_EVENT,
+    "delete": EventType.DELETE_ROWS_EVENT,
+}
+_IMAGES: Final = {"insert": (False, True), "update": (True, True), "delete": (True, False)}
+"""Whether a change has a before image, and an after image."""
+
+
+def encode_rows_events(
+    table: TableDefinition | TablePlan,
+    operation: Operation,
+    before: pa.RecordBatch | pa.Table | None = None,
+    after: pa.RecordBatch | pa.Table | None = None,
+    *,
+    table_id: int,
+    timestamp: int = 0,
+    server_id: int = 1,
+    flags: int = 0,
+    offset: int = 4,
+    checksum: bool = True,
+    row_event_max_size: int = DEFAULT_ROW_EVENT_MAX_SIZE,
+    present: bytes | None = None,
+    present_after: bytes | None = None,
+) -> EventBuffer:
+    """The rows events of one statement's changes to one table, as they stand at `offset` of their file; STMT_END is in the last one.
+
+    The batches have a column for each column of the images, under its name (`@1` and on where nobody gives names).
+
+    Args:
+        table: its columns.
+        operation: `insert` (takes `after`), `delete` (`before`), or `update` (both, of as many rows).
+        before: the images before the change.
+        after: the images behind it.
+        table_id: that of the table map in front.
+        timestamp: in seconds since 1970, UTC.
+        server_id: of the headers.
+        flags: of the rows events.
+        offset: in bytes from the start of the file.
+        checksum: the events end in four bytes of CRC32.
+        row_event_max_size: binlog_row_event_max_size, in bytes.
+        present: which columns the images have (bit i of byte i // 8); all without it.
+        present_after: which columns the after images of an update have.
+
+    Raises:
+        BinlogFormatError: a value does not fit its column, a column is missing, or the images are not those of the operation.
+    """
+    buffer = EventBuffer(offset, checksum=checksum)
+    encoder = TableEncoder(plan_of(table, table_id), operation, present, present_after)
+    encoder.encode(
+        buffer,
+        before,
+        after,
+        table_id=table_id,
+        timestamp=timestamp,
+        server_id=server_id,
+        flags=flags,
+        row_event_max_size=row_event_max_size,
+    )
+    return buffer
+
+
+def plan_of(table: TableDefinition | TablePlan, table_id: int = 0) -> TablePlan:
+    """The plan of a table that somebody defines, with all that its definition says."""
+    if isinstance(table, TablePlan):
+        return table
+    return resolve_plan(table.table_map(table_id, "FULL"), definition=table.plan_columns())
+
+
+class TableEncoder:
+    """Changes of one kind to one table, a statement at a time."""
+
+    def __init__(
+        self, plan: TablePlan, operation: Operation, present: bytes | None = None, present_after: bytes | None = None
+    ) -> None:
+        if operation not in _EVENT_TYPES:
+            raise BinlogFormatError("no such operation", expected=" or ".join(_EVENT_TYPES), found=repr(operation))
+        every = b"\xff" * bitmap_size(len(plan.columns))
+        self.plan: Final = plan
+        self.operation: Final = operation
+        self.present: Final = every if present is None else bytes(present)
+        self.present_after: Final = every if present_after is None else bytes(present_after)
+        has_before, has_after = _IMAGES[operation]
+        after = self.present_after if has_before else self.present
+        self._before = _Side(plan, self.present, "before") if has_before else None
+        self._after = _Side(plan, after, "after") if has_after else None
+
+    def encode(
+        self,
+        buffer: EventBuffer,
+        before: pa.RecordBatch | pa.Table | None = None,
+        after: pa.RecordBatch | pa.Table | None = None,
+        *,
+        table_id: int,
+        timestamp: int = 0,
+        server_id: int = 1,
+        flags: int = 0,
+        row_event_max_size: int = DEFAULT_ROW_EVENT_MAX_SIZE,
+        ends_statement: bool = True,
+    ) -> int:
+        """Add the rows events of one statement to `buffer`; returns the number of rows. See `encode_rows_events`.
+
+        Where it raises, the buffer holds a part of the events and is of no use any more.
+        """
+        row_count = self._bind(before, after)
+        try:
+            encoder = RowsEncoder(
+                buffer,
+                type_code=_EVENT_TYPES[self.operation],
+                timestamp=timestamp,
+                server_id=server_id,
+                table_id=table_id,
+                flags=flags,
+                column_count=len(self.plan.columns),
+                present=self.present,
+                present_after=self.present_after if self.operation == "update" else None,
+                before=None if self._before is None else self._before.cells,
+                after=None if self._after is None else self._after.cells,
+                max_size=row_event_max_size,
+                spare_null_bits=self.plan.spare_null_bits,
+            )
+            done = encoder.append(0, row_count)
+            while done < row_count:
+                encoder.append_images(self._refused(done))
+                done = encoder.append(done + 1, row_count)
+            encoder.finish(ends_statement)
+        finally:
+            for side in (self._before, self._after):
+                if side is not None:
+                    side.unbind()
+        return row_count
+
+    def _bind(self, before: pa.RecordBatch | pa.Table | None, after: pa.RecordBatch | pa.Table | None) -> int:
+        counts: list[int] = []
+        for name, side, batch in ("before", self._before, before), ("after", self._after, after):
+            if (side is None) != (batch is None):
+                raise BinlogFormatError(f"a {name} image where there must be none, or none where there must be one")
+            if side is not None and batch is not None:
+                counts.append(batch.num_rows)
+                side.bind(batch)
+        if len(set(counts)) > 1:
+            raise BinlogFormatError("as many before as after images are wanted", expected=counts[0], found=counts[1])
+        return counts[0]
+
+    def _refused(self, row: int) -> bytes:
+        """The images of a row that the kernel refuses.
+
+        Raises:
+            BinlogFormatError: construct refuses it as well.
+        """
+        try:
+            before = None if self._before is None else self._before.image(row)
+            after = None if self._after is None else self._after.image(row)
+            present_after = self.present_after if self.operation == "update" else None
+            return encode_rows([RowChange(before, after)], self.plan, self.present, present_after)
+        except BinlogFormatError as exc:
+            exc.field = f"row {row}" + (f", {exc.field}" if exc.field else "")
+            raise
+
+
+class _Side:
+    """The columns of one image, before or after."""
+
+    def __init__(self, plan: TablePlan, present: bytes, name: str) -> None:
+        if len(present) != bitmap_size(len(plan.columns)):
+            raise BinlogFormatError(
+                "the bitmap of present columns is of another number of columns",
+                expected=f"{bitmap_size(len(plan.columns))} bytes",
+                found=len(present),
+            )
+        self._plan = plan
+        self._name = name
+        self._names: list[str] | None = None
+        self._places: list[int] = []
+        self.columns = [
+            ColumnArrays(column)
+            for column in plan.columns
+            if present[column.position >> 3] >> (column.position & 7) & 1
+        ]
+
+    @property
+    def cells(self) -> list[Any]:
+        """What the kernel reads of each column."""
+        return [column.cells for column in self.columns]
+
+    def bind(self, batch: pa.RecordBatch | pa.Table) -> None:
+        """Take the columns of a batch by their names."""
+        names = batch.schema.names
+        if names != self._names:
+            self._places = self._find(names)
+            self._names = names
+        arrays = batch.columns
+        for column, place in zip(self.columns, self._places, strict=True):
+            column.bind(arrays[place])
+
+    def _find(self, names: list[str]) -> list[int]:
+        """Where the columns stand in a batch."""
+        unknown = set(names) - {column.label for column in self._plan.columns}
+        if unknown or len(set(names)) < len(names):
+            raise self._refused("no such column, or twice", repr(min(unknown or names)))
+        missing = [column.column.label for column in self.columns if column.column.label not in names]
+        if missing:
+            raise self._refused("the image does not have a value for a column of the bitmap", repr(missing[0]))
+        return [names.index(column.column.label) for column in self.columns]
+
+    def unbind(self) -> None:
+        """Let go of the batch."""
+        for column in self.columns:
+            column.unbind()
+
+    def image(self, row: int) -> RowImage:
+        """A row as `binlogio.rowimage` takes it."""
+        values: list[Any] = [ABSENT] * len(self._plan.columns)
+        for column in self.columns:
+            values[column.column.position] = column.value(row)
+        return RowImage(self._plan, tuple(values))
+
+    def _refused(self, reason: str, found: str) -> BinlogFormatError:
+        return BinlogFormatError(
+            reason, field=f"{self._name} image of {self._plan.schema}.{self._plan.table}", found=found
+        )

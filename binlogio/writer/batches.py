@@ -1,0 +1,139 @@
+"""Record batches as statements: whole transactions of columns, without a Python object for any row.
+
+Knows groups, caches do not come into it: the events are written where they will stand. Needs the compiled kernel and pyarrow.
+
+    group := gtid  BEGIN  (table_map  rows_event+)+  XID  |  gtid  BEGIN  table_map  rows_event+  COMMIT      -- not transactional
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from binlogio.arrow_encode import Operation, TableEncoder
+from binlogio.errors import LoggingError, UnsupportedFeature
+from binlogio.writer.frames import Frames
+from binlogio.writer.log_file import MICROSECONDS_PER_SECOND
+from binlogio.writer.query_events import QueryContext
+from binlogio.writer.rows_builder import RowsRules
+from binlogio.writer.session import GTID_UNSAFE
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from binlogio._kernel.encode import EventBuffer
+    from binlogio.gtid import Gtid
+    from binlogio.schema import TableDefinition
+    from binlogio.writer.open_tables import OpenTable
+    from binlogio.writer.writer import BinlogWriter
+
+MAX_ENCODERS: Final = 256
+
+
+@dataclass(frozen=True, slots=True)
+class BatchChange:
+    """What a statement did to many rows of a table: no `before` is an insert, no `after` a delete, both are an update.
+
+    The batches have a column for each column of the table, under its name; their types are those that `binlogio.read_rows` gives, or
+    others that say the same. Rows of an update are logged whether or not they differ.
+    """
+
+    table: TableDefinition
+    before: pa.RecordBatch | pa.Table | None = None
+    after: pa.RecordBatch | pa.Table | None = None
+
+    @property
+    def operation(self) -> Operation:
+        """What happened to the rows."""
+        if self.before is not None:
+            return "delete" if self.after is None else "update"
+        return "insert"
+
+
+class BatchSession:
+    """A connection that writes batches, for one thread at a time; each transaction is one group."""
+
+    def __init__(self, log: BinlogWriter, schema: str = "") -> None:
+        session = log.session(schema)
+        self._session = session
+        self._tables = log._tables
+        self._group_commit = log._group_commit
+        self._clock = log._clock
+        self._server_id = log.variables.server_id
+        self._schema = schema
+        self._frames = Frames(log.variables)
+        self._rules = RowsRules(row_event_max_size=log.variables.binlog_row_event_max_size, rows_query=False)
+        self._encoders: dict[tuple[int, str], TableEncoder] = {}
+
+    def write(self, changes: Iterable[BatchChange]) -> Gtid | None:
+        """Write a transaction, each change as a statement of its own; returns its GTID, None with gtid_mode=OFF or without any row.
+
+        Raises:
+            BinlogFormatError: a value does not fit its column, or a column is missing.
+            UnsupportedFeature: NULL where NULL cannot be, or a table that cannot be.
+            LoggingError: a table that is not transactional, and another change beside it.
+            OSError: the log cannot be written.
+        """
+        opened = [(change, self._tables.get(change.table)) for change in changes if _row_count(change)]
+        if not opened:
+            return None
+        is_transactional = all(table.is_transactional for _, table in opened)
+        if not is_transactional and len(opened) > 1:
+            raise LoggingError(GTID_UNSAFE, errno=1785, symbol="ER_GTID_UNSAFE_NON_TRANSACTIONAL_TABLE")
+        for change, table in opened:
+            _refuse_nulls(change, table)
+        context = QueryContext(
+            thread_id=self._session.thread_id,
+            schema=self._schema,
+            timestamp=self._clock() // MICROSECONDS_PER_SECOND,
+            server_id=self._server_id,
+        )
+        expected_size = sum(
+            batch.nbytes for change, _ in opened for batch in (change.before, change.after) if batch is not None
+        )
+
+        updated_tables = int(opened[0][0].operation == "update")
+
+        def fill(buffer: EventBuffer) -> None:
+            buffer.add_frame(self._frames.begin(context, updated_tables))
+            for change, table in opened:
+                self._add(buffer, change, table, context)
+            if is_transactional:
+                buffer.add_frame(self._frames.xid(self._session._next_xid(), context.timestamp))
+            else:
+                buffer.add_frame(self._frames.commit(context, updated_tables))
+
+        return self._group_commit.commit_events(fill, context.timestamp, expected_size)
+
+    def _add(self, buffer: EventBuffer, change: BatchChange, table: OpenTable, context: QueryContext) -> None:
+        buffer.add_frame(self._frames.table_map(table, context.timestamp))
+        key = table.table_id, change.operation
+        encoder = self._encoders.get(key)
+        if encoder is None:
+            if len(self._encoders) >= MAX_ENCODERS:
+                self._encoders.clear()
+            encoder = self._encoders[key] = TableEncoder(table.plan, change.operation)
+        encoder.encode(
+            buffer,
+            change.before,
+            change.after,
+            table_id=table.table_id,
+            timestamp=context.timestamp,
+            server_id=self._server_id,
+            flags=self._rules.flags,
+            row_event_max_size=self._rules.row_event_max_size,
+        )
+
+
+def _row_count(change: BatchChange) -> int:
+    batch = change.before if change.after is None else change.after
+    return 0 if batch is None else batch.num_rows
+
+
+def _refuse_nulls(change: BatchChange, table: OpenTable) -> None:
+    for batch in (change.before, change.after):
+        for position in table.not_null:
+            name = table.names[position]
+            if batch is not None and name in batch.schema.names and batch.column(name).null_count:
+                raise UnsupportedFeature("the column cannot be NULL", field=f"{table.definition.full_name}.{name}")

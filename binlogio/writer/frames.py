@@ -1,0 +1,113 @@
+"""Events to frames: whole events whose position and checksum are still to be written.
+
+Knows that BEGIN, COMMIT and table maps differ from one statement to the next in their timestamp alone, and asks the compiled kernel, where it
+is there, for what is different every time. `binlogio.encoder` is behind all of it, and alone where there is no kernel.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from binlogio.constants import EventType
+from binlogio.encoder import Encoder
+from binlogio.events.base import EventHeader
+from binlogio.events.control import XidEvent
+from binlogio.events.rows import DeleteRowsEvent, UpdateRowsEvent, WriteRowsEvent
+from binlogio.primitives import bitmap_size
+from binlogio.writer.kernel import WRITER_KERNEL, WriterKernel
+from binlogio.writer.log_file import describe_format
+from binlogio.writer.query_events import QueryContext, begin_event, commit_event
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from binlogio.options import ServerVariables
+    from binlogio.writer.open_tables import OpenTable
+
+MAX_TEMPLATES: Final = 1024
+_TYPES: Final[dict[type[Any], EventType]] = {
+    WriteRowsEvent: EventType.WRITE_ROWS_EVENT,
+    UpdateRowsEvent: EventType.UPDATE_ROWS_EVENT,
+    DeleteRowsEvent: EventType.DELETE_ROWS_EVENT,
+}
+
+
+class Frames:
+    """Makes the frames of one session. Timestamps are in seconds since 1970, UTC."""
+
+    def __init__(self, variables: ServerVariables, kernel: WriterKernel | None = WRITER_KERNEL) -> None:
+        self._encoder = Encoder(describe_format(variables).context)
+        self._server_id = variables.server_id
+        self._has_checksum = self._encoder.context.has_checksum
+        self._kernel = kernel
+        self._templates: dict[object, bytes] = {}
+
+    def encode(self, event: Any) -> bytes:
+        """The frame of any event.
+
+        Raises:
+            BinlogFormatError: a value does not fit its field.
+        """
+        return self._encoder.encode(event)
+
+    def begin(self, context: QueryContext, updated_tables: int = 0) -> bytes:
+        """What a cache begins with."""
+        key = "BEGIN", context.thread_id, context.schema, context.sql_mode, context.collation, updated_tables
+        return self._from_template(key, context.timestamp, lambda: begin_event(context, updated_tables))
+
+    def commit(self, context: QueryContext, updated_tables: int = 0) -> bytes:
+        """What the statement cache ends with."""
+        key = "COMMIT", context.thread_id, context.schema, context.sql_mode, context.collation, updated_tables
+        return self._from_template(key, context.timestamp, lambda: commit_event(context, updated_tables))
+
+    def xid(self, xid: int, timestamp: int) -> bytes:
+        """What the transaction cache ends with."""
+        frame = self._from_template("XID", timestamp, lambda: XidEvent(xid=0, header=self._header(timestamp)))
+        end = len(frame) - 4 * self._has_checksum
+        return frame[: end - 8] + xid.to_bytes(8, "little") + frame[end:]
+
+    def table_map(self, table: OpenTable, timestamp: int) -> bytes:
+        """The table map of an open table, whose id stands for it."""
+        return self._from_template(table.table_id, timestamp, lambda: table.table_map)
+
+    def rows(self, kind: type[Any], table: OpenTable, images: bytes, flags: int, timestamp: int) -> bytes:
+        """A rows event whose images have all columns; `kind` is its class.
+
+        Raises:
+            BinlogFormatError: it does not fit 4 GiB.
+        """
+        columns = len(table.plan.columns)
+        present = b"\xff" * bitmap_size(columns)
+        if self._kernel is None:
+            bitmaps = {"present": present, **({"present_after": present} if kind is UpdateRowsEvent else {})}
+            common = {"table_id": table.table_id, "flags": flags, "extra": b"", "column_count": columns}
+            return self.encode(kind(**common, **bitmaps, images=images, header=self._header(timestamp)))
+        return self._kernel.rows_frame(
+            images,
+            type_code=_TYPES[kind],
+            timestamp=timestamp,
+            server_id=self._server_id,
+            table_id=table.table_id,
+            flags=flags,
+            column_count=columns,
+            present=present,
+            present_after=present if kind is UpdateRowsEvent else b"",
+            checksum=self._has_checksum,
+        )
+
+    def _header(self, timestamp: int) -> EventHeader:
+        return EventHeader(timestamp=timestamp, server_id=self._server_id)
+
+    def _from_template(self, key: object, timestamp: int, make: Callable[[], Any]) -> bytes:
+        template = self._templates.get(key)
+        if template is None:
+            if len(self._templates) >= MAX_TEMPLATES:
+                self._templates.clear()
+            template = self._templates[key] = self._rest(make())
+        return timestamp.to_bytes(4, "little") + template
+
+    def _rest(self, event: Any) -> bytes:
+        """What stands behind the timestamp, which is what a header begins with."""
+        frame = self._encoder.encode(event)
+        server_id = self._server_id.to_bytes(4, "little")
+        return frame[4:5] + server_id + frame[9:]

@@ -1,0 +1,36 @@
+"""What the compiled kernel does for the writer, where it is there: row images, rows events, groups.
+
+Knows the names of its functions. Without them construct does the work, with the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from binlogio.rowimage.plan import TablePlan
+
+
+@dataclass(frozen=True, slots=True)
+class WriterKernel:
+    """Functions of `binlogio._kernel.hot`, and `binlogio.rowimage.packing.row_packer`."""
+
+    rows_frame: Callable[..., bytes]
+    gtid_parts: Callable[..., tuple[bytes, bytes]]
+    transaction: Callable[..., bytes]
+    row_packer: Callable[[TablePlan], Any]
+
+
+def _find() -> WriterKernel | None:
+    try:
+        from binlogio._kernel import hot  # noqa: PLC0415 - there is none where no compiler was
+        from binlogio.rowimage.packing import row_packer  # noqa: PLC0415
+    except ImportError:
+        return None
+    return WriterKernel(hot.rows_frame, hot.gtid_parts, hot.transaction, row_packer)
+
+
+WRITER_KERNEL: Final = _find()
+"""None where no compiler was there when the package was installed."""

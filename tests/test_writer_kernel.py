@@ -1,0 +1,169 @@
+"""Logs that the writer writes with the kernel, against those that it writes without; record batches; GTIDs."""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from binlogio.errors import BinlogFormatError, LoggingError, UnsupportedFeature
+from binlogio.gtid import GNO_END, NO_TAG, GtidSet, Interval, Tsid, Uuid
+from binlogio.options import ServerVariables
+from binlogio.schema import ColumnDefinition, TableDefinition
+from binlogio.writer import BinlogWriter, Delete, Insert, Statement, Update
+from binlogio.writer.batches import BatchChange, BatchSession
+from binlogio.writer.own_gtids import OwnGtids
+from column_cases import ALL_ROWS, ALL_TYPES
+from memory_storage import MemoryStorage
+
+UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
+
+# --------------------------------------------------------------------------------------------------------- whole logs
+
+ORDERS = TableDefinition(
+    "shop", "orders", (ColumnDefinition("id", "int", nullable=False), ColumnDefinition("note", "varchar(20)")), ("id",)
+)
+PLAIN = TableDefinition("shop", "plain", (ColumnDefinition("id", "int"),), engine="MyISAM")
+
+
+def write(variables: ServerVariables, *, use_kernel: bool) -> dict[str, bytes]:
+    """The files that a busy hour leaves."""
+    storage, ticks = MemoryStorage(), count(1_700_000_000_000_000, 333_333)
+    log = BinlogWriter("binlog", variables=variables, clock=lambda: next(ticks), storage=storage, use_kernel=use_kernel)
+    with log, log.session("shop") as session:
+        session.ddl("CREATE TABLE orders (id INT)")
+        session.execute(Statement("insert", [Insert(ALL_TYPES, ALL_ROWS)]))
+        for number in range(40):
+            session.begin()
+            session.execute(Statement("insert", [Insert(ORDERS, [{"id": number, "note": "é"}])]))
+            session.execute(Statement("update", [Update(ORDERS, [({"id": number, "note": "é"}, {"note": None})])]))
+            session.execute(Statement("delete", [Delete(ORDERS, [(number, None)])]))
+            session.commit()
+            session.execute(Statement("plain", [Insert(PLAIN, [[number]])]))
+        with pytest.raises(BinlogFormatError):
+            session.execute(Statement("insert", [Insert(ORDERS, [[1, "x" * 81]])]))
+        with pytest.raises(UnsupportedFeature):
+            session.execute(Statement("insert", [Insert(ORDERS, [[None, ""]])]))
+    return {name: bytes(data) for name, data in storage.files.items()}
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {},
+        {"binlog_checksum": "NONE", "binlog_row_metadata": "MINIMAL"},
+        {"gtid_mode": "OFF", "binlog_row_event_max_size": 256, "max_binlog_size": 4096},
+        {"binlog_rows_query_log_events": True},
+    ],
+    ids=str,
+)
+def test_logs_are_the_same_with_and_without_the_kernel(more: Any) -> None:
+    """Every byte of every file."""
+    variables = ServerVariables(server_uuid=UUID, **more)
+
+    assert write(variables, use_kernel=False) == write(variables, use_kernel=True)
+
+
+def test_batches_are_written_as_statements_are() -> None:
+    """Transactions of several statements, from record batches and from rows."""
+    rows = [(number, None if number % 3 == 0 else f"note {number}") for number in range(2000)]
+    batch = pa.RecordBatch.from_pylist(
+        [{"id": number, "note": note} for number, note in rows],
+        pa.schema([("id", pa.int32()), ("note", pa.string())]),
+    )
+    other = pa.RecordBatch.from_pylist([{"id": number, "note": "é"} for number, _ in rows], batch.schema)
+    numbers = batch.select(["id"]).slice(0, 1)
+    variables = ServerVariables(server_uuid=UUID)
+    storages = MemoryStorage(), MemoryStorage()
+    updates = [(row, (row[0], "é")) for row in rows]
+    with BinlogWriter("binlog", variables=variables, clock=lambda: 10**15, storage=storages[0]) as log:
+        session = log.session("shop")
+        statements: list[list[Any]] = [
+            [Insert(ORDERS, rows), Update(ORDERS, updates)],
+            [Update(ORDERS, updates), Delete(ORDERS, rows)],
+        ]
+        for changes in statements:
+            session.begin()
+            for change in changes:
+                session.execute(Statement("", [change]))
+            session.commit()
+        session.execute(Statement("", [Insert(PLAIN, [[0]])]))
+        session.execute(Statement("", [Update(PLAIN, [([0], [1])])]))
+        expected = session.last_gtid
+    with BinlogWriter("binlog", variables=variables, clock=lambda: 10**15, storage=storages[1]) as log:
+        batches = BatchSession(log, "shop")
+        batches.write([BatchChange(ORDERS, after=batch), BatchChange(ORDERS, batch, other)])
+        batches.write([BatchChange(ORDERS, batch, other), BatchChange(ORDERS, batch)])
+        batches.write([BatchChange(PLAIN, after=numbers)])
+        found = batches.write([BatchChange(PLAIN, numbers, pa.RecordBatch.from_pydict({"id": [1]}))])
+        nothing = batches.write([BatchChange(ORDERS, after=batch.slice(0, 0))])
+
+    assert storages[0].files["binlog.000001"] == storages[1].files["binlog.000001"]
+    assert expected == found
+    assert nothing is None
+
+
+def test_batches_that_cannot_be_logged_leave_the_log_as_it_was() -> None:
+    """NULL where none can be, values that do not fit, tables that one GTID cannot name, and a disk that is full."""
+    storage = MemoryStorage()
+    with BinlogWriter("binlog", clock=lambda: 10**15, storage=storage) as log:
+        session = BatchSession(log)
+        good = pa.RecordBatch.from_pydict({"id": [1], "note": ["a"]})
+        before = bytes(storage.files["binlog.000001"])
+        for error, changes in (
+            (
+                UnsupportedFeature,
+                [BatchChange(ORDERS, after=pa.RecordBatch.from_pydict({"id": [1, None], "note": ["a", "b"]}))],
+            ),
+            (
+                BinlogFormatError,
+                [BatchChange(ORDERS, after=pa.RecordBatch.from_pydict({"id": [1], "note": ["a" * 81]}))],
+            ),
+            (LoggingError, [BatchChange(ORDERS, after=good), BatchChange(PLAIN, after=good.select(["id"]))]),
+        ):
+            with pytest.raises(error):
+                session.write(changes)
+        storage.fail_append = 0
+        with pytest.raises(OSError, match="space"):
+            session.write([BatchChange(ORDERS, after=good)])
+        after = bytes(storage.files["binlog.000001"])
+        gtid = session.write([BatchChange(ORDERS, after=good)])
+
+    assert before == after
+    assert gtid is not None
+    assert gtid.gno == 1
+
+
+# -------------------------------------------------------------------------------------------------------------- GTIDs
+
+
+@given(st.lists(st.tuples(st.integers(1, 30), st.integers(1, 5)), max_size=5), st.integers(0, 40))
+def test_numbers_are_given_out_from_the_lowest_on(used: list[tuple[int, int]], taken: int) -> None:
+    """Gaps first, none twice; the set grows by what was taken."""
+    tsid = Tsid(Uuid.parse(UUID), NO_TAG)
+    before = GtidSet.from_intervals((tsid, Interval(start, start + size)) for start, size in used)
+    gtids, given_out = OwnGtids(tsid, before), []
+    for number in range(taken):
+        given_out.append(gtids.peek())
+        gtids.take()
+        if number % 7 == 0:
+            assert GtidSet.from_gtids(given_out) | before == gtids.used
+    free = (gno for gno in count(1) if not any(start <= gno < start + size for start, size in used))
+
+    assert [next(free) for _ in range(taken)] == [gtid.gno for gtid in given_out]
+    assert GtidSet.from_gtids(given_out) | before == gtids.used
+
+
+def test_the_last_number_is_the_last() -> None:
+    """Behind it nothing can be logged."""
+    tsid = Tsid(Uuid.parse(UUID), NO_TAG)
+    gtids = OwnGtids(tsid, GtidSet.from_intervals([(tsid, Interval(1, GNO_END - 1))]))
+    assert gtids.peek().gno == GNO_END - 1
+    gtids.take()
+
+    with pytest.raises(BinlogFormatError):
+        gtids.peek()
