@@ -13,6 +13,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from pyspark_binlogio import binlogio_session
 from pyspark_binlogio.java import JavaNotFoundError, require_java
@@ -22,6 +23,12 @@ if TYPE_CHECKING:
 
     from _pytest.terminal import TerminalReporter
     from pyspark.sql import SparkSession
+
+# No test looks at the clock, and a shared machine may be slow at any moment. In CI the same examples come every time.
+settings.register_profile(
+    "binlogio", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize="CI" in os.environ
+)
+settings.load_profile("binlogio")
 
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else Spark's workers run the `python3` on PATH
 os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # else Spark warns about the machine's name
