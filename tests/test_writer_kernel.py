@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -10,7 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import binlogio
 from binlogio.errors import BinlogFormatError, LoggingError, UnsupportedFeature
+from binlogio.events.rows import WriteRowsEvent
 from binlogio.gtid import GNO_END, NO_TAG, GtidSet, Interval, Tsid, Uuid
 from binlogio.options import ServerVariables
 from binlogio.schema import ColumnDefinition, TableDefinition
@@ -105,6 +108,22 @@ def test_batches_are_written_as_statements_are() -> None:
     assert storages[0].files["binlog.000001"] == storages[1].files["binlog.000001"]
     assert expected == found
     assert nothing is None
+
+
+def test_what_is_read_as_batches_is_written_as_it_was(tmp_path: Path) -> None:
+    """A row of every type, zero dates as text among them: the same images, from the log to Arrow and into another log."""
+    with BinlogWriter(tmp_path / "a") as log, log.session() as session:
+        session.execute(Statement("insert", [Insert(ALL_TYPES, ALL_ROWS)]))
+    ((_, batch),) = binlogio.read_tables(tmp_path / "a.000001", zero_dates="text")
+    with BinlogWriter(tmp_path / "b") as log:
+        BatchSession(log).write([BatchChange(ALL_TYPES, after=pa.RecordBatch.from_struct_array(batch.column("after")))])
+    images = []
+    for name in ("a", "b"):
+        with binlogio.open(tmp_path / f"{name}.000001") as reader:
+            images.append([event.images for event in reader if isinstance(event, WriteRowsEvent)])
+
+    assert images[0]
+    assert images[0] == images[1]
 
 
 def test_batches_that_cannot_be_logged_leave_the_log_as_it_was() -> None:

@@ -1,7 +1,8 @@
 # cython: language_level=3
 """The values of one column in Arrow's buffers, on their way into row images."""
 
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.string cimport memcpy
 
 cdef struct Cell:
     int kind
@@ -17,6 +18,10 @@ cdef struct Cell:
     int64_t bit_at  # the first row's validity bit
     const uint8_t* validity  # NULL where no row is null
     const uint8_t* data
+    const uint8_t* data_end
+    int plain  # bytes of a value that is copied as it is; -1 for bytes behind their length; 0 for all else
+    int64_t day  # of the last DATETIME2, and how it stands in one
+    uint64_t day_bits
     const int32_t* offsets
     const uint32_t* srids
     const uint8_t* table  # names, or the bytes of the characters of the basic plane
@@ -34,6 +39,7 @@ cdef class Cells:
     cdef int view_count
     cdef object _names, _name_offsets, _slots, _table, _builder
     cpdef unbind(self)
+    cdef int _plain(self) noexcept
     cdef const uint8_t* _bytes_of(self, data, int64_t wanted, int64_t* size, int alignment) except? NULL
     cdef int _set_table(self, bytes table) except -1
     cdef int _set_names(self, names) except -1
@@ -41,5 +47,35 @@ cdef class Cells:
 cdef inline bint is_null(const Cell* cell, int64_t row) noexcept nogil:
     return cell.validity != NULL and not (cell.validity[(cell.bit_at + row) >> 3] >> ((cell.bit_at + row) & 7)) & 1
 
-cdef int64_t most_bytes(const Cell* cell, int64_t row) noexcept nogil
-cdef uint8_t* write_value(const Cell* cell, int64_t row, uint8_t* out) noexcept nogil
+cdef int64_t most_bytes(const Cell* cell, int64_t row, int64_t rows) noexcept nogil
+cdef uint8_t* write_value(Cell* cell, int64_t row, uint8_t* out) noexcept nogil
+
+
+cdef inline uint8_t* put_value(Cell* cell, int64_t row, uint8_t* out) noexcept nogil:
+    """As `write_value`; the kinds that most columns are of without a call."""
+    cdef const uint8_t* p
+    cdef int64_t size
+    cdef uint64_t length
+    if cell.plain == 4:
+        memcpy(out, cell.data + 4 * row, 4)
+        return out + 4
+    if cell.plain == 8:
+        memcpy(out, cell.data + 8 * row, 8)
+        return out + 8
+    if cell.plain == 1:
+        out[0] = cell.data[row]
+        return out + 1
+    if cell.plain == -1:
+        p = cell.data + cell.offsets[row]
+        size = <int64_t>cell.offsets[row + 1] - cell.offsets[row]
+        if size > cell.limit:
+            return <uint8_t*>0
+        length = <uint64_t>size
+        memcpy(out, &length, 8)
+        out += cell.width
+        if size <= 32 and cell.data_end - p >= 32:
+            memcpy(out, p, 32)  # there is room, and what is too much is written over
+        else:
+            memcpy(out, p, size)
+        return out + size
+    return write_value(cell, row, out)

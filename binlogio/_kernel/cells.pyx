@@ -199,7 +199,7 @@ cdef class Cells:
             ValueError: a buffer is shorter than it must be, or offsets go back or beyond the data.
         """
         cdef Cell* core = &self.core
-        cdef int64_t size = 0, skip, i, last
+        cdef int64_t size = 0, skip, last
         cdef const int32_t* ends
         if length < 0 or validity_offset < 0 or data_offset < 0 or offsets_offset < 0 or srids_offset < 0:
             raise ValueError("a negative length or offset")
@@ -221,19 +221,17 @@ cdef class Cells:
             size = 0
             skip = 4 if core.kind == K_VECTOR else 1
             if data is not None:
-                core.data = self._bytes_of(data, data_offset * skip, &size, 1) + data_offset * skip
+                core.data = self._bytes_of(data, data_offset * skip, &size, 1)
+                core.data_end = core.data + size
+                core.data += data_offset * skip
             size = size // skip - data_offset
-            last = ends[0]
-            if last < 0:
-                raise ValueError("a negative offset")
-            for i in range(1, length + 1):
-                if ends[i] < last:
-                    raise ValueError(f"offset {ends[i]} after {last}")
-                last = ends[i]
+            last = ends[length]
+            if ends[0] < 0 or not _never_back(ends, length):
+                raise ValueError("an offset below the one before it")
             if last > size:
                 raise ValueError(f"offset {last} in {size} values")
             if core.data == NULL:
-                core.data = <const uint8_t*>NOTHING
+                core.data = core.data_end = <const uint8_t*>NOTHING
             core.offsets = ends
             if core.kind == K_UTF8 or core.kind == K_LATIN or core.kind == K_JSON:
                 core.ascii = is_ascii(core.data + ends[0], last - ends[0])
@@ -241,7 +239,18 @@ cdef class Cells:
         if core.kind == K_GEOMETRY:
             core.srids = <const uint32_t*>self._bytes_of(srids, (srids_offset + length) * 4, &size, 4) + srids_offset
         core.refused = refused if refused >= 0 else length
+        core.plain = self._plain() if refused < 0 else 0
         self.length = length
+
+    cdef int _plain(self) noexcept:
+        """See Cell."""
+        cdef Cell* core = &self.core
+        if K_COPY1 <= core.kind <= K_COPY8 and core.kind != K_COPY2:
+            return <int>_input_size(core)
+        if core.trim or core.kind != K_BYTES and not (core.kind == K_UTF8 and core.is_text) and not (
+                core.kind == K_LATIN and core.ascii and core.ascii_table):
+            return 0
+        return -1
 
     cpdef unbind(self):
         """Let go of the buffers."""
@@ -272,6 +281,15 @@ cdef class Cells:
         while self.view_count:
             self.view_count -= 1
             PyBuffer_Release(&self.views[self.view_count])
+
+
+cdef bint _never_back(const int32_t* ends, int64_t length) noexcept nogil:
+    """A loop that the compiler turns into wide instructions."""
+    cdef int64_t i
+    cdef uint32_t bad = 0
+    for i in range(length):
+        bad |= <uint32_t>(ends[i + 1] < ends[i])
+    return bad == 0
 
 
 cdef bint _is_text(const uint8_t* data, const int32_t* ends, int64_t length) noexcept nogil:
@@ -316,15 +334,15 @@ cdef int64_t _input_size(const Cell* cell) noexcept nogil:
     return 32 if cell.kind == K_DECIMAL256 else 8
 
 
-cdef int64_t most_bytes(const Cell* cell, int64_t row) noexcept nogil:
-    """As many bytes as a value of the column may take, or more."""
+cdef int64_t most_bytes(const Cell* cell, int64_t row, int64_t rows) noexcept nogil:
+    """As many bytes as the values of some rows may take, and what may be written behind them, or more."""
     cdef int64_t size
     if cell.kind < K_BYTES or cell.kind == K_ENUM_NAMES or cell.kind == K_SET_NAMES:
-        return MAX_FIXED
-    size = <int64_t>cell.offsets[row + 1] - cell.offsets[row]
+        return MAX_FIXED * rows
+    size = <int64_t>cell.offsets[row + rows] - cell.offsets[row]
     if cell.kind == K_VECTOR or cell.kind == K_JSON:
         size *= 4
-    return size + 72
+    return size + 72 * rows
 
 
 # ------------------------------------------------------------------------------------------------------------ numbers
@@ -410,6 +428,10 @@ cdef uint8_t* _decimal(const Cell* cell, const uint8_t* data, int limb_count, ui
     cdef int i, rest
     cdef int groups = cell.second // 9 + (cell.first - cell.second) // 9
     memcpy(limbs, data, 8 * limb_count)
+    if limb_count == 2 and limbs[1] == (0 if limbs[0] >> 63 == 0 else ~<uint64_t>0):
+        if limbs[1]:
+            return _small_decimal(out, cell.width, cell.first, cell.second, 0 - limbs[0], 0xFF)
+        return _small_decimal(out, cell.width, cell.first, cell.second, limbs[0], 0)
     mask = 0xFF if limbs[limb_count - 1] >> 63 else 0
     if mask:
         for i in range(limb_count):
@@ -531,16 +553,33 @@ cdef uint8_t* _time(const Cell* cell, int64_t value, uint8_t* out) noexcept nogi
     return _big(out, ((<int64_t>1) << (23 + 8 * size)) + (-whole if negative else whole), 3 + size)
 
 
-cdef uint8_t* _datetime(const Cell* cell, int64_t value, uint8_t* out) noexcept nogil:
+cdef uint8_t* _datetime2(Cell* cell, int64_t value, uint8_t* out) noexcept nogil:
+    """Many values in a row are of one day."""
+    cdef Moment moment
+    cdef int64_t days = value // DAY
+    cdef int64_t rest = value % DAY
+    cdef uint32_t second
+    if rest < 0:
+        rest += DAY
+        days -= 1
+    if days != cell.day or cell.day_bits == 0:
+        if not _civil(days, &moment):
+            return NULL
+        cell.day = days
+        cell.day_bits = 0x8000000000ULL | <uint64_t>((moment.year * 13 + moment.month) << 5 | moment.day) << 17
+    second = <uint32_t>(rest // SECOND)
+    out = _big(out, cell.day_bits | (second // 3600) << 12 | (second // 60 % 60) << 6 | second % 60, 5)
+    return _fraction(out, rest % SECOND, cell.first)
+
+
+cdef uint8_t* _datetime(Cell* cell, int64_t value, uint8_t* out) noexcept nogil:
     cdef Moment moment
     cdef uint64_t number
     cdef int size
+    if cell.kind == K_DATETIME2:
+        return _datetime2(cell, value, out)
     if not _moment(value, &moment):
         return NULL
-    if cell.kind == K_DATETIME2:
-        number = moment.year * 13 + moment.month
-        number = (number << 5 | moment.day) << 17 | moment.hour << 12 | moment.minute << 6 | moment.second
-        return _fraction(_big(out, number | 0x8000000000ULL, 5), moment.microsecond, cell.first)
     if cell.kind == K_OLD_DATETIME:
         number = (moment.year * 100 + moment.month) * 100 + moment.day
         return _little(out, ((number * 100 + moment.hour) * 100 + moment.minute) * 100 + moment.second, 8)
@@ -563,7 +602,7 @@ cdef uint8_t* _timestamp(const Cell* cell, int64_t value, uint8_t* out) noexcept
     return _big(out, value % SECOND // POWERS[6 - cell.first], (cell.first + 1) // 2)
 
 
-cdef inline uint8_t* _temporal(const Cell* cell, int64_t value, uint8_t* out) noexcept nogil:
+cdef inline uint8_t* _temporal(Cell* cell, int64_t value, uint8_t* out) noexcept nogil:
     if cell.first < 6 and value % POWERS[6 - cell.first]:
         return NULL  # more digits than the column has
     if cell.kind == K_DATETIME2 or cell.kind == K_OLD_DATETIME or cell.kind == K_HIRES_DATETIME:
@@ -723,7 +762,7 @@ cdef uint8_t* _json(const Cell* cell, const uint8_t* p, int64_t size, uint8_t* o
     return end
 
 
-cdef uint8_t* write_value(const Cell* cell, int64_t row, uint8_t* out) noexcept nogil:
+cdef uint8_t* write_value(Cell* cell, int64_t row, uint8_t* out) noexcept nogil:
     """Write a value that is not NULL, for which there must be room; returns the end, or NULL where the value is refused."""
     cdef int64_t number
     cdef uint64_t bits

@@ -14,7 +14,7 @@ from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memmove, memset
 
-from binlogio._kernel.cells cimport Cell, Cells, is_null, most_bytes, write_value
+from binlogio._kernel.cells cimport Cell, Cells, is_null, most_bytes, put_value
 from binlogio._kernel.codes cimport CHECKSUM_SIZE, HEADER_SIZE
 from binlogio._kernel.crc cimport crc32
 from binlogio._kernel.cursor cimport u32
@@ -23,6 +23,7 @@ from binlogio._kernel.memory cimport Memory
 from binlogio.errors import BinlogFormatError, WriterStateError
 
 cdef enum:
+    ROWS_AT_ONCE = 64  # that room is made for
     GTID_ROOM = 512  # bytes kept free for the event in front of a group
     POST_HEADER_SIZE = 10
     FLAGS_AT = 19 + 6  # of a rows event
@@ -220,9 +221,6 @@ cdef struct Image:
     int count
     int null_bytes
     uint8_t spare  # bits behind the last null bit, in the last byte
-    int64_t fixed  # bytes that the values whose size does not depend on the row may take
-    int variable_count
-    int* variable
 
 
 cdef class RowsEncoder:
@@ -255,7 +253,6 @@ cdef class RowsEncoder:
         cdef uint8_t[24] head
         cdef uint8_t* out
         self.images[BEFORE].cells = self.images[AFTER].cells = NULL
-        self.images[BEFORE].variable = self.images[AFTER].variable = NULL
         self.buffer = buffer
         self.memory = buffer.memory
         self.type_code, self.timestamp, self.server_id = type_code, timestamp, server_id
@@ -277,21 +274,17 @@ cdef class RowsEncoder:
         cdef int side
         for side in range(2):
             free(self.images[side].cells)
-            free(self.images[side].variable)
 
     cdef int _set_image(self, Image* image, columns, bint spare_null_bits) except -1:
         cdef Cells cells
         cdef int i
         image.count = -1
         image.null_bytes = 0
-        image.fixed = 0
-        image.variable_count = 0
         image.spare = 0
         if columns is None:
             return 0
         image.cells = <Cell**>malloc(sizeof(Cell*) * (len(columns) + 1))
-        image.variable = <int*>malloc(sizeof(int) * (len(columns) + 1))
-        if image.cells == NULL or image.variable == NULL:
+        if image.cells == NULL:
             raise MemoryError(f"no memory for {len(columns)} columns")
         image.count = len(columns)
         image.null_bytes = (image.count + 7) // 8
@@ -302,18 +295,17 @@ cdef class RowsEncoder:
             image.cells[i] = &cells.core
         return 0
 
-    cdef int _measure(self, Image* image) noexcept nogil:
-        """What the values may take that are bound now."""
-        cdef int i
-        image.fixed = image.null_bytes
-        image.variable_count = 0
-        for i in range(image.count):
-            if image.cells[i].offsets == NULL:
-                image.fixed += most_bytes(image.cells[i], 0)
-            else:
-                image.variable[image.variable_count] = i
-                image.variable_count += 1
-        return 0
+    cdef int64_t _room(self, int64_t row, int64_t rows) noexcept nogil:
+        """What some rows may take, of the values that are bound now."""
+        cdef int64_t room = 0
+        cdef int side, i
+        cdef Image* image
+        for side in range(2):
+            image = &self.images[side]
+            room += image.null_bytes * rows
+            for i in range(image.count):
+                room += most_bytes(image.cells[i], row, rows)
+        return room
 
     def append(self, int64_t start, int64_t stop) -> int:
         """Encode the rows from `start` to `stop` of what the columns are bound to; returns `stop`, or the first row that is refused."""
@@ -344,27 +336,19 @@ cdef class RowsEncoder:
         return 0
 
     cdef int64_t _append(self, int64_t start, int64_t stop) except -1 nogil:
-        cdef int64_t row, room, at, size
-        cdef int side, i
+        cdef int64_t row, at, size
+        cdef int64_t safe = start  # up to this row there is room in the memory
+        cdef int side
         cdef uint8_t* out
         cdef Image* image
-        if start >= stop:  # no rows: nothing is bound
-            return start
-        for side in range(2):
-            if self.images[side].count >= 0:
-                self._measure(&self.images[side])
         for row in range(start, stop):
             if self.event_at < 0:
                 self._open()
-            room = 0
-            for side in range(2):
-                image = &self.images[side]
-                if image.count >= 0:
-                    room += image.fixed
-                    for i in range(image.variable_count):
-                        room += most_bytes(image.cells[image.variable[i]], row)
+                safe = row
+            if row >= safe:
+                safe = min(row + ROWS_AT_ONCE, stop)
+                self.memory.reserve(self._room(row, safe - row))
             at = self.memory.size
-            self.memory.reserve(room)
             out = self.memory.data + at
             for side in range(2):
                 image = &self.images[side]
@@ -374,7 +358,8 @@ cdef class RowsEncoder:
                         return row
             size = out - self.memory.data - at
             self.memory.size = at + size
-            self._row_done(at, size)
+            if self._row_done(at, size):
+                safe = row + 1
         return stop
 
     cdef uint8_t* _write(self, Image* image, int side, int64_t row, uint8_t* out) noexcept nogil:
@@ -389,7 +374,7 @@ cdef class RowsEncoder:
             if is_null(cell, row):
                 null_bits[i >> 3] |= <uint8_t>(1 << (i & 7))
                 continue
-            out = write_value(cell, row, out)
+            out = put_value(cell, row, out)
             if out == NULL:
                 self.failed_side = side
                 self.failed_column = i
@@ -428,13 +413,13 @@ cdef class RowsEncoder:
         return 0
 
     cdef int _row_done(self, int64_t at, int64_t size) except -1 nogil:
-        """A row was written at `at`. Where it is too much for the event that is open, it begins another one."""
+        """A row was written at `at`. Where it is too much for the event that is open, it begins another one: then True is returned."""
         cdef int64_t moved
         self.row_count += 1
         self.event_rows += 1
         self.event_size += size
         if self.event_rows == 1 or size and self.event_size <= self.max_size:
-            return 0  # a row of no bytes, as INSERT INTO t VALUES () may leave, has an event of its own
+            return False  # a row of no bytes, as INSERT INTO t VALUES () may leave, has an event of its own
         self.memory.size = at
         # The row stands where checksum and next header go: it is put behind them first.
         moved = at + (CHECKSUM_SIZE if self.buffer.checksum else 0) + HEADER_SIZE + self.head.size
@@ -445,4 +430,4 @@ cdef class RowsEncoder:
         self.memory.grow(size)
         self.event_rows = 1
         self.event_size += size
-        return 0
+        return True
