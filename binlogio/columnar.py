@@ -150,6 +150,8 @@ class ColumnarReader:
 
     def _go_to(self, split: Split) -> bool:
         """Begin at the first event group of a split, and stop before the first one behind it. False where it has none."""
+        if self._is_one_piece():
+            return split.start == 0
         self._router.stop_at(split.end)
         if split.start <= self._window.offset:
             return True
@@ -162,6 +164,13 @@ class ColumnarReader:
             self._window.take(seen)
             if self._window.offset >= split.end or not self._window.fill(least_for(self._window)):
                 return False
+
+    def _is_one_piece(self) -> bool:
+        """True for logs in which nobody can find an event by its position: relay logs have their source's, encrypted ones hide it."""
+        if self._framer.is_relay_log:
+            return True
+        self._window.fill(HEADER_SIZE)
+        return self._window.held >= HEADER_SIZE and self._window.view[4] == EventType.START_ENCRYPTION_EVENT
 
     def _more(self) -> Generator[tuple[str, pa.RecordBatch], None, bool]:
         """Bring in the event at the window's start: whole, or in parts where it is a big rows event. False at the end."""

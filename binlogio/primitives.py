@@ -40,7 +40,6 @@ from construct import (
 if TYPE_CHECKING:
     from io import BytesIO
 
-Int40ul: Final = BytesInteger(5, swapped=True)
 Int48ul: Final = BytesInteger(6, swapped=True)
 Int56ul: Final = BytesInteger(7, swapped=True)
 

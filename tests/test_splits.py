@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -13,6 +14,10 @@ from hypothesis import strategies as st
 import binlogio
 from binlogio import BinlogWriter, ColumnDefinition, Insert, ServerVariables, Statement, TableDefinition, rows_reader
 from binlogio.columnar import ColumnarReader, Selection
+from binlogio.constants import BINLOG_MAGIC, HeaderFlag
+from binlogio.encoder import Encoder
+from binlogio.keyring import load_keyring
+from binlogio.reader import mariadb_decryptor_for
 from binlogio.records import Repeated
 from binlogio.splits import Split, cut
 from binlogio.storage import LogFile
@@ -104,3 +109,40 @@ def test_error_in_one_split_reaches_the_caller(monkeypatch: pytest.MonkeyPatch, 
 
     with pytest.raises(binlogio.BinlogError):
         list(binlogio.read_tables(tmp_path / "binlog.000001", threads=2))
+
+
+def _in_splits(path: Path, keyring: Path | None, count: int) -> list[int]:
+    """Offsets of the row changes that the splits of a log give."""
+    ring = load_keyring(keyring) if keyring is not None else None
+    log = LogFile(str(path), path.stat().st_size)
+    found = []
+    for split in cut(path.stat().st_size, count):
+        opened = log.open(ring)
+        reader = ColumnarReader(log, opened, EVERYTHING, Repeated(), split, mariadb_decryptor_for(ring))
+        found += [pos for _, batch in reader for pos in batch.column("pos").to_pylist()]
+        opened.close()
+    return found
+
+
+def test_encrypted_log_is_one_piece() -> None:
+    folder = FIXTURES / "mariadb1011/encrypted"
+    whole = _in_splits(folder / "binlog.000001", folder / "keys.txt", 1)
+
+    assert len(whole) > 1
+    assert _in_splits(folder / "binlog.000001", folder / "keys.txt", 5) == whole
+
+
+def test_relay_log_with_its_source_s_positions_is_one_piece(tmp_path: Path) -> None:
+    data, encoder = BINLOG_MAGIC, Encoder()
+    with binlogio.open(FIXTURES / "mysql97/gtid_on/binlog.000001") as reader:
+        for event in reader:
+            first = event.header.offset == len(BINLOG_MAGIC)
+            flags = event.header.flags | HeaderFlag.RELAY_LOG if first else event.header.flags
+            header = replace(event.header, flags=flags, log_pos=event.header.log_pos + 1000)
+            data += encoder.encode(replace(event, header=header))
+    path = tmp_path / "relay.000001"
+    path.write_bytes(data)
+    whole = _in_splits(path, None, 1)
+
+    assert len(whole) > 1
+    assert _in_splits(path, None, 5) == whole
