@@ -16,7 +16,7 @@ from construct import GreedyBytes
 from binlogio._kernel import columns as kernel
 from binlogio.constants import ColumnType
 from binlogio.errors import UnsupportedFeature
-from binlogio.rowimage.charset import BINARY_COLLATION, Charset, charset_of
+from binlogio.rowimage.charset import BINARY_COLLATION, MULTI_BYTE, UTF8, Charset, charset_of
 from binlogio.rowimage.column_compression import CompressedColumn
 from binlogio.rowimage.column_shape import BLOBS
 from binlogio.rowimage.decimal import decimal_text, decode_old_decimal
@@ -27,24 +27,6 @@ if TYPE_CHECKING:
     from binlogio.rowimage.plan import ColumnPlan
 
 ZERO_DATES: Final = {"error": kernel.DATES_ERROR, "null": kernel.DATES_NULL, "text": kernel.DATES_TEXT}
-MULTI_BYTE: Final = frozenset(
-    {
-        "big5",
-        "cp932",
-        "eucjpms",
-        "euckr",
-        "gb18030",
-        "gb2312",
-        "gbk",
-        "sjis",
-        "ucs2",
-        "ujis",
-        "utf16",
-        "utf16le",
-        "utf32",
-    }
-)
-UTF8: Final = frozenset({"utf8mb3", "utf8mb4"})
 GEOMETRY: Final = pa.struct([pa.field("srid", pa.uint32()), pa.field("wkb", pa.binary())])
 MAX_DECIMAL128: Final = 38
 

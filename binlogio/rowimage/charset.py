@@ -57,6 +57,27 @@ PYTHON_CODECS: Final = {
 }
 """Sets for which a codec of Python agrees with the servers on every character."""
 
+MULTI_BYTE: Final = frozenset(
+    {
+        "big5",
+        "cp932",
+        "eucjpms",
+        "euckr",
+        "gb18030",
+        "gb2312",
+        "gbk",
+        "sjis",
+        "ucs2",
+        "ujis",
+        "utf16",
+        "utf16le",
+        "utf32",
+    }
+)
+"""Sets in which a character may take more than one byte, UTF-8 apart."""
+
+UTF8: Final = frozenset({"utf8mb3", "utf8mb4"})
+
 MIN_CHARACTER_BYTES: Final = {"ucs2": 2, "utf16": 2, "utf16le": 2, "utf32": 4}
 
 

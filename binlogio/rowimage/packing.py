@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from binlogio._kernel import cells as kernel
 from binlogio._kernel import hot
 from binlogio.constants import ColumnType
-from binlogio.rowimage.charset import BINARY_COLLATION, Charset, charset_of
+from binlogio.rowimage.charset import BINARY_COLLATION, MULTI_BYTE, UTF8, Charset, charset_of
 from binlogio.rowimage.column_shape import BLOBS
 from binlogio.rowimage.decimal import decimal_size
 from binlogio.rowimage.json import JsonDocument
@@ -24,24 +24,6 @@ if TYPE_CHECKING:
 
 MAX_SET_MEMBERS: Final = 64
 MAX_DECIMAL128: Final = 38
-UTF8: Final = frozenset({"utf8mb3", "utf8mb4"})
-MULTI_BYTE: Final = frozenset(
-    {
-        "big5",
-        "cp932",
-        "eucjpms",
-        "euckr",
-        "gb18030",
-        "gb2312",
-        "gbk",
-        "sjis",
-        "ucs2",
-        "ujis",
-        "utf16",
-        "utf16le",
-        "utf32",
-    }
-)
 
 
 def main_cells(column: ColumnPlan) -> kernel.Cells | None:
