@@ -16,7 +16,7 @@ from binlogio._kernel.crc import crc32_of
 from binlogio._kernel.frames import find_group
 from binlogio.compression import decompress_zstd, open_zstd
 from binlogio.constants import BINLOG_MAGIC, CHECKSUM_SIZE, HEADER_SIZE, EventType
-from binlogio.errors import BinlogError, BinlogFormatError, ChecksumMismatch
+from binlogio.errors import BinlogError, BinlogFormatError, ChecksumMismatch, UnsupportedFeature
 from binlogio.event_parts import (
     MOST_BYTES,
     chunks,
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from binlogio.storage import LogFile, OpenedLog
 
 _ROWS: Final = frozenset(codec.type_code for codec in EVENT_CODECS.values() if "ROWS_EVENT" in codec.type_code.name)
+_VERSION_0: Final = frozenset(range(EventType.PRE_GA_WRITE_ROWS_EVENT, EventType.PRE_GA_DELETE_ROWS_EVENT + 1))
 _OPEN_AT_ONCE: Final = WINDOW_SIZE  # payloads that open to no more than this are opened as a whole
 
 
@@ -243,8 +244,8 @@ class ColumnarReader:
         self._framer = framer
         self._context = framer.context
         window.take(len(raw))
-        if self._context.binlog_version != 4:
-            raise BinlogFormatError("logs of servers before 5.0 have no rows", offset=frame.header.offset)
+        if self._context.binlog_version != 4 or self._context.permutation:
+            raise self._too_old(frame.header.offset, f"logs of server {self._context.server_version}")
         self._router.describe(
             checksum=self._context.has_checksum,
             table_id_size=4 if self._context.post_header_size(EventType.TABLE_MAP_EVENT, 8) == 6 else 6,
@@ -252,6 +253,11 @@ class ColumnarReader:
             v1=self._context.post_header_size(EventType.WRITE_ROWS_EVENT_V1, 8),
         )
         return True
+
+    def _too_old(self, offset: int, what: str) -> UnsupportedFeature:
+        return UnsupportedFeature(
+            f"{what} do not become record batches", offset=offset, hint="read the log event by event"
+        )
 
     # ------------------------------------------------------------------------------------------------- batches
 
@@ -413,6 +419,8 @@ class ColumnarReader:
 
     def _refuse(self, raw: bytes) -> None:
         """Raise what construct says of an event that the kernel refused."""
+        if len(raw) >= HEADER_SIZE and raw[4] in _VERSION_0:
+            raise self._too_old(self._window.offset, "rows events of version 0 (5.1 before its first release)")
         framer = self._judge(self._window.offset)
         framer.feed(raw)
         framer.finish()

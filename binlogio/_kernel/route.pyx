@@ -178,7 +178,9 @@ cdef class Router:
             self.actual = crc32(0, p, event_size - tail)
             if self.stored != self.actual:
                 return S_BAD_EVENT
-        if WRITE_ROWS_EVENT <= code <= DELETE_ROWS_EVENT or PRE_GA_WRITE_ROWS_EVENT <= code <= DELETE_ROWS_EVENT_V1 or (
+        if PRE_GA_WRITE_ROWS_EVENT <= code <= PRE_GA_DELETE_ROWS_EVENT:
+            status = S_BAD_EVENT  # their images are of another shape, which the caller says
+        elif WRITE_ROWS_EVENT <= code <= DELETE_ROWS_EVENT or WRITE_ROWS_EVENT_V1 <= code <= DELETE_ROWS_EVENT_V1 or (
                 code == PARTIAL_UPDATE_ROWS_EVENT):
             status = self._rows(code, p, body, end, base + at[0] if pos < 0 else pos, pos >= 0)
         elif code == TABLE_MAP_EVENT:
