@@ -10,7 +10,6 @@ Source: sql/binlog.cc, MYSQL_BIN_LOG::ordered_commit, Gtid_event; oracle rules 8
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
@@ -21,25 +20,17 @@ from binlogio.events.base import EventHeader
 from binlogio.events.format_description import server_version_numbers
 from binlogio.events.gtid import AnonymousGtidEvent, GtidEvent, GtidFlag
 from binlogio.gtid import NIL_UUID, NO_TAG, Gtid, GtidSet, Tsid, Uuid
+from binlogio.writer.group import Group
 from binlogio.writer.kernel import WriterKernel
 from binlogio.writer.log_file import describe_format
 from binlogio.writer.own_gtids import OwnGtids
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from binlogio._kernel.encode import EventBuffer
     from binlogio.options import ServerVariables
     from binlogio.writer.log_file import ActiveLog, Clock
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
-    """A finished group without its GTID. `timestamp` in seconds since 1970, UTC; `may_have_sbr` where a statement is in it as text."""
-
-    frames: tuple[bytes, ...]
-    timestamp: int
-    may_have_sbr: bool = False
 
 
 class GroupCommit:
@@ -64,6 +55,7 @@ class GroupCommit:
         self._kernel = kernel
         self._buffer: EventBuffer | None = None
         self._sequence_number = 0
+        self._committed = 0
         self._groups_since_sync = 0
         self._gtid_frame_size = 0  # of the last one: transaction_length counts its own bytes, so it takes a guess
         self._is_open = False
@@ -73,6 +65,11 @@ class GroupCommit:
         """The GTIDs of all groups in the log and before it (gtid_executed)."""
         with self._lock:
             return self._gtids.used
+
+    @property
+    def max_committed(self) -> int:
+        """The clock of the last group that was committed; a session's `Group.commit_parent`, taken at the end of a statement."""
+        return self._committed
 
     def open(self, executed: GtidSet) -> None:
         """Begin a log; `executed` is what the logs before it have."""
@@ -110,7 +107,13 @@ class GroupCommit:
             else:
                 self._log.append(self._stamped(group, gtid, self._kernel))
             self._written(gtid)
+            if group.on_commit is not None:
+                group.on_commit()
             return gtid
+
+    def commit_all(self, groups: Sequence[Group]) -> tuple[Gtid | None, ...]:
+        """As `commit`, of the groups of one session's two caches, in the order of the log."""
+        return tuple(self.commit(group) for group in groups)
 
     def commit_events(self, fill: Callable[[EventBuffer], None], timestamp: int, expected_size: int) -> Gtid | None:
         """As `commit`, of a group whose events `fill` writes where they will stand; needs the kernel.
@@ -144,6 +147,7 @@ class GroupCommit:
     def _written(self, gtid: Gtid | None) -> None:
         """A group is in the log: count it, make it last, go on to the next log where this one is full."""
         self._sequence_number += 1
+        self._committed += 1
         if gtid is not None:
             self._gtids.take()
         self._sync()
@@ -158,7 +162,7 @@ class GroupCommit:
         """The group as it stands at the end of the log, by the kernel."""
         type_code, before, behind = self._gtid_parts(gtid, kernel, may_have_sbr=group.may_have_sbr)
         return kernel.transaction(
-            group.frames,
+            tuple(group.frames),
             offset=self._log.size,
             checksum=self._encoder.context.has_checksum,
             type_code=type_code,
@@ -188,7 +192,7 @@ class GroupCommit:
         return type_code, before, behind
 
     def _gtid_frame(self, group: Group, gtid: Gtid | None) -> bytes:
-        body_size = sum(map(len, group.frames))
+        body_size = group.size
         common: dict[str, Any] = {
             "flags": GtidFlag.MAY_HAVE_SBR if group.may_have_sbr else 0,
             "last_committed": self._sequence_number,

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from binlogio.errors import BinlogError, LoggingError, WriterStateError
 from binlogio.writer.cache import BinlogCache
 from binlogio.writer.frames import Frames
-from binlogio.writer.group_commit import Group
+from binlogio.writer.group import Group
 from binlogio.writer.kernel import WRITER_KERNEL, WriterKernel
 from binlogio.writer.log_file import MICROSECONDS_PER_SECOND
 from binlogio.writer.query_events import QueryContext, ddl_event

@@ -1,0 +1,116 @@
+"""A group on its way from a session to the log: its events without a GTID, and what the stages of the commit need to know of it.
+
+Knows what a group is made of. Knows neither the log nor the order in which groups get there.
+
+    group := gtid | anonymous_gtid | gtid_tagged  event*
+
+Source: sql/binlog.cc, binlog_cache_data::flush, MYSQL_BIN_LOG::write_transaction; sql/rpl_trx_tracking.h; sql/rpl_gtid.h, Gtid_specification.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final, Protocol
+
+from binlogio.gtid import NO_TAG, Gtid, Tag
+
+
+class GroupEnd(Enum):
+    """What a group ends with."""
+
+    XID = "XID"
+    COMMIT = "COMMIT"
+    ROLLBACK = "ROLLBACK"
+    STATEMENT = "statement"  # DDL and whatever else is a group by itself
+    XA_PREPARE = "XA PREPARE"
+    INCIDENT = "INCIDENT"  # the log is rotated at once
+
+
+class SpilledFrames(Protocol):
+    """Frames that do not lie in memory. `size` is the sum of theirs in bytes; they can be gone through more than once."""
+
+    @property
+    def size(self) -> int:
+        """The sum of the frames' sizes, in bytes."""
+
+    def __iter__(self) -> Iterator[bytes]:
+        """The frames in their order; raises OSError where they cannot be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class WriteSet:
+    """The rows that a group changed, by the hashes of their keys (`writeset.row_hashes`).
+
+    `has_missing_keys` where a row's table has no key. Without any hash and any missing key it says nothing, as DDL does.
+    """
+
+    hashes: tuple[int, ...] = ()
+    has_missing_keys: bool = False
+
+    @classmethod
+    def of(cls, hashes: Iterable[int], *, has_missing_keys: bool = False) -> WriteSet:
+        """Each hash once."""
+        return cls(tuple(dict.fromkeys(hashes)), has_missing_keys)
+
+
+@dataclass(frozen=True, slots=True)
+class Automatic:
+    """gtid_next=AUTOMATIC, or AUTOMATIC:tag: the next number of the server, or none where gtid_mode says so."""
+
+    tag: Tag = NO_TAG
+
+
+class Anonymous(Enum):
+    """gtid_next=ANONYMOUS."""
+
+    ANONYMOUS = "ANONYMOUS"
+
+
+AUTOMATIC: Final = Automatic()
+ANONYMOUS: Final = Anonymous.ANONYMOUS
+NextGtid = Automatic | Anonymous | Gtid
+"""What `gtid_next` can be: AUTOMATIC with or without a tag, ANONYMOUS, or one GTID."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """A finished group without its GTID event.
+
+    Args:
+        frames: its events, complete but for position and checksum.
+        timestamp: of its GTID event, in seconds since 1970, UTC.
+        may_have_sbr: a statement is in it as text.
+        end: what its last event is.
+        writeset: the rows that it changed; None where nobody knows (statements as text, DDL, parents of foreign keys, savepoints that lost them).
+        commit_parent: `GroupCommit.max_committed` as it was at the end of the session's last statement; None makes the group depend on the one before it.
+        assigned_gtid: the session's gtid_next.
+        is_compressible: it may become a TRANSACTION_PAYLOAD_EVENT, where binlog_transaction_compression is ON.
+        on_commit: called in the commit stage, in the order of the log (binlog_order_commits=ON), and never for a group that failed.
+    """
+
+    frames: tuple[bytes, ...] | SpilledFrames
+    timestamp: int
+    may_have_sbr: bool = False
+    end: GroupEnd = GroupEnd.XID
+    writeset: WriteSet | None = None
+    commit_parent: int | None = None
+    assigned_gtid: NextGtid = AUTOMATIC
+    is_compressible: bool = False
+    on_commit: Callable[[], None] | None = None
+
+    @property
+    def is_incident(self) -> bool:
+        """True where the log must be rotated behind it."""
+        return self.end is GroupEnd.INCIDENT
+
+    @property
+    def is_xa(self) -> bool:
+        """True for the prepared half of an XA transaction, or one of ONE PHASE."""
+        return self.end is GroupEnd.XA_PREPARE
+
+    @property
+    def size(self) -> int:
+        """The sum of the frames' sizes, in bytes."""
+        return sum(map(len, self.frames)) if isinstance(self.frames, tuple) else self.frames.size
