@@ -22,7 +22,7 @@ from binlogio.rowimage.charset import CHARSET_NAMES
 from binlogio.rowimage.geometry import Geometry
 from binlogio.rowimage.json import JsonDocument
 from binlogio.rowimage.values import EnumValue, SetValue
-from binlogio.schema import ColumnDefinition, TableDefinition, from_table_map, value_from_json
+from binlogio.schema import ColumnDefinition, KeyDefinition, TableDefinition, from_table_map, value_from_json
 from binlogio.schema.collations import (
     charset_of_collation,
     collation_id,
@@ -282,11 +282,15 @@ def test_a_definition_survives_its_json_form() -> None:
             ColumnDefinition("a", "int", nullable=False),
             ColumnDefinition("b", "text", charset="latin1"),
             ColumnDefinition("g", "point", srid=4326, visible=False),
+            ColumnDefinition("h", "int", generated_from=("a",), auto_increment=True),
+            ColumnDefinition("i", "timestamp", default_now=True, on_update_now=True),
         ),
         ("b", "a"),
         (3, 0),
         "MyISAM",
         "latin1_bin",
+        (KeyDefinition(("a", "b"), (0, 4)), KeyDefinition(("a",))),
+        is_foreign_key_parent=True,
     )
 
     assert TableDefinition.from_json(json.loads(json.dumps(table.to_json()))) == table
@@ -308,6 +312,9 @@ COLUMN: Final = {"name": "a", "type": "int"}
         {"schema": "s", "name": "t", "columns": ["a"]},
         {"schema": "s", "name": "t", "columns": [COLUMN], "kolumns": 1},
         {"schema": 1, "name": "t", "columns": [COLUMN]},
+        {"schema": "s", "name": "t", "columns": [COLUMN], "unique_keys": [{"columns": ["b"]}]},
+        {"schema": "s", "name": "t", "columns": [COLUMN], "unique_keys": [["a"]]},
+        {"schema": "s", "name": "t", "columns": [{**COLUMN, "generated_from": ["b"]}]},
         {"schema": "s", "name": "t", "columns": [COLUMN, {**COLUMN, "name": "A"}]},
         {"schema": "s", "name": "t", "columns": [COLUMN], "primary_key": ["b"]},
         {"schema": "s", "name": "t", "columns": [COLUMN], "primary_key": [1]},

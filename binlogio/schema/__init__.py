@@ -6,8 +6,8 @@ definition that such an event with FULL metadata gives back; `value_from_json`, 
 
 from __future__ import annotations
 
-from binlogio.schema.definition import ColumnDefinition, TableDefinition
+from binlogio.schema.definition import ColumnDefinition, KeyDefinition, TableDefinition
 from binlogio.schema.json_values import value_from_json
 from binlogio.schema.mapped_tables import from_table_map
 
-__all__ = ["ColumnDefinition", "TableDefinition", "from_table_map", "value_from_json"]
+__all__ = ["ColumnDefinition", "KeyDefinition", "TableDefinition", "from_table_map", "value_from_json"]

@@ -2,9 +2,10 @@
 
 Knows definitions and their JSON form. Knows no bytes (`binlogio.schema.table_maps`) and no values (`binlogio.schema.json_values`).
 
-    table  := {"schema": "shop", "name": "orders", "columns": [column...], "primary_key": ["id"],
-               "engine": "InnoDB", "collation": "utf8mb4_0900_ai_ci"}                -- the last three may be missing
-    column := {"name": "id", "type": "bigint unsigned", "nullable": false}           -- and charset, collation, srid, visible
+    table  := {"schema": "shop", "name": "orders", "columns": [column...], "primary_key": ["id"], "unique_keys": [key...],
+               "engine": "InnoDB", "collation": "utf8mb4_0900_ai_ci"}                -- the last four may be missing
+    column := {"name": "id", "type": "bigint unsigned", "nullable": false}           -- and the other fields of ColumnDefinition
+    key    := {"columns": ["email"], "prefixes": [20]}                               -- prefixes may be missing
 """
 
 from __future__ import annotations
@@ -35,6 +36,9 @@ class ColumnDefinition:
 
     `charset` and `collation` are names and count for text, ENUM and SET; without them the table's collation holds. `srid` is
     that of a GEOMETRY column, None where it takes any. `visible` is False for INVISIBLE columns.
+
+    What decides which columns a minimal row image has: `auto_increment`; `generated_from`, the columns that a generated column is computed
+    from (None for all others); `default_now` and `on_update_now`, which the server fills with the time of the statement.
     """
 
     name: str
@@ -44,6 +48,10 @@ class ColumnDefinition:
     collation: str | None = None
     srid: int | None = None
     visible: bool = True
+    auto_increment: bool = False
+    generated_from: tuple[str, ...] | None = None
+    default_now: bool = False
+    on_update_now: bool = False
 
     @property
     def sql_type(self) -> SqlType:
@@ -82,10 +90,32 @@ class PlanColumn:
 
 
 @dataclass(frozen=True, slots=True)
+class KeyDefinition:
+    """A UNIQUE key. `prefixes` has a length in characters for each column, 0 for the whole one; empty where all are whole."""
+
+    columns: tuple[str, ...]
+    prefixes: tuple[int, ...] = ()
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> KeyDefinition:
+        """The key that a JSON object describes.
+
+        Raises:
+            UnsupportedFeature: something is missing, unknown or of the wrong type.
+        """
+        return cls(**_arguments(cls, value, "a key"))
+
+    def to_json(self) -> dict[str, Any]:
+        """The key as a JSON object, without what is as usual."""
+        return _as_json(self)
+
+
+@dataclass(frozen=True, slots=True)
 class TableDefinition:
     """A table. `primary_key` names its columns in the key's order, empty where there is none.
 
     `primary_key_prefixes` has a length in characters for each of them, 0 for the whole column; empty where all are whole.
+    `unique_keys` are the others in the order of their declaration. `is_foreign_key_parent` where a foreign key of some table refers to it.
     """
 
     schema: str
@@ -95,6 +125,8 @@ class TableDefinition:
     primary_key_prefixes: tuple[int, ...] = ()
     engine: str = "InnoDB"
     collation: str = DEFAULT_COLLATION
+    unique_keys: tuple[KeyDefinition, ...] = ()
+    is_foreign_key_parent: bool = False
 
     def __post_init__(self) -> None:
         """Refuse what no server would take: the events would refer to columns that are not there."""
@@ -106,6 +138,10 @@ class TableDefinition:
             raise self._refused("primary_key", "names of columns", missing)
         if self.primary_key_prefixes and len(self.primary_key_prefixes) != len(self.primary_key):
             raise self._refused("primary_key_prefixes", "one for each column of the key", self.primary_key_prefixes)
+        used = {name.casefold() for key in self.unique_keys for name in key.columns}
+        used.update(name.casefold() for column in self.columns for name in column.generated_from or ())
+        if not used <= set(names):
+            raise self._refused("unique_keys and generated_from", "names of columns", sorted(used - set(names)))
 
     def _refused(self, field: str, expected: str, found: Any) -> UnsupportedFeature:
         return UnsupportedFeature(
@@ -181,11 +217,15 @@ class TableDefinition:
         """
         arguments = _arguments(cls, value, "a table")
         arguments["columns"] = tuple(ColumnDefinition.from_json(column) for column in arguments["columns"])
+        arguments["unique_keys"] = tuple(KeyDefinition.from_json(key) for key in arguments.get("unique_keys", ()))
         return cls(**arguments)
 
     def to_json(self) -> dict[str, Any]:
         """The table as a JSON object, without what is as usual."""
-        return {**_as_json(self), "columns": [column.to_json() for column in self.columns]}
+        lists = {"columns": [column.to_json() for column in self.columns]}
+        if self.unique_keys:
+            lists["unique_keys"] = [key.to_json() for key in self.unique_keys]
+        return {**_as_json(self), **lists}
 
 
 _JSON_TYPES: Final[dict[str, tuple[type, ...]]] = {
@@ -195,9 +235,11 @@ _JSON_TYPES: Final[dict[str, tuple[type, ...]]] = {
     "int | None": (int, type(None)),
     "tuple[str, ...]": (list, tuple),
     "tuple[int, ...]": (list, tuple),
+    "tuple[str, ...] | None": (list, tuple, type(None)),
     "tuple[ColumnDefinition, ...]": (list, tuple),
+    "tuple[KeyDefinition, ...]": (list, tuple),
 }
-_ELEMENT_TYPES: Final[dict[str, type]] = {"tuple[str, ...]": str, "tuple[int, ...]": int}
+_ELEMENT_TYPES: Final[dict[str, type]] = {"tuple[str, ...]": str, "tuple[str, ...] | None": str, "tuple[int, ...]": int}
 
 
 def _arguments(kind: type, value: Any, what: str) -> dict[str, Any]:
@@ -225,6 +267,6 @@ def _arguments(kind: type, value: Any, what: str) -> dict[str, Any]:
     return arguments
 
 
-def _as_json(value: ColumnDefinition | TableDefinition) -> dict[str, Any]:
+def _as_json(value: ColumnDefinition | KeyDefinition | TableDefinition) -> dict[str, Any]:
     given = {field.name: (field.default, getattr(value, field.name)) for field in fields(value)}
     return {name: list(now) if isinstance(now, tuple) else now for name, (usual, now) in given.items() if now != usual}
