@@ -55,6 +55,7 @@ cdef class Router:
     cdef int _gtid_tagged(self, const uint8_t* body, const uint8_t* end) except -1 nogil
     cdef int _gtid_mariadb(self, const uint8_t* header, const uint8_t* body, const uint8_t* end) except -1 nogil
     cdef int _table_map(self, const uint8_t* body, const uint8_t* end) except -1 nogil
+    cdef int _new_table_map(self, uint64_t table_id, const uint8_t* rest, int64_t size, const uint8_t* body) except -1 with gil
     cdef int _rows(self, uint8_t code, const uint8_t* header, const uint8_t* body, const uint8_t* end, int64_t pos,
                    bint inner) except -1 nogil
     cdef int _compressed(self, uint8_t code, const uint8_t* header, const uint8_t* body, const uint8_t* end, int64_t pos,

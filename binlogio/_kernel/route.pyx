@@ -291,7 +291,6 @@ cdef class Router:
         cdef Slot* slot
         cdef const uint8_t* rest = body + self.table_id_size + 2
         cdef int64_t size = end - rest
-        cdef void* copy
         if size < 4:
             return S_BAD_EVENT
         table_id = little(body, self.table_id_size)
@@ -299,24 +298,29 @@ cdef class Router:
         if slot.body != NULL and slot.table_id == table_id and slot.size == size and memcmp(slot.body, rest, size) == 0:
             slot.statement = self.statement
             return S_GO_ON
-        with gil:
-            plan = self._plan_number(rest, size, body)
-            if plan < 0:
-                return S_BAD_EVENT
-            if slot.statement == self.statement and slot.table_id != table_id:
-                self.overflow[table_id] = plan
-                self.overflow_count += 1
-                return S_GO_ON
-            copy = realloc(slot.body, size)
-            if copy == NULL:
-                raise MemoryError("no memory for a table map")
-            slot.body = <uint8_t*>copy
-            memcpy(slot.body, rest, size)
-            slot.size = size
-            slot.table_id = table_id
-            slot.statement = self.statement
-            slot.plan = plan
-            self.overflow.pop(table_id, None)
+        return self._new_table_map(table_id, rest, size, body)
+
+    cdef int _new_table_map(self, uint64_t table_id, const uint8_t* rest, int64_t size, const uint8_t* body) except -1 with gil:
+        """A function of its own, since one with Python variables takes the lock each time it returns."""
+        cdef Slot* slot = self.slots + (table_id & (SLOTS - 1))
+        cdef void* copy
+        plan = self._plan_number(rest, size, body)
+        if plan < 0:
+            return S_BAD_EVENT
+        if slot.statement == self.statement and slot.table_id != table_id:
+            self.overflow[table_id] = plan
+            self.overflow_count += 1
+            return S_GO_ON
+        copy = realloc(slot.body, size)
+        if copy == NULL:
+            raise MemoryError("no memory for a table map")
+        slot.body = <uint8_t*>copy
+        memcpy(slot.body, rest, size)
+        slot.size = size
+        slot.table_id = table_id
+        slot.statement = self.statement
+        slot.plan = plan
+        self.overflow.pop(table_id, None)
         return S_GO_ON
 
     cdef object _plan_number(self, const uint8_t* rest, int64_t size, const uint8_t* body):
