@@ -1,0 +1,61 @@
+"""Storage engines, and what a log can do with them.
+
+Knows capabilities only. What follows from them is decided by `logging_format`.
+
+Source: sql/handler.h, HA_BINLOG_ROW_CAPABLE, HA_BINLOG_STMT_CAPABLE, HA_HAS_OWN_BINLOGGING; the table_flags of each engine;
+what a 9.7 server does with BLACKHOLE (it is a transactional engine for the log, although SHOW ENGINES says otherwise).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Engine:
+    """A storage engine.
+
+    Args:
+        name: as in SHOW ENGINES.
+        transactional: its changes are undone by ROLLBACK, so they wait in the transaction cache.
+        row_capable: its changes can be logged as rows.
+        statement_capable: its changes can be logged as statements.
+        self_logging: it writes its changes to the log itself.
+        has_xid: it takes part in the two-phase commit, so that a group with its changes ends in an XID_EVENT.
+    """
+
+    name: str
+    transactional: bool = False
+    row_capable: bool = True
+    statement_capable: bool = True
+    self_logging: bool = False
+    has_xid: bool = False
+
+
+INNODB: Final = Engine(name="InnoDB", transactional=True, has_xid=True)
+MYISAM: Final = Engine(name="MyISAM")
+PERFORMANCE_SCHEMA: Final = Engine(name="PERFORMANCE_SCHEMA", row_capable=False)
+ENGINES: Final[Mapping[str, Engine]] = MappingProxyType(
+    {
+        engine.name.upper(): engine
+        for engine in (
+            INNODB,
+            MYISAM,
+            PERFORMANCE_SCHEMA,
+            Engine(name="MEMORY"),
+            Engine(name="CSV"),
+            Engine(name="ARCHIVE"),
+            Engine(name="MRG_MYISAM"),
+            Engine(name="BLACKHOLE", transactional=True),
+            Engine(name="FEDERATED"),
+            Engine(name="EXAMPLE", row_capable=False),
+            Engine(name="ndbcluster", transactional=True, self_logging=True),
+        )
+    }
+)
+"""The engines that a server is delivered with, by their name in capital letters."""
