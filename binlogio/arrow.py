@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 from construct import GreedyBytes
 
-from binlogio._kernel import columns as kernel
+from binlogio._kernel import column_kinds as kernel
 from binlogio.constants import ColumnType
 from binlogio.errors import UnsupportedFeature
 from binlogio.rowimage.charset import BINARY_COLLATION, MULTI_BYTE, UTF8, Charset, charset_of

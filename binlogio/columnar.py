@@ -7,8 +7,8 @@ that the kernel refuses is given to construct, whose error is the one that is ra
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Generator, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Generator, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio._kernel import route
@@ -30,6 +30,7 @@ from binlogio.event_parts import (
 from binlogio.events import EVENT_CODECS, codec_for
 from binlogio.events.base import EventHeader, ParseContext, build_header, event_name, parse_header
 from binlogio.framing import EventFrame, EventFramer, Framing, TornTail
+from binlogio.record_types import Selection
 from binlogio.records import Repeated, TableRecords
 from binlogio.rowimage.image import decode_rows
 from binlogio.rowimage.plan import resolve_plan
@@ -50,25 +51,6 @@ _OPEN_AT_ONCE: Final = WINDOW_SIZE  # payloads that open to no more than this ar
 _PLAIN_CODES: Final = {
     code: code - EventType.WRITE_ROWS_COMPRESSED_EVENT_V1 + EventType.WRITE_ROWS_EVENT_V1 for code in (166, 167, 168)
 } | {code: code - EventType.WRITE_ROWS_COMPRESSED_EVENT + EventType.WRITE_ROWS_EVENT for code in (169, 170, 171)}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Selection:
-    """What is wanted of a log.
-
-    Args:
-        wants: tells of a schema and a table whether its rows are wanted.
-        columns: names of the wanted columns; None for all.
-        zero_dates: "error", "null" or "text", for dates that no calendar has.
-        verify_checksum: compare the CRC32 of every event with its bytes.
-        batch_rows: most rows of a batch.
-    """
-
-    wants: Callable[[str, str], bool]
-    columns: tuple[str, ...] | None
-    zero_dates: str
-    verify_checksum: bool
-    batch_rows: int
 
 
 class ColumnarReader:

@@ -1,9 +1,6 @@
-"""The record that a row change becomes, and its Arrow arrays.
+"""Record batches from the kernel's buffers, without a copy.
 
-Knows the record's columns (where the change stands, what it did, its images) and how the kernel's buffers become arrays without a copy.
-
-    record := file pos row op timestamp server_id gtid last_committed sequence_number schema table
-              before after before_present after_present
+Knows which buffers an array of each type is made of, and what is left to do on whole columns. What a record is stands in `record_types`.
 """
 
 from __future__ import annotations
@@ -15,11 +12,13 @@ import numpy as np
 import pyarrow as pa
 from construct import GreedyBytes
 
-from binlogio._kernel import columns as kernel
+from binlogio._kernel import column_kinds as kinds
 from binlogio._kernel.batches import Batch, Side
+from binlogio._kernel.columns import Column
 from binlogio._kernel.images import ImagePlan
-from binlogio.arrow import GEOMETRY, ColumnSpec, column_spec
+from binlogio.arrow import GEOMETRY, ZERO_DATES, ColumnSpec, column_spec
 from binlogio.errors import BinlogFormatError
+from binlogio.record_types import RecordType
 from binlogio.rowimage.json import JsonDocument
 from binlogio.rowimage.json_diff import diffs_layout
 
@@ -28,33 +27,13 @@ if TYPE_CHECKING:
 
     from binlogio.rowimage.plan import ColumnPlan, TablePlan
 
-HEAD: Final = (
-    pa.field("file", pa.string()),
-    pa.field("pos", pa.int64()),
-    pa.field("row", pa.int32()),
-    pa.field("op", pa.string()),
-    pa.field("timestamp", pa.timestamp("s", "UTC")),
-    pa.field("server_id", pa.int64()),
-    pa.field("gtid", pa.string()),
-    pa.field("last_committed", pa.int64()),
-    pa.field("sequence_number", pa.int64()),
-    pa.field("schema", pa.string()),
-    pa.field("table", pa.string()),
-)
-PRESENT: Final = (pa.field("before_present", pa.binary()), pa.field("after_present", pa.binary()))
-
 
 @dataclass(frozen=True, slots=True)
 class TableRecords:
-    """One table map's records: the plan, which columns are wanted, and the Arrow schema."""
+    """One table map's records, and where the kernel finds their values in a row image."""
 
-    plan: TablePlan
-    columns: tuple[ColumnPlan, ...]
-    specs: tuple[ColumnSpec, ...]
+    type: RecordType
     images: ImagePlan
-    image_type: pa.StructType
-    schema: pa.Schema
-    zero_dates: str
 
     @classmethod
     def of(cls, plan: TablePlan, wanted: Collection[str] | None, *, zero_dates: str) -> TableRecords:
@@ -62,31 +41,18 @@ class TableRecords:
 
         Raises:
             BinlogFormatError: a wanted column that the table does not have.
+            UnsupportedFeature: a column of a type without values.
         """
-        specs = [column_spec(column, zero_dates=zero_dates) for column in plan.columns]
-        labels = [column.label for column in plan.columns]
-        missing = [name for name in wanted or () if name not in labels]
-        if missing:
-            raise BinlogFormatError(
-                "the table has no such column",
-                field=f"{plan.schema}.{plan.table}",
-                expected=", ".join(labels),
-                found=", ".join(missing),
-            )
-        chosen = [i for i, label in enumerate(labels) if wanted is None or label in wanted]
-        slots = [chosen.index(i) if i in chosen else -1 for i in range(len(labels))]
-        columns = tuple(plan.columns[i] for i in chosen)
-        kept = tuple(specs[i] for i in chosen)
-        image = pa.struct([pa.field(column.label, spec.type) for column, spec in zip(columns, kept, strict=True)])
-        return cls(
-            plan=plan,
-            columns=columns,
-            specs=kept,
-            images=ImagePlan(plan, [spec.width for spec in specs], slots, list(plan.json_positions), wanted=True),
-            image_type=image,
-            schema=pa.schema([*HEAD, pa.field("before", image), pa.field("after", image), *PRESENT]),
-            zero_dates=zero_dates,
-        )
+        kind = RecordType.of(plan, wanted, zero_dates=zero_dates)
+        slots = [-1] * len(plan.columns)
+        for slot, column in enumerate(kind.columns):
+            slots[column.position] = slot
+        return cls(kind, ImagePlan(plan, list(kind.widths), slots, list(plan.json_positions), wanted=True))
+
+    @property
+    def plan(self) -> TablePlan:
+        """What the table map says."""
+        return self.type.plan
 
     @staticmethod
     def skipped(plan: TablePlan) -> ImagePlan:
@@ -100,14 +66,14 @@ class TableRecords:
             self.images, self._kernel_columns(with_diffs=with_diffs), self._kernel_columns(with_diffs=with_diffs)
         )
 
-    def _kernel_columns(self, *, with_diffs: bool) -> list[kernel.Column]:
-        policy = _POLICIES[self.zero_dates]
+    def _kernel_columns(self, *, with_diffs: bool) -> list[Column]:
+        policy = ZERO_DATES[self.type.zero_dates]
         return [
-            kernel.Column(
-                kernel.FLAGGED if with_diffs and spec.kind == kernel.JSON else spec.kind,
+            Column(
+                kinds.FLAGGED if with_diffs and spec.kind == kinds.JSON else spec.kind,
                 spec.width, spec.first, spec.second, policy, spec.names,
             )
-            for spec in self.specs
+            for spec in self.type.specs
         ]  # fmt: skip
 
     def record_batch(self, batch: Batch, file: str, repeated: Repeated) -> pa.RecordBatch:
@@ -133,29 +99,26 @@ class TableRecords:
             _present(batch.before, count),
             _present(batch.after, count),
         ]
-        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+        return pa.RecordBatch.from_arrays(arrays, schema=self.type.schema)
 
     def _images(self, side: Side, count: int, repeated: Repeated, before: Side | None) -> pa.Array:
         if not side.rows:
-            return repeated.nulls(self.image_type, count)
+            return repeated.nulls(self.type.image_type, count)
         children = [
             self._child(number, column, before.columns[number] if before is not None and before.rows else None)
             for number, column in enumerate(side.columns)
         ]
         missing = count - side.rows
         validity = pa.py_buffer(side.validity) if missing else None
-        return pa.Array.from_buffers(self.image_type, count, [validity], missing, children=children)
+        return pa.Array.from_buffers(self.type.image_type, count, [validity], missing, children=children)
 
-    def _child(self, number: int, column: kernel.Column, before: kernel.Column | None) -> pa.Array:
-        spec = self.specs[number]
+    def _child(self, number: int, column: Column, before: Column | None) -> pa.Array:
+        spec = self.type.specs[number]
         array = _column(spec, column)
-        if column.kind == kernel.FLAGGED:
+        if column.kind == kinds.FLAGGED:
             old = None if before is None else _column(spec, before)
-            return _json_texts(array, old, self.columns[number])
+            return _json_texts(array, old, self.type.columns[number])
         return spec.finish(array) if spec.finish is not None else array
-
-
-_POLICIES: Final = {"error": kernel.DATES_ERROR, "null": kernel.DATES_NULL, "text": kernel.DATES_TEXT}
 
 
 @dataclass(slots=True)
@@ -199,20 +162,20 @@ def _present(side: Side, count: int) -> pa.Array:
     return _variable(pa.binary(), side.present_offsets, side.present, count, side.validity, count - side.rows)
 
 
-def _column(spec: ColumnSpec, column: kernel.Column) -> pa.Array:
+def _column(spec: ColumnSpec, column: Column) -> pa.Array:
     count, nulls = column.count, column.null_count
     bits = pa.py_buffer(column.validity) if nulls else None
     if pa.types.is_null(spec.made):
         return pa.nulls(count)
-    if spec.kind == kernel.GEOMETRY:
+    if spec.kind == kinds.GEOMETRY:
         srid = pa.Array.from_buffers(pa.uint32(), count, [None, pa.py_buffer(column.more)], 0)
         buffers = [None, pa.py_buffer(column.offsets), pa.py_buffer(column.data)]
         wkb = pa.Array.from_buffers(pa.binary(), count, buffers, 0)
         return pa.Array.from_buffers(GEOMETRY, count, [bits], nulls, children=[srid, wkb])
-    if spec.kind == kernel.VECTOR:
+    if spec.kind == kinds.VECTOR:
         floats = pa.Array.from_buffers(pa.float32(), len(column.data) // 4, [None, pa.py_buffer(column.data)], 0)
         return pa.Array.from_buffers(spec.made, count, [bits, pa.py_buffer(column.offsets)], nulls, children=[floats])
-    if column.kind == kernel.FLAGGED:
+    if column.kind == kinds.FLAGGED:
         return _variable(pa.binary(), column.offsets, column.data, count, column.validity, nulls)
     if spec.made in (pa.string(), pa.binary()):
         return _variable(spec.made, column.offsets, column.data, count, column.validity, nulls)

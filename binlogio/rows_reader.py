@@ -132,7 +132,7 @@ def mixed_schema() -> pa.Schema:
     """The columns of a record whose images are JSON text."""
     import pyarrow as pa  # noqa: PLC0415
 
-    from binlogio.records import HEAD, PRESENT  # noqa: PLC0415
+    from binlogio.record_types import HEAD, PRESENT  # noqa: PLC0415
 
     return pa.schema([*HEAD, pa.field("before", pa.string()), pa.field("after", pa.string()), *PRESENT])
 
@@ -161,7 +161,8 @@ class TableBatches:
 
     def __iter__(self) -> Iterator[tuple[str, pa.RecordBatch]]:
         try:
-            from binlogio.columnar import ColumnarReader, Selection  # noqa: PLC0415 - imports pyarrow
+            from binlogio.columnar import ColumnarReader  # noqa: PLC0415 - imports pyarrow
+            from binlogio.record_types import Selection  # noqa: PLC0415
             from binlogio.records import Repeated  # noqa: PLC0415
         except ImportError as exc:
             raise UnsupportedFeature(

@@ -24,6 +24,7 @@ from corpus import MYSQL
 
 pytest.importorskip("binlogio._kernel.json_text", reason="the kernel is not compiled")
 
+from binlogio._kernel.column_kinds import JSON
 from binlogio._kernel.json_text import json_string, json_text
 
 SMALL_OBJECT, LARGE_OBJECT, SMALL_ARRAY, LARGE_ARRAY, LITERAL, INT16 = range(6)
@@ -127,7 +128,7 @@ class _Rows:
         )
         slots = [json_columns.index(i) if i in json_columns else -1 for i in range(len(widths))]
         plan = images.ImagePlan(None, widths, slots, json_columns, wanted=True)
-        sides: list[list[Any]] = [[columns.Column(columns.JSON, -4) for _ in json_columns] for _ in range(2)]
+        sides: list[list[Any]] = [[columns.Column(JSON, -4) for _ in json_columns] for _ in range(2)]
         data = (MYSQL / case / "binlog.000001").read_bytes()
         router = route.Router(lambda body: plan, None, None, checksum=True)
         assert data[8] == EventType.FORMAT_DESCRIPTION_EVENT

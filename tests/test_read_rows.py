@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import struct
 from collections import Counter
 from datetime import timezone
@@ -15,6 +16,7 @@ import pytest
 
 import binlogio
 from binlogio import BinlogError, BinlogWriter, ColumnDefinition, Insert, ServerVariables, Statement, TableDefinition
+from binlogio._kernel import column_kinds
 from binlogio.rowimage.geometry import Geometry
 from binlogio.rowimage.image import RowImage
 from binlogio.rowimage.json import JsonDocument
@@ -251,3 +253,13 @@ def test_rows_events_of_version_0_are_refused_and_not_misread(tmp_path: Path) ->
     with pytest.raises(binlogio.UnsupportedFeature, match="version 0") as caught:
         list(binlogio.read_tables(tmp_path / "binlog.000001"))
     assert caught.value.offset == offset
+
+
+def test_kinds_of_columns_are_numbered_alike_in_python_and_in_c() -> None:
+    text = (Path(column_kinds.__file__).parent / "columns.pyx").read_text("utf-8")
+    in_c = {name: int(number) for name, number in re.findall(r"^    K_(\w+) = (\d+)", text, re.MULTILINE)}
+    policies = {name: int(number) for name, number in re.findall(r"^    P_(\w+) = (\d+)", text, re.MULTILINE)}
+
+    assert in_c == {name: getattr(column_kinds, name) for name in in_c}
+    assert policies == {name: getattr(column_kinds, f"DATES_{name}") for name in ("ERROR", "NULL", "TEXT")}
+    assert len(in_c) + len(policies) == sum(name.isupper() for name in vars(column_kinds))

@@ -21,34 +21,7 @@ cdef extern from *:
     """
     ctypedef unsigned long long u128 "binlogio_u128"
 
-# The numbers by which Python names the kinds (`binlogio.arrow`).
-COPY = 1  # little-endian integers and floats of 1, 2, 4, 8 bytes
-INT24 = 2
-UINT24 = 3
-YEAR = 4
-BITS = 5  # BIT(n): big-endian -> uint64
-LITTLE64 = 6  # SET without names: 1 to 8 bytes -> uint64
-LITTLE16 = 7  # ENUM without names: 1 or 2 bytes -> uint16
-DECIMAL128 = 8
-DECIMAL256 = 9
-DATE = 10
-DATETIME2 = 11
-TIMESTAMP2 = 12
-TIME2 = 13
-OLD_TIME = 14
-OLD_DATETIME = 15
-OLD_TIMESTAMP = 16
-BYTES = 17  # behind their length
-PADDED = 18  # BINARY(n)
-UTF8 = 19
-LATIN = 20  # a single-byte character set, by a table
-ENUM_NAMES = 21
-SET_NAMES = 22
-GEOMETRY = 23  # -> SRID and WKB
-VECTOR = 24
-FLAGGED = 25  # binary JSON behind a byte that is 1 for diffs, 0 for a document
-JSON = 29  # binary JSON -> text; diffs are refused
-
+# The numbers by which Python names the kinds stand in `column_kinds`.
 cdef enum Kind:
     K_COPY = 1
     K_INT24 = 2
@@ -78,10 +51,6 @@ cdef enum Kind:
     K_JSON = 29
 
 # What becomes of dates that no calendar has.
-DATES_ERROR = 0
-DATES_NULL = 1
-DATES_TEXT = 2
-
 cdef enum Policy:
     P_ERROR = 0
     P_NULL = 1

@@ -1,0 +1,105 @@
+"""The record that a row change becomes: its columns and their types.
+
+Knows where a change stands, what it did, and that its images are structs of the columns that somebody wants. Arrays are `records`' business, or
+`construct_records`'.
+
+    record := file pos row op timestamp server_id gtid last_committed sequence_number schema table
+              before after before_present after_present
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from binlogio.arrow import ColumnSpec, column_spec
+from binlogio.errors import BinlogFormatError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+    from binlogio.rowimage.plan import ColumnPlan, TablePlan
+
+HEAD: Final = (
+    pa.field("file", pa.string()),
+    pa.field("pos", pa.int64()),
+    pa.field("row", pa.int32()),
+    pa.field("op", pa.string()),
+    pa.field("timestamp", pa.timestamp("s", "UTC")),
+    pa.field("server_id", pa.int64()),
+    pa.field("gtid", pa.string()),
+    pa.field("last_committed", pa.int64()),
+    pa.field("sequence_number", pa.int64()),
+    pa.field("schema", pa.string()),
+    pa.field("table", pa.string()),
+)
+PRESENT: Final = (pa.field("before_present", pa.binary()), pa.field("after_present", pa.binary()))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """What is wanted of a log.
+
+    Args:
+        wants: tells of a schema and a table whether its rows are wanted.
+        columns: names of the wanted columns; None for all.
+        zero_dates: "error", "null" or "text", for dates that no calendar has.
+        verify_checksum: compare the CRC32 of every event with its bytes.
+        batch_rows: most rows of a batch.
+    """
+
+    wants: Callable[[str, str], bool]
+    columns: tuple[str, ...] | None
+    zero_dates: str
+    verify_checksum: bool
+    batch_rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class RecordType:
+    """The records of one table map: its plan, which of its columns are wanted and how they become Arrow, and the schema of a batch.
+
+    `widths` are those of all columns of the table (`ColumnSpec.width`), `columns` and `specs` are the wanted ones.
+    """
+
+    plan: TablePlan
+    widths: tuple[int, ...]
+    columns: tuple[ColumnPlan, ...]
+    specs: tuple[ColumnSpec, ...]
+    image_type: pa.StructType
+    schema: pa.Schema
+    zero_dates: str
+
+    @classmethod
+    def of(cls, plan: TablePlan, wanted: Collection[str] | None, *, zero_dates: str) -> RecordType:
+        """The records of a plan; `wanted` names columns, None means all.
+
+        Raises:
+            BinlogFormatError: a wanted column that the table does not have.
+            UnsupportedFeature: a column of a type without values.
+        """
+        specs = [column_spec(column, zero_dates=zero_dates) for column in plan.columns]
+        labels = [column.label for column in plan.columns]
+        missing = [name for name in wanted or () if name not in labels]
+        if missing:
+            raise BinlogFormatError(
+                "the table has no such column",
+                field=f"{plan.schema}.{plan.table}",
+                expected=", ".join(labels),
+                found=", ".join(missing),
+            )
+        chosen = [i for i, label in enumerate(labels) if wanted is None or label in wanted]
+        columns = tuple(plan.columns[i] for i in chosen)
+        kept = tuple(specs[i] for i in chosen)
+        image = pa.struct([pa.field(column.label, spec.type) for column, spec in zip(columns, kept, strict=True)])
+        return cls(
+            plan=plan,
+            widths=tuple(spec.width for spec in specs),
+            columns=columns,
+            specs=kept,
+            image_type=image,
+            schema=pa.schema([*HEAD, pa.field("before", image), pa.field("after", image), *PRESENT]),
+            zero_dates=zero_dates,
+        )
