@@ -1,27 +1,22 @@
-"""From column plans to Arrow: the type of each column, how the kernel makes it, and what is left to do on whole columns.
+"""From column plans to Arrow: the type of each column, and how the kernel makes it.
 
-Knows both vocabularies, MySQL's and Arrow's. Rows never pass through Python here; a column that the kernel leaves as bytes (JSON, text in
-a multi-byte character set) is finished as a column.
+Knows both vocabularies, MySQL's and Arrow's.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
-from construct import GreedyBytes
 
 from binlogio._kernel import column_kinds as kernel
 from binlogio.constants import ColumnType
 from binlogio.errors import UnsupportedFeature
 from binlogio.rowimage.charset import BINARY_COLLATION, MULTI_BYTE, UTF8, Charset, charset_of
-from binlogio.rowimage.column_compression import CompressedColumn
 from binlogio.rowimage.column_shape import BLOBS
-from binlogio.rowimage.decimal import decimal_text, decode_old_decimal
 from binlogio.rowimage.layout import column_layout
-from binlogio.rowimage.native_types import decode_native
 
 if TYPE_CHECKING:
     from binlogio.rowimage.plan import ColumnPlan
@@ -30,25 +25,21 @@ ZERO_DATES: Final = {"error": kernel.DATES_ERROR, "null": kernel.DATES_NULL, "te
 GEOMETRY: Final = pa.struct([pa.field("srid", pa.uint32()), pa.field("wkb", pa.binary())])
 MAX_DECIMAL128: Final = 38
 
-Finish = Callable[[pa.Array], pa.Array]
-
 
 @dataclass(frozen=True, slots=True)
 class ColumnSpec:
     """How one column becomes Arrow.
 
-    `width` as in ImagePlan; `kind`, `first`, `second` and `names` as in the kernel's Column; `made` is the type that the kernel
-    makes, `type` the one that people get; `finish` leads from one to the other.
+    `width` as in ImagePlan; `kind`, `first`, `second` and `names` as in the kernel's Column; `charset` is a multi-byte one.
     """
 
     width: int
     kind: int
-    made: pa.DataType
     type: pa.DataType
     first: int = 0
     second: int = 0
     names: tuple[bytes, ...] | None = None
-    finish: Finish | None = None
+    charset: str | None = None
 
 
 def column_spec(column: ColumnPlan, *, zero_dates: str = "error") -> ColumnSpec:
@@ -62,7 +53,7 @@ def column_spec(column: ColumnPlan, *, zero_dates: str = "error") -> ColumnSpec:
         raise UnsupportedFeature("columns of this type have no values", field=column.label, found=column.type.name)
     spec = make(column)
     if zero_dates == "text" and spec.kind in _DATE_KINDS:
-        return ColumnSpec(spec.width, spec.kind, pa.string(), pa.string(), spec.first)
+        return ColumnSpec(spec.width, spec.kind, pa.string(), spec.first)
     return spec
 
 
@@ -94,7 +85,7 @@ _SIZED: Final = frozenset(
 
 
 def _plain(column: ColumnPlan, kind: int, arrow_type: pa.DataType, **more: Any) -> ColumnSpec:
-    return ColumnSpec(wire_width(column), kind, arrow_type, arrow_type, **more)
+    return ColumnSpec(wire_width(column), kind, arrow_type, **more)
 
 
 _INTEGERS: Final = {
@@ -121,19 +112,7 @@ def _decimal(column: ColumnPlan) -> ColumnSpec:
 
 
 def _old_decimal(column: ColumnPlan) -> ColumnSpec:
-    width = wire_width(column)
-    return ColumnSpec(
-        width,
-        kernel.PADDED,
-        pa.binary(),
-        pa.string(),
-        first=width,
-        finish=lambda array: _each(array, _old_decimal_text),
-    )
-
-
-def _old_decimal_text(data: bytes) -> str:
-    return decimal_text(decode_old_decimal(data))
+    return _plain(column, kernel.OLD_DECIMAL, pa.string())
 
 
 def _date(column: ColumnPlan) -> ColumnSpec:
@@ -177,30 +156,23 @@ def _encoded(names: tuple[str, ...]) -> tuple[bytes, ...]:
 
 def _string(column: ColumnPlan) -> ColumnSpec:
     if column.native is not None:
-        native = column.native
-        return ColumnSpec(
-            wire_width(column),
-            kernel.PADDED,
-            pa.binary(),
-            pa.string(),
-            first=column.length,
-            finish=lambda array: _each(array, lambda data: decode_native(data, native)),
-        )
+        return _plain(column, _NATIVE[column.native], pa.string(), first=column.length)
     if column.type == ColumnType.STRING and column.collation_id == BINARY_COLLATION:
         return _plain(column, kernel.PADDED, pa.binary(), first=column.length)
+    return _text(column)
+
+
+_NATIVE: Final = {"uuid": kernel.UUID, "inet4": kernel.INET4, "inet6": kernel.INET6}
+
+
+def _text(column: ColumnPlan) -> ColumnSpec:
     charset = charset_of(column.collation_id)
     if charset is None:
         return _plain(column, kernel.BYTES, pa.binary())
     if charset.name in UTF8:
         return _plain(column, kernel.UTF8, pa.string())
     if charset.name in MULTI_BYTE:
-        return ColumnSpec(
-            wire_width(column),
-            kernel.BYTES,
-            pa.binary(),
-            pa.string(),
-            finish=lambda array: decode_column(array, charset),
-        )
+        return _plain(column, kernel.TEXT, pa.string(), charset=charset.name)
     return _plain(column, kernel.LATIN, pa.string(), names=single_byte_table(charset))
 
 
@@ -216,15 +188,8 @@ def single_byte_table(charset: Charset) -> tuple[bytes, ...]:
 
 
 def _compressed(column: ColumnPlan) -> ColumnSpec:
-    plain = CompressedColumn(GreedyBytes)
-    charset = charset_of(column.collation_id)
-    opened = pa.binary() if charset is None else pa.string()
-
-    def finish(array: pa.Array) -> pa.Array:
-        values = _each(array, lambda data: plain._decode(data, None, column.label), pa.binary())
-        return values if charset is None else decode_column(values, charset)
-
-    return ColumnSpec(wire_width(column), kernel.BYTES, pa.binary(), opened, finish=finish)
+    plain = _text(column)
+    return replace(plain, kind=kernel.COMPRESSED, first=plain.kind)
 
 
 def _json(column: ColumnPlan) -> ColumnSpec:
@@ -240,7 +205,7 @@ def _vector(column: ColumnPlan) -> ColumnSpec:
 
 
 def _null(column: ColumnPlan) -> ColumnSpec:
-    return ColumnSpec(0, kernel.COPY, pa.null(), pa.null())
+    return ColumnSpec(0, kernel.COPY, pa.null())
 
 
 _SPECS: Final[dict[ColumnType, Callable[[ColumnPlan], ColumnSpec]]] = {
@@ -266,36 +231,3 @@ _SPECS: Final[dict[ColumnType, Callable[[ColumnPlan], ColumnSpec]]] = {
     ColumnType.VECTOR: _vector,
     ColumnType.NULL: _null,
 }
-
-
-def _each(array: pa.Array, decode: Callable[[bytes], Any], arrow_type: pa.DataType | None = None) -> pa.Array:
-    """Value by value in Python: for types of which a log holds few."""
-    values = [None if value is None else decode(value) for value in array.to_pylist()]
-    return pa.array(values, arrow_type or pa.string())
-
-
-_SEPARATORS: Final = (
-    "\x1f\x1e\x1d\x1c\x01\x02\x03\x04\x05\x06\x07\x0b\x0e\x0f\x10\x11\x12\x13\x14\x15\x16\x17\x18\x19\x1a\x00"
-)
-
-
-def decode_column(array: pa.Array, charset: Charset) -> pa.Array:
-    """Text of a multi-byte character set, decoded as one string with a control character between the values.
-
-    A control character that occurs in no value is nearly always there; where it is not, values are decoded one by one.
-
-    Raises:
-        UnicodeDecodeError: bytes that are no text in the character set.
-    """
-    import pyarrow.compute as pc  # noqa: PLC0415 - slow to import
-
-    filled = pc.fill_null(array, b"") if array.null_count else array
-    if len(array) == 0:
-        return pa.array([], pa.string())
-    for separator in _SEPARATORS:
-        joined = pc.binary_join(pa.array([filled.to_pylist()], pa.list_(pa.binary())), charset.encode(separator))
-        text = charset.decode(joined[0].as_py())
-        if text.count(separator) == len(array) - 1:
-            values = pa.array(text.split(separator), pa.string())
-            return pc.if_else(array.is_valid(), values, None) if array.null_count else values
-    return _each(array, charset.decode)

@@ -6,6 +6,7 @@ Knows which buffers an array of each type is made of, and what is left to do on 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -14,11 +15,13 @@ from construct import GreedyBytes
 
 from binlogio._kernel import column_kinds as kinds
 from binlogio._kernel.batches import Batch, Side
+from binlogio._kernel.charsets import Characters
 from binlogio._kernel.columns import Column
 from binlogio._kernel.images import ImagePlan
 from binlogio.arrow import GEOMETRY, ZERO_DATES, ColumnSpec, column_spec
 from binlogio.errors import BinlogFormatError
 from binlogio.record_types import RecordType
+from binlogio.rowimage.charset import charset_named
 from binlogio.rowimage.json import JsonDocument
 from binlogio.rowimage.json_diff import diffs_layout
 
@@ -71,7 +74,7 @@ class TableRecords:
         return [
             Column(
                 kinds.FLAGGED if with_diffs and spec.kind == kinds.JSON else spec.kind,
-                spec.width, spec.first, spec.second, policy, spec.names,
+                spec.width, spec.first, spec.second, policy, spec.names, characters_of(spec.charset),
             )
             for spec in self.type.specs
         ]  # fmt: skip
@@ -118,7 +121,13 @@ class TableRecords:
         if column.kind == kinds.FLAGGED:
             old = None if before is None else _column(spec, before)
             return _json_texts(array, old, self.type.columns[number])
-        return spec.finish(array) if spec.finish is not None else array
+        return array
+
+
+@cache
+def characters_of(charset: str | None) -> Characters | None:
+    """The kernel's table of a multi-byte character set."""
+    return None if charset is None else Characters(charset, charset_named(charset).decode)
 
 
 @dataclass(slots=True)
@@ -165,7 +174,7 @@ def _present(side: Side, count: int) -> pa.Array:
 def _column(spec: ColumnSpec, column: Column) -> pa.Array:
     count, nulls = column.count, column.null_count
     bits = pa.py_buffer(column.validity) if nulls else None
-    if pa.types.is_null(spec.made):
+    if pa.types.is_null(spec.type):
         return pa.nulls(count)
     if spec.kind == kinds.GEOMETRY:
         srid = pa.Array.from_buffers(pa.uint32(), count, [None, pa.py_buffer(column.more)], 0)
@@ -174,12 +183,12 @@ def _column(spec: ColumnSpec, column: Column) -> pa.Array:
         return pa.Array.from_buffers(GEOMETRY, count, [bits], nulls, children=[srid, wkb])
     if spec.kind == kinds.VECTOR:
         floats = pa.Array.from_buffers(pa.float32(), len(column.data) // 4, [None, pa.py_buffer(column.data)], 0)
-        return pa.Array.from_buffers(spec.made, count, [bits, pa.py_buffer(column.offsets)], nulls, children=[floats])
+        return pa.Array.from_buffers(spec.type, count, [bits, pa.py_buffer(column.offsets)], nulls, children=[floats])
     if column.kind == kinds.FLAGGED:
         return _variable(pa.binary(), column.offsets, column.data, count, column.validity, nulls)
-    if spec.made in (pa.string(), pa.binary()):
-        return _variable(spec.made, column.offsets, column.data, count, column.validity, nulls)
-    return _fixed(spec.made, column.data, count, column.validity, nulls)
+    if spec.type in (pa.string(), pa.binary()):
+        return _variable(spec.type, column.offsets, column.data, count, column.validity, nulls)
+    return _fixed(spec.type, column.data, count, column.validity, nulls)
 
 
 _DIFFS: Final = diffs_layout(GreedyBytes)

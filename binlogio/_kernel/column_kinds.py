@@ -33,7 +33,13 @@ SET_NAMES: Final = 22
 GEOMETRY: Final = 23  # -> SRID and WKB
 VECTOR: Final = 24
 FLAGGED: Final = 25  # binary JSON behind a byte that is 1 for diffs, 0 for a document
+TEXT: Final = 26  # a multi-byte character set
+UUID: Final = 27
+INET4: Final = 28
 JSON: Final = 29  # binary JSON -> text; diffs are refused
+INET6: Final = 30
+OLD_DECIMAL: Final = 31  # digits -> text
+COMPRESSED: Final = 32  # MariaDB's; what it holds is the kind in `first`
 
 # What becomes of dates that no calendar has.
 DATES_ERROR: Final = 0

@@ -3,6 +3,7 @@
 
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 
+from binlogio._kernel.charsets cimport Characters
 from binlogio._kernel.memory cimport Memory
 
 
@@ -14,6 +15,8 @@ cdef class Column:
     cdef readonly Memory validity, data, offsets, more
     cdef Memory names, name_offsets
     cdef int64_t name_count
+    cdef Characters characters
+    cdef Memory plain  # of the compressed value at hand
     cdef int policy
     cdef int append(self, const uint8_t** pointers, int64_t count) except -2 nogil
     cdef int64_t _values(self, const uint8_t** pointers, int64_t count) except -2 nogil
@@ -23,6 +26,8 @@ cdef class Column:
     cdef bint _is_date(self) noexcept nogil
     cdef int _value_size(self) noexcept nogil
     cdef void _nullify(self, int64_t i) noexcept nogil
+    cdef bint _text(self, int64_t kind, const uint8_t* p, int64_t size) except -1 nogil
+    cdef bint _native(self, const uint8_t* p, int64_t size) except -1 nogil
     cdef bint _member(self, uint64_t index) except -1 nogil
     cdef bint _members(self, uint64_t bits) except -1 nogil
     cdef int64_t _text_of_date(self, const uint8_t** pointers, int64_t count) except -2 nogil

@@ -1,5 +1,6 @@
 from collections.abc import Sequence
 
+from binlogio._kernel.charsets import Characters
 from binlogio._kernel.memory import Memory
 
 class Column:
@@ -20,4 +21,5 @@ class Column:
         second: int = 0,
         policy: int = 0,
         names: Sequence[bytes] | None = None,
+        characters: Characters | None = None,
     ) -> None: ...

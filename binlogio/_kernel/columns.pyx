@@ -10,10 +10,14 @@ A pointer of 0 is NULL, 1 is a column that the image does not have; both become 
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t, uintptr_t
 from libc.string cimport memcpy, memset
 
+from binlogio._kernel.charsets cimport Characters
 from binlogio._kernel.cursor cimport big, little, u16, u24, u32, u64
+from binlogio._kernel.inflate cimport inflate_column
 from binlogio._kernel.json_text cimport append_json
 from binlogio._kernel.memory cimport Memory
-from binlogio._kernel.text cimport append_latin, date_text, datetime_text, is_ascii, is_utf8
+from binlogio._kernel.text cimport (
+    append_latin, date_text, datetime_text, inet4_text, inet6_text, is_ascii, is_utf8, old_decimal_text, uuid_text,
+)
 
 cdef extern from *:
     """
@@ -48,7 +52,13 @@ cdef enum Kind:
     K_GEOMETRY = 23
     K_VECTOR = 24
     K_FLAGGED = 25
+    K_TEXT = 26
+    K_UUID = 27
+    K_INET4 = 28
     K_JSON = 29
+    K_INET6 = 30
+    K_OLD_DECIMAL = 31
+    K_COMPRESSED = 32
 
 # What becomes of dates that no calendar has.
 cdef enum Policy:
@@ -75,14 +85,18 @@ cdef class Column:
         first, second: precision and scale, fraction digits, or the padded length.
         policy: what becomes of impossible dates.
         names: members of an ENUM or SET, or the 256 characters of a single-byte set, as UTF-8.
+        characters: a multi-byte character set.
     """
 
-    def __cinit__(self, int kind, int width, int first=0, int second=0, int policy=P_ERROR, names=None):
+    def __cinit__(self, int kind, int width, int first=0, int second=0, int policy=P_ERROR, names=None,
+                  Characters characters=None):
         self.kind = kind
         self.width = width
         self.first = first
         self.second = second
         self.policy = policy
+        self.characters = characters
+        self.plain = Memory()
         self.validity, self.data, self.offsets, self.more = Memory(), Memory(), Memory(), Memory()
         if names is not None:
             self.names, self.name_offsets = Memory(), Memory()
@@ -316,8 +330,18 @@ cdef class Column:
                         return i
                     memcpy(self.data.grow(self.first), p, size)
                     memset(self.data.data + self.data.size - (self.first - size), 0, self.first - size)
-                elif kind == K_LATIN:
-                    if not append_latin(self.data, p, size, self.names.data, <const uint32_t*>self.name_offsets.data):
+                elif kind == K_LATIN or kind == K_TEXT:
+                    if not self._text(kind, p, size):
+                        return i
+                elif kind == K_COMPRESSED:
+                    self.plain.size = 0
+                    if not inflate_column(self.plain, p, size) or not self._text(self.first, self.plain.data, self.plain.size):
+                        return i
+                elif kind == K_OLD_DECIMAL:
+                    if not old_decimal_text(self.data, p, size):
+                        return i
+                elif kind == K_UUID or kind == K_INET4 or kind == K_INET6:
+                    if not self._native(p, size):
                         return i
                 elif kind == K_ENUM_NAMES:
                     if not self._member(little(p, <int>size)):
@@ -345,6 +369,33 @@ cdef class Column:
             offsets = <int32_t*>self.offsets.data
             offsets[self.count + i + 1] = <int32_t>(self.data.size // 4 if kind == K_VECTOR else self.data.size)
         return -1
+
+    cdef bint _text(self, int64_t kind, const uint8_t* p, int64_t size) except -1 nogil:
+        """Bytes of a character set as UTF-8, or as they are; False where they are no text in it."""
+        if kind == K_TEXT:
+            return self.characters.append(self.data, p, size)
+        if kind == K_LATIN:
+            return append_latin(self.data, p, size, self.names.data, <const uint32_t*>self.name_offsets.data)
+        if kind == K_UTF8 and not is_utf8(p, size):
+            return False
+        if size:
+            memcpy(self.data.grow(size), p, size)
+        return True
+
+    cdef bint _native(self, const uint8_t* p, int64_t size) except -1 nogil:
+        """A value of one of MariaDB's types, which are BINARY columns to the log: zeros at the end are left out."""
+        cdef uint8_t[16] whole
+        if size > self.first:
+            return False
+        memset(whole, 0, 16)
+        memcpy(whole, p, size)
+        if self.kind == K_UUID:
+            uuid_text(self.data, whole)
+        elif self.kind == K_INET4:
+            inet4_text(self.data, whole)
+        else:
+            inet6_text(self.data, whole)
+        return True
 
     cdef bint _member(self, uint64_t index) except -1 nogil:
         """The name of an ENUM's member; 0 is the empty string that the server stores for what was no member."""

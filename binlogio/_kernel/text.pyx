@@ -6,6 +6,8 @@ from libc.string cimport memcpy
 
 from binlogio._kernel.memory cimport Memory
 
+cdef const uint8_t* HEX = b"0123456789abcdef"
+
 
 cdef bint is_ascii(const uint8_t* p, int64_t size) noexcept nogil:
     """True where no byte has its top bit set. A loop that the compiler turns into wide instructions."""
@@ -124,3 +126,150 @@ cdef int datetime_text(Memory out, int64_t year, int64_t month, int64_t day, int
         at = _digits(at + 1, microsecond, fsp)
     out.size = at - out.data
     return 0
+
+
+# --------------------------------------------------------------------------------------- types that are text to people
+
+
+cdef int hex_text(Memory out, const uint8_t* p, int64_t size) except -1 nogil:
+    """Two digits a byte."""
+    cdef int64_t i
+    cdef uint8_t* at
+    out.reserve(2 * size + 1)
+    at = out.data + out.size
+    for i in range(size):
+        at[2 * i] = HEX[p[i] >> 4]
+        at[2 * i + 1] = HEX[p[i] & 15]
+    out.size += 2 * size
+    return 0
+
+
+cdef int uuid_text(Memory out, const uint8_t* p) except -1 nogil:
+    """16 bytes as 8-4-4-4-12 digits."""
+    cdef int i
+    for i in range(16):
+        if i == 4 or i == 6 or i == 8 or i == 10:
+            out.grow(1)[0] = 45
+        hex_text(out, p + i, 1)
+    return 0
+
+
+cdef int inet4_text(Memory out, const uint8_t* p) except -1 nogil:
+    """4 bytes as decimal numbers."""
+    cdef int i, value
+    cdef uint8_t* at
+    out.reserve(16)
+    at = out.data + out.size
+    for i in range(4):
+        value = p[i]
+        if i:
+            at[0] = 46
+            at += 1
+        at = _digits(at, value, 1 if value < 10 else 2 if value < 100 else 3)
+    out.size = at - out.data
+    return 0
+
+
+cdef int inet6_text(Memory out, const uint8_t* p) except -1 nogil:
+    """The longest run of zero words, the first of equals and be it one word, is `::`; addresses that hold an IPv4 one show it."""
+    cdef int i, digit, run
+    cdef int begin = 0
+    cdef int length = 0
+    cdef uint32_t[8] words
+    cdef uint8_t* at
+    out.reserve(64)
+    at = out.data + out.size
+    run = 0
+    for i in range(8):
+        words[i] = <uint32_t>p[2 * i] << 8 | p[2 * i + 1]
+        run = 0 if words[i] else run + 1
+        if run > length:
+            length = run
+            begin = i + 1 - run
+    if begin == 0 and (length == 6 or length == 5 and words[5] == 0xFFFF):
+        memcpy(at, b"::ffff:", 7)
+        out.size += 7 if length == 5 else 2
+        return inet4_text(out, p + 12)
+    i = 0
+    while i < 8:
+        if i == begin and length:
+            memcpy(at, b"::", 2)
+            at += 2
+            i += length
+            continue
+        if i and not (length and i == begin + length):
+            at[0] = 58
+            at += 1
+        for digit in range(3, -1, -1):
+            if digit == 0 or words[i] >> (4 * digit):
+                at[0] = HEX[words[i] >> (4 * digit) & 15]
+                at += 1
+        i += 1
+    out.size = at - out.data
+    return 0
+
+
+cdef int old_decimal_text(Memory out, const uint8_t* p, int64_t size) except -1 nogil:
+    """A DECIMAL as it was before 5.0.3, without leading zeros and blanks; 0, and nothing appended, where it is no number."""
+    cdef int64_t i
+    cdef int64_t point = -1
+    cdef int64_t digits = 0
+    cdef bint negative = False
+    cdef uint8_t* at
+    while size and (p[0] == 32 or p[0] == 0):
+        p += 1
+        size -= 1
+    while size and (p[size - 1] == 32 or p[size - 1] == 0):
+        size -= 1
+    if size and (p[0] == 43 or p[0] == 45):
+        negative = p[0] == 45
+        p += 1
+        size -= 1
+    for i in range(size):
+        if p[i] == 46 and point < 0:
+            point = i
+        elif 48 <= p[i] <= 57:
+            digits += 1
+        else:
+            return 0
+    if digits == 0:
+        return 0
+    if point < 0:
+        point = size
+    i = 0
+    while i < point and p[i] == 48:
+        i += 1
+    out.reserve(size + 2)
+    at = out.data + out.size
+    if negative:
+        at[0] = 45
+        at += 1
+    if i == point:
+        at[0] = 48
+        at += 1
+    if point == size - 1:
+        size -= 1  # nothing behind the point
+    memcpy(at, p + i, size - i)
+    out.size = at + (size - i) - out.data
+    return 1
+
+
+def native_text(str native, const uint8_t[::1] data) -> bytes:
+    """The text of MariaDB's uuid, inet4 or inet6."""
+    cdef Memory out = Memory()
+    if data.shape[0] != (4 if native == "inet4" else 16):
+        raise ValueError(f"{data.shape[0]} bytes of {native}")
+    if native == "uuid":
+        uuid_text(out, &data[0])
+    elif native == "inet4":
+        inet4_text(out, &data[0])
+    else:
+        inet6_text(out, &data[0])
+    return bytes(out)
+
+
+def old_decimal(const uint8_t[::1] data) -> bytes | None:
+    """The text of a DECIMAL as it was before 5.0.3; None where it is no number."""
+    cdef Memory out = Memory()
+    cdef int64_t size = data.shape[0]
+    return bytes(out) if old_decimal_text(out, &data[0] if size else NULL, size) else None

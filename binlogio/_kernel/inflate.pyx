@@ -1,0 +1,144 @@
+# cython: language_level=3, boundscheck=False, wraparound=False
+"""zlib's inflate without the interpreter lock: compressed columns and rows events of MariaDB.
+
+The functions of the zlib that Python has are called by address, so that no header is needed to build the kernel. A Python that shows no
+such symbols inflates by itself, with the lock.
+"""
+
+import zlib
+
+from libc.stdint cimport int64_t, uint8_t, uintptr_t
+from libc.string cimport memcpy, memset
+
+from binlogio._kernel.cursor cimport big
+from binlogio._kernel.memory cimport Memory
+
+cdef enum:
+    Z_OK = 0
+    Z_STREAM_END = 1
+    Z_SYNC_FLUSH = 2
+    Z_BUF_ERROR = -5
+    MAX_WINDOW_BITS = 15
+    MAX_RATIO = 1032  # deflate makes no more bytes out of one
+    METHOD = 0xF0  # of the first byte of a compressed column
+    ZLIB = 0x80
+    RAW = 0x08
+    SIZE_BYTES = 0x07
+
+cdef struct Stream:  # zlib.h, z_stream: the same since 1.0
+    const uint8_t* next_in
+    unsigned int avail_in
+    unsigned long total_in
+    uint8_t* next_out
+    unsigned int avail_out
+    unsigned long total_out
+    const char* message
+    void* state
+    void* allocate
+    void* release
+    void* opaque
+    int data_type
+    unsigned long adler
+    unsigned long reserved
+
+ctypedef int (*init_function)(Stream*, int, const char*, int) noexcept nogil
+ctypedef int (*step_function)(Stream*, int) noexcept nogil
+ctypedef int (*end_function)(Stream*) noexcept nogil
+
+cdef init_function zlib_init = NULL
+cdef step_function zlib_step = NULL
+cdef end_function zlib_end = NULL
+
+
+def use(name=None):
+    """Choose zlib's own functions, or Python's by the name "python"; returns the name of what is in use."""
+    global zlib_init, zlib_step, zlib_end
+    import ctypes
+
+    zlib_init, zlib_step, zlib_end = NULL, NULL, NULL
+    if name == "python":
+        return name
+    try:
+        library = ctypes.CDLL(getattr(zlib, "__file__", None))
+        init, step, end = (
+            ctypes.cast(getattr(library, symbol), ctypes.c_void_p).value
+            for symbol in ("inflateInit2_", "inflate", "inflateEnd")
+        )
+    except (OSError, AttributeError):
+        return "python"
+    zlib_init = <init_function><uintptr_t>init
+    zlib_step = <step_function><uintptr_t>step
+    zlib_end = <end_function><uintptr_t>end
+    if inflated(zlib.compress(b"binlogio"), 8) == b"binlogio":
+        return "zlib"
+    return use("python")
+
+
+cdef int inflate(Memory out, const uint8_t* data, int64_t size, int64_t expected, bint raw, bint whole) except -1 nogil:
+    """Append the `expected` bytes that `data` holds; 0, and nothing appended, where it holds others.
+
+    `raw` streams have no header of zlib's. With `whole` the stream must end, and with it `data`.
+    """
+    cdef Stream stream
+    cdef int status = Z_OK
+    cdef int64_t before = out.size
+    if expected < 0 or expected > MAX_RATIO * size or size > 0x7FFFFFFF or expected >= 0x7FFFFFFF:
+        return 0
+    if zlib_init == NULL:
+        with gil:
+            return _by_python(out, <bytes>(<const char*>data)[:size], expected, raw, whole)
+    memset(&stream, 0, sizeof(Stream))
+    stream.next_in = data
+    stream.avail_in = <unsigned int>size
+    if zlib_init(&stream, -MAX_WINDOW_BITS if raw else MAX_WINDOW_BITS, b"1", sizeof(Stream)) != Z_OK:
+        with gil:
+            raise MemoryError("no memory to inflate")
+    try:
+        stream.next_out = out.grow(expected + 1)
+        stream.avail_out = <unsigned int>(expected + 1)
+        while status == Z_OK and stream.avail_out and (stream.avail_in or size == 0):
+            status = zlib_step(&stream, Z_SYNC_FLUSH)
+    finally:
+        zlib_end(&stream)
+        out.size = before
+    if status != Z_OK and status != Z_STREAM_END and status != Z_BUF_ERROR or stream.avail_out != 1:
+        return 0
+    if whole and (status != Z_STREAM_END or stream.avail_in):
+        return 0
+    out.size += expected
+    return 1
+
+
+cdef int inflate_column(Memory out, const uint8_t* p, int64_t size) except -1 nogil:
+    """Append the bytes of a column with the attribute COMPRESSED; 0 where they are none. `binlogio.rowimage.column_compression` has the form."""
+    cdef int size_bytes
+    if size == 0 or p[0] == 0:
+        if size > 1:
+            memcpy(out.grow(size - 1), p + 1, size - 1)
+        return 1
+    size_bytes = p[0] & SIZE_BYTES
+    if p[0] & METHOD != ZLIB or not 1 <= size_bytes <= 4 or size < 1 + size_bytes:
+        return 0
+    return inflate(out, p + 1 + size_bytes, size - 1 - size_bytes, <int64_t>big(p + 1, size_bytes), (p[0] & RAW) != 0, False)
+
+
+cdef int _by_python(Memory out, bytes data, int64_t expected, bint raw, bint whole) except -1:
+    stream = zlib.decompressobj(-zlib.MAX_WBITS if raw else zlib.MAX_WBITS)
+    try:
+        plain = stream.decompress(data, expected + 1)
+    except zlib.error:
+        return 0
+    if len(plain) != expected or whole and (not stream.eof or stream.unused_data):
+        return 0
+    memcpy(out.grow(expected), <const char*>plain, expected)
+    return 1
+
+
+def inflated(const uint8_t[::1] data, int64_t expected, *, bint raw=False, bint whole=False) -> bytes | None:
+    """The `expected` bytes that `data` holds; None where it holds others."""
+    cdef Memory out = Memory()
+    cdef int64_t size = data.shape[0]
+    return bytes(out) if inflate(out, &data[0] if size else NULL, size, expected, raw, whole) else None
+
+
+LIBRARY = use()

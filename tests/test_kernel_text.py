@@ -1,0 +1,149 @@
+"""Text by the kernel: character sets, old decimals, MariaDB's types and compressed columns, each against its oracle."""
+
+from __future__ import annotations
+
+import zlib
+from functools import cache
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from binlogio._kernel import inflate
+from binlogio._kernel.charsets import Characters
+from binlogio._kernel.text import native_text, old_decimal
+from binlogio.errors import BinlogFormatError
+from binlogio.rowimage.charset import MULTI_BYTE, charset_named
+from binlogio.rowimage.column_compression import MAX_RATIO
+from binlogio.rowimage.decimal import decimal_text, decode_old_decimal
+from binlogio.rowimage.native_types import decode_native
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SETS = sorted(MULTI_BYTE)
+
+
+@cache
+def characters(name: str) -> Characters:
+    """The kernel's table."""
+    return Characters(name, charset_named(name).decode)
+
+
+def expected_text(name: str, data: bytes) -> bytes | None:
+    """What the character set says of `data`."""
+    try:
+        return charset_named(name).decode(data).encode()
+    except UnicodeDecodeError:
+        return None
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_every_pair_of_bytes_is_what_the_character_set_says(name: str) -> None:
+    for number in range(1 << 16):
+        data = number.to_bytes(2, "big")
+
+        assert expected_text(name, data) == characters(name).text(data), data.hex()
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_every_character_of_a_set_reads_back(name: str) -> None:
+    charset = charset_named(name)
+    for first in range(0, 0x110000, 0x400):
+        if not 0xD800 <= first < 0xE000:
+            data = b"".join(_codes(name, range(first, first + 0x400)))
+
+            assert charset.decode(data).encode() == characters(name).text(data)
+
+
+def _codes(name: str, points: range) -> Iterator[bytes]:
+    for point in points:
+        try:
+            yield charset_named(name).encode(chr(point))
+        except UnicodeEncodeError:
+            continue
+
+
+@given(
+    st.sampled_from(SETS),
+    st.binary(max_size=12),
+    st.sampled_from([b"", b"\x8f\xa2\xb7", b"\x84\x31\xa4\x39", b"\xd8\x3d"]),
+)
+def test_garbage_in_a_character_set_ends_as_its_oracle_says(name: str, data: bytes, before: bytes) -> None:
+    assert expected_text(name, before + data) == characters(name).text(before + data)
+
+
+@given(st.sampled_from(SETS), st.text(max_size=40))
+def test_text_in_a_character_set_reads_back(name: str, text: str) -> None:
+    data = b"".join(_codes(name, range(0)))
+    for character in text:
+        data += b"".join(_codes(name, range(ord(character), ord(character) + 1)))
+
+    assert charset_named(name).decode(data).encode() == characters(name).text(data)
+
+
+@pytest.mark.parametrize("native", ["uuid", "inet4", "inet6"])
+def test_types_of_mariadb_have_the_text_of_the_event_reader(native: str) -> None:
+    @given(
+        st.lists(st.sampled_from([0, 0, 0, 255, 1, 16, 0xC0]), min_size=16, max_size=16)
+        | st.binary(min_size=16, max_size=16)
+    )
+    def check(values: list[int] | bytes) -> None:
+        data = bytes(values)[: 4 if native == "inet4" else 16]
+
+        assert decode_native(data, native).encode() == native_text(native, data)
+
+    check()
+
+
+@given(st.text(" \0+-.0129x", max_size=9) | st.from_regex(r" {0,3}[-+]?[0-9]{0,4}\.?[0-9]{0,3}", fullmatch=True))
+def test_old_decimal_has_the_text_of_the_event_reader(text: str) -> None:
+    data = text.encode()
+    try:
+        expected = decimal_text(decode_old_decimal(data)).encode()
+    except BinlogFormatError:
+        expected = None
+
+    assert expected == old_decimal(data)
+
+
+def by_python(data: bytes, size: int, *, raw: bool, whole: bool) -> bytes | None:
+    """What Python's zlib makes of `data`."""
+    stream = zlib.decompressobj(-zlib.MAX_WBITS if raw else zlib.MAX_WBITS)
+    try:
+        plain = stream.decompress(data, size + 1)
+    except zlib.error:
+        return None
+    right = len(plain) == size and not (whole and (not stream.eof or stream.unused_data))
+    return plain if right and size <= MAX_RATIO * len(data) else None
+
+
+@pytest.mark.parametrize("library", ["zlib", "python"])
+def test_inflate_takes_and_refuses_what_python_does(library: str) -> None:
+    @given(st.binary(max_size=300) | st.just(b"ab" * 500), st.booleans(), st.booleans(), st.integers(-1, 1), st.data())
+    def check(plain: bytes, raw: bool, whole: bool, off: int, data: st.DataObject) -> None:
+        deflater = zlib.compressobj(6, zlib.DEFLATED, -zlib.MAX_WBITS if raw else zlib.MAX_WBITS)
+        stream = bytearray(deflater.compress(plain) + deflater.flush())
+        damage = data.draw(st.sampled_from(["none", "cut", "flip", "more"]))
+        at = data.draw(st.integers(0, len(stream) - 1))
+        if damage == "cut":
+            del stream[at:]
+        elif damage == "flip":
+            stream[at] ^= 1 << at % 8
+        elif damage == "more":
+            stream += b"x"
+        size = max(0, len(plain) + off)
+        found = inflate.inflated(bytes(stream), size, raw=raw, whole=whole)
+
+        assert by_python(bytes(stream), size, raw=raw, whole=whole) == found
+
+    try:
+        inflate.use(library)
+        check()
+    finally:
+        inflate.use()
+
+
+def test_kernel_inflates_without_the_lock() -> None:
+    assert inflate.LIBRARY == "zlib"
