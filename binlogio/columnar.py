@@ -80,6 +80,8 @@ class ColumnarReader:
         self._router = route.Router(
             self._resolve, self._open_payload, self._inflate, checksum=False, verify=selection.verify_checksum
         )
+        if selection.where:
+            self._router.choose(**selection.where.as_choice())
 
     def __iter__(self) -> Iterator[tuple[str, pa.RecordBatch]]:
         try:

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from binlogio.arrow import ColumnSpec, column_spec
 from binlogio.errors import BinlogFormatError
+from binlogio.event_filter import EVERY_EVENT, EventFilter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -48,6 +49,7 @@ class Selection:
         zero_dates: "error", "null" or "text", for dates that no calendar has.
         verify_checksum: compare the CRC32 of every event with its bytes.
         batch_rows: most rows of a batch.
+        where: which events are wanted.
     """
 
     wants: Callable[[str, str], bool]
@@ -55,6 +57,7 @@ class Selection:
     zero_dates: str
     verify_checksum: bool
     batch_rows: int
+    where: EventFilter = EVERY_EVENT
 
 
 @dataclass(frozen=True, slots=True)

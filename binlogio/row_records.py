@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.errors import BinlogFormatError
+from binlogio.event_filter import EVERY_EVENT, EventFilter
 from binlogio.events.base import event_name
 from binlogio.events.rows import DeleteRowsEvent, PartialUpdateRowsEvent, UpdateRowsEvent, WriteRowsEvent
 from binlogio.group_context import GroupContext
@@ -53,8 +54,10 @@ OPERATIONS: Final[dict[type, str]] = {
 _US_PER_S: Final = 1_000_000
 
 
-def row_records(reader: BinlogReader, tables: Callable[[str, str], bool] | None = None) -> Iterator[tuple[Any, ...]]:
-    """The row changes of the log, as tuples in the order of `ROW_COLUMNS`.
+def row_records(
+    reader: BinlogReader, tables: Callable[[str, str], bool] | None = None, where: EventFilter = EVERY_EVENT
+) -> Iterator[tuple[Any, ...]]:
+    """The row changes of the log that `tables` and `where` want, as tuples in the order of `ROW_COLUMNS`.
 
     Raises:
         BinlogError: the bytes are no binary log.
@@ -68,7 +71,7 @@ def row_records(reader: BinlogReader, tables: Callable[[str, str], bool] | None 
         if event.header.offset != at:
             at, row = event.header.offset, 0
         table = reader.table_map(event)
-        if tables and not tables(table.schema, table.table):
+        if (tables and not tables(table.schema, table.table)) or (where and not _is_wanted(event, where, group.gtid)):
             row += _count_skipped(reader, event)
             continue
         try:
@@ -78,6 +81,14 @@ def row_records(reader: BinlogReader, tables: Callable[[str, str], bool] | None 
         except BinlogFormatError as exc:  # documents and geometries are opened here, where nobody else knows the event
             exc.locate(offset=event.header.offset, event_type=event_name(event.header.type_code))
             raise
+
+
+def _is_wanted(event: RowsEvent, where: EventFilter, gtid: str | None) -> bool:
+    header = event.header
+    op = OPERATIONS[type(event)]
+    return where.wants_event(
+        pos=header.offset, timestamp=header.timestamp, server_id=header.server_id, op=op
+    ) and where.wants_group(gtid)
 
 
 def _count_skipped(reader: BinlogReader, event: RowsEvent) -> int:

@@ -12,6 +12,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.errors import BinlogFormatError, UnsupportedFeature
+from binlogio.event_filter import EVERY_EVENT, EventFilter
 from binlogio.options import ReadOptions
 from binlogio.parallel import in_order
 from binlogio.reader import mariadb_decryptor_for
@@ -197,11 +198,13 @@ class TableBatches:
 
         options = ReadOptions(verify_checksum=self._options["verify_checksum"])
         with BinlogReader(self._logs, options, keyring=self._keyring) as reader:
-            records = row_records(reader, self._wants)
+            records = row_records(reader, self._wants, self._options["where"])
             while some := list(islice(records, min(self._options["batch_rows"], _MIXED_ROWS))):
                 yield some
 
     def _wants(self, schema: str, table: str) -> bool:
+        if not self._options["where"].wants_table(schema, table):
+            return False
         return self._tables is None or any(fnmatchcase(f"{schema}.{table}", name) for name in self._tables)
 
 
@@ -223,6 +226,7 @@ def read_tables(
     threads: int = 1,
     keyring: str | os.PathLike[str] | Mapping[str, Any] | None = None,
     filesystem: FileSystem | None = None,
+    where: EventFilter = EVERY_EVENT,
 ) -> TableBatches:
     """The row changes of every table, each batch typed by its own table.
 
@@ -237,6 +241,7 @@ def read_tables(
             the log all the same. Only logs with GTID or ANONYMOUS_GTID events can be cut.
         keyring: as in `binlogio.open`.
         filesystem: as in `binlogio.open`.
+        where: which events are wanted: by place, time, server, GTID, operation. Others are skipped without a look at their rows.
 
     Raises:
         OSError: a file does not exist or cannot be opened.
@@ -251,6 +256,7 @@ def read_tables(
         "zero_dates": zero_dates,
         "verify_checksum": verify_checksum,
         "batch_rows": batch_rows,
+        "where": where,
     }
     ring = None
     if keyring is not None:

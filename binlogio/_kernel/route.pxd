@@ -49,6 +49,12 @@ cdef class Router:
     cdef readonly int64_t kept_bytes
     cdef int64_t inner_rows, stop_offset
     cdef int32_t next_first_row
+    cdef bint is_choosy, wants_this_group
+    cdef object wants_group
+    cdef int64_t pos_start, pos_end, time_start, time_end
+    cdef uint32_t* server_ids
+    cdef int64_t server_id_count
+    cdef uint8_t operations
     cdef uint32_t stored, actual
     cdef int _route(self, const uint8_t* data, int64_t size, int64_t* at, int64_t base, int64_t pos) except -1 nogil
     cdef int _gtid(self, const uint8_t* body, const uint8_t* end) except -1 nogil
@@ -65,3 +71,5 @@ cdef class Router:
     cdef int _forget_overflow(self) except -1 nogil
     cdef Group* _new_group(self) except NULL nogil
     cdef int32_t _plan_of(self, uint64_t table_id) except -2 nogil
+    cdef int _ask_for_group(self) except -1 with gil
+    cdef bint _is_wanted(self, const RowsEvent* event) noexcept nogil

@@ -79,6 +79,7 @@ cdef class Router:
             for i in range(SLOTS):
                 free(self.slots[i].body)
         free(self.slots)
+        free(self.server_ids)
         free(self.groups)
         free(self.events)
         free(self.cores)
@@ -98,6 +99,30 @@ cdef class Router:
     def stop_at(self, int64_t offset) -> None:
         """Return STOP before the first event group that begins at or behind `offset`."""
         self.stop_offset = offset
+
+    def choose(self, *, pos, timestamp, server_ids, operations, wants_group) -> None:
+        """Leave out rows events: `pos` and `timestamp` are (start, end), `operations` numbers, `server_ids` and `wants_group` None for any.
+
+        `wants_group` is asked once a group, with the GTID as text, or None.
+        """
+        cdef int64_t i
+        self.is_choosy = True
+        self.pos_start, self.pos_end = pos
+        self.time_start, self.time_end = timestamp
+        self.operations = 0
+        for operation in operations:
+            self.operations |= 1 << <int>operation
+        self.server_id_count = -1
+        if server_ids is not None:
+            self.server_id_count = len(server_ids)
+            free(self.server_ids)
+            self.server_ids = <uint32_t*>malloc((self.server_id_count + 1) * sizeof(uint32_t))
+            if self.server_ids == NULL:
+                raise MemoryError("no memory for server ids")
+            for i, number in enumerate(server_ids):
+                self.server_ids[i] = number
+        self.wants_group = wants_group
+        self._ask_for_group()
 
     def describe_part(self, *, bint checksum) -> None:
         """Say whether what is routed next has checksums."""
@@ -203,7 +228,38 @@ cdef class Router:
                 return S_QUERY
         if status == S_GO_ON:
             at[0] += event_size
+            if self.is_choosy and (code == GTID_LOG_EVENT or code == ANONYMOUS_GTID_LOG_EVENT
+                                   or code == GTID_TAGGED_LOG_EVENT or code == MARIADB_GTID_EVENT):
+                self._ask_for_group()
         return status
+
+    cdef int _ask_for_group(self) except -1 with gil:
+        """Whether the newest group is wanted."""
+        cdef Group* group = self.groups + self.group_count - 1
+        if self.wants_group is None:
+            self.wants_this_group = True
+        elif group.kind == NO_GTID:
+            self.wants_this_group = self.wants_group(None)
+        elif group.kind == MARIADB_GTID:
+            self.wants_this_group = self.wants_group(f"{group.domain_id}-{group.server_id}-{group.number}")
+        else:
+            digits = (<bytes>(<const char*>group.uuid)[:16]).hex()
+            tag = (<bytes>group.tag[:group.tag_size]).decode("latin-1") + ":" if group.tag_size else ""
+            self.wants_this_group = self.wants_group(
+                f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}:{tag}{group.number}"
+            )
+        return 0
+
+    cdef bint _is_wanted(self, const RowsEvent* event) noexcept nogil:
+        cdef int64_t i
+        if not self.wants_this_group or not self.pos_start <= event.pos < self.pos_end or (
+                not self.time_start <= <int64_t>event.timestamp < self.time_end) or (
+                not self.operations >> event.operation & 1):
+            return False
+        for i in range(self.server_id_count):
+            if self.server_ids[i] == event.server_id:
+                return True
+        return self.server_id_count < 0
 
     cdef Group* _new_group(self) except NULL nogil:
         cdef void* moved
@@ -421,6 +477,8 @@ cdef class Router:
             self.inner_rows += rows
             if not plan.wanted:
                 return S_GO_ON
+        if self.is_choosy and not self._is_wanted(&event):
+            return S_GO_ON
         if self.event_count == self.event_capacity:
             moved = realloc(self.events, (self.event_capacity * 2 + 256) * sizeof(RowsEvent))
             if moved == NULL:

@@ -1,0 +1,116 @@
+"""Which row changes are wanted, by what their events, groups and tables say.
+
+Knows places, times, servers, GTIDs, names and operations; does no reading. What is left out is skipped event by event, without a look at
+its rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from binlogio.gtid import GtidSet
+
+LOWEST: Final = 0
+HIGHEST: Final = 1 << 62
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Whole numbers from `start` up to `end`, without `end`."""
+
+    start: int = LOWEST
+    end: int = HIGHEST
+
+    def __contains__(self, number: int) -> bool:
+        return self.start <= number < self.end
+
+    def within(self, other: Range) -> Range:
+        """What is in both."""
+        return Range(max(self.start, other.start), min(self.end, other.end))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventFilter:
+    """What a row change must be; a set is None where anything will do.
+
+    Args:
+        pos: where the rows event begins, or the payload event around it; bytes from the start of the file.
+        timestamp: the event's time, in seconds since 1970, UTC.
+        server_ids: of the servers on which the change was made.
+        ops: "insert", "update", "delete".
+        schemas, tables: names.
+        gtids: as text; changes without a GTID are then not wanted.
+        known_gtids: transactions with these are left out; those without a GTID are not.
+        wanted_gtids: transactions without one of these are left out.
+    """
+
+    pos: Range = field(default_factory=Range)
+    timestamp: Range = field(default_factory=Range)
+    server_ids: frozenset[int] | None = None
+    ops: frozenset[str] | None = None
+    schemas: frozenset[str] | None = None
+    tables: frozenset[str] | None = None
+    gtids: frozenset[str] | None = None
+    known_gtids: GtidSet | None = None
+    wanted_gtids: GtidSet | None = None
+
+    def __bool__(self) -> bool:
+        """True where it leaves anything out."""
+        return self != EVERY_EVENT
+
+    @property
+    def is_empty(self) -> bool:
+        """True where nothing at all can be wanted."""
+        values = (getattr(self, one.name) for one in fields(self) if not one.name.endswith("_gtids"))
+        return any(one.start >= one.end if isinstance(one, Range) else one is not None and not one for one in values)
+
+    @property
+    def asks_for_gtids(self) -> bool:
+        """True where `wants_group` may say no."""
+        return not (self.gtids is None and self.known_gtids is None and self.wanted_gtids is None)
+
+    def wants_event(self, *, pos: int, timestamp: int, server_id: int, op: str) -> bool:
+        """Whether the changes of a rows event are wanted."""
+        return (
+            pos in self.pos
+            and timestamp in self.timestamp
+            and (self.server_ids is None or server_id in self.server_ids)
+            and (self.ops is None or op in self.ops)
+        )
+
+    def wants_table(self, schema: str, table: str) -> bool:
+        """Whether the changes of a table are wanted."""
+        return (self.schemas is None or schema in self.schemas) and (self.tables is None or table in self.tables)
+
+    def wants_group(self, gtid: str | None) -> bool:
+        """Whether the changes of a transaction are wanted; `gtid` is None where it has none."""
+        from binlogio.gtid import Gtid  # noqa: PLC0415 - only where somebody asks for GTIDs
+
+        if self.gtids is not None and gtid not in self.gtids:
+            return False
+        if self.known_gtids is None and self.wanted_gtids is None:
+            return True
+        if gtid is None or gtid.count("-") == _MARIADB_DASHES:
+            return self.wanted_gtids is None
+        parsed = Gtid.parse(gtid)
+        is_known = self.known_gtids is not None and parsed in self.known_gtids
+        return not is_known and (self.wanted_gtids is None or parsed in self.wanted_gtids)
+
+    def as_choice(self) -> dict[str, Any]:
+        """What the kernel's Router.choose takes."""
+        return {
+            "pos": (self.pos.start, self.pos.end),
+            "timestamp": (self.timestamp.start, self.timestamp.end),
+            "server_ids": self.server_ids,
+            "operations": [
+                number for op in (_OPERATIONS if self.ops is None else self.ops) for number in _OPERATIONS.get(op, ())
+            ],
+            "wants_group": self.wants_group if self.asks_for_gtids else None,
+        }
+
+
+_OPERATIONS: Final = {"insert": (0,), "update": (1, 3), "delete": (2,)}  # the kernel's numbers; 3 is a partial update
+_MARIADB_DASHES: Final = 2  # domain-server-number
+EVERY_EVENT: Final = EventFilter()
