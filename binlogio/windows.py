@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from binlogio.storage import OpenedLog
 
 WINDOW_SIZE: Final = 4 << 20
+_STEP: Final = 1 << 18  # bytes that are read at a time behind `read_to`
+_NO_END: Final = 1 << 62
 
 
 class Readable(Protocol):
@@ -25,6 +27,8 @@ class Readable(Protocol):
 
 class Window:
     """The bytes from `offset` on, of which `view` shows those that are here.
+
+    `read_to` is the offset up to which a window's worth is read at a time, and little behind it: where a split ends.
 
     Args:
         read: gives up to that many bytes, none at the end.
@@ -41,8 +45,10 @@ class Window:
     ) -> None:
         self.offset = offset
         self.at_end = False
+        self.read_to = _NO_END
         self._read = read
         self._readinto = readinto
+        self._size = size
         self._buffer = bytearray(size)
         self._begin = 0
         self._end = 0
@@ -70,20 +76,36 @@ class Window:
         self.offset += count
 
     def fill(self, least: int = 1) -> bool:
-        """Have at least `least` bytes, and as many as fit; False where the log ends before that."""
-        size = max(len(self._buffer), least)
-        if size > len(self._buffer):
-            self._buffer = bytearray(self._buffer[self._begin : self._end]).ljust(size, b"\0")
-        elif self._begin:
-            held = bytes(memoryview(self._buffer)[self._begin : self._end])
-            self._buffer[: len(held)] = held
-        self._end -= self._begin
-        self._begin = 0
-        while self._end < len(self._buffer) and not self.at_end:
-            count = self._read_into(memoryview(self._buffer)[self._end :])
+        """Have at least `least` bytes, and where bytes are read as many as fit; False where the log ends before that.
+
+        The buffer grows as bytes come in, not by what `least` says.
+        """
+        if self.held >= least:
+            return True
+        self._move_up(self._size)
+        while not self.at_end:
+            if self._end == len(self._buffer):
+                if self.held >= least:
+                    break
+                self._move_up(2 * len(self._buffer))
+            room = min(len(self._buffer), max(least, self._end + _STEP, self.read_to - self.offset)) - self._end
+            count = self._read_into(memoryview(self._buffer)[self._end : self._end + room])
             self.at_end = not count
             self._end += count
+            if count == room and self.held >= least:
+                break
         return self.held >= least
+
+    def _move_up(self, size: int) -> None:
+        """Let the buffer begin with what is held, and have `size` bytes, or as many as that is."""
+        held = self.held
+        if len(self._buffer) != max(size, held):
+            buffer = bytearray(max(size, held))
+            buffer[:held] = self.view
+            self._buffer = buffer
+        elif self._begin:
+            memoryview(self._buffer)[:held] = self.view
+        self._begin, self._end = 0, held
 
     def _read_into(self, room: memoryview) -> int:
         if self._readinto is not None:
