@@ -121,7 +121,8 @@ def test_an_error_says_which_column_and_where() -> None:
         decode_rows(_write("00 01000000 056162"), TABLE)
 
     assert (
-        str(caught.value) == "at 1234: WRITE_ROWS_EVENT: column b, byte 5 of the row images: 5 bytes expected, 2 left"
+        str(caught.value)
+        == "at 1234: WRITE_ROWS_EVENT: row 0, column b, byte 5 of the row images: 5 bytes expected, 2 left"
     )
 
 
@@ -337,3 +338,35 @@ def test_any_bytes_are_row_changes_or_a_format_error(images: bytes, present: byt
         return
 
     assert len(changes) <= max(1, len(images))
+
+
+@pytest.mark.parametrize(("note", "event", "changes"), CASES, ids=IDS)
+def test_columns_that_nobody_wants_are_skipped(note: str, event: RowsEvent, changes: list[RowChange]) -> None:
+    """They are absent from the images, and the others are as they were."""
+    for wanted in ((), (1,), (0, 2)):
+        found = list(decode_rows(event, TABLE, wanted))
+        images = [(change.before, change.after) for change in changes]
+
+        assert [(change.before is None, change.after is None) for change in found] == [
+            (before is None, after is None) for before, after in images
+        ]
+        for change, pair in zip(found, images, strict=True):
+            for image, whole in zip((change.before, change.after), pair, strict=True):
+                if image is not None and whole is not None:
+                    kept = [value if i in wanted else ABSENT for i, value in enumerate(whole.values)]
+                    assert list(image.values) == kept
+
+
+def test_value_that_nobody_wants_may_be_none() -> None:
+    """Only its length counts."""
+    table = plan(INT, (T.NEWDECIMAL, 0x0100), names="ab")
+    event = _write("00 01000000 ff 00 02000000 ff", "03", 2)
+    with pytest.raises(BinlogFormatError, match="row 0, column b, byte 5"):
+        decode_rows(event, table)
+
+    assert [change.after.values for change in decode_rows(event, table, (0,)) if change.after] == [
+        (1, ABSENT),
+        (2, ABSENT),
+    ]
+    with pytest.raises(BinlogFormatError, match="row 1, column b, byte 11"):
+        decode_rows(_write("00 01000000 ff 00 02000000", "03", 2), table, (0,))

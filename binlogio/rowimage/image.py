@@ -29,11 +29,11 @@ from binlogio.primitives import BAD_BYTES, LenencInt, bitmap_size, read_exactly
 from binlogio.rowimage.column_shape import BLOBS
 from binlogio.rowimage.json import JsonDocument
 from binlogio.rowimage.json_diff import JsonDiffs
-from binlogio.rowimage.layout import PARTIAL_JSON, column_layout
+from binlogio.rowimage.layout import PARTIAL_JSON, SKIPPED_PARTIAL_JSON, column_layout, skipped_layout
 from binlogio.rowimage.values import ABSENT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
     from io import BytesIO
 
     from binlogio.rowimage.plan import ColumnPlan, TablePlan
@@ -131,13 +131,20 @@ def _positions(present: bytes, count: int) -> tuple[int, ...]:
 
 
 class RowImageLayout(Construct):  # type: ignore[misc]
-    """One row image with the columns of a bitmap."""
+    """One row image with the columns of a bitmap, of which those at the positions `wanted` are decoded; None for all."""
 
-    def __init__(self, plan: TablePlan, present: bytes) -> None:
+    def __init__(self, plan: TablePlan, present: bytes, wanted: Collection[int] | None = None) -> None:
         super().__init__()
         self.plan = plan
+        self.wanted = wanted
         self.columns = tuple(plan.columns[position] for position in _positions(present, len(plan.columns)))
-        self.layouts = tuple(column_layout(column) for column in self.columns)
+        self.layouts = tuple(
+            column_layout(column) if self.wants(column) else skipped_layout(column) for column in self.columns
+        )
+
+    def wants(self, column: ColumnPlan) -> bool:
+        """Whether the values of a column are decoded."""
+        return self.wanted is None or column.position in self.wanted
 
     def _parse(self, stream: BytesIO, context: Container, path: str) -> RowImage:
         return self.parse_values(stream, context, path, self.layouts)
@@ -159,7 +166,10 @@ class RowImageLayout(Construct):  # type: ignore[misc]
         for index, (column, layout) in enumerate(zip(self.columns, layouts, strict=True)):
             at = stream.tell()
             try:
-                values[column.position] = None if null >> index & 1 else layout._parsereport(stream, context, path)
+                if not null >> index & 1:
+                    values[column.position] = layout._parsereport(stream, context, path)
+                elif self.wants(column):
+                    values[column.position] = None
             except BAD_BYTES as exc:
                 raise _translate(exc, column, at) from exc
             except BinlogFormatError as exc:
@@ -215,7 +225,10 @@ class PartialImageLayout(RowImageLayout):
             return self.layouts
         changed = {position for i, position in enumerate(self.plan.json_positions) if partial >> i & 1}
         pairs = zip(self.columns, self.layouts, strict=True)
-        return tuple(PARTIAL_JSON if column.position in changed else layout for column, layout in pairs)
+        return tuple(
+            layout if column.position not in changed else (PARTIAL_JSON if self.wants(column) else SKIPPED_PARTIAL_JSON)
+            for column, layout in pairs
+        )
 
 
 class PreGaImageLayout(RowImageLayout):
@@ -254,8 +267,12 @@ class _RowChanges(Construct):  # type: ignore[misc]
         alone = self.before is None and self.after is not None and not self.after.columns
         while stream.tell() < end or (alone and not changes):
             at = stream.tell()
-            before = self.before._parsereport(stream, context, path) if self.before else None
-            after = self.after._parsereport(stream, context, path) if self.after else None
+            try:
+                before = self.before._parsereport(stream, context, path) if self.before else None
+                after = self.after._parsereport(stream, context, path) if self.after else None
+            except BinlogFormatError as exc:
+                exc.field = f"row {len(changes)}" + (f", {exc.field}" if exc.field else "")
+                raise
             changes.append(RowChange(before, after))
             if stream.tell() == at and end > at:
                 raise ValidationError("bytes of row images behind a bitmap without columns", path=path)
@@ -291,21 +308,23 @@ def _reason(exc: BaseException) -> str:
 # --------------------------------------------------------------------------------------------- whole rows events
 
 
-def _changes_layout(event: RowsEvent, plan: TablePlan) -> _RowChanges:
+def _changes_layout(event: RowsEvent, plan: TablePlan, wanted: Collection[int] | None) -> _RowChanges:
     image = PreGaImageLayout if event.header.type_code in PRE_GA_EVENTS else RowImageLayout
-    before = image(plan, event.present)
+    before = image(plan, event.present, wanted)
     if isinstance(event, PartialUpdateRowsEvent):
-        return _RowChanges(before, PartialImageLayout(plan, event.present_after))
+        return _RowChanges(before, PartialImageLayout(plan, event.present_after, wanted))
     if isinstance(event, UpdateRowsEvent):
-        return _RowChanges(before, image(plan, event.present_after))
+        return _RowChanges(before, image(plan, event.present_after, wanted))
     return _RowChanges(before, None) if isinstance(event, DeleteRowsEvent) else _RowChanges(None, before)
 
 
-def decode_rows(event: RowsEvent, plan: TablePlan) -> Iterator[RowChange]:
+def decode_rows(event: RowsEvent, plan: TablePlan, wanted: Collection[int] | None = None) -> Iterator[RowChange]:
     """The row changes of a rows event; `plan` is that of its table map.
 
+    Where `wanted` has the positions of some columns, the others are skipped without a look at their values, and ABSENT.
+
     Raises:
-        BinlogFormatError: the images do not fit the plan; says which column, and where in the images.
+        BinlogFormatError: the images do not fit the plan; says which row and column, and where in the images.
     """
     try:
         if event.column_count != len(plan.columns):
@@ -315,7 +334,7 @@ def decode_rows(event: RowsEvent, plan: TablePlan) -> Iterator[RowChange]:
                 expected=len(plan.columns),
                 found=event.column_count,
             )
-        return iter(_changes_layout(event, plan).parse(event.images))
+        return iter(_changes_layout(event, plan, wanted).parse(event.images))
     except BinlogFormatError as exc:
         exc.locate(offset=event.header.offset, event_type=event_name(event.header.type_code))
         raise

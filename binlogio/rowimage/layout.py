@@ -60,7 +60,7 @@ from binlogio.rowimage.geometry import SRID_SIZE, Geometry
 from binlogio.rowimage.json import JsonDocument
 from binlogio.rowimage.json_diff import diffs_layout
 from binlogio.rowimage.native_types import decode_native, encode_native
-from binlogio.rowimage.values import EnumValue, SetValue
+from binlogio.rowimage.values import ABSENT, AbsentType, EnumValue, SetValue
 
 if TYPE_CHECKING:
     from io import BytesIO
@@ -374,5 +374,27 @@ def column_layout(column: ColumnPlan) -> Construct:
     return COLUMN_LAYOUTS[column.type](column)
 
 
-PARTIAL_JSON: Final = diffs_layout(_Sized(4, (1 << 32) - 1))
+class _Skipped(Adapter):  # type: ignore[misc]
+    """The bytes of a value that nobody wants, whatever they say."""
+
+    def _decode(self, obj: object, context: Container, path: str) -> AbsentType:
+        return ABSENT
+
+    def _encode(self, obj: object, context: Container, path: str) -> object:
+        raise BinlogFormatError("a value that is skipped cannot be written")
+
+
+@lru_cache(maxsize=4096)
+def skipped_layout(column: ColumnPlan) -> Construct:
+    """The layout of a column's value where nobody wants it: as many bytes, which become `ABSENT`."""
+    layout = column_layout(column)
+    while isinstance(layout, Adapter):
+        layout = layout.subcon
+    return _Skipped(layout)
+
+
+_PARTIAL_JSON: Final = _Sized(4, (1 << 32) - 1)
+PARTIAL_JSON: Final = diffs_layout(_PARTIAL_JSON)
 """The layout of a JSON column that a partial update changes: u32 size, diffs."""
+
+SKIPPED_PARTIAL_JSON: Final = _Skipped(_PARTIAL_JSON)
