@@ -134,7 +134,12 @@ cdef int64_t _find_group(const uint8_t* data, int64_t size, int64_t base, bint c
                 return -1
             if checksum and u32(data + event + event_size - CHECKSUM_SIZE) != crc32(0, data + event, event_size - CHECKSUM_SIZE):
                 break
-            if _is_group_start(data[event + 4]):
+            if _is_group_start(data[event + 4]):  # more of the group follows it in any log, and says the same of its place
+                if size - event - event_size < HEADER_SIZE:
+                    seen[0] = event
+                    return -1
+                if not _could_be_event(data + event + event_size, size - event - event_size, base + event + event_size):
+                    break
                 return event
             event += event_size
         if event > at:

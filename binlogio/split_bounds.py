@@ -1,0 +1,92 @@
+"""Where the event groups of a byte range of a log begin and end: for readers that go event by event.
+
+Knows which logs are one piece, and how a group is looked for in the middle of a file. Reads the file's head, and around the two ends of
+the range.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from binlogio._kernel.frames import find_group
+from binlogio.constants import HEADER_SIZE, EventType
+from binlogio.errors import BinlogError
+from binlogio.event_parts import least_for
+from binlogio.framing import EventFrame, EventFramer
+from binlogio.windows import Window
+
+if TYPE_CHECKING:
+    from binlogio.keyring import Keyring
+    from binlogio.splits import Split
+    from binlogio.storage import LogFile, OpenedLog
+
+_HEAD: Final = 1 << 12
+_STEP: Final = 1 << 16
+
+
+class Bounds(NamedTuple):
+    """Offsets at which events begin; None for the beginning or the end of the file."""
+
+    start: int | None
+    stop: int | None
+
+
+WHOLE: Final = Bounds(None, None)
+
+
+def split_bounds(log: LogFile, split: Split, keyring: Keyring | None = None) -> Bounds | None:
+    """The event groups that begin in `split`; None where none does. What stands before the first group belongs to the split at 0.
+
+    A log that is one piece (relay, encrypted or compressed) belongs to the split at 0 as a whole; so does one that is damaged at
+    its head, where the reader will say so.
+
+    Raises:
+        OSError: the file cannot be read.
+        UnsupportedFeature: it is encrypted, and there is no key.
+    """
+    opened = log.open(keyring)
+    try:
+        has_checksum = _divisible(opened)
+        if has_checksum is None:
+            return WHOLE if split.start == 0 else None
+        start = None if split.start == 0 else _group_at(opened, split.start, split.end, has_checksum=has_checksum)
+        if start is None and split.start > 0:
+            return None
+        return Bounds(start, _group_at(opened, split.end, None, has_checksum=has_checksum))
+    finally:
+        opened.close()
+
+
+def _divisible(opened: OpenedLog) -> bool | None:
+    """Whether events have checksums; None for a log that is one piece."""
+    if not opened.seekable:
+        return None
+    framer = EventFramer(verify_checksum=False)
+    framer.feed(opened.read(_HEAD))
+    try:
+        frame = framer.next_frame()
+    except BinlogError:
+        return None
+    if not isinstance(frame, EventFrame) or framer.is_relay_log:
+        return None
+    has_checksum = frame.context.has_checksum
+    opened.seek(frame.end)
+    after = opened.read(HEADER_SIZE)
+    if after[4:5] == bytes([EventType.START_ENCRYPTION_EVENT]):
+        return None
+    return has_checksum
+
+
+def _group_at(opened: OpenedLog, offset: int, before: int | None, *, has_checksum: bool) -> int | None:
+    """The first event group that begins at or behind `offset`, and before `before`."""
+    window = Window(opened.read, size=_STEP, readinto=opened.readinto)
+    window.go_to(offset, opened)
+    while before is None or window.offset < before:
+        found, seen = find_group(window.view, window.offset, checksum=has_checksum)
+        if found >= 0:
+            found += window.offset
+            return found if before is None or found < before else None
+        window.take(seen)
+        if not window.fill(least_for(window)):
+            return None
+    return None
