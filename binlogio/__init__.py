@@ -24,7 +24,6 @@ what, or an `OSError`.
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -114,16 +113,15 @@ _HOMES: Final = {
 def __getattr__(name: str) -> Any:
     """Import a public name on first use (PEP 562)."""
     home = _HOMES.get(name)
-    if home is None and name != "KERNEL":
+    if name == "KERNEL":  # asked each time: BINLOGIO_KERNEL may have changed
+        from binlogio.implementation import implementation  # noqa: PLC0415
+
+        return implementation()
+    if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = _which_kernel() if home is None else getattr(import_module(home), name)
+    value = getattr(import_module(home), name)
     globals()[name] = value
     return value
-
-
-def _which_kernel() -> str:
-    """`compiled`, or `construct` where no compiler was there when the package was installed: slow, and otherwise the same."""
-    return "compiled" if find_spec("binlogio._kernel.frames") is not None else "construct"
 
 
 def __dir__() -> list[str]:

@@ -62,7 +62,7 @@ class BatchSession:
         self._clock = log._clock
         self._server_id = log.variables.server_id
         self._schema = schema
-        self._frames = Frames(log.variables)
+        self._frames = Frames(log.variables, log._kernel)
         self._rules = RowsRules(row_event_max_size=log.variables.binlog_row_event_max_size, rows_query=False)
         self._encoders: dict[tuple[int, str], TableEncoder] = {}
 

@@ -14,7 +14,7 @@ from binlogio.events.base import EventHeader
 from binlogio.events.control import XidEvent
 from binlogio.events.rows import DeleteRowsEvent, UpdateRowsEvent, WriteRowsEvent
 from binlogio.primitives import bitmap_size
-from binlogio.writer.kernel import WRITER_KERNEL, WriterKernel
+from binlogio.writer.kernel import WriterKernel
 from binlogio.writer.log_file import describe_format
 from binlogio.writer.query_events import QueryContext, begin_event, commit_event
 
@@ -35,7 +35,7 @@ _TYPES: Final[dict[type[Any], EventType]] = {
 class Frames:
     """Makes the frames of one session. Timestamps are in seconds since 1970, UTC."""
 
-    def __init__(self, variables: ServerVariables, kernel: WriterKernel | None = WRITER_KERNEL) -> None:
+    def __init__(self, variables: ServerVariables, kernel: WriterKernel | None) -> None:
         self._encoder = Encoder(describe_format(variables).context)
         self._server_id = variables.server_id
         self._has_checksum = self._encoder.context.has_checksum

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
+
+from binlogio.implementation import is_compiled
 
 if TYPE_CHECKING:
     from binlogio.rowimage.plan import TablePlan
@@ -23,14 +25,15 @@ class WriterKernel:
     row_packer: Callable[[TablePlan], Any]
 
 
-def _find() -> WriterKernel | None:
-    try:
-        from binlogio._kernel import hot  # noqa: PLC0415 - there is none where no compiler was
-        from binlogio.rowimage.packing import row_packer  # noqa: PLC0415
-    except ImportError:
+def writer_kernel() -> WriterKernel | None:
+    """The kernel's functions; None where construct does the work.
+
+    Raises:
+        UnsupportedFeature: the environment asks for a kernel that is not there.
+    """
+    if not is_compiled():
         return None
+    from binlogio._kernel import hot  # noqa: PLC0415 - there is none where no compiler was
+    from binlogio.rowimage.packing import row_packer  # noqa: PLC0415
+
     return WriterKernel(hot.rows_frame, hot.gtid_parts, hot.transaction, row_packer)
-
-
-WRITER_KERNEL: Final = _find()
-"""None where no compiler was there when the package was installed."""

@@ -17,7 +17,7 @@ from binlogio.errors import BinlogError, LoggingError, WriterStateError
 from binlogio.writer.cache import BinlogCache
 from binlogio.writer.frames import Frames
 from binlogio.writer.group import Group
-from binlogio.writer.kernel import WRITER_KERNEL, WriterKernel
+from binlogio.writer.kernel import WriterKernel
 from binlogio.writer.log_file import MICROSECONDS_PER_SECOND
 from binlogio.writer.query_events import QueryContext, ddl_event
 from binlogio.writer.rows_builder import RowsRules, StatementFrames, build_statement
@@ -56,7 +56,7 @@ class Session:
         tables: OpenTables,
         clock: Clock,
         next_xid: Callable[[], int],
-        kernel: WriterKernel | None = WRITER_KERNEL,
+        kernel: WriterKernel | None,
     ) -> None:
         self.thread_id = thread_id
         self.schema = schema

@@ -18,7 +18,7 @@ from binlogio.gtid import EMPTY_GTID_SET, GtidSet, Uuid
 from binlogio.options import ServerVariables
 from binlogio.writer.executed_gtids import executed_gtids
 from binlogio.writer.group_commit import GroupCommit
-from binlogio.writer.kernel import WRITER_KERNEL
+from binlogio.writer.kernel import writer_kernel
 from binlogio.writer.log_file import ActiveLog, Clock
 from binlogio.writer.log_storage import LocalStorage, LogStorage
 from binlogio.writer.open_tables import OpenTables
@@ -78,7 +78,7 @@ class BinlogWriter:
         self._clock = clock
         self._storage: LogStorage = LocalStorage(path.parent) if storage is None else storage
         self._log = ActiveLog(path.name, self._storage, variables, clock)
-        self._kernel = WRITER_KERNEL if use_kernel else None
+        self._kernel = writer_kernel() if use_kernel else None
         self._group_commit = GroupCommit(self._log, variables, clock, self.server_uuid, self._kernel)
         self._tables = OpenTables(variables.binlog_row_metadata, self._kernel)
         self._thread_ids = count(1)
