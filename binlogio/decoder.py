@@ -6,14 +6,14 @@ from outside, as a function from compressed chunks to plain ones, so that a payl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 from typing import Any, Final
 
 from binlogio.constants import ChecksumAlgorithm, EventType
 from binlogio.errors import BinlogError, BinlogFormatError, MissingTableMap, UnsupportedFeature
 from binlogio.events import codec_for
-from binlogio.events.base import ParseContext, event_name
+from binlogio.events.base import UNKNOWN, ParseContext, event_name
 from binlogio.events.rows import DeleteRowsEvent, PartialUpdateRowsEvent, UpdateRowsEvent, WriteRowsEvent
 from binlogio.events.table_map import TableMapEvent
 from binlogio.events.transaction_payload import CompressionType, TransactionPayloadEvent
@@ -31,10 +31,12 @@ class Decoder:
 
     Args:
         decompress: opens zstd payloads; without it TRANSACTION_PAYLOAD_EVENT stays closed.
+        only: the types of the events to parse; all others come as UnknownEvent. None for all types.
     """
 
-    def __init__(self, *, decompress: Decompress | None = None) -> None:
+    def __init__(self, *, decompress: Decompress | None = None, only: Collection[int] | None = None) -> None:
         self._decompress = decompress
+        self._only = only
         self._table_maps: dict[int, TableMapEvent] = {}
         self._statement_ended = False
 
@@ -67,7 +69,9 @@ class Decoder:
         return found
 
     def _one(self, frame: EventFrame) -> Any:
-        event = codec_for(frame.header.type_code).parse(frame.header, frame.body, frame.context)
+        code = frame.header.type_code
+        codec = codec_for(code) if self._only is None or code in self._only else UNKNOWN
+        event = codec.parse(frame.header, frame.body, frame.context)
         if self._statement_ended:
             self._table_maps.clear()
             self._statement_ended = False

@@ -111,15 +111,20 @@ def _records(reader: BinlogReader, event: RowsEvent, group: GroupContext, row: i
         plan.schema,
         plan.table,
     )
-    present = (
-        None if op == "insert" else _without_spare_bits(event.present, event.column_count),
-        None
-        if op == "delete"
-        else _without_spare_bits(getattr(event, "present_after", event.present), event.column_count),
-    )
+    present = present_bitmaps(event)
     for number, change in enumerate(reader.rows(event), start=row):
         after = change.applied()
         yield (*where, number, *common, _image_json(change.before), _image_json(after), *present)
+
+
+def present_bitmaps(event: RowsEvent) -> tuple[bytes | None, bytes | None]:
+    """Which columns the before and the after images have; None where there is no such image. Bits past the last column are clear."""
+    first = _without_spare_bits(event.present, event.column_count)
+    if isinstance(event, WriteRowsEvent):
+        return None, first
+    if isinstance(event, DeleteRowsEvent):
+        return first, None
+    return first, _without_spare_bits(event.present_after, event.column_count)
 
 
 def _without_spare_bits(present: bytes, column_count: int) -> bytes:

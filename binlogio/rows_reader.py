@@ -8,11 +8,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.errors import BinlogFormatError, UnsupportedFeature
 from binlogio.event_filter import EVERY_EVENT, EventFilter
+from binlogio.implementation import is_compiled
 from binlogio.options import ReadOptions
 from binlogio.parallel import in_order
 from binlogio.reader import mariadb_decryptor_for
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
 
     from binlogio.encryption import Keyring
+    from binlogio.record_types import Selection
     from binlogio.storage import LogFile
 
 _ZERO_DATES: Final = ("error", "null", "text")
@@ -161,35 +164,48 @@ class TableBatches:
         return ", ".join(self._tables) if self._tables is not None else "every table"
 
     def __iter__(self) -> Iterator[tuple[str, pa.RecordBatch]]:
-        try:
-            from binlogio.columnar import ColumnarReader  # noqa: PLC0415 - imports pyarrow
-            from binlogio.record_types import Selection  # noqa: PLC0415
-            from binlogio.records import Repeated  # noqa: PLC0415
-        except ImportError as exc:
-            raise UnsupportedFeature(
-                "record batches need the compiled kernel, which this installation lacks",
-                hint="install a C compiler and Python's headers, then binlogio again; or read the log event by event",
-            ) from exc
-        decryptor_for = mariadb_decryptor_for(self._keyring)
-        selection = Selection(wants=self._wants, **self._options)
+        from binlogio.record_types import Selection  # noqa: PLC0415 - imports pyarrow
 
-        def read(part: tuple[LogFile, Split | None]) -> Iterator[tuple[str, pa.RecordBatch]]:
-            log, split = part
-            opened = log.open(self._keyring)
-            try:
-                if split is None or opened.seekable:
-                    yield from ColumnarReader(log, opened, selection, Repeated(), split, decryptor_for)
-                elif split.start == 0:
-                    yield from ColumnarReader(log, opened, selection, Repeated(), None, decryptor_for)
-            finally:
-                opened.close()
+        selection = Selection(wants=self._wants, **self._options)
+        compiled = is_compiled()
+        read = partial(self._read_compiled if compiled else self._read_construct, selection)
 
         if self._threads == 1:
             for log in self._logs:
                 yield from read((log, None))
         else:
-            parts = [(log, split) for log in self._logs for split in _splits(log, self._threads)]
+            splits = partial(_splits, threads=self._threads) if compiled else _whole
+            parts = [(log, split) for log in self._logs for split in splits(log)]
             yield from in_order(parts, read, self._threads)
+
+    def _read_compiled(
+        self, selection: Selection, part: tuple[LogFile, Split | None]
+    ) -> Iterator[tuple[str, pa.RecordBatch]]:
+        from binlogio.columnar import ColumnarReader  # noqa: PLC0415 - there is none without the kernel
+        from binlogio.records import Repeated  # noqa: PLC0415
+
+        log, split = part
+        decryptor_for = mariadb_decryptor_for(self._keyring)
+        opened = log.open(self._keyring)
+        try:
+            if split is None or opened.seekable:
+                yield from ColumnarReader(log, opened, selection, Repeated(), split, decryptor_for)
+            elif split.start == 0:
+                yield from ColumnarReader(log, opened, selection, Repeated(), None, decryptor_for)
+        finally:
+            opened.close()
+
+    def _read_construct(
+        self, selection: Selection, part: tuple[LogFile, Split | None]
+    ) -> Iterator[tuple[str, pa.RecordBatch]]:
+        from binlogio.construct_reader import ConstructReader  # noqa: PLC0415
+
+        log, _ = part
+        opened = log.open(self._keyring)
+        try:
+            yield from ConstructReader(log, opened, selection, mariadb_decryptor_for(self._keyring))
+        finally:
+            opened.close()
 
     def row_records(self) -> Iterator[list[tuple[Any, ...]]]:
         """Lists of records with JSON images, in the order of the log."""
@@ -206,6 +222,11 @@ class TableBatches:
         if not self._options["where"].wants_table(schema, table):
             return False
         return self._tables is None or any(fnmatchcase(f"{schema}.{table}", name) for name in self._tables)
+
+
+def _whole(_log: LogFile) -> list[Split | None]:
+    """Construct holds Python's lock, so threads gain it nothing within a log."""
+    return [None]
 
 
 def _splits(log: LogFile, threads: int) -> list[Split | None]:

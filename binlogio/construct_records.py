@@ -1,0 +1,206 @@
+"""Records from construct's values: what the compiled kernel makes of row images, value by value.
+
+Knows which Python value of a column is which Arrow value, and which of them Arrow's type for the column cannot hold: those are refused, here
+for both implementations, with the row and the column.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from binlogio.constants import ColumnType
+from binlogio.errors import BinlogFormatError
+from binlogio.events.base import event_name
+from binlogio.row_records import OPERATIONS, present_bitmaps
+from binlogio.rowimage.charset import charset_of
+from binlogio.rowimage.decimal import decimal_text
+from binlogio.rowimage.geometry import Geometry
+from binlogio.rowimage.image import decode_rows
+from binlogio.rowimage.json import JsonDocument
+from binlogio.rowimage.json_diff import JsonDiffs
+from binlogio.rowimage.text import value_text
+from binlogio.rowimage.values import ABSENT, EnumValue, SetValue
+
+if TYPE_CHECKING:
+    from binlogio.events.rows import RowsEvent
+    from binlogio.record_types import RecordType
+    from binlogio.rowimage.image import RowImage
+    from binlogio.rowimage.plan import ColumnPlan
+
+DATES: Final = frozenset(
+    {
+        ColumnType.DATE,
+        ColumnType.NEWDATE,
+        ColumnType.DATETIME,
+        ColumnType.DATETIME2,
+        ColumnType.TIMESTAMP,
+        ColumnType.TIMESTAMP2,
+    }
+)
+TIMES: Final = frozenset({ColumnType.TIME, ColumnType.TIME2})
+_READ_EVENTS: Final = "read the log event by event, or leave the column out"
+
+ImageValues = tuple[Any, ...] | None
+"""The values of an image's wanted columns as Arrow takes them; None where there is no such image."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowsSource:
+    """Where the rows of an event stand: in which transaction, and how many rows before them have the same position."""
+
+    gtid: str | None = None
+    last_committed: int | None = None
+    sequence_number: int | None = None
+    first_row: int = 0
+
+
+def image_pairs(event: RowsEvent, kind: RecordType) -> list[tuple[ImageValues, ImageValues]]:
+    """The before and the after image of each row of an event.
+
+    Raises:
+        BinlogFormatError: the images do not fit the table, or a value does not fit Arrow's type for its column.
+    """
+    wanted = frozenset(column.position for column in kind.columns)
+    pairs = []
+    for row, change in enumerate(decode_rows(event, kind.plan, wanted)):
+        try:
+            pairs.append((_values(change.before, kind), _values(change.applied(), kind)))
+        except BinlogFormatError as exc:
+            exc.locate(offset=event.header.offset, event_type=event_name(event.header.type_code))
+            exc.field = f"row {row}, {exc.field}"
+            raise
+    return pairs
+
+
+def _values(image: RowImage | None, kind: RecordType) -> ImageValues:
+    if image is None:
+        return None
+    return tuple(_arrow_value(image.values[column.position], column, kind.zero_dates) for column in kind.columns)
+
+
+def _arrow_value(value: Any, column: ColumnPlan, zero_dates: str) -> Any:
+    """A value as pyarrow takes it.
+
+    Raises:
+        BinlogFormatError: Arrow's type for the column does not hold it.
+    """
+    if value is None or value is ABSENT:
+        return None
+    if isinstance(value, JsonDocument):
+        return _json_text(value, column)
+    if isinstance(value, JsonDiffs):
+        raise _refused(
+            column, "JSON diffs without a document in the before image to apply them to", value.sql(column.label)
+        )
+    if column.type in DATES:
+        return _date(value, column, zero_dates)
+    if isinstance(value, str) and column.type in TIMES:
+        raise _refused(column, "minutes or seconds of a TIME are over 59", value)
+    if column.members is not None:
+        return _members(value, column)
+    if column.type == ColumnType.GEOMETRY:
+        return {"srid": value.srid, "wkb": value.wkb} if isinstance(value, Geometry) else {"srid": 0, "wkb": value}
+    if column.type == ColumnType.DECIMAL:
+        return decimal_text(value)
+    if isinstance(value, bytes):
+        return _bytes(value, column)
+    return value
+
+
+def _json_text(value: JsonDocument, column: ColumnPlan) -> str:
+    try:
+        return value.text
+    except BinlogFormatError as exc:
+        exc.field = f"column {column.label}" + (f": {exc.field}" if exc.field else "")
+        raise
+
+
+def _date(value: Any, column: ColumnPlan, zero_dates: str) -> Any:
+    if zero_dates == "text":
+        return value_text(value, column)
+    if not isinstance(value, str):
+        return value
+    if zero_dates == "null":
+        return None
+    raise _refused(column, "no calendar has this date", value, 'zero_dates="null" or zero_dates="text"')
+
+
+def _members(value: Any, column: ColumnPlan) -> str:
+    if not isinstance(value, EnumValue | SetValue):
+        raise _refused(column, f"the {column.type.name} has no such member", value)
+    return str(value).encode("utf-8", "replace").decode()
+
+
+def _bytes(value: bytes, column: ColumnPlan) -> bytes:
+    charset = charset_of(column.collation_id)
+    if charset is not None:
+        raise _refused(column, f"the bytes are no text in {charset.name}", f"0x{value[:64].hex()}")
+    return value
+
+
+def _refused(column: ColumnPlan, reason: str, found: object, hint: str = _READ_EVENTS) -> BinlogFormatError:
+    return BinlogFormatError(reason, field=f"column {column.label}", found=found, hint=hint)
+
+
+# ------------------------------------------------------------------------------------------------------------- batches
+
+
+@dataclass(slots=True)
+class PendingRecords:
+    """The records of one table map that are not yet given out. `size` is that of their images in the log, in bytes."""
+
+    kind: RecordType
+    rows: list[tuple[Any, ...]] = field(default_factory=list)
+    size: int = 0
+
+    def add(self, event: RowsEvent, source: RowsSource) -> int:
+        """Take the rows of an event; returns how many there are.
+
+        Raises:
+            BinlogFormatError: as `image_pairs`.
+        """
+        header, pairs = event.header, image_pairs(event, self.kind)
+        with_clock = source.sequence_number is not None and source.sequence_number >= 0
+        head = (
+            OPERATIONS[type(event)],
+            header.timestamp,
+            header.server_id,
+            source.gtid,
+            source.last_committed if with_clock else None,
+            source.sequence_number if with_clock else None,
+        )
+        present = present_bitmaps(event)
+        for row, (before, after) in enumerate(pairs, start=source.first_row):
+            self.rows.append((header.offset, row, *head, before, after, *present))
+        self.size += len(event.images)
+        return len(pairs)
+
+    def take(self, count: int, file: str) -> pa.RecordBatch:
+        """The first `count` records as a batch."""
+        columns = list(zip(*self.rows[:count], strict=True))
+        del self.rows[:count]
+        self.size = 0 if not self.rows else self.size
+        schema, plan, rows = self.kind.schema, self.kind.plan, len(columns[0])
+        *head, before, after, before_present, after_present = columns
+        named = [_repeated(file, rows), *head, _repeated(plan.schema, rows), _repeated(plan.table, rows)]
+        arrays = [pa.array(values, one.type) for values, one in zip(named, schema, strict=False)]
+        arrays += [self._images(before), self._images(after)]
+        arrays += [pa.array(before_present, pa.binary()), pa.array(after_present, pa.binary())]
+        return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+    def _images(self, images: tuple[ImageValues, ...]) -> pa.Array:
+        fields, mask = list(self.kind.image_type), pa.array([image is None for image in images], pa.bool_())
+        if not fields:
+            return pa.array([None if image is None else {} for image in images], self.kind.image_type)
+        children = [
+            pa.array([None if image is None else image[slot] for image in images], one.type)
+            for slot, one in enumerate(fields)
+        ]
+        return pa.StructArray.from_arrays(children, fields=fields, mask=mask)
+
+
+def _repeated(text: str, count: int) -> list[str]:
+    return [text.encode("utf-8", "replace").decode()] * count

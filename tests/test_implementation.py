@@ -1,0 +1,98 @@
+"""Which implementation does the work: the environment decides, a missing kernel is said once, and a test run knows which one it tests."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+import binlogio
+from binlogio.implementation import COMPILED, CONSTRUCT, VARIABLE, implementation, missing_module
+
+ROOT: Final = Path(__file__).parent.parent
+LOG: Final = ROOT / "fixtures" / "mysql97" / "rowimage_full" / "binlog.000001"
+WITHOUT_KERNEL: Final = "\n".join(
+    (
+        "import sys, warnings",
+        f"names = {['binlogio._kernel.' + path.stem for path in (ROOT / 'binlogio' / '_kernel').glob('*.pyx')]!r}",
+        "sys.modules.update(dict.fromkeys(names))",  # what import takes for a module that is not there
+        "import binlogio",
+        "with warnings.catch_warnings(record=True) as caught:",
+        "    warnings.simplefilter('always')",
+        "    for _ in range(2):",
+        f"        rows = sum(batch.num_rows for _, batch in binlogio.read_tables({str(LOG)!r}, zero_dates='null'))",
+        "print(binlogio.KERNEL, rows, *(f'{one.category.__name__}: {one.message}' for one in caught), sep='|')",
+    )
+)
+
+
+def _run(code: str, **more: str) -> str:
+    environment = {name: value for name, value in os.environ.items() if name != VARIABLE} | more
+    return subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True, env=environment
+    ).stdout.strip()
+
+
+def test_the_compiled_kernel_is_live() -> None:
+    """A run that means to test the kernel must not test its fallback; BINLOGIO_KERNEL=construct says that this is meant."""
+    if os.environ.get(VARIABLE) == CONSTRUCT:
+        pytest.skip(f"{VARIABLE}={CONSTRUCT}")
+
+    assert missing_module() is None
+    assert implementation() == COMPILED
+
+
+def test_installation_without_the_kernel_reads_the_same_rows_and_warns_once() -> None:
+    """Record batches come all the same, and one warning names what to install."""
+    rows = sum(batch.num_rows for _, batch in binlogio.read_tables(LOG, zero_dates="null"))
+    kernel, found, *warned = _run(WITHOUT_KERNEL).split("|")
+
+    assert (kernel, int(found)) == (CONSTRUCT, rows)
+    assert len(warned) == 1
+    assert warned[0].startswith("RuntimeWarning: ")
+    assert "C compiler" in warned[0]
+
+
+def test_construct_that_was_asked_for_is_no_reason_to_warn() -> None:
+    kernel, rows, *warned = _run(WITHOUT_KERNEL, **{VARIABLE: CONSTRUCT}).split("|")
+
+    assert kernel == CONSTRUCT
+    assert int(rows) > 0
+    assert warned == []
+
+
+def test_kernel_that_is_asked_for_and_is_not_there_is_an_error() -> None:
+    with pytest.raises(subprocess.CalledProcessError) as caught:
+        _run(WITHOUT_KERNEL, **{VARIABLE: COMPILED})
+
+    assert (
+        "UnsupportedFeature: BINLOGIO_KERNEL: the compiled kernel is asked for, and is not there" in caught.value.stderr
+    )
+
+
+def test_environment_chooses_each_time_it_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, CONSTRUCT)
+    forced = binlogio.KERNEL
+    monkeypatch.setenv(VARIABLE, "")
+
+    assert forced == CONSTRUCT
+    assert implementation() == (COMPILED if missing_module() is None else CONSTRUCT)
+
+
+def test_unknown_kernel_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, "fast")
+
+    with pytest.raises(binlogio.UnsupportedFeature, match="no such kernel, expected compiled or construct, found fast"):
+        implementation()
+
+
+def test_asking_brings_in_every_module_of_the_kernel() -> None:
+    """One that was not compiled cannot stay unseen until it is needed."""
+    code = "import sys, binlogio; binlogio.KERNEL; print(*(name for name in sys.modules if name.startswith('binlogio._kernel.')))"
+    loaded = {name.rpartition(".")[2] for name in _run(code).split()}
+
+    assert {path.stem for path in (ROOT / "binlogio" / "_kernel").glob("*.pyx")} <= loaded
