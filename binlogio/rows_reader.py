@@ -167,45 +167,13 @@ class TableBatches:
         from binlogio.record_types import Selection  # noqa: PLC0415 - imports pyarrow
 
         selection = Selection(wants=self._wants, **self._options)
-        compiled = is_compiled()
-        read = partial(self._read_compiled if compiled else self._read_construct, selection)
-
         if self._threads == 1:
             for log in self._logs:
-                yield from read((log, None))
+                yield from read_split(log, None, selection, self._keyring)
         else:
-            splits = partial(_splits, threads=self._threads) if compiled else _whole
+            splits = partial(_splits, threads=self._threads) if is_compiled() else _whole
             parts = [(log, split) for log in self._logs for split in splits(log)]
-            yield from in_order(parts, read, self._threads)
-
-    def _read_compiled(
-        self, selection: Selection, part: tuple[LogFile, Split | None]
-    ) -> Iterator[tuple[str, pa.RecordBatch]]:
-        from binlogio.columnar import ColumnarReader  # noqa: PLC0415 - there is none without the kernel
-        from binlogio.records import Repeated  # noqa: PLC0415
-
-        log, split = part
-        decryptor_for = mariadb_decryptor_for(self._keyring)
-        opened = log.open(self._keyring)
-        try:
-            if split is None or opened.seekable:
-                yield from ColumnarReader(log, opened, selection, Repeated(), split, decryptor_for)
-            elif split.start == 0:
-                yield from ColumnarReader(log, opened, selection, Repeated(), None, decryptor_for)
-        finally:
-            opened.close()
-
-    def _read_construct(
-        self, selection: Selection, part: tuple[LogFile, Split | None]
-    ) -> Iterator[tuple[str, pa.RecordBatch]]:
-        from binlogio.construct_reader import ConstructReader  # noqa: PLC0415
-
-        log, _ = part
-        opened = log.open(self._keyring)
-        try:
-            yield from ConstructReader(log, opened, selection, mariadb_decryptor_for(self._keyring))
-        finally:
-            opened.close()
+            yield from in_order(parts, lambda part: read_split(*part, selection, self._keyring), self._threads)
 
     def row_records(self) -> Iterator[list[tuple[Any, ...]]]:
         """Lists of records with JSON images, in the order of the log."""
@@ -227,6 +195,36 @@ class TableBatches:
 def _whole(_log: LogFile) -> list[Split | None]:
     """Construct holds Python's lock, so threads gain it nothing within a log."""
     return [None]
+
+
+def read_split(
+    log: LogFile, split: Split | None, selection: Selection, keyring: Keyring | None = None
+) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """(table, record batch) pairs of the event groups that begin in a byte range of a log; of the whole log where there is none.
+
+    A log that is one piece (relay, encrypted or compressed, or without the kernel) belongs to the range that begins at 0.
+
+    Raises:
+        BinlogError: the bytes are not a binary log.
+        OSError: the file cannot be read.
+    """
+    decryptor_for = mariadb_decryptor_for(keyring)
+    opened = log.open(keyring)
+    try:
+        if not is_compiled():
+            from binlogio.construct_reader import ConstructReader  # noqa: PLC0415
+
+            if split is None or split.start == 0:
+                yield from ConstructReader(log, opened, selection, decryptor_for)
+            return
+        from binlogio.columnar import ColumnarReader  # noqa: PLC0415 - there is none without the kernel
+        from binlogio.records import Repeated  # noqa: PLC0415
+
+        if opened.seekable or split is None or split.start == 0:
+            part = split if opened.seekable else None
+            yield from ColumnarReader(log, opened, selection, Repeated(), part, decryptor_for)
+    finally:
+        opened.close()
 
 
 def _splits(log: LogFile, threads: int) -> list[Split | None]:

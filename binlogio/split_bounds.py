@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from binlogio._kernel.frames import find_group
 from binlogio.constants import HEADER_SIZE, EventType
 from binlogio.errors import BinlogError
 from binlogio.event_parts import least_for
 from binlogio.framing import EventFrame, EventFramer
+from binlogio.implementation import is_compiled
 from binlogio.windows import Window
 
 if TYPE_CHECKING:
@@ -44,6 +44,8 @@ def split_bounds(log: LogFile, split: Split, keyring: Keyring | None = None) -> 
         OSError: the file cannot be read.
         UnsupportedFeature: it is encrypted, and there is no key.
     """
+    if not is_compiled():  # which looks for groups
+        return WHOLE if split.start == 0 else None
     opened = log.open(keyring)
     try:
         has_checksum = _divisible(opened)
@@ -79,6 +81,8 @@ def _divisible(opened: OpenedLog) -> bool | None:
 
 def _group_at(opened: OpenedLog, offset: int, before: int | None, *, has_checksum: bool) -> int | None:
     """The first event group that begins at or behind `offset`, and before `before`."""
+    from binlogio._kernel.frames import find_group  # noqa: PLC0415 - there may be none
+
     window = Window(opened.read, size=_STEP, readinto=opened.readinto)
     window.go_to(offset, opened)
     while before is None or window.offset < before:
