@@ -35,7 +35,7 @@ from binlogio.records import Repeated, TableRecords
 from binlogio.rowimage.image import decode_rows
 from binlogio.rowimage.plan import resolve_plan
 from binlogio.splits import Split
-from binlogio.windows import WINDOW_SIZE, Window
+from binlogio.windows import NO_END, WINDOW_SIZE, Window
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
 _ROWS: Final = frozenset(codec.type_code for codec in EVENT_CODECS.values() if "ROWS_EVENT" in codec.type_code.name)
 _VERSION_0: Final = frozenset(range(EventType.PRE_GA_WRITE_ROWS_EVENT, EventType.PRE_GA_DELETE_ROWS_EVENT + 1))
+_DESCRIPTION_SIZE: Final = 1 << 10  # bytes that a format description never exceeds by much
 _OPEN_AT_ONCE: Final = WINDOW_SIZE  # payloads that open to no more than this are opened as a whole
 
 
@@ -62,7 +63,6 @@ class ColumnarReader:
         opened: OpenedLog,
         selection: Selection,
         repeated: Repeated,
-        split: Split | None = None,
         decryptor_for: Any = None,
     ) -> None:
         self._decryptor_for = decryptor_for
@@ -70,7 +70,7 @@ class ColumnarReader:
         self._log = log
         self._selection = selection
         self._repeated = repeated
-        self._split = split
+        self._described = False
         self._opened = opened
         self._window = Window(opened.read, readinto=opened.readinto)
         self._framer = EventFramer(verify_checksum=selection.verify_checksum, decryptor_for=decryptor_for)
@@ -84,8 +84,16 @@ class ColumnarReader:
             self._router.choose(**selection.where.as_choice())
 
     def __iter__(self) -> Iterator[tuple[str, pa.RecordBatch]]:
+        return self.read(None)
+
+    def read(self, split: Split | None) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """The row changes of a split, after those of the one before; of the whole log where it is None."""
         try:
-            if self._begin():
+            if not self._described:
+                if split is not None:
+                    self._window.read_to = _DESCRIPTION_SIZE
+                self._described = self._begin() and self._describe()
+            if self._described and (split is None or self._go_to(split)):
                 yield from self._walk()
         except BinlogError as exc:
             exc.locate(file=self._log.name)
@@ -108,24 +116,17 @@ class ColumnarReader:
 
     def _walk(self) -> Iterator[tuple[str, pa.RecordBatch]]:
         router = self._router
-        first = True
         while True:
             window = self._window  # another one once encryption has begun
-            if first:
-                status, at = route.DESCRIPTION, 0
-            else:
-                status, at = router.route(window.view, 0, window.offset)
-                yield from self._flush()
-                window.take(at)
+            status, at = router.route(window.view, 0, window.offset)
+            yield from self._flush()
+            window.take(at)
             if status == route.NEED_DATA:
                 if not (yield from self._more()):
                     return
             elif status == route.DESCRIPTION:
                 if not self._describe():
                     return
-                if first and self._split is not None and not self._go_to(self._split):
-                    return
-                first = False
             elif status == route.STOP:
                 return
             elif status == route.BIG_PAYLOAD:
@@ -136,10 +137,13 @@ class ColumnarReader:
     def _go_to(self, split: Split) -> bool:
         """Begin at the first event group of a split, and stop before the first one behind it. False where it has none."""
         if self._is_one_piece():
+            self._window.read_to = NO_END
             return split.start == 0
+        self._window.read_to = split.end
         self._router.stop_at(split.end)
         if split.start <= self._window.offset:
             return True
+        self._router.end_statement()
         self._window.go_to(split.start, self._opened)
         while True:
             found, seen = find_group(self._window.view, self._window.offset, checksum=self._context.has_checksum)
@@ -275,7 +279,7 @@ class ColumnarReader:
         plan = resolve_plan(table_map, self._context)
         if not self._selection.wants(plan.schema, plan.table):
             return TableRecords.skipped(plan)
-        records = TableRecords.of(plan, self._selection.columns, zero_dates=self._selection.zero_dates)
+        records = TableRecords.of(plan, self._selection.columns_of(plan), zero_dates=self._selection.zero_dates)
         self._records[number] = records
         return records.images
 

@@ -1,61 +1,125 @@
-"""Several readers at once, their results in the order of the readers.
+"""Several readers at once, their results in the order of what they read.
 
-Knows threads and bounded queues; nothing of logs. What is read ahead is bounded: each reader waits when its queue is full.
+Knows threads, and how far they may be ahead of the consumer; nothing of logs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from queue import Queue
-from threading import Event
-from typing import Final, TypeVar
+from threading import Condition
+from typing import Final, Generic, Protocol, TypeVar
 
 Part = TypeVar("Part")
 Result = TypeVar("Result")
+Part_contra = TypeVar("Part_contra", contravariant=True)
+Result_co = TypeVar("Result_co", covariant=True)
 
-_AHEAD: Final = 8  # results that a reader may be ahead of the consumer
-
-
-class _End:
-    """Stands behind a reader's last result; `error` is what ended it early."""
-
-    def __init__(self, error: BaseException | None) -> None:
-        self.error = error
+MOST_AHEAD: Final = 24 << 20  # bytes of results that wait for the consumer
 
 
-def in_order(parts: Iterable[Part], read: Callable[[Part], Iterator[Result]], threads: int) -> Iterator[Result]:
-    """The results of `read(part)` for each part, in order, computed by `threads` threads.
+class PartReader(Protocol[Part_contra, Result_co]):
+    """Reads parts, one after another, in one thread."""
 
-    An error comes where its part's results end; the other readers then stop.
+    def read(self, part: Part_contra, /) -> Iterator[Result_co]:
+        """The results of one part."""
+
+    def close(self) -> None:
+        """Give back what is open."""
+
+
+class InOrder(Generic[Part, Result]):
+    """The results of each part, in order, by threads that take one part after another.
+
+    A thread waits where the results that nobody took are more than `MOST_AHEAD` bytes, unless the consumer waits for its part. An error
+    comes where its part's results end; the other threads then stop.
+
+    Args:
+        parts: what there is to read.
+        open_reader: gives each thread a reader of its own.
+        size_of: bytes of a result.
     """
-    stop = Event()
-    queues: list[tuple[Part, Queue[Result | _End]]] = [(part, Queue(_AHEAD)) for part in parts]
 
-    def run(part: Part, queue: Queue[Result | _End]) -> None:
-        error: BaseException | None = None
-        try:
-            for result in read(part):
-                if stop.is_set():
-                    return
-                queue.put(result)
-        except BaseException as exc:  # noqa: BLE001 - carried to the consumer, who raises it
-            error = exc
-        queue.put(_End(error))
+    def __init__(
+        self,
+        parts: Sequence[Part],
+        open_reader: Callable[[], PartReader[Part, Result]],
+        size_of: Callable[[Result], int],
+    ) -> None:
+        self._parts = parts
+        self._open_reader = open_reader
+        self._size_of = size_of
+        self._change = Condition()
+        self._next = 0  # part that no thread has taken
+        self._wanted = 0  # part that the consumer is at
+        self._ahead = 0  # bytes
+        self._results: list[deque[tuple[Result, int]]] = [deque() for _ in parts]
+        self._ends: list[BaseException | bool] = [False] * len(parts)  # behind the last result: True, or the error
+        self._stopped = False
 
-    with ThreadPoolExecutor(threads, "binlogio-read") as pool:
+    def results(self, threads: int) -> Iterator[Result]:
+        """All results, computed by `threads` threads while the caller iterates."""
+        with ThreadPoolExecutor(threads, "binlogio-read") as pool:
+            try:
+                for _ in range(min(threads, len(self._parts))):
+                    pool.submit(self._work)
+                for number in range(len(self._parts)):
+                    yield from self._take(number)
+            finally:
+                with self._change:
+                    self._stopped = True
+                    self._change.notify_all()
+                pool.shutdown(wait=False, cancel_futures=True)
+
+    def _take(self, number: int) -> Iterator[Result]:
+        waiting = self._results[number]
+        while True:
+            with self._change:
+                self._wanted = number
+                self._change.notify_all()
+                self._change.wait_for(lambda: waiting or self._ends[number] is not False)
+                if not waiting:
+                    break
+                result, size = waiting.popleft()
+                self._ahead -= size
+            yield result
+        end = self._ends[number]
+        if isinstance(end, BaseException):
+            raise end
+
+    def _work(self) -> None:
+        reader = self._open_reader()
         try:
-            for part, queue in queues:
-                pool.submit(run, part, queue)
-            for _, queue in queues:
-                while not isinstance(result := queue.get(), _End):
-                    yield result
-                if result.error is not None:
-                    raise result.error
+            while (number := self._next_part()) is not None:
+                end: BaseException | bool = True
+                try:
+                    for result in reader.read(self._parts[number]):
+                        if not self._put(number, result):
+                            return
+                except BaseException as exc:  # noqa: BLE001 - carried to the consumer, who raises it
+                    end = exc
+                with self._change:
+                    self._ends[number] = end
+                    self._change.notify_all()
         finally:
-            stop.set()
-            for _, queue in queues:
-                queue.maxsize = 0
-                with queue.not_full:
-                    queue.not_full.notify_all()
-            pool.shutdown(wait=False, cancel_futures=True)
+            reader.close()
+
+    def _next_part(self) -> int | None:
+        with self._change:
+            if self._stopped or self._next == len(self._parts):
+                return None
+            number, self._next = self._next, self._next + 1
+            return number
+
+    def _put(self, number: int, result: Result) -> bool:
+        size = self._size_of(result)
+        waiting = self._results[number]
+        with self._change:
+            self._change.wait_for(
+                lambda: self._stopped or self._ahead + size <= MOST_AHEAD or (number == self._wanted and not waiting)
+            )
+            waiting.append((result, size))
+            self._ahead += size
+            self._change.notify_all()
+            return not self._stopped

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing
 from fnmatch import fnmatchcase
 from functools import partial
 from itertools import islice
@@ -16,8 +17,7 @@ from binlogio.errors import BinlogFormatError, UnsupportedFeature
 from binlogio.event_filter import EVERY_EVENT, EventFilter
 from binlogio.implementation import is_compiled
 from binlogio.options import ReadOptions
-from binlogio.parallel import in_order
-from binlogio.reader import mariadb_decryptor_for
+from binlogio.parallel import InOrder
 from binlogio.splits import Split, cut
 from binlogio.storage import Source, find_logs
 
@@ -34,7 +34,8 @@ _ZERO_DATES: Final = ("error", "null", "text")
 DEFAULT_BATCH_ROWS: Final = 1 << 16
 _MIXED_ROWS: Final = 1 << 12
 _TIMESTAMP: Final = 4
-_SMALLEST_SPLIT: Final = 8 << 20  # bytes; less is not worth a thread
+_SMALLEST_SPLIT: Final = 2 << 20  # bytes; less is not worth a thread
+_LARGEST_SPLIT: Final = 16 << 20  # bytes; with more the threads get too far ahead of each other
 
 
 class RowBatches:
@@ -164,16 +165,19 @@ class TableBatches:
         return ", ".join(self._tables) if self._tables is not None else "every table"
 
     def __iter__(self) -> Iterator[tuple[str, pa.RecordBatch]]:
-        from binlogio.record_types import Selection  # noqa: PLC0415 - imports pyarrow
+        from binlogio.log_parts import LogPartReader  # noqa: PLC0415 - imports pyarrow
+        from binlogio.record_types import Selection  # noqa: PLC0415
 
         selection = Selection(wants=self._wants, **self._options)
+        open_reader = partial(LogPartReader, selection, self._keyring)
+        # Construct holds Python's lock, so threads gain it nothing within a log.
+        parts = [part for log in self._logs for part in _parts(log, self._threads if is_compiled() else 1)]
         if self._threads == 1:
-            for log in self._logs:
-                yield from read_split(log, None, selection, self._keyring)
+            with closing(open_reader()) as reader:
+                for part in parts:
+                    yield from reader.read(part)
         else:
-            splits = partial(_splits, threads=self._threads) if is_compiled() else _whole
-            parts = [(log, split) for log in self._logs for split in splits(log)]
-            yield from in_order(parts, lambda part: read_split(*part, selection, self._keyring), self._threads)
+            yield from InOrder(parts, open_reader, _batch_size).results(self._threads)
 
     def row_records(self) -> Iterator[list[tuple[Any, ...]]]:
         """Lists of records with JSON images, in the order of the log."""
@@ -192,11 +196,6 @@ class TableBatches:
         return self._tables is None or any(fnmatchcase(f"{schema}.{table}", name) for name in self._tables)
 
 
-def _whole(_log: LogFile) -> list[Split | None]:
-    """Construct holds Python's lock, so threads gain it nothing within a log."""
-    return [None]
-
-
 def read_split(
     log: LogFile, split: Split | None, selection: Selection, keyring: Keyring | None = None
 ) -> Iterator[tuple[str, pa.RecordBatch]]:
@@ -208,30 +207,24 @@ def read_split(
         BinlogError: the bytes are not a binary log.
         OSError: the file cannot be read.
     """
-    decryptor_for = mariadb_decryptor_for(keyring)
-    opened = log.open(keyring)
-    try:
-        if not is_compiled():
-            from binlogio.construct_reader import ConstructReader  # noqa: PLC0415
+    from binlogio.log_parts import LogPartReader  # noqa: PLC0415 - imports pyarrow
 
-            if split is None or split.start == 0:
-                yield from ConstructReader(log, opened, selection, decryptor_for)
-            return
-        from binlogio.columnar import ColumnarReader  # noqa: PLC0415 - there is none without the kernel
-        from binlogio.records import Repeated  # noqa: PLC0415
-
-        if opened.seekable or split is None or split.start == 0:
-            part = split if opened.seekable else None
-            yield from ColumnarReader(log, opened, selection, Repeated(), part, decryptor_for)
-    finally:
-        opened.close()
+    with closing(LogPartReader(selection, keyring)) as reader:
+        yield from reader.read((log, split))
 
 
-def _splits(log: LogFile, threads: int) -> list[Split | None]:
-    if log.size is None or log.stream is not None:
-        return [None]
-    count = max(1, min(4 * threads, log.size // _SMALLEST_SPLIT))
-    return list(cut(log.size, count)) if count > 1 else [None]
+def _parts(log: LogFile, threads: int) -> list[tuple[LogFile, Split | None]]:
+    """What one thread after another takes: as many parts as keep all threads busy to the end."""
+    if threads == 1 or log.size is None or log.stream is not None:
+        return [(log, None)]
+    rounds = -(-log.size // (threads * _LARGEST_SPLIT))
+    count = min(threads * rounds, log.size // _SMALLEST_SPLIT)
+    return [(log, split) for split in cut(log.size, count)] if count > 1 else [(log, None)]
+
+
+def _batch_size(result: tuple[str, pa.RecordBatch]) -> int:
+    size: int = result[1].nbytes
+    return size
 
 
 def read_tables(

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 WINDOW_SIZE: Final = 4 << 20
 _STEP: Final = 1 << 18  # bytes that are read at a time behind `read_to`
-_NO_END: Final = 1 << 62
+NO_END: Final = 1 << 62
 
 
 class Readable(Protocol):
@@ -45,7 +45,7 @@ class Window:
     ) -> None:
         self.offset = offset
         self.at_end = False
-        self.read_to = _NO_END
+        self.read_to = NO_END
         self._read = read
         self._readinto = readinto
         self._size = size

@@ -47,7 +47,7 @@ def _read(path: Path, split: Split | None) -> list[Record]:
     try:
         return [
             (table, record["pos"], record["row"], repr((record["before"], record["after"], record["gtid"])))
-            for table, batch in ColumnarReader(log, opened, EVERYTHING, Repeated(), split)
+            for table, batch in ColumnarReader(log, opened, EVERYTHING, Repeated()).read(split)
             for record in batch.to_pylist()
         ]
     finally:
@@ -119,8 +119,8 @@ def _in_splits(path: Path, keyring: Path | None, count: int) -> list[int]:
     found = []
     for split in cut(path.stat().st_size, count):
         opened = log.open(ring)
-        reader = ColumnarReader(log, opened, EVERYTHING, Repeated(), split, mariadb_decryptor_for(ring))
-        found += [pos for _, batch in reader for pos in batch.column("pos").to_pylist()]
+        reader = ColumnarReader(log, opened, EVERYTHING, Repeated(), mariadb_decryptor_for(ring))
+        found += [pos for _, batch in reader.read(split) for pos in batch.column("pos").to_pylist()]
         opened.close()
     return found
 

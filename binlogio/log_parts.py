@@ -1,0 +1,69 @@
+"""Parts of logs, one after another in one thread, with what is costly to have kept from one part to the next.
+
+Knows when a file is opened and closed, and that the plans of its tables hold for all its parts. How a part is read is
+`binlogio.columnar`'s business, or `binlogio.construct_reader`'s where there is no kernel.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from binlogio.implementation import is_compiled
+from binlogio.reader import mariadb_decryptor_for
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    import pyarrow as pa
+
+    from binlogio.encryption import Keyring
+    from binlogio.record_types import Selection
+    from binlogio.splits import Split
+    from binlogio.storage import LogFile, OpenedLog
+
+    TableBatch = tuple[str, pa.RecordBatch]
+
+
+class LogPartReader:
+    """Reads splits of logs, or whole ones, as (table, batch) pairs."""
+
+    def __init__(self, selection: Selection, keyring: Keyring | None) -> None:
+        self._selection = selection
+        self._keyring = keyring
+        self._log: LogFile | None = None
+        self._opened: OpenedLog | None = None
+        self._read: Callable[[Split | None], Iterator[TableBatch]] | None = None
+
+    def read(self, part: tuple[LogFile, Split | None], /) -> Iterator[TableBatch]:
+        """The row changes of a part.
+
+        Raises:
+            OSError: the file cannot be opened.
+            BinlogError: while iterating, where the bytes are not a binary log.
+        """
+        log, split = part
+        if self._read is None or self._opened is None or self._log is not log:
+            self.close()
+            self._log, self._opened = log, log.open(self._keyring)
+            self._read = self._reader_of(log, self._opened)
+        if split is None or (self._opened.seekable and is_compiled()):
+            yield from self._read(split)
+        elif split.start == 0:
+            yield from self._read(None)
+
+    def _reader_of(self, log: LogFile, opened: OpenedLog) -> Callable[[Split | None], Iterator[TableBatch]]:
+        decryptor_for = mariadb_decryptor_for(self._keyring)
+        if is_compiled():
+            from binlogio.columnar import ColumnarReader  # noqa: PLC0415 - there is none without the kernel
+            from binlogio.records import Repeated  # noqa: PLC0415
+
+            return ColumnarReader(log, opened, self._selection, Repeated(), decryptor_for).read
+        from binlogio.construct_reader import ConstructReader  # noqa: PLC0415
+
+        return lambda _: iter(ConstructReader(log, opened, self._selection, decryptor_for))
+
+    def close(self) -> None:
+        """Give back the file that is open."""
+        if self._opened is not None:
+            self._opened.close()
+        self._log = self._opened = self._read = None
