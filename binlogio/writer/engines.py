@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from binlogio.server_variables import ISOLATION_LEVELS
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -25,19 +27,31 @@ class Engine:
         transactional: its changes are undone by ROLLBACK, so they wait in the transaction cache.
         row_capable: its changes can be logged as rows.
         statement_capable: its changes can be logged as statements.
+        statement_isolation: the weakest transaction_isolation at which they can.
         self_logging: it writes its changes to the log itself.
         has_xid: it takes part in the two-phase commit, so that a group with its changes ends in an XID_EVENT.
+        atomic_ddl: CREATE TABLE ... SELECT into it is one transaction.
     """
 
     name: str
     transactional: bool = False
     row_capable: bool = True
     statement_capable: bool = True
+    statement_isolation: str = "READ-UNCOMMITTED"
     self_logging: bool = False
     has_xid: bool = False
+    atomic_ddl: bool = False
+
+    def logs_statements(self, isolation: str) -> bool:
+        """Whether its changes can be logged as statements at a transaction_isolation."""
+        return self.statement_capable and ISOLATION_LEVELS.index(isolation) >= ISOLATION_LEVELS.index(
+            self.statement_isolation
+        )
 
 
-INNODB: Final = Engine(name="InnoDB", transactional=True, has_xid=True)
+INNODB: Final = Engine(
+    name="InnoDB", transactional=True, statement_isolation="REPEATABLE-READ", has_xid=True, atomic_ddl=True
+)
 MYISAM: Final = Engine(name="MyISAM")
 PERFORMANCE_SCHEMA: Final = Engine(name="PERFORMANCE_SCHEMA", row_capable=False)
 ENGINES: Final[Mapping[str, Engine]] = MappingProxyType(
@@ -55,7 +69,16 @@ ENGINES: Final[Mapping[str, Engine]] = MappingProxyType(
             Engine(name="FEDERATED"),
             Engine(name="EXAMPLE", row_capable=False),
             Engine(name="ndbcluster", transactional=True, self_logging=True),
+            Engine(name="Aria"),
         )
     }
 )
 """The engines that a server is delivered with, by their name in capital letters."""
+
+_ALIASES: Final = {"MERGE": "MRG_MYISAM", "HEAP": "MEMORY", "NDB": "NDBCLUSTER"}
+
+
+def engine_named(name: str) -> Engine:
+    """The engine of that name; one that we do not know is transactional, and both formats can log it."""
+    known = ENGINES.get(_ALIASES.get(name.upper(), name.upper()))
+    return known if known is not None else Engine(name=name, transactional=True, has_xid=True)

@@ -1,130 +1,96 @@
 """The decision how a statement is logged, or that it cannot be: pure, before the statement is executed.
 
-Knows tables, engines, formats and reasons; neither events nor caches.
+Knows tables, engines, formats and reasons; neither events nor caches. In the server's order:
 
-Source: sql/binlog.cc, THD::decide_logging_format; WL#2687; recordings of a 9.7.4 server.
+    not at all            sql_log_bin=0; a SELECT without a function that writes; only local tables are written
+    1786, 3748, 1785      GTID consistency, see `gtid_consistency`
+    1665                  InnoDB below REPEATABLE READ in STATEMENT format, when its tables are locked
+    1667                  engines that log themselves beside others
+    1661 to 1666          engines that cannot have the format, see `_format`
+    STATEMENT             a text, with warning 1592 once it is cached if it is unsafe
+    MIXED                 rows if it is unsafe, LOAD DATA, or refers to a temporary table; else a text
+    ROW                   rows
+    not at all            rows of temporary tables alone
+
+Source: sql/binlog.cc, THD::decide_logging_format, Query_log_event's choice of a cache; ha_innodb.cc, external_lock; WL#2687;
+recordings of a 9.7.4 server. Where they differ, the server is right for rule set 9.7: LOAD DATA is not unsafe and gives no warning, and a
+text goes to the transaction cache because of what the statement writes, never of what it reads. The server honours
+binlog_direct_non_transactional_updates in MIXED format too, whatever its manual says (recordings, group u).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from binlogio.writer.engines import INNODB, Engine
-from binlogio.writer.rule_sets import rules_of
+from binlogio.errors import LoggingError
+from binlogio.writer.gtid_consistency import check_ddl, check_dml
+from binlogio.writer.rule_sets import Classification, rules_of
+from binlogio.writer.statement_facts import (
+    CacheKind,
+    LoggingDecision,
+    LoggingFormat,
+    LoggingWarning,
+    SessionState,
+    StatementFacts,
+    StatementKind,
+    TableAccess,
+)
+from binlogio.writer.table_accesses import is_direct, mixed_reason
+from binlogio.writer.unsafe import UnsafeReason
 
 if TYPE_CHECKING:
-    from binlogio.options import ServerVariables
-    from binlogio.writer.unsafe import UnsafeReason
+    from collections.abc import Iterator, Sequence
 
+    from binlogio.server_variables import ServerVariables
 
-class StatementKind(Enum):
-    """What a statement is, as far as a log makes a difference."""
+__all__ = [
+    "CacheKind",
+    "LoggingDecision",
+    "LoggingFormat",
+    "LoggingWarning",
+    "SessionState",
+    "StatementFacts",
+    "StatementKind",
+    "TableAccess",
+    "decide_logging_format",
+    "row_cache",
+    "statement_cache",
+]
 
-    DML = "INSERT, UPDATE, DELETE, REPLACE"
-    SELECT = "SELECT, DO: logged only where it calls a function that writes"
-    LOAD_DATA = "LOAD DATA"
-    CREATE_SELECT = "CREATE TABLE ... SELECT"
-    CREATE_TEMPORARY_SELECT = "CREATE TEMPORARY TABLE ... SELECT"
-    CREATE_TEMPORARY = "CREATE TEMPORARY TABLE"
-    DROP_TEMPORARY = "DROP TEMPORARY TABLE"
-    DDL = "any other statement that commits implicitly"
-    ROW_INJECTION = "BINLOG"
-
-
-class LoggingFormat(Enum):
-    """What stands in the log for a statement."""
-
-    STATEMENT = "STATEMENT"
-    ROW = "ROW"
-    NOT_LOGGED = "NOT_LOGGED"
-
-
-class CacheKind(Enum):
-    """Where events wait. DIRECT: they do not, and are written at once (rule sets without a statement cache)."""
-
-    STATEMENT = "STATEMENT"
-    TRANSACTION = "TRANSACTION"
-    DIRECT = "DIRECT"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TableAccess:
-    """A table that a statement locks, in the order of the locks; those of its triggers and functions too.
-
-    `auto_increment`: it has such a column. `unique_keys`: how many, with the primary key.
-    """
-
-    schema: str
-    name: str
-    engine: Engine = INNODB
-    write: bool = False
-    read: bool = False
-    temporary: bool = False
-    auto_increment: bool = False
-    unique_keys: int = 1
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StatementFacts:
-    """What is known of a statement before it is executed.
-
-    `unsafe` are the reasons that come with its text. `sub_statements` are those of its triggers and functions: their tables and
-    reasons are the statement's own.
-    """
-
-    kind: StatementKind = StatementKind.DML
-    tables: tuple[TableAccess, ...] = ()
-    unsafe: frozenset[UnsafeReason] = frozenset()
-    sub_statements: tuple[StatementFacts, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionState:
-    """What is known of the session before a statement is executed.
-
-    `in_transaction`: after BEGIN, or without autocommit. `transaction_changed`: the transaction has written to the statement cache or
-    transaction cache already.
-    """
-
-    in_transaction: bool = False
-    is_xa: bool = False
-    transaction_cache_is_empty: bool = True
-    has_temporary_tables: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoggingWarning:
-    """A warning as SHOW WARNINGS has it; `level` is `Note` or `Warning`."""
-
-    level: str
-    errno: int
-    symbol: str
-    message: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoggingDecision:
-    """How a statement is logged.
-
-    Args:
-        format: as a text, as rows, or not at all.
-        statement_cache: the cache of its Query event; None unless `format` is STATEMENT.
-        is_mixed_unsafe: transactional and non-transactional tables meet in a way that a replica may see differently.
-        unsafe: all reasons, in the server's order.
-        cannot_be_rolled_back: as a statement in the transaction cache, it makes that cache end in ROLLBACK instead of being discarded.
-        warnings_when_cached: 1592, raised when its Query event is cached, and not if nothing of it is logged.
-        warnings: raised at once.
-    """
-
-    format: LoggingFormat
-    statement_cache: CacheKind | None = None
-    is_mixed_unsafe: bool = False
-    unsafe: tuple[UnsafeReason, ...] = ()
-    cannot_be_rolled_back: bool = False
-    warnings_when_cached: tuple[LoggingWarning, ...] = ()
-    warnings: tuple[LoggingWarning, ...] = ()
+_TEMPORARY_DDL: Final = (StatementKind.CREATE_TEMPORARY, StatementKind.DROP_TEMPORARY)
+_CREATES: Final = (StatementKind.CREATE_SELECT, StatementKind.CREATE_TEMPORARY_SELECT)
+_IMPOSSIBLE: Final = "Cannot execute statement: impossible to write to binary log since"
+_REFUSALS: Final = {
+    "ER_BINLOG_ROW_ENGINE_AND_STMT_ENGINE": (
+        1661,
+        "both row-incapable engines and statement-incapable engines are involved.",
+    ),
+    "ER_BINLOG_ROW_MODE_AND_STMT_ENGINE": (
+        1662,
+        "BINLOG_FORMAT = ROW and at least one table uses a storage engine limited to statement-based logging.",
+    ),
+    "ER_BINLOG_UNSAFE_AND_STMT_ENGINE": (
+        1663,
+        "statement is unsafe, storage engine is limited to statement-based logging, and BINLOG_FORMAT = MIXED. ",
+    ),
+    "ER_BINLOG_ROW_INJECTION_AND_STMT_ENGINE": (
+        1664,
+        "statement is in row format and at least one table uses a storage engine limited to statement-based logging.",
+    ),
+    "ER_BINLOG_STMT_MODE_AND_ROW_ENGINE": (
+        1665,
+        "BINLOG_FORMAT = STATEMENT and at least one table uses a storage engine limited to row-based logging.",
+    ),
+    "ER_BINLOG_ROW_INJECTION_AND_STMT_MODE": (1666, "statement is in row format and BINLOG_FORMAT = STATEMENT."),
+    "ER_BINLOG_MULTIPLE_ENGINES_AND_SELF_LOGGING_ENGINE": (
+        1667,
+        "more than one engine is involved and at least one engine is self-logging.",
+    ),
+    "ER_BINLOG_STMT_MODE_AND_NO_REPL_TABLES": (
+        1844,
+        "BINLOG_FORMAT = STATEMENT, and both replicated and non replicated tables are written to.",
+    ),
+}
 
 
 def decide_logging_format(variables: ServerVariables, facts: StatementFacts, state: SessionState) -> LoggingDecision:
@@ -132,17 +98,225 @@ def decide_logging_format(variables: ServerVariables, facts: StatementFacts, sta
 
     Raises:
         LoggingError: it cannot be logged, so it must not be executed.
+        UnsupportedFeature: the variables name a rule set that does not exist.
     """
-    raise NotImplementedError
+    if not variables.sql_log_bin or facts.is_skipped:
+        return LoggingDecision(format=LoggingFormat.NOT_LOGGED)
+    warnings = check_ddl(variables, facts, state)
+    if facts.kind is StatementKind.DDL:
+        return LoggingDecision(format=LoggingFormat.STATEMENT, statement_cache=CacheKind.DIRECT, warnings=warnings)
+    if facts.kind in _TEMPORARY_DDL:
+        return _decide_temporary(variables, facts, state, warnings)
+    if facts.kind is StatementKind.SELECT and not any(table.write for table in facts.sub_statement_tables):
+        return LoggingDecision(format=LoggingFormat.NOT_LOGGED)
+    return _decide_dml(variables, facts, state, warnings)
+
+
+def statement_cache(
+    variables: ServerVariables, state: SessionState, written: Sequence[TableAccess], *, is_mixed_unsafe: bool = False
+) -> CacheKind:
+    """The cache of a Query event whose statement has written to these tables."""
+    rules = rules_of(variables)
+    if rules.classification is Classification.FIRST_CHANGED_TABLE:
+        written = written[:1]
+    if is_mixed_unsafe or any(table.engine.transactional for table in written):
+        return CacheKind.TRANSACTION
+    if not state.transaction_cache_is_empty and not is_direct(rules, variables):
+        return CacheKind.TRANSACTION
+    return CacheKind.STATEMENT if rules.has_statement_cache else CacheKind.DIRECT
 
 
 def row_cache(variables: ServerVariables, table: TableAccess, state: SessionState) -> CacheKind | None:
     """The cache of the rows of a table; None where rows of it are never logged."""
-    if table.temporary:
+    if table.temporary or table.is_local:
         return None
     if table.engine.transactional:
         return CacheKind.TRANSACTION
-    rules = rules_of(variables)
-    if rules.has_statement_cache:
+    if rules_of(variables).has_statement_cache:
         return CacheKind.STATEMENT
-    return CacheKind.DIRECT if state.transaction_cache_is_empty else CacheKind.TRANSACTION
+    return statement_cache(variables, state, (table,))
+
+
+def _decide_temporary(
+    variables: ServerVariables, facts: StatementFacts, state: SessionState, warnings: tuple[LoggingWarning, ...]
+) -> LoggingDecision:
+    """CREATE and DROP TEMPORARY TABLE are logged in STATEMENT format alone, and DROP only if there was something to drop."""
+    if variables.binlog_format != "STATEMENT" or (facts.kind is StatementKind.DROP_TEMPORARY and not facts.tables):
+        return LoggingDecision(format=LoggingFormat.NOT_LOGGED, warnings=warnings)
+    cache = statement_cache(variables, state, facts.tables) if state.in_transaction else CacheKind.DIRECT
+    return LoggingDecision(
+        format=LoggingFormat.STATEMENT,
+        statement_cache=cache,
+        cannot_be_rolled_back=cache is CacheKind.TRANSACTION,
+        warnings=warnings,
+    )
+
+
+def _decide_dml(
+    variables: ServerVariables, facts: StatementFacts, state: SessionState, warnings: tuple[LoggingWarning, ...]
+) -> LoggingDecision:
+    tables = facts.all_tables
+    _refuse_weak_isolation(variables, tables)
+    local = [table for table in tables if table.is_local and table.write]
+    replicated = [table for table in tables if not (table.is_local and table.write)]
+    written = [table for table in replicated if table.write]
+    mixed = mixed_reason(rules_of(variables), variables, facts, state, replicated)
+    unsafe = tuple(sorted({*_reasons(variables, facts, state), *(() if mixed is None else (mixed,))}))
+    found = _format(variables, facts, replicated, unsafe)
+    is_row = found is LoggingFormat.ROW
+    if local and written and not is_row:
+        raise _refusal("ER_BINLOG_STMT_MODE_AND_NO_REPL_TABLES")
+    warnings += check_dml(variables, state, written, is_row=is_row) + _blackhole_warning(variables, facts)
+    is_mixed_unsafe = mixed is UnsafeReason.MIXED_STATEMENT
+    if (local and not written) or (is_row and written and all(table.temporary for table in written)):
+        return LoggingDecision(
+            format=LoggingFormat.NOT_LOGGED, is_mixed_unsafe=is_mixed_unsafe, unsafe=unsafe, warnings=warnings
+        )
+    if is_row:
+        return LoggingDecision(format=found, is_mixed_unsafe=is_mixed_unsafe, unsafe=unsafe, warnings=warnings)
+    if facts.kind is StatementKind.CREATE_SELECT or (facts.kind in _CREATES and not state.in_transaction):
+        cache = CacheKind.DIRECT
+    else:
+        cache = statement_cache(variables, state, written, is_mixed_unsafe=is_mixed_unsafe)
+    keeps = facts.kind is StatementKind.CREATE_TEMPORARY_SELECT or not all(t.engine.transactional for t in written)
+    return LoggingDecision(
+        format=found,
+        statement_cache=cache,
+        is_mixed_unsafe=is_mixed_unsafe,
+        unsafe=unsafe,
+        cannot_be_rolled_back=cache is CacheKind.TRANSACTION and keeps,
+        warnings_when_cached=tuple(map(_unsafe_warning, unsafe)) if written else (),
+        warnings=warnings,
+    )
+
+
+def _reasons(variables: ServerVariables, facts: StatementFacts, state: SessionState) -> Iterator[UnsafeReason]:
+    """The reasons of the text, and those that follow from tables and session; mixes apart."""
+    tables, inner = facts.all_tables, facts.sub_statement_tables
+    replicated = [table for table in tables if not (table.is_local and table.write)]
+    written = [table for table in replicated if table.write]
+    yield from facts.all_unsafe()
+    found = {
+        UnsafeReason.SYSTEM_TABLE: any(table.is_local for table in tables),
+        UnsafeReason.FULLTEXT_PLUGIN: any(table.fulltext_parser for table in written),
+        UnsafeReason.INSERT_TWO_KEYS: (
+            facts.updates_on_duplicate
+            and UnsafeReason.INSERT_SELECT_UPDATE not in facts.unsafe
+            and any(table.unique_keys > 1 for table in written)
+        ),
+        UnsafeReason.XA: state.is_xa and bool(written),
+        UnsafeReason.MULTIPLE_ENGINES_AND_SELF_LOGGING_ENGINE: (
+            len({table.engine for table in replicated}) > 1 and any(table.engine.self_logging for table in replicated)
+        ),
+    }
+    if variables.binlog_format != "ROW":
+        found |= {
+            UnsafeReason.WRITE_AUTOINC_SELECT: (
+                any(table.write and table.auto_increment for table in tables)
+                and any(table.read or not table.write for table in tables)
+            ),
+            UnsafeReason.AUTOINC_NOT_FIRST: any(table.write and table.auto_increment_not_first for table in tables),
+            UnsafeReason.AUTOINC_COLUMNS: any(table.write and table.auto_increment for table in inner),
+            UnsafeReason.DEFAULT_EXPRESSION_IN_SUBSTATEMENT: any(
+                table.write and table.unsafe_default for table in inner
+            ),
+            UnsafeReason.ACL_TABLE_READ_IN_DML_DDL: any(table.is_acl and not table.write for table in tables),
+        }
+    yield from (reason for reason, holds in found.items() if holds)
+
+
+def _format(
+    variables: ServerVariables,
+    facts: StatementFacts,
+    replicated: Sequence[TableAccess],
+    unsafe: tuple[UnsafeReason, ...],
+) -> LoggingFormat:
+    """The decision table of sql/binlog.cc: what the engines can, the kind of statement, binlog_format.
+
+    Raises:
+        LoggingError: no format is left.
+    """
+    written = [table for table in replicated if table.write]
+    injected = facts.kind is StatementKind.ROW_INJECTION
+    can_rows = all(table.engine.row_capable for table in written)
+    can_text = all(table.engine.logs_statements(variables.transaction_isolation) for table in written)
+    if len({table.engine for table in written}) > 1 and any(table.engine.self_logging for table in written):
+        raise _refusal("ER_BINLOG_MULTIPLE_ENGINES_AND_SELF_LOGGING_ENGINE")
+    if not can_rows and not can_text:
+        raise _refusal("ER_BINLOG_ROW_ENGINE_AND_STMT_ENGINE")
+    if not can_rows:
+        return _format_of_text_engines(variables, unsafe, injected=injected)
+    if variables.binlog_format == "STATEMENT":
+        if injected:
+            raise _refusal("ER_BINLOG_ROW_INJECTION_AND_STMT_MODE")
+        if not can_text:
+            raise _refusal("ER_BINLOG_STMT_MODE_AND_ROW_ENGINE")
+        return LoggingFormat.STATEMENT
+    needs_rows = (
+        bool(unsafe)
+        or injected
+        or facts.kind is StatementKind.LOAD_DATA
+        or not can_text
+        or any(table.temporary for table in replicated)
+    )
+    return LoggingFormat.ROW if variables.binlog_format == "ROW" or needs_rows else LoggingFormat.STATEMENT
+
+
+def _format_of_text_engines(
+    variables: ServerVariables, unsafe: tuple[UnsafeReason, ...], *, injected: bool
+) -> LoggingFormat:
+    if injected:
+        raise _refusal("ER_BINLOG_ROW_INJECTION_AND_STMT_ENGINE")
+    if variables.binlog_format == "ROW":
+        raise _refusal("ER_BINLOG_ROW_MODE_AND_STMT_ENGINE")
+    if variables.binlog_format == "MIXED" and unsafe:
+        raise _refusal("ER_BINLOG_UNSAFE_AND_STMT_ENGINE", unsafe[0].message)
+    return LoggingFormat.STATEMENT
+
+
+def _refuse_weak_isolation(variables: ServerVariables, tables: Sequence[TableAccess]) -> None:
+    """InnoDB refuses the lock itself, before anything else is looked at, and says why."""
+    isolation = variables.transaction_isolation
+    for table in tables:
+        engine = table.engine
+        is_weak = engine.statement_capable and not engine.logs_statements(isolation)
+        if variables.binlog_format == "STATEMENT" and table.write and is_weak:
+            raise _refusal(
+                "ER_BINLOG_STMT_MODE_AND_ROW_ENGINE",
+                f" {engine.name} is limited to row-logging when transaction isolation level is READ COMMITTED or READ UNCOMMITTED.",
+            )
+
+
+def _refusal(symbol: str, more: str = "") -> LoggingError:
+    errno, message = _REFUSALS[symbol]
+    return LoggingError(f"{_IMPOSSIBLE} {message}{more}", errno=errno, symbol=symbol)
+
+
+def _unsafe_warning(reason: UnsafeReason) -> LoggingWarning:
+    return LoggingWarning(
+        level="Note",
+        errno=1592,
+        symbol="ER_BINLOG_UNSAFE_STATEMENT",
+        message=(
+            "Unsafe statement written to the binary log using statement format since BINLOG_FORMAT = STATEMENT. "
+            f"{reason.message}"
+        ),
+    )
+
+
+def _blackhole_warning(variables: ServerVariables, facts: StatementFacts) -> tuple[LoggingWarning, ...]:
+    """A BLACKHOLE table has no rows to be found, so there are no events of those that an UPDATE or DELETE would have changed."""
+    names = [table.name for table in facts.all_tables if table.write and table.engine.name == "BLACKHOLE"]
+    if variables.binlog_format != "ROW" or facts.verb not in ("UPDATE", "DELETE") or not names:
+        return ()
+    return (
+        LoggingWarning(
+            level="Warning",
+            errno=1870,
+            symbol="WARN_ON_BLOCKHOLE_IN_RBR",
+            message=(
+                f"Row events are not logged for {facts.verb} statements that modify BLACKHOLE tables in row format. "
+                f"Table(s): '{','.join(names)}.'"
+            ),
+        ),
+    )

@@ -8,19 +8,31 @@ Knows the choices of each rule set. What they mean is told by `logging_format`.
     5.5.9                    two caches; the tables of WL#2687 as they are written
     9.7                      two caches; what a 9.7 server does
 
+Versions: binlog_direct_non_transactional_updates came with 5.1.44 (STATEMENT and MIXED) and was cut down to STATEMENT in 5.5.5. A server
+from 5.6 on takes rule set 9.7: its table of unsafe accesses is older than WL#2687's text, but not all of it is in 5.5.9.
+
+What the old documents leave open is as in rule set 9.7: rows of N tables go to the statement cache where there is one, rows and texts of
+temporary tables, engines that cannot have a format, DDL, and reasons that come with a text. The rule sets before 5.5.9 do not
+take a mix of tables for unsafe: their documents delay an N statement behind a T one and say nothing of a warning, which WL#2687 brought.
+
 Source: WL#2687; the manual of 5.1, section "Transaction cache"; recordings of a 9.7.4 server.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
+from functools import lru_cache
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from binlogio.errors import UnsupportedFeature
+from binlogio.events.format_description import server_version_numbers
 
 if TYPE_CHECKING:
-    from binlogio.options import ServerVariables
+    from collections.abc import Mapping
+
+    from binlogio.server_variables import ServerVariables
 
 
 class Classification(Enum):
@@ -38,6 +50,7 @@ class RuleSet:
 
     Args:
         name: of the rule set.
+        since: the first server version that has it.
         classification: how statements are told apart.
         has_statement_cache: False where the one cache is the transaction cache, and what need not wait goes straight to the log.
         direct_formats: values of binlog_format with which binlog_direct_non_transactional_updates has an effect.
@@ -46,61 +59,80 @@ class RuleSet:
     """
 
     name: str
+    since: tuple[int, int, int]
     classification: Classification
     has_statement_cache: bool
-    direct_formats: frozenset[str]
+    direct_formats: frozenset[str] = frozenset()
     statement_cache_size_variable: str = "binlog_stmt_cache_size"
     max_statement_cache_size_variable: str = "max_binlog_stmt_cache_size"
 
 
+# The server honours the flag in MIXED format as well (recordings of a 9.7.4 server, group u), whatever the manual says since 5.5.5.
+_STATEMENT_AND_MIXED: Final = frozenset(("STATEMENT", "MIXED"))
+_STATEMENT: Final = frozenset(("STATEMENT",))
+
 RULES_5_0: Final = RuleSet(
     name="5.0",
+    since=(0, 0, 0),
     classification=Classification.FIRST_CHANGED_TABLE,
     has_statement_cache=False,
-    direct_formats=frozenset(),
     statement_cache_size_variable="binlog_cache_size",
     max_statement_cache_size_variable="max_binlog_cache_size",
 )
-RULES_5_1_31: Final = RuleSet(
-    name="5.1.31",
-    classification=Classification.CHANGED_TABLES,
-    has_statement_cache=False,
-    direct_formats=frozenset(("STATEMENT", "MIXED")),
-    statement_cache_size_variable="binlog_cache_size",
-    max_statement_cache_size_variable="max_binlog_cache_size",
-)
-RULES_5_5_4: Final = RuleSet(
-    name="5.5.4",
-    classification=Classification.CHANGED_TABLES,
-    has_statement_cache=True,
-    direct_formats=frozenset(("STATEMENT",)),
-    statement_cache_size_variable="binlog_cache_size",
-    max_statement_cache_size_variable="max_binlog_cache_size",
-)
+RULES_5_1_31: Final = replace(RULES_5_0, name="5.1.31", since=(5, 1, 31), classification=Classification.CHANGED_TABLES)
+_RULES_5_1_44: Final = replace(RULES_5_1_31, since=(5, 1, 44), direct_formats=_STATEMENT_AND_MIXED)
+_RULES_5_5_4: Final = replace(_RULES_5_1_44, name="5.5.4", since=(5, 5, 4), has_statement_cache=True)
+RULES_5_5_4: Final = replace(_RULES_5_5_4, since=(5, 5, 5), direct_formats=_STATEMENT)
 RULES_5_5_9: Final = RuleSet(
     name="5.5.9",
+    since=(5, 5, 9),
     classification=Classification.WORKLOG_TABLES,
     has_statement_cache=True,
-    direct_formats=frozenset(("STATEMENT",)),
+    direct_formats=_STATEMENT,
 )
 RULES_9_7: Final = RuleSet(
     name="9.7",
+    since=(5, 6, 0),
     classification=Classification.ACCESS_PAIRS,
     has_statement_cache=True,
-    direct_formats=frozenset(("STATEMENT",)),
+    direct_formats=_STATEMENT_AND_MIXED,
 )
-RULE_SETS: Final = {rules.name: rules for rules in (RULES_5_0, RULES_5_1_31, RULES_5_5_4, RULES_5_5_9, RULES_9_7)}
+_BY_VERSION: Final = (RULES_5_0, RULES_5_1_31, _RULES_5_1_44, _RULES_5_5_4, RULES_5_5_4, RULES_5_5_9, RULES_9_7)
+RULE_SETS: Final[Mapping[str, RuleSet]] = MappingProxyType(
+    {rules.name: rules for rules in (RULES_5_0, _RULES_5_1_44, RULES_5_5_4, RULES_5_5_9, RULES_9_7)}
+)
+"""By name; a name stands for the last version that had the rule set."""
+
+
+@lru_cache(maxsize=64)
+def rules_of_version(server_version: str) -> RuleSet:
+    """The rules of a server.
+
+    Raises:
+        UnsupportedFeature: the text does not begin like a version.
+    """
+    numbers = server_version_numbers(server_version)
+    return next(rules for rules in reversed(_BY_VERSION) if numbers >= rules.since)
 
 
 def rules_of(variables: ServerVariables) -> RuleSet:
-    """The rule set that the variables name, or that their server version has.
+    """The rule set that the variables name, or else that of their server_version.
 
     Raises:
-        UnsupportedFeature: no such rule set.
+        UnsupportedFeature: there is none.
     """
-    name = variables.rule_set if variables.rule_set is not None else "9.7"
-    if name not in RULE_SETS:
+    if variables.rule_set is None:
+        return rules_of_version(variables.server_version)
+    if variables.rule_set not in RULE_SETS:
         raise UnsupportedFeature(
-            "there is no such rule set", field="rule_set", expected=" or ".join(RULE_SETS), found=name
+            "there is no such rule set", field="rule_set", expected=" or ".join(RULE_SETS), found=variables.rule_set
         )
-    return RULE_SETS[name]
+    return RULE_SETS[variables.rule_set]
+
+
+def statement_cache_sizes(variables: ServerVariables) -> tuple[int, int]:
+    """The size in memory and the limit of the statement cache, in bytes; those of the transaction cache are the variables' own."""
+    rules = rules_of(variables)
+    size = getattr(variables, rules.statement_cache_size_variable)
+    limit = getattr(variables, rules.max_statement_cache_size_variable)
+    return int(size), int(limit)

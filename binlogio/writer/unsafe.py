@@ -2,18 +2,23 @@
 
 Knows texts only. Reasons are found by `logging_format` (from tables) and `statement_analysis` (from the text).
 
-Source: sql/sql_lex.h, enum_binlog_stmt_unsafe; share/messages_to_clients.txt, ER_BINLOG_UNSAFE_*.
+Source: sql/sql_lex.h, enum_binlog_stmt_unsafe; share/messages_to_clients.txt, ER_BINLOG_UNSAFE_*; the recordings of a 9.7.4 server.
 """
 
 from __future__ import annotations
 
 from enum import IntEnum
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 class UnsafeReason(IntEnum):
-    """A reason, in the server's order, which is that of its warnings.
+    """A reason. Warnings are given in this order.
 
-    INSERT_DELAYED left the server in 8.0, where the numbers behind it moved; they are in no log.
+    The numbers are those of 8.0 and later, where INSERT_DELAYED has gone; they are in no log.
     """
 
     LIMIT = 0
@@ -42,3 +47,99 @@ class UnsafeReason(IntEnum):
     DEFAULT_EXPRESSION_IN_SUBSTATEMENT = 23
     ACL_TABLE_READ_IN_DML_DDL = 24
     CREATE_SELECT_WITH_GIPK = 25
+
+    @property
+    def message(self) -> str:
+        """What the server says about it."""
+        return _MESSAGES[self]
+
+
+_UNPREDICTABLE: Final = "This order cannot be predicted and may differ on source and the replica."
+_ROWS_OF_SELECT: Final = (
+    "is unsafe because the order in which rows are retrieved by the SELECT determines which (if any) rows are"
+)
+
+_MESSAGES: Final[Mapping[UnsafeReason, str]] = MappingProxyType(
+    {
+        UnsafeReason.LIMIT: (
+            "The statement is unsafe because it uses a LIMIT clause. This is unsafe because the set of rows included cannot be predicted."
+        ),
+        UnsafeReason.SYSTEM_TABLE: (
+            "The statement is unsafe because it uses the general log, slow query log, or performance_schema table(s). "
+            "This is unsafe because system tables may differ on replicas."
+        ),
+        UnsafeReason.AUTOINC_COLUMNS: (
+            "Statement is unsafe because it invokes a trigger or a stored function that inserts into an AUTO_INCREMENT column. "
+            "Inserted values cannot be logged correctly."
+        ),
+        UnsafeReason.UDF: "Statement is unsafe because it uses a UDF which may not return the same value on the replica.",
+        UnsafeReason.SYSTEM_VARIABLE: (
+            "Statement is unsafe because it uses a system variable that may have a different value on the replica."
+        ),
+        UnsafeReason.SYSTEM_FUNCTION: (
+            "Statement is unsafe because it uses a system function that may return a different value on the replica."
+        ),
+        UnsafeReason.NONTRANS_AFTER_TRANS: (
+            "Statement is unsafe because it accesses a non-transactional table after accessing a transactional table "
+            "within the same transaction."
+        ),
+        UnsafeReason.MULTIPLE_ENGINES_AND_SELF_LOGGING_ENGINE: (
+            "Mixing self-logging and non-self-logging engines in a statement is unsafe."
+        ),
+        UnsafeReason.MIXED_STATEMENT: (
+            "Statement accesses nontransactional table as well as transactional or temporary table, and writes to any of them."
+        ),
+        UnsafeReason.INSERT_IGNORE_SELECT: f"INSERT IGNORE... SELECT {_ROWS_OF_SELECT} ignored. {_UNPREDICTABLE}",
+        UnsafeReason.INSERT_SELECT_UPDATE: (
+            f"INSERT... SELECT... ON DUPLICATE KEY UPDATE {_ROWS_OF_SELECT} updated. {_UNPREDICTABLE}"
+        ),
+        UnsafeReason.WRITE_AUTOINC_SELECT: (
+            "Statements writing to a table with an auto-increment column after selecting from another table are unsafe because "
+            f"the order in which rows are retrieved determines what (if any) rows will be written. {_UNPREDICTABLE}"
+        ),
+        UnsafeReason.REPLACE_SELECT: f"REPLACE... SELECT {_ROWS_OF_SELECT} replaced. {_UNPREDICTABLE}",
+        UnsafeReason.CREATE_IGNORE_SELECT: f"CREATE... IGNORE SELECT {_ROWS_OF_SELECT} ignored. {_UNPREDICTABLE}",
+        UnsafeReason.CREATE_REPLACE_SELECT: f"CREATE... REPLACE SELECT {_ROWS_OF_SELECT} replaced. {_UNPREDICTABLE}",
+        UnsafeReason.CREATE_SELECT_AUTOINC: (
+            f"CREATE TABLE... SELECT...  on a table with an auto-increment column {_ROWS_OF_SELECT} inserted. {_UNPREDICTABLE}"
+        ),
+        UnsafeReason.UPDATE_IGNORE: (
+            "UPDATE IGNORE is unsafe because the order in which rows are updated determines which (if any) rows are ignored. "
+            f"{_UNPREDICTABLE}"
+        ),
+        UnsafeReason.INSERT_TWO_KEYS: (
+            "INSERT... ON DUPLICATE KEY UPDATE  on a table with more than one UNIQUE KEY is unsafe"
+        ),
+        UnsafeReason.AUTOINC_NOT_FIRST: (
+            "INSERT into autoincrement field which is not the first part in the composed primary key is unsafe."
+        ),
+        UnsafeReason.FULLTEXT_PLUGIN: (
+            "Statement is unsafe because it uses a fulltext parser plugin which may not return the same value on the replica."
+        ),
+        UnsafeReason.SKIP_LOCKED: (
+            "Statement is unsafe because it uses SKIP LOCKED. The set of inserted values is non-deterministic."
+        ),
+        UnsafeReason.NOWAIT: (
+            "Statement is unsafe because it uses NOWAIT. Whether the command will succeed or fail is not deterministic."
+        ),
+        UnsafeReason.XA: (
+            "Statement is unsafe because it is being used inside a XA transaction. Concurrent XA transactions may deadlock "
+            "on replicas when replicated using statements."
+        ),
+        UnsafeReason.DEFAULT_EXPRESSION_IN_SUBSTATEMENT: (
+            "Statement is unsafe because it invokes a trigger or a stored function that modifies a table that has a column "
+            "with a DEFAULT expression that may return a different value on the replica."
+        ),
+        UnsafeReason.ACL_TABLE_READ_IN_DML_DDL: (
+            "The statement is unsafe because it updates a table depending on ACL table read operation. As storage engine row "
+            "locks are skipped for ACL table, it may not have same effect on source and replica."
+        ),
+        UnsafeReason.CREATE_SELECT_WITH_GIPK: (
+            "Generating an invisible primary key for a table created using CREATE TABLE ... SELECT ... is disallowed when "
+            "binlog_format=STATEMENT. It cannot be guaranteed that the SELECT retrieves rows in the same order on source and "
+            "replica. Therefore, it cannot be guaranteed that the value generated for the generated implicit primary key "
+            "column will be the same on source and replica for all rows. Use binlog_format=ROW or MIXED to execute this "
+            "statement."
+        ),
+    }
+)
