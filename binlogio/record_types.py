@@ -37,6 +37,8 @@ HEAD: Final = (
     pa.field("table", pa.string()),
 )
 PRESENT: Final = (pa.field("before_present", pa.binary()), pa.field("after_present", pa.binary()))
+MIXED_SCHEMA: Final = pa.schema([*HEAD, pa.field("before", pa.string()), pa.field("after", pa.string()), *PRESENT])
+"""The columns of a record whose images are JSON text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,6 +17,7 @@ from binlogio._kernel import column_kinds as kinds
 from binlogio._kernel.batches import Batch, Side
 from binlogio._kernel.charsets import Characters
 from binlogio._kernel.columns import Column
+from binlogio._kernel.heads import Heads, Presence
 from binlogio._kernel.images import ImagePlan
 from binlogio.arrow import GEOMETRY, ZERO_DATES, ColumnSpec, column_spec
 from binlogio.errors import BinlogFormatError
@@ -86,21 +87,13 @@ class TableRecords:
         before = self._images(batch.before, count, repeated, None)
         after = self._images(batch.after, count, repeated, batch.before)
         arrays = [
-            repeated.text(file, count),
-            _fixed(pa.int64(), batch.pos, count),
-            _fixed(pa.int32(), batch.row, count),
-            _variable(pa.string(), batch.op_offsets, batch.op, count),
-            _fixed(pa.timestamp("s", "UTC"), batch.timestamp, count),
-            _fixed(pa.int64(), batch.server_id, count),
-            _variable(pa.string(), batch.gtid_offsets, batch.gtid, count, batch.gtid_validity, batch.gtid_nulls),
-            _fixed(pa.int64(), batch.last_committed, count, batch.clock_validity, batch.clock_nulls),
-            _fixed(pa.int64(), batch.sequence_number, count, batch.clock_validity, batch.clock_nulls),
+            *head_arrays(batch, repeated.text(file, count)),
             repeated.text(self.plan.schema, count),
             repeated.text(self.plan.table, count),
             before,
             after,
-            _present(batch.before, count),
-            _present(batch.after, count),
+            presence_array(batch.before, count),
+            presence_array(batch.after, count),
         ]
         return pa.RecordBatch.from_arrays(arrays, schema=self.type.schema)
 
@@ -156,19 +149,38 @@ class Repeated:
         return array.slice(0, count)
 
 
-def _fixed(kind: pa.DataType, data: Any, count: int, validity: Any = None, nulls: int = 0) -> pa.Array:
+def head_arrays(heads: Heads, file: pa.Array) -> list[pa.Array]:
+    """The columns of a record up to `sequence_number`."""
+    count = heads.count
+    return [
+        file,
+        _fixed_array(pa.int64(), heads.pos, count),
+        _fixed_array(pa.int32(), heads.row, count),
+        text_array(pa.string(), heads.op_offsets, heads.op, count),
+        _fixed_array(pa.timestamp("s", "UTC"), heads.timestamp, count),
+        _fixed_array(pa.int64(), heads.server_id, count),
+        text_array(pa.string(), heads.gtid_offsets, heads.gtid, count, heads.gtid_validity, heads.gtid_nulls),
+        _fixed_array(pa.int64(), heads.last_committed, count, heads.clock_validity, heads.clock_nulls),
+        _fixed_array(pa.int64(), heads.sequence_number, count, heads.clock_validity, heads.clock_nulls),
+    ]
+
+
+def _fixed_array(kind: pa.DataType, data: Any, count: int, validity: Any = None, nulls: int = 0) -> pa.Array:
     bits = pa.py_buffer(validity) if nulls else None
     return pa.Array.from_buffers(kind, count, [bits, pa.py_buffer(data)], nulls)
 
 
-def _variable(kind: pa.DataType, offsets: Any, data: Any, count: int, validity: Any = None, nulls: int = 0) -> pa.Array:
+def text_array(
+    kind: pa.DataType, offsets: Any, data: Any, count: int, validity: Any = None, nulls: int = 0
+) -> pa.Array:
+    """Text or bytes of any length."""
     bits = pa.py_buffer(validity) if nulls else None
     return pa.Array.from_buffers(kind, count, [bits, pa.py_buffer(offsets), pa.py_buffer(data)], nulls)
 
 
-def _present(side: Side, count: int) -> pa.Array:
+def presence_array(side: Presence, count: int) -> pa.Array:
     """The bitmaps of the rows that have the image."""
-    return _variable(pa.binary(), side.present_offsets, side.present, count, side.validity, count - side.rows)
+    return text_array(pa.binary(), side.present_offsets, side.present, count, side.validity, count - side.rows)
 
 
 def _column(spec: ColumnSpec, column: Column) -> pa.Array:
@@ -185,10 +197,10 @@ def _column(spec: ColumnSpec, column: Column) -> pa.Array:
         floats = pa.Array.from_buffers(pa.float32(), len(column.data) // 4, [None, pa.py_buffer(column.data)], 0)
         return pa.Array.from_buffers(spec.type, count, [bits, pa.py_buffer(column.offsets)], nulls, children=[floats])
     if column.kind == kinds.FLAGGED:
-        return _variable(pa.binary(), column.offsets, column.data, count, column.validity, nulls)
+        return text_array(pa.binary(), column.offsets, column.data, count, column.validity, nulls)
     if spec.type in (pa.string(), pa.binary()):
-        return _variable(spec.type, column.offsets, column.data, count, column.validity, nulls)
-    return _fixed(spec.type, column.data, count, column.validity, nulls)
+        return text_array(spec.type, column.offsets, column.data, count, column.validity, nulls)
+    return _fixed_array(spec.type, column.data, count, column.validity, nulls)
 
 
 _DIFFS: Final = diffs_layout(GreedyBytes)

@@ -114,7 +114,7 @@ def _records(reader: BinlogReader, event: RowsEvent, group: GroupContext, row: i
     present = present_bitmaps(event)
     for number, change in enumerate(reader.rows(event), start=row):
         after = change.applied()
-        yield (*where, number, *common, _image_json(change.before), _image_json(after), *present)
+        yield (*where, number, *common, image_text(change.before), image_text(after), *present)
 
 
 def present_bitmaps(event: RowsEvent) -> tuple[bytes | None, bytes | None]:
@@ -133,7 +133,12 @@ def _without_spare_bits(present: bytes, column_count: int) -> bytes:
     return bits.to_bytes(len(present), "little")
 
 
-def _image_json(image: RowImage | None) -> str | None:
+def image_text(image: RowImage | None) -> str | None:
+    """The columns that the image has, and their values, as JSON; None where there is no image.
+
+    Raises:
+        BinlogFormatError: a JSON document or a geometry is damaged; says in which column.
+    """
     if image is None:
         return None
     values = {}

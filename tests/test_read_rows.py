@@ -256,7 +256,8 @@ def test_rows_events_of_version_0_are_refused_and_not_misread(tmp_path: Path) ->
 
 
 def test_kinds_of_columns_are_numbered_alike_in_python_and_in_c() -> None:
-    text = (Path(column_kinds.__file__).parent / "columns.pyx").read_text("utf-8")
+    kernel = Path(column_kinds.__file__).parent
+    text = "".join((kernel / name).read_text("utf-8") for name in ("columns.pxd", "columns.pyx"))
     in_c = {name: int(number) for name, number in re.findall(r"^    K_(\w+) = (\d+)", text, re.MULTILINE)}
     policies = {name: int(number) for name, number in re.findall(r"^    P_(\w+) = (\d+)", text, re.MULTILINE)}
 

@@ -1,35 +1,16 @@
 from collections.abc import Sequence
 
 from binlogio._kernel.columns import Column
+from binlogio._kernel.heads import Heads, Presence
 from binlogio._kernel.images import ImagePlan
-from binlogio._kernel.memory import Memory
 from binlogio._kernel.route import Router
 
-class Side:
+class Side(Presence):
     columns: list[Column]
-    present: Memory
-    present_offsets: Memory
-    validity: Memory
-    rows: int
 
-class Batch:
+class Batch(Heads):
     before: Side
     after: Side
-    count: int
-    pos: Memory
-    row: Memory
-    timestamp: Memory
-    server_id: Memory
-    op_offsets: Memory
-    op: Memory
-    gtid_offsets: Memory
-    gtid: Memory
-    gtid_validity: Memory
-    last_committed: Memory
-    sequence_number: Memory
-    clock_validity: Memory
-    gtid_nulls: int
-    clock_nulls: int
     failed_event: int
     failed_in_images: bool
     failed_partial: bool

@@ -5,31 +5,22 @@ Knows the record: where a change stands in the log, what it did, and its before 
 then materialised column by column, while the block's bytes and pointers are in the cache.
 """
 
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t, uintptr_t
+from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.stdlib cimport free, malloc
-from libc.string cimport memcpy, memset
 
 from binlogio._kernel.columns cimport Column
+from binlogio._kernel.heads cimport Heads, Presence
 from binlogio._kernel.images cimport (
-    DELETE, INSERT, MAX_BLOCK, PARTIAL_UPDATE, UPDATE, ImagePlan, Plan, RowsEvent, locate_image, partial_header, prepare,
+    DELETE, INSERT, MAX_BLOCK, PARTIAL_UPDATE, UPDATE, ImagePlan, Plan, RowsEvent, is_bare_row, locate_image,
+    partial_header, prepare,
 )
-from binlogio._kernel.memory cimport Memory
-from binlogio._kernel.route cimport MARIADB_GTID, MYSQL_GTID, NO_GTID, Group, Router
-
-cdef enum:
-    BEFORE = 0
-    AFTER = 1
-    GTID_TEXT_SIZE = 96
-
-cdef const char* HEX = b"0123456789abcdef"
+from binlogio._kernel.route cimport Router
 
 
-cdef class Side:
+cdef class Side(Presence):
     """The columns of the before or of the after images of a batch, made only from the first row on that has such an image."""
 
     cdef readonly list columns
-    cdef readonly Memory present, present_offsets, validity
-    cdef readonly int64_t rows  # that have the image
     cdef void** refs
     cdef int64_t pending  # rows without it that the columns do not have yet
     cdef const uint8_t** pointers
@@ -39,7 +30,6 @@ cdef class Side:
         cdef int i
         self.columns = list(columns)
         self.slots = len(self.columns)
-        self.present, self.present_offsets, self.validity = Memory(), Memory(), Memory()
         self.refs = <void**>malloc(sizeof(void*) * (self.slots + 1))
         self.pointers = <const uint8_t**>malloc(sizeof(void*) * MAX_BLOCK * (self.slots + 1))
         if self.refs == NULL or self.pointers == NULL:
@@ -58,7 +48,7 @@ cdef class Side:
         return 0
 
 
-cdef class Batch:
+cdef class Batch(Heads):
     """The records of one table that are not yet given out.
 
     Args:
@@ -68,10 +58,6 @@ cdef class Batch:
 
     cdef ImagePlan plan
     cdef readonly Side before, after
-    cdef readonly int64_t count
-    cdef readonly Memory pos, row, timestamp, server_id, op_offsets, op, gtid_offsets, gtid, gtid_validity
-    cdef readonly Memory last_committed, sequence_number, clock_validity
-    cdef readonly int64_t gtid_nulls, clock_nulls
     cdef readonly int64_t failed_event  # number of the rows event that does not fit, or -1
     cdef readonly bint failed_in_images  # its images do not fit the plan; else one of its values is none
     cdef readonly bint failed_partial  # it is a partial update
@@ -81,9 +67,6 @@ cdef class Batch:
     cdef int64_t event_row
     cdef int64_t* block_event  # of each row of the block: its event, and its number there
     cdef int32_t* block_row
-    cdef char[GTID_TEXT_SIZE] gtid_text
-    cdef int gtid_size
-    cdef int64_t gtid_group
 
     def __cinit__(self, ImagePlan plan, before, after):
         self.plan = plan
@@ -93,13 +76,6 @@ cdef class Batch:
         self.block_row = <int32_t*>malloc(4 * MAX_BLOCK)
         if self.block_event == NULL or self.block_row == NULL:
             raise MemoryError("no memory for a block of rows")
-        self.pos, self.row, self.timestamp, self.server_id = Memory(), Memory(), Memory(), Memory()
-        self.op_offsets, self.op, self.gtid_offsets, self.gtid = Memory(), Memory(), Memory(), Memory()
-        self.gtid_validity, self.clock_validity = Memory(), Memory()
-        self.last_committed, self.sequence_number = Memory(), Memory()
-        (<int32_t*>self.op_offsets.grow(4))[0] = 0
-        (<int32_t*>self.gtid_offsets.grow(4))[0] = 0
-        self.gtid_group = -1
         self.failed_event = -1
 
     def __dealloc__(self):
@@ -117,7 +93,7 @@ cdef class Batch:
         self.event = event
         self.event_row = event_row
         self.at = NULL
-        self.gtid_group = -1
+        self.begin()
         self.failed_event = -1
         self.failed_at = -1
         self.failed_in_images = False
@@ -172,7 +148,7 @@ cdef class Batch:
         cdef const uint8_t* at
         cdef const uint8_t* bits
         cdef Plan* plan = &self.plan.core
-        cdef bint has_before, has_after
+        cdef bint has_before, has_after, bare
         cdef int64_t before_rows = 0
         cdef int64_t after_rows = 0
         cdef int64_t stopped_at = -1
@@ -191,7 +167,8 @@ cdef class Batch:
                 self.event_row = 0
             end = event.images + event.size
             at = self.at
-            while at < end and count < most:
+            bare = is_bare_row(&plan.before, event)
+            while (at < end or bare) and count < most:
                 bits = NULL
                 self.at = at
                 if has_before:
@@ -207,19 +184,20 @@ cdef class Batch:
                     after_rows += 1
                 elif not has_after:
                     self.after.no_image(count)
-                if at == NULL or at == self.at:
+                if at == NULL or (at == self.at and not bare):
                     stopped_at = self.event
                     break
                 self.block_event[count] = self.event
                 self.block_row[count] = <int32_t>self.event_row
                 self.event_row += 1
                 count += 1
+                bare = False
             if stopped_at >= 0:
                 self.failed_event = stopped_at
                 self.failed_in_images = True
                 break
             self.at = at
-            if at >= end:
+            if at >= end and not bare:
                 self.event += 1
                 self.at = NULL
         if count:
@@ -244,169 +222,13 @@ cdef class Batch:
         return 0
 
     cdef int _records(self, Router router, int64_t count) except -1 nogil:
-        """The columns that say where and what a change was, by runs of rows of the same event."""
+        """Say of each row of the block where and what it is, by runs of rows of the same event."""
         cdef int64_t at = 0
-        cdef int64_t run, i
-        cdef RowsEvent* event
-        cdef Group* group
-        cdef int64_t* longs
-        cdef int32_t* ints
-        cdef int op_size
-        cdef const char* op
-        cdef int64_t first = self.count
-        cdef int64_t new_bytes
-        new_bytes = (first + count + 7) // 8 - self.gtid_validity.size
-        if new_bytes > 0:
-            memset(self.gtid_validity.grow(new_bytes), 0, new_bytes)
-            memset(self.clock_validity.grow(new_bytes), 0, new_bytes)
-            memset(self.before.validity.grow(new_bytes), 0, new_bytes)
-            memset(self.after.validity.grow(new_bytes), 0, new_bytes)
+        cdef int64_t run
         while at < count:
             run = 1
             while at + run < count and self.block_event[at + run] == self.block_event[at]:
                 run += 1
-            event = router.events + self.block_event[at]
-            group = router.groups + event.group
-            longs = <int64_t*>self.pos.grow(8 * run)
-            for i in range(run):
-                longs[i] = event.pos
-            ints = <int32_t*>self.row.grow(4 * run)
-            for i in range(run):
-                ints[i] = event.first_row + self.block_row[at + i]
-            longs = <int64_t*>self.timestamp.grow(8 * run)
-            for i in range(run):
-                longs[i] = event.timestamp
-            longs = <int64_t*>self.server_id.grow(8 * run)
-            for i in range(run):
-                longs[i] = event.server_id
-            op = b"insert" if event.operation == INSERT else (b"delete" if event.operation == DELETE else b"update")
-            _repeat(self.op, self.op_offsets, <const uint8_t*>op, 6, run)
-            if self.gtid_group != event.group:
-                self.gtid_size = _gtid_text(group, self.gtid_text)
-                self.gtid_group = event.group
-            _repeat(self.gtid, self.gtid_offsets, <const uint8_t*>self.gtid_text, self.gtid_size, run)
-            if group.kind == NO_GTID:
-                self.gtid_nulls += run
-            else:
-                _set_bits(self.gtid_validity.data, first + at, run)
-            longs = <int64_t*>self.last_committed.grow(8 * run)
-            for i in range(run):
-                longs[i] = group.last_committed
-            longs = <int64_t*>self.sequence_number.grow(8 * run)
-            for i in range(run):
-                longs[i] = group.sequence_number
-            if group.sequence_number < 0:
-                self.clock_nulls += run
-            else:
-                _set_bits(self.clock_validity.data, first + at, run)
-            self._present(event, first + at, run)
+            self.add(router, router.events + self.block_event[at], self.block_row[at], run, &self.plan.core, self.before, self.after)
             at += run
-        self.count += count
         return 0
-
-    cdef int _present(self, RowsEvent* event, int64_t row, int64_t run) except -1 nogil:
-        """Which columns the images have, and which rows have an image at all."""
-        cdef int bytes = self.plan.core.bitmap_bytes
-        if self.before.present_offsets.size == 0:
-            (<int32_t*>self.before.present_offsets.grow(4))[0] = 0
-            (<int32_t*>self.after.present_offsets.grow(4))[0] = 0
-        if event.operation != INSERT:
-            _set_bits(self.before.validity.data, row, run)
-            _repeat(self.before.present, self.before.present_offsets, event.present, bytes, run)
-            _clear_spare_bits(self.before.present, bytes, self.plan.core.column_count, run)
-        else:
-            _repeat(self.before.present, self.before.present_offsets, NULL, 0, run)
-        if event.operation != DELETE:
-            _set_bits(self.after.validity.data, row, run)
-            _repeat(self.after.present, self.after.present_offsets,
-                    event.present if event.operation == INSERT else event.present_after, bytes, run)
-            _clear_spare_bits(self.after.present, bytes, self.plan.core.column_count, run)
-        else:
-            _repeat(self.after.present, self.after.present_offsets, NULL, 0, run)
-        return 0
-
-
-cdef void _clear_spare_bits(Memory present, int bytes, int32_t columns, int64_t run) noexcept nogil:
-    """Servers set the bits past the last column; a reader of records should not have to know."""
-    cdef int64_t i
-    cdef uint8_t* last
-    if columns & 7 == 0:
-        return
-    last = present.data + present.size - 1
-    for i in range(run):
-        last[-i * bytes] &= <uint8_t>((1 << (columns & 7)) - 1)
-
-
-cdef int _repeat(Memory data, Memory offsets, const uint8_t* value, int size, int64_t run) except -1 nogil:
-    """`run` times the same bytes, with their offsets."""
-    cdef int64_t i
-    cdef int32_t offset = <int32_t>data.size
-    cdef int32_t* out = <int32_t*>offsets.grow(4 * run)
-    cdef uint8_t* to
-    if size:
-        to = data.grow(size * run)
-        for i in range(run):
-            memcpy(to + i * size, value, size)
-    for i in range(run):
-        offset += size
-        out[i] = offset
-    return 0
-
-
-cdef void _set_bits(uint8_t* bits, int64_t at, int64_t run) noexcept nogil:
-    cdef int64_t end = at + run
-    while at < end and at & 7:
-        bits[at >> 3] |= <uint8_t>(1 << (at & 7))
-        at += 1
-    while end - at >= 8:
-        bits[at >> 3] = 0xFF
-        at += 8
-    while at < end:
-        bits[at >> 3] |= <uint8_t>(1 << (at & 7))
-        at += 1
-
-
-cdef int _number(char* out, uint64_t value) noexcept nogil:
-    cdef char[20] digits
-    cdef int size = 0
-    cdef int i
-    while True:
-        digits[size] = <char>(48 + value % 10)
-        size += 1
-        value //= 10
-        if value == 0:
-            break
-    for i in range(size):
-        out[i] = digits[size - 1 - i]
-    return size
-
-
-cdef int _gtid_text(Group* group, char* out) noexcept nogil:
-    """`uuid:n`, `uuid:tag:n`, MariaDB's `domain-server-n`; nothing where the group has none."""
-    cdef int size = 0
-    cdef int i
-    if group.kind == MYSQL_GTID:
-        for i in range(16):
-            if i == 4 or i == 6 or i == 8 or i == 10:
-                out[size] = 45
-                size += 1
-            out[size] = HEX[group.uuid[i] >> 4]
-            out[size + 1] = HEX[group.uuid[i] & 15]
-            size += 2
-        out[size] = 58
-        size += 1
-        if group.tag_size:
-            memcpy(out + size, group.tag, group.tag_size)
-            size += group.tag_size
-            out[size] = 58
-            size += 1
-        size += _number(out + size, group.number)
-    elif group.kind == MARIADB_GTID:
-        size = _number(out, group.domain_id)
-        out[size] = 45
-        size += 1
-        size += _number(out + size, group.server_id)
-        out[size] = 45
-        size += 1
-        size += _number(out + size, group.number)
-    return size

@@ -7,6 +7,42 @@ from binlogio._kernel.charsets cimport Characters
 from binlogio._kernel.memory cimport Memory
 
 
+# The numbers by which Python names the kinds stand in `column_kinds`.
+cdef enum Kind:
+    K_COPY = 1
+    K_INT24 = 2
+    K_UINT24 = 3
+    K_YEAR = 4
+    K_BITS = 5
+    K_LITTLE64 = 6
+    K_LITTLE16 = 7
+    K_DECIMAL128 = 8
+    K_DECIMAL256 = 9
+    K_DATE = 10
+    K_DATETIME2 = 11
+    K_TIMESTAMP2 = 12
+    K_TIME2 = 13
+    K_OLD_TIME = 14
+    K_OLD_DATETIME = 15
+    K_OLD_TIMESTAMP = 16
+    K_BYTES = 17
+    K_PADDED = 18
+    K_UTF8 = 19
+    K_LATIN = 20
+    K_ENUM_NAMES = 21
+    K_SET_NAMES = 22
+    K_GEOMETRY = 23
+    K_VECTOR = 24
+    K_FLAGGED = 25
+    K_TEXT = 26
+    K_UUID = 27
+    K_INET4 = 28
+    K_JSON = 29
+    K_INET6 = 30
+    K_OLD_DECIMAL = 31
+    K_COMPRESSED = 32
+
+
 cdef class Column:
     cdef readonly int kind
     cdef int width, first, second  # parameters of the kind
@@ -31,3 +67,6 @@ cdef class Column:
     cdef bint _member(self, uint64_t index) except -1 nogil
     cdef bint _members(self, uint64_t bits) except -1 nogil
     cdef int64_t _text_of_date(self, const uint8_t** pointers, int64_t count) except -2 nogil
+
+cdef bint append_date(Memory out, int kind, const uint8_t* p, int fsp, int width) except -1 nogil
+cdef bint append_time(Memory out, int kind, const uint8_t* p, int fsp, int width) except -1 nogil

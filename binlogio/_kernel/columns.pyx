@@ -16,7 +16,8 @@ from binlogio._kernel.inflate cimport inflate_column
 from binlogio._kernel.json_text cimport append_json
 from binlogio._kernel.memory cimport Memory
 from binlogio._kernel.text cimport (
-    append_latin, date_text, datetime_text, inet4_text, inet6_text, is_ascii, is_utf8, old_decimal_text, uuid_text,
+    append_latin, date_text, datetime_text, inet4_text, inet6_text, is_ascii, is_utf8, old_decimal_text, time_text,
+    uuid_text,
 )
 
 cdef extern from *:
@@ -24,41 +25,6 @@ cdef extern from *:
     typedef unsigned __int128 binlogio_u128;
     """
     ctypedef unsigned long long u128 "binlogio_u128"
-
-# The numbers by which Python names the kinds stand in `column_kinds`.
-cdef enum Kind:
-    K_COPY = 1
-    K_INT24 = 2
-    K_UINT24 = 3
-    K_YEAR = 4
-    K_BITS = 5
-    K_LITTLE64 = 6
-    K_LITTLE16 = 7
-    K_DECIMAL128 = 8
-    K_DECIMAL256 = 9
-    K_DATE = 10
-    K_DATETIME2 = 11
-    K_TIMESTAMP2 = 12
-    K_TIME2 = 13
-    K_OLD_TIME = 14
-    K_OLD_DATETIME = 15
-    K_OLD_TIMESTAMP = 16
-    K_BYTES = 17
-    K_PADDED = 18
-    K_UTF8 = 19
-    K_LATIN = 20
-    K_ENUM_NAMES = 21
-    K_SET_NAMES = 22
-    K_GEOMETRY = 23
-    K_VECTOR = 24
-    K_FLAGGED = 25
-    K_TEXT = 26
-    K_UUID = 27
-    K_INET4 = 28
-    K_JSON = 29
-    K_INET6 = 30
-    K_OLD_DECIMAL = 31
-    K_COMPRESSED = 32
 
 # What becomes of dates that no calendar has.
 cdef enum Policy:
@@ -431,7 +397,7 @@ cdef class Column:
         self.offsets.grow(4 * count)
         for i in range(count):
             p = pointers[i]
-            if <uintptr_t>p > 1 and not _append_date(self.data, self.kind, p, self.first, self.width):
+            if <uintptr_t>p > 1 and not append_date(self.data, self.kind, p, self.first, self.width):
                 return i
             (<int32_t*>self.offsets.data)[self.count + i + 1] = <int32_t>self.data.size
         return -1
@@ -575,9 +541,10 @@ cdef int _datetime2(const uint8_t* p, int fsp, int64_t* out) noexcept nogil:
     cdef uint64_t whole = big(p, 5)
     cdef int64_t microsecond = 0
     cdef uint64_t days
+    if not whole & 0x8000000000ULL:  # below zero, which is nowhere in the calendar
+        _number2(p, 5, fsp, &whole, &microsecond)
+        return V_NO_DATE if microsecond < 1000000 else V_BAD
     if not _fraction(p + 5, fsp, &microsecond):
-        return V_BAD
-    if not whole & 0x8000000000ULL:
         return V_BAD
     whole &= 0x7FFFFFFFFFULL
     days = whole >> 17
@@ -593,20 +560,26 @@ cdef int _timestamp2(const uint8_t* p, int fsp, int64_t* out) noexcept nogil:
     return V_GOOD if out[0] else V_NO_DATE
 
 
-cdef int _time2(const uint8_t* p, int fsp, int64_t* out) noexcept nogil:
-    """3 bytes and the fraction are one number, offset by half its range."""
+cdef bint _number2(const uint8_t* p, int bytes, int fsp, uint64_t* whole, int64_t* microseconds) noexcept nogil:
+    """`bytes` and the fraction are one number, offset by half its range; True where it is below zero."""
     cdef int size = (fsp + 1) // 2
-    cdef int64_t number = <int64_t>big(p, 3 + size) - (<int64_t>1 << (23 + 8 * size))
+    cdef int64_t number = <int64_t>(big(p, bytes + size) - (<uint64_t>1 << (8 * (bytes + size) - 1)))
     cdef bint negative = number < 0
-    cdef int64_t whole, fraction
     if negative:
         number = -number
-    whole = number >> (8 * size)
-    fraction = number & ((<int64_t>1 << (8 * size)) - 1)
+    whole[0] = <uint64_t>number >> (8 * size)
+    microseconds[0] = number & ((<int64_t>1 << (8 * size)) - 1)
     if size == 1:
-        fraction *= 10000
+        microseconds[0] *= 10000
     elif size == 2:
-        fraction *= 100
+        microseconds[0] *= 100
+    return negative
+
+
+cdef int _time2(const uint8_t* p, int fsp, int64_t* out) noexcept nogil:
+    cdef uint64_t whole
+    cdef int64_t fraction, number
+    cdef bint negative = _number2(p, 3, fsp, &whole, &fraction)
     if fraction >= 1000000 or (whole >> 6) & 63 > 59 or whole & 63 > 59:
         return V_BAD
     number = (((whole >> 12) * 60 + ((whole >> 6) & 63)) * 60 + (whole & 63)) * 1000000 + fraction
@@ -688,11 +661,12 @@ cdef int _old_timestamp(const uint8_t* p, int fsp, int width, int64_t* out) noex
     return V_GOOD if out[0] else V_NO_DATE
 
 
-cdef bint _append_date(Memory out, int kind, const uint8_t* p, int fsp, int width) except -1 nogil:
+cdef bint append_date(Memory out, int kind, const uint8_t* p, int fsp, int width) except -1 nogil:
     """The text of a DATE, DATETIME or TIMESTAMP; False where the bytes are none."""
     cdef uint64_t number
     cdef Parts parts
     cdef int64_t microsecond = 0
+    cdef bint negative
     if kind == K_DATE:
         number = u24(p)
         date_text(out, number >> 9, (number >> 5) & 15, number & 31)
@@ -703,10 +677,11 @@ cdef bint _append_date(Memory out, int kind, const uint8_t* p, int fsp, int widt
         datetime_text(out, parts.year, parts.month, parts.day, parts.hour, parts.minute, parts.second, parts.microsecond, fsp)
         return True
     if kind == K_DATETIME2:
-        number = big(p, 5)
-        if not number & 0x8000000000ULL or not _fraction(p + 5, fsp, &microsecond):
+        negative = _number2(p, 5, fsp, &number, &microsecond)
+        if microsecond >= 1000000:
             return False
-        number &= 0x7FFFFFFFFFULL
+        if negative:
+            out.grow(1)[0] = 45
         datetime_text(out, (number >> 22) // 13, (number >> 22) % 13, (number >> 17) & 31, (number >> 12) & 31,
                       (number >> 6) & 63, number & 63, microsecond, fsp)
         return True
@@ -722,6 +697,33 @@ cdef bint _append_date(Memory out, int kind, const uint8_t* p, int fsp, int widt
         if microsecond >= 1000000:
             return False
     _timestamp_text(out, number, microsecond, fsp)
+    return True
+
+
+cdef bint append_time(Memory out, int kind, const uint8_t* p, int fsp, int width) except -1 nogil:
+    """The text of a TIME, also of one with 60 minutes or seconds and more; False where the bytes are none."""
+    cdef uint64_t whole, hour, minute, second
+    cdef int64_t microsecond = 0
+    cdef int64_t number
+    cdef bint negative
+    if kind == K_TIME2:
+        negative = _number2(p, 3, fsp, &whole, &microsecond)
+        if microsecond >= 1000000:
+            return False
+        hour, minute, second = whole >> 12, (whole >> 6) & 63, whole & 63
+    elif fsp:
+        _old_time(p, fsp, width, &number)
+        negative = number < 0
+        whole = <uint64_t>(-number if negative else number)
+        microsecond = whole % 1000000
+        whole //= 1000000
+        hour, minute, second = whole // 3600, whole // 60 % 60, whole % 60
+    else:
+        number = u24(p)
+        negative = number & 0x800000 != 0
+        whole = <uint64_t>((1 << 24) - number if negative else number)
+        hour, minute, second = whole // 10000, whole // 100 % 100, whole % 100
+    time_text(out, negative, hour, minute, second, microsecond, fsp)
     return True
 
 

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""Text of DOUBLE values: the fewest digits that read back as the same value, in the server's notation.
+"""Text of FLOAT and DOUBLE values: the fewest digits that read back as the same value, in the server's notation or in Python's.
 
 Knows IEEE 754 and decimal digits, no locale and no libc. `binlogio.rowimage.floating` is its oracle. The digits are found by Schubfach: of
 the decimals with the one exponent that leaves at least one and at most a few of them between the neighbours' midpoints, the shortest, then
@@ -8,7 +8,7 @@ the nearest. Powers of ten in 128 bits, rounded up, decide that for every double
 Source: Raffaello Giulietti, The Schubfach way to render doubles; strings/dtoa.cc, my_gcvt.
 """
 
-from libc.stdint cimport int64_t, uint8_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memmove, memset
 
 from binlogio._kernel.digits cimport digit_count, put_digits
@@ -28,6 +28,11 @@ cdef enum:
     EXPONENT_BITS = 0x7FF
     FRACTION_BITS = 52
     BIAS = 1075  # of the exponent, the significand taken as an integer
+    SINGLE_EXPONENT_BITS = 0xFF
+    SINGLE_FRACTION_BITS = 23
+    SINGLE_BIAS = 150
+    MAX_JSON_PLACES = 16  # Python's json takes an exponent beyond these
+    MIN_JSON_PLACES = -3
 
 cdef uint64_t[2 * (MAX_POWER - MIN_POWER + 1)] POWERS_OF_TEN  # low, high half of each
 
@@ -56,17 +61,59 @@ cdef inline uint64_t _scaled(uint64_t low, uint64_t high, uint64_t factor) noexc
     return <uint64_t>(product >> 64) | (<uint64_t>product > 1)
 
 
-cdef uint64_t _shortest(uint64_t fraction, int exponent, int* power) noexcept nogil:
-    """Digits and power of ten of a positive, finite double, given as its two fields. The digits may end in zeros."""
+cdef uint64_t _shortest(uint64_t fraction, int exponent, int fraction_bits, int bias, int* power) noexcept nogil:
+    """Digits and power of ten of a positive, finite number, given as its two fields. The digits do not end in zeros."""
+    cdef uint64_t digits
+    if fraction == 0 and exponent > 1 and fraction_bits == SINGLE_FRACTION_BITS:
+        digits = _nearest(exponent, power)
+    else:
+        digits = _between_midpoints(fraction, exponent, fraction_bits, bias, power)
+    if digits % 100000000 == 0:
+        digits //= 100000000
+        power[0] += 8
+    while digits % 10 == 0:
+        digits //= 10
+        power[0] += 1
+    return digits
+
+
+cdef uint64_t _nearest(int exponent, int* power) noexcept nogil:
+    """As `_between_midpoints`, of a power of two as a 32-bit float: of each number of digits only the nearest decimal counts.
+
+    The neighbour below is half as far as the one above, so that fewer digits may read back the same without being the nearest: so
+    `binlogio.rowimage.floating` has it, as C's printf does.
+    """
+    cdef int q = exponent - SINGLE_BIAS
+    cdef int k = ((q * 1262611 - 524031) >> 22) + 2
+    cdef int h
+    cdef uint64_t low, high, below, at, above, s
+    while True:
+        k -= 1
+        h = q + ((-k * 1741647) >> 19) + 1 + 8  # eight bits more than it takes, so that h is never below 0
+        low = POWERS_OF_TEN[2 * (-k - MIN_POWER)]
+        high = POWERS_OF_TEN[2 * (-k - MIN_POWER) + 1]
+        below = _scaled(low, high, ((<uint64_t>4 << SINGLE_FRACTION_BITS) - 1) << h)
+        at = _scaled(low, high, (<uint64_t>4 << SINGLE_FRACTION_BITS) << h)
+        above = _scaled(low, high, ((<uint64_t>4 << SINGLE_FRACTION_BITS) + 2) << h)
+        s = at >> 10
+        if at & 1023 > 512 or (at & 1023 == 512 and s & 1):
+            s += 1
+        if below <= s << 10 <= above:
+            power[0] = k
+            return s
+
+
+cdef uint64_t _between_midpoints(uint64_t fraction, int exponent, int fraction_bits, int bias, int* power) noexcept nogil:
+    """The fewest digits that are nearer to the number than to its neighbours; they may end in zeros."""
     cdef uint64_t significand = fraction
-    cdef int q = 1 - BIAS
+    cdef int q = 1 - bias
     cdef bint closer_below = False
     cdef int k, h
     cdef uint64_t odd, low, high, below, at, above, s, coarse
     cdef bint first_in, second_in
     if exponent:
-        significand |= <uint64_t>1 << FRACTION_BITS
-        q = exponent - BIAS
+        significand |= <uint64_t>1 << fraction_bits
+        q = exponent - bias
         closer_below = fraction == 0 and exponent > 1
     # floor(log10) of the distance between the midpoints: 2**q, or three quarters of it above a power of two.
     k = (q * 1262611 - (524031 if closer_below else 0)) >> 22
@@ -114,13 +161,7 @@ cdef int append_double(Memory out, double value, bint json) except -1 nogil:
         memcpy(to, b"0.0", 3)
         out.size = to - out.data + (3 if json else 1)
         return 1
-    digits = _shortest(bits & ((<uint64_t>1 << FRACTION_BITS) - 1), exponent, &power)
-    if digits % 100000000 == 0:
-        digits //= 100000000
-        power += 8
-    while digits % 10 == 0:
-        digits //= 10
-        power += 1
+    digits = _shortest(bits & ((<uint64_t>1 << FRACTION_BITS) - 1), exponent, FRACTION_BITS, BIAS, &power)
     count = digit_count(digits)
     point = count + power  # the value is 0.digits * 10**point
     if point <= -MAX_FIXED_PLACES or (point > MAX_FIXED_PLACES and count <= point):
@@ -154,6 +195,74 @@ cdef int append_double(Memory out, double value, bint json) except -1 nogil:
         to += count + 1
     out.size = to - out.data
     return 1
+
+
+cdef int append_json_number(Memory out, double value, bint single) except -1 nogil:
+    """Append `value` as Python's json writes it; with `single` the shortest that reads back as the same 32-bit float."""
+    cdef uint64_t bits, digits
+    cdef uint32_t single_bits
+    cdef float narrow
+    cdef int power, point, count
+    cdef uint8_t* to
+    out.reserve(MAX_DOUBLE_TEXT)
+    to = out.data + out.size
+    if value != value:
+        memcpy(to, b"NaN", 3)
+        out.size += 3
+        return 1
+    memcpy(&bits, &value, 8)
+    if bits >> 63:
+        to[0] = 45
+        to += 1
+        bits &= ~(<uint64_t>1 << 63)
+    if bits == 0 or bits >> FRACTION_BITS == EXPONENT_BITS:
+        memcpy(to, b"Infinity" if bits else b"0.0", 8 if bits else 3)
+        out.size = to - out.data + (8 if bits else 3)
+        return 1
+    if single:
+        narrow = <float>value
+        memcpy(&single_bits, &narrow, 4)
+        digits = _shortest(single_bits & ((<uint32_t>1 << SINGLE_FRACTION_BITS) - 1),
+                           <int>(single_bits >> SINGLE_FRACTION_BITS) & SINGLE_EXPONENT_BITS, SINGLE_FRACTION_BITS, SINGLE_BIAS,
+                           &power)
+    else:
+        digits = _shortest(bits & ((<uint64_t>1 << FRACTION_BITS) - 1), <int>(bits >> FRACTION_BITS), FRACTION_BITS, BIAS, &power)
+    count = digit_count(digits)
+    point = count + power  # the value is 0.digits * 10**point
+    if not MIN_JSON_PLACES <= point <= MAX_JSON_PLACES:
+        put_digits(to + 1, digits, count)
+        to[0] = to[1]
+        to[1] = 46
+        to += count + 1 if count > 1 else 1
+        point -= 1
+        to[0] = 101  # e
+        to[1] = 45 if point < 0 else 43
+        point = -point if point < 0 else point
+        to = put_digits(to + 2, point, 3 if point > 99 else 2)
+    elif point <= 0:
+        memcpy(to, b"0.", 2)
+        memset(to + 2, 48, -point)
+        to = put_digits(to + 2 - point, digits, count)
+    elif count <= point:
+        to = put_digits(to, digits, count)
+        memset(to, 48, point - count)
+        to += point - count
+        memcpy(to, b".0", 2)
+        to += 2
+    else:
+        put_digits(to + 1, digits, count)
+        memmove(to, to + 1, point)
+        to[point] = 46
+        to += count + 1
+    out.size = to - out.data
+    return 1
+
+
+def json_number(double value, *, bint single=False) -> bytes:
+    """`value` as Python's json writes it; with `single` the shortest that reads back as the same 32-bit float."""
+    cdef Memory out = Memory()
+    append_json_number(out, value, single)
+    return bytes(out)
 
 
 def double_text(double value, *, bint json=False) -> bytes | None:

@@ -24,6 +24,7 @@ cdef struct RowsEvent:
     uint32_t server_id
     int32_t first_row  # its number at `pos`
     uint8_t operation
+    uint8_t code  # of its type
 
 cdef struct Layout:
     # The columns that an image has, in order; rebuilt when the present bitmap changes.
@@ -53,6 +54,10 @@ cdef struct Plan:
 cdef class ImagePlan:
     cdef Plan core
     cdef readonly object table
+
+cdef inline bint is_bare_row(Layout* layout, RowsEvent* event) noexcept nogil:
+    """INSERT INTO t VALUES () with minimal images is a row of no bytes; servers write one such row an event."""
+    return event.size == 0 and event.operation == INSERT and layout.count == 0
 
 cdef int prepare(Plan* plan, Layout* layout, const uint8_t* present) noexcept nogil
 cdef int64_t count_rows(Plan* plan, RowsEvent* event) noexcept nogil

@@ -118,7 +118,7 @@ cdef const uint8_t* partial_header(Plan* plan, const uint8_t* at, const uint8_t*
     partial_bits[0] = NULL
     if not lenenc(&at, end, &options):
         return NULL
-    if options & 1:
+    if options == 1:
         if end - at < (plan.json_count + 7) // 8:
             return NULL
         partial_bits[0] = at
@@ -195,6 +195,8 @@ cdef int64_t count_rows(Plan* plan, RowsEvent* event) noexcept nogil:
     prepare(plan, &plan.before, event.present)
     if has_after:
         prepare(plan, &plan.after, event.present_after)
+    if is_bare_row(&plan.before, event):
+        return 1
     while at < end:
         at = locate_image(plan, &plan.before, at, end, NULL, 0, NULL)
         if at != NULL and event.operation == PARTIAL_UPDATE:

@@ -474,26 +474,26 @@ cdef int _temporal(Memory out, int type_code, int64_t packed) except -1 nogil:
 
 
 cdef int _decimal(Memory out, const uint8_t* p, int64_t size) except -1 nogil:
-    """Precision, scale, and the packed form of a DECIMAL, whose groups are those of `binlogio.rowimage.decimal`."""
+    """Precision, scale, and the packed form of a DECIMAL."""
+    return append_decimal(out, p[0], p[1], p + 2, size - 2) if size >= 2 else 0
+
+
+cdef int append_decimal(Memory out, int precision, int scale, const uint8_t* p, int64_t size) except -1 nogil:
+    """The packed form of a DECIMAL as text, whose groups are those of `binlogio.rowimage.decimal`; 0, and nothing appended, where it is none."""
     cdef uint8_t[MAX_DECIMAL_DIGITS] digits
     cdef int count = 0
-    cdef int scale, whole, rest, fraction, group_digits, width, i, first
+    cdef int whole, rest, fraction, group_digits, width, i, first
     cdef int wanted = 0
     cdef uint32_t group, mask, sign
     cdef uint8_t* to
-    if size < 2:
-        return 0
-    scale = p[1]
-    whole = p[0] - scale
+    whole = precision - scale
     # Of a precision below the scale, only what is left over of the (negative) digits before the point counts.
     rest = (whole % 9 + 9) % 9
     whole = whole // 9 if whole > 0 else 0
     fraction = scale // 9
-    size -= 2
     wanted = 4 * (whole + fraction) + DIGIT_BYTES[rest] + DIGIT_BYTES[scale % 9]
     if size != wanted or size == 0:
         return 0
-    p += 2
     mask = 0 if p[0] & 0x80 else 0xFFFFFFFFU
     sign = 0x80
     for i in range(-1, whole + fraction + 1):

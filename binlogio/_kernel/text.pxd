@@ -12,6 +12,8 @@ cdef bint append_latin(Memory out, const uint8_t* p, int64_t size, const uint8_t
 cdef int date_text(Memory out, int64_t year, int64_t month, int64_t day) except -1 nogil
 cdef int datetime_text(Memory out, int64_t year, int64_t month, int64_t day, int64_t hour, int64_t minute, int64_t second,
                        int64_t microsecond, int fsp) except -1 nogil
+cdef int time_text(Memory out, bint negative, int64_t hour, int64_t minute, int64_t second, int64_t microsecond,
+                   int fsp) except -1 nogil
 cdef int hex_text(Memory out, const uint8_t* p, int64_t size) except -1 nogil
 cdef int uuid_text(Memory out, const uint8_t* p) except -1 nogil
 cdef int inet4_text(Memory out, const uint8_t* p) except -1 nogil

@@ -4,6 +4,7 @@
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
+from binlogio._kernel.digits cimport digit_count
 from binlogio._kernel.memory cimport Memory
 
 cdef const uint8_t* HEX = b"0123456789abcdef"
@@ -108,13 +109,24 @@ cdef int date_text(Memory out, int64_t year, int64_t month, int64_t day) except 
 cdef int datetime_text(Memory out, int64_t year, int64_t month, int64_t day, int64_t hour, int64_t minute, int64_t second,
                        int64_t microsecond, int fsp) except -1 nogil:
     """YYYY-MM-DD HH:MM:SS, and a point and `fsp` digits."""
-    cdef uint8_t* at
-    cdef int i
     out.reserve(40)
     date_text(out, year, month, day)
+    out.data[out.size] = 32
+    out.size += 1
+    return time_text(out, False, hour, minute, second, microsecond, fsp)
+
+
+cdef int time_text(Memory out, bint negative, int64_t hour, int64_t minute, int64_t second, int64_t microsecond,
+                   int fsp) except -1 nogil:
+    """HH:MM:SS, a sign and more digits of the hour where it needs them, and a point and `fsp` digits."""
+    cdef uint8_t* at
+    cdef int i
+    out.reserve(32)
     at = out.data + out.size
-    at[0] = 32
-    at = _digits(at + 1, hour, 2)
+    if negative:
+        at[0] = 45
+        at += 1
+    at = _digits(at, hour, 2 if hour < 100 else digit_count(hour))
     at[0] = 58
     at = _digits(at + 1, minute, 2)
     at[0] = 58

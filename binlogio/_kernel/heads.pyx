@@ -1,0 +1,188 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+"""The part of a record that is the same for every table: where a change stands in the log, what it did, which images it has.
+
+Knows GTIDs as text, and bitmaps of present columns. Runs of rows of one event are added at once.
+"""
+
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.string cimport memcpy, memset
+
+from binlogio._kernel.images cimport DELETE, INSERT, Plan, RowsEvent
+from binlogio._kernel.memory cimport Memory
+from binlogio._kernel.route cimport MARIADB_GTID, MYSQL_GTID, NO_GTID, Group, Router
+
+cdef const char* HEX = b"0123456789abcdef"
+
+
+cdef class Presence:
+    """Which rows have a before (or an after) image, and the bitmaps of the columns that they have."""
+
+    def __cinit__(self, *_):
+        self.present, self.present_offsets, self.validity = Memory(), Memory(), Memory()
+        (<int32_t*>self.present_offsets.grow(4))[0] = 0
+
+    cdef int add(self, const uint8_t* present, Plan* plan, int64_t row, int64_t run) except -1 nogil:
+        """`run` rows with the columns of one bitmap; NULL where they have no such image."""
+        cdef int64_t new_bytes = (row + run + 7) // 8 - self.validity.size
+        if new_bytes > 0:
+            memset(self.validity.grow(new_bytes), 0, new_bytes)
+        if present == NULL:
+            return repeat(self.present, self.present_offsets, NULL, 0, run)
+        set_bits(self.validity.data, row, run)
+        repeat(self.present, self.present_offsets, present, plan.bitmap_bytes, run)
+        _clear_spare_bits(self.present, plan.bitmap_bytes, plan.column_count, run)
+        return 0
+
+
+cdef class Heads:
+    """The records of a batch without their images."""
+
+    def __cinit__(self, *_):
+        self.pos, self.row, self.timestamp, self.server_id = Memory(), Memory(), Memory(), Memory()
+        self.op_offsets, self.op, self.gtid_offsets, self.gtid = Memory(), Memory(), Memory(), Memory()
+        self.gtid_validity, self.clock_validity = Memory(), Memory()
+        self.last_committed, self.sequence_number = Memory(), Memory()
+        (<int32_t*>self.op_offsets.grow(4))[0] = 0
+        (<int32_t*>self.gtid_offsets.grow(4))[0] = 0
+        self.gtid_group = -1
+
+    cdef int begin(self) except -1:
+        """Other event groups have the numbers of those before."""
+        self.gtid_group = -1
+        return 0
+
+    cdef int add(self, Router router, RowsEvent* event, int64_t row, int64_t run, Plan* plan, Presence before,
+                 Presence after) except -1 nogil:
+        """`run` rows of an event, from number `row` of the event on."""
+        cdef int64_t i
+        cdef int64_t new_bytes = (self.count + run + 7) // 8 - self.gtid_validity.size
+        cdef int64_t* longs
+        cdef int32_t* ints
+        cdef const char* op
+        cdef Group* group
+        if new_bytes > 0:
+            memset(self.gtid_validity.grow(new_bytes), 0, new_bytes)
+            memset(self.clock_validity.grow(new_bytes), 0, new_bytes)
+        group = router.groups + event.group
+        longs = <int64_t*>self.pos.grow(8 * run)
+        for i in range(run):
+            longs[i] = event.pos
+        ints = <int32_t*>self.row.grow(4 * run)
+        for i in range(run):
+            ints[i] = event.first_row + row + i
+        longs = <int64_t*>self.timestamp.grow(8 * run)
+        for i in range(run):
+            longs[i] = event.timestamp
+        longs = <int64_t*>self.server_id.grow(8 * run)
+        for i in range(run):
+            longs[i] = event.server_id
+        op = b"insert" if event.operation == INSERT else (b"delete" if event.operation == DELETE else b"update")
+        repeat(self.op, self.op_offsets, <const uint8_t*>op, 6, run)
+        if self.gtid_group != event.group:
+            self.gtid_size = _gtid_text(group, self.gtid_text)
+            self.gtid_group = event.group
+        repeat(self.gtid, self.gtid_offsets, <const uint8_t*>self.gtid_text, self.gtid_size, run)
+        if group.kind == NO_GTID:
+            self.gtid_nulls += run
+        else:
+            set_bits(self.gtid_validity.data, self.count, run)
+        longs = <int64_t*>self.last_committed.grow(8 * run)
+        for i in range(run):
+            longs[i] = group.last_committed
+        longs = <int64_t*>self.sequence_number.grow(8 * run)
+        for i in range(run):
+            longs[i] = group.sequence_number
+        if group.sequence_number < 0:
+            self.clock_nulls += run
+        else:
+            set_bits(self.clock_validity.data, self.count, run)
+        before.add(NULL if event.operation == INSERT else event.present, plan, self.count, run)
+        after.add(NULL if event.operation == DELETE else event.present_after, plan, self.count, run)
+        self.count += run
+        return 0
+
+
+cdef void _clear_spare_bits(Memory present, int bytes, int32_t columns, int64_t run) noexcept nogil:
+    """Servers set the bits past the last column; a reader of records should not have to know."""
+    cdef int64_t i
+    cdef uint8_t* last
+    if columns & 7 == 0:
+        return
+    last = present.data + present.size - 1
+    for i in range(run):
+        last[-i * bytes] &= <uint8_t>((1 << (columns & 7)) - 1)
+
+
+cdef int repeat(Memory data, Memory offsets, const uint8_t* value, int size, int64_t run) except -1 nogil:
+    """`run` times the same bytes, with their offsets."""
+    cdef int64_t i
+    cdef int32_t offset = <int32_t>data.size
+    cdef int32_t* out = <int32_t*>offsets.grow(4 * run)
+    cdef uint8_t* to
+    if size:
+        to = data.grow(size * run)
+        for i in range(run):
+            memcpy(to + i * size, value, size)
+    for i in range(run):
+        offset += size
+        out[i] = offset
+    return 0
+
+
+cdef void set_bits(uint8_t* bits, int64_t at, int64_t run) noexcept nogil:
+    cdef int64_t end = at + run
+    while at < end and at & 7:
+        bits[at >> 3] |= <uint8_t>(1 << (at & 7))
+        at += 1
+    while end - at >= 8:
+        bits[at >> 3] = 0xFF
+        at += 8
+    while at < end:
+        bits[at >> 3] |= <uint8_t>(1 << (at & 7))
+        at += 1
+
+
+cdef int _number(char* out, uint64_t value) noexcept nogil:
+    cdef char[20] digits
+    cdef int size = 0
+    cdef int i
+    while True:
+        digits[size] = <char>(48 + value % 10)
+        size += 1
+        value //= 10
+        if value == 0:
+            break
+    for i in range(size):
+        out[i] = digits[size - 1 - i]
+    return size
+
+
+cdef int _gtid_text(Group* group, char* out) noexcept nogil:
+    """`uuid:n`, `uuid:tag:n`, MariaDB's `domain-server-n`; nothing where the group has none."""
+    cdef int size = 0
+    cdef int i
+    if group.kind == MYSQL_GTID:
+        for i in range(16):
+            if i == 4 or i == 6 or i == 8 or i == 10:
+                out[size] = 45
+                size += 1
+            out[size] = HEX[group.uuid[i] >> 4]
+            out[size + 1] = HEX[group.uuid[i] & 15]
+            size += 2
+        out[size] = 58
+        size += 1
+        if group.tag_size:
+            memcpy(out + size, group.tag, group.tag_size)
+            size += group.tag_size
+            out[size] = 58
+            size += 1
+        size += _number(out + size, group.number)
+    elif group.kind == MARIADB_GTID:
+        size = _number(out, group.domain_id)
+        out[size] = 45
+        size += 1
+        size += _number(out + size, group.server_id)
+        out[size] = 45
+        size += 1
+        size += _number(out + size, group.number)
+    return size

@@ -1,0 +1,72 @@
+"""Rows events for the kernel to read, of plans made to order: no table map could say all of what a plan may hold."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from binlogio._kernel.route import FULL, NEED_DATA, Router
+from binlogio.constants import EventType
+from binlogio.encoder import Encoder
+from binlogio.events.base import EventHeader, ParseContext
+from binlogio.events.rows import DeleteRowsEvent, PartialUpdateRowsEvent, UpdateRowsEvent, WriteRowsEvent
+from binlogio.events.table_map import TableMapEvent
+from binlogio.primitives import bitmap_size
+
+if TYPE_CHECKING:
+    from binlogio._kernel.images import ImagePlan
+    from binlogio.rowimage import ColumnPlan, TablePlan
+
+NO_CHECKSUM = ParseContext(checksum_algorithm=0)
+CLASSES: dict[int, Any] = {
+    EventType.WRITE_ROWS_EVENT: WriteRowsEvent,
+    EventType.UPDATE_ROWS_EVENT: UpdateRowsEvent,
+    EventType.DELETE_ROWS_EVENT: DeleteRowsEvent,
+    EventType.PARTIAL_UPDATE_ROWS_EVENT: PartialUpdateRowsEvent,
+}
+
+
+def all_present(plan: TablePlan) -> bytes:
+    """The bitmap of all columns."""
+    count = len(plan.columns)
+    return ((1 << count) - 1).to_bytes(bitmap_size(count), "little")
+
+
+def rows_event(
+    plan: TablePlan, images: bytes, code: int = EventType.WRITE_ROWS_EVENT, *, present: bytes = b"", after: bytes = b""
+) -> Any:
+    """A rows event of table id 7; all columns are present unless bitmaps say otherwise."""
+    everything = all_present(plan)
+    more = {"present_after": after or everything} if "UPDATE" in EventType(code).name else {}
+    return CLASSES[code](
+        table_id=7,
+        flags=1,
+        extra=b"",
+        column_count=len(plan.columns),
+        present=present or everything,
+        images=images,
+        header=EventHeader(type_code=code, timestamp=1_700_000_000, server_id=3, offset=300),
+        **more,
+    )
+
+
+def one_value(column: ColumnPlan, data: bytes) -> bytes:
+    """The image of a row whose one value is `data`."""
+    return b"\0" + data
+
+
+def route_rows(images: ImagePlan, *events: Any) -> tuple[Router, bytes]:
+    """A router that has taken rows events of a table; what it took is in the bytes, which must live as long."""
+    width = len(images.table.columns)
+    table_map = TableMapEvent(
+        7, 1, "d", "t", (3,) * width, (0,) * width, (True,) * width, (), EventHeader(type_code=19)
+    )
+    encoder = Encoder(NO_CHECKSUM)
+    data = b""
+    for event in events:
+        for one in (table_map, event):
+            data += encoder.encode_at(one, 4 + len(data))
+    router = Router(lambda _: images, lambda *_: None, lambda *_: None, checksum=False)
+    status, at = router.route(data, 0, 4)
+    assert status in (NEED_DATA, FULL)
+    assert at == len(data)
+    return router, data

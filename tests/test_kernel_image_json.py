@@ -1,0 +1,259 @@
+"""Row images as JSON by the kernel, against the event reader: the same text, and refused what it refuses."""
+
+from __future__ import annotations
+
+import json
+import struct
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from binlogio._kernel.floating import json_number
+from binlogio._kernel.image_json import MixedBatch
+from binlogio.constants import ColumnType as T
+from binlogio.constants import EventType
+from binlogio.errors import BinlogFormatError
+from binlogio.mixed_records import image_json, mixed_record_batch
+from binlogio.records import Repeated
+from binlogio.row_records import image_text
+from binlogio.rowimage import ColumnPlan, TablePlan, decode_rows
+from binlogio.rowimage.charset import CHARSET_NAMES, charset_of
+from binlogio.rowimage.floating import float_text
+from kernel_rows import one_value, route_rows, rows_event
+from rowimage_cases import BINARY, VALUES, column
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+Pairs = list[tuple[str | None, str | None]]
+COLLATIONS = {
+    name: next(number for number, found in CHARSET_NAMES.items() if found == name)
+    for name in set(CHARSET_NAMES.values())
+}
+MEMBERS = ("a", 'quo"te', "é\n", "\udc80", "")
+
+
+def table_of(*columns: ColumnPlan) -> TablePlan:
+    """The plan of a table of these columns, in this order."""
+    placed = [(position, one) for position, one in enumerate(columns)]
+    return TablePlan(schema="d", table="t", columns=tuple(_at(position, one) for position, one in placed))
+
+
+def _at(position: int, one: ColumnPlan) -> ColumnPlan:
+    return replace(one, position=position)
+
+
+def by_events(plan: TablePlan, events: Sequence[Any]) -> Pairs | None:
+    """The images as the event reader has them; None where it refuses them."""
+    try:
+        changes = [change for event in events for change in decode_rows(event, plan)]
+        return [(_encodable(image_text(one.before)), _encodable(image_text(one.applied()))) for one in changes]
+    except BinlogFormatError:
+        return None
+
+
+def _encodable(text: str | None) -> str | None:
+    return None if text is None else text.encode("utf-8", "backslashreplace").decode()
+
+
+def by_kernel(plan: TablePlan, events: Sequence[Any], most: int = 1 << 20) -> Pairs | None:
+    """The images as the kernel has them; None where it refuses them."""
+    table = image_json(plan)
+    router, _ = route_rows(table.plan, *events)
+    place, pairs = (0, 0, 0), []
+    while place[0] < router.rows_event_count:
+        batch = MixedBatch([table])
+        place = batch.fill(router, *place, most, 1 << 30)
+        if batch.failed_event >= 0:
+            return None
+        records = mixed_record_batch(batch, "f", Repeated())
+        records.validate(full=True)
+        pairs += list(zip(records["before"].to_pylist(), records["after"].to_pylist(), strict=True))
+    return pairs
+
+
+def check(plan: TablePlan, *events: Any) -> Pairs | None:
+    """The images, which must be the same both ways."""
+    found = by_kernel(plan, events)
+
+    assert by_events(plan, events) == found
+    return found
+
+
+@pytest.mark.parametrize(("plan", "data"), [(case[1], case[3]) for case in VALUES], ids=[case[0] for case in VALUES])
+def test_golden_values_have_the_json_of_the_event_reader(plan: ColumnPlan, data: str) -> None:
+    table = table_of(plan)
+    found = check(table, rows_event(table, one_value(plan, bytes.fromhex(data))))
+
+    assert found is not None
+    assert list(json.loads(found[0][1] or "")) == ["@1"]
+
+
+def _columns() -> list[ColumnPlan]:
+    fixed = [
+        *(
+            column(kind, unsigned=unsigned)
+            for kind in (T.TINY, T.SHORT, T.INT24, T.LONG, T.LONGLONG)
+            for unsigned in (False, True)
+        ),
+        column(T.YEAR),
+        column(T.FLOAT, 4),
+        column(T.DOUBLE, 8),
+        *(
+            column(T.NEWDECIMAL, precision << 8 | scale)
+            for precision, scale in ((1, 0), (5, 5), (18, 9), (38, 10), (65, 30))
+        ),
+        column(T.DATE),
+        *(column(kind, fsp) for kind in (T.TIME2, T.DATETIME2, T.TIMESTAMP2) for fsp in range(7)),
+        *(column(kind, fsp=fsp) for kind in (T.TIME, T.DATETIME, T.TIMESTAMP) for fsp in range(7)),
+        column(T.BIT, 5),
+        column(T.BIT, 0x0800),
+        column(T.ENUM, 0xF701, members=MEMBERS),
+        column(T.ENUM, 0xF702),
+        column(T.SET, 0xF801, members=MEMBERS),
+        column(T.SET, 0xF808),
+        column(T.DECIMAL, length=6),
+    ]
+    sized = [
+        *(column(T.VARCHAR, 200, collation_id=number) for number in (None, *COLLATIONS.values())),
+        *(
+            column(T.VARCHAR_COMPRESSED, 200, collation_id=COLLATIONS[name])
+            for name in ("utf8mb4", "latin1", "gbk", "binary")
+        ),
+        column(T.STRING, 0xFE08, collation_id=BINARY),
+        column(T.STRING, 0xFE10, collation_id=BINARY, native="uuid"),
+        column(T.STRING, 0xFE10, collation_id=BINARY, native="inet6"),
+        column(T.STRING, 0xFE04, collation_id=BINARY, native="inet4"),
+        column(T.JSON, 1),
+        column(T.GEOMETRY, 1),
+        column(T.VECTOR, 1),
+    ]
+    return fixed + sized
+
+
+COLUMNS = _columns()
+
+
+@given(st.sampled_from(COLUMNS), st.binary(max_size=24))
+def test_any_bytes_have_the_json_of_the_event_reader(plan: ColumnPlan, data: bytes) -> None:
+    table = table_of(plan)
+    sized = bytes([len(data)]) + data if plan.pack_length == 1 and plan.type not in (T.ENUM, T.SET, T.BIT) else data
+    check(table, rows_event(table, b"\0" + sized))
+
+
+@given(st.sampled_from([one for one in COLUMNS if one.type == T.VARCHAR]), st.text(max_size=12), st.binary(max_size=2))
+def test_text_of_any_character_set_has_the_json_of_the_event_reader(plan: ColumnPlan, text: str, more: bytes) -> None:
+    charset, data = charset_of(plan.collation_id), b""
+    for character in text:
+        try:
+            data += charset.encode(character) if charset else b""
+        except UnicodeEncodeError:
+            continue
+    data = (data + more)[:200]
+    table = table_of(plan)
+    check(table, rows_event(table, b"\0" + bytes([len(data)]) + data))
+
+
+@given(st.floats(width=32) | st.integers(-149, 127).map(lambda power: 2.0**power))
+def test_float_is_the_shortest_that_reads_back(value: float) -> None:
+    assert json.dumps(float(float_text(value))).encode() == json_number(value, single=True)
+
+
+@given(st.floats())
+def test_double_is_as_json_writes_it(value: float) -> None:
+    assert json.dumps(value).encode() == json_number(value)
+
+
+def test_every_power_of_two_is_the_shortest_float_that_reads_back() -> None:
+    for exponent in range(1, 255):
+        (value,) = struct.unpack("<f", struct.pack("<I", exponent << 23))
+
+        assert json.dumps(float(float_text(value))).encode() == json_number(value, single=True)
+
+
+THREE = table_of(
+    column(T.LONG, name='k"é'), column(T.VARCHAR, 200, collation_id=45, name="v"), column(T.JSON, 1, name="j")
+)
+ROW = bytes.fromhex("00 07000000 036e2261 020400")
+
+
+@pytest.mark.parametrize(
+    ("code", "images", "present", "after"),
+    [
+        (EventType.WRITE_ROWS_EVENT, ROW + ROW, b"", b""),
+        (EventType.DELETE_ROWS_EVENT, ROW, b"", b""),
+        (EventType.UPDATE_ROWS_EVENT, ROW + bytes.fromhex("00 08000000 0161 020401") + ROW + ROW, b"", b""),
+        (EventType.UPDATE_ROWS_EVENT, bytes.fromhex("00 07000000 00 0162"), b"\1", b"\2"),
+        (EventType.WRITE_ROWS_EVENT, bytes.fromhex("06 07000000"), b"", b""),
+        (EventType.WRITE_ROWS_EVENT, b"", b"\0", b""),
+        (EventType.UPDATE_ROWS_EVENT, b"", b"\0", b"\0"),
+        (EventType.WRITE_ROWS_EVENT, b"\0", b"\0", b""),
+        (EventType.WRITE_ROWS_EVENT, ROW[:-1], b"", b""),
+    ],
+    ids=["two inserts", "delete", "updates", "minimal", "nulls", "bare row", "no bare update", "too many bytes", "cut"],
+)
+def test_images_have_the_columns_that_the_log_has(code: int, images: bytes, present: bytes, after: bytes) -> None:
+    check(THREE, rows_event(THREE, images, code, present=present, after=after))
+
+
+def sized(data: bytes) -> bytes:
+    """Bytes behind their length, as JSON columns have it."""
+    return len(data).to_bytes(4, "little") + data
+
+
+DIFFS = b"\0\x03$.a" + b"\x03\x05\x02\0"
+OBJECT = bytes.fromhex("00 0100 0c00 0b00 0100 05 0100 61")
+
+
+@pytest.mark.parametrize(
+    ("before", "present", "after", "expected"),
+    [
+        (b"\0" + sized(OBJECT), b"\4", b"\0" + sized(DIFFS), [('{"j":"{\\"a\\": 1}"}', '{"j":"{\\"a\\": 2}"}')]),
+        (b"\0\7\0\0\0", b"\1", b"\0" + sized(DIFFS), [('{"k\\"é":7}', '{"j":"JSON_REPLACE(j, \'$.a\', 2)"}')]),
+        (b"\1", b"\4", b"\0" + sized(DIFFS), None),
+        (b"\0" + sized(OBJECT), b"\4", b"\0" + sized(b""), [('{"j":"{\\"a\\": 1}"}', '{"j":"{\\"a\\": 1}"}')]),
+    ],
+    ids=["document", "absent", "null", "no diffs"],
+)
+def test_json_diffs_are_applied_to_the_before_image_or_shown(
+    before: bytes, present: bytes, after: bytes, expected: Pairs | None
+) -> None:
+    table = table_of(*THREE.columns[:2], column(T.JSON, 4, name="j"))
+    images = before + b"\1\1" + after
+    event = rows_event(table, images, EventType.PARTIAL_UPDATE_ROWS_EVENT, present=present, after=b"\4")
+
+    assert expected == check(table, event)
+
+
+@given(st.lists(st.sampled_from([2, 3, 5]), min_size=1, max_size=4), st.integers(1, 4))
+def test_batches_of_any_size_hold_the_same_rows(counts: list[int], most: int) -> None:
+    events = [rows_event(THREE, ROW * count) for count in counts]
+
+    assert by_kernel(THREE, events) == by_kernel(THREE, events, most)
+
+
+def test_records_say_where_they_stand() -> None:
+    table = image_json(THREE)
+    router, _ = route_rows(table.plan, rows_event(THREE, ROW * 2), rows_event(THREE, ROW, EventType.DELETE_ROWS_EVENT))
+    batch = MixedBatch([table])
+    batch.fill(router, 0, 0, 0, 100, 1 << 20)
+    records = mixed_record_batch(batch, "log", Repeated())
+
+    assert records.drop_columns(["before", "after", "pos"]).to_pydict() == {
+        "file": ["log"] * 3,
+        "row": [0, 1, 0],
+        "op": ["insert", "insert", "delete"],
+        "timestamp": pa.array([1_700_000_000] * 3, pa.timestamp("s", "UTC")).to_pylist(),
+        "server_id": [3] * 3,
+        "gtid": [None] * 3,
+        "last_committed": [None] * 3,
+        "sequence_number": [None] * 3,
+        "schema": ["d"] * 3,
+        "table": ["t"] * 3,
+        "before_present": [None, None, b"\7"],
+        "after_present": [b"\7", b"\7", None],
+    }
