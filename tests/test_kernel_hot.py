@@ -1,9 +1,7 @@
-"""Small transactions by the kernel, against construct: rows of Python values, rows events, groups, and whole logs."""
+"""Small transactions by the kernel, against construct: rows events and groups."""
 
 from __future__ import annotations
 
-from datetime import date, datetime, timedelta, timezone
-from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -13,175 +11,22 @@ from hypothesis import strategies as st
 from binlogio._kernel import hot
 from binlogio._kernel.encode import EventBuffer
 from binlogio.constants import CHECKSUM_SIZE, ChecksumAlgorithm, EventType
-from binlogio.constants import ColumnType as T
 from binlogio.encoder import Encoder
-from binlogio.errors import BinlogError, BinlogFormatError, WriterStateError
+from binlogio.errors import BinlogFormatError, WriterStateError
 from binlogio.events.base import EventHeader, ParseContext
 from binlogio.events.control import RowsQueryEvent, XidEvent
-from binlogio.events.gtid import AnonymousGtidEvent, GtidEvent
+from binlogio.events.gtid import AnonymousGtidEvent, GtidEvent, GtidTaggedEvent
 from binlogio.events.rows import UpdateRowsEvent, WriteRowsEvent
-from binlogio.gtid import Uuid
-from binlogio.rowimage import EnumValue, JsonDocument, RowChange, RowImage, SetValue, encode_rows
-from binlogio.rowimage.packing import row_packer
-from encode_cases import ROW_TABLES, table_of
-from rowimage_cases import LATIN1, UTF8MB4, VALUES, column
+from binlogio.gtid import Tag, Uuid
 
-UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 CRC32 = ParseContext(checksum_algorithm=ChecksumAlgorithm.CRC32)
 NO_CHECKSUM = ParseContext(checksum_algorithm=ChecksumAlgorithm.OFF)
+TYPE_CODES = {
+    AnonymousGtidEvent: EventType.ANONYMOUS_GTID_LOG_EVENT,
+    GtidEvent: EventType.GTID_LOG_EVENT,
+    GtidTaggedEvent: EventType.GTID_TAGGED_LOG_EVENT,
+}
 HEADER = EventHeader(timestamp=1_700_000_000, server_id=7)
-
-
-def image_of(plan: Any, values: Any) -> bytes | None:
-    """The image by construct; None where it is refused."""
-    present = b"\xff" * ((len(values) + 7) // 8)
-    try:
-        return encode_rows([RowChange(None, RowImage(plan, tuple(values)))], plan, present)
-    except BinlogError:
-        return None
-
-
-# --------------------------------------------------------------------------------------------------------------- rows
-
-
-@settings(max_examples=300)
-@given(ROW_TABLES, st.integers(0, 1))
-def test_rows_are_packed_as_construct_encodes_them(case: Any, spare: int) -> None:
-    """Generated rows of every type: the same image, or left to construct."""
-    columns, rows = case
-    plan = table_of(*columns, spare_null_bits=spare)
-    packer = row_packer(plan)
-    for row in rows:
-        assert packer.pack(row) in (None, image_of(plan, row))
-
-
-@pytest.mark.parametrize(("plan", "value", "golden"), [pytest.param(*case[1:], id=case[0]) for case in VALUES])
-def test_values_of_real_servers_are_packed_as_their_bytes(plan: Any, value: Any, golden: str) -> None:
-    """The golden bytes; only what is rare is left to construct."""
-    packed = row_packer(table_of(plan)).pack((value,))
-    rare = plan.type in (T.DECIMAL, T.GEOMETRY, T.VECTOR, T.BLOB_COMPRESSED, T.VARCHAR_COMPRESSED) or plan.native
-    if packed is None:
-        assert rare or plan.precision > 38 or plan.collation_id == 54 or str(value).startswith(("0000", "2015-00"))
-    else:
-        assert packed[1:] == bytes.fromhex(golden)
-
-
-ODD: list[Any] = [
-    *(
-        True,
-        1,
-        -1,
-        2**31,
-        2**63,
-        2**64,
-        -(2**63),
-        1.5,
-        1e300,
-        float("nan"),
-        float("inf"),
-        Decimal("1.5"),
-        Decimal("-0"),
-        Decimal("1e3"),
-    ),
-    *(
-        Decimal("NaN"),
-        Decimal("Infinity"),
-        Decimal("0.001"),
-        Decimal("1.0000"),
-        "",
-        "a",
-        "é",
-        "日",
-        "x" * 300,
-        "\ud800",
-        b"",
-        b"a\0",
-        b"x" * 300,
-    ),
-    *(
-        bytearray(b"a"),
-        date(2024, 2, 3),
-        datetime(2024, 2, 3, 4, 5, 6, 789000),
-        datetime(2024, 2, 3, tzinfo=timezone.utc),
-    ),
-    *(
-        datetime(2024, 2, 3, tzinfo=timezone(timedelta(hours=2))),
-        datetime(1969, 1, 1, tzinfo=timezone.utc),
-        timedelta(hours=5, microseconds=1),
-    ),
-    *(
-        timedelta(days=999_999_999),
-        timedelta(hours=-838),
-        EnumValue("a", 1),
-        EnumValue("", 0),
-        EnumValue("z", 300),
-        SetValue("a,b", 3),
-    ),
-    *(
-        SetValue("", 1 << 60),
-        "a,b",
-        "b,a",
-        ",",
-        "2024-02-03",
-        "12:00:00",
-        JsonDocument(b"\4\0"),
-        (1.0, 2.0),
-        [1.0],
-        object(),
-        {"a": 1},
-    ),
-]
-ODD_COLUMNS = [
-    *(
-        column(kind, unsigned=unsigned)
-        for kind in (T.TINY, T.SHORT, T.INT24, T.LONG, T.LONGLONG)
-        for unsigned in (False, True)
-    ),
-    *(
-        column(T.FLOAT, 4),
-        column(T.DOUBLE, 8),
-        column(T.NEWDECIMAL, 0x0502),
-        column(T.YEAR),
-        column(T.BIT, 5),
-        column(T.DATE),
-    ),
-    *(
-        column(T.TIME2, 3),
-        column(T.DATETIME2, 3),
-        column(T.TIMESTAMP2, 3),
-        column(T.TIME),
-        column(T.DATETIME),
-        column(T.TIMESTAMP),
-    ),
-    *(column(T.STRING, 0xFE04, collation_id=number) for number in (UTF8MB4, LATIN1, 54, 63, None)),
-    *(column(T.VARCHAR, 80, collation_id=number) for number in (UTF8MB4, LATIN1, 63, None)),
-    *(column(T.STRING, 0xF701, members=members) for members in (None, ("a", "b"))),
-    *(column(T.STRING, 0xF801, members=members) for members in (None, ("a", "b"))),
-    *(column(T.JSON, 4), column(T.GEOMETRY, 4), column(T.VECTOR, 4), column(T.VARCHAR_COMPRESSED, 80), column(T.NULL)),
-]
-
-
-@pytest.mark.parametrize(
-    "plan", ODD_COLUMNS, ids=lambda plan: f"{plan.type.name}-{plan.metadata:x}-{plan.collation_id}"
-)
-def test_a_value_of_another_class_is_packed_as_construct_encodes_it_or_left_to_it(plan: Any) -> None:
-    """Every odd value in every column."""
-    table = table_of(plan)
-    packer = row_packer(table)
-    for value in ODD:
-        packed = packer.pack([value])
-
-        assert packed is None or packed == image_of(table, [value])
-
-
-def test_a_row_of_another_number_of_values_is_left_to_construct() -> None:
-    """None, and no reading beyond the row."""
-    packer = row_packer(table_of(column(T.LONG), column(T.LONG)))
-
-    assert [packer.pack(row) for row in ((), (1,), (1, 2, 3))] == [None] * 3
-
-
-# ------------------------------------------------------------------------------------------------------------- frames
 
 
 @pytest.mark.parametrize("checksum", [True, False])
@@ -215,10 +60,23 @@ def test_rows_frames_are_those_of_the_encoder(columns: int, checksum: bool) -> N
     offset=st.sampled_from((4, 0xFFFFFF80, 1 << 40)),
     context=st.sampled_from((CRC32, NO_CHECKSUM)),
     originals=st.tuples(st.sampled_from((None, 1, 2**55)), st.sampled_from((None, 0, 90_704))),
-    anonymous=st.booleans(),
+    kind=st.sampled_from((AnonymousGtidEvent, GtidEvent, GtidTaggedEvent)),
+    tag=st.from_regex("[a-z_][a-z0-9_]{0,31}", fullmatch=True),
+    uuid=st.binary(min_size=16, max_size=16).map(Uuid),
+    gno=st.sampled_from((1, 9, 2**62)),
+    flags=st.sampled_from((0, 1, 255)),
 )
 def test_groups_are_those_of_the_encoder(
-    sizes: list[int], extra: int, offset: int, context: ParseContext, originals: Any, anonymous: bool
+    sizes: list[int],
+    extra: int,
+    offset: int,
+    context: ParseContext,
+    originals: Any,
+    kind: Any,
+    tag: str,
+    uuid: Uuid,
+    gno: int,
+    flags: int,
 ) -> None:
     """Any number of events of any size, and a GTID whose length counts itself, in one call and event by event."""
     encoder = Encoder(context)
@@ -226,7 +84,7 @@ def test_groups_are_those_of_the_encoder(
     frames = tuple(encoder.encode(event) for event in events)
     original_time, original_version = originals
     fields: dict[str, Any] = {
-        "flags": 1,
+        "flags": flags,
         "last_committed": 3,
         "sequence_number": 4,
         "immediate_commit_timestamp": 2**54 + 7,
@@ -235,30 +93,29 @@ def test_groups_are_those_of_the_encoder(
         "original_server_version": original_version,
         "header": HEADER,
     }
-    uuid = Uuid.parse(UUID)
+    if kind is not AnonymousGtidEvent:
+        fields |= {"uuid": uuid, "gno": gno}
+    if kind is GtidTaggedEvent:
+        fields |= {"tag": Tag(tag)}
     length, first = 0, b""
     while len(first) + sum(map(len, frames)) != length:
         length = len(first) + sum(map(len, frames))
-        gtid: Any = (
-            AnonymousGtidEvent(transaction_length=length, **fields)
-            if anonymous
-            else GtidEvent(uuid=uuid, gno=9, transaction_length=length, **fields)
-        )
-        first = encoder.encode_at(gtid, offset)
+        first = encoder.encode_at(kind(transaction_length=length, **fields), offset)
     expected = first
     for event in events:
         expected += encoder.encode_at(event, offset + len(expected))
-    type_code = EventType.ANONYMOUS_GTID_LOG_EVENT if anonymous else EventType.GTID_LOG_EVENT
+    type_code = TYPE_CODES[kind]
     before, behind = hot.gtid_parts(
-        1,
-        bytes(16) if anonymous else uuid.data,
-        0 if anonymous else 9,
+        flags,
+        bytes(16) if kind is AnonymousGtidEvent else uuid.data,
+        0 if kind is AnonymousGtidEvent else gno,
         3,
         4,
         2**54 + 7,
         -1 if original_time is None else original_time,
         90_700,
         -1 if original_version is None else original_version,
+        tag.encode() if kind is GtidTaggedEvent else b"",
     )
     at_once = hot.transaction(
         frames,
@@ -283,6 +140,32 @@ def test_groups_are_those_of_the_encoder(
 
     assert expected == at_once
     assert [expected] * 4 == found
+
+
+@pytest.mark.parametrize("size", range(1, 33))
+@pytest.mark.parametrize("uuid_byte", [b"\0", b"\xff"])
+def test_tagged_gtids_of_any_size_are_those_of_the_encoder(size: int, uuid_byte: bytes) -> None:
+    """The size of a message counts its own bytes as if it were the fields' size, which shows at 125 to 127 bytes of fields."""
+    tag, uuid = "t" * size, Uuid(uuid_byte * 16)
+    before, behind = hot.gtid_parts(0, uuid.data, 2**62, 2**60, 2**60, 2**62, 2**61, 90_700, 8, tag=tag.encode())
+    place: dict[str, Any] = {"offset": 4, "checksum": True, "timestamp": HEADER.timestamp, "server_id": 7}
+
+    group = hot.transaction((), type_code=42, header_flags=0, before=before, behind=behind, **place)
+
+    expected = GtidTaggedEvent(
+        uuid=uuid,
+        tag=Tag(tag),
+        gno=2**62,
+        last_committed=2**60,
+        sequence_number=2**60,
+        immediate_commit_timestamp=2**62,
+        original_commit_timestamp=2**61,
+        transaction_length=len(group),
+        immediate_server_version=90_700,
+        original_server_version=8,
+        header=HEADER,
+    )
+    assert Encoder(CRC32).encode_at(expected, 4) == group
 
 
 def test_frames_that_are_not_as_long_as_they_say_are_refused() -> None:
@@ -326,3 +209,6 @@ def test_fields_of_a_gtid_that_do_not_fit_are_refused() -> None:
         bad: list[Any] = [value if i == position else one for i, one in enumerate(good)]
         with pytest.raises(BinlogFormatError):
             hot.gtid_parts(*bad)
+    for tag, gno in ((b"t" * 33, 1), (b"t", 0)):
+        with pytest.raises(BinlogFormatError):
+            hot.gtid_parts(0, bytes(16), gno, 0, 1, 0, -1, 0, -1, tag=tag)

@@ -18,6 +18,9 @@ from binlogio._kernel.cells cimport Cell, Cells, is_null, most_bytes, put_value
 from binlogio._kernel.codes cimport CHECKSUM_SIZE, HEADER_SIZE
 from binlogio._kernel.crc cimport crc32
 from binlogio._kernel.cursor cimport u32
+from binlogio._kernel.frame_bytes cimport (
+    fitting_width, gtid_body_size, length_width, put_gtid_body, put_header, put_lenenc, put_little,
+)
 from binlogio._kernel.memory cimport Memory
 
 from binlogio.errors import BinlogFormatError, WriterStateError
@@ -25,34 +28,12 @@ from binlogio.errors import BinlogFormatError, WriterStateError
 cdef enum:
     ROWS_AT_ONCE = 64  # that room is made for
     GTID_ROOM = 512  # bytes kept free for the event in front of a group
+    GTID_MARGIN = 64  # of which header, lengths and checksum take no more
     POST_HEADER_SIZE = 10
     FLAGS_AT = 19 + 6  # of a rows event
     STMT_END = 1
     BEFORE = 0
     AFTER = 1
-
-cdef inline uint8_t* _little(uint8_t* out, uint64_t value, int size) noexcept nogil:
-    cdef int i
-    for i in range(size):
-        out[i] = <uint8_t>(value >> (8 * i))
-    return out + size
-
-
-cdef int _lenenc_size(uint64_t value) noexcept nogil:
-    if value < 251:
-        return 1
-    if value < 1 << 16:
-        return 3
-    return 4 if value < 1 << 24 else 9
-
-
-cdef uint8_t* _lenenc(uint8_t* out, uint64_t value) noexcept nogil:
-    cdef int size = _lenenc_size(value)
-    if size == 1:
-        out[0] = <uint8_t>value
-        return out + 1
-    out[0] = 0xFC if size == 3 else (0xFD if size == 4 else 0xFE)
-    return _little(out + 1, value, size - 1)
 
 
 cdef class EventBuffer:
@@ -136,40 +117,35 @@ cdef class EventBuffer:
         self.check_free()
         if self.memory.size or self._gtid is not None:
             raise WriterStateError("a group begins in an empty buffer")
-        if len(before) + len(behind) + 9 + HEADER_SIZE + CHECKSUM_SIZE > GTID_ROOM:
+        if len(before) + len(behind) > GTID_ROOM - GTID_MARGIN:
             raise BinlogFormatError("the GTID event is too long", found=len(before) + len(behind))
         self.memory.grow(GTID_ROOM)
         self._gtid = (type_code, timestamp, server_id, flags, before, behind)
-        self._width = _lenenc_size(expected_size)
-        self.first = GTID_ROOM - self._gtid_size()
+        self.first = GTID_ROOM - self._gtid_size(length_width(type_code, expected_size))
 
-    cdef int64_t _gtid_size(self):
-        return HEADER_SIZE + len(self._gtid[4]) + self._width + len(self._gtid[5]) + (CHECKSUM_SIZE if self.checksum else 0)
+    cdef int64_t _gtid_size(self, int width):
+        """The size of the GTID event whose group's length has that many bytes."""
+        cdef int64_t size = gtid_body_size(self._gtid[0], len(self._gtid[4]) + len(self._gtid[5]), width)
+        return HEADER_SIZE + size + (CHECKSUM_SIZE if self.checksum else 0)
 
     def end_group(self) -> None:
         """Write the GTID event, now that the length of the group is known."""
-        cdef int64_t size
+        cdef int64_t size, first, rest
         cdef bytes before, behind
         cdef uint8_t* out
-        cdef int width
         self.check_free()
         if self._gtid is None:
             raise WriterStateError("no group was begun")
         type_code, timestamp, server_id, flags, before, behind = self._gtid
-        width = self._width
-        for size in (1, 3, 4, 9):
-            self._width = <int>size
-            if _lenenc_size(self.memory.size - GTID_ROOM + self._gtid_size()) == size:
-                break
-        size = self.memory.size - GTID_ROOM + self._gtid_size()
-        self.first = GTID_ROOM - self._gtid_size()
-        out = self._header(self.memory.data + self.first, type_code, timestamp, server_id, flags)
-        memcpy(out, <const char*>before, len(before))
-        out = _lenenc(out + len(before), size)
-        memcpy(out, <const char*>behind, len(behind))
+        rest = self.memory.size - GTID_ROOM + HEADER_SIZE + (CHECKSUM_SIZE if self.checksum else 0)
+        size = self._gtid_size(fitting_width(type_code, len(before) + len(behind), rest))
+        first, self.first = self.first, GTID_ROOM - size
+        out = put_header(self.memory.data + self.first, timestamp, type_code, server_id, 0, flags)
+        put_gtid_body(out, type_code, <const char*>before, len(before), <const char*>behind, len(behind),
+                      self.memory.size - self.first)
         with nogil:
-            self.stamp(self.first, <uint32_t>(GTID_ROOM - self.first))
-            if self._width != width:
+            self.stamp(self.first, <uint32_t>size)
+            if self.first != first:
                 self._stamp_all(GTID_ROOM)
         self._gtid = None
 
@@ -181,18 +157,12 @@ cdef class EventBuffer:
             at += size
         return 0
 
-    cdef uint8_t* _header(self, uint8_t* out, int type_code, uint32_t timestamp, uint32_t server_id, uint16_t flags) noexcept nogil:
-        out = _little(out, timestamp, 4)
-        out[0] = <uint8_t>type_code
-        out = _little(out + 1, server_id, 4)
-        return _little(_little(out, 0, 8), flags, 2)
-
     cdef int64_t open_event(self, int type_code, uint32_t timestamp, uint32_t server_id, uint16_t flags,
                             int64_t body_size) except -1 nogil:
         """Write a header; the body is to follow. Returns where the event begins in the memory."""
         cdef int64_t at = self.memory.size
         self.memory.reserve(HEADER_SIZE + body_size + CHECKSUM_SIZE)
-        self._header(self.memory.grow(HEADER_SIZE), type_code, timestamp, server_id, flags)
+        put_header(self.memory.grow(HEADER_SIZE), timestamp, type_code, server_id, 0, flags)
         return at
 
     cdef int close_event(self, int64_t at) except -1 nogil:
@@ -209,10 +179,10 @@ cdef class EventBuffer:
     cdef int stamp(self, int64_t at, uint32_t size) except -1 nogil:
         """Write size, position and checksum of a complete event."""
         cdef uint8_t* p = self.memory.data + at
-        _little(p + 9, size, 4)
-        _little(p + 13, self.offset + at - self.first + size, 4)
+        put_little(p + 9, size, 4)
+        put_little(p + 13, self.offset + at - self.first + size, 4)
         if self.checksum:
-            _little(p + size - CHECKSUM_SIZE, crc32(0, p, size - CHECKSUM_SIZE), CHECKSUM_SIZE)
+            put_little(p + size - CHECKSUM_SIZE, crc32(0, p, size - CHECKSUM_SIZE), CHECKSUM_SIZE)
         return 0
 
 
@@ -260,8 +230,8 @@ cdef class RowsEncoder:
         self.event_at = -1
         if column_count < 0 or table_id >> 48:
             raise ValueError(f"{column_count} columns, table id {table_id}")
-        out = _little(_little(_little(head, table_id, 6), flags, 2), 2, 2)
-        out = _lenenc(out, column_count)
+        out = put_little(put_little(put_little(head, table_id, 6), flags, 2), 2, 2)
+        out = put_lenenc(out, column_count)
         self.head = Memory()
         memcpy(self.head.grow(out - head), head, out - head)
         for bitmap in (present, present_after or b""):

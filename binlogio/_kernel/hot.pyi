@@ -1,22 +1,3 @@
-from collections.abc import Sequence
-
-SIGNED: int
-UNSIGNED: int
-FLOAT: int
-DOUBLE: int
-DECIMAL_NUMBER: int
-DATE: int
-DATETIME: int
-TIMESTAMP: int
-TIME: int
-TEXT: int
-BYTES: int
-OTHER: int
-
-class RowPacker:
-    def __init__(self, columns: Sequence[tuple[object, ...]], spare_null_bits: int = False) -> None: ...
-    def pack(self, values: Sequence[object]) -> bytes | None: ...
-
 def rows_frame(
     images: bytes,
     *,
@@ -40,6 +21,7 @@ def gtid_parts(
     original_commit_timestamp: int,
     immediate_server_version: int,
     original_server_version: int,
+    tag: bytes = b"",
 ) -> tuple[bytes, bytes]: ...
 def transaction(
     frames: tuple[bytes, ...],

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio._kernel import cells as kernel
-from binlogio._kernel import hot
+from binlogio._kernel import packer
 from binlogio.constants import ColumnType
 from binlogio.rowimage.charset import BINARY_COLLATION, MULTI_BYTE, UTF8, Charset, charset_of
 from binlogio.rowimage.column_shape import BLOBS
@@ -172,16 +172,16 @@ _BITS: Final = {
     ColumnType.LONGLONG: 64,
 }
 _FORMS: Final = {
-    ColumnType.FLOAT: hot.FLOAT,
-    ColumnType.DOUBLE: hot.DOUBLE,
-    ColumnType.DATE: hot.DATE,
-    ColumnType.NEWDATE: hot.DATE,
-    ColumnType.DATETIME: hot.DATETIME,
-    ColumnType.DATETIME2: hot.DATETIME,
-    ColumnType.TIMESTAMP: hot.TIMESTAMP,
-    ColumnType.TIMESTAMP2: hot.TIMESTAMP,
-    ColumnType.TIME: hot.TIME,
-    ColumnType.TIME2: hot.TIME,
+    ColumnType.FLOAT: packer.FLOAT,
+    ColumnType.DOUBLE: packer.DOUBLE,
+    ColumnType.DATE: packer.DATE,
+    ColumnType.NEWDATE: packer.DATE,
+    ColumnType.DATETIME: packer.DATETIME,
+    ColumnType.DATETIME2: packer.DATETIME,
+    ColumnType.TIMESTAMP: packer.TIMESTAMP,
+    ColumnType.TIMESTAMP2: packer.TIMESTAMP,
+    ColumnType.TIME: packer.TIME,
+    ColumnType.TIME2: packer.TIME,
 }
 _OTHERS: Final = {
     ColumnType.ENUM: (EnumValue, "index"),
@@ -191,16 +191,16 @@ _OTHERS: Final = {
 """Classes of values that stand for a number, or for bytes."""
 
 
-def row_packer(plan: TablePlan) -> hot.RowPacker:
+def row_packer(plan: TablePlan) -> packer.RowPacker:
     """What makes row images of Python values, for rows that have all columns; the rows that it refuses are `image.encode_rows`' business."""
-    return hot.RowPacker([_packed(column) for column in plan.columns], plan.spare_null_bits)
+    return packer.RowPacker([_packed(column) for column in plan.columns], plan.spare_null_bits)
 
 
 def _packed(column: ColumnPlan) -> tuple[object, ...]:
     """A column as `RowPacker` takes it."""
     other, attribute = _OTHERS.get(column.type, (None, None))
     form, bits = _form(column)
-    cells = None if form == hot.OTHER else main_cells(column)
+    cells = None if form == packer.OTHER else main_cells(column)
     return form, bits, other, attribute, cells, bytes_cells(column), number_cells(column)
 
 
@@ -208,17 +208,17 @@ def _form(column: ColumnPlan) -> tuple[int, int]:
     """What the values are in Python, and the bits of an integer as the cells take it."""
     kind = column.type
     if kind in _BITS:
-        return (hot.UNSIGNED if column.unsigned else hot.SIGNED), _BITS[kind]
+        return (packer.UNSIGNED if column.unsigned else packer.SIGNED), _BITS[kind]
     if kind == ColumnType.YEAR:
-        return hot.SIGNED, 16
+        return packer.SIGNED, 16
     if kind == ColumnType.BIT:
-        return hot.UNSIGNED, 64
+        return packer.UNSIGNED, 64
     if kind in (ColumnType.ENUM, ColumnType.SET):
         bits = 16 if kind == ColumnType.ENUM else 64
-        return (hot.UNSIGNED if column.members is None else hot.TEXT), bits
+        return (packer.UNSIGNED if column.members is None else packer.TEXT), bits
     if kind == ColumnType.NEWDECIMAL:
-        return (hot.DECIMAL_NUMBER if column.precision <= MAX_DECIMAL128 else hot.OTHER), 0
+        return (packer.DECIMAL_NUMBER if column.precision <= MAX_DECIMAL128 else packer.OTHER), 0
     if kind in (ColumnType.STRING, ColumnType.VARCHAR, *BLOBS):
         is_text = column.native is not None or charset_of(column.collation_id) is not None
-        return (hot.TEXT if is_text else hot.BYTES), 0
-    return _FORMS.get(kind, hot.OTHER), 0
+        return (packer.TEXT if is_text else packer.BYTES), 0
+    return _FORMS.get(kind, packer.OTHER), 0
