@@ -50,8 +50,8 @@ coverage: .venv/.ready  ## branch coverage of the core between bytes and events
 sanitize: .venv/.ready  ## the kernel under AddressSanitizer and UBSan, fed with hostile bytes
 	@.ci/sanitize $(ARGS)
 
-bench: .venv/.ready  ## run the benchmarks
-	@$(PY) -m pytest benchmarks --benchmark-enable --benchmark-only $(ARGS)
+bench: .venv/.ready  ## run the benchmarks; BINLOGIO_BENCH_FILES=folder adds real logs, BINLOGIO_BENCH_BYTES=n says how large made ones are
+	@BINLOGIO_BENCH_PLOT=$${BINLOGIO_BENCH_PLOT-docs/throughput.svg} $(PY) -m pytest benchmarks --benchmark-enable --benchmark-only $(ARGS)
 
 fixtures: .venv/.ready  ## make fixtures/ again from real servers (root and debootstrap)
 	@$(PY) fixtures/regenerate.py

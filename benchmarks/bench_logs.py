@@ -1,72 +1,301 @@
-"""The logs that benchmarks read: made by our own writer, and real ones where BINLOGIO_BENCH_FILES names a folder."""
+"""The logs that benchmarks read: made by our own writer, and real ones where BINLOGIO_BENCH_FILES names a folder.
+
+Two kinds, by the first part of a file's name: `bulk` are transactions of a thousand rows of three tables, of every usual column type and with JSON;
+`oltp` are transactions of one to three events of one row each. `mariadb` repeats what a real MariaDB wrote. BINLOGIO_BENCH_BYTES says how large
+they become.
+"""
 
 from __future__ import annotations
 
+import json
 import os
-from datetime import datetime, timedelta
+import random
+import zlib
+from collections.abc import Iterable, Iterator
+from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from binlogio import BinlogWriter, ColumnDefinition, Insert, ServerVariables, Statement, TableDefinition, Update
+import pyarrow as pa
+
+from binlogio import BinlogWriter, ColumnDefinition, Delete, Insert, ServerVariables, Statement, TableDefinition, Update
+from binlogio.arrow_cells import natural_schema
+from binlogio.arrow_encode import plan_of
+from binlogio.constants import BINLOG_MAGIC, CHECKSUM_SIZE, HEADER_SIZE, EventType
+from binlogio.writer.batches import BatchChange, BatchSession
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from binlogio.writer import Session
 
-TABLE = TableDefinition(
-    "shop",
-    "orders",
+_ASKED: Final = os.environ.get("BINLOGIO_BENCH_BYTES")
+LOG_BYTES: Final = int(_ASKED or 64 << 20)
+TRANSACTION_BYTES: Final = int(_ASKED or 1 << 30)  # of the one that is read in bounded memory
+VARIABLES: Final = ServerVariables(sync_binlog=0, binlog_row_metadata="MINIMAL")
+MARIADB_FIXTURE: Final = Path(__file__).parents[1] / "fixtures" / "mariadb1011" / "basic_row" / "binlog.000001"
+_BETWEEN_GROUPS: Final = frozenset(
+    (EventType.ROTATE_EVENT, EventType.STOP_EVENT, EventType.BINLOG_CHECKPOINT_EVENT, EventType.MARIADB_GTID_LIST_EVENT)
+)
+
+_Column = ColumnDefinition
+B1: Final = TableDefinition(
+    "bulk",
+    "b1",
     (
-        ColumnDefinition("id", "bigint unsigned", nullable=False),
-        ColumnDefinition("customer", "int"),
-        ColumnDefinition("price", "decimal(12,2)", nullable=False),
-        ColumnDefinition("created", "datetime(6)", nullable=False),
-        ColumnDefinition("name", "varchar(60)"),
-        ColumnDefinition("note", "text"),
-        ColumnDefinition("ratio", "double"),
+        _Column("id", "bigint unsigned", nullable=False),
+        _Column("a", "int"),
+        _Column("b", "bigint"),
+        _Column("price", "decimal(12,2)", nullable=False),
+        _Column("created", "datetime(6)", nullable=False),
+        _Column("name", "varchar(60)"),
+        _Column("note", "varchar(200)"),
+        _Column("flag", "tinyint"),
     ),
     ("id",),
 )
-START = datetime(2026, 1, 1)
+B2: Final = TableDefinition(
+    "bulk",
+    "b2",
+    (
+        _Column("id", "int", nullable=False),
+        _Column("ref", "bigint", nullable=False),
+        _Column("ratio", "double"),
+        _Column("amount", "decimal(18,4)"),
+        _Column("ts", "timestamp(3)"),
+        _Column("d", "date"),
+        _Column("status", "enum('new','open','done','void')"),
+        _Column("code", "char(8)"),
+        _Column("descr", "text"),
+    ),
+    ("id",),
+)
+B3: Final = TableDefinition(
+    "bulk",
+    "b3",
+    (
+        _Column("id", "int", nullable=False),
+        _Column("doc", "json"),
+        _Column("body", "text"),
+        _Column("score", "double"),
+        _Column("upd", "datetime(6)"),
+        _Column("v", "varchar(100)"),
+    ),
+    ("id",),
+)
+BULK_TABLES: Final = {table.name: table for table in (B1, B2, B3)}
+OLTP_TABLES: Final = tuple(
+    TableDefinition(
+        "oltp",
+        f"sbtest{number}",
+        (
+            _Column("id", "int", nullable=False),
+            _Column("k", "int", nullable=False),
+            _Column("c", "char(120)", nullable=False),
+            _Column("pad", "char(60)", nullable=False),
+        ),
+        ("id",),
+    )
+    for number in (1, 2, 3)
+)
 
 
-def row(number: int) -> dict[str, Any]:
-    """A row of about 100 bytes."""
+def first_row(number: int) -> dict[str, Any]:
+    """A row of `b1`."""
     return {
         "id": number,
-        "customer": None if number % 7 == 0 else number % 5000,
+        "a": number - 500,
+        "b": number * 1234567,
         "price": Decimal(number % 100000) / 100,
-        "created": START + timedelta(microseconds=number * 1234567),
+        "created": datetime(2024, 1, 1) + timedelta(microseconds=number * 1234567),
         "name": f"customer name {number}",
-        "note": None if number % 3 == 0 else "a note " * (1 + number % 8),
-        "ratio": number / 7,
+        "note": None if number % 3 == 0 else "a note " * (1 + number % 20),
+        "flag": None if number % 5 == 0 else number % 2,
     }
 
 
-def write_bulk(path: Path, rows: int) -> Path:
-    """Transactions of 1,000 inserted rows each, every tenth followed by an update of all of them."""
-    with BinlogWriter(path, variables=ServerVariables(sync_binlog=0)) as log, log.session() as session:
-        for first in range(0, rows, 1000):
-            new = [row(number) for number in range(first, first + 1000)]
-            session.execute(Statement("INSERT", (Insert(TABLE, new),)))
-            if first % 10000 == 0:
-                changed = [(old, {**old, "price": old["price"] + 1}) for old in new]
-                session.execute(Statement("UPDATE", (Update(TABLE, changed),)))
+def _second_row(number: int) -> dict[str, Any]:
+    return {
+        "id": number,
+        "ref": number * 3,
+        "ratio": None if number % 4 == 0 else number / 7,
+        "amount": Decimal(number * 31415) / 10000,
+        "ts": datetime(2023, 6, 1, 12, tzinfo=timezone.utc) + timedelta(seconds=number, milliseconds=123),
+        "d": date(2020, 1, 1) + timedelta(days=number % 2000),
+        "status": ("new", "open", "done", "void")[number % 4],
+        "code": f"{number * 65537 & 0xFFFFFFFF:X}",
+        "descr": None if number % 6 == 0 else "description é " * (1 + number % 16),
+    }
+
+
+def _third_row(number: int) -> dict[str, Any]:
+    document = {
+        "id": number,
+        "name": f"item {number}",
+        "tags": ["x", number, number / 3, None, True],
+        "nested": {"a": "z" * (number % 60), "when": "2024-01-01 00:00:00.000000"},
+    }
+    return {
+        "id": number,
+        "doc": json.dumps(document),
+        "body": "body text of the row " * (5 + number % 20),
+        "score": number**0.5,
+        "upd": datetime(2024, 1, 1) + timedelta(microseconds=number),
+        "v": None if number % 2 == 0 else f"{number * 0x9E3779B97F4A7C15 % (1 << 200):056x}",
+    }
+
+
+def _batch(table: TableDefinition, rows: list[dict[str, Any]]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist(rows, natural_schema(plan_of(table)))
+
+
+@cache
+def bulk_transactions() -> tuple[tuple[BatchChange, ...], ...]:
+    """Four transactions: 1,000 rows into `b1`; 1,000 into `b2` and 300 into `b3`; half of them updated; a third of them deleted."""
+    b1 = [first_row(number) for number in range(1000)]
+    b2 = [_second_row(number) for number in range(1000)]
+    b3 = [_third_row(number) for number in range(300)]
+    changed = (
+        [{**row, "price": row["price"] + 1, "note": f"changed {row['id']}"} for row in b1[:500]],
+        [{**row, "ratio": None} for row in b2[:500]],
+        [{**row, "score": row["score"] * 2, "upd": None} for row in b3[:150]],
+    )
+    tables = (B1, B2, B3)
+    return (
+        (BatchChange(B1, after=_batch(B1, b1)),),
+        (BatchChange(B2, after=_batch(B2, b2)), BatchChange(B3, after=_batch(B3, b3))),
+        tuple(
+            BatchChange(table, _batch(table, old[: len(new)]), _batch(table, new))
+            for table, old, new in zip(tables, (b1, b2, b3), changed, strict=True)
+        ),
+        tuple(
+            BatchChange(table, before=_batch(table, rows))
+            for table, rows in ((B1, b1[600:900]), (B2, b2[600:900]), (B3, b3[200:]))
+        ),
+    )
+
+
+def _first(path: Path) -> Path:
     return path.with_name(path.name + ".000001")
 
 
-def write_small(path: Path, transactions: int) -> Path:
-    """Transactions of one row each."""
-    with BinlogWriter(path, variables=ServerVariables(sync_binlog=0)) as log, log.session() as session:
-        for number in range(transactions):
-            session.begin()
-            session.execute(Statement("INSERT", (Insert(TABLE, [row(number)]),)))
-            session.commit()
-    return path.with_name(path.name + ".000001")
+def write_bulk(path: Path, size: int = LOG_BYTES) -> Path:
+    """A `bulk` log of about `size` bytes."""
+    log_file = _first(path)
+    with BinlogWriter(path, variables=VARIABLES) as log:
+        session = BatchSession(log, B1.schema)
+        while log_file.stat().st_size < size:
+            for changes in bulk_transactions():
+                session.write(changes)
+    return log_file
+
+
+def _sbtest_row(number: int) -> dict[str, Any]:
+    digits = random.Random(number)
+    return {
+        "id": number,
+        "k": digits.randrange(20000),
+        "c": "-".join(f"{digits.randrange(10**11):011}" for _ in range(10)),
+        "pad": "-".join(f"{digits.randrange(10**11):011}" for _ in range(5)),
+    }
+
+
+def oltp_statements(count: int) -> list[tuple[Statement, ...]]:
+    """`count` transactions of one to three statements, of one row each: updates of a key or a text, now and then a delete and an insert."""
+    dice = random.Random(1)
+    rows = [_sbtest_row(number) for number in range(1, 501)]
+    transactions = []
+    for number in range(count):
+        table, row, other = OLTP_TABLES[number % 3], dice.choice(rows), dice.choice(rows)
+        statements = [Statement("UPDATE", (Update(table, [(row, {**row, "k": row["k"] + 1})]),))]
+        if number % 2:
+            statements.append(Statement("UPDATE", (Update(table, [(row, {**row, "c": other["c"]})]),)))
+        if number % 4 == 3:
+            statements[0] = Statement("DELETE", (Delete(table, [row]),))
+            statements.append(Statement("INSERT", (Insert(table, [row]),)))
+        transactions.append(tuple(statements))
+    return transactions
+
+
+def commit_all(session: Session, transactions: Iterable[Iterable[Statement]]) -> None:
+    """Each of the transactions, one by one."""
+    for statements in transactions:
+        session.begin()
+        for statement in statements:
+            session.execute(statement)
+        session.commit()
+
+
+def write_oltp(path: Path, size: int = LOG_BYTES) -> Path:
+    """An `oltp` log of about `size` bytes."""
+    transactions = oltp_statements(2000)
+    log_file = _first(path)
+    with BinlogWriter(path, variables=VARIABLES) as log, log.session("oltp") as session:
+        while log_file.stat().st_size < size:
+            commit_all(session, transactions)
+    return log_file
+
+
+def write_one_transaction(path: Path, size: int = TRANSACTION_BYTES, *, one_event: bool = False) -> Path:
+    """A log with one transaction of about `size` bytes, whose rows stand in events of 8 KiB, or all in one."""
+    variables = ServerVariables(sync_binlog=0, binlog_row_event_max_size=(1 << 32) - 1 if one_event else 8192)
+    batch = bulk_transactions()[0][0].after
+    assert batch is not None
+    insert = pa.Table.from_batches([batch] * 64).combine_chunks()
+    count = max(1, size * 6 // (insert.nbytes * 5))  # Arrow needs more for these rows than the log
+    with BinlogWriter(path, variables=variables) as log:
+        changes = [pa.concat_tables([insert] * count)] if one_event else [insert] * count
+        BatchSession(log, B1.schema).write(BatchChange(B1, after=change) for change in changes)
+    return _first(path)
+
+
+def write_mariadb(path: Path, size: int = LOG_BYTES) -> Path:
+    """The transactions that a MariaDB 10.11 wrote, over and over at new positions until the log has about `size` bytes."""
+    data = MARIADB_FIXTURE.read_bytes()
+    events = list(_events(data))
+    first = next(number for number, event in enumerate(events) if event[4] == EventType.MARIADB_GTID_EVENT)
+    groups = [event for event in events[first:] if event[4] not in _BETWEEN_GROUPS]
+    sequence_number = 0
+    with path.open("wb") as out:
+        at = out.write(BINLOG_MAGIC + b"".join(events[:first]))
+        while at < size:
+            for event in groups:
+                at += len(event)
+                body = event[HEADER_SIZE:-CHECKSUM_SIZE]
+                if event[4] == EventType.MARIADB_GTID_EVENT:
+                    sequence_number += 1
+                    body = sequence_number.to_bytes(8, "little") + body[8:]
+                moved = event[:13] + (at & 0xFFFFFFFF).to_bytes(4, "little") + event[17:HEADER_SIZE] + body
+                out.write(moved + zlib.crc32(moved).to_bytes(4, "little"))
+    return path
+
+
+def _events(data: bytes) -> Iterator[bytes]:
+    at = len(BINLOG_MAGIC)
+    while at < len(data):
+        size = int.from_bytes(data[at + 9 : at + 13], "little")
+        yield data[at : at + size]
+        at += size
+
+
+def first_groups(log: Path, size: int, path: Path) -> Path:
+    """A copy of the transactions at the log's beginning, about `size` bytes of them."""
+    with log.open("rb") as source:
+        data = source.read(size)
+    at = end = len(BINLOG_MAGIC)
+    while at + HEADER_SIZE <= len(data):
+        if data[at + 4] in (EventType.GTID_LOG_EVENT, EventType.ANONYMOUS_GTID_LOG_EVENT):
+            end = at
+        at += int.from_bytes(data[at + 9 : at + 13], "little")
+    path.write_bytes(data if at == len(data) else data[:end])
+    return path
 
 
 def real_files() -> Iterator[Path]:
     """Logs of real servers that somebody has at hand."""
     folder = os.environ.get("BINLOGIO_BENCH_FILES")
     if folder:
-        yield from sorted(path for path in Path(folder).iterdir() if path.read_bytes()[:4] == b"\xfebin")
+        for path in sorted(Path(folder).iterdir()):
+            with path.open("rb") as log:
+                if log.read(4) == BINLOG_MAGIC:
+                    yield path

@@ -1,17 +1,22 @@
-"""Prints, behind the benchmarks, the ratios that count: pairs measured in turn, in one run, on one core."""
+"""The logs to measure with, and the table and plot behind the benchmarks: pairs measured in turn, in one run."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
 import binlogio
+from bench_logs import real_files, write_bulk, write_mariadb, write_oltp
+from report import Report
 
 if TYPE_CHECKING:
     from _pytest.terminal import TerminalReporter
 
-RATIOS: list[str] = []
+REPORT: Final = Report()
+WRITERS: Final = {"bulk": write_bulk, "oltp": write_oltp, "mariadb": write_mariadb}
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -20,15 +25,33 @@ def _compiled() -> None:
     assert binlogio.KERNEL == "compiled"
 
 
-@pytest.fixture
-def ratios() -> list[str]:
-    """Lines to print at the end of the run."""
-    return RATIOS
+@pytest.fixture(scope="session")
+def report() -> Report:
+    """What the run has to say."""
+    return REPORT
 
 
-def pytest_terminal_summary(terminalreporter: TerminalReporter) -> None:
-    """One line a pair."""
-    if RATIOS:
-        terminalreporter.section("ratios, each pair measured in turn in this run (CPU time of one core, medians)")
-        for line in RATIOS:
-            terminalreporter.write_line(line)
+@pytest.fixture(scope="session", params=[*WRITERS, *(str(path) for path in real_files())])
+def log(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A log to read."""
+    write = WRITERS.get(request.param)
+    return Path(request.param) if write is None else write(tmp_path_factory.mktemp("logs") / request.param)
+
+
+def pytest_terminal_summary(terminalreporter: TerminalReporter, config: pytest.Config) -> None:
+    """The table; and the plot, where BINLOGIO_BENCH_PLOT names its file and all benchmarks ran."""
+    if not REPORT.lines:
+        return
+    terminalreporter.section(
+        "measured in this run: medians, CPU time of one core; CRC is one zlib.crc32 pass over the log"
+    )
+    for line in REPORT.table():
+        terminalreporter.write_line(line)
+    plot = os.environ.get("BINLOGIO_BENCH_PLOT")
+    if plot and REPORT.speeds and not config.option.keyword:
+        try:
+            REPORT.plot(Path(plot))
+        except ImportError as exc:
+            terminalreporter.write_line(f"no plot: {exc}; pip install 'binlogio[bench]'")
+        else:
+            terminalreporter.write_line(f"plot: {plot}")

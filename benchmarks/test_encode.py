@@ -5,82 +5,92 @@ A log that is written has a CRC32 behind every event, so that one pass over its 
 
 from __future__ import annotations
 
-import os
 import shutil
-import statistics
-import time
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
 
-from bench_logs import TABLE, row
-from binlogio import BinlogWriter, Insert, ServerVariables, Statement
-from binlogio.arrow_cells import natural_schema
-from binlogio.arrow_encode import plan_of
+import binlogio
+from bench_logs import B1, BULK_TABLES, LOG_BYTES, VARIABLES, commit_all, first_row
+from binlogio import BinlogWriter, Insert, Statement
 from binlogio.writer.batches import BatchChange, BatchSession
+from measure import cpu_s, in_turn
+from report import Report, kind_of
 
-ROWS = int(os.environ.get("BINLOGIO_BENCH_ROWS", "20000"))
-BYTES = 64 << 20
-ROUNDS = 5
-VARIABLES = ServerVariables(sync_binlog=0)
-
-
-def write_batches(path: Path, batches: list[pa.RecordBatch], statements: int) -> None:
-    """A transaction a batch, over and over."""
-    with BinlogWriter(path, variables=VARIABLES) as log:
-        session = BatchSession(log, TABLE.schema)
-        for number in range(statements):
-            session.write([BatchChange(TABLE, after=batches[number % len(batches)])])
+TRANSACTIONS: Final = 5000
 
 
-def test_write_record_batches(benchmark: Any, tmp_path: Path, ratios: list[str]) -> None:
-    """Batches of 5,000 rows, each a transaction; the file is whole and closed."""
-    rows = [row(number) for number in range(ROWS)]
-    batch = pa.RecordBatch.from_pylist(rows, natural_schema(plan_of(TABLE)))
-    batches = [batch.slice(at, 5000) for at in range(0, ROWS, 5000)]
-    statements = max(1, BYTES // max(one.nbytes for one in batches))
+def _changes(log: Path) -> Iterator[BatchChange]:
+    """The changes of a `bulk` log as batches, up to a quarter of a gigabyte of them."""
+    size = 0
+    for _, batch in binlogio.read_tables(log, zero_dates="null"):
+        table = BULK_TABLES[batch.column("table")[0].as_py()]
+        names = [column.name for column in table.columns]
+        for operation in ("insert", "update", "delete"):
+            some = batch.filter(pc.equal(batch.column("op"), operation))
+            if some.num_rows:
+                before, after = (
+                    None if operation == lacking else pa.RecordBatch.from_arrays(some.column(side).flatten(), names)
+                    for side, lacking in (("before", "insert"), ("after", "delete"))
+                )
+                yield BatchChange(table, before, after)
+        size += batch.nbytes
+        if size > max(LOG_BYTES, 256 << 20):
+            return
+
+
+def test_write_record_batches(benchmark: Any, log: Path, tmp_path: Path, report: Report) -> None:
+    """What was read is written again, a transaction a batch; the log is whole and closed."""
+    if kind_of(log) != "bulk":
+        pytest.skip("batches are for bulk")
+    changes = list(_changes(log))
     folder = tmp_path / "logs"
 
-    def clear() -> None:
-        shutil.rmtree(folder, ignore_errors=True)
+    def write() -> int:
+        with BinlogWriter(folder / "log", variables=VARIABLES) as new:
+            session = BatchSession(new, B1.schema)
+            for change in changes:
+                session.write([change])
+        return (folder / "log.000001").stat().st_size
 
-    benchmark.pedantic(lambda: write_batches(folder / "log", batches, statements), setup=clear, rounds=ROUNDS)
-    crc, write = [], []
-    for _ in range(ROUNDS):
-        clear()
-        begin = time.process_time()
-        write_batches(folder / "log", batches, statements)
-        middle = time.process_time()
+    def crc_and_clear() -> float:
         data = (folder / "log.000001").read_bytes()
-        start = time.process_time()
-        zlib.crc32(data)
-        crc.append((time.process_time() - start) / len(data))
-        write.append((middle - begin) / len(data))
-    ratio = statistics.median(write) / statistics.median(crc)
-    speed = 1 / statistics.median(write) / 1e6
-    ratios.append(f"{'record batches':24} to a finished log: {ratio:6.2f} x a zlib CRC32 pass; {speed:7.0f} MB/s")
+        shutil.rmtree(folder)
+        return cpu_s(lambda: zlib.crc32(data))
 
-    assert ratio > 0
+    rows = sum((change.after or change.before).num_rows for change in changes)  # type: ignore[union-attr]
+    write()
+    pair = in_turn(benchmark, write, crc_and_clear)
+    report.add(
+        "from Arrow to a finished log",
+        f"{pair.result / pair.ours_s / 1e6:,.0f} MB/s, {rows / pair.ours_s / 1e6:.2f} M rows/s; {pair.ratio:.2f} x CRC",
+        log,
+    )
+    report.speed(log, "from Arrow", pair.result / pair.ours_s)
+
+    assert rows > 0
 
 
-def test_small_transactions_a_second(benchmark: Any, tmp_path: Path, ratios: list[str]) -> None:
+def test_small_transactions_a_second(benchmark: Any, tmp_path: Path, report: Report) -> None:
     """The session API: BEGIN, a row, COMMIT, with sync_binlog=0."""
-    rows, per_round = [row(number) for number in range(1000)], 5000
-    taken: list[float] = []
+    rows = [first_row(number) for number in range(1000)]
+    transactions = [(Statement("INSERT", (Insert(B1, (rows[number % 1000],)),)),) for number in range(TRANSACTIONS)]
 
-    def run() -> None:
-        begin = time.process_time()
-        for number in range(per_round):
-            session.begin()
-            session.execute(Statement("INSERT", (Insert(TABLE, (rows[number % 1000],)),)))
-            session.commit()
-        taken.append(time.process_time() - begin)
+    def build_statements() -> float:
+        return cpu_s(lambda: [(Statement("INSERT", (Insert(B1, (row,)),)),) for row in rows * (TRANSACTIONS // 1000)])
 
-    with BinlogWriter(tmp_path / "log", variables=VARIABLES) as log, log.session() as session:
-        benchmark.pedantic(run, rounds=ROUNDS)
-    speed = per_round / statistics.median(taken)
-    ratios.append(f"{'session API':24} {speed:8.0f} single-row transactions/s, sync_binlog=0")
+    with BinlogWriter(tmp_path / "log", variables=VARIABLES) as log, log.session("bulk") as session:
+        pair = in_turn(benchmark, lambda: commit_all(session, transactions), build_statements)
+    speed = TRANSACTIONS / pair.ours_s
+    with_statements = TRANSACTIONS / (pair.ours_s + pair.other_s)
+    report.add(
+        "session API, single-row transactions",
+        f"{speed:,.0f}/s; {with_statements:,.0f}/s with the building of the Statement objects; sync_binlog=0",
+    )
 
     assert speed > 0

@@ -1,0 +1,89 @@
+"""Reading: header scan, to Arrow, two columns of one table, two threads.
+
+One CRC32 pass over the same bytes is the limit that no reader which verifies checksums can beat by much.
+"""
+
+from __future__ import annotations
+
+import time
+import zlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import binlogio
+from binlogio._kernel.frames import scan_headers
+from measure import cpu_s, in_turn, peak_memory, wall_s
+from report import Report, kind_of
+
+
+def read_all(log: Path, threads: int = 1) -> int:
+    """Rows of all tables, all columns, checksums verified."""
+    return sum(batch.num_rows for _, batch in binlogio.read_tables(log, zero_dates="null", threads=threads))
+
+
+def _scan(data: bytes) -> int:
+    return len(scan_headers(memoryview(data)[4:], 4, checksum=True, stop_at_description=False))
+
+
+def test_decode_to_arrow(benchmark: Any, log: Path, report: Report) -> None:
+    """All tables, all columns, checksums verified."""
+    data = log.read_bytes()
+    pair = in_turn(benchmark, lambda: read_all(log), lambda: cpu_s(lambda: zlib.crc32(data)))
+    peak_rows, base, most = peak_memory(log)
+    report.add(
+        "to Arrow, all columns",
+        f"{pair.ratio:.2f} x CRC; {len(data) / pair.ours_s / 1e6:,.0f} MB/s, {pair.result / pair.ours_s / 1e6:.2f} M rows/s;"
+        f" peak memory {most / 1e6:.0f} MB, {base / 1e6:.0f} of them before the log",
+        log,
+    )
+    report.speed(log, "zlib CRC32 pass", len(data) / pair.other_s)
+    report.speed(log, "to Arrow", len(data) / pair.ours_s)
+
+    assert peak_rows == pair.result > 0
+
+
+def test_scan_headers(benchmark: Any, log: Path, report: Report) -> None:
+    """Every header indexed, every checksum verified."""
+    data = log.read_bytes()
+    pair = in_turn(benchmark, lambda: _scan(data), lambda: cpu_s(lambda: zlib.crc32(data)))
+    report.add(
+        "header scan with CRC32",
+        f"{pair.ratio:.2f} x CRC; {len(data) / pair.ours_s / 1e6:,.0f} MB/s, {pair.result / pair.ours_s / 1e6:.2f} M events/s",
+        log,
+    )
+    report.speed(log, "header scan", len(data) / pair.ours_s)
+
+    assert pair.result > 0
+
+
+def test_two_columns_of_one_table(benchmark: Any, log: Path, report: Report) -> None:
+    """The first two columns of the log's first table, against all columns of all tables."""
+    first = next(iter(binlogio.read_tables(log, zero_dates="null")))[1]
+    table = f"{first.column('schema')[0]}.{first.column('table')[0]}"
+    columns = [field.name for field in first.schema.field("after").type][:2]
+
+    def read_two() -> int:
+        return sum(batch.num_rows for batch in binlogio.read_rows(log, table=table, columns=columns, zero_dates="null"))
+
+    pair = in_turn(benchmark, read_two, lambda: cpu_s(lambda: read_all(log)))
+    size = log.stat().st_size
+    report.add(
+        "two columns of one table",
+        f"{1 / pair.ratio:.1f} x faster than all columns; {size / pair.ours_s / 1e6:,.0f} MB/s",
+        log,
+    )
+    report.speed(log, "two columns", size / pair.ours_s)
+
+    assert pair.result > 0
+
+
+def test_two_threads(benchmark: Any, log: Path, report: Report) -> None:
+    """By the wall: two threads over splits of the log, against one."""
+    if kind_of(log) == "mariadb":
+        pytest.skip("logs of MariaDB are one split")
+    pair = in_turn(benchmark, lambda: read_all(log, 2), lambda: wall_s(lambda: read_all(log)), clock=time.perf_counter)
+    report.add("two threads over two splits", f"{1 / pair.ratio:.2f} x one, by the wall", log)
+
+    assert pair.result > 0

@@ -1,0 +1,93 @@
+"""Reading, against what others decode the same logs with."""
+
+from __future__ import annotations
+
+import subprocess
+from datetime import datetime
+from importlib.util import find_spec
+from operator import itemgetter
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pytest
+
+import binlogio
+from bench_logs import first_groups
+from measure import child_cpu_s, cpu_s, in_turn
+from peers import TOOLS, replication_images, replication_rows, tool_command
+from report import Report, kind_of
+from test_decode import read_all
+
+SAMPLE_BYTES: Final = 16 << 20
+COMPARED_BYTES: Final = 1 << 20
+ROUNDS: Final = 3
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_against_the_servers_own_tool(benchmark: Any, log: Path, report: Report, tool: str) -> None:
+    """The tool's pseudo-SQL of the same rows, thrown away."""
+    work = f"to Arrow, {tool} -vv"
+    try:
+        with tool_command(tool, log) as command:
+            pair = in_turn(benchmark, lambda: read_all(log), lambda: child_cpu_s(command), rounds=ROUNDS)
+    except FileNotFoundError as exc:
+        report.add(work, str(exc), log)
+        pytest.skip(f"{tool}: {exc}")
+    except subprocess.CalledProcessError as exc:
+        why = exc.stderr.decode(errors="replace").strip().splitlines()[-1][:80]
+        report.add(work, f"{tool} refuses the log: {why}", log)
+        pytest.skip(f"{tool} refuses {log.name}: {why}")
+    size = log.stat().st_size
+    report.add(work, f"{1 / pair.ratio:.1f} x faster; it reads {size / pair.other_s / 1e6:.0f} MB/s", log)
+    report.speed(log, f"{tool} -vv", size / pair.other_s)
+
+    assert pair.result > 0
+
+
+def test_against_python_mysql_replication(benchmark: Any, log: Path, report: Report, tmp_path: Path) -> None:
+    """Its decoder over the transactions at the log's beginning, from memory; ours from a file of the same bytes."""
+    if kind_of(log) == "mariadb":
+        pytest.skip("it asks the server whether it is a MariaDB, and there is none")
+    work = "to Arrow, python-mysql-replication"
+    if find_spec("pymysqlreplication") is None:
+        report.add(work, "not installed: pip install 'binlogio[bench]'", log)
+        pytest.skip("python-mysql-replication is not installed")
+    sample = first_groups(log, SAMPLE_BYTES, tmp_path / "sample")
+    data = sample.read_bytes()
+    compared = first_groups(log, COMPARED_BYTES, tmp_path / "compared")
+    ours, theirs = _our_images(compared), list(replication_images(compared.read_bytes()))
+    pair = in_turn(benchmark, lambda: read_all(sample), lambda: cpu_s(lambda: replication_rows(data)), rounds=ROUNDS)
+    report.add(
+        work,
+        f"{1 / pair.ratio:.0f} x faster; it reads {pair.result / pair.other_s:,.0f} rows/s, {len(data) / pair.other_s / 1e6:.1f} MB/s",
+        log,
+    )
+    report.speed(log, "python-mysql-replication", len(data) / pair.other_s)
+
+    assert len(ours) == len(theirs) > 0
+    assert pair.result == replication_rows(data)
+    for our_images, their_images in zip(ours, theirs, strict=True):
+        for our_image, their_image in zip(our_images, their_images, strict=True):
+            assert _comparable(our_image, their_image) == _comparable(their_image, their_image)
+
+
+def _our_images(log: Path) -> list[tuple[list[Any] | None, list[Any] | None]]:
+    """Before and after image of each row in the order of the log; None for an ENUM whose names the log does not say, as there."""
+    found = []
+    for _, batch in binlogio.read_tables(log, zero_dates="null"):
+        columns = (batch.column(name).to_pylist() for name in ("pos", "row", "before", "after"))
+        unknown = [field.name for field in batch.schema.field("after").type if field.type == pa.uint16()]
+        for pos, row, *images in zip(*columns, strict=True):
+            before, after = (image and list((image | dict.fromkeys(unknown)).values()) for image in images)
+            found.append(((pos, row), (before, after)))
+    return [images for _, images in sorted(found, key=itemgetter(0))]
+
+
+def _comparable(image: list[Any] | None, other: list[Any] | None) -> list[Any] | None:
+    """The values of which both have the same idea: documents are text here and objects there."""
+    return image and [
+        value.replace(tzinfo=None) if isinstance(value, datetime) else value
+        for value, other_value in zip(image, other or (), strict=True)
+        if not isinstance(other_value, (dict, list))
+    ]
