@@ -28,7 +28,7 @@ def run_python(code: str) -> str:
 def test_import_binlogio_loads_neither_construct_nor_pyarrow() -> None:
     """`import binlogio` costs nothing; what it has is loaded on first use."""
     loaded = run_python(
-        "import sys, binlogio; print(*(sys.modules.keys() & {'construct', 'pyarrow', 'numpy', 'click'}))"
+        "import sys, binlogio; print(*(sys.modules.keys() & {'construct', 'pyarrow', 'pyspark', 'numpy', 'click'}))"
     )
 
     assert loaded.split() == []
@@ -39,7 +39,7 @@ def test_version_loads_nothing_of_the_library() -> None:
     code = "import sys\nfrom binlogio_cli.main import cli\ntry: cli(['--version'])\nfinally: print(*sys.modules)"
     loaded = set(run_python(code).split())
 
-    assert not loaded & {"construct", "pyarrow", "numpy", "binlogio.reader", "sqlite3"}
+    assert not loaded & {"construct", "pyarrow", "pyspark", "numpy", "binlogio.reader", "sqlite3"}
 
 
 def test_every_public_name_can_be_had() -> None:
