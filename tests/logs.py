@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Final
 
@@ -11,6 +12,7 @@ from binlogio.events.base import EventHeader
 from binlogio.events.control import RotateEvent, StopEvent, XidEvent
 from binlogio.events.format_description import FormatDescriptionEvent
 from binlogio.events.query import QueryEvent
+from binlogio.framing import EventFrame, EventFramer, Framing
 
 POST_HEADER_SIZES: Final = (
     *(0, 13, 0, 8, 0, 0, 0, 0, 4, 0, 4, 0, 0, 0, 99, 0, 4, 26, 8, 0, 0, 0, 8, 8, 8, 2, 0, 0, 0, 10, 10, 10, 42, 42),
@@ -73,3 +75,17 @@ def log(*events: Any, algorithm: int | None = CRC32, in_use: bool = False) -> by
 def plain(event: Any) -> Any:
     """The event without what depends on where it stands."""
     return replace(event, header=replace(event.header, offset=0, log_pos=0, event_size=0, type_code=0))
+
+
+def frames(data: bytes, **options: Any) -> list[EventFrame]:
+    """The frames of a whole log."""
+    framer = EventFramer(**options)
+    framer.feed(data)
+    framer.finish()
+    return list(drain(framer))
+
+
+def drain(framer: EventFramer) -> Iterator[EventFrame]:
+    """The frames that there are by now."""
+    while not isinstance(frame := framer.next_frame(), Framing):
+        yield frame
