@@ -6,6 +6,8 @@ import errno
 from dataclasses import dataclass, field
 from io import BytesIO
 
+from binlogio.index_file import INDEX_SUFFIX
+
 
 @dataclass
 class MemoryStorage:
@@ -17,52 +19,63 @@ class MemoryStorage:
 
     files: dict[str, bytearray] = field(default_factory=dict)
     synced: dict[str, bytes] = field(default_factory=dict)
-    indexes: dict[str, list[str]] = field(default_factory=dict)
+    times: dict[str, int] = field(default_factory=dict)
     sync_count: int = 0
     fail_append: int | None = None
     fail_truncate: bool = False
+
+    @property
+    def indexes(self) -> dict[str, list[str]]:
+        """The lines of every index."""
+        return {name: data.decode().splitlines() for name, data in self.files.items() if name.endswith(INDEX_SUFFIX)}
 
     def names(self) -> list[str]:
         """Every file."""
         return list(self.files)
 
-    def read(self, name: str) -> bytes:
+    def size(self, name: str) -> int:
+        """How many bytes it has."""
+        return len(self._file(name))
+
+    def modified(self, name: str) -> int:
+        """What `times` says."""
+        return self.times.get(name, 0)
+
+    def read(self, name: str, offset: int = 0, size: int = -1) -> bytes:
         """A file's bytes."""
-        try:
-            return bytes(self.files[name])
-        except KeyError as exc:
-            raise FileNotFoundError(errno.ENOENT, "no such file", name) from exc
+        data = self._file(name)
+        return bytes(data[offset:] if size < 0 else data[offset : offset + size])
 
     def create(self, name: str) -> None:
-        """An empty file, whose name lasts."""
+        """An empty file."""
         if name in self.files:
             raise FileExistsError(errno.EEXIST, "there is such a file", name)
         self.files[name] = bytearray()
 
-    def append(self, name: str, data: bytes | memoryview) -> None:
+    def append(self, name: str, data: bytes | bytearray | memoryview) -> None:
         """Write behind the end, or half of it."""
         if self.fail_append is not None:
             self.fail_append -= 1
             if self.fail_append < 0:
                 self.fail_append = None
-                self.files[name] += data[: len(data) // 2]
+                self._file(name).extend(data[: len(data) // 2])
                 raise OSError(errno.ENOSPC, "no space left", name)
-        self.files[name] += data
+        self._file(name).extend(data)
 
     def overwrite(self, name: str, offset: int, data: bytes) -> None:
         """Replace bytes that are there."""
-        self.files[name][offset : offset + len(data)] = data
+        self._file(name)[offset : offset + len(data)] = data
 
     def truncate(self, name: str, size: int) -> None:
         """Forget the end."""
         if self.fail_truncate:
             raise OSError(errno.EIO, "the disk is gone", name)
-        del self.files[name][size:]
+        del self._file(name)[size:]
 
     def sync(self, name: str) -> None:
         """Remember what now lasts."""
         self.sync_count += 1
-        self.synced[name] = bytes(self.files[name])
+        self.synced[name] = bytes(self._file(name))
 
     def close(self, name: str) -> None:
         """Nothing to give back."""
@@ -71,14 +84,20 @@ class MemoryStorage:
         """In place of any file of that name."""
         self.files[new_name] = self.files.pop(name)
 
-    def read_index(self, name: str) -> list[str]:
-        """The lines, none where there is no index."""
-        return list(self.indexes.get(name, ()))
+    def remove(self, name: str) -> None:
+        """A file less."""
+        self._file(name)
+        del self.files[name]
 
-    def write_index(self, name: str, lines: list[str]) -> None:
-        """In one step, and lasting."""
-        self.indexes[name] = list(lines)
+    def sync_names(self) -> None:
+        """All names last here."""
 
     def streams(self) -> list[BytesIO]:
         """The logs in their order, for `binlogio.open`."""
-        return [BytesIO(self.files[name]) for name in sorted(self.files)]
+        return [BytesIO(self.files[name]) for name in sorted(self.files) if not name.endswith(INDEX_SUFFIX)]
+
+    def _file(self, name: str) -> bytearray:
+        try:
+            return self.files[name]
+        except KeyError as exc:
+            raise FileNotFoundError(errno.ENOENT, "no such file", name) from exc

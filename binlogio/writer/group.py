@@ -12,9 +12,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from binlogio.gtid import NO_TAG, Gtid, Tag
+
+if TYPE_CHECKING:
+    from binlogio._kernel.encode import EventBuffer
 
 
 class GroupEnd(Enum):
@@ -74,9 +77,8 @@ NextGtid = Automatic | Anonymous | Gtid
 """What `gtid_next` can be: AUTOMATIC with or without a tag, ANONYMOUS, or one GTID."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
-    """A finished group without its GTID event.
+class Group(NamedTuple):
+    """A finished group without its GTID event. A tuple, because each small transaction makes one: a dataclass takes four times as long.
 
     Args:
         frames: its events, complete but for position and checksum.
@@ -87,6 +89,9 @@ class Group:
         commit_parent: `GroupCommit.max_committed` as it was at the end of the session's last statement; None makes the group depend on the one before it.
         assigned_gtid: the session's gtid_next.
         is_compressible: it may become a TRANSACTION_PAYLOAD_EVENT, where binlog_transaction_compression is ON.
+        compression_level: of zstd, where the session has its own; None leaves it, and ON or OFF, to the writer's variables.
+        is_barrier: no later group may be applied beside it (ANALYZE, REPAIR, OPTIMIZE, and CREATE, ALTER and DROP DATABASE).
+        thread_id: of the session, which WRITESET_SESSION needs to know.
         on_commit: called in the commit stage, in the order of the log (binlog_order_commits=ON), and never for a group that failed.
     """
 
@@ -98,6 +103,9 @@ class Group:
     commit_parent: int | None = None
     assigned_gtid: NextGtid = AUTOMATIC
     is_compressible: bool = False
+    compression_level: int | None = None
+    is_barrier: bool = False
+    thread_id: int = 0
     on_commit: Callable[[], None] | None = None
 
     @property
@@ -114,3 +122,22 @@ class Group:
     def size(self) -> int:
         """The sum of the frames' sizes, in bytes."""
         return sum(map(len, self.frames)) if isinstance(self.frames, tuple) else self.frames.size
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilledGroup:
+    """A group whose events `fill` writes where they will stand; needs the compiled kernel.
+
+    `timestamp` in seconds since 1970, UTC; `expected_size` in bytes is a guess. Where `fill` raises, nothing is written. The other fields are
+    those of `Group`.
+    """
+
+    fill: Callable[[EventBuffer], None]
+    timestamp: int
+    expected_size: int
+    writeset: WriteSet | None = None
+    commit_parent: int | None = None
+    assigned_gtid: NextGtid = AUTOMATIC
+    is_barrier: bool = False
+    thread_id: int = 0
+    on_commit: Callable[[], None] | None = None

@@ -1,40 +1,58 @@
-"""From a finished cache to a group in the log: GTID, logical clock, commit time, sync and rotation.
+"""From finished caches to groups in the log, in three stages, so that many sessions share one write and one sync.
 
-Knows the order of things under one lock, so that several threads may commit. Groups are written one by one; last_committed is that of a
-serial history, so that a replica does not run two of them at once.
+Knows which thread does what, and in which order. Knows neither bytes nor files.
 
-    group := gtid | anonymous_gtid  event*
+    flush    GTIDs, clock and bytes of all that wait, in their order; one write
+    sync     one fsync for all of them, where sync_binlog says that it is time; before it the leader may wait for more
+    commit   their hooks in the order of the log, max_committed, everybody goes on
 
-Source: sql/binlog.cc, MYSQL_BIN_LOG::ordered_commit, Gtid_event; oracle rules 8.6 to 8.8.
+The first that comes to a stage leads it (`commit_stages`). A session that finds nobody and need not sync goes the short way, alone under the
+lock of the first stage. A log is rotated behind the groups that made it full, when they are committed; an INCIDENT stands alone before it.
+
+Locks are taken in this order: sync, flush. Source: sql/binlog.cc, MYSQL_BIN_LOG::ordered_commit; oracle rules 8.6 to 8.8.
 """
 
 from __future__ import annotations
 
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from copy import copy
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Final
 
-from binlogio.constants import EventType
-from binlogio.encoder import Encoder
-from binlogio.errors import UnsupportedFeature, WriterStateError
-from binlogio.events.base import EventHeader
-from binlogio.events.format_description import server_version_numbers
-from binlogio.events.gtid import AnonymousGtidEvent, GtidEvent, GtidFlag
-from binlogio.gtid import NIL_UUID, NO_TAG, Gtid, GtidSet, Tsid, Uuid
-from binlogio.writer.group import Group
-from binlogio.writer.kernel import WriterKernel
-from binlogio.writer.log_file import describe_format
-from binlogio.writer.own_gtids import OwnGtids
+from binlogio.compression import compress_zstd
+from binlogio.errors import BinlogError, WriterStateError
+from binlogio.gtid import GtidSet, Uuid
+from binlogio.writer.commit_stages import Stage
+from binlogio.writer.group import FilledGroup, Group, GroupEnd
+from binlogio.writer.group_log import GroupLog, PendingCommit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from binlogio._kernel.encode import EventBuffer
+    from binlogio.gtid import Gtid
     from binlogio.options import ServerVariables
+    from binlogio.writer.kernel import WriterKernel
     from binlogio.writer.log_file import ActiveLog, Clock
+
+Wait = Callable[[int], None]
+"""Waits that many microseconds."""
+_STEPS_OF_DELAY: Final = 10
+
+
+def system_wait(microseconds: int) -> None:
+    """Sleep."""
+    time.sleep(microseconds / 1_000_000)
 
 
 class GroupCommit:
-    """Writes groups to the active log. Several threads may commit."""
+    """Writes groups to the active log. Several threads may commit.
+
+    An error of the storage is told to all whose groups could not be written, and the log is as it was before them. With
+    binlog_error_action=IGNORE_ERROR nobody is told: the log is closed, sessions go on without it, and `ignored_error` says why.
+    Where a full log could not be rotated, `rotation_error` says why, up to the rotation that succeeds.
+    """
 
     def __init__(
         self,
@@ -43,188 +61,318 @@ class GroupCommit:
         clock: Clock,
         server_uuid: Uuid,
         kernel: WriterKernel | None,
+        wait: Wait = system_wait,
     ) -> None:
         self._log = log
-        self._variables = variables
-        self._clock = clock
-        self._tsid = Tsid(server_uuid, NO_TAG)
-        self._encoder = Encoder(describe_format(variables).context)
-        self._lock = Lock()
-        self._gtids = OwnGtids(self._tsid)
-        self._version_number = _version_number(variables.server_version)
-        self._kernel = kernel
-        self._buffer: EventBuffer | None = None
-        self._sequence_number = 0
-        self._committed = 0
-        self._groups_since_sync = 0
-        self._gtid_frame_size = 0  # of the last one: transaction_length counts its own bytes, so it takes a guess
-        self._is_open = False
+        self._groups = GroupLog(log, variables, clock, server_uuid, kernel)
+        self._clock = self._groups.clock
+        self._max_size = variables.max_binlog_size
+        self._sync_period = variables.sync_binlog
+        self._delay = variables.binlog_group_commit_sync_delay
+        self._enough = variables.binlog_group_commit_sync_no_delay_count
+        self._keeps_order = variables.binlog_order_commits
+        self._ignores_errors = variables.binlog_error_action == "IGNORE_ERROR"
+        self._level = (
+            variables.binlog_transaction_compression_level_zstd if variables.binlog_transaction_compression else None
+        )
+        self._wait = wait
+        self._flush: Final = Stage[PendingCommit]()
+        self._sync: Final = Stage[PendingCommit]()
+        self._commit: Final = Stage[PendingCommit]()
+        self._finish_lock = Lock()
+        self._unsynced: deque[PendingCommit] = (
+            deque()
+        )  # flushed, and not yet through the sync stage; in the order of the log
+        self._flushed = 0
+        self._finished = 0
+        self._passes = 0  # through the sync stage since the last sync
+        self._hurries = self._sync_period != 1 and not self._delay
+        self.ignored_error: BaseException | None = None
+        self.rotation_error: BaseException | None = None
 
     @property
     def executed(self) -> GtidSet:
         """The GTIDs of all groups in the log and before it (gtid_executed)."""
-        with self._lock:
-            return self._gtids.used
+        with self._flush.mutex:
+            return self._groups.executed
 
     @property
     def max_committed(self) -> int:
         """The clock of the last group that was committed; a session's `Group.commit_parent`, taken at the end of a statement."""
-        return self._committed
+        return self._clock.max_committed
+
+    def is_used(self, gtid: Gtid) -> bool:
+        """Whether a group of the log, or before it, has this GTID."""
+        with self._flush.mutex:
+            return self._groups.is_used(gtid)
 
     def open(self, executed: GtidSet) -> None:
         """Begin a log; `executed` is what the logs before it have."""
-        with self._lock:
-            self._log.open(executed)
-            self._gtids = OwnGtids(self._tsid, executed)
-            self._sequence_number = 0
-            self._is_open = True
+        with self._sync.mutex, self._flush.mutex:
+            self._groups.open(executed)
+            self._passes = 0
+            self.ignored_error = None
 
     def close(self) -> None:
         """End the log. What no session has committed is not in it."""
-        with self._lock:
-            if self._is_open:
-                self._is_open = False
-                self._log.close()
+        with self._sync.mutex, self._flush.mutex:
+            self._groups.close()
+            self._all_synced()
 
     def rotate(self) -> None:
-        """End the log and begin the next one (FLUSH BINARY LOGS)."""
-        with self._lock:
-            self._check()
+        """End the log and begin the next one (FLUSH BINARY LOGS).
+
+        Raises:
+            WriterStateError: the writer is not open.
+            OSError: a log cannot be written; the one that there was goes on.
+        """
+        with self.quiet():
             self._rotate()
 
+    @contextmanager
+    def quiet(self) -> Iterator[None]:
+        """Nobody writes to the log meanwhile, or syncs it.
+
+        Raises:
+            WriterStateError: the writer is not open.
+        """
+        with self._sync.mutex, self._flush.mutex:
+            self._check()
+            yield
+
     def commit(self, group: Group) -> Gtid | None:
-        """Write a group; returns its GTID, None with gtid_mode=OFF. It lasts once this returns, where sync_binlog is 1.
+        """Write a group; returns its GTID, None where it is anonymous. It lasts once this returns, where sync_binlog is 1.
 
         Raises:
             OSError: the storage cannot write it; the log is then as before.
-            WriterStateError: the writer is closed, or the log broken.
+            BinlogError: the group is not as it should be, the writer is closed, or the log broken.
         """
-        with self._lock:
-            self._check()
-            gtid = self._gtids.peek() if self._variables.gtid_mode == "ON" else None
-            if self._kernel is None:
-                self._log.append_group((self._gtid_frame(group, gtid), *group.frames))
-            else:
-                self._log.append(self._stamped(group, gtid, self._kernel))
-            self._written(gtid)
-            if group.on_commit is not None:
-                group.on_commit()
-            return gtid
+        if group.is_compressible:
+            group = self._compressed(group)
+        if self._hurries and group.on_commit is None and self._flush.mutex.acquire(blocking=False):
+            try:
+                is_alone = self._is_alone(group)
+                gtid = self._commit_alone(group) if is_alone else None
+            finally:
+                self._flush.mutex.release()
+            if is_alone:
+                if self._log.size >= self._max_size:
+                    self._rotate_if_full()
+                return gtid
+        return self._ordered((group,))[0]
 
-    def commit_all(self, groups: Sequence[Group]) -> tuple[Gtid | None, ...]:
-        """As `commit`, of the groups of one session's two caches, in the order of the log."""
-        return tuple(self.commit(group) for group in groups)
+    def commit_all(self, groups: Sequence[Group]) -> Sequence[Gtid | None]:
+        """As `commit`, of the groups of one session's two caches, in the order of the log: all of them, or none."""
+        if len(groups) == 1:
+            return [self.commit(groups[0])]
+        return self._ordered([self._compressed(group) if group.is_compressible else group for group in groups])
 
     def commit_events(self, fill: Callable[[EventBuffer], None], timestamp: int, expected_size: int) -> Gtid | None:
         """As `commit`, of a group whose events `fill` writes where they will stand; needs the kernel.
 
-        `expected_size` in bytes is a guess. No other session can commit meanwhile. Where `fill` raises, nothing is written.
+        `expected_size` in bytes is a guess. No other session can write meanwhile. Where `fill` raises, nothing is written.
         """
-        with self._lock:
-            self._check()
-            if self._kernel is None:
-                raise UnsupportedFeature("batches are written by the compiled kernel, which is not there")
-            gtid = self._gtids.peek() if self._variables.gtid_mode == "ON" else None
-            buffer = self._empty_buffer()
-            type_code, before, behind = self._gtid_parts(gtid, self._kernel, may_have_sbr=False)
-            server_id = self._variables.server_id
-            buffer.begin_group(type_code, timestamp, server_id, 0, before, behind, expected_size)
-            fill(buffer)
-            buffer.end_group()
-            with memoryview(buffer) as data:
-                self._log.append(data)
-            self._written(gtid)
-            return gtid
+        return self._ordered((FilledGroup(fill=fill, timestamp=timestamp, expected_size=expected_size),))[0]
 
-    def _empty_buffer(self) -> EventBuffer:
-        from binlogio._kernel.encode import EventBuffer  # noqa: PLC0415 - there is none without the kernel
+    # ------------------------------------------------------------------------------------------------ the short way
 
-        if self._buffer is None:
-            self._buffer = EventBuffer(0, checksum=self._encoder.context.has_checksum)
-        self._buffer.clear(self._log.size)
-        return self._buffer
+    def _is_alone(self, group: Group) -> bool:
+        """Nobody else commits, nothing is to be synced now, and the group needs no attention."""
+        return (
+            self._flushed == self._finished
+            and not self._flush.is_waited_for
+            and type(group.frames) is tuple
+            and group.end is not GroupEnd.INCIDENT
+            and self.ignored_error is None
+            and (not self._sync_period or self._passes + 1 < self._sync_period)
+        )
 
-    def _written(self, gtid: Gtid | None) -> None:
-        """A group is in the log: count it, make it last, go on to the next log where this one is full."""
-        self._sequence_number += 1
-        self._committed += 1
-        if gtid is not None:
-            self._gtids.take()
-        self._sync()
-        if self._log.size >= self._variables.max_binlog_size:
-            self._rotate()
+    def _commit_alone(self, group: Group) -> Gtid | None:
+        try:
+            gtid = self._groups.write(group)
+        except OSError as exc:
+            if not self._ignores_errors:
+                raise
+            self._stop_logging(exc)
+            return None
+        self._passes += 1
+        self._clock.max_committed = self._clock.counter
+        return gtid
+
+    # --------------------------------------------------------------------------------------------------- the stages
+
+    def _ordered(self, groups: Sequence[Group | FilledGroup]) -> Sequence[Gtid | None]:
+        own = PendingCommit(groups)
+        if any(isinstance(group, Group) and group.is_incident for group in groups):
+            self._commit_incident(own)
+            return self._result(own)
+        led, leave = [own], None
+        for stage, work in (
+            (self._flush, self._flush_led),
+            (self._sync, self._sync_led),
+            *(((self._commit, self._finish_led),) if self._keeps_order else ()),
+        ):
+            if not stage.enter(own, led, leave):
+                return self._result(own)
+            led, leave = self._lead(stage, work, own), stage.mutex
+        if leave is not None:
+            leave.release()
+        for commit in led:
+            if commit is not own:
+                commit.release()
+        if self._log.size >= self._max_size:
+            self._rotate_if_full()
+        return self._result(own)
+
+    def _lead(
+        self, stage: Stage[PendingCommit], work: Callable[[list[PendingCommit]], None], own: PendingCommit
+    ) -> list[PendingCommit]:
+        """Do the work of a stage for all that stand in its queue."""
+        led: list[PendingCommit] = []
+        try:
+            if stage is self._sync:
+                self._wait_for_more()
+            led = stage.take()
+            work(led)
+        except BaseException:  # an interrupt, say: nobody may wait for ever, and nobody knows what is in the log
+            self._log.abandon()
+            led += stage.take()
+            for commit in led:
+                commit.fail(WriterStateError("the thread that wrote the group was interrupted", file=self._log.name))
+                if commit is not own:
+                    commit.release()
+            stage.mutex.release()
+            raise
+        return led
+
+    def _result(self, own: PendingCommit) -> Sequence[Gtid | None]:
+        if not self._keeps_order:
+            with self._finish_lock:
+                self._finish_led([own])
+        if own.error is not None:
+            raise copy(own.error) from own.error
+        return own.gtids
+
+    def _flush_led(self, led: list[PendingCommit]) -> None:
+        self._flushed += len(led)
+        if self.ignored_error is None:
+            self._groups.flush(led)
+            self._ignore_errors(led)
+        for commit in led:
+            if commit.counter and commit.error is None:
+                self._unsynced.append(commit)
+            elif commit.error is None:
+                commit.gtids = [None] * len(commit.groups)
+
+    def _wait_for_more(self) -> None:
+        """Before a sync, let others come (binlog_group_commit_sync_delay), but not more than enough of them."""
+        if not self._delay or (self._sync_period and self._passes + 1 < self._sync_period):
+            return
+        left, step = self._delay, max(1, self._delay // _STEPS_OF_DELAY)
+        while left > 0 and not 0 < self._enough <= len(self._sync):
+            self._wait(min(step, left))
+            left -= step
+
+    def _sync_led(self, led: list[PendingCommit]) -> None:
+        error = self._sync_now(led)
+        if error is not None:
+            with self._flush.mutex:
+                self._take_back_unsynced(error)
+
+    def _sync_now(self, led: list[PendingCommit]) -> OSError | None:
+        """Sync, where it is time, what the sessions have flushed; the error, where that failed."""
+        self._passes += 1
+        last = max((commit.counter for commit in led if commit.error is None), default=0)
+        unsynced = self._unsynced
+        if self._sync_period and self._passes >= self._sync_period:
+            if unsynced and unsynced[0].counter <= last:
+                try:
+                    self._log.sync()
+                except OSError as exc:
+                    return exc
+            self._passes = 0
+        while unsynced and unsynced[0].counter <= last:
+            unsynced.popleft()
+        return None
+
+    def _take_back_unsynced(self, error: OSError) -> None:
+        """A sync failed: nobody knows what lasts, so that all groups that nobody was told of leave the log."""
+        victims = list(self._unsynced)
+        self._unsynced.clear()
+        self._groups.take_back(victims, error, victims[0].start, victims[0].before)
+        self._ignore_errors(victims)
+
+    def _finish_led(self, led: list[PendingCommit]) -> None:
+        for commit in led:
+            if commit.error is None:
+                for group in commit.groups:
+                    if group.on_commit is not None:
+                        try:
+                            group.on_commit()
+                        except BaseException as exc:  # noqa: BLE001 - it is the session's own, and raised in its thread
+                            commit.error = exc
+                self._clock.committed(commit.counter)
+            self._finished += 1
+
+    def _commit_incident(self, own: PendingCommit) -> None:
+        """Write a group, and end the log behind it before anybody else can write."""
+        with self._sync.mutex, self._flush.mutex:
+            self._flush_led([own])
+            error = self._sync_now([own])
+            if error is not None:
+                self._take_back_unsynced(error)
+            elif own.error is None and self.ignored_error is None:
+                self._try_to_rotate()
+        if self._keeps_order:
+            with self._commit.mutex:
+                self._finish_led([own])
+
+    # --------------------------------------------------------------------------------------------- files and errors
 
     def _check(self) -> None:
-        if not self._is_open:
+        if not self._groups.is_open:
             raise WriterStateError("the writer is not open")
 
-    def _stamped(self, group: Group, gtid: Gtid | None, kernel: WriterKernel) -> bytes:
-        """The group as it stands at the end of the log, by the kernel."""
-        type_code, before, behind = self._gtid_parts(gtid, kernel, may_have_sbr=group.may_have_sbr)
-        return kernel.transaction(
-            tuple(group.frames),
-            offset=self._log.size,
-            checksum=self._encoder.context.has_checksum,
-            type_code=type_code,
-            timestamp=group.timestamp,
-            server_id=self._variables.server_id,
-            header_flags=0,
-            before=before,
-            behind=behind,
-        )
-
-    def _gtid_parts(
-        self, gtid: Gtid | None, kernel: WriterKernel, *, may_have_sbr: bool
-    ) -> tuple[EventType, bytes, bytes]:
-        """Type and body of the group's first event, the body before and behind the length of the group."""
-        type_code = EventType.GTID_LOG_EVENT if gtid is not None else EventType.ANONYMOUS_GTID_LOG_EVENT
-        before, behind = kernel.gtid_parts(
-            int(GtidFlag.MAY_HAVE_SBR) if may_have_sbr else 0,
-            NIL_UUID.data if gtid is None else gtid.uuid.data,
-            0 if gtid is None else gtid.gno,
-            self._sequence_number,
-            self._sequence_number + 1,
-            self._clock(),
-            -1,
-            self._version_number,
-            -1,
-        )
-        return type_code, before, behind
-
-    def _gtid_frame(self, group: Group, gtid: Gtid | None) -> bytes:
-        body_size = group.size
-        common: dict[str, Any] = {
-            "flags": GtidFlag.MAY_HAVE_SBR if group.may_have_sbr else 0,
-            "last_committed": self._sequence_number,
-            "sequence_number": self._sequence_number + 1,
-            "immediate_commit_timestamp": self._clock(),
-            "immediate_server_version": self._version_number,
-            "header": EventHeader(timestamp=group.timestamp, server_id=self._variables.server_id),
-        }
-        length, frame = -1, b""
-        while len(frame) + body_size != length:
-            length = (len(frame) or self._gtid_frame_size) + body_size
-            frame = self._encoder.encode(
-                AnonymousGtidEvent(transaction_length=length, **common)
-                if gtid is None
-                else GtidEvent(uuid=gtid.uuid, gno=gtid.gno, transaction_length=length, **common)
-            )
-        self._gtid_frame_size = len(frame)
-        return frame
-
-    def _sync(self) -> None:
-        self._groups_since_sync += 1
-        if self._variables.sync_binlog and self._groups_since_sync >= self._variables.sync_binlog:
-            self._log.sync()
-            self._groups_since_sync = 0
-
     def _rotate(self) -> None:
-        self._log.rotate(self._gtids.used)
-        self._sequence_number = 0
-        self._groups_since_sync = 0
+        self._groups.rotate()
+        self._all_synced()
 
+    def _rotate_if_full(self) -> None:
+        with self._sync.mutex, self._flush.mutex:
+            if self._groups.is_open and self._log.size >= self._max_size:
+                self._try_to_rotate()
 
-def _version_number(server_version: str) -> int:
-    """9.7.4 as 90704."""
-    major, minor, patch = server_version_numbers(server_version)
-    return major * 10_000 + minor * 100 + patch
+    def _try_to_rotate(self) -> None:
+        """Rotate behind a group that is in the log, whatever becomes of the rotation; the next group tries again."""
+        try:
+            self._rotate()
+        except (OSError, BinlogError) as exc:
+            self.rotation_error = exc
+        else:
+            self.rotation_error = None
+
+    def _all_synced(self) -> None:
+        self._unsynced.clear()
+        self._passes = 0
+
+    def _ignore_errors(self, commits: Sequence[PendingCommit]) -> None:
+        """binlog_error_action=IGNORE_ERROR: the sessions whose groups the disk did not take go on, as all do from now on."""
+        if not self._ignores_errors:
+            return
+        for commit in commits:
+            if isinstance(commit.error, OSError):
+                self._stop_logging(commit.error)
+                commit.error, commit.counter = None, 0
+                commit.gtids = [None] * len(commit.groups)
+
+    def _stop_logging(self, error: OSError) -> None:
+        if self.ignored_error is None:
+            self.ignored_error = error
+            try:
+                self._log.close()
+            except OSError:
+                self._log.abandon()
+
+    def _compressed(self, group: Group) -> Group:
+        level = self._level if group.compression_level is None else group.compression_level
+        return group if level is None else self._groups.events.compressed(group, level, compress_zstd)

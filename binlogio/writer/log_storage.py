@@ -2,7 +2,7 @@
 
 Knows files by their names in one place (a directory). Knows nothing of what is in them.
 
-A storage may lose what was appended or overwritten and not yet synced; `create` and `write_index` last once they return.
+A storage may lose what was written and not yet synced, and names that were made, changed or removed since the last `sync_names`.
 """
 
 from __future__ import annotations
@@ -11,25 +11,29 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from binlogio.index_file import read_index, write_index
-
 if TYPE_CHECKING:
     from typing import BinaryIO
 
 
 class LogStorage(Protocol):
-    """A place with files. Every method raises OSError where the place does."""
+    """A place with files. Every method raises OSError where the place does. One thread at a time but for `sync` and `read`."""
 
     def names(self) -> list[str]:
         """The names of all files, in any order."""
 
-    def read(self, name: str) -> bytes:
-        """A file's bytes."""
+    def size(self, name: str) -> int:
+        """How many bytes a file has."""
+
+    def modified(self, name: str) -> int:
+        """When a file was written to, in microseconds since 1970, UTC."""
+
+    def read(self, name: str, offset: int = 0, size: int = -1) -> bytes:
+        """Up to `size` of a file's bytes from `offset` on; all of them where it is negative."""
 
     def create(self, name: str) -> None:
         """Make an empty file; one that exists is an error."""
 
-    def append(self, name: str, data: bytes | memoryview) -> None:
+    def append(self, name: str, data: bytes | bytearray | memoryview) -> None:
         """Write behind the end."""
 
     def overwrite(self, name: str, offset: int, data: bytes) -> None:
@@ -39,7 +43,7 @@ class LogStorage(Protocol):
         """Forget what stands behind `size` bytes."""
 
     def sync(self, name: str) -> None:
-        """Make everything that was written to the file last."""
+        """Make everything that was written to the file last. Several threads may call it while one writes."""
 
     def close(self, name: str) -> None:
         """Nothing more will be written to the file."""
@@ -47,11 +51,11 @@ class LogStorage(Protocol):
     def rename(self, name: str, new_name: str) -> None:
         """Give a file another name, in place of any file of that name, in one step."""
 
-    def read_index(self, name: str) -> list[str]:
-        """The lines of an index file; none where there is no such file."""
+    def remove(self, name: str) -> None:
+        """Remove a file."""
 
-    def write_index(self, name: str, lines: list[str]) -> None:
-        """Replace an index file in one step."""
+    def sync_names(self) -> None:
+        """Make every name that was made, changed or removed last."""
 
 
 class LocalStorage:
@@ -67,35 +71,50 @@ class LocalStorage:
             return []
         return [entry.name for entry in self._directory.iterdir() if entry.is_file()]
 
-    def read(self, name: str) -> bytes:
-        """A file's bytes."""
-        return (self._directory / name).read_bytes()
+    def size(self, name: str) -> int:
+        """How many bytes a file has."""
+        return (self._directory / name).stat().st_size
+
+    def modified(self, name: str) -> int:
+        """When a file was written to, in microseconds since 1970, UTC."""
+        return (self._directory / name).stat().st_mtime_ns // 1000
+
+    def read(self, name: str, offset: int = 0, size: int = -1) -> bytes:
+        """Up to `size` of a file's bytes from `offset` on; all of them where it is negative."""
+        with (self._directory / name).open("rb") as file:
+            file.seek(offset)
+            return file.read(size)
 
     def create(self, name: str) -> None:
-        """Make an empty file, and its name last."""
+        """Make an empty file."""
         self._directory.mkdir(parents=True, exist_ok=True)
         self._open[name] = (self._directory / name).open("x+b", buffering=0)
-        self._sync_directory()
 
-    def append(self, name: str, data: bytes | memoryview) -> None:
-        """Write behind the end."""
-        file = self._file(name)
-        file.seek(0, os.SEEK_END)
-        _write(file, data)
+    def append(self, name: str, data: bytes | bytearray | memoryview) -> None:
+        """Write behind the end, where the file always stands."""
+        file = self._open.get(name) or self._opened(name)
+        written = file.write(data)
+        if written != len(data):
+            _write_rest(file, memoryview(data)[written:])
 
     def overwrite(self, name: str, offset: int, data: bytes) -> None:
         """Replace bytes that are there."""
-        file = self._file(name)
+        file = self._open.get(name) or self._opened(name)
         file.seek(offset)
-        _write(file, data)
+        try:
+            _write_rest(file, memoryview(data))
+        finally:
+            file.seek(0, os.SEEK_END)
 
     def truncate(self, name: str, size: int) -> None:
         """Forget what stands behind `size` bytes."""
-        self._file(name).truncate(size)
+        file = self._open.get(name) or self._opened(name)
+        file.truncate(size)
+        file.seek(0, os.SEEK_END)
 
     def sync(self, name: str) -> None:
         """fsync."""
-        os.fsync(self._file(name).fileno())
+        os.fsync((self._open.get(name) or self._opened(name)).fileno())
 
     def close(self, name: str) -> None:
         """Close the file, if it is open."""
@@ -104,36 +123,29 @@ class LocalStorage:
             file.close()
 
     def rename(self, name: str, new_name: str) -> None:
-        """Give a file another name, and make that last."""
+        """Give a file another name."""
         (self._directory / name).replace(self._directory / new_name)
-        self._sync_directory()
 
-    def read_index(self, name: str) -> list[str]:
-        """The lines of an index file."""
-        path = self._directory / name
-        return read_index(path) if path.exists() else []
+    def remove(self, name: str) -> None:
+        """Remove a file."""
+        self.close(name)
+        (self._directory / name).unlink()
 
-    def write_index(self, name: str, lines: list[str]) -> None:
-        """Replace an index file in one step, and make that last."""
-        write_index(self._directory / name, lines)
-        self._sync_directory()
-
-    def _file(self, name: str) -> BinaryIO:
-        file = self._open.get(name)
-        if file is None:
-            file = self._open[name] = (self._directory / name).open("r+b", buffering=0)
-        return file
-
-    def _sync_directory(self) -> None:
+    def sync_names(self) -> None:
+        """Sync the directory."""
         descriptor = os.open(self._directory, os.O_RDONLY)
         try:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
 
+    def _opened(self, name: str) -> BinaryIO:
+        file = self._open[name] = (self._directory / name).open("r+b", buffering=0)
+        file.seek(0, os.SEEK_END)
+        return file
 
-def _write(file: BinaryIO, data: bytes | memoryview) -> None:
-    """All of `data`: a raw file may take less at a time."""
-    view = memoryview(data)
-    while view:
-        view = view[file.write(view) :]
+
+def _write_rest(file: BinaryIO, rest: memoryview) -> None:
+    """All of it: a raw file may take less at a time."""
+    while rest:
+        rest = rest[file.write(rest) :]

@@ -12,24 +12,23 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from binlogio.errors import BinlogError, UnsupportedFeature
-from binlogio.events.format_description import server_version_numbers
 from binlogio.gtid import EMPTY_GTID_SET, GtidSet, Uuid
-from binlogio.options import ServerVariables
-from binlogio.writer.executed_gtids import executed_gtids
-from binlogio.writer.group_commit import GroupCommit
+from binlogio.options import Position, ServerVariables
+from binlogio.writer.group_commit import GroupCommit, Wait, system_wait
 from binlogio.writer.kernel import writer_kernel
 from binlogio.writer.log_file import ActiveLog, Clock
 from binlogio.writer.log_storage import LocalStorage, LogStorage
 from binlogio.writer.open_tables import OpenTables
+from binlogio.writer.purge import logs_before, logs_up_to
+from binlogio.writer.recovery import examine, recover
 from binlogio.writer.session import Session
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from datetime import datetime
     from types import TracebackType
 
 _DEFAULT_VARIABLES: Final = ServerVariables()
-_SINCE: Final = (9, 6, 0)
 
 
 def system_clock() -> int:
@@ -48,6 +47,7 @@ class BinlogWriter:
         clock: gives the time in microseconds since 1970, UTC.
         new_uuid: makes the server's UUID where the variables have none.
         storage: where the logs are kept, by default the directory of `basename`.
+        wait: waits microseconds for other sessions to commit, where binlog_group_commit_sync_delay says so.
         use_kernel: let the compiled kernel, where it is there, do what construct does as well, with the same bytes.
 
     Raises:
@@ -63,14 +63,8 @@ class BinlogWriter:
         new_uuid: Callable[[], uuid.UUID] = uuid.uuid4,
         storage: LogStorage | None = None,
         use_kernel: bool = True,
+        wait: Wait = system_wait,
     ) -> None:
-        if server_version_numbers(variables.server_version) < _SINCE or "MariaDB" in variables.server_version:
-            raise UnsupportedFeature(
-                "logs of this version cannot be written",
-                field="server_version",
-                expected="MySQL 9.6.0 or later",
-                found=variables.server_version,
-            )
         path = Path(basename)
         text = variables.server_uuid
         self.variables: Final = variables
@@ -79,7 +73,7 @@ class BinlogWriter:
         self._storage: LogStorage = LocalStorage(path.parent) if storage is None else storage
         self._log = ActiveLog(path.name, self._storage, variables, clock)
         self._kernel = writer_kernel() if use_kernel else None
-        self._group_commit = GroupCommit(self._log, variables, clock, self.server_uuid, self._kernel)
+        self._group_commit = GroupCommit(self._log, variables, clock, self.server_uuid, self._kernel, wait)
         self._tables = OpenTables(variables.binlog_row_metadata, self._kernel)
         self._thread_ids = count(1)
         self._xids = count(1)
@@ -93,13 +87,13 @@ class BinlogWriter:
         self.close()
 
     def open(self) -> BinlogWriter:
-        """Begin a log behind those that are there.
+        """Begin a log behind those that are there; the last one is recovered first, where it was in use.
 
         Raises:
             OSError: the directory cannot be read or written.
-            BinlogError: the last of the logs that are there cannot be read, so nobody knows which GTIDs are used.
+            BinlogError: the index names a log that is not there, or the last log is damaged where no crash damages it; nothing was changed.
         """
-        self._group_commit.open(self._executed_before())
+        self._group_commit.open(self._recovered())
         return self
 
     def close(self) -> None:
@@ -132,22 +126,53 @@ class BinlogWriter:
         """
         self._group_commit.rotate()
 
+    def purge(self, *, to: str | None = None, before: datetime | None = None) -> tuple[str, ...]:
+        """Remove the oldest logs: those in front of the log `to`, or those last written before a time. Returns their names.
+
+        The log that is being written stays in any case (PURGE BINARY LOGS).
+
+        Raises:
+            WriterStateError: there is no log `to`, or the writer is not open.
+            OSError: a file cannot be removed; it is then no longer in the index, and removed when the writer is opened again.
+        """
+        with self._group_commit.quiet():
+            names = self._log.names
+            if to is not None:
+                names = logs_up_to(names, to)
+            if before is not None:
+                names = logs_before(self._storage, names, before, active=self._log.name)
+            elif to is None:
+                names = ()
+            self._log.index.purge(names)
+        return names
+
     @property
     def names(self) -> tuple[str, ...]:
         """The logs of the index, the active one last."""
         return self._log.names
 
     @property
+    def position(self) -> Position:
+        """Behind the last group that was written (SHOW BINARY LOG STATUS)."""
+        with self._group_commit.quiet():
+            return Position(self._log.name, self._log.size)
+
+    @property
     def gtid_executed(self) -> GtidSet:
         """The GTIDs of all groups in the logs."""
         return self._group_commit.executed
 
-    def _executed_before(self) -> GtidSet:
-        existing = self._log.existing()
-        if not existing:
-            return EMPTY_GTID_SET
-        try:
-            return executed_gtids(self._storage.read(existing[-1]))
-        except BinlogError as exc:
-            exc.locate(file=existing[-1])
-            raise
+    @property
+    def ignored_error(self) -> BaseException | None:
+        """Why nothing is logged any more, where binlog_error_action is IGNORE_ERROR."""
+        return self._group_commit.ignored_error
+
+    def _recovered(self) -> GtidSet:
+        """End what a crash left half-done; the GTIDs that are used."""
+        index = self._log.index
+        index.open()
+        listed, existing = index.names, self._log.existing()
+        executed = recover(self._storage, listed[-1]).executed if listed else EMPTY_GTID_SET
+        if existing and existing[-1] not in listed:
+            executed |= examine(self._storage, existing[-1]).executed
+        return executed

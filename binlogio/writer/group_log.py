@@ -1,0 +1,219 @@
+"""Groups on their way into the active log: GTID, clock and bytes for each, and all of that taken back where it cannot be written.
+
+Knows the order of the log, which is the order of the calls. For one thread at a time.
+
+    flush := for each commit, in order: next GTID, next clock, events as they will stand there; then one write for all
+    take back := cut the log where the first of the commits began, free their GTIDs, go back with the clock
+
+Source: sql/binlog.cc, MYSQL_BIN_LOG::flush_cache_to_file, process_flush_stage_queue, handle_binlog_flush_or_sync_error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from binlogio.errors import BinlogError, WriterStateError
+from binlogio.gtid import EMPTY_GTID_SET, Gtid, GtidSet, Uuid
+from binlogio.writer.commit_stages import Enrolled
+from binlogio.writer.group import Anonymous, Automatic, FilledGroup, Group
+from binlogio.writer.group_events import GroupEvents
+from binlogio.writer.logical_clock import LogicalClock
+from binlogio.writer.own_gtids import GtidState
+
+if TYPE_CHECKING:
+    from binlogio._kernel.encode import EventBuffer
+    from binlogio.options import ServerVariables
+    from binlogio.writer.kernel import WriterKernel
+    from binlogio.writer.log_file import ActiveLog, Clock
+
+
+class PendingCommit(Enrolled):
+    """The groups of one session that are committed together: all of them, or none.
+
+    Where they are flushed, `start` is their offset in bytes and `counter` the clock behind them; `error` is why they are not in the log.
+    """
+
+    __slots__ = ("before", "counter", "error", "groups", "gtids", "start")
+
+    def __init__(self, groups: Sequence[Group | FilledGroup]) -> None:
+        super().__init__()
+        self.groups = groups
+        self.gtids: list[Gtid | None] = []
+        self.start = 0
+        self.before = 0  # the clock in front of them
+        self.counter = 0
+        self.error: BaseException | None = None
+
+    def fail(self, error: BaseException) -> None:
+        """They are not in the log."""
+        if self.error is None:
+            self.error = error
+            self.gtids = []
+
+
+class GroupLog:
+    """The active log with its GTIDs and its clock. Not for several threads at once, but for `clock.max_committed` and `sync`."""
+
+    def __init__(
+        self, log: ActiveLog, variables: ServerVariables, clock: Clock, uuid: Uuid, kernel: WriterKernel | None
+    ) -> None:
+        self.log = log
+        self.events = GroupEvents(variables, clock, kernel)
+        self.clock = LogicalClock(
+            variables.binlog_transaction_dependency_tracking, variables.binlog_transaction_dependency_history_size
+        )
+        self.is_open = False
+        self._uuid = uuid
+        self._gtids = GtidState(uuid)
+        self._numbers_groups = variables.gtid_mode in ("ON", "ON_PERMISSIVE")
+        self._buffer: EventBuffer | None = None
+
+    @property
+    def executed(self) -> GtidSet:
+        """The GTIDs of all groups in the log and before it."""
+        return self._gtids.used
+
+    def is_used(self, gtid: Gtid) -> bool:
+        """Whether a group has this GTID."""
+        return self._gtids.is_used(gtid)
+
+    def open(self, executed: GtidSet = EMPTY_GTID_SET) -> None:
+        """Begin a log; `executed` is what the logs before it have."""
+        self.log.open(executed)
+        self._gtids = GtidState(self._uuid, executed)
+        self.clock.rotate()
+        self.is_open = True
+
+    def close(self) -> None:
+        """End the log."""
+        if self.is_open:
+            self.is_open = False
+            self.log.close()
+
+    def rotate(self) -> None:
+        """End the log and begin the next one. Raises what `ActiveLog.rotate` does."""
+        self.log.rotate(self._gtids.used)
+        self.clock.rotate()
+
+    def write(self, group: Group) -> Gtid | None:
+        """Flush one group that is in memory, in the shortest way.
+
+        Raises:
+            OSError: the storage cannot; the log is then as before.
+            BinlogError: the group, or the writer, is not as it should be.
+        """
+        if not self.is_open:
+            self._check()
+        clock, log = self.clock, self.log
+        before = clock.counter
+        gtid = self._next_gtid(group)
+        try:
+            log.append(self.events.bytes_of(group, log.size, gtid, clock.step(group)))
+        except (OSError, BinlogError):
+            self._give_back(before, [gtid])
+            raise
+        return gtid
+
+    def flush(self, commits: Sequence[PendingCommit]) -> None:
+        """Write the groups of many sessions; where one cannot be made the others still are, where they cannot be written none is.
+
+        Nothing is raised: what went wrong stands in `error` of each commit.
+        """
+        start, before = self.log.size, self.clock.counter
+        pending: list[bytes] = []
+        try:
+            for commit in commits:
+                self._flush_one(commit, pending)
+            self._write_out(pending)
+        except (OSError, WriterStateError) as exc:
+            self.take_back(commits, exc, start, before)
+
+    def take_back(self, commits: Sequence[PendingCommit], error: BaseException, start: int, before: int) -> None:
+        """Cut the log at `start`; the commits from there on have failed. `before` is the clock in front of them."""
+        gtids = [gtid for commit in commits for gtid in commit.gtids]
+        for commit in commits:
+            commit.fail(error)
+        self._give_back(before, gtids)
+        if start < self.log.size:
+            try:
+                self.log.truncate(start)
+            except OSError as exc:
+                exc.__context__ = error
+                for commit in commits:
+                    commit.error = exc
+
+    def _flush_one(self, commit: PendingCommit, pending: list[bytes]) -> None:
+        """Put the groups of a commit behind those that are pending; what raises is the log, not the commit."""
+        self._check()
+        mark = len(pending)
+        commit.start = self.log.size + sum(map(len, pending))
+        commit.before = self.clock.counter
+        try:
+            for group in commit.groups:
+                gtid = self._next_gtid(group)
+                commit.gtids.append(gtid)
+                self._put(group, gtid, pending)
+        except (_NotReadable, BinlogError) as exc:
+            self._give_back(commit.before, commit.gtids)
+            commit.fail(exc.__cause__ if isinstance(exc, _NotReadable) and exc.__cause__ is not None else exc)
+            del pending[mark:]
+            if commit.start < self.log.size:
+                self.log.truncate(commit.start)
+        commit.counter = self.clock.counter
+
+    def _put(self, group: Group | FilledGroup, gtid: Gtid | None, pending: list[bytes]) -> None:
+        offset, clock = self.log.size + sum(map(len, pending)), self.clock.step(group)
+        if isinstance(group, FilledGroup):
+            self._write_out(pending)
+            buffer = self._empty_buffer()
+            self.events.filled(group, gtid, clock, buffer)
+            with memoryview(buffer) as data:
+                self.log.append(data)
+        elif isinstance(group.frames, tuple):
+            pending.append(self.events.bytes_of(group, offset, gtid, clock))
+        else:
+            self._write_out(pending)
+            for piece in _read(self.events.pieces_of(group, offset, gtid, clock)):
+                self.log.append(piece)
+
+    def _write_out(self, pending: list[bytes]) -> None:
+        if pending:
+            self.log.append(pending[0] if len(pending) == 1 else b"".join(pending))
+            pending.clear()
+
+    def _empty_buffer(self) -> EventBuffer:
+        from binlogio._kernel.encode import EventBuffer  # noqa: PLC0415 - there is none without the kernel
+
+        if self._buffer is None:
+            self._buffer = EventBuffer(0, checksum=self.events.has_checksum)
+        self._buffer.clear(self.log.size)
+        return self._buffer
+
+    def _next_gtid(self, group: Group | FilledGroup) -> Gtid | None:
+        chosen = group.assigned_gtid
+        if isinstance(chosen, Automatic):
+            return self._gtids.take_next(chosen.tag) if self._numbers_groups else None
+        if isinstance(chosen, Anonymous):
+            return None
+        self._gtids.take(chosen)
+        return chosen
+
+    def _give_back(self, before: int, gtids: Sequence[Gtid | None]) -> None:
+        self.clock.undo(before)
+        self._gtids.give_back(gtid for gtid in gtids if gtid is not None)
+
+    def _check(self) -> None:
+        if not self.is_open:
+            raise WriterStateError("the writer is not open")
+
+
+class _NotReadable(Exception):
+    """The frames of one group cannot be read; its cause says why."""
+
+
+def _read(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    try:
+        yield from pieces
+    except OSError as exc:
+        raise _NotReadable from exc
