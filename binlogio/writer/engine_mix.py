@@ -11,19 +11,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from binlogio.writer.statement_facts import LoggingWarning
+from binlogio.writer.statement_facts import LoggingWarning, StatementKind
+from binlogio.writer.table_accesses import refused_by_isolation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from binlogio.server_variables import ServerVariables
+    from binlogio.writer.statement_facts import StatementFacts, TableAccess
 
-    from binlogio.writer.statement_facts import TableAccess
-
+_OPEN_NO_TABLE: Final = (StatementKind.DDL, StatementKind.CREATE_TEMPORARY, StatementKind.DROP_TEMPORARY)
 _COMPOSABLE: Final = ("InnoDB", "BLACKHOLE")
 
 
 @dataclass(frozen=True, slots=True)
 class EngineMix:
-    """What a transaction has written so far; NO_ENGINES at its beginning.
+    """The first table that a transaction has written, and whether it was warned; NO_ENGINES at its beginning.
 
     A server forgets it when a transaction ends in which some engine or the log took part: one that only wrote to temporary MyISAM
     tables in ROW or MIXED format, or to MyISAM tables with sql_log_bin=0, is remembered into the next.
@@ -36,32 +37,37 @@ class EngineMix:
 NO_ENGINES: Final = EngineMix()
 
 
-def mix_engines(mix: EngineMix, tables: Iterable[TableAccess]) -> tuple[EngineMix, LoggingWarning | None]:
-    """What a transaction has written after a statement that locks `tables`, and its warning."""
-    last = mix.table
+def mix_engines(
+    mix: EngineMix, variables: ServerVariables, facts: StatementFacts
+) -> tuple[EngineMix, LoggingWarning | None]:
+    """What a transaction has written after a statement, and the warning of the statement."""
+    tables = () if facts.kind in _OPEN_NO_TABLE else facts.all_tables
+    if refused_by_isolation(variables, tables) is not None:
+        return mix, None
+    first = mix.table
     for table in tables:
         if mix.has_warned or not table.write:
             break
         if table.engine.name == "PERFORMANCE_SCHEMA":
             continue
-        if last is not None and not _go_together(last.engine.name, table.engine.name):
-            return EngineMix(table, has_warned=True), _warning(table, last)
-        last = table
-    return EngineMix(last, has_warned=mix.has_warned), None
+        if first is not None and not _go_together(first.engine.name, table.engine.name):
+            return EngineMix(first, has_warned=True), _warning(table, first)
+        first = first or table
+    return EngineMix(first, has_warned=mix.has_warned), None
 
 
 def _go_together(one: str, other: str) -> bool:
     return one == other or (one in _COMPOSABLE and other in _COMPOSABLE)
 
 
-def _warning(table: TableAccess, last: TableAccess) -> LoggingWarning:
-    one, other = table.engine.name, last.engine.name
+def _warning(table: TableAccess, first: TableAccess) -> LoggingWarning:
+    one, other = table.engine.name, first.engine.name
     return LoggingWarning(
         level="Warning",
         errno=6414,
         symbol="ER_DEPRECATE_NON_COMPOSABLE_MULTIPLE_ENGINE",
         message=(
             f"Combining the storage engines {one} and {other} is deprecated, but the statement or transaction updates both the "
-            f"{one} table {table.schema}.{table.name} and the {other} table {last.schema}.{last.name}."
+            f"{one} table {table.schema}.{table.name} and the {other} table {first.schema}.{first.name}."
         ),
     )

@@ -35,7 +35,7 @@ from binlogio.writer.statement_facts import (
     StatementKind,
     TableAccess,
 )
-from binlogio.writer.table_accesses import is_direct, mixed_reason
+from binlogio.writer.table_accesses import is_direct, mixed_reason, refused_by_isolation
 from binlogio.writer.unsafe import UnsafeReason
 
 if TYPE_CHECKING:
@@ -276,15 +276,13 @@ def _format_of_text_engines(
 
 def _refuse_weak_isolation(variables: ServerVariables, tables: Sequence[TableAccess]) -> None:
     """InnoDB refuses the lock itself, before anything else is looked at, and says why."""
-    isolation = variables.transaction_isolation
-    for table in tables:
-        engine = table.engine
-        is_weak = engine.statement_capable and not engine.logs_statements(isolation)
-        if variables.binlog_format == "STATEMENT" and table.write and is_weak:
-            raise _refusal(
-                "ER_BINLOG_STMT_MODE_AND_ROW_ENGINE",
-                f" {engine.name} is limited to row-logging when transaction isolation level is READ COMMITTED or READ UNCOMMITTED.",
-            )
+    table = refused_by_isolation(variables, tables)
+    if table is not None:
+        raise _refusal(
+            "ER_BINLOG_STMT_MODE_AND_ROW_ENGINE",
+            f" {table.engine.name} is limited to row-logging when transaction isolation level is READ COMMITTED or "
+            "READ UNCOMMITTED.",
+        )
 
 
 def _refusal(symbol: str, more: str = "") -> LoggingError:

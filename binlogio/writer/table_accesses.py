@@ -93,6 +93,17 @@ def is_direct(rules: RuleSet, variables: ServerVariables) -> bool:
     return variables.binlog_direct_non_transactional_updates and variables.binlog_format in rules.direct_formats
 
 
+def refused_by_isolation(variables: ServerVariables, tables: Iterable[TableAccess]) -> TableAccess | None:
+    """The first table whose engine does not give a lock, because its changes are to be logged as statements and cannot be."""
+    if variables.binlog_format != "STATEMENT" or not variables.sql_log_bin:
+        return None
+    isolation = variables.transaction_isolation
+    for table in tables:
+        if table.write and table.engine.statement_capable and not table.engine.logs_statements(isolation):
+            return table
+    return None
+
+
 def mixed_reason(
     rules: RuleSet,
     variables: ServerVariables,

@@ -1,0 +1,418 @@
+"""What a real 9.7 server decided about statements: from its recordings to cases of `decide_logging_format`.
+
+Knows the recordings (one JSON object a line: steps, the log that they made, which events appeared during which step) and how the caches of a
+session fill while they are gone through. Cases are kept in `fixtures/logging_decisions.jsonl`, one for each that differs in more than names
+and values; with BINLOGIO_ORACLE they are made from that file.
+
+    case := {"group", "id", "setup": number, "variables", "sql", "temporary": [table...], "state", "mix": [table, engine, warned],
+             "errno": with which the server refused it, or null
+             "text": its text is in a group that was written when it ended (`at once`), in a later one (`later`), or nowhere (null)
+             "rows": rows were written when it ended, "again": its text occurs again, "error": it failed,
+             "kept": and left a row in an N table, "notes": how the warnings 1592 begin, "warnings": numbers of others, "combined": of 6414}
+    Fields of a case that are as usual are left out.
+    setup := {"tables": [table...], "triggers": [sql...], "functions": {name: sql}}
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final
+
+from binlogio.errors import LoggingError
+from binlogio.schema import ColumnDefinition, KeyDefinition, TableDefinition
+from binlogio.server_variables import ServerVariables
+from binlogio.writer.engine_mix import NO_ENGINES, EngineMix, mix_engines
+from binlogio.writer.engines import engine_named
+from binlogio.writer.known_objects import KnownObjects, Trigger
+from binlogio.writer.logging_format import (
+    CacheKind,
+    LoggingDecision,
+    LoggingFormat,
+    SessionState,
+    StatementFacts,
+    StatementKind,
+    TableAccess,
+    decide_logging_format,
+)
+from binlogio.writer.statement_text import facts_from_sql
+
+Json = dict[str, Any]
+CASES: Final = Path(__file__).parent.parent / "fixtures" / "logging_decisions.jsonl"
+SCHEMA: Final = "w"
+TEXT_LENGTH: Final = 160
+OF_THE_DECISION: Final = frozenset((1661, 1662, 1663, 1664, 1665, 1666, 1667, 1785, 1786, 1844, 3748))
+_USUAL_VARIABLES: Final[Json] = {"gtid_mode": "OFF", "enforce_gtid_consistency": "OFF"}
+_USUAL_STATE: Final = asdict(SessionState())
+_USUAL: Final[Json] = {
+    "temporary": [],
+    "state": {},
+    "mix": [None, None, False],
+    "errno": None,
+    "text": None,
+    "rows": False,
+    "again": False,
+    "error": False,
+    "kept": False,
+    "notes": [],
+    "warnings": [],
+    "combined": [],
+}
+_COMMITS: Final = (StatementKind.DDL, StatementKind.CREATE_SELECT)
+_CONTROL: Final = frozenset(
+    "BEGIN START COMMIT ROLLBACK SAVEPOINT RELEASE XA SET LOCK UNLOCK FLUSH BINLOG ANALYZE".split()
+)
+_TRIGGER: Final = re.compile(r"CREATE TRIGGER \S+ AFTER (\w+) ON (\w+) FOR EACH ROW (.*)", re.DOTALL)
+_FUNCTION: Final = re.compile(r"CREATE FUNCTION (\w+)")
+_INSERT: Final = re.compile(r"INSERT INTO .*?\)")
+
+
+@dataclass(frozen=True)
+class Case:
+    """A statement, what was known before it, and what the server did."""
+
+    value: Json
+    facts: StatementFacts
+    state: SessionState
+    mix: EngineMix
+
+    @property
+    def variables(self) -> ServerVariables:
+        """Those of the session."""
+        return ServerVariables(**{**_USUAL_VARIABLES, **self.value["variables"]})
+
+    def decide(self) -> LoggingDecision | LoggingError:
+        """Our decision, or our refusal."""
+        try:
+            return decide_logging_format(self.variables, self.facts, self.state)
+        except LoggingError as exc:
+            return exc
+
+
+@dataclass
+class _Session:
+    """What a session has in its transaction cache, as far as a decision can tell."""
+
+    variables: Json
+    autocommit: bool = True
+    begun: bool = False
+    is_xa: bool = False
+    has_assigned_gtid: bool = False
+    takes_part: bool = False
+    cached: list[str] = field(default_factory=list)
+    cannot_be_rolled_back: bool = False
+    savepoints: dict[str, int] = field(default_factory=dict)
+    temporary: dict[str, TableDefinition] = field(default_factory=dict)
+    mix: EngineMix = NO_ENGINES
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a statement is not a transaction of its own."""
+        return self.begun or not self.autocommit
+
+    @property
+    def state(self) -> SessionState:
+        """What a decision is told."""
+        return SessionState(
+            in_transaction=self.in_transaction,
+            is_xa=self.is_xa,
+            transaction_cache_is_empty=not self.cached,
+            has_temporary_tables=bool(self.temporary),
+            has_assigned_gtid=self.has_assigned_gtid,
+        )
+
+    def end(self) -> None:
+        """Forget the transaction."""
+        if self.takes_part:
+            self.mix = NO_ENGINES
+        self.begun = self.is_xa = self.takes_part = self.cannot_be_rolled_back = False
+        self.cached, self.savepoints = [], {}
+
+
+class Setup:
+    """Tables, triggers and functions of a scenario."""
+
+    def __init__(self, value: Json) -> None:
+        self.tables = [TableDefinition.from_json(table) for table in value["tables"]]
+        self._triggers = value["triggers"]
+        self._functions = value["functions"]
+
+    def facts(self, sql: str, temporary: list[TableDefinition]) -> StatementFacts:
+        """What the text of a statement tells."""
+        triggers = []
+        for text in self._triggers:
+            match = _TRIGGER.match(text)
+            assert match is not None
+            triggers.append(Trigger(table=f"{SCHEMA}.{match[2]}", event=match[1], body=self._body(match[3])))
+        routines = {name: self._body(text) for name, text in self._functions.items()}
+        objects = KnownObjects(triggers=triggers, temporary_tables=temporary, routines=routines)
+        return facts_from_sql(sql, SCHEMA, self.tables, objects=objects)
+
+    def _body(self, text: str) -> StatementFacts:
+        inner = _INSERT.search(text)
+        assert inner is not None
+        return facts_from_sql(inner[0], SCHEMA, self.tables)
+
+
+def kept_cases() -> Iterator[Case]:
+    """Those of the fixture."""
+    setups: list[Setup] = []
+    with CASES.open(encoding="utf-8") as lines:
+        for line in lines:
+            value = {**_USUAL, **json.loads(line)}
+            if "sql" not in value:
+                setups.append(Setup(value))
+                continue
+            temporary = [TableDefinition.from_json(table) for table in value["temporary"]]
+            mix = _mix_of(*value["mix"])
+            facts = setups[value["setup"]].facts(value["sql"], temporary)
+            yield Case(value, facts, SessionState(**value["state"]), mix)
+
+
+def recorded_cases(path: Path) -> Iterator[Case]:
+    """All of a file of recordings."""
+    with path.open(encoding="utf-8") as lines:
+        scenarios = [json.loads(line) for line in lines]
+    standard = next(scenario["setup"] for scenario in scenarios if scenario["id"] == "STD")
+    for scenario in scenarios:
+        if scenario["id"] != "STD":
+            yield from _cases_of(scenario, standard if scenario["setup"] == "STD" else scenario["setup"])
+
+
+def write_cases(recordings: Path) -> int:
+    """Make the fixture again; returns how many cases it has."""
+    setups: dict[str, int] = {}
+    cases: dict[str, Json] = {}
+    for case in recorded_cases(recordings):
+        value = dict(case.value)
+        setup = setups.setdefault(json.dumps(value["setup"]), len(setups))
+        observed = {
+            name: value[name] for name in value if name not in ("id", "sql", "setup", "temporary", "mix", "combined")
+        }
+        if value["group"] not in "gh":
+            observed.pop("group")
+        key = repr((observed, _shape(case.facts), _shape_of_table(case.mix.table), case.mix.has_warned))
+        cases.setdefault(key, {**value, "setup": setup})
+    with CASES.open("w", encoding="utf-8") as lines:
+        for value in (*map(json.loads, setups), *map(_without_usual, cases.values())):
+            lines.write(json.dumps(value, separators=(",", ":")) + "\n")
+    return len(cases)
+
+
+def _without_usual(value: Json) -> Json:
+    state = {name: now for name, now in value["state"].items() if now != _USUAL_STATE[name]}
+    return {name: now for name, now in {**value, "state": state}.items() if now != _USUAL.get(name, ...)}
+
+
+def _shape(facts: StatementFacts) -> tuple[Any, ...]:
+    tables = tuple(_shape_of_table(table) for table in facts.tables)
+    return facts.kind, facts.verb, tables, facts.unsafe, tuple(map(_shape, facts.sub_statements)), facts.is_skipped
+
+
+def _shape_of_table(table: Any) -> Any:
+    return table and replace(table, name="", schema="")
+
+
+def _setup_of(scenario: Json, setup: Json) -> Json:
+    texts = (*setup.get("triggers", ()), *setup.get("extra", ()))
+    created = [str(step["sql"]) for step in scenario["steps"]]
+    functions = {match[1]: text for text in created if (match := _FUNCTION.match(text)) is not None}
+    return {
+        "tables": [_table_of(name, value).to_json() for name, value in setup["tables"].items()],
+        "triggers": [text for text in texts if _TRIGGER.match(text)],
+        "functions": functions,
+    }
+
+
+def _table_of(name: str, value: Json) -> TableDefinition:
+    # Types decide nothing here; what is no column is a key or a constraint.
+    columns = [
+        ColumnDefinition(text.split()[0], "int", "NOT NULL" not in text, auto_increment="AUTO_INCREMENT" in text)
+        for text in value["cols"]
+        if text.split()[0].upper() not in ("KEY", "UNIQUE", "INDEX", "CONSTRAINT", "FOREIGN", "FULLTEXT")
+    ]
+    keys = tuple(KeyDefinition(tuple(part.split("(")[0] for part in key)) for key in value["uk"])
+    primary = tuple(part.split("(")[0] for part in value["pk"] or ())
+    return TableDefinition(SCHEMA, name, tuple(columns), primary, engine=value["engine"], unique_keys=keys)
+
+
+def _variables_of(scenario: Json) -> Json:
+    mode, session = scenario["settings"]["gtid_mode"], scenario["settings"]["session"]
+    found: Json = {"binlog_format": scenario["format"]}
+    if mode != "OFF":
+        found |= {"gtid_mode": "ON" if mode == "ON" else "OFF", "enforce_gtid_consistency": mode}
+    if "transaction_isolation" in session:
+        found["transaction_isolation"] = session["transaction_isolation"].strip("'")
+    if "binlog_direct_non_transactional_updates" in session:
+        found["binlog_direct_non_transactional_updates"] = session["binlog_direct_non_transactional_updates"] == "ON"
+    return found
+
+
+def _cases_of(scenario: Json, setup: Json) -> Iterator[Case]:
+    value = _setup_of(scenario, setup)
+    objects = Setup(value)
+    sessions: dict[str, _Session] = {}
+    for number, step in enumerate(scenario["steps"]):
+        session = sessions.setdefault(step["session"], _Session(_variables_of(scenario)))
+        sql = step["sql"] or ""
+        if not sql or sql.split()[0].upper() in _CONTROL:
+            _follow(session, sql, failed=step["error"] is not None)
+            continue
+        temporary = list(session.temporary.values())
+        facts = objects.facts(sql, temporary)
+        if facts.kind in _COMMITS:
+            session.end()
+        case = Case(
+            {
+                "group": scenario["group"],
+                "id": f"{scenario['id']}#{number}",
+                "setup": value,
+                "variables": dict(session.variables),
+                "sql": sql,
+                "temporary": [table.to_json() for table in temporary],
+                "state": asdict(session.state),
+                "mix": [
+                    session.mix.table and session.mix.table.name,
+                    session.mix.table and session.mix.table.engine.name,
+                    session.mix.has_warned,
+                ],
+                **_observed(scenario, number, facts),
+            },
+            facts,
+            session.state,
+            session.mix,
+        )
+        yield case
+        _apply(session, case, step)
+
+
+def _mix_of(name: str | None, engine: str | None, has_warned: bool) -> EngineMix:
+    if name is None or engine is None:
+        return EngineMix(has_warned=has_warned)
+    return EngineMix(TableAccess(schema=SCHEMA, name=name, engine=engine_named(engine), write=True), has_warned)
+
+
+def _observed(scenario: Json, number: int, facts: StatementFacts) -> Json:
+    step, binlog = scenario["steps"][number], scenario["binlog"]
+    start, end = step["events"]
+    is_again = step["sql"] in [later["sql"] for later in scenario["steps"][number + 1 :]]
+    others = {table.name for table in facts.all_tables if table.write and not table.engine.transactional}
+    conditions = step.get("warning_texts") or []
+    text = "at once" if _has_text(binlog[start:end], step["sql"], facts) else None
+    if text is None and not is_again and not _is_rewritten(facts) and _has_text(binlog[end:], step["sql"], facts):
+        text = "later"
+    return {
+        "errno": step["error"] if step["error"] in OF_THE_DECISION else None,
+        "text": text,
+        "rows": facts.kind not in _COMMITS and any(event["type"].endswith("Rows") for event in binlog[start:end]),
+        "again": is_again,
+        "error": step["error"] is not None,
+        "kept": any(change["table"] in others for change in step["changes"]),
+        "notes": sorted(message[:TEXT_LENGTH] for _, errno, message in conditions if errno == 1592),
+        "warnings": sorted(errno for _, errno, _ in conditions if errno in (1785, 1786, 3748, 1870, 6414)),
+        "combined": [message[:TEXT_LENGTH] for _, errno, message in conditions if errno == 6414],
+    }
+
+
+def _has_text(events: list[Json], sql: str, facts: StatementFacts) -> bool:
+    return any(event["type"] == "Query" and _is_text_of(event["query"], sql, facts) for event in events)
+
+
+def _is_rewritten(facts: StatementFacts) -> bool:
+    return facts.kind in (StatementKind.DDL, StatementKind.DROP_TEMPORARY)
+
+
+def _is_text_of(query: str, sql: str, facts: StatementFacts) -> bool:
+    """Whether a text of the log is that of the statement. Long ones are cut in the recordings; some are written anew by the server."""
+    if query == sql.strip():
+        return True
+    if query.endswith("]") and "...[" in query:
+        return sql.startswith(query[: query.rindex("...[")])
+    if facts.kind is StatementKind.SELECT:
+        return query.startswith("SELECT `")
+    return _is_rewritten(facts) and query.split(maxsplit=1)[0] == sql.split(maxsplit=1)[0].upper()
+
+
+def _follow(session: _Session, sql: str, *, failed: bool) -> None:
+    """Statements that nothing is decided about, and what they do to the session; no text is the end of the connection."""
+    words = sql.upper().replace("=", " = ").split()
+    if not words:
+        session.end()
+        session.temporary.clear()
+    elif failed:
+        return
+    elif words[0] == "ROLLBACK" and "TO" in words:
+        _roll_back_to(session, sql.rsplit(maxsplit=1)[-1].strip("`"), sql)
+    elif words[0] in ("COMMIT", "ROLLBACK", "LOCK", "UNLOCK", "FLUSH", "ANALYZE"):
+        session.end()
+        session.begun = "CHAIN" in words
+    elif words[0] in ("BEGIN", "START"):
+        session.end()
+        session.begun = True
+    elif words[0] == "SAVEPOINT":
+        if session.cached or session.takes_part:
+            session.cached.append(sql)
+        session.savepoints[sql.split(None, 1)[1].strip("`")] = len(session.cached)
+    elif words[:2] == ["XA", "START"]:
+        session.end()
+        session.begun = session.is_xa = True
+    elif words[0] == "XA" and words[1] != "END":
+        session.end()
+    elif words[0] == "SET":
+        _set(session, words)
+
+
+def _roll_back_to(session: _Session, name: str, sql: str) -> None:
+    position = session.savepoints.get(name)
+    if position is None:
+        return
+    if not session.cannot_be_rolled_back:
+        del session.cached[position:]
+    elif session.variables["binlog_format"] != "ROW":
+        session.cached.append(sql)
+
+
+def _set(session: _Session, words: list[str]) -> None:
+    name, value = words[-3] if len(words) > 3 else words[1], words[-1]
+    if name == "AUTOCOMMIT":
+        session.autocommit = value == "1"
+    elif name == "SQL_LOG_BIN":
+        session.variables["sql_log_bin"] = value == "1"
+    elif name == "BINLOG_FORMAT":
+        session.variables["binlog_format"] = value
+    elif name == "GTID_NEXT":
+        session.has_assigned_gtid = value != "'AUTOMATIC'"
+
+
+def _apply(session: _Session, case: Case, step: Json) -> None:
+    """What the statement leaves in the session."""
+    facts, decision = case.facts, case.decide()
+    session.mix, _ = mix_engines(session.mix, case.variables, facts)
+    if step["error"] is None:
+        _apply_temporary(session, facts)
+    if not isinstance(decision, LoggingError):
+        own = {t.name for t in facts.all_tables if t.write and t.engine.transactional and not t.temporary}
+        is_logged = decision.format is not LoggingFormat.NOT_LOGGED
+        session.takes_part |= is_logged or any(t.engine.transactional and t.write for t in facts.all_tables)
+        if decision.statement_cache is CacheKind.TRANSACTION and step["error"] in (1197, 1705) and case.value["kept"]:
+            session.cached, session.cannot_be_rolled_back = [], False  # thrown away; an incident stands in the log
+        elif decision.statement_cache is CacheKind.TRANSACTION and (not case.value["error"] or case.value["kept"]):
+            session.cached.append(case.value["sql"])
+            session.cannot_be_rolled_back |= decision.cannot_be_rolled_back
+        if decision.format is LoggingFormat.ROW and any(change["table"] in own for change in step["changes"]):
+            session.cached.append(case.value["sql"])
+    if not session.in_transaction:
+        session.end()
+
+
+def _apply_temporary(session: _Session, facts: StatementFacts) -> None:
+    if facts.kind in (StatementKind.CREATE_TEMPORARY, StatementKind.CREATE_TEMPORARY_SELECT):
+        made = facts.tables[0]
+        columns = (ColumnDefinition("a", "int"), ColumnDefinition("b", "varchar(30)"))
+        session.temporary[made.name] = TableDefinition(SCHEMA, made.name, columns, engine=made.engine.name)
+    elif facts.kind is StatementKind.DROP_TEMPORARY:
+        for table in facts.tables:
+            session.temporary.pop(table.name, None)
