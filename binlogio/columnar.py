@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING, Any, Final
 from binlogio._kernel import route
 from binlogio._kernel.crc import crc32_of
 from binlogio._kernel.frames import find_group
-from binlogio.compression import decompress_zstd, open_zstd
+from binlogio.compression import decompress_zstd
 from binlogio.constants import BINLOG_MAGIC, CHECKSUM_SIZE, HEADER_SIZE, EventType
-from binlogio.errors import BinlogError, BinlogFormatError, ChecksumMismatch, UnsupportedFeature
+from binlogio.construct_reader import ROWS_TYPES, check_format
+from binlogio.construct_records import image_pairs
+from binlogio.decoder import plain_payload
+from binlogio.errors import BinlogError, BinlogFormatError, ChecksumMismatch
 from binlogio.event_parts import (
     MOST_BYTES,
-    chunks,
     decrypted,
     event_size,
     least_for,
@@ -30,9 +32,10 @@ from binlogio.event_parts import (
 from binlogio.events import EVENT_CODECS, codec_for
 from binlogio.events.base import EventHeader, ParseContext, build_header, event_name, parse_header
 from binlogio.framing import EventFrame, EventFramer, Framing, TornTail
+from binlogio.primitives import BAD_BYTES
 from binlogio.record_types import Selection
 from binlogio.records import Repeated, TableRecords
-from binlogio.rowimage.image import decode_rows
+from binlogio.refusals import refuse_event, rows_event
 from binlogio.rowimage.plan import resolve_plan
 from binlogio.splits import Split
 from binlogio.windows import NO_END, WINDOW_SIZE, Window
@@ -40,11 +43,9 @@ from binlogio.windows import NO_END, WINDOW_SIZE, Window
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from binlogio.rowimage.plan import TablePlan
+    from binlogio._kernel.batches import Batch
     from binlogio.storage import LogFile, OpenedLog
 
-_ROWS: Final = frozenset(codec.type_code for codec in EVENT_CODECS.values() if "ROWS_EVENT" in codec.type_code.name)
-_VERSION_0: Final = frozenset(range(EventType.PRE_GA_WRITE_ROWS_EVENT, EventType.PRE_GA_DELETE_ROWS_EVENT + 1))
 _DESCRIPTION_SIZE: Final = 1 << 10  # bytes that a format description never exceeds by much
 _OPEN_AT_ONCE: Final = WINDOW_SIZE  # payloads that open to no more than this are opened as a whole
 
@@ -173,7 +174,7 @@ class ColumnarReader:
         header = parse_header(bytes(window.view[:HEADER_SIZE]), window.offset, self._context)
         if header.event_size <= window.held:
             return True
-        if header.event_size > WINDOW_SIZE and header.type_code in _ROWS and header.type_code not in _PLAIN_CODES:
+        if header.event_size > WINDOW_SIZE and header.type_code in ROWS_TYPES and header.type_code not in _PLAIN_CODES:
             return (yield from self._stream_rows(header))
         return self._fill_or_end(header.event_size)
 
@@ -232,8 +233,7 @@ class ColumnarReader:
         self._framer = framer
         self._context = framer.context
         window.take(len(raw))
-        if self._context.binlog_version != 4 or self._context.permutation:
-            raise self._too_old(frame.header.offset, f"logs of server {self._context.server_version}")
+        check_format(self._context, frame.header.offset)
         self._router.describe(
             checksum=self._context.has_checksum,
             table_id_size=4 if self._context.post_header_size(EventType.TABLE_MAP_EVENT, 8) == 6 else 6,
@@ -241,11 +241,6 @@ class ColumnarReader:
             v1=self._context.post_header_size(EventType.WRITE_ROWS_EVENT_V1, 8),
         )
         return True
-
-    def _too_old(self, offset: int, what: str) -> UnsupportedFeature:
-        return UnsupportedFeature(
-            f"{what} do not become record batches", offset=offset, hint="read the log event by event"
-        )
 
     # ------------------------------------------------------------------------------------------------- batches
 
@@ -262,39 +257,51 @@ class ColumnarReader:
                     if batch.failed_partial and not with_diffs:
                         with_diffs = True
                         continue
-                    self._refuse_rows(batch, records)
+                    self._refuse_rows(batch.failed_event)
                 if batch.count:
-                    yield records.plan.table, records.record_batch(batch, self._log.name, self._repeated)
+                    yield records.plan.table, self._record_batch(records, batch, after[0])
                 place = after
         router.clear()
+
+    def _record_batch(
+        self, records: TableRecords, batch: Batch, last: int, *, first_row: int = 0, first_byte: int = 0
+    ) -> pa.RecordBatch:
+        """A batch with rows of events up to number `last`."""
+        try:
+            return records.record_batch(batch, self._log.name, self._repeated)
+        except (BinlogError, *BAD_BYTES):
+            last = min(last, self._router.rows_event_count - 1)
+            self._refuse_rows(last, first_row=first_row, first_byte=first_byte)
+            raise
 
     def _resolve(self, body: bytes) -> Any:
         """The kernel's plan for the body of a table map; None where construct refuses it."""
         header = EventHeader(type_code=EventType.TABLE_MAP_EVENT, offset=self._window.offset)
         try:
             table_map = EVENT_CODECS[EventType.TABLE_MAP_EVENT].parse(header, body, self._context)
-        except BinlogFormatError:
+            plan = resolve_plan(table_map, self._context)
+            if not self._selection.wants(plan.schema, plan.table):
+                images = TableRecords.skipped(plan)
+            else:
+                records = TableRecords.of(plan, self._selection.columns_of(plan), zero_dates=self._selection.zero_dates)
+                self._records[self._plans], images = records, records.images
+        except BinlogError:
             return None
-        number, self._plans = self._plans, self._plans + 1
-        plan = resolve_plan(table_map, self._context)
-        if not self._selection.wants(plan.schema, plan.table):
-            return TableRecords.skipped(plan)
-        records = TableRecords.of(plan, self._selection.columns_of(plan), zero_dates=self._selection.zero_dates)
-        self._records[number] = records
-        return records.images
+        self._plans += 1
+        return images
 
     # ------------------------------------------------------------------------------------------ compressed events
 
     def _open_payload(self, body: bytes, pos: int) -> bytes | None:
         """The events of a payload that is not too big; None where it is to be streamed."""
         header = EventHeader(type_code=EventType.TRANSACTION_PAYLOAD_EVENT, offset=pos)
-        event = EVENT_CODECS[EventType.TRANSACTION_PAYLOAD_EVENT].parse(header, body, self._context)
-        if event.uncompressed_size > _OPEN_AT_ONCE:
-            return None
-        if event.compression_type:
-            return bytes(event.payload)
-        plain = b"".join(decompress_zstd(event.payload))
-        return plain if len(plain) == event.uncompressed_size else b"\0"
+        try:
+            event = EVENT_CODECS[EventType.TRANSACTION_PAYLOAD_EVENT].parse(header, body, self._context)
+            if event.uncompressed_size > _OPEN_AT_ONCE:
+                return None
+            return b"".join(plain_payload(event, decompress_zstd))
+        except BinlogError:
+            return b"\0"  # no event, so that the payload is refused
 
     def _inflate(self, code: int, body: bytes) -> bytes | None:
         """The body of a compressed rows event of MariaDB as that of a plain one; None where construct refuses it."""
@@ -312,16 +319,22 @@ class ColumnarReader:
         header = parse_header(raw, self._window.offset, self._context)
         end = len(raw) - CHECKSUM_SIZE * self._context.has_checksum
         event = codec_for(header.type_code).parse(header, raw[HEADER_SIZE:end], self._context)
-        inner = Window(open_zstd(event.payload) if not event.compression_type else chunks(event.payload))
+        inner = Window(reader_of(plain_payload(event, decompress_zstd)))
+
+        def has(least: int = 1) -> bool:
+            try:
+                return inner.fill(least)
+            except BinlogError:
+                self._refuse(raw)
+                raise
+
         new_pos = True
-        while inner.fill():
+        while has():
             status, at = self._router.route(inner.view, 0, 0, pos=header.offset, new_pos=new_pos)
             new_pos = False
             yield from self._flush()
             inner.take(at)
-            if status != route.NEED_DATA:
-                self._refuse(raw)
-            if not at and not inner.fill(event_size(inner.view)):
+            if status != route.NEED_DATA or (not at and not has(event_size(inner.view))):
                 self._refuse(raw)
         self._window.take(len(raw))
 
@@ -337,7 +350,7 @@ class ColumnarReader:
         prefix = prefix[:6] + bytes([prefix[6] & ~1]) + prefix[7:]
         checksum = crc32_of(window.view[:begin])
         window.take(begin)
-        left = header.event_size - begin - CHECKSUM_SIZE * self._context.has_checksum
+        left = size = header.event_size - begin - CHECKSUM_SIZE * self._context.has_checksum
         rows, pending = 0, b""
         while left or pending:
             if left and not window.held and not window.fill():
@@ -346,19 +359,42 @@ class ColumnarReader:
             checksum = crc32_of(part, checksum) if part else checksum
             window.take(len(part))
             left -= len(part)
-            pending, new_rows = yield from self._part(header, prefix, pending + part, rows, last=not left)
-            rows += new_rows
-        if self._context.has_checksum:
-            if not window.fill(CHECKSUM_SIZE):
-                return self._end_inside(header)
-            stored = int.from_bytes(window.view[:CHECKSUM_SIZE], "little")
-            window.take(CHECKSUM_SIZE)
-            if self._selection.verify_checksum and stored != checksum:
-                raise ChecksumMismatch(
-                    offset=header.offset, expected=stored, actual=checksum, event_type=event_name(header.type_code)
+            images = pending + part
+            try:
+                pending, new_rows = yield from self._part(
+                    header, prefix, images, rows, first_byte=size - left - len(images), last=not left
                 )
+            except BinlogError:
+                if not self._verify_rest(header, left, checksum):
+                    return self._end_inside(header)
+                raise
+            rows += new_rows
+        if not self._verify_rest(header, 0, checksum):
+            return self._end_inside(header)
         if ends_statement:
             self._router.end_statement()
+        return True
+
+    def _verify_rest(self, header: EventHeader, left: int, checksum: int) -> bool:
+        """Pass the last `left` bytes of an event's body, and compare its checksum; False where the log ends before that."""
+        window = self._window
+        while left:
+            if not window.held and not window.fill():
+                return False
+            part = window.view[: min(left, window.held)]
+            checksum = crc32_of(part, checksum)
+            left -= len(part)
+            window.take(len(part))
+        if not self._context.has_checksum:
+            return True
+        if not window.fill(CHECKSUM_SIZE):
+            return False
+        stored = int.from_bytes(window.view[:CHECKSUM_SIZE], "little")
+        window.take(CHECKSUM_SIZE)
+        if self._selection.verify_checksum and stored != checksum:
+            raise ChecksumMismatch(
+                offset=header.offset, expected=stored, actual=checksum, event_type=event_name(header.type_code)
+            )
         return True
 
     def _end_inside(self, header: EventHeader) -> bool:
@@ -372,7 +408,7 @@ class ColumnarReader:
         return False
 
     def _part(
-        self, header: EventHeader, prefix: bytes, images: bytes, first_row: int, *, last: bool
+        self, header: EventHeader, prefix: bytes, images: bytes, first_row: int, *, first_byte: int, last: bool
     ) -> Generator[tuple[str, pa.RecordBatch], None, tuple[bytes, int]]:
         """Whole rows of a part of a rows event; returns the bytes that are no whole row yet, and how many rows there were."""
         router = self._router
@@ -383,9 +419,9 @@ class ColumnarReader:
         router.number_rows_from(0)
         router.describe_part(checksum=self._context.has_checksum)
         if status == route.BAD_EVENT:
-            raise BinlogFormatError(
-                "the rows event does not fit its table", offset=header.offset, event_type=event_name(header.type_code)
-            )
+            frame = EventFrame(header, prefix + images, None, self._context)
+            refuse_event(frame, self._selection, router.last_table)
+            raise _unreadable(header.offset, header.type_code)
         taken, rows = len(images), 0
         for number, records in self._records.items() if router.rows_event_count else ():
             place = (0, 0, 0)
@@ -393,11 +429,14 @@ class ColumnarReader:
                 batch = records.new_batch(with_diffs=header.type_code == EventType.PARTIAL_UPDATE_ROWS_EVENT)
                 place = batch.fill(router, number, *place, self._selection.batch_rows, MOST_BYTES)
                 rows += batch.count
+                if batch.failed_event >= 0 and (last or not batch.failed_in_images):
+                    self._refuse_rows(batch.failed_event, first_row=first_row, first_byte=first_byte)
                 if batch.count:
-                    yield records.plan.table, records.record_batch(batch, self._log.name, self._repeated)
+                    yield (
+                        records.plan.table,
+                        self._record_batch(records, batch, 0, first_row=first_row, first_byte=first_byte),
+                    )
                 if batch.failed_event >= 0:
-                    if last or not batch.failed_in_images:
-                        self._refuse_rows(batch, records)
                     taken = place[2]
                     break
         router.clear()
@@ -407,41 +446,30 @@ class ColumnarReader:
 
     def _refuse(self, raw: bytes) -> None:
         """Raise what construct says of an event that the kernel refused."""
-        if len(raw) >= HEADER_SIZE and raw[4] in _VERSION_0:
-            raise self._too_old(self._window.offset, "rows events of version 0 (5.1 before its first release)")
         framer = self._judge(self._window.offset)
         framer.feed(raw)
         framer.finish()
         frame = framer.next_frame()
         if isinstance(frame, EventFrame):
-            for event in self._decoded(frame):
-                self._check_rows(event, frame)
-        raise BinlogFormatError(
-            "the event cannot be read as rows",
-            offset=self._window.offset,
-            event_type=event_name(raw[4]) if len(raw) >= HEADER_SIZE else None,
-            hint="start reading at the beginning of an event group",
-        )
+            refuse_event(frame, self._selection, self._router.last_table)
+        raise _unreadable(self._window.offset, raw[4] if len(raw) >= HEADER_SIZE else None)
 
-    def _decoded(self, frame: EventFrame) -> Iterator[Any]:
-        from binlogio.decoder import Decoder  # noqa: PLC0415 - on the way to an error only
+    def _refuse_rows(self, last: int, *, first_row: int = 0, first_byte: int = 0) -> None:
+        """Raise what construct says of the first rows event, up to number `last`, of which it refuses a row."""
+        for number in range(last + 1):
+            code, plan, pos, present, present_after, images = self._router.rows_event(number)
+            records = self._records.get(plan)
+            if records is not None:
+                event = rows_event(code, pos, len(records.plan.columns), present, present_after, images)
+                image_pairs(event, records.type, first_row=first_row, first_byte=first_byte)
+        raise _unreadable(pos, code)
 
-        return Decoder(decompress=decompress_zstd).decode(frame)
 
-    def _check_rows(self, event: Any, frame: EventFrame) -> None:
-        if hasattr(event, "images"):
-            for plan in (records.plan for records in self._records.values()):
-                if len(plan.columns) == event.column_count:
-                    list(decode_rows(event, plan))
-
-    def _refuse_rows(self, batch: Any, records: TableRecords) -> None:
-        """Raise what is wrong with a rows event whose frame was right."""
-        plan: TablePlan = records.plan
-        raise BinlogFormatError(
-            "a row image does not fit its table"
-            if batch.failed_in_images
-            else "a value cannot be held by its column's type",
-            offset=batch.failed_pos,
-            field=f"{plan.schema}.{plan.table}",
-            hint='zero dates: zero_dates="null" or "text"' if not batch.failed_in_images else None,
-        )
+def _unreadable(offset: int, type_code: int | None) -> BinlogFormatError:
+    """Of an event that the kernel refuses and construct does not, which is a mistake of ours."""
+    return BinlogFormatError(
+        "the event cannot be read as rows",
+        offset=offset,
+        event_type=None if type_code is None else event_name(type_code),
+        hint="BINLOGIO_KERNEL=construct may read it",
+    )

@@ -5,7 +5,7 @@ Knows the library; the decoder takes what it needs of this as a function.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Final
 
 from binlogio.errors import BinlogFormatError
@@ -38,23 +38,3 @@ def compress_zstd(data: bytes, level: int) -> bytes:
 
     compressed: bytes = pa.Codec("zstd", compression_level=level).compress(data, asbytes=True)
     return compressed
-
-
-def open_zstd(data: bytes) -> Callable[[int], bytes]:
-    """A function that gives the plain bytes of a zstd stream, as many as asked for, none at its end.
-
-    Raises:
-        BinlogFormatError: from that function, where the stream is broken.
-    """
-    import pyarrow as pa  # noqa: PLC0415
-
-    stream = pa.CompressedInputStream(pa.BufferReader(data), "zstd")
-
-    def read(size: int) -> bytes:
-        try:
-            chunk: bytes = stream.read(size)
-        except OSError as exc:
-            raise BinlogFormatError(f"the zstd stream is broken: {exc}") from exc
-        return chunk
-
-    return read

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.compression import decompress_zstd
 from binlogio.constants import EventType
-from binlogio.construct_records import PendingRecords, RowsSource, image_pairs
+from binlogio.construct_records import ImagePair, PendingRecords, RowsSource, image_pairs
 from binlogio.decoder import ROWS_EVENTS, Decoder
 from binlogio.errors import BinlogError, MissingTableMap, UnsupportedFeature
 from binlogio.events import EVENT_CODECS
@@ -48,6 +48,9 @@ OPENED_TYPES: Final = ROWS_TYPES | {
 }
 """The types of the events that matter to rows."""
 
+FoundRows = tuple[RecordType, "RowsEvent", RowsSource, list[ImagePair]]
+"""The type of a table's records, a rows event of it, where that stands, and the images of its rows."""
+
 _CHUNK_SIZE: Final = 1 << 20
 _MAX_READ: Final = 1 << 26  # a size that the file only claims to have must not become a buffer
 _MOST_BYTES: Final = 64 << 20  # of images in one batch
@@ -68,9 +71,14 @@ def _too_old(offset: int, what: str) -> UnsupportedFeature:
 
 
 class RowsWalk:
-    """Takes the events of a log one after the other and gives those with rows that somebody wants."""
+    """Takes the events of a log one after the other and gives those with rows that somebody wants.
 
-    def __init__(self, selection: Selection, tables: dict[int, TablePlan] | None = None) -> None:
+    Args:
+        selection: what is wanted.
+        table: stands for the table map of every rows event that comes without one.
+    """
+
+    def __init__(self, selection: Selection, table: TablePlan | None = None) -> None:
         self._selection = selection
         self._decoder = Decoder(decompress=decompress_zstd, only=OPENED_TYPES)
         self._types: dict[Any, RecordType] = {}
@@ -78,10 +86,9 @@ class RowsWalk:
         self._statement_ended = False
         self._source = RowsSource()
         self._at, self._row = -1, 0
-        for table_id, plan in (tables or {}).items():
-            self._maps[table_id] = self._type_of(plan)
+        self._table = None if table is None else self._type_of(table)
 
-    def take(self, frame: EventFrame) -> Iterator[tuple[RecordType, RowsEvent, RowsSource]]:
+    def take(self, frame: EventFrame) -> Iterator[FoundRows]:
         """The rows events of a frame, of which there are several where it is a compressed transaction.
 
         Raises:
@@ -115,11 +122,11 @@ class RowsWalk:
         self._statement_ended = bool(body[id_size] & 1)
         return True
 
-    def _rows(self, event: RowsEvent) -> Iterator[tuple[RecordType, RowsEvent, RowsSource]]:
+    def _rows(self, event: RowsEvent) -> Iterator[FoundRows]:
         header = event.header
         if header.type_code in PRE_GA_EVENTS:
             raise _too_old(header.offset, "rows events of version 0 (5.1 before its first release)")
-        kind = self._maps.get(event.table_id)
+        kind = self._maps.get(event.table_id, self._table)
         if kind is None:
             raise MissingTableMap(
                 f"no table map defines table id {event.table_id}",
@@ -131,10 +138,12 @@ class RowsWalk:
         if header.offset != self._at:
             self._at, self._row = header.offset, 0
         source = replace(self._source, first_row=self._row)
-        if header.inner is not None:
-            self._row += len(image_pairs(event, RecordType.of(kind.plan, (), zero_dates="null")))
-        if self._wants(kind.plan) and self._wants_event(event):
-            yield kind, event, source
+        is_wanted = self._wants(kind.plan) and self._wants_event(event)
+        if is_wanted or header.inner is not None:  # events that share a position are counted, wanted or not
+            pairs = image_pairs(event, kind if is_wanted else RecordType.of(kind.plan, (), zero_dates="null"))
+            self._row += len(pairs)
+            if is_wanted:
+                yield kind, event, source, pairs
 
     def _wants(self, plan: TablePlan) -> bool:
         return self._selection.wants(plan.schema, plan.table)
@@ -154,7 +163,7 @@ class RowsWalk:
     def _type_of(self, plan: TablePlan) -> RecordType:
         kind = self._types.get(plan)
         if kind is None:
-            columns = self._selection.columns if self._wants(plan) else ()
+            columns = self._selection.columns_of(plan) if self._wants(plan) else ()
             kind = self._types[plan] = RecordType.of(plan, columns, zero_dates=self._selection.zero_dates)
         return kind
 
@@ -181,9 +190,9 @@ class ConstructReader:
         walk = RowsWalk(self._selection)
         try:
             for frame in self._frames():
-                for kind, event, source in walk.take(frame):
+                for kind, event, source, pairs in walk.take(frame):
                     pending = self._pending.setdefault(id(kind), PendingRecords(kind))
-                    pending.add(event, source)
+                    pending.add(event, source, pairs)
                     while len(pending.rows) >= self._selection.batch_rows:
                         yield self._batch(pending)
                     if pending.size >= _MOST_BYTES:

@@ -46,6 +46,9 @@ _READ_EVENTS: Final = "read the log event by event, or leave the column out"
 ImageValues = tuple[Any, ...] | None
 """The values of an image's wanted columns as Arrow takes them; None where there is no such image."""
 
+ImagePair = tuple[ImageValues, ImageValues]
+"""The images of a row before and after the change."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowsSource:
@@ -57,15 +60,16 @@ class RowsSource:
     first_row: int = 0
 
 
-def image_pairs(event: RowsEvent, kind: RecordType) -> list[tuple[ImageValues, ImageValues]]:
-    """The before and the after image of each row of an event.
+def image_pairs(event: RowsEvent, kind: RecordType, *, first_row: int = 0, first_byte: int = 0) -> list[ImagePair]:
+    """The before and the after image of each row of an event; `first_row` and `first_byte` as in `decode_rows`.
 
     Raises:
         BinlogFormatError: the images do not fit the table, or a value does not fit Arrow's type for its column.
     """
     wanted = frozenset(column.position for column in kind.columns)
     pairs = []
-    for row, change in enumerate(decode_rows(event, kind.plan, wanted)):
+    changes = decode_rows(event, kind.plan, wanted, first_row=first_row, first_byte=first_byte)
+    for row, change in enumerate(changes, start=first_row):
         try:
             pairs.append((_values(change.before, kind), _values(change.applied(), kind)))
         except BinlogFormatError as exc:
@@ -156,13 +160,9 @@ class PendingRecords:
     rows: list[tuple[Any, ...]] = field(default_factory=list)
     size: int = 0
 
-    def add(self, event: RowsEvent, source: RowsSource) -> int:
-        """Take the rows of an event; returns how many there are.
-
-        Raises:
-            BinlogFormatError: as `image_pairs`.
-        """
-        header, pairs = event.header, image_pairs(event, self.kind)
+    def add(self, event: RowsEvent, source: RowsSource, pairs: list[ImagePair]) -> None:
+        """Take the rows of an event."""
+        header = event.header
         with_clock = source.sequence_number is not None and source.sequence_number >= 0
         head = (
             OPERATIONS[type(event)],
@@ -176,7 +176,6 @@ class PendingRecords:
         for row, (before, after) in enumerate(pairs, start=source.first_row):
             self.rows.append((header.offset, row, *head, before, after, *present))
         self.size += len(event.images)
-        return len(pairs)
 
     def take(self, count: int, file: str) -> pa.RecordBatch:
         """The first `count` records as a batch."""

@@ -84,41 +84,48 @@ class Decoder:
     def _inner(self, event: TransactionPayloadEvent, context: ParseContext) -> Iterator[Any]:
         plain = replace(context, checksum_algorithm=ChecksumAlgorithm.OFF)
         framer = EventFramer(context=plain)
-        for number, frame in enumerate(_frames(framer, self._chunks(event), event)):
+        for number, frame in enumerate(_frames(framer, plain_payload(event, self._decompress), event)):
             header = replace(frame.header, offset=event.header.offset, inner=number)
             yield self._one(replace(frame, header=header))
 
-    def _chunks(self, event: TransactionPayloadEvent) -> Iterator[bytes]:
-        """The plain bytes of a payload, and never more of them than its header promises."""
-        left = event.uncompressed_size
-        for chunk in self._opened(event):
-            left -= len(chunk)
-            if left < 0:
-                break
-            yield chunk
-        if left:
-            raise BinlogFormatError(
-                "the payload does not hold as many bytes as its header says",
-                offset=event.header.offset,
-                event_type=EventType.TRANSACTION_PAYLOAD_EVENT.name,
-                field="uncompressed_size",
-                expected=event.uncompressed_size,
-                found=f"more than {event.uncompressed_size}" if left < 0 else event.uncompressed_size - left,
-            )
 
-    def _opened(self, event: TransactionPayloadEvent) -> Iterator[bytes]:
-        if event.compression_type == CompressionType.NONE:
-            return (event.payload[at : at + _PAYLOAD_CHUNK] for at in range(0, len(event.payload), _PAYLOAD_CHUNK))
-        if event.compression_type != CompressionType.ZSTD or self._decompress is None:
-            raise UnsupportedFeature(
-                "the payload is compressed in a way that we do not know",
-                offset=event.header.offset,
-                event_type=EventType.TRANSACTION_PAYLOAD_EVENT.name,
-                field="compression_type",
-                expected="0 (zstd) or 255 (none)",
-                found=event.compression_type,
-            )
-        return self._decompress(event.payload)
+def plain_payload(event: TransactionPayloadEvent, decompress: Decompress | None) -> Iterator[bytes]:
+    """The plain bytes of a payload, and never more of them than its header promises.
+
+    Raises:
+        BinlogFormatError: there are more or fewer, or the stream is broken.
+        UnsupportedFeature: a compression that is unknown or was not given.
+    """
+    left = event.uncompressed_size
+    for chunk in _opened(event, decompress):
+        left -= len(chunk)
+        if left < 0:
+            break
+        yield chunk
+    if left:
+        raise BinlogFormatError(
+            "the payload does not hold as many bytes as its header says",
+            offset=event.header.offset,
+            event_type=EventType.TRANSACTION_PAYLOAD_EVENT.name,
+            field="uncompressed_size",
+            expected=event.uncompressed_size,
+            found=f"more than {event.uncompressed_size}" if left < 0 else event.uncompressed_size - left,
+        )
+
+
+def _opened(event: TransactionPayloadEvent, decompress: Decompress | None) -> Iterator[bytes]:
+    if event.compression_type == CompressionType.NONE:
+        return (event.payload[at : at + _PAYLOAD_CHUNK] for at in range(0, len(event.payload), _PAYLOAD_CHUNK))
+    if event.compression_type != CompressionType.ZSTD or decompress is None:
+        raise UnsupportedFeature(
+            "the payload is compressed in a way that we do not know",
+            offset=event.header.offset,
+            event_type=EventType.TRANSACTION_PAYLOAD_EVENT.name,
+            field="compression_type",
+            expected="0 (zstd) or 255 (none)",
+            found=event.compression_type,
+        )
+    return decompress(event.payload)
 
 
 def _frames(framer: EventFramer, chunks: Iterator[bytes], event: TransactionPayloadEvent) -> Iterator[EventFrame]:
@@ -134,7 +141,9 @@ def _frames(framer: EventFramer, chunks: Iterator[bytes], event: TransactionPayl
         framer.finish()
         yield from _whole_frames(framer)
     except BinlogError as exc:
-        if exc.offset != event.header.offset:
+        if exc.offset is None:
+            exc.locate(offset=event.header.offset, event_type=EventType.TRANSACTION_PAYLOAD_EVENT.name)
+        elif exc.offset != event.header.offset:
             exc.offset, exc.hint = event.header.offset, f"inside the payload, {exc.offset} bytes into it"
         raise
 

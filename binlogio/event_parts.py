@@ -48,18 +48,6 @@ def reader_of(chunks: Iterator[bytes]) -> Callable[[int], bytes]:
     return read
 
 
-def chunks(data: bytes) -> Callable[[int], bytes]:
-    """Bytes as a function that gives as many of them as are asked for."""
-    at = 0
-
-    def read(size: int) -> bytes:
-        nonlocal at
-        at += size
-        return data[at - size : at]
-
-    return read
-
-
 def event_size(view: memoryview) -> int:
     """What the header at the start of `view` says, in bytes; at least a header."""
     return max(HEADER_SIZE, int.from_bytes(view[9:13], "little"))

@@ -48,6 +48,7 @@ class Selection:
     Args:
         wants: tells of a schema and a table whether its rows are wanted.
         columns: names of the wanted columns; None for all.
+        may_lack_columns: a table without some of these is none the worse for it.
         zero_dates: "error", "null" or "text", for dates that no calendar has.
         verify_checksum: compare the CRC32 of every event with its bytes.
         batch_rows: most rows of a batch.
@@ -60,6 +61,13 @@ class Selection:
     verify_checksum: bool
     batch_rows: int
     where: EventFilter = EVERY_EVENT
+    may_lack_columns: bool = False
+
+    def columns_of(self, plan: TablePlan) -> Collection[str] | None:
+        """Names of the wanted columns of a table; None for all."""
+        if self.columns is None or not self.may_lack_columns:
+            return self.columns
+        return [column.label for column in plan.columns if column.label in self.columns]
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,6 +48,7 @@ cdef class Router:
     cdef readonly int64_t rows_bytes
     cdef readonly int64_t kept_bytes
     cdef int64_t inner_rows, stop_offset
+    cdef int32_t last_plan  # of the rows event that was looked at last
     cdef int32_t next_first_row
     cdef bint is_choosy, wants_this_group
     cdef object wants_group

@@ -56,6 +56,7 @@ cdef class Router:
         self.resolve_plan = resolve_plan
         self.open_payload = open_payload
         self.inflate = inflate
+        self.last_plan = NOT_MAPPED
         self.checksum = checksum
         self.verify = verify
         self.stop_at_queries = stop_at_queries
@@ -88,6 +89,28 @@ cdef class Router:
     def rows_event_count(self) -> int:
         """How many rows events were collected since `clear`."""
         return self.event_count
+
+    @property
+    def last_table(self) -> object:
+        """What the plan was made of, of the rows event that was looked at last; None where nothing defines its table."""
+        return None if self.last_plan < 0 else self.plans[self.last_plan].table
+
+    def rows_event(self, int64_t number) -> tuple[int, int, int, bytes, bytes, bytes]:
+        """Of a rows event: its type, the number of its plan, where it stands, the bitmaps, the images."""
+        cdef RowsEvent* event
+        cdef int64_t bitmap_bytes
+        if not 0 <= number < self.event_count:
+            raise IndexError(f"rows event {number} of {self.event_count}")
+        event = self.events + number
+        bitmap_bytes = self.cores[event.plan].bitmap_bytes
+        return (
+            event.code,
+            event.plan,
+            event.pos,
+            <bytes>(<const char*>event.present)[:bitmap_bytes],
+            <bytes>(<const char*>event.present_after)[:bitmap_bytes],
+            <bytes>(<const char*>event.images)[:event.size],
+        )
 
     def describe(self, *, bint checksum, int table_id_size, int v0, int v1) -> None:
         """Take what a format description says."""
@@ -441,7 +464,7 @@ cdef class Router:
             if extra < 0 or end - at < extra:
                 return S_BAD_EVENT
             at += extra
-        event.plan = self._plan_of(table_id)
+        self.last_plan = event.plan = self._plan_of(table_id)
         if event.plan == NOT_MAPPED:
             return S_BAD_EVENT
         if flags & 1:
@@ -452,6 +475,7 @@ cdef class Router:
         if not lenenc(&at, end, &columns) or columns != <uint64_t>plan.column_count:
             return S_BAD_EVENT
         event.operation = _operation(code)
+        event.code = code
         event.present = at
         event.present_after = at
         if end - at < plan.bitmap_bytes:

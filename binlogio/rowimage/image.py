@@ -131,12 +131,18 @@ def _positions(present: bytes, count: int) -> tuple[int, ...]:
 
 
 class RowImageLayout(Construct):  # type: ignore[misc]
-    """One row image with the columns of a bitmap, of which those at the positions `wanted` are decoded; None for all."""
+    """One row image with the columns of a bitmap, of which those at the positions `wanted` are decoded; None for all.
 
-    def __init__(self, plan: TablePlan, present: bytes, wanted: Collection[int] | None = None) -> None:
+    `first_byte` is where the stream begins in the images of the event, for errors.
+    """
+
+    def __init__(
+        self, plan: TablePlan, present: bytes, wanted: Collection[int] | None = None, first_byte: int = 0
+    ) -> None:
         super().__init__()
         self.plan = plan
         self.wanted = wanted
+        self.first_byte = first_byte
         self.columns = tuple(plan.columns[position] for position in _positions(present, len(plan.columns)))
         self.layouts = tuple(
             column_layout(column) if self.wants(column) else skipped_layout(column) for column in self.columns
@@ -164,7 +170,7 @@ class RowImageLayout(Construct):  # type: ignore[misc]
         """Each value through the layout of its column; the bits of `null` are set for the columns that have none."""
         values: list[Any] = [ABSENT] * len(self.plan.columns)
         for index, (column, layout) in enumerate(zip(self.columns, layouts, strict=True)):
-            at = stream.tell()
+            at = self.first_byte + stream.tell()
             try:
                 if not null >> index & 1:
                     values[column.position] = layout._parsereport(stream, context, path)
@@ -252,12 +258,13 @@ class PreGaImageLayout(RowImageLayout):
 
 
 class _RowChanges(Construct):  # type: ignore[misc]
-    """Row changes up to the end of the bytes; None for the image that the kind of event does not have."""
+    """Row changes up to the end of the bytes; None for the image that the kind of event does not have. `first_row` is in errors."""
 
-    def __init__(self, before: RowImageLayout | None, after: RowImageLayout | None) -> None:
+    def __init__(self, before: RowImageLayout | None, after: RowImageLayout | None, first_row: int = 0) -> None:
         super().__init__()
         self.before = before
         self.after = after
+        self.first_row = first_row
 
     def _parse(self, stream: BytesIO, context: Container, path: str) -> list[RowChange]:
         changes: list[RowChange] = []
@@ -271,7 +278,7 @@ class _RowChanges(Construct):  # type: ignore[misc]
                 before = self.before._parsereport(stream, context, path) if self.before else None
                 after = self.after._parsereport(stream, context, path) if self.after else None
             except BinlogFormatError as exc:
-                exc.field = f"row {len(changes)}" + (f", {exc.field}" if exc.field else "")
+                exc.field = f"row {self.first_row + len(changes)}" + (f", {exc.field}" if exc.field else "")
                 raise
             changes.append(RowChange(before, after))
             if stream.tell() == at and end > at:
@@ -308,20 +315,32 @@ def _reason(exc: BaseException) -> str:
 # --------------------------------------------------------------------------------------------- whole rows events
 
 
-def _changes_layout(event: RowsEvent, plan: TablePlan, wanted: Collection[int] | None) -> _RowChanges:
+def _changes_layout(
+    event: RowsEvent, plan: TablePlan, wanted: Collection[int] | None, first_row: int, first_byte: int
+) -> _RowChanges:
     image = PreGaImageLayout if event.header.type_code in PRE_GA_EVENTS else RowImageLayout
-    before = image(plan, event.present, wanted)
+    before = image(plan, event.present, wanted, first_byte)
     if isinstance(event, PartialUpdateRowsEvent):
-        return _RowChanges(before, PartialImageLayout(plan, event.present_after, wanted))
+        return _RowChanges(before, PartialImageLayout(plan, event.present_after, wanted, first_byte), first_row)
     if isinstance(event, UpdateRowsEvent):
-        return _RowChanges(before, image(plan, event.present_after, wanted))
-    return _RowChanges(before, None) if isinstance(event, DeleteRowsEvent) else _RowChanges(None, before)
+        return _RowChanges(before, image(plan, event.present_after, wanted, first_byte), first_row)
+    if isinstance(event, DeleteRowsEvent):
+        return _RowChanges(before, None, first_row)
+    return _RowChanges(None, before, first_row)
 
 
-def decode_rows(event: RowsEvent, plan: TablePlan, wanted: Collection[int] | None = None) -> Iterator[RowChange]:
+def decode_rows(
+    event: RowsEvent,
+    plan: TablePlan,
+    wanted: Collection[int] | None = None,
+    *,
+    first_row: int = 0,
+    first_byte: int = 0,
+) -> Iterator[RowChange]:
     """The row changes of a rows event; `plan` is that of its table map.
 
     Where `wanted` has the positions of some columns, the others are skipped without a look at their values, and ABSENT.
+    Where the event has but a part of its rows, `first_row` and `first_byte` say where that begins.
 
     Raises:
         BinlogFormatError: the images do not fit the plan; says which row and column, and where in the images.
@@ -334,7 +353,7 @@ def decode_rows(event: RowsEvent, plan: TablePlan, wanted: Collection[int] | Non
                 expected=len(plan.columns),
                 found=event.column_count,
             )
-        return iter(_changes_layout(event, plan, wanted).parse(event.images))
+        return iter(_changes_layout(event, plan, wanted, first_row, first_byte).parse(event.images))
     except BinlogFormatError as exc:
         exc.locate(offset=event.header.offset, event_type=event_name(event.header.type_code))
         raise

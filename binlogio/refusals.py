@@ -1,0 +1,42 @@
+"""What construct says of events that the compiled kernel refuses.
+
+Knows how an event that the kernel has seen becomes one that construct can read. The kernel only ever says that something is wrong; where, what
+and how is said here, so that both implementations raise the same error.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from binlogio.construct_reader import ROWS_TYPES, RowsWalk
+from binlogio.events import EVENT_CODECS
+from binlogio.events.base import EventHeader
+
+if TYPE_CHECKING:
+    from binlogio.events.rows import RowsEvent
+    from binlogio.framing import EventFrame
+    from binlogio.record_types import Selection
+    from binlogio.rowimage.plan import TablePlan
+
+
+def refuse_event(frame: EventFrame, selection: Selection, table: TablePlan | None) -> None:
+    """Raise what is wrong with an event; `table` is that of a rows event, None where nothing defines it.
+
+    Raises:
+        BinlogError: construct refuses the event, or one inside it.
+    """
+    is_rows_event = frame.header.type_code in ROWS_TYPES
+    for _ in RowsWalk(selection, table if is_rows_event else None).take(frame):
+        pass  # good rows before it
+
+
+def rows_event(
+    code: int, pos: int, column_count: int, present: bytes, present_after: bytes, images: bytes
+) -> RowsEvent:
+    """A rows event that the kernel has found, as far as its rows need it."""
+    codec = EVENT_CODECS[code]
+    common: dict[str, Any] = {"table_id": 0, "flags": 0, "extra": b"", "column_count": column_count, "present": present}
+    if "present_after" in codec.names:
+        common["present_after"] = present_after
+    event: RowsEvent = codec.event_class(images=images, header=EventHeader(type_code=code, offset=pos), **common)
+    return event

@@ -1,0 +1,97 @@
+"""What both implementations make of a log, so that it can be compared: the rows of each table, or the error.
+
+Knows how to read bytes by either, and by the event reader, whose errors about rows the other two must raise as well.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import struct
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import binlogio
+from binlogio.errors import BinlogError
+from binlogio.implementation import VARIABLE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pyarrow as pa
+
+KERNELS = ("compiled", "construct")
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """An error as people see it, with the facts that programs use."""
+
+    kind: str
+    text: str
+    offset: int | None
+    field: str | None
+
+    @classmethod
+    def of(cls, exc: BinlogError) -> Said:
+        """The error."""
+        return cls(type(exc).__name__, str(exc), exc.offset, exc.field)
+
+
+Tables = dict[tuple[str, str], list[str]]
+"""Schema and table, and the columns' types as text: the records in order, as text."""
+
+
+@contextmanager
+def kernel_set_to(name: str) -> Iterator[None]:
+    """BINLOGIO_KERNEL for a while."""
+    before = os.environ.get(VARIABLE)
+    os.environ[VARIABLE] = name
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[VARIABLE]
+        else:
+            os.environ[VARIABLE] = before
+
+
+def tables_by(kernel: str, data: bytes, **options: Any) -> Tables | Said:
+    """What `read_tables` gives of a log in memory."""
+    found: Tables = {}
+    try:
+        with kernel_set_to(kernel):
+            for table, batch in binlogio.read_tables(io.BytesIO(data), **options):
+                batch.validate(full=True)
+                found.setdefault((table, str(batch.schema)), []).extend(records_of(batch))
+    except BinlogError as exc:
+        return Said.of(exc)
+    return found
+
+
+def records_of(batch: pa.RecordBatch) -> list[str]:
+    """The records as text in which equal values look alike, and others do not."""
+    return [repr(_comparable(record)) for record in batch.to_pylist()]
+
+
+def _comparable(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _comparable(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_comparable(one) for one in value]
+    if isinstance(value, float):
+        return "nan" if value != value else struct.pack("<d", value)  # noqa: PLR0124
+    return value
+
+
+def error_of_events(data: bytes, **options: Any) -> Said | None:
+    """What the event reader says of a log and of its rows; None where it reads all."""
+    try:
+        with binlogio.open(io.BytesIO(data), **options) as reader:
+            for event in reader:
+                if hasattr(event, "images"):
+                    list(reader.rows(event))
+    except BinlogError as exc:
+        return Said.of(exc)
+    return None

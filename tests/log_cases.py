@@ -1,0 +1,197 @@
+"""Whole logs with the rows of generated tables, good and damaged: one transaction, plain, in a payload, or as MariaDB writes it.
+
+Knows how a table of any columns becomes a table map with all its metadata. Checksums are always right: damage is in the row images.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from hypothesis import strategies as st
+
+from binlogio.compression import compress_zstd
+from binlogio.constants import BINLOG_MAGIC, EventType, OptionalMetadataType
+from binlogio.constants import ColumnType as T
+from binlogio.encoder import Encoder
+from binlogio.events.base import ParseContext
+from binlogio.events.control import XidEvent
+from binlogio.events.gtid import GtidEvent
+from binlogio.events.rows import DeleteRowsEvent, PartialUpdateRowsEvent, UpdateRowsEvent, WriteRowsEvent
+from binlogio.events.table_map import MetadataField, TableMapEvent
+from binlogio.events.transaction_payload import TransactionPayloadEvent
+from binlogio.gtid import Uuid
+from binlogio.primitives import bitmap_size
+from binlogio.rowimage import (
+    ABSENT,
+    ColumnPlan,
+    JsonDiff,
+    JsonDiffOperation,
+    JsonDiffs,
+    JsonDocument,
+    RowChange,
+    RowImage,
+    TablePlan,
+    encode_partial_rows,
+    encode_rows,
+    resolve_plan,
+)
+from binlogio.rowimage.column_facts import CHARACTER, NUMERIC
+from encode_cases import COLUMNS
+from logs import OFF, description, encode, header, log, query
+
+# What a log alone says: fraction digits of the old temporal types and MariaDB's own types are in table definitions only.
+LOGGED_COLUMNS: Final = [
+    case
+    for case in COLUMNS
+    if case[0].native is None and not (case[0].type in (T.TIME, T.DATETIME, T.TIMESTAMP) and case[0].fsp)
+]
+MARIADB: Final = "10.11.18-MariaDB-log"
+PARTIAL: Final = "partial"
+FORMS: Final = ("plain", "zstd", "stored", "mariadb")
+_KINDS: Final[dict[str, Any]] = {"insert": WriteRowsEvent, "update": UpdateRowsEvent, "delete": DeleteRowsEvent}
+_COMPRESSED: Final = {
+    "insert": EventType.WRITE_ROWS_COMPRESSED_EVENT_V1,
+    "update": EventType.UPDATE_ROWS_COMPRESSED_EVENT_V1,
+    "delete": EventType.DELETE_ROWS_COMPRESSED_EVENT_V1,
+}
+
+
+@dataclass(frozen=True)
+class Rows:
+    """One rows event of a table."""
+
+    table_map: TableMapEvent
+    event: Any
+    form: str
+
+    def with_images(self, images: bytes) -> Rows:
+        """The same with other bytes for the rows."""
+        return replace(self, event=replace(self.event, images=images))
+
+    def log(self) -> bytes:
+        """The whole log."""
+        gtid = GtidEvent(uuid=Uuid(bytes(range(16))), gno=7, header=header(EventType.GTID_LOG_EVENT))
+        inner = [query("BEGIN"), self.table_map, self.event, XidEvent(1, header(EventType.XID_EVENT))]
+        if self.form == "plain":
+            return log(gtid, *inner)
+        if self.form == "mariadb":
+            return _mariadb_log(*inner)
+        encoder = Encoder(ParseContext(checksum_algorithm=OFF))
+        data = b"".join(encoder.encode(event) for event in inner)
+        payload, kind = (compress_zstd(data, 1), 0) if self.form == "zstd" else (data, 255)
+        return log(
+            gtid, TransactionPayloadEvent.create(payload, kind, len(data), header(EventType.TRANSACTION_PAYLOAD_EVENT))
+        )
+
+
+def _mariadb_log(*events: Any) -> bytes:
+    return BINLOG_MAGIC + encode([description(version=MARIADB), *events])
+
+
+def table_map_of(columns: list[ColumnPlan]) -> TableMapEvent:
+    """The table map of these columns with full metadata. Names of ENUMs and SETs are there where all of them have some."""
+    kinds = [column.type for column in columns]
+    enums = [column for column in columns if column.type == T.ENUM]
+    sets = [column for column in columns if column.type == T.SET]
+    optional = [MetadataField(OptionalMetadataType.COLUMN_NAME, tuple(f"c{i}" for i in range(len(columns))))]
+    signs = [column.unsigned for column in columns if column.type in NUMERIC]
+    if signs:
+        filled = tuple(signs) + (False,) * (-len(signs) % 8)
+        optional.append(MetadataField(OptionalMetadataType.SIGNEDNESS, filled))
+    collations = tuple(
+        63 if column.type == T.VECTOR else column.collation_id or 0 for column in columns if column.type in CHARACTER
+    )
+    if collations:
+        optional.append(MetadataField(OptionalMetadataType.COLUMN_CHARSET, collations))
+    members = len(enums) + len(sets)
+    if members:
+        optional.append(MetadataField(OptionalMetadataType.ENUM_AND_SET_COLUMN_CHARSET, (255,) * members))
+    for field, some in ((OptionalMetadataType.SET_STR_VALUE, sets), (OptionalMetadataType.ENUM_STR_VALUE, enums)):
+        if some and all(column.members for column in some):
+            names = tuple(tuple(name.encode() for name in column.members or ()) for column in some)
+            optional.append(MetadataField(field, names))
+    dimensions = tuple(column.dimension or 0 for column in columns if column.type == T.VECTOR)
+    if dimensions:
+        optional.append(MetadataField(OptionalMetadataType.VECTOR_DIMENSIONALITY, dimensions))
+    types = tuple(T.STRING if kind in (T.ENUM, T.SET) else kind for kind in kinds)
+    metadata = tuple(column.metadata for column in columns)
+    nullable = (True,) * len(columns)
+    return TableMapEvent(7, 1, "d", "t", types, metadata, nullable, tuple(optional), header(EventType.TABLE_MAP_EVENT))
+
+
+def _bitmaps(count: int) -> st.SearchStrategy[bytes]:
+    every = (1 << count) - 1
+    numbers = st.just(every) | st.integers(0, every)
+    return numbers.map(lambda number: number.to_bytes(bitmap_size(count), "little"))
+
+
+def _image(plan: TablePlan, values: tuple[Any, ...], present: bytes) -> RowImage:
+    kept = (value if present[i >> 3] >> (i & 7) & 1 else ABSENT for i, value in enumerate(values))
+    return RowImage(plan, tuple(kept))
+
+
+def _with_diffs(image: RowImage) -> RowImage:
+    """Documents that a partial update changes at their top."""
+    diffs = JsonDiffs([JsonDiff(JsonDiffOperation.REPLACE, "$", JsonDocument.from_text('{"a":[1,"é"]}'))])
+    return replace(image, values=tuple(diffs if isinstance(one, JsonDocument) else one for one in image.values))
+
+
+@st.composite
+def rows(draw: st.DrawFn, max_columns: int = 6, max_rows: int = 4) -> Rows:
+    """A rows event of any kind, of a table of any columns, in any form."""
+    chosen = draw(st.lists(st.sampled_from(LOGGED_COLUMNS), min_size=1, max_size=max_columns))
+    form = draw(st.sampled_from(FORMS))
+    operation = draw(st.sampled_from((*_KINDS, PARTIAL)))
+    if form == "mariadb" and (operation == PARTIAL or any(one.type in (T.JSON, T.VECTOR) for one, _ in chosen)):
+        form = "plain"
+    table = table_map_of([column for column, _ in chosen])
+    context = ParseContext(server_version=MARIADB if form == "mariadb" else "9.7.4")
+    plan = resolve_plan(table, context)
+    values = st.tuples(*(st.none() | value for _, value in chosen))
+    pairs = draw(st.lists(st.tuples(values, values), min_size=1, max_size=max_rows))
+    present, present_after = draw(_bitmaps(len(chosen))), draw(_bitmaps(len(chosen)))
+    common: dict[str, Any] = {"table_id": 7, "flags": 1, "extra": b"", "column_count": len(chosen), "present": present}
+    if operation == PARTIAL:
+        changes = [
+            RowChange(_image(plan, old, present), _with_diffs(_image(plan, new, present_after))) for old, new in pairs
+        ]
+        images = encode_partial_rows(changes, plan, present, present_after)
+        event: Any = PartialUpdateRowsEvent(
+            **common, present_after=present_after, images=images, header=header(EventType.PARTIAL_UPDATE_ROWS_EVENT)
+        )
+        return Rows(table, event, form)
+    changes = [
+        RowChange(
+            None if operation == "insert" else _image(plan, old, present),
+            None if operation == "delete" else _image(plan, new, present_after if operation == "update" else present),
+        )
+        for old, new in pairs
+    ]
+    after = {"present_after": present_after} if operation == "update" else {}
+    images = encode_rows(changes, plan, present, *after.values())
+    code = _COMPRESSED[operation] if form == "mariadb" else 0
+    return Rows(table, _KINDS[operation](**common, **after, images=images, header=header(code)), form)
+
+
+@st.composite
+def damaged_rows(draw: st.DrawFn) -> Rows:
+    """Rows whose images were cut, or some of whose bytes were changed."""
+    found = draw(rows())
+    images = bytearray(found.event.images)
+    for _ in range(draw(st.integers(1, 3))):
+        if not images:
+            break
+        at = draw(st.integers(0, len(images) - 1))
+        change = draw(st.sampled_from(("flip", "set", "cut", "drop", "add")))
+        if change == "flip":
+            images[at] ^= 1 << draw(st.integers(0, 7))
+        elif change == "set":
+            images[at] = draw(st.sampled_from((0, 0x7F, 0x80, 0xFE, 0xFF)) | st.integers(0, 255))
+        elif change == "cut":
+            del images[at:]
+        elif change == "drop":
+            del images[at]
+        else:
+            images.insert(at, draw(st.integers(0, 255)))
+    return found.with_images(bytes(images))
