@@ -30,7 +30,7 @@ _TYPE: Final = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _MEMBER: Final = re.compile(r"\s*'((?:[^'\\]|''|\\.)*)'\s*(,|$)", re.DOTALL)
-_ESCAPE: Final = re.compile(r"''|\\(.)", re.DOTALL)
+_ESCAPES: Final = {quote: re.compile(rf"{quote}{quote}|\\(.)", re.DOTALL) for quote in "'\""}
 _ESCAPED: Final = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a"}
 _COMMENT: Final = re.compile(r"/\*M?!\d*\s*(.*?)\*/")
 _ATTRIBUTES: Final = ("unsigned", "signed", "zerofill", "compressed")
@@ -142,15 +142,20 @@ def _numbers(arguments: str, text: str) -> tuple[int, ...]:
 def _members(arguments: str, text: str) -> tuple[str, ...]:
     members, at = [], 0
     while match := _MEMBER.match(arguments, at):
-        members.append(_ESCAPE.sub(_unescape, match[1]))
+        members.append(unescape_text(match[1]))
         at = match.end()
         if not match[2]:
             return tuple(members)
     raise _refused(text, "members in quotes, with commas between them")
 
 
+def unescape_text(text: str, quote: str = "'") -> str:
+    """What stands between the quotes of an SQL text, without its escapes."""
+    return _ESCAPES[quote].sub(_unescape, text)
+
+
 def _unescape(match: re.Match[str]) -> str:
-    return "'" if match[1] is None else _ESCAPED.get(match[1], match[1])
+    return match[0][0] if match[1] is None else _ESCAPED.get(match[1], match[1])
 
 
 def _refused(text: str, expected: str) -> UnsupportedFeature:

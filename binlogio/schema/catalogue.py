@@ -1,0 +1,90 @@
+"""What is known of the tables of a server while its log is read: definitions by name, and why some are not known.
+
+Knows names, databases and what a server that folds case does to names. Knows no SQL: `binlogio.schema.ddl` carries out statements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from binlogio.schema.parsed_table import ParsedTable
+
+TableName = tuple[str, str]
+"""Schema and name."""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownTable:
+    """A table. `is_tentative` where CREATE TABLE IF NOT EXISTS may have found another one: only a table map that fits it proves it."""
+
+    table: ParsedTable
+    is_tentative: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class KnownDatabase:
+    """A database: its default collation, None where unknown; `is_fresh` if the log created it, so that it knows every table in it."""
+
+    collation: str | None
+    is_fresh: bool
+
+
+class Catalogue:
+    """Tables by schema and name. `unknown` says of those that were lost why; `temporary` are (thread id, schema, name)."""
+
+    def __init__(self) -> None:
+        self.unknown: dict[TableName, str] = {}
+        self.databases: dict[str, KnownDatabase] = {}
+        self.temporary: set[tuple[int, str, str]] = set()
+        self._tables: dict[TableName, KnownTable] = {}
+        self._dropped: set[TableName] = set()
+
+    def find(self, schema: str, name: str) -> KnownTable | None:
+        """The table as it is now; None where the log does not say."""
+        return self._tables.get(self.known_name((schema, name)))
+
+    def tables(self) -> Iterator[tuple[TableName, KnownTable]]:
+        """All tables that are known, by name."""
+        yield from self._tables.items()
+
+    def known_name(self, name: TableName) -> TableName:
+        """The name under which a table is known: servers that fold case log the statement as it was typed."""
+        if name in self._tables:
+            return name
+        folded = (name[0].casefold(), name[1].casefold())
+        alike = [known for known in self._tables if (known[0].casefold(), known[1].casefold()) == folded]
+        return alike[0] if len(alike) == 1 else name
+
+    def put(self, name: TableName, known: KnownTable) -> None:
+        """Take a definition for that of the table of this name."""
+        self._tables[name] = replace(known, table=replace(known.table, schema=name[0], name=name[1]))
+        self._dropped.discard(name)
+        self.unknown.pop(name, None)
+
+    def remove(self, name: TableName) -> KnownTable | None:
+        """Take note that there is no such table any more; returns what it was."""
+        known = self.known_name(name)
+        self._dropped.add(known)
+        self.unknown.pop(known, None)
+        return self._tables.pop(known, None)
+
+    def remove_database(self, schema: str) -> None:
+        """Take note that there is no such database any more."""
+        for name in [name for name in (*self._tables, *self.unknown) if name[0] == schema]:
+            self.remove(name)
+        self.databases[schema] = KnownDatabase(None, is_fresh=True)
+
+    def forget(self, name: TableName, reason: str) -> None:
+        """Take a table for unknown from now on."""
+        known = self.known_name(name)
+        self._tables.pop(known, None)
+        self._dropped.discard(known)
+        self.unknown[known] = reason
+
+    def is_new(self, name: TableName) -> bool:
+        """Whether the log tells that there is no such table."""
+        if name in self.unknown or self.known_name(name) in self._tables:
+            return False
+        database = self.databases.get(name[0])
+        return name in self._dropped or (database is not None and database.is_fresh)

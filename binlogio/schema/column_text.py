@@ -1,0 +1,384 @@
+"""One column of a CREATE TABLE or ALTER TABLE: `name type attribute*`.
+
+Knows the types and attributes of both servers, and what a type is called in the end. Knows no tables.
+
+    column    := name type attribute*
+    type      := word+ ("(" arguments ")")?
+    attribute := UNSIGNED | ZEROFILL | charset | collation | NOT? NULL | DEFAULT expression | generated | key | ...
+
+A word that is not known here makes the whole column unreadable: a definition is right, or there is none.
+Source: sql/sql_yacc.yy, rules field_def, type and column_attribute of both servers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from binlogio.errors import UnsupportedFeature
+from binlogio.schema.collations import BINARY, charset_of_collation, max_character_bytes
+from binlogio.schema.column_types import (
+    BINARY_TYPES,
+    GEOMETRY_TYPES,
+    MEMBER_TYPES,
+    NAMED_TYPES,
+    TEXT_TYPES,
+    binlog_type,
+    member_text,
+    parse_sql_type,
+)
+from binlogio.schema.definition import ColumnDefinition
+from binlogio.schema.server_defaults import ServerDefaults
+from binlogio.schema.sql_tokens import MODE_REAL_AS_FLOAT, Words
+
+_NAMES: Final = {
+    **{name: ("int", "tinyint", "smallint", "mediumint", "int")[i] for i, name in enumerate(("INT", "INT1", "INT2", "INT3", "INT4"))},
+    **{name.upper(): name for name in ("tinyint", "smallint", "mediumint", "bigint", "float", "double", "decimal", "bit")},
+    **{name.upper(): name for name in ("date", "time", "datetime", "timestamp", "year", "json", "vector", "enum", "set")},
+    **{name.upper(): name for name in (*TEXT_TYPES, *BINARY_TYPES, *GEOMETRY_TYPES, *NAMED_TYPES)},
+    "INTEGER": "int", "INT8": "bigint", "MIDDLEINT": "mediumint", "BOOL": "tinyint", "BOOLEAN": "tinyint",
+    "FLOAT4": "float", "FLOAT8": "double", "DEC": "decimal", "NUMERIC": "decimal", "FIXED": "decimal",
+    "CHARACTER": "char", "GEOMCOLLECTION": "geometrycollection", "CLOB": "longtext",
+}  # fmt: skip
+_NATIONAL: Final = "utf8mb3"
+_AN_ATTRIBUTE: Final = "an attribute of a column"
+_LENGTHS: Final = {"char", "varchar", "binary", "varbinary"}
+_FRACTIONS: Final = ("time", "datetime", "timestamp")
+_AS_BINARY: Final = dict(zip(TEXT_TYPES, BINARY_TYPES, strict=True))
+_MAX_VARCHAR_BYTES: Final = 65535
+_MAX_FLOAT_BITS: Final = 24
+_TEXT_SIZES: Final = ((0xFF, "tiny"), (0xFFFF, ""), (0xFFFFFF, "medium"), (0xFFFFFFFF, "long"))
+
+# Where an expression without parentheses ends.
+_ATTRIBUTES: Final = frozenset(
+    "UNSIGNED SIGNED ZEROFILL NOT NULL DEFAULT AUTO_INCREMENT UNIQUE PRIMARY KEY COMMENT COLLATE CHARACTER CHARSET COLUMN_FORMAT "
+    "STORAGE ENGINE_ATTRIBUTE SECONDARY_ENGINE_ATTRIBUTE REFERENCES CONSTRAINT CHECK VISIBLE INVISIBLE ON SRID REF_SYSTEM_ID "
+    "GENERATED AS VIRTUAL STORED PERSISTENT COMPRESSED WITH WITHOUT SERIAL FIRST AFTER , )".split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TableSetting:
+    """What a column inherits: the server's ways, and the table's default collation, which nobody may have named."""
+
+    server: ServerDefaults
+    collation: str
+    collation_is_assumed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedColumn:
+    """A column, with the keys that it declares by itself and whether its character set is assumed."""
+
+    column: ColumnDefinition
+    is_primary: bool
+    is_unique: bool
+    is_assumed: bool
+
+
+@dataclass(slots=True)
+class _Column:
+    """What is known of a column so far."""
+
+    name: str
+    type: str = ""
+    arguments: tuple[int, ...] = ()
+    members: tuple[str, ...] = ()
+    is_unsigned: bool = False
+    is_compressed: bool = False
+    nullable: bool | None = None
+    charset: str | None = None
+    collation: str | None = None
+    takes_binary_collation: bool = False
+    srid: int | None = None
+    visible: bool = True
+    is_primary: bool = False
+    is_unique: bool = False
+
+
+def parse_column(words: Words, setting: TableSetting) -> ParsedColumn:
+    """The column that is defined at the place; stops before `,`, `)`, FIRST, AFTER or the end.
+
+    Raises:
+        UnsupportedFeature: it is not understood, or no server would take it.
+    """
+    column = _Column(words.name())
+    _type(words, column)
+    while not words.ended and words.next.upper not in (",", ")", "FIRST", "AFTER"):
+        _attribute(words, column)
+    return _finish(column, setting)
+
+
+# ------------------------------------------------------------------------------------------------------- the type
+
+
+def _type(words: Words, column: _Column) -> None:
+    word = words.take()
+    name = word.upper if word.kind == "word" else ""
+    if name == "SERIAL":
+        column.type, column.is_unsigned, column.nullable, column.is_unique = "bigint", True, False, True
+        return
+    if name in ("NATIONAL", "NCHAR", "NVARCHAR"):
+        column.charset = _NATIONAL
+        name = _national(words, name)
+    elif name == "LONG":
+        name = _long(words)
+    elif name == "DOUBLE":
+        words.accept("PRECISION")
+    elif name == "REAL":
+        name = "FLOAT" if words.sql_mode & MODE_REAL_AS_FLOAT else "DOUBLE"
+    if name in ("CHAR", "CHARACTER") and words.accept_any("VARYING", "VARCHARACTER"):
+        name = "VARCHAR"
+    if name not in _NAMES:
+        words.at -= 1
+        words.refuse("a column type")
+    column.type = _NAMES[name]
+    if words.next.upper == "(" and words.next.kind == "symbol":
+        words.take()
+        if column.type in MEMBER_TYPES:
+            column.members = _members(words)
+        else:
+            column.arguments = _numbers(words)
+
+
+def _national(words: Words, name: str) -> str:
+    if name == "NATIONAL":
+        name = words.take().upper
+        if name not in ("CHAR", "CHARACTER", "VARCHAR"):
+            words.refuse("CHAR or VARCHAR behind NATIONAL")
+    if name == "NCHAR":
+        return "VARCHAR" if words.accept_any("VARYING", "VARCHAR") else "CHAR"
+    return "VARCHAR" if name == "NVARCHAR" else name
+
+
+def _long(words: Words) -> str:
+    if words.accept("VARBINARY"):
+        return "MEDIUMBLOB"
+    if words.accept_any("CHAR", "CHARACTER"):
+        words.expect("VARYING")
+    else:
+        words.accept_any("VARCHAR", "VARCHARACTER")
+    return "MEDIUMTEXT"
+
+
+def _numbers(words: Words) -> tuple[int, ...]:
+    numbers = [words.number()]
+    while words.accept(","):
+        numbers.append(words.number())
+    words.expect(")")
+    return tuple(numbers)
+
+
+def _members(words: Words) -> tuple[str, ...]:
+    members = [words.text()]
+    while words.accept(","):
+        members.append(words.text())
+    words.expect(")")
+    return tuple(members)
+
+
+# ----------------------------------------------------------------------------------------------------- attributes
+
+
+def _attribute(words: Words, column: _Column) -> None:
+    if words.next.kind == "quoted":
+        _other_attribute(words, column)
+    elif words.next.kind != "word":
+        words.refuse(_AN_ATTRIBUTE)
+    elif _type_attribute(words, column) or _key_attribute(words, column):
+        return
+    elif words.accept("NOT", "NULL") or words.accept("AUTO_INCREMENT"):
+        column.nullable = False
+    elif words.accept("NULL"):
+        column.nullable = True
+    elif words.accept("SERIAL", "DEFAULT", "VALUE"):
+        column.nullable, column.is_unique = False, True
+    elif words.accept("DEFAULT") or words.accept("ON", "UPDATE"):
+        _expression(words)
+    elif words.accept("GENERATED", "ALWAYS", "AS") or words.accept("AS"):
+        _generated(words, column)
+    elif found := words.accept_any("VISIBLE", "INVISIBLE"):
+        column.visible = found == "VISIBLE"
+    elif words.accept_any("SRID", "REF_SYSTEM_ID"):
+        words.accept("=")
+        column.srid = words.number()
+    elif not words.accept_any("VIRTUAL", "STORED", "PERSISTENT"):
+        _other_attribute(words, column)
+
+
+def _type_attribute(words: Words, column: _Column) -> bool:
+    if found := words.accept_any("UNSIGNED", "SIGNED", "ZEROFILL"):
+        column.is_unsigned = column.is_unsigned or found != "SIGNED"
+    elif words.accept("CHARACTER", "SET") or words.accept("CHAR", "SET") or words.accept("CHARSET"):
+        column.charset = _charset(words)
+    elif words.accept("COLLATE"):
+        column.collation = _charset(words)
+    elif words.accept("BYTE"):
+        column.charset = BINARY
+    elif found := words.accept_any("ASCII", "UNICODE"):
+        column.charset = {"ASCII": "latin1", "UNICODE": "ucs2"}[found]
+    elif words.accept("BINARY"):
+        column.takes_binary_collation = True
+    elif words.accept("COMPRESSED"):
+        column.is_compressed = True
+        if words.accept("="):
+            words.take()
+    else:
+        return False
+    return True
+
+
+def _charset(words: Words) -> str:
+    """A character set's or collation's name, which may be in quotes."""
+    return words.text() if words.next.kind == "text" else words.name()
+
+
+def _key_attribute(words: Words, column: _Column) -> bool:
+    if words.accept("PRIMARY", "KEY") or words.accept("PRIMARY") or words.accept("KEY"):
+        column.is_primary = True
+    elif words.accept("UNIQUE"):
+        words.accept("KEY")
+        column.is_unique = True
+    elif words.accept("REFERENCES"):
+        skip_references(words)
+    elif words.sees("CONSTRAINT") or words.sees("CHECK"):
+        skip_check(words)
+    else:
+        return False
+    return True
+
+
+def skip_check(words: Words) -> None:
+    """Move behind a CHECK, with its name if it has one."""
+    if words.accept("CONSTRAINT") and not words.sees("CHECK"):
+        words.name()
+    words.expect("CHECK")
+    words.skip_group()
+    words.accept("NOT")
+    words.accept("ENFORCED")
+
+
+def skip_references(words: Words) -> None:
+    """Move behind what follows REFERENCES."""
+    words.table_name()
+    if words.sees("("):
+        words.skip_group()
+    if words.accept("MATCH"):
+        words.take()
+    while words.accept("ON", "DELETE") or words.accept("ON", "UPDATE"):
+        if words.accept_any("SET", "NO"):
+            words.take()
+        elif not words.accept_any("CASCADE", "RESTRICT"):
+            words.refuse("an action of a foreign key")
+
+
+def _expression(words: Words) -> None:
+    """Move behind an expression: to the next word that begins an attribute."""
+    words.skip_one()
+    while not words.ended and not (words.next.kind != "quoted" and words.next.upper in _ATTRIBUTES):
+        words.skip_one()
+
+
+def _generated(words: Words, column: _Column) -> None:
+    if words.accept("ROW"):  # MariaDB's system versioning
+        words.accept_any("START", "END")
+        column.nullable = False
+    else:
+        words.skip_group()
+
+
+def _other_attribute(words: Words, column: _Column) -> None:
+    if words.accept("COMMENT"):
+        words.text()
+    elif words.accept_any("COLUMN_FORMAT", "STORAGE"):
+        if words.take().upper == "COMPRESSED":  # Percona's, which the log does not show
+            words.refuse("a column format of MySQL or MariaDB")
+    elif words.accept_any("ENGINE_ATTRIBUTE", "SECONDARY_ENGINE_ATTRIBUTE"):
+        words.accept("=")
+        words.text()
+    elif words.accept("WITH", "SYSTEM", "VERSIONING") or words.accept("WITHOUT", "SYSTEM", "VERSIONING"):
+        return
+    else:
+        words.take()
+        if not words.accept("="):  # MariaDB: options of the engine
+            words.at -= 1
+            words.refuse(_AN_ATTRIBUTE)
+        words.take()
+
+
+# ------------------------------------------------------------------------------------------------------ the result
+
+
+def _finish(column: _Column, setting: TableSetting) -> ParsedColumn:
+    server = setting.server
+    if column.type in NAMED_TYPES and not server.is_mariadb and server.version[0] < 99:
+        raise UnsupportedFeature("MySQL has no such type", field=column.name, found=column.type)
+    collation = None
+    is_assumed = False
+    if column.type in (*TEXT_TYPES, *MEMBER_TYPES):
+        collation, is_assumed = _collation(column, setting)
+    sql_type = _type_text(column, collation)
+    parsed = parse_sql_type(sql_type)
+    binlog_type(parsed, max_character_bytes(collation) if collation else 1, server.flavor)
+    if parsed.name not in (*TEXT_TYPES, *MEMBER_TYPES):
+        collation, is_assumed = None, False
+    nullable = column.nullable
+    if nullable is None:
+        nullable = not column.is_primary and (column.type != "timestamp" or server.explicit_timestamps)
+    return ParsedColumn(
+        ColumnDefinition(
+            column.name, sql_type, nullable, collation=collation, srid=column.srid, visible=column.visible
+        ),
+        column.is_primary,
+        column.is_unique,
+        is_assumed,
+    )
+
+
+def _collation(column: _Column, setting: TableSetting) -> tuple[str, bool]:
+    """The column's collation, and whether nobody named it."""
+    server = setting.server
+    charset = column.charset or charset_of_collation(setting.collation)
+    if column.collation is not None:
+        return server.known_collation(column.collation, charset), False
+    if column.takes_binary_collation:
+        named = charset_of_collation(server.collation_of_charset(charset))
+        return (named if named == BINARY else f"{named}_bin"), setting.collation_is_assumed and column.charset is None
+    if column.charset is None or column.charset.upper() == "DEFAULT":
+        return setting.collation, setting.collation_is_assumed
+    return server.collation_of_charset(column.charset), False
+
+
+def _type_text(column: _Column, collation: str | None) -> str:
+    """The type in its canonical form: without what does not matter, with what is a default."""
+    name = _AS_BINARY.get(column.type, column.type) if collation == BINARY else column.type
+    numbers = column.arguments
+    width = max_character_bytes(collation) if collation else 1
+    if column.members:
+        stripped = (member if collation == BINARY else member.rstrip(" ") for member in column.members)
+        return f"{name}({','.join(map(member_text, stripped))})"
+    if name in ("text", "blob") and numbers and numbers[0]:
+        name, numbers = _smallest(numbers[0] * width, name), ()
+    elif name in ("varchar", "varbinary") and numbers and numbers[0] * width > _MAX_VARCHAR_BYTES:
+        kind = "text" if name == "varchar" else "blob"  # without strict mode the server makes it one that holds as much
+        name, numbers = _smallest(numbers[0] * width, kind), ()
+    elif name == "float" and len(numbers) == 1 and numbers[0] > _MAX_FLOAT_BITS:
+        name = "double"
+    elif name == "decimal":
+        numbers = (*numbers, *(10, 0)[len(numbers) :])
+        numbers = (numbers[0] or 10, *numbers[1:])
+    elif name in ("char", "binary", "bit") and not numbers:
+        numbers = (1,)
+    elif name == "vector" and not numbers:
+        numbers = (2048,)
+    keeps = name in (*_LENGTHS, "decimal", "bit", "vector") or (name in _FRACTIONS and numbers != (0,))
+    text = name + (f"({','.join(map(str, numbers))})" if keeps and numbers else "")
+    return text + " unsigned" * column.is_unsigned + " compressed" * column.is_compressed
+
+
+def _smallest(size: int, kind: str) -> str:
+    """TEXT or BLOB of the smallest size that holds so many bytes."""
+    for most, prefix in _TEXT_SIZES:
+        if size <= most:
+            return prefix + kind
+    raise UnsupportedFeature("no type holds so many bytes", field="type", found=size)

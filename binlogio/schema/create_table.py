@@ -1,0 +1,352 @@
+"""CREATE TABLE: its text to a table definition.
+
+Knows the statement of both servers as its clients write it and as SHOW CREATE TABLE and mysqldump print it. Column definitions are
+`binlogio.schema.column_text`'s business.
+
+    create  := CREATE (OR REPLACE)? TEMPORARY? TABLE (IF NOT EXISTS)? name (LIKE name | "(" element ("," element)* ")" option*)
+    element := column | (CONSTRAINT name?)? key | CHECK ... | PERIOD ...
+
+General SQL parsers lose or refuse what matters here (SRID, COMPRESSED, versioned comments, the sql_mode's quoting; ALTER altogether), so
+this one reads exactly these statements, and refuses a word that it does not know.
+Source: sql/sql_yacc.yy, rule create_table_stmt of both servers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from binlogio.errors import UnsupportedFeature
+from binlogio.schema.collations import charset_of_collation
+from binlogio.schema.column_text import ParsedColumn, TableSetting, parse_column, skip_check, skip_references
+from binlogio.schema.definition import ColumnDefinition, TableDefinition
+from binlogio.schema.parsed_table import PRIMARY, Key, ParsedTable
+from binlogio.schema.server_defaults import NEWEST_MYSQL, ServerDefaults
+from binlogio.schema.sql_tokens import END, Words, tokenize
+
+VERSIONING_COLUMNS: Final = tuple(
+    ColumnDefinition(name, "timestamp(6)", nullable=False, visible=False) for name in ("row_start", "row_end")
+)
+"""What MariaDB adds behind the columns of a table WITH SYSTEM VERSIONING that has none of its own for it."""
+
+_KEY_WORDS: Final = ("INDEX", "KEY", "UNIQUE", "PRIMARY", "FULLTEXT", "SPATIAL", "FOREIGN", "CONSTRAINT", "CHECK")
+_KEY_HINTS: Final = ("USING", "TYPE")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateTable:
+    """What a CREATE TABLE says. One of `table`, `like` and `reason` (why there is no definition) is not None."""
+
+    schema: str | None
+    name: str
+    is_temporary: bool = False
+    replaces: bool = False
+    if_not_exists: bool = False
+    table: ParsedTable | None = None
+    like: tuple[str | None, str] | None = None
+    reason: str | None = None
+
+
+@dataclass(slots=True)
+class _Elements:
+    """What stands between the parentheses, before the options say which collation columns inherit."""
+
+    columns: list[int] = field(default_factory=list)  # where in the tokens each begins
+    keys: list[Key] = field(default_factory=list)
+    has_period: bool = False
+
+
+@dataclass(slots=True)
+class TableOptions:
+    """Options behind the columns, or in an ALTER TABLE."""
+
+    charset: str | None = None
+    collation: str | None = None
+    engine: str | None = None
+    is_versioned: bool = False
+    selects: bool = False
+
+    def chosen_collation(self, server: ServerDefaults, usual: str) -> str | None:
+        """The default collation that they name; `usual` is what DEFAULT means. None where they name none."""
+        charset = self.charset if (self.charset or "").upper() != "DEFAULT" else charset_of_collation(usual)
+        if self.collation is not None and self.collation.upper() != "DEFAULT":
+            return server.known_collation(self.collation, charset or charset_of_collation(usual))
+        if charset is not None:
+            return usual if (self.charset or "").upper() == "DEFAULT" else server.collation_of_charset(charset)
+        return None
+
+
+def parse_create_table(
+    sql: str, *, schema: str = "", server: ServerDefaults = NEWEST_MYSQL, collation: str | None = None
+) -> TableDefinition:
+    """The table that a CREATE TABLE statement makes.
+
+    Args:
+        sql: the statement; a semicolon may end it.
+        schema: that of the table, where the statement does not name one.
+        server: whose defaults hold, and whose versioned comments count.
+        collation: the default of the database; else that of the server.
+
+    Raises:
+        UnsupportedFeature: it is no such statement, or one that does not list its columns (LIKE, AS SELECT).
+    """
+    words = Words(tokenize(sql, server))
+    setting = TableSetting(server, collation or server.collation, collation is None)
+    created = read_create_table(words, setting)
+    words.accept(";")
+    if words.next is not END:
+        words.refuse("the end of the statement")
+    if created.table is None:
+        reason = created.reason or f"it is like {created.like[1] if created.like else 'another table'}"
+        raise UnsupportedFeature("the statement does not list the table's columns", field="SQL", found=reason)
+    return replace(created.table, schema=created.schema or schema).definition()
+
+
+def read_create_table(words: Words, setting: TableSetting) -> CreateTable:
+    """The CREATE TABLE at the place; moves behind it.
+
+    Raises:
+        UnsupportedFeature: it is not understood.
+    """
+    words.expect("CREATE")
+    replaces = words.accept("OR", "REPLACE")
+    is_temporary = words.accept("TEMPORARY")
+    words.expect("TABLE")
+    if_not_exists = words.accept("IF", "NOT", "EXISTS")
+    schema, name = words.table_name()
+    created = CreateTable(
+        schema=schema, name=name, is_temporary=is_temporary, replaces=replaces, if_not_exists=if_not_exists
+    )
+    if words.accept("LIKE"):
+        return replace(created, like=words.table_name())
+    if words.sees("(", "LIKE"):
+        words.at += 2
+        created = replace(created, like=words.table_name())
+        words.expect(")")
+        return created
+    has_columns = words.sees("(") and not words.sees("(", "SELECT")
+    elements = _elements(words) if has_columns else _Elements()
+    options = read_options(words)
+    if options.selects or not has_columns:
+        _skip_rest(words)
+        return replace(created, reason="its columns come from a SELECT")
+    return replace(created, table=_table(words, elements, options, created, setting))
+
+
+def _skip_rest(words: Words) -> None:
+    while not words.ended:
+        words.take()
+
+
+def _elements(words: Words) -> _Elements:
+    elements = _Elements()
+    words.expect("(")
+    while True:
+        if begins_key(words):
+            elements.has_period = elements.has_period or words.sees("PERIOD")
+            key = read_key(words)
+            if key is not None:
+                elements.keys.append(key)
+        else:
+            elements.columns.append(words.at)
+            _skip_element(words)
+        if not words.accept(","):
+            break
+    words.expect(")")
+    return elements
+
+
+def _skip_element(words: Words) -> None:
+    """Move behind a column, which is read when it is known what it inherits."""
+    if not words.next.is_name:
+        words.refuse("a column or a key")
+    while words.next.upper not in (",", ")") or words.next.kind == "quoted":
+        words.skip_one()
+
+
+def _table(
+    words: Words, elements: _Elements, options: TableOptions, created: CreateTable, setting: TableSetting
+) -> ParsedTable:
+    chosen = options.chosen_collation(setting.server, setting.collation)
+    if chosen is not None:
+        setting = TableSetting(setting.server, chosen)
+    columns = []
+    for at in elements.columns:
+        one = Words(words.tokens, words.sql_mode)
+        one.at = at
+        columns.append(parse_column(one, setting))
+        if one.next.upper not in (",", ")"):
+            one.refuse("the end of the column")
+    table = ParsedTable(
+        schema=created.schema or "",
+        name=created.name,
+        columns=tuple(parsed.column for parsed in columns),
+        engine=options.engine or "InnoDB",
+        collation=setting.collation,
+        collation_is_assumed=setting.collation_is_assumed,
+        assumed=frozenset(parsed.column.name.casefold() for parsed in columns if parsed.is_assumed),
+    )
+    for key in (*_own_keys(columns), *elements.keys):
+        table = table.with_key(key)
+    return versioned(table, has_period=elements.has_period) if options.is_versioned else table
+
+
+def _own_keys(columns: list[ParsedColumn]) -> Iterator[Key]:
+    for parsed in columns:
+        yield from keys_of_column(parsed)
+
+
+def keys_of_column(parsed: ParsedColumn) -> Iterator[Key]:
+    """The keys that a column declares by PRIMARY KEY and UNIQUE."""
+    parts = ((parsed.column.name, 0),)
+    if parsed.is_primary:
+        yield Key(PRIMARY, parts, is_unique=True)
+    if parsed.is_unique:
+        yield Key("", parts, is_unique=True)
+
+
+def versioned(table: ParsedTable, *, has_period: bool = False) -> ParsedTable:
+    """The table WITH SYSTEM VERSIONING: with the two columns that this adds, unless it names its own in a PERIOD."""
+    added = () if has_period or table.is_versioned else VERSIONING_COLUMNS
+    return replace(table, is_versioned=True, columns=(*table.columns, *added))
+
+
+# ------------------------------------------------------------------------------------------------------------- keys
+
+
+def begins_key(words: Words) -> bool:
+    """Whether a key, a constraint or a period begins here, and no column."""
+    if words.next.kind != "word":
+        return False
+    return words.next.upper in _KEY_WORDS or words.sees("PERIOD", "FOR") or words.sees("VECTOR", "INDEX") or (
+        words.sees("VECTOR", "KEY")
+    )  # fmt: skip
+
+
+def read_key(words: Words) -> Key | None:
+    """The key at the place; None for what is none that names rows or could be dropped as one: constraints and periods."""
+    name = ""
+    if words.sees("CHECK") or words.sees("CONSTRAINT", "CHECK") or _is_named_check(words):
+        skip_check(words)
+        return None
+    if words.accept("PERIOD", "FOR"):
+        words.name()
+        words.skip_group()
+        return None
+    if words.accept("CONSTRAINT") and words.next.upper not in ("PRIMARY", "UNIQUE", "FOREIGN"):
+        name = words.name()
+    if words.accept("FOREIGN", "KEY"):
+        _foreign_key(words)
+        return None
+    is_unique = True
+    if words.accept("PRIMARY", "KEY"):
+        if words.next.is_name and words.next.upper not in _KEY_HINTS:
+            words.name()  # which the server ignores
+        name = PRIMARY
+    else:
+        is_unique = words.accept_any("UNIQUE", "FULLTEXT", "SPATIAL", "VECTOR") == "UNIQUE"
+        if not words.accept_any("INDEX", "KEY") and not is_unique and not words.next.is_name and not words.sees("("):
+            words.refuse("a key")
+        words.accept("IF", "NOT", "EXISTS")
+        if words.next.is_name and not (words.next.kind == "word" and words.next.upper in _KEY_HINTS):
+            name = words.name()
+    _index_type(words)
+    key = Key(name, key_parts(words), is_unique=is_unique)
+    _key_options(words)
+    return key
+
+
+def _is_named_check(words: Words) -> bool:
+    ahead = words.tokens[words.at : words.at + 3]
+    return len(ahead) == 3 and ahead[0].upper == "CONSTRAINT" and ahead[1].is_name and ahead[2].upper == "CHECK"
+
+
+def _foreign_key(words: Words) -> None:
+    words.accept("IF", "NOT", "EXISTS")
+    if words.next.is_name:
+        words.name()
+    words.skip_group()
+    words.expect("REFERENCES")
+    skip_references(words)
+
+
+def _index_type(words: Words) -> None:
+    if words.accept_any(*_KEY_HINTS):
+        words.take()
+
+
+def key_parts(words: Words) -> tuple[tuple[str, int], ...]:
+    """The columns of a key, each with its prefix in characters or 0; an expression has no name."""
+    words.expect("(")
+    parts = []
+    while True:
+        if words.sees("("):
+            words.skip_group()
+            parts.append(("", 0))
+        else:
+            name, prefix = words.name(), 0
+            if words.accept("("):
+                prefix = words.number()
+                words.expect(")")
+            parts.append((name, prefix))
+        words.accept_any("ASC", "DESC")
+        if words.accept("WITHOUT", "OVERLAPS"):  # MariaDB's application periods
+            parts[-1] = ("", 0)
+        if not words.accept(","):
+            break
+    words.expect(")")
+    return tuple(parts)
+
+
+def _key_options(words: Words) -> None:
+    while not words.ended and words.next.upper not in (",", ")"):
+        words.skip_one()
+
+
+# ---------------------------------------------------------------------------------------------------------- options
+
+
+def read_options(words: Words) -> TableOptions:
+    """The options of a table, to the end of the statement; a SELECT behind them is only noticed."""
+    options = TableOptions()
+    while not words.ended:
+        if not read_charset_option(words, options):
+            _other_option(words, options)
+    return options
+
+
+def read_charset_option(words: Words, options: TableOptions) -> bool:
+    """Take a character set or a collation if one is named here."""
+    start = words.at
+    words.accept("DEFAULT")
+    if words.accept("CHARACTER", "SET") or words.accept("CHAR", "SET") or words.accept("CHARSET"):
+        words.accept("=")
+        options.charset = _named(words)
+        return True
+    if words.accept("COLLATE"):
+        words.accept("=")
+        options.collation = _named(words)
+        return True
+    words.at = start
+    return False
+
+
+def _named(words: Words) -> str:
+    return words.text() if words.next.kind == "text" else words.name()
+
+
+def _other_option(words: Words, options: TableOptions) -> None:
+    if words.accept_any("ENGINE", "TYPE"):
+        words.accept("=")
+        options.engine = _named(words)
+    elif words.accept("WITH", "SYSTEM", "VERSIONING"):
+        options.is_versioned = True
+    elif words.next.kind == "word" and words.next.upper in ("SELECT", "AS", "TABLE", "VALUES"):
+        options.selects = True
+        words.take()
+    elif words.sees("(", "SELECT"):
+        options.selects = True
+        words.skip_group()
+    else:
+        words.skip_one()

@@ -1,0 +1,392 @@
+"""Statements that change what a table is, carried out on a catalogue.
+
+Knows which statements these are, and what has to be forgotten where one of them cannot be followed: a definition is right or there is
+none. What CREATE TABLE and ALTER TABLE say is the business of `create_table` and `alter_table`.
+
+    CREATE | ALTER | RENAME | DROP  of  TABLE, DATABASE, INDEX, SEQUENCE                 -- all others change no definition
+
+Temporary tables hide real ones of the same name from their session; their rows are not in a log of rows.
+Source: sql/sql_table.cc, sql/sql_rename.cc, sql/sql_db.cc of both servers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Final
+
+from binlogio.errors import UnsupportedFeature
+from binlogio.schema.alter_table import alter_table
+from binlogio.schema.catalogue import Catalogue, KnownDatabase, KnownTable, TableName
+from binlogio.schema.column_text import TableSetting
+from binlogio.schema.create_table import CreateTable, TableOptions, key_parts, read_charset_option, read_create_table
+from binlogio.schema.definition import ColumnDefinition
+from binlogio.schema.parsed_table import Key, ParsedTable
+from binlogio.schema.server_defaults import ServerDefaults
+from binlogio.schema.sql_tokens import Token, Words, iter_tokens
+
+_HEAD: Final = 6  # words that say what a statement is about
+_OBJECTS: Final = ("TABLE", "TABLES", "DATABASE", "SCHEMA", "INDEX", "SEQUENCE")
+_BEFORE_OBJECT: Final = frozenset(
+    "CREATE ALTER RENAME DROP OR REPLACE TEMPORARY ONLINE IGNORE UNIQUE FULLTEXT SPATIAL VECTOR".split()
+)
+# The columns of MariaDB's sequences. sql/sql_sequence.cc, sequence_structure.
+_SEQUENCE: Final = tuple(
+    ColumnDefinition(name, sql_type, nullable=False)
+    for name, sql_type in (
+        ("next_not_cached_value", "bigint"),
+        ("minimum_value", "bigint"),
+        ("maximum_value", "bigint"),
+        ("start_value", "bigint"),
+        ("increment", "bigint"),
+        ("cache_size", "bigint unsigned"),
+        ("cycle_option", "tinyint unsigned"),
+        ("cycle_count", "bigint"),
+    )
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionFacts:
+    """What a statement depends on beside its text. The collations are None where the log does not say them."""
+
+    thread_id: int = 0
+    sql_mode: int = 0
+    server_collation: str | None = None
+    database_collation: str | None = None
+
+
+DEFAULT_SESSION: Final = SessionFacts()
+
+
+def follow_statement(
+    catalogue: Catalogue,
+    sql: str | list[Token],
+    schema: str,
+    server: ServerDefaults,
+    session: SessionFacts = DEFAULT_SESSION,
+    *,
+    failed: str | None = None,
+) -> None:
+    """Carry out a statement whose default database is `schema`; one that is not understood makes its tables unknown, and is no error.
+
+    `sql` is its text, or what `tokenize` made of it.
+    `failed` is the reason where it was carried out in part only.
+    """
+    rest = iter_tokens(sql, server, session.sql_mode) if isinstance(sql, str) else iter(sql)
+    tokens: list[Token] = []
+    reason = failed
+    try:
+        tokens += islice(rest, _HEAD)
+        if _object(tokens) is None:
+            return
+        tokens += rest
+    except UnsupportedFeature as exc:
+        reason = str(exc)
+    what = _object(tokens)
+    if what is None:
+        return
+    statement = _Statement(catalogue, Words(tokens, session.sql_mode), schema, server, session)
+    if reason is None:
+        try:
+            _HANDLERS[tokens[0].upper, what](statement)
+        except UnsupportedFeature as exc:
+            reason = str(exc)
+    if reason is not None:
+        for name in statement.names_at_risk():
+            catalogue.forget(name, reason)
+
+
+class _Statement:
+    """One statement at work on a catalogue."""
+
+    def __init__(
+        self, catalogue: Catalogue, words: Words, schema: str, server: ServerDefaults, session: SessionFacts
+    ) -> None:
+        self.catalogue = catalogue
+        self.words = words
+        self.schema = schema
+        self.server = server
+        self.session = session
+
+    def names_at_risk(self) -> list[TableName]:
+        """The tables that a statement speaks of that was not understood; those behind its object word, as far as they can be read."""
+        words = Words(self.words.tokens)
+        while not words.ended and words.take().upper not in _OBJECTS:
+            pass
+        if _object(words.tokens) == "INDEX":
+            while not words.ended and not words.accept("ON"):
+                words.take()
+        words.accept("IF", "NOT", "EXISTS")
+        words.accept("IF", "EXISTS")
+        names = []
+        is_list = words.tokens[0].upper in ("RENAME", "DROP")
+        while words.next.is_name:
+            names.append(
+                self.full_name(words.table_name()) if words.tokens[words.at + 1 :] else (self.schema, words.name())
+            )
+            if not is_list or not words.accept_any(",", "TO"):
+                break
+        if _object(words.tokens) in ("DATABASE", "SCHEMA"):
+            return []
+        return names
+
+    def full_name(self, name: tuple[str | None, str]) -> TableName:
+        """Schema and name, the schema from the session where it is not said."""
+        return (self.schema if name[0] is None else name[0], name[1])
+
+    def table_name(self) -> TableName:
+        """The table's name at the place."""
+        return self.full_name(self.words.table_name())
+
+    def is_temporary(self, name: TableName) -> bool:
+        """Whether the session has a temporary table of that name."""
+        return (self.session.thread_id, *name) in self.catalogue.temporary
+
+    def database_collation(self, schema: str) -> tuple[str, bool]:
+        """The default collation of a database, and whether it is assumed."""
+        database = self.catalogue.databases.get(schema)
+        known = database.collation if database is not None else None
+        if known is None and schema == self.schema:
+            known = self.session.database_collation
+        return (known, False) if known is not None else (self.session.server_collation or self.server.collation, True)
+
+
+# --------------------------------------------------------------------------------------------------------- statements
+
+
+def _create_table(statement: _Statement) -> None:
+    catalogue, words = statement.catalogue, statement.words
+    place = words.at
+    created = read_create_table(words, TableSetting(statement.server, statement.server.collation))
+    name = statement.full_name((created.schema, created.name))
+    if created.is_temporary:
+        catalogue.temporary.add((statement.session.thread_id, *name))
+        return
+    is_new = created.replaces or not created.if_not_exists or catalogue.is_new(name)
+    if not is_new and (catalogue.find(*name) is not None or name in catalogue.unknown):
+        return
+    words.at = place
+    setting = TableSetting(statement.server, *statement.database_collation(name[0]))
+    created = read_create_table(words, setting)
+    if not words.ended:
+        words.refuse("the end of the statement")
+    catalogue.remove(name)
+    known = _known(statement, created, name)
+    if known is None:
+        catalogue.forget(name, created.reason or "it was made like a table that the log does not tell of")
+    else:
+        catalogue.put(name, replace(known, is_tentative=known.is_tentative or not is_new))
+
+
+def _known(statement: _Statement, created: CreateTable, name: TableName) -> KnownTable | None:
+    if created.like is not None:
+        like = statement.full_name(created.like)
+        if statement.is_temporary(like):
+            return None
+        return statement.catalogue.find(*like)
+    return KnownTable(created.table) if created.table is not None else None
+
+
+def _alter_table(statement: _Statement) -> None:
+    catalogue, words = statement.catalogue, statement.words
+    _behind_object(words)
+    name = statement.table_name()
+    if words.accept("WAIT"):
+        words.number()
+    words.accept("NOWAIT")
+    if statement.is_temporary(name):
+        return
+    known = catalogue.find(*name)
+    if known is None:
+        _alter_unknown(statement, name)
+        return
+    collation, _ = statement.database_collation(name[0])
+    table = alter_table(words, known.table, statement.server, collation)
+    new_name = (statement.schema if table.schema == known.table.schema == "" else table.schema, table.name)
+    if new_name != (known.table.schema, known.table.name):
+        catalogue.remove(name)
+    else:
+        new_name = catalogue.known_name(name)
+    catalogue.put(new_name, replace(known, table=table))
+
+
+def _alter_unknown(statement: _Statement, name: TableName) -> None:
+    """An ALTER of a table that nobody described matters where it gives another table's name to it."""
+    words = statement.words
+    while not words.ended:
+        if words.accept("RENAME") and not words.sees("COLUMN") and not words.sees("INDEX") and not words.sees("KEY"):
+            words.accept_any("TO", "AS", "=")
+            _move(statement, name, statement.full_name(words.table_name()))
+            return
+        if not words.ended:
+            words.skip_one()
+
+
+def _rename_table(statement: _Statement) -> None:
+    words = statement.words
+    _behind_object(words)
+    while True:
+        old = statement.table_name()
+        if words.accept("WAIT"):
+            words.number()
+        words.accept("NOWAIT")
+        words.expect("TO")
+        _move(statement, old, statement.table_name())
+        if not words.accept(","):
+            return
+
+
+def _move(statement: _Statement, old: TableName, new: TableName) -> None:
+    if statement.is_temporary(old):
+        return
+    catalogue = statement.catalogue
+    reason = catalogue.unknown.get(old, f"it was {'.'.join(old)}, of which the log does not tell")
+    known = catalogue.remove(old)
+    if known is None:
+        catalogue.forget(new, reason)
+    else:
+        catalogue.put(new, known)
+
+
+def _drop_table(statement: _Statement) -> None:
+    words = statement.words
+    only_temporary = words.sees("DROP", "TEMPORARY")
+    _behind_object(words)
+    while True:
+        name = statement.table_name()
+        mark = (statement.session.thread_id, *name)
+        if mark in statement.catalogue.temporary or only_temporary:
+            statement.catalogue.temporary.discard(mark)
+        else:
+            statement.catalogue.remove(name)
+        if not words.accept(","):
+            return
+
+
+def _create_sequence(statement: _Statement) -> None:
+    words = statement.words
+    replaces = words.sees("CREATE", "OR", "REPLACE")
+    while words.take().upper != "SEQUENCE":
+        pass
+    if_not_exists = words.accept("IF", "NOT", "EXISTS")
+    name = statement.table_name()
+    if "AS" in (token.upper for token in words.tokens[words.at :]):
+        words.refuse("a sequence of BIGINT")
+    collation, _ = statement.database_collation(name[0])
+    table = ParsedTable(schema=name[0], name=name[1], columns=_SEQUENCE, collation=collation)
+    is_new = replaces or not if_not_exists or statement.catalogue.is_new(name)
+    statement.catalogue.put(name, KnownTable(table, is_tentative=not is_new))
+
+
+def _create_index(statement: _Statement) -> None:
+    words = statement.words
+    is_unique = False
+    while (word := words.take().upper) != "INDEX":
+        is_unique = is_unique or word == "UNIQUE"
+    words.accept("IF", "NOT", "EXISTS")
+    index = words.name()
+    while not words.accept("ON"):
+        words.take()
+    name = statement.table_name()
+    parts = key_parts(words)
+    known = statement.catalogue.find(*name)
+    if known is not None and not statement.is_temporary(name):
+        table = known.table.with_key(Key(index, parts, is_unique=is_unique))
+        statement.catalogue.put((table.schema, table.name), replace(known, table=table))
+
+
+def _drop_index(statement: _Statement) -> None:
+    words = statement.words
+    _behind_object(words)
+    index = words.name().casefold()
+    words.expect("ON")
+    name = statement.table_name()
+    known = statement.catalogue.find(*name)
+    if known is not None and not statement.is_temporary(name):
+        keys = tuple(key for key in known.table.keys if key.name.casefold() != index)
+        table = replace(known.table, keys=keys)
+        statement.catalogue.put((table.schema, table.name), replace(known, table=table))
+
+
+def _create_database(statement: _Statement) -> None:
+    words, databases = statement.words, statement.catalogue.databases
+    replaces = words.sees("CREATE", "OR", "REPLACE")
+    while words.take().upper not in ("DATABASE", "SCHEMA"):
+        pass
+    may_exist = words.accept("IF", "NOT", "EXISTS") and not replaces
+    name = words.name()
+    usual = statement.session.server_collation
+    chosen = _database_options(words).chosen_collation(statement.server, usual or statement.server.collation)
+    if replaces:
+        statement.catalogue.remove_database(name)
+    if not may_exist:
+        databases[name] = KnownDatabase(chosen or usual, is_fresh=True)
+    elif name not in databases:
+        databases[name] = KnownDatabase(None, is_fresh=False)
+
+
+def _alter_database(statement: _Statement) -> None:
+    words, databases = statement.words, statement.catalogue.databases
+    _behind_object(words)
+    name = statement.schema
+    if words.next.is_name and not read_charset_option(Words(words.tokens[words.at :]), TableOptions()):
+        name = words.name()
+    usual = statement.session.server_collation or statement.server.collation
+    chosen = _database_options(words).chosen_collation(statement.server, usual)
+    if chosen is not None:
+        old = databases.get(name)
+        databases[name] = KnownDatabase(chosen, is_fresh=old is not None and old.is_fresh)
+
+
+def _database_options(words: Words) -> TableOptions:
+    options = TableOptions()
+    while not words.ended:
+        if not read_charset_option(words, options):
+            words.take()
+    return options
+
+
+def _drop_database(statement: _Statement) -> None:
+    _behind_object(statement.words)
+    statement.catalogue.remove_database(statement.words.name())
+
+
+_HANDLERS: Final[dict[tuple[str, str], Callable[[_Statement], None]]] = {
+    ("CREATE", "TABLE"): _create_table,
+    ("CREATE", "SEQUENCE"): _create_sequence,
+    ("CREATE", "INDEX"): _create_index,
+    ("CREATE", "DATABASE"): _create_database,
+    ("CREATE", "SCHEMA"): _create_database,
+    ("ALTER", "TABLE"): _alter_table,
+    ("ALTER", "DATABASE"): _alter_database,
+    ("ALTER", "SCHEMA"): _alter_database,
+    ("RENAME", "TABLE"): _rename_table,
+    ("RENAME", "TABLES"): _rename_table,
+    ("DROP", "TABLE"): _drop_table,
+    ("DROP", "TABLES"): _drop_table,
+    ("DROP", "SEQUENCE"): _drop_table,
+    ("DROP", "INDEX"): _drop_index,
+    ("DROP", "DATABASE"): _drop_database,
+    ("DROP", "SCHEMA"): _drop_database,
+}
+
+
+def _object(tokens: list[Token]) -> str | None:
+    """The kind of thing that a statement creates, alters, renames or drops, if it is one of ours."""
+    if not tokens or tokens[0].upper not in ("CREATE", "ALTER", "RENAME", "DROP"):
+        return None
+    for token in tokens[1:_HEAD]:
+        if token.upper in _OBJECTS:
+            return token.upper if (tokens[0].upper, token.upper) in _HANDLERS else None
+        if token.upper not in _BEFORE_OBJECT:
+            return None
+    return None
+
+
+def _behind_object(words: Words) -> None:
+    """Move behind the word that says what kind of thing is meant, and IF EXISTS."""
+    while words.take().upper not in _OBJECTS:
+        pass
+    words.accept("IF", "EXISTS")

@@ -1,0 +1,92 @@
+"""QUERY_EVENTs as DDL: what a catalogue has to know of the event beside its statement.
+
+Knows the status variables that a definition depends on: character sets, sql_mode, the phases of MariaDB's ALTER TABLE.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from binlogio.constants import QueryStatus
+from binlogio.errors import UnsupportedFeature
+from binlogio.events.query import POST_HEADER
+from binlogio.rowimage.charset import charset_of
+from binlogio.schema.collations import charset_of_collation, collation_name
+from binlogio.schema.ddl import SessionFacts, follow_statement
+from binlogio.schema.server_defaults import ServerDefaults
+
+if TYPE_CHECKING:
+    from binlogio.events.base import ParseContext
+    from binlogio.events.query import QueryEvent
+    from binlogio.schema.catalogue import Catalogue
+
+_FIRST_WORDS: Final = (b"CREATE", b"ALTER", b"RENAME", b"DROP")
+_LOOKED_AT: Final = 64  # bytes
+_START_ALTER: Final = 2  # MariaDB's two-phase ALTER TABLE: only its second phase, with flag 4, changes the table
+_ROLLBACK_ALTER: Final = 8
+
+
+def may_define(sql: bytes) -> bool:
+    """Whether a statement begins like one that could change a definition; judged by its first word, or by a comment before it."""
+    begin = sql[:_LOOKED_AT].lstrip()
+    return begin.startswith((b"/*", b"--", b"#")) or begin[:6].upper().startswith(_FIRST_WORDS)
+
+
+def body_may_define(body: bytes) -> bool:
+    """`may_define` of the statement in the body of a plain QUERY_EVENT, which is not parsed for that."""
+    if len(body) < POST_HEADER:
+        return False
+    begin = POST_HEADER + int.from_bytes(body[POST_HEADER - 2 : POST_HEADER], "little") + body[8] + len(b"\0")
+    return may_define(body[begin : begin + _LOOKED_AT])
+
+
+def follow_event(catalogue: Catalogue, event: QueryEvent, context: ParseContext) -> None:
+    """Carry out a statement of the log on what is known of its tables."""
+    alter = event.status(QueryStatus.MARIADB_GTID_FLAGS3)
+    if not may_define(event.sql) or (alter is not None and alter.flags & (_START_ALTER | _ROLLBACK_ALTER)):
+        return
+    failed = f"a statement failed half-way with error {event.error_code}" if event.error_code else None
+    server, session = _server_of(event, context), _session_of(event)
+    follow_statement(catalogue, _text_of(event), event.schema, server, session, failed=failed)
+
+
+def _server_of(event: QueryEvent, context: ParseContext) -> ServerDefaults:
+    server = ServerDefaults.of(context)
+    utf8mb4 = event.status(QueryStatus.DEFAULT_COLLATION_FOR_UTF8MB4)
+    pairs = [("utf8mb4", _collation(utf8mb4))]
+    for number, used in event.status(QueryStatus.MARIADB_CHARACTER_SET_COLLATIONS) or ():
+        usual = _collation(number)
+        pairs += [(charset_of_collation(usual), _collation(used))] if usual is not None else []
+    known = tuple((name, collation) for name, collation in pairs if collation is not None)
+    return replace(server, charset_collations=known) if known else server
+
+
+def _session_of(event: QueryEvent) -> SessionFacts:
+    charset = event.status(QueryStatus.CHARSET)
+    return SessionFacts(
+        thread_id=event.thread_id,
+        sql_mode=event.status(QueryStatus.SQL_MODE) or 0,
+        server_collation=_collation(charset.server) if charset is not None else None,
+        database_collation=_collation(event.status(QueryStatus.CHARSET_DATABASE)),
+    )
+
+
+def _collation(number: int | None) -> str | None:
+    """A collation's name; None for an id that no server has."""
+    if number is None:
+        return None
+    try:
+        return collation_name(number)
+    except UnsupportedFeature:
+        return None
+
+
+def _text_of(event: QueryEvent) -> str:
+    """The statement, in the client's character set where the event says which."""
+    session = event.status(QueryStatus.CHARSET)
+    charset = charset_of(session.client) if session is not None else None
+    try:
+        return charset.decode(event.sql) if charset is not None else event.sql.decode()
+    except UnicodeDecodeError:
+        return event.sql.decode("utf-8", "surrogateescape")

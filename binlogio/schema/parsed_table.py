@@ -1,0 +1,96 @@
+"""A table as DDL statements leave it: a definition, and what only the next statement may ask for.
+
+Knows columns, keys and what the server makes of a UNIQUE key. Knows no SQL.
+
+`assumed` are columns (their names in small letters) whose character set nobody named: they have the default of a database that nobody
+described, so a table map that speaks of other widths is right and the assumption wrong.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from binlogio.errors import UnsupportedFeature
+from binlogio.schema.definition import ColumnDefinition, TableDefinition
+
+PRIMARY: Final = "PRIMARY"
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """An index. A part is a column's name and the prefix in characters, 0 for all; an expression is a part without a name."""
+
+    name: str
+    parts: tuple[tuple[str, int], ...]
+    is_unique: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParsedTable:
+    """A table. `collation` is its default; text columns name their own collation, always."""
+
+    schema: str
+    name: str
+    columns: tuple[ColumnDefinition, ...]
+    keys: tuple[Key, ...] = ()
+    engine: str = "InnoDB"
+    collation: str
+    collation_is_assumed: bool = False
+    assumed: frozenset[str] = frozenset()
+    is_versioned: bool = False
+
+    def index(self, name: str) -> int | None:
+        """Where a column stands; None where there is none of that name."""
+        wanted = name.casefold()
+        return next((i for i, column in enumerate(self.columns) if column.name.casefold() == wanted), None)
+
+    def with_key(self, key: Key) -> ParsedTable:
+        """The table with one more key, which gets a name if it has none; the columns of a primary key are NOT NULL."""
+        if key.name.upper() == PRIMARY and any(one.name.upper() == PRIMARY for one in self.keys):
+            raise UnsupportedFeature("a second primary key", field=f"{self.schema}.{self.name}")
+        missing = [name for name, _ in key.parts if name and self.index(name) is None]
+        if missing:
+            raise UnsupportedFeature("a key over a column that is not there", found=", ".join(missing))
+        key = key if key.name else replace(key, name=self._free_key_name(key))
+        columns = self.columns
+        if key.name.upper() == PRIMARY:
+            inside = {name.casefold() for name, _ in key.parts}
+            columns = tuple(
+                replace(column, nullable=False) if column.name.casefold() in inside else column for column in columns
+            )
+        return replace(self, columns=columns, keys=(*self.keys, key))
+
+    def _free_key_name(self, key: Key) -> str:
+        """The name that a server gives: that of the first column, with _2 and so on where it is taken. sql/sql_table.cc, make_unique_key_name."""
+        taken = {one.name.casefold() for one in self.keys}
+        first = key.parts[0][0] if key.parts and key.parts[0][0] else "functional_index"
+        if first.casefold() not in taken and first.upper() != PRIMARY:
+            return first
+        return next(name for i in range(2, len(taken) + 3) if (name := f"{first}_{i}").casefold() not in taken)
+
+    def definition(self) -> TableDefinition:
+        """The table as readers want it."""
+        key = self._row_key()
+        prefixes = tuple(size for _, size in key.parts) if key is not None else ()
+        return TableDefinition(
+            schema=self.schema,
+            name=self.name,
+            columns=tuple(
+                replace(column, collation=None) if column.collation == self.collation else column
+                for column in self.columns
+            ),
+            primary_key=tuple(name for name, _ in key.parts) if key is not None else (),
+            primary_key_prefixes=prefixes if any(prefixes) else (),
+            engine=self.engine,
+            collation=self.collation,
+        )
+
+    def _row_key(self) -> Key | None:
+        """The primary key; without one, the first UNIQUE key of whole columns that are NOT NULL. sql/table.cc, open_binary_frm."""
+        primary = next((key for key in self.keys if key.name.upper() == PRIMARY), None)
+        return primary or next((key for key in self.keys if key.is_unique and self._names_rows(key)), None)
+
+    def _names_rows(self, key: Key) -> bool:
+        indexes = [self.index(name) if name and not size else None for name, size in key.parts]
+        return bool(indexes) and all(i is not None and not self.columns[i].nullable for i in indexes)

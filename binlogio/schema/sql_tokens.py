@@ -1,0 +1,221 @@
+r"""The words of an SQL statement, as far as table definitions need them.
+
+Knows how both servers cut a statement into words under a given sql_mode, and which comments they execute. Knows no grammar.
+
+    token   := word | "`" name "`" | text | number | symbol
+    text    := "'" (character | "''" | "\" character)* "'"             -- with NO_BACKSLASH_ESCAPES a backslash is a character
+    comment := "--" space rest of line | "#" rest of line | "/*" ... "*/"
+    "/*!" version? ... "*/" is executed by servers of that version and later, "/*M!" by MariaDB alone.
+
+Source: sql/sql_lex.cc, lex_one_token; sql/sql_class.h, MODE_*.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, NoReturn
+
+from binlogio.errors import UnsupportedFeature
+from binlogio.schema.column_types import unescape_text
+from binlogio.schema.server_defaults import NEWEST_MYSQL, ServerDefaults
+
+MODE_REAL_AS_FLOAT: Final = 1 << 0
+MODE_ANSI_QUOTES: Final = 1 << 2
+MODE_NO_BACKSLASH_ESCAPES: Final = 1 << 20
+
+_TOKEN: Final = re.compile(
+    r"(?P<skip>\s+|--(?=\s|\Z)[^\n]*|#[^\n]*|\*/)|(?P<comment>/\*)|`(?P<quoted>(?:[^`]|``)*)`"
+    r"|(?P<number>\d+(?:\.\d*)?(?:[eE][+-]?\d+)?(?![\w$]))|(?P<word>[\w$]+)|(?P<symbol>[^'\"`])",
+    re.DOTALL,
+)
+_STRINGS: Final = {
+    (quote, escapes): re.compile(f"{quote}((?:{plain}|{quote}{quote})*){quote}", re.DOTALL)
+    for quote in "'\""
+    for escapes, plain in ((True, rf"[^{quote}\\]|\\."), (False, f"[^{quote}]"))
+}
+_COMMENT_HEAD: Final = re.compile(r"/\*(M?)!(\d{5,6})?")
+# MariaDB skips what MySQL executes from 5.7 on; sql/sql_lex.cc, Lex_input_stream::get_token.
+_MYSQL_ONLY: Final = range(50700, 100000)
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """One word. `kind` is word, quoted, text, number, symbol or end; `text` is without quotes, and a word has `upper` as well."""
+
+    kind: str
+    text: str
+    upper: str = ""
+
+    @property
+    def is_name(self) -> bool:
+        """Whether it can be the name of something."""
+        return self.kind in ("word", "quoted")
+
+
+END: Final = Token("end", "")
+
+
+def tokenize(sql: str, server: ServerDefaults = NEWEST_MYSQL, sql_mode: int = 0) -> list[Token]:
+    """The tokens of a statement, as `server` sees them.
+
+    Raises:
+        UnsupportedFeature: a quote or a comment that does not end.
+    """
+    return list(iter_tokens(sql, server, sql_mode))
+
+
+def iter_tokens(sql: str, server: ServerDefaults = NEWEST_MYSQL, sql_mode: int = 0) -> Iterator[Token]:
+    """The tokens one by one, for who may not want all.
+
+    Raises:
+        UnsupportedFeature: while iterating, a quote or a comment that does not end.
+    """
+    at = 0
+    while at < len(sql):
+        match = _TOKEN.match(sql, at)
+        if match is None:
+            token, at = _string(sql, at, sql_mode)
+            yield token
+            continue
+        at = match.end()
+        kind = match.lastgroup
+        if kind == "comment":
+            at = _behind_comment(sql, match.start(), server)
+        elif kind == "quoted":
+            yield Token(kind, match["quoted"].replace("``", "`"))
+        elif kind is not None and kind != "skip":
+            yield Token(kind, match[kind], match[kind].upper())
+
+
+def _string(sql: str, at: int, sql_mode: int) -> tuple[Token, int]:
+    quote, escapes = sql[at], not sql_mode & MODE_NO_BACKSLASH_ESCAPES
+    match = _STRINGS[quote, escapes].match(sql, at) if quote != "`" else None
+    if match is None:
+        raise UnsupportedFeature("a quote that does not end", field="SQL", found=repr(sql[at : at + 20]))
+    if quote == '"' and sql_mode & MODE_ANSI_QUOTES:
+        return Token("quoted", match[1].replace('""', '"')), match.end()
+    text = match[1].replace(quote * 2, quote) if not escapes else unescape_text(match[1], quote)
+    return Token("text", text), match.end()
+
+
+def _behind_comment(sql: str, at: int, server: ServerDefaults) -> int:
+    """Where to go on: behind the head of a comment that is executed, else behind its end."""
+    head = _COMMENT_HEAD.match(sql, at)
+    if head is not None and _is_executed(head[1], int(head[2] or 0), server):
+        return head.end()
+    end = sql.find("*/", at + 2)
+    if end < 0:
+        raise UnsupportedFeature("a comment that does not end", field="SQL", found=repr(sql[at : at + 20]))
+    return end + 2
+
+
+def _is_executed(mark: str, version: int, server: ServerDefaults) -> bool:
+    if mark and not server.is_mariadb:
+        return False
+    if server.is_mariadb and not mark and version in _MYSQL_ONLY:
+        return False
+    return version <= server.version_number
+
+
+class Words:
+    """A place in a list of tokens, moved by what is accepted there. Keywords are given in capitals."""
+
+    def __init__(self, tokens: list[Token], sql_mode: int = 0) -> None:
+        self.tokens: Final = tokens
+        self.sql_mode: Final = sql_mode
+        self.at = 0
+
+    @property
+    def next(self) -> Token:
+        """The token at the place; `END` behind the last."""
+        return self.tokens[self.at] if self.at < len(self.tokens) else END
+
+    @property
+    def ended(self) -> bool:
+        """True behind the last token, and at the semicolon that ends a statement."""
+        return self.next is END or self.next.text == ";"
+
+    def sees(self, *keywords: str) -> bool:
+        """Whether the next tokens are these."""
+        ahead = self.tokens[self.at : self.at + len(keywords)]
+        return tuple(token.upper for token in ahead) == keywords
+
+    def accept(self, *keywords: str) -> bool:
+        """Move behind the tokens if they come next."""
+        found = self.sees(*keywords)
+        if found:
+            self.at += len(keywords)
+        return found
+
+    def accept_any(self, *keywords: str) -> str:
+        """Move behind one of the tokens and return it; "" where none comes next."""
+        found = self.next.upper
+        if found not in keywords or not found:
+            return ""
+        self.at += 1
+        return found
+
+    def expect(self, *keywords: str) -> None:
+        """Move behind the tokens.
+
+        Raises:
+            UnsupportedFeature: something else comes next.
+        """
+        if not self.accept(*keywords):
+            self.refuse(" ".join(keywords))
+
+    def take(self) -> Token:
+        """The token at the place; moves behind it."""
+        token = self.next
+        if token is END:
+            self.refuse("more")
+        self.at += 1
+        return token
+
+    def name(self) -> str:
+        """A name, quoted or not."""
+        if not self.next.is_name:
+            self.refuse("a name")
+        return self.take().text
+
+    def table_name(self) -> tuple[str | None, str]:
+        """Schema, if given, and name of a table."""
+        first = self.name()
+        return (first, self.name()) if self.accept(".") else (None, first)
+
+    def text(self) -> str:
+        """A text in quotes; several in a row are one."""
+        if self.next.kind != "text":
+            self.refuse("a text in quotes")
+        parts = [self.take().text]
+        while self.next.kind == "text":
+            parts.append(self.take().text)
+        return "".join(parts)
+
+    def number(self) -> int:
+        """A whole number."""
+        if self.next.kind != "number" or not self.next.text.isascii() or not self.next.text.isdigit():
+            self.refuse("a number")
+        return int(self.take().text[:20])
+
+    def skip_group(self) -> None:
+        """Move behind the parentheses that open here, whatever is in them."""
+        self.expect("(")
+        depth = 1
+        while depth:
+            token = self.take()
+            depth += {"(": 1, ")": -1}.get(token.upper, 0)
+
+    def skip_one(self) -> None:
+        """Move behind one token, or behind a pair of parentheses."""
+        if self.next.upper == "(":
+            self.skip_group()
+        else:
+            self.take()
+
+    def refuse(self, expected: str) -> NoReturn:
+        """Raise that something else was expected here."""
+        seen = " ".join(token.text for token in self.tokens[self.at : self.at + 5])
+        raise UnsupportedFeature("the statement is not understood", field="SQL", expected=expected, found=repr(seen))
