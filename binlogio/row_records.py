@@ -71,7 +71,9 @@ def row_records(
         if event.header.offset != at:
             at, row = event.header.offset, 0
         table = reader.table_map(event)
-        if (tables and not tables(table.schema, table.table)) or (where and not _is_wanted(event, where, group.gtid)):
+        if (tables and not tables(table.schema, table.table)) or (
+            where and not (where.wants_table(table.schema, table.table) and _is_wanted(event, where, group.gtid))
+        ):
             row += _count_skipped(reader, event)
             continue
         try:
