@@ -4,6 +4,40 @@
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
+cdef enum Kind:
+    K_COPY1 = 1
+    K_COPY2 = 2
+    K_COPY4 = 3
+    K_COPY8 = 4
+    K_INT24 = 5
+    K_UINT24 = 6
+    K_YEAR = 7
+    K_BITS = 8
+    K_LITTLE64 = 9
+    K_LITTLE16 = 10
+    K_DECIMAL128 = 11
+    K_DECIMAL256 = 12
+    K_DATE = 13
+    K_DATETIME2 = 14
+    K_TIMESTAMP2 = 15
+    K_TIME2 = 16
+    K_OLD_TIME = 17
+    K_OLD_DATETIME = 18
+    K_OLD_TIMESTAMP = 19
+    K_HIRES_TIME = 20
+    K_HIRES_DATETIME = 21
+    K_HIRES_TIMESTAMP = 22
+    K_BYTES = 23
+    K_PADDED = 24
+    K_UTF8 = 25
+    K_LATIN = 26
+    K_ENUM_NAMES = 27
+    K_SET_NAMES = 28
+    K_GEOMETRY = 29
+    K_VECTOR = 30
+    K_READY = 31
+    K_JSON = 32
+
 cdef struct Cell:
     int kind
     int width  # bytes of a fixed-size value, or of the length in front
