@@ -42,8 +42,7 @@ class SpilledFrames(Protocol):
         """The frames in their order; raises OSError where they cannot be read."""
 
 
-@dataclass(frozen=True, slots=True)
-class WriteSet:
+class WriteSet(NamedTuple):
     """The rows that a group changed, by the hashes of their keys (`writeset.row_hashes`).
 
     `has_missing_keys` where a row's table has no key. Without any hash and any missing key it says nothing, as DDL does.

@@ -13,12 +13,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from binlogio.errors import BinlogError, WriterStateError
-from binlogio.gtid import EMPTY_GTID_SET, Gtid, GtidSet, Uuid
+from binlogio.errors import BinlogError, UnsupportedFeature, WriterStateError
+from binlogio.gtid import EMPTY_GTID_SET, Gtid, GtidSet, Tag, Uuid
 from binlogio.writer.commit_stages import Enrolled
+from binlogio.writer.flavour import flavour_of
 from binlogio.writer.group import Anonymous, Automatic, FilledGroup, Group
 from binlogio.writer.group_events import GroupEvents
-from binlogio.writer.logical_clock import LogicalClock
+from binlogio.writer.logical_clock import WRITESET, LogicalClock
 from binlogio.writer.own_gtids import GtidState
 
 if TYPE_CHECKING:
@@ -60,9 +61,9 @@ class GroupLog:
     ) -> None:
         self.log = log
         self.events = GroupEvents(variables, clock, kernel)
-        self.clock = LogicalClock(
-            variables.binlog_transaction_dependency_tracking, variables.binlog_transaction_dependency_history_size
-        )
+        self._flavour = flavour_of(variables.server_version)
+        tracking = WRITESET if self._flavour.always_writeset else variables.binlog_transaction_dependency_tracking
+        self.clock = LogicalClock(tracking, variables.binlog_transaction_dependency_history_size)
         self.is_open = False
         self._uuid = uuid
         self._gtids = GtidState(uuid)
@@ -193,11 +194,19 @@ class GroupLog:
     def _next_gtid(self, group: Group | FilledGroup) -> Gtid | None:
         chosen = group.assigned_gtid
         if isinstance(chosen, Automatic):
+            if chosen.tag:
+                self._refuse_tag(chosen.tag)
             return self._gtids.take_next(chosen.tag) if self._numbers_groups else None
         if isinstance(chosen, Anonymous):
             return None
+        if chosen.tag:
+            self._refuse_tag(chosen.tag)
         self._gtids.take(chosen)
         return chosen
+
+    def _refuse_tag(self, tag: Tag) -> None:
+        if not self._flavour.has_tags:
+            raise UnsupportedFeature("servers of this version know no tags", field="gtid_next", found=tag)
 
     def _give_back(self, before: int, gtids: Sequence[Gtid | None]) -> None:
         self.clock.undo(before)
