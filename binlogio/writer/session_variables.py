@@ -35,6 +35,14 @@ _NOT_IN_TRANSACTION: Final = {
         "ER_INSIDE_TRANSACTION_PREVENTS_SWITCH_SQL_LOG_BIN",
         "Cannot modify @@session.sql_log_bin inside a transaction",
     ),
+    **{
+        name: (
+            1766,
+            "ER_VARIABLE_NOT_SETTABLE_IN_TRANSACTION",
+            f"The system variable {name} cannot be set when there is an ongoing transaction.",
+        )
+        for name in ("binlog_transaction_compression", "binlog_transaction_compression_level_zstd")
+    },
 }
 
 
@@ -42,6 +50,8 @@ def set_session_variables(
     variables: ServerVariables, state: SessionState, values: Mapping[str, Any]
 ) -> ServerVariables:
     """The variables of a session after SET SESSION.
+
+    `state.in_transaction` counts here from the first statement on where there is no autocommit.
 
     Raises:
         LoggingError: there is no such variable, it is a global one, or it cannot be set now.
