@@ -3,6 +3,19 @@
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 
+cdef enum Kind:
+    SMALL_OBJECT = 0
+    LARGE_OBJECT = 1
+    SMALL_ARRAY = 2
+    LARGE_ARRAY = 3
+    LITERAL = 4
+    INT16 = 5
+    INT32 = 7
+    INT64 = 9
+    UINT64 = 10
+    DOUBLE = 11
+    STRING = 12
+
 cdef struct Node:
     uint8_t kind
     int64_t count  # members of a container
@@ -35,6 +48,5 @@ cdef class JsonBuilder:
     cdef bint _close(self, Node* node, int64_t first, bint has_keys) noexcept nogil
     cdef bint _sort(self, int64_t* numbers, int64_t count) noexcept nogil
     cdef bint _string(self, const uint8_t** text, int64_t* size) noexcept nogil
-    cdef bint _number(self, Node* node) noexcept nogil
     cdef bint _literal(self, Node* node) noexcept nogil
     cdef uint8_t* _write(self, int64_t number, uint8_t* out) noexcept nogil
