@@ -149,7 +149,7 @@ def test_messages_are_the_servers() -> None:
         (writes(ROWS_ONLY), {}),
     ):
         with pytest.raises(LoggingError) as caught:
-            decide(*tables, **given)  # type: ignore[arg-type]
+            decide(*tables, **given)
         messages.append(caught.value.reason)
 
     assert messages == [

@@ -159,7 +159,7 @@ def test_a_session_is_refused_what_the_server_refuses(
 
 def test_other_variables_change_inside_a_transaction() -> None:
     """Only those of the case before have the server's check."""
-    values = {
+    values: dict[str, Any] = {
         "binlog_row_image": "MINIMAL",
         "binlog_rows_query_log_events": True,
         "transaction_isolation": "SERIALIZABLE",
