@@ -13,6 +13,14 @@ from binlogio.writer.logging_format import SessionState
 from binlogio.writer.session_variables import set_session_variables
 
 USUAL = ServerVariables()
+
+
+def with_value(name: str, value: Any) -> ServerVariables:
+    """The usual ones but for one."""
+    values: dict[str, Any] = {name: value}
+    return replace(USUAL, **values)
+
+
 OPEN = SessionState(in_transaction=True)
 # sql/sys_vars.cc: the least and the largest value, both allowed.
 RANGES = {
@@ -60,11 +68,11 @@ DEFAULTS: dict[str, Any] = {
 def test_the_ends_of_a_range_are_taken_and_what_is_behind_them_is_refused(name: str) -> None:
     low, high = RANGES[name]
 
-    assert getattr(replace(USUAL, **{name: low}), name) == low
-    assert getattr(replace(USUAL, **{name: high}), name) == high
+    assert getattr(with_value(name, low), name) == low
+    assert getattr(with_value(name, high), name) == high
     for value in (low - 1, high + 1):
         with pytest.raises(UnsupportedFeature) as caught:
-            replace(USUAL, **{name: value})
+            with_value(name, value)
         assert (caught.value.field, caught.value.expected) == (name, f"{low} to {high}")
 
 
@@ -84,9 +92,9 @@ def test_the_ends_of_a_range_are_taken_and_what_is_behind_them_is_refused(name: 
 )
 def test_names_of_values_are_the_servers_in_any_case(name: str, values: tuple[str, ...]) -> None:
     for value in values:
-        assert getattr(replace(USUAL, **{name: value.lower()}), name) == value
+        assert getattr(with_value(name, value.lower()), name) == value
     with pytest.raises(UnsupportedFeature) as caught:
-        replace(USUAL, **{name: "NO SUCH"})
+        with_value(name, "NO SUCH")
     assert caught.value.field == name
 
 
