@@ -252,7 +252,10 @@ def _is_whole(raw: bytes, context: ParseContext) -> bool:
 
 
 def _has_hole(storage: LogStorage, name: str, start: int, end: int) -> bool:
-    """True where a whole sector of the file is zeros."""
-    zeros = bytes(SECTOR_SIZE)
-    first = -(-start // SECTOR_SIZE) * SECTOR_SIZE
-    return any(storage.read(name, at, SECTOR_SIZE) == zeros for at in range(first, end - SECTOR_SIZE + 1, SECTOR_SIZE))
+    """True where a sector of the file, or what there is of the first one from `start` on, is zeros."""
+    while start < end:
+        sector_end = start // SECTOR_SIZE * SECTOR_SIZE + SECTOR_SIZE
+        if sector_end <= end and not any(storage.read(name, start, sector_end - start)):
+            return True
+        start = sector_end
+    return False
