@@ -136,7 +136,12 @@ class LoggingError(BinlogError):
 
 
 class CacheLimitExceeded(LoggingError):
-    """A statement or transaction does not fit max_binlog_cache_size or max_binlog_stmt_cache_size."""
+    """A statement or transaction does not fit max_binlog_cache_size or max_binlog_stmt_cache_size.
+
+    `at_statement_end`: the statement had been executed as a whole.
+    """
+
+    at_statement_end: bool = True
 
 
 class WriterStateError(BinlogError):

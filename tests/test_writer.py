@@ -28,7 +28,8 @@ from binlogio.reader import open as open_logs
 from binlogio.rowimage.values import EnumValue, SetValue
 from binlogio.schema import ColumnDefinition, TableDefinition
 from binlogio.writer import BinlogWriter, Delete, Insert, Session, Statement, Update
-from binlogio.writer.query_events import QueryContext, ddl_event
+from binlogio.writer.ddl_events import ddl_event
+from binlogio.writer.query_events import QueryContext
 from column_cases import ALL_ROWS, ALL_TYPES
 from corpus import FIXTURES, frames_of
 from memory_storage import MemoryStorage

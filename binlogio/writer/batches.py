@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from binlogio.arrow_encode import Operation, TableEncoder
-from binlogio.errors import LoggingError, UnsupportedFeature
+from binlogio.errors import UnsupportedFeature
 from binlogio.writer.frames import Frames
+from binlogio.writer.gtid_consistency import refusal
 from binlogio.writer.log_file import MICROSECONDS_PER_SECOND
 from binlogio.writer.query_events import QueryContext
 from binlogio.writer.rows_builder import RowsRules
-from binlogio.writer.session import GTID_UNSAFE
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -80,7 +80,7 @@ class BatchSession:
             return None
         is_transactional = all(table.is_transactional for _, table in opened)
         if not is_transactional and len(opened) > 1:
-            raise LoggingError(GTID_UNSAFE, errno=1785, symbol="ER_GTID_UNSAFE_NON_TRANSACTIONAL_TABLE")
+            raise refusal(1785)
         for change, table in opened:
             _refuse_nulls(change, table)
         context = QueryContext(
@@ -88,21 +88,20 @@ class BatchSession:
             schema=self._schema,
             timestamp=self._clock() // MICROSECONDS_PER_SECOND,
             server_id=self._server_id,
+            updated_tables=int(opened[0][0].operation == "update"),
         )
         expected_size = sum(
             batch.nbytes for change, _ in opened for batch in (change.before, change.after) if batch is not None
         )
 
-        updated_tables = int(opened[0][0].operation == "update")
-
         def fill(buffer: EventBuffer) -> None:
-            buffer.add_frame(self._frames.begin(context, updated_tables))
+            buffer.add_frame(self._frames.begin(context))
             for change, table in opened:
                 self._add(buffer, change, table, context)
             if is_transactional:
-                buffer.add_frame(self._frames.xid(self._session._next_xid(), context.timestamp))
+                buffer.add_frame(self._frames.xid(self._session._connection.next_xid(), context.timestamp))
             else:
-                buffer.add_frame(self._frames.commit(context, updated_tables))
+                buffer.add_frame(self._frames.commit(context))
 
         return self._group_commit.commit_events(fill, context.timestamp, expected_size)
 

@@ -1,53 +1,231 @@
 """The statement cache and the transaction cache: encoded events that wait for their group to be written.
 
-Knows events as bytes only, complete but for their positions. Limits and spilling to disk are not here yet.
+Knows events as bytes, complete but for their positions, and what is remembered of them as a whole. What goes into which cache is
+`session`'s to say; when memory does not suffice, `cache_buffer`'s.
+
+Source: sql/binlog.cc, binlog_cache_data.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from binlogio.constants import HEADER_SIZE, EventType
+from binlogio.errors import CacheLimitExceeded
+from binlogio.writer.cache_buffer import CacheBuffer
+from binlogio.writer.spill import FrameFile, SpillFile
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterator, Sequence
+
+    from binlogio.writer.cache_status import CacheStatus
+
+_TYPE_CODE: Final = 4
+_QUERY_POST_HEADER: Final = 13
+_ROWS_POST_HEADER: Final = 10
+_SCHEMA_SIZE: Final = HEADER_SIZE + 8
+_STATUS_VARS_SIZE: Final = HEADER_SIZE + 11
+_TOO_SMALL: Final = {
+    True: (
+        1197,
+        "ER_TRANS_CACHE_FULL",
+        (
+            "Multi-statement transaction required more than 'max_binlog_cache_size' bytes of storage; increase this mysqld "
+            "variable and try again"
+        ),
+    ),
+    False: (
+        1705,
+        "ER_STMT_CACHE_FULL",
+        (
+            "Multi-row statements required more than 'max_binlog_stmt_cache_size' bytes of storage; increase this mysqld "
+            "variable and try again"
+        ),
+    ),
+}
+
+
+class CachePosition(NamedTuple):
+    """A place between two events: how many are before it, their bytes with and without checksums, and what kinds of them there are."""
+
+    event_count: int
+    size: int
+    cached_size: int
+    has_statements: bool
+    has_rows: bool
 
 
 class BinlogCache:
-    """One of the two caches of a session, in memory. Sizes are in bytes."""
+    """One of the two caches of a session. Sizes are in bytes.
 
-    def __init__(self) -> None:
-        self._frames: list[bytes] = []
+    `cannot_roll_back`: it holds a statement that ROLLBACK does not undo. `has_statements`, `has_rows`: what was logged as text and as rows.
+    """
+
+    def __init__(
+        self,
+        *,
+        is_transactional: bool,
+        cache_size: int,
+        max_cache_size: int,
+        checksum_size: int,
+        status: CacheStatus,
+        open_spill: Callable[[], SpillFile],
+    ) -> None:
+        self._is_transactional = is_transactional
+        self._buffer = CacheBuffer(cache_size, max_cache_size)
+        self._checksum_size = checksum_size
+        self._status = status
+        self._open_spill = open_spill
+        self._memory: list[bytes] = []
+        self._memory_size = 0
+        self._file: FrameFile | None = None
+        self._has_spilled = False
         self.size = 0
-        self.holds_engine_changes = False
+        self.cannot_roll_back = False
+        self.has_statements = False
+        self.has_rows = False
 
     @property
     def is_empty(self) -> bool:
         """True where no event waits."""
-        return not self._frames
-
-    def extend(self, frames: Iterable[bytes]) -> None:
-        """Add events."""
-        for frame in frames:
-            self._frames.append(frame)
-            self.size += len(frame)
+        return self.size == 0
 
     @property
-    def position(self) -> int:
+    def position(self) -> CachePosition:
         """Behind the last event; what `truncate` takes."""
-        return len(self._frames)
+        spilled = len(self._file) if self._file is not None else 0
+        count = spilled + len(self._memory)
+        return CachePosition(count, self.size, self._buffer.size, self.has_statements, self.has_rows)
 
-    def truncate(self, position: int) -> None:
+    def extend(self, frames: Sequence[bytes]) -> None:
+        """Add events.
+
+        Raises:
+            CacheLimitExceeded: an event does not fit; those before it are in the cache.
+            OSError: the temporary file cannot be written; the cache is as before or has all of them.
+        """
+        size = sum(map(len, frames))
+        cached_size = size - self._checksum_size * len(frames)
+        if cached_size <= self._buffer.room:
+            self._buffer.in_buffer += cached_size
+            self._memory += frames
+            self._memory_size += size
+            self.size += size
+        else:
+            for number, frame in enumerate(frames, start=1):
+                if not self._buffer.fits(self._writes(frame)):
+                    raise self._full(is_last=number == len(frames))
+                self._memory.append(frame)
+                self._memory_size += len(frame)
+                self.size += len(frame)
+        if self._buffer.in_file and (self._file is None or self._memory_size > self._buffer.room):
+            self._spill()
+
+    def close(self, frame: bytes) -> None:
+        """Add the event that ends the group, which is not refused.
+
+        Raises:
+            OSError: the temporary file cannot be written.
+        """
+        self._buffer.write_all(self._writes(frame))
+        self._memory.append(frame)
+        self._memory_size += len(frame)
+        self.size += len(frame)
+        if self._buffer.in_file and self._file is None:
+            self._spill()
+
+    def truncate(self, position: CachePosition) -> None:
         """Forget the events behind a position, which a failed statement has left."""
-        self.size -= sum(map(len, self._frames[position:]))
-        del self._frames[position:]
+        spilled = len(self._file) if self._file is not None else 0
+        if position.event_count >= spilled:
+            for frame in self._memory[position.event_count - spilled :]:
+                self._memory_size -= len(frame)
+            del self._memory[position.event_count - spilled :]
+        elif self._file is not None:
+            self._memory, self._memory_size = [], 0
+            self._file.truncate(position.event_count)
+        self._buffer.truncate(position.cached_size)
+        self.size = position.size
+        self.has_statements, self.has_rows = position.has_statements, position.has_rows
 
-    def take(self) -> tuple[bytes, ...]:
-        """The events, which are then no longer here."""
-        frames = tuple(self._frames)
-        self.clear()
-        return frames
+    def frames(self) -> tuple[bytes, ...] | CachedFrames:
+        """The events, which stay here up to `reset`."""
+        memory = tuple(self._memory)
+        return memory if self._file is None else CachedFrames(self._file, memory)
 
-    def clear(self) -> None:
-        """Forget the events."""
-        self._frames = []
+    def reset(self) -> None:
+        """Forget the events, and count the use of the cache."""
+        if self.size:
+            self._status.count(is_transactional=self._is_transactional, spilled=self._has_spilled)
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+        self._memory = []
+        self._memory_size = 0
+        self._buffer.reset()
+        self._has_spilled = False
         self.size = 0
-        self.holds_engine_changes = False
+        self.cannot_roll_back = False
+        self.has_statements = False
+        self.has_rows = False
+
+    def _spill(self) -> None:
+        self._has_spilled = True
+        if self._file is None:
+            self._file = FrameFile(self._open_spill())
+        self._file.extend(self._memory)
+        self._memory, self._memory_size = [], 0
+
+    def _full(self, *, is_last: bool) -> CacheLimitExceeded:
+        errno, symbol, reason = _TOO_SMALL[self._is_transactional]
+        error = CacheLimitExceeded(reason, errno=errno, symbol=symbol)
+        error.at_statement_end = is_last
+        return error
+
+    def _writes(self, frame: bytes) -> tuple[int, ...]:
+        """The sizes of the pieces in which the server writes an event; the large one is the last."""
+        size = len(frame) - self._checksum_size - HEADER_SIZE
+        if frame[_TYPE_CODE] == EventType.QUERY_EVENT:
+            status_vars = int.from_bytes(frame[_STATUS_VARS_SIZE : _STATUS_VARS_SIZE + 2], "little")
+            schema = frame[_SCHEMA_SIZE] + 1
+            sql = size - _QUERY_POST_HEADER - status_vars - schema
+            return HEADER_SIZE, _QUERY_POST_HEADER, status_vars, schema, sql
+        if frame[_TYPE_CODE] in _ROWS_EVENTS:
+            bitmaps = _bitmaps_size(frame)
+            return HEADER_SIZE, _ROWS_POST_HEADER, bitmaps, size - _ROWS_POST_HEADER - bitmaps
+        return HEADER_SIZE, size
+
+
+class CachedFrames:
+    """The events of a cache that has left memory; a `binlogio.writer.group.SpilledFrames`."""
+
+    def __init__(self, file: FrameFile, memory: tuple[bytes, ...]) -> None:
+        self._file = file
+        self._memory = memory
+
+    @property
+    def size(self) -> int:
+        """The sum of the frames' sizes, in bytes."""
+        return self._file.size + sum(map(len, self._memory))
+
+    def __iter__(self) -> Iterator[bytes]:
+        yield from self._file
+        yield from self._memory
+
+
+_ROWS_EVENTS: Final = {
+    EventType.WRITE_ROWS_EVENT: 1,
+    EventType.UPDATE_ROWS_EVENT: 2,
+    EventType.DELETE_ROWS_EVENT: 1,
+    EventType.PARTIAL_UPDATE_ROWS_EVENT: 2,
+}
+"""How many bitmaps they have."""
+
+
+def _bitmaps_size(frame: bytes) -> int:
+    """The column count and the bitmaps of a rows event that this package has built."""
+    at = HEADER_SIZE + _ROWS_POST_HEADER
+    columns, width = frame[at], 1
+    if columns > 250:  # a length-encoded integer of two bytes; there are not more columns
+        columns, width = int.from_bytes(frame[at + 1 : at + 3], "little"), 3
+    return width + _ROWS_EVENTS[EventType(frame[_TYPE_CODE])] * ((columns + 7) // 8)

@@ -12,8 +12,7 @@ from binlogio.constants import EventType
 from binlogio.encoder import Encoder
 from binlogio.events.base import EventHeader
 from binlogio.events.control import XidEvent
-from binlogio.events.rows import DeleteRowsEvent, UpdateRowsEvent, WriteRowsEvent
-from binlogio.primitives import bitmap_size
+from binlogio.events.rows import DeleteRowsEvent, PartialUpdateRowsEvent, UpdateRowsEvent, WriteRowsEvent
 from binlogio.writer.kernel import WriterKernel
 from binlogio.writer.log_file import describe_format
 from binlogio.writer.query_events import QueryContext, begin_event, commit_event
@@ -23,12 +22,14 @@ if TYPE_CHECKING:
 
     from binlogio.options import ServerVariables
     from binlogio.writer.open_tables import OpenTable
+    from binlogio.writer.row_shapes import RowShape
 
 MAX_TEMPLATES: Final = 1024
 _TYPES: Final[dict[type[Any], EventType]] = {
     WriteRowsEvent: EventType.WRITE_ROWS_EVENT,
     UpdateRowsEvent: EventType.UPDATE_ROWS_EVENT,
     DeleteRowsEvent: EventType.DELETE_ROWS_EVENT,
+    PartialUpdateRowsEvent: EventType.PARTIAL_UPDATE_ROWS_EVENT,
 }
 
 
@@ -50,15 +51,13 @@ class Frames:
         """
         return self._encoder.encode(event)
 
-    def begin(self, context: QueryContext, updated_tables: int = 0) -> bytes:
+    def begin(self, context: QueryContext) -> bytes:
         """What a cache begins with."""
-        key = "BEGIN", context.thread_id, context.schema, context.sql_mode, context.collation, updated_tables
-        return self._from_template(key, context.timestamp, lambda: begin_event(context, updated_tables))
+        return self._from_template(("BEGIN", *context.key), context.timestamp, lambda: begin_event(context))
 
-    def commit(self, context: QueryContext, updated_tables: int = 0) -> bytes:
-        """What the statement cache ends with."""
-        key = "COMMIT", context.thread_id, context.schema, context.sql_mode, context.collation, updated_tables
-        return self._from_template(key, context.timestamp, lambda: commit_event(context, updated_tables))
+    def commit(self, context: QueryContext) -> bytes:
+        """What the statement cache ends with, and the transaction cache where no engine has anything to commit."""
+        return self._from_template(("COMMIT", *context.key), context.timestamp, lambda: commit_event(context))
 
     def xid(self, xid: int, timestamp: int) -> bytes:
         """What the transaction cache ends with."""
@@ -70,16 +69,19 @@ class Frames:
         """The table map of an open table, whose id stands for it."""
         return self._from_template(table.table_id, timestamp, lambda: table.table_map)
 
-    def rows(self, kind: type[Any], table: OpenTable, images: bytes, flags: int, timestamp: int) -> bytes:
-        """A rows event whose images have all columns; `kind` is its class.
+    def rows(
+        self, kind: type[Any], table: OpenTable, shape: RowShape, images: bytes, flags: int, timestamp: int
+    ) -> bytes:
+        """A rows event whose images are of one shape; `kind` is its class.
 
         Raises:
             BinlogFormatError: it does not fit 4 GiB.
         """
         columns = len(table.plan.columns)
-        present = b"\xff" * bitmap_size(columns)
+        present = shape.images[0].present
+        present_after = shape.images[1].present if len(shape.images) > 1 else b""
         if self._kernel is None:
-            bitmaps = {"present": present, **({"present_after": present} if kind is UpdateRowsEvent else {})}
+            bitmaps = {"present": present, **({"present_after": present_after} if present_after else {})}
             common = {"table_id": table.table_id, "flags": flags, "extra": b"", "column_count": columns}
             return self.encode(kind(**common, **bitmaps, images=images, header=self._header(timestamp)))
         return self._kernel.rows_frame(
@@ -91,7 +93,7 @@ class Frames:
             flags=flags,
             column_count=columns,
             present=present,
-            present_after=present if kind is UpdateRowsEvent else b"",
+            present_after=present_after,
             checksum=self._has_checksum,
         )
 

@@ -77,11 +77,17 @@ def check_dml(
     return ()
 
 
+def refusal(errno: int) -> LoggingError:
+    """The error of a statement that a GTID cannot stand for."""
+    symbol, message = _VIOLATIONS[errno]
+    return LoggingError(message, errno=errno, symbol=symbol)
+
+
 def _violation(variables: ServerVariables, state: SessionState, errno: int) -> tuple[LoggingWarning, ...]:
     symbol, message = _VIOLATIONS[errno]
     has_gtid = variables.gtid_mode in ("ON", "ON_PERMISSIVE") or state.has_assigned_gtid
     if has_gtid or variables.gtid_consistency == "ON":
-        raise LoggingError(message, errno=errno, symbol=symbol)
+        raise refusal(errno)
     if variables.gtid_consistency == "WARN":
         return (LoggingWarning(level="Warning", errno=errno, symbol=symbol, message=message),)
     return ()

@@ -26,7 +26,7 @@ class OpenTable:
     """A table with its id. `plan` knows all metadata, `table_map` as much as binlog_row_metadata lets into the log.
 
     `packer` makes row images by the compiled kernel, and is None where there is none. The rest is there to be had quickly: what rows events
-    call the table, its kind, the names of its columns, and the positions of those that cannot be NULL.
+    call the table, its kind, the names of its columns, the positions of those that cannot be NULL, and whether there is JSON among them.
     """
 
     definition: TableDefinition
@@ -37,6 +37,7 @@ class OpenTable:
     is_transactional: bool = field(init=False)
     names: tuple[str, ...] = field(init=False)
     not_null: tuple[int, ...] = field(init=False)
+    has_json: bool = field(init=False)
 
     def __post_init__(self) -> None:
         """Work out what is asked for with every row."""
@@ -44,6 +45,7 @@ class OpenTable:
         object.__setattr__(self, "table_id", self.table_map.table_id)
         object.__setattr__(self, "is_transactional", self.definition.is_transactional)
         object.__setattr__(self, "names", tuple(column.name for column in columns))
+        object.__setattr__(self, "has_json", bool(self.plan.json_positions))
         object.__setattr__(self, "not_null", tuple(i for i, column in enumerate(columns) if not column.nullable))
 
 

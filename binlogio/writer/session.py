@@ -1,49 +1,64 @@
-"""A session: statements and transactions of one client, and what of them goes into which cache.
+"""A session: statements and transactions of one client.
 
-Knows the two caches and when they are flushed (rule set 9.7, binlog_format=ROW). Knows neither files nor positions.
+Knows the client's commands. What they leave in the caches, and when these are flushed, is told by `connection`, `statement_log`,
+`table_statements` and `xa`; how a statement is logged by `logging_format`; files and positions are below.
 
-    transactional tables      -> transaction cache, a group at COMMIT, nothing at ROLLBACK:   BEGIN ... XID
-    non-transactional tables  -> statement cache, a group at the end of the statement:        BEGIN ... COMMIT
-    DDL                       -> commits what is open, then is a group of its own
+    statement as text  -> context events and a Query event, in the cache that the decision names
+    statement as rows  -> table maps and rows events, each in the cache of its table's kind
+    end of a statement -> the statement cache is a group; outside of a transaction the transaction cache is one behind it
+    DDL                -> commits what is open, then is a group of its own
 
-Source: WL#2687; oracle rules 8.4, 8.5 and D5, D6, D13, D14.
+Source: WL#2687; sql/binlog.cc; oracle rules 8.4, 8.5 and D1 to D18.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING, Any, Final
 
-from binlogio.errors import BinlogError, LoggingError, WriterStateError
-from binlogio.writer.cache import BinlogCache
-from binlogio.writer.frames import Frames
-from binlogio.writer.group import Group
-from binlogio.writer.kernel import WriterKernel
-from binlogio.writer.log_file import MICROSECONDS_PER_SECOND
-from binlogio.writer.query_events import QueryContext, ddl_event
-from binlogio.writer.rows_builder import RowsRules, StatementFrames, build_statement
-from binlogio.writer.statement import Statement, Update
+from binlogio.gtid import Gtid
+from binlogio.writer.cache_status import CacheStatus
+from binlogio.writer.connection import ClientVariables, Connection
+from binlogio.writer.group import AUTOMATIC, NextGtid
+from binlogio.writer.query_events import boundary_event
+from binlogio.writer.session_variables import set_session_variables
+from binlogio.writer.spill import SpillFile, TemporaryFile
+from binlogio.writer.statement import Statement, written
+from binlogio.writer.statement_facts import LoggingWarning, StatementFacts, StatementKind
+from binlogio.writer.statement_log import log_statement
+from binlogio.writer.table_statements import disconnect, log_create_select, log_ddl, log_temporary_table
+from binlogio.writer.xa import XaXid, xa_commit, xa_end, xa_prepare, xa_rollback, xa_start
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from types import TracebackType
 
-    from binlogio.gtid import Gtid
-    from binlogio.options import ServerVariables
+    from binlogio.schema import TableDefinition
+    from binlogio.server_variables import ServerVariables
     from binlogio.writer.group_commit import GroupCommit
+    from binlogio.writer.kernel import WriterKernel
     from binlogio.writer.log_file import Clock
     from binlogio.writer.open_tables import OpenTables
 
-GTID_UNSAFE: Final = (
-    "Statement violates GTID consistency: Updates to non-transactional tables can only be done in either autocommitted "
-    "statements or single-statement transactions, and never in the same statement as updates to transactional tables."
-)
-_ENGINES_WITHOUT_XID: Final = ("BLACKHOLE",)
+_CLIENT_VARIABLES: Final = frozenset(field.name for field in fields(ClientVariables))
+_LOGGERS: Final[dict[StatementKind, Callable[[Connection, Statement], None]]] = {
+    StatementKind.DML: log_statement,
+    StatementKind.SELECT: log_statement,
+    StatementKind.LOAD_DATA: log_statement,
+    StatementKind.ROW_INJECTION: log_statement,
+    StatementKind.DDL: log_ddl,
+    StatementKind.CREATE_SELECT: log_create_select,
+    StatementKind.CREATE_TEMPORARY: log_temporary_table,
+    StatementKind.CREATE_TEMPORARY_SELECT: log_temporary_table,
+    StatementKind.DROP_TEMPORARY: log_temporary_table,
+}
 
 
 class Session:
     """One client's connection, for one thread at a time. Without `begin` every statement is a transaction.
 
-    Made by `BinlogWriter.session`. As a context manager it disconnects at the end, which rolls back what is not committed.
+    Made by `BinlogWriter.session`. As a context manager it disconnects at the end, which rolls back what is not committed. Every method raises
+    WriterStateError once the session is closed, and OSError where the log cannot be written.
     """
 
     def __init__(
@@ -57,23 +72,21 @@ class Session:
         clock: Clock,
         next_xid: Callable[[], int],
         kernel: WriterKernel | None,
+        status: CacheStatus | None = None,
+        open_spill: Callable[[], SpillFile] = TemporaryFile,
     ) -> None:
-        self.thread_id = thread_id
-        self.schema = schema
-        self.last_gtid: Gtid | None = None
-        self._variables = variables
-        self._group_commit = group_commit
-        self._tables = tables
-        self._clock = clock
-        self._next_xid = next_xid
-        self._rules = RowsRules(
-            row_event_max_size=variables.binlog_row_event_max_size, rows_query=variables.binlog_rows_query_log_events
+        self._connection = Connection(
+            thread_id=thread_id,
+            schema=schema,
+            variables=variables,
+            group_commit=group_commit,
+            tables=tables,
+            clock=clock,
+            next_xid=next_xid,
+            kernel=kernel,
+            status=status if status is not None else CacheStatus(),
+            open_spill=open_spill,
         )
-        self._frames = Frames(variables, kernel)
-        self._statement_cache = BinlogCache()
-        self._transaction_cache = BinlogCache()
-        self._in_transaction = False
-        self._is_closed = False
 
     def __enter__(self) -> Session:
         return self
@@ -84,147 +97,220 @@ class Session:
         self.close()
 
     @property
+    def thread_id(self) -> int:
+        """The connection's number."""
+        return self._connection.thread_id
+
+    @property
+    def schema(self) -> str:
+        """The default database; may be set (USE)."""
+        return self._connection.schema
+
+    @schema.setter
+    def schema(self, schema: str) -> None:
+        self._connection.schema = schema
+
+    @property
+    def variables(self) -> ServerVariables:
+        """The session's variables."""
+        return self._connection.variables
+
+    @property
     def in_transaction(self) -> bool:
         """True between `begin` and its end."""
-        return self._in_transaction
+        return self._connection.has_begun
+
+    @property
+    def last_gtid(self) -> Gtid | None:
+        """The GTID of the last group; None where it is anonymous, and before the first."""
+        return self._connection.caches.last_gtid
+
+    @property
+    def warnings(self) -> Sequence[LoggingWarning]:
+        """What the server says of the last statement beside its error (SHOW WARNINGS), as far as the log is concerned."""
+        return self._connection.warnings
 
     def begin(self) -> None:
-        """Begin a transaction; one that is open is committed.
-
-        Raises:
-            WriterStateError: the session is closed.
-        """
-        self.commit()
-        self._in_transaction = True
+        """Begin a transaction; one that is open is committed."""
+        self._connection.start()
+        self._connection.check_gtid()
+        self._connection.commit()
+        self._connection.has_begun = True
 
     def execute(self, statement: Statement) -> None:
-        """Log what a statement changed. Where it raises, nothing of the statement is logged.
+        """Log what a statement did. Where it raises, nothing of the statement is logged but rows that nothing undoes.
 
         Raises:
             LoggingError: no server with these variables would log the statement.
             UnsupportedFeature: its rows do not fit their tables.
             BinlogFormatError: a value does not fit its column.
-            OSError: the log cannot be written.
         """
-        self._check()
-        context = self._context()
-        frames = build_statement(statement, self._tables, self._rules, self._frames, context)
-        self._refuse_unsafe(frames)
-        start = self._transaction_cache.position
-        try:
-            self._log(statement, frames, context)
-        except (BinlogError, OSError):
-            self._transaction_cache.truncate(start)
-            raise
-        if not self._in_transaction:
-            self._end_transaction(context)
+        connection = self._connection
+        connection.start()
+        if connection.caches.gtid_next is not AUTOMATIC:
+            connection.check_gtid()
+            if connection.gtid_is_skipped:
+                return
+        kind = StatementKind.DML if statement.facts is None else statement.facts.kind
+        _LOGGERS[kind](connection, statement)
 
     def commit(self) -> None:
-        """End the transaction, if there is one, and write its group, if it has changed anything.
-
-        Raises:
-            WriterStateError: the session is closed.
-            OSError: the log cannot be written; the transaction is then rolled back.
-        """
-        self._check()
-        self._in_transaction = False
-        self._end_transaction(self._context())
+        """End the transaction, if there is one, and write its group, if it has changed anything."""
+        self._connection.start()
+        self._connection.commit()
 
     def rollback(self) -> None:
-        """End the transaction, if there is one; nothing of its transactional tables is logged.
-
-        Raises:
-            WriterStateError: the session is closed.
-        """
-        self._check()
-        self._in_transaction = False
-        self._transaction_cache.clear()
+        """End the transaction, if there is one; what of it can be undone is not logged."""
+        self._connection.start()
+        self._connection.rollback()
 
     def ddl(self, sql: str | bytes, *, schemas: tuple[str, ...] | None = None) -> None:
         """Log a statement as its text, in a group of its own; a transaction that is open is committed first.
 
         `schemas` names those that the statement changes; without it they are taken from the text: the one before the table's name,
         or the session's.
+        """
+        self.execute(Statement(sql, facts=StatementFacts(kind=StatementKind.DDL), updated_schemas=schemas))
+
+    def savepoint(self, name: str) -> None:
+        """SAVEPOINT. It is logged once something takes part in the transaction."""
+        connection = self._connection
+        connection.start()
+        if not connection.in_transaction:
+            return
+        caches, transaction = connection.caches, connection.transaction
+        if transaction.is_registered:
+            self._log_boundary(b"SAVEPOINT " + _quoted(name))
+        transaction.add_savepoint(name, caches.transaction.position)
+
+    def rollback_to(self, name: str) -> None:
+        """ROLLBACK TO SAVEPOINT: what the transaction has cached since then is forgotten, unless the cache holds what nothing undoes.
 
         Raises:
-            WriterStateError: the session is closed.
-            OSError: the log cannot be written.
+            LoggingError: there is no such savepoint.
         """
-        self.commit()
-        context = self._context()
-        text = Statement(sql).sql_bytes
-        frame = self._frames.encode(ddl_event(context, text, self._next_xid(), schemas))
-        group = Group(frames=(frame,), timestamp=context.timestamp, may_have_sbr=True)
-        self.last_gtid = self._group_commit.commit(group)
-        self._tables.forget()
+        connection = self._connection
+        connection.start()
+        caches, transaction = connection.caches, connection.transaction
+        savepoint = transaction.return_to(name)
+        if not savepoint.is_registered:
+            connection.roll_back_cache(connection.context())  # the log itself took no part then
+        elif caches.transaction.cannot_roll_back:
+            self._log_boundary(b"ROLLBACK TO " + _quoted(name))
+        else:
+            caches.transaction.truncate(savepoint.position)
+        transaction.is_registered = savepoint.is_registered
+        transaction.modifies_engine = savepoint.modifies_engine
+        connection.warnings += transaction.rollback_warnings()
+
+    def release(self, name: str) -> None:
+        """RELEASE SAVEPOINT, which is never logged.
+
+        Raises:
+            LoggingError: there is no such savepoint.
+        """
+        self._connection.start()
+        self._connection.transaction.release(name)
+
+    def xa_start(self, xid: XaXid) -> None:
+        """XA START.
+
+        Raises:
+            LoggingError: the session is in a transaction.
+        """
+        self._connection.start()
+        xa_start(self._connection, xid)
+
+    def xa_end(self, xid: XaXid) -> None:
+        """XA END.
+
+        Raises:
+            LoggingError: it is not the transaction of the session.
+        """
+        self._connection.start()
+        xa_end(self._connection, xid)
+
+    def xa_prepare(self, xid: XaXid) -> None:
+        """XA PREPARE: the transaction is in the log, and waits for `xa_commit` or `xa_rollback` of any session.
+
+        Raises:
+            LoggingError: it is not the transaction of the session, or not ended.
+        """
+        self._connection.start()
+        xa_prepare(self._connection, xid)
+
+    def xa_commit(self, xid: XaXid, *, one_phase: bool = False) -> None:
+        """XA COMMIT of a prepared transaction, or (ONE PHASE) of the session's own.
+
+        Raises:
+            LoggingError: it is not the transaction of the session, or not ended.
+        """
+        self._connection.start()
+        xa_commit(self._connection, xid, one_phase=one_phase)
+
+    def xa_rollback(self, xid: XaXid) -> None:
+        """XA ROLLBACK of a prepared transaction, or of the session's own, of which nothing is logged.
+
+        Raises:
+            LoggingError: the session's own transaction is not ended.
+        """
+        self._connection.start()
+        xa_rollback(self._connection, xid)
+
+    def lock_tables(self, tables: Sequence[TableDefinition]) -> None:
+        """LOCK TABLES ... WRITE, which commits. Up to `unlock_tables` every statement that changes rows maps all of them."""
+        connection = self._connection
+        connection.start()
+        connection.commit()
+        connection.locked_tables = tuple(tables)
+        connection.mix(StatementFacts(tables=tuple(written(table) for table in tables)))
+
+    def unlock_tables(self) -> None:
+        """UNLOCK TABLES."""
+        self._connection.start()
+        self._connection.locked_tables = ()
+
+    def set_variables(self, **values: Any) -> None:
+        """SET SESSION. `gtid_next` is a GTID, ANONYMOUS or AUTOMATIC.
+
+        Raises:
+            LoggingError: a variable is not there, is a global one, or cannot be set now.
+            UnsupportedFeature: a variable cannot have this value.
+        """
+        connection = self._connection
+        connection.start()
+        if "gtid_next" in values:
+            self._set_gtid_next(values.pop("gtid_next"))
+        own = {name: values.pop(name) for name in tuple(values) if name in _CLIENT_VARIABLES}
+        variables = set_session_variables(connection.variables, connection.state(), values)
+        client = replace(connection.client, **own)
+        if client.autocommit and not connection.client.autocommit:
+            connection.commit()
+        connection.set_variables(variables, client)
+
+    def flush_logs(self) -> None:
+        """FLUSH BINARY LOGS: commit, and begin another log."""
+        self._connection.start()
+        self._connection.commit()
+        self._connection.group_commit.rotate()
 
     def close(self) -> None:
         """Disconnect: roll back what is not committed. The session cannot be used any more."""
-        self._transaction_cache.clear()
-        self._in_transaction = False
-        self._is_closed = True
+        if not self._connection.is_closed:
+            self._connection.start()
+            self._connection.is_closed = True
+            disconnect(self._connection)
 
-    def _check(self) -> None:
-        if self._is_closed:
-            raise WriterStateError("the session is closed")
+    def _set_gtid_next(self, gtid: NextGtid) -> None:
+        self._connection.caches.gtid_next = gtid
+        self._connection.caches.gtid_is_used = False
 
-    def _context(self) -> QueryContext:
-        return QueryContext(
-            thread_id=self.thread_id,
-            schema=self.schema,
-            timestamp=self._clock() // MICROSECONDS_PER_SECOND,
-            server_id=self._variables.server_id,
-        )
-
-    def _refuse_unsafe(self, frames: StatementFrames) -> None:
-        """A GTID names one group, so a transaction must not leave two that depend on each other."""
-        mixed = bool(frames.transactional) or not self._transaction_cache.is_empty
-        if self._variables.gtid_mode == "ON" and frames.non_transactional and mixed:
-            raise LoggingError(GTID_UNSAFE, errno=1785, symbol="ER_GTID_UNSAFE_NON_TRANSACTIONAL_TABLE")
-
-    def _log(self, statement: Statement, frames: StatementFrames, context: QueryContext) -> None:
-        """Put the frames into their caches, and write the statement cache."""
-        updated = _updated_tables(statement)
-        if frames.transactional:
-            self._fill(self._transaction_cache, frames.transactional, context, updated)
-            self._transaction_cache.holds_engine_changes |= _changes_engine(statement, frames)
-        if frames.non_transactional:
-            self._fill(self._statement_cache, frames.non_transactional, context, updated)
-            self._flush(self._statement_cache, self._frames.commit(context, updated), context)
-
-    def _fill(self, cache: BinlogCache, frames: tuple[bytes, ...], context: QueryContext, updated: int) -> None:
-        if cache.is_empty:
-            cache.extend((self._frames.begin(context, updated),))
-        cache.extend(frames)
-
-    def _end_transaction(self, context: QueryContext) -> None:
-        cache = self._transaction_cache
-        if cache.is_empty:
-            return
-        if cache.holds_engine_changes:
-            end = self._frames.xid(self._next_xid(), context.timestamp)
-        else:
-            end = self._frames.commit(context)
-        self._flush(cache, end, context)
-
-    def _flush(self, cache: BinlogCache, end: bytes, context: QueryContext) -> None:
-        """Write a cache as a group; the cache is empty afterwards in any case."""
-        try:
-            cache.extend((end,))
-            self.last_gtid = self._group_commit.commit(Group(frames=cache.take(), timestamp=context.timestamp))
-        finally:
-            cache.clear()
+    def _log_boundary(self, sql: bytes) -> None:
+        connection = self._connection
+        context = connection.context()
+        frame = connection.frames.encode(boundary_event(context, sql))
+        connection.caches.add(connection.caches.transaction, (frame,), context)
 
 
-def _updated_tables(statement: Statement) -> int:
-    """Bit i for the i-th table of an UPDATE that it changes itself; triggers and other statements count for nothing."""
-    if not statement.changes or not isinstance(statement.changes[0], Update):
-        return 0
-    updated = {change.table for change in statement.changes if isinstance(change, Update)}
-    return sum(1 << index for index, table in enumerate(statement.tables) if table in updated)
-
-
-def _changes_engine(statement: Statement, frames: StatementFrames) -> bool:
-    """Whether a transactional engine has something to commit, which is what an XID stands for."""
-    engines = {table.engine.upper() for table in statement.tables if table.is_transactional}
-    return frames.changed_rows > 0 and not engines <= set(_ENGINES_WITHOUT_XID)
+def _quoted(name: str) -> bytes:
+    return ("`" + name.replace("`", "``") + "`").encode()

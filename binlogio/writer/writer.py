@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from binlogio.gtid import EMPTY_GTID_SET, GtidSet, Uuid
 from binlogio.options import Position, ServerVariables
+from binlogio.writer.cache_status import CacheStatus
 from binlogio.writer.group_commit import GroupCommit, Wait, system_wait
 from binlogio.writer.kernel import writer_kernel
 from binlogio.writer.log_file import ActiveLog, Clock
@@ -74,6 +75,7 @@ class BinlogWriter:
         self._log = ActiveLog(path.name, self._storage, variables, clock)
         self._kernel = writer_kernel() if use_kernel else None
         self._group_commit = GroupCommit(self._log, variables, clock, self.server_uuid, self._kernel, wait)
+        self._status = CacheStatus()
         self._tables = OpenTables(variables.binlog_row_metadata, self._kernel)
         self._thread_ids = count(1)
         self._xids = count(1)
@@ -115,7 +117,13 @@ class BinlogWriter:
             clock=self._clock,
             next_xid=lambda: next(self._xids),
             kernel=self._kernel,
+            status=self._status,
         )
+
+    @property
+    def status(self) -> dict[str, int]:
+        """Binlog_cache_use, Binlog_cache_disk_use and the same of the statement caches, of all sessions."""
+        return self._status.as_dict()
 
     def rotate(self) -> None:
         """End the log and begin the next one (FLUSH BINARY LOGS).

@@ -1,0 +1,120 @@
+"""QUERY_EVENTs of statements that are logged as their text whatever the format: DDL, accounts, ANALYZE and the like.
+
+Knows which status variables follow from the text. Whose caches they count for, and what commits before them, is `table_statements`' affair.
+
+    DDL := session invoker? (GRANT, REVOKE, CREATE USER)  updated_db_names?  ddl_logged_with_xid?  default_collation
+           sql_require_primary_key? (tables)  default_table_encryption? (databases)
+
+Source: sql/log_event.cc, Query_log_event::Query_log_event and write; fixtures mysql97/ddl_mix; recordings of 9.7.4.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from binlogio.constants import HeaderFlag, QueryStatus
+from binlogio.events.query import Invoker, StatusVar
+from binlogio.schema.definition import NON_TRANSACTIONAL_ENGINES
+from binlogio.writer.query_events import DEFAULT_COLLATION_VAR, flags_of, query_event, statement_vars
+
+if TYPE_CHECKING:
+    from binlogio.events.query import QueryEvent
+    from binlogio.writer.query_events import QueryContext
+
+_NAME: Final = r"(?:`((?:[^`]|``)+)`|([^\s.`(;,]+))"
+_COMMENT: Final = re.compile(r"\s*/\*[^!].*?\*/", re.DOTALL)
+_DATABASE_DDL: Final = re.compile(
+    rf"\s*(CREATE|ALTER|DROP)\s+(?:DATABASE|SCHEMA)\s+(?:IF\s+(?:NOT\s+)?EXISTS\s+)?{_NAME}", re.IGNORECASE
+)
+_TABLE_DDL: Final = re.compile(
+    rf"\s*(CREATE|ALTER|DROP)\s+(?:TEMPORARY\s+)?TABLE\s+(?:IF\s+(?:NOT\s+)?EXISTS\s+)?(?:{_NAME}\s*\.\s*)?",
+    re.IGNORECASE,
+)
+_LIKE: Final = re.compile(
+    rf"\s*CREATE\s+(?:TEMPORARY\s+)?TABLE\s+(?:IF\s+NOT\s+EXISTS\s+)?(?:{_NAME}\s*\.\s*)?{_NAME}\s*\(?\s*LIKE\b",
+    re.IGNORECASE,
+)
+_ENGINE: Final = re.compile(r"\bENGINE\s*=?\s*(\w+)", re.IGNORECASE)
+_MAINTENANCE: Final = re.compile(r"\s*(?:ANALYZE|OPTIMIZE|REPAIR|FLUSH)\b", re.IGNORECASE)
+_NAMES_NO_SCHEMA: Final = re.compile(r"\s*(?:ANALYZE|REPAIR|FLUSH|TRUNCATE)\b", re.IGNORECASE)
+_ACCOUNTS: Final = re.compile(r"\s*(?:(?:CREATE|ALTER|DROP|RENAME)\s+(?:USER|ROLE)|GRANT|REVOKE)\b", re.IGNORECASE)
+_GRANTS_ON: Final = re.compile(
+    rf"\s*(?:GRANT|REVOKE)\b.*?\bON\s+(?:TABLE\s+|FUNCTION\s+|PROCEDURE\s+)?{_NAME}\s*\.", re.IGNORECASE
+)
+_NAMES_INVOKER: Final = re.compile(
+    r"\s*(?:GRANT|REVOKE|CREATE\s+(?:OR\s+REPLACE\s+)?(?:DEFINER\s*=\s*\S+\s+)?(?:FUNCTION|PROCEDURE))\b", re.IGNORECASE
+)
+_NOT_LOGGED: Final = re.compile(
+    r"\s*(?:(?:ANALYZE|OPTIMIZE|REPAIR|FLUSH)\s+(?:LOCAL|NO_WRITE_TO_BINLOG)"
+    r"|FLUSH\s+(?:\w+\s+)?(?:LOGS|TABLES\s+WITH\s+READ\s+LOCK))\b",
+    re.IGNORECASE,
+)
+SYSTEM_SCHEMA: Final = "mysql"
+
+
+def is_logged_ddl(sql: bytes) -> bool:
+    """Whether a statement is logged at all: not with LOCAL or NO_WRITE_TO_BINLOG, and not what is about this server alone."""
+    return _NOT_LOGGED.match(_text(sql)) is None
+
+
+def ddl_event(
+    context: QueryContext,
+    sql: bytes,
+    xid: int,
+    schemas: tuple[str, ...] | None = None,
+    *,
+    is_atomic: bool | None = None,
+    invoker: Invoker | None = None,
+) -> QueryEvent:
+    """A statement that is logged as its text.
+
+    `schemas` are those that it changes, None looks for them in the text. `is_atomic` where it is one transaction, None lets the text say it.
+    `invoker` is the session's account.
+    """
+    text = _text(sql)
+    database, table = _DATABASE_DDL.match(text), _TABLE_DDL.match(text)
+    schema = _name(database, 2) if database is not None else context.schema
+    more = [*statement_vars(context)]
+    if invoker is not None and _NAMES_INVOKER.match(text):
+        more.append(StatusVar(QueryStatus.INVOKER, invoker))
+    updated = schemas if schemas is not None else _updated_schemas(text, schema, table)
+    if updated:
+        more.append(StatusVar(QueryStatus.UPDATED_DB_NAMES, updated))
+    if _is_atomic(text, is_table=table is not None) if is_atomic is None else is_atomic:
+        more.append(StatusVar(QueryStatus.DDL_LOGGED_WITH_XID, xid))
+    more.append(DEFAULT_COLLATION_VAR)
+    if table is not None and table[1].upper() != "DROP":
+        more.append(StatusVar(QueryStatus.SQL_REQUIRE_PRIMARY_KEY, 0))
+    if database is not None and database[1].upper() == "CREATE":
+        more.append(StatusVar(QueryStatus.DEFAULT_TABLE_ENCRYPTION, 0))
+    flags = HeaderFlag.SUPPRESS_USE if database is not None else 0
+    return query_event(context, sql, schema, tuple(more), flags | flags_of(context))
+
+
+def _text(sql: bytes) -> str:
+    return _COMMENT.sub("", sql.decode("utf-8", "replace"))
+
+
+def _name(match: re.Match[str], group: int) -> str:
+    """The identifier that `_NAME` found, in quotes or without."""
+    return match[group].replace("``", "`") if match[group] is not None else match[group + 1] or ""
+
+
+def _updated_schemas(text: str, schema: str, table: re.Match[str] | None) -> tuple[str, ...]:
+    """The schema before the table's name, or the session's; none for the statements that name none."""
+    if _ACCOUNTS.match(text):
+        grants = _GRANTS_ON.match(text)
+        named = _name(grants, 1) if grants is not None else "*"
+        return (SYSTEM_SCHEMA,) if named == "*" else (named, SYSTEM_SCHEMA)
+    if _LIKE.match(text):
+        return ()
+    named = _name(table, 2) if table is not None else ""
+    found = named or ("" if _NAMES_NO_SCHEMA.match(text) else schema)
+    return (found,) if found else ()
+
+
+def _is_atomic(text: str, *, is_table: bool) -> bool:
+    """Whether the server logs the statement with the id of its transaction: not for tables of engines without any."""
+    engine = _ENGINE.search(text) if is_table else None
+    return not _MAINTENANCE.match(text) and (engine is None or engine[1].upper() not in NON_TRANSACTIONAL_ENGINES)

@@ -1,0 +1,107 @@
+"""Which columns of a row go into its images: the primary key equivalent, and the tables of WL#5092.
+
+Knows definitions and names of columns; no values and no events.
+
+    binlog_row_image   insert, after                  update and delete, before      update, after
+    MINIMAL            given, filled, AUTO_INCREMENT  key                            given, filled
+    NOBLOB             these and all but blobs        key and all but blobs          these and all but blobs
+    FULL               all                            all                            all
+
+`key` is the primary key equivalent (PKE): the PRIMARY KEY, or the first UNIQUE key whose parts are all NOT NULL and whole columns, or all
+columns. `filled` are columns that the server fills: generated ones that depend on a given one (of an insert all), and those with
+CURRENT_TIMESTAMP. An update that INSERT ... ON DUPLICATE KEY UPDATE or REPLACE became has all columns in its after image. Blobs are
+the four sizes of BLOB and TEXT; JSON, GEOMETRY and VECTOR are not.
+
+Source: WL#5092; sql/table.cc, TABLE::mark_columns_per_binlog_row_image and mark_generated_columns; measured on 9.7.4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from binlogio.schema import ColumnDefinition, TableDefinition
+
+_BLOB_TYPES: Final = frozenset(
+    ("tinyblob", "blob", "mediumblob", "longblob", "tinytext", "text", "mediumtext", "longtext")
+)
+
+
+class RowOperation(Enum):
+    """What happened to a row. UPSERT is an update that INSERT ... ON DUPLICATE KEY UPDATE or REPLACE became."""
+
+    INSERT = "insert"
+    UPDATE = "update"
+    UPSERT = "upsert"
+    DELETE = "delete"
+
+
+@dataclass(frozen=True, slots=True)
+class ImageColumns:
+    """The positions of the columns in the images of a row, in the order of the table; None where there is no such image."""
+
+    before: tuple[int, ...] | None
+    after: tuple[int, ...] | None
+
+
+def primary_key_equivalent(table: TableDefinition) -> tuple[int, ...]:
+    """The positions of the columns by which a replica finds a row."""
+    if table.primary_key:
+        return _positions(table, table.primary_key)
+    for key in table.unique_keys:
+        positions = _positions(table, key.columns)
+        if not any(key.prefixes) and not any(table.columns[position].nullable for position in positions):
+            return positions
+    return tuple(range(len(table.columns)))
+
+
+def image_columns(
+    table: TableDefinition, row_image: str, operation: RowOperation, given: Iterable[int] = ()
+) -> ImageColumns:
+    """The columns of the images with binlog_row_image = `row_image`. `given` are those to which the statement gave a value."""
+    everything = tuple(range(len(table.columns)))
+    before = after = everything
+    if row_image != "FULL":
+        before = _with_what_is_no_blob(table, row_image, primary_key_equivalent(table))
+        if operation is not RowOperation.UPSERT:
+            written = _written(table, operation, frozenset(given))
+            after = _with_what_is_no_blob(table, row_image, written)
+    return ImageColumns(
+        before=None if operation is RowOperation.INSERT else before,
+        after=None if operation is RowOperation.DELETE else after,
+    )
+
+
+def _positions(table: TableDefinition, names: Iterable[str]) -> tuple[int, ...]:
+    return tuple(sorted(table.column_index(name) for name in names))
+
+
+def _with_what_is_no_blob(table: TableDefinition, row_image: str, chosen: Iterable[int]) -> tuple[int, ...]:
+    taken = set(chosen)
+    if row_image == "NOBLOB":
+        taken.update(i for i, column in enumerate(table.columns) if column.sql_type.name not in _BLOB_TYPES)
+    return tuple(sorted(taken))
+
+
+def _written(table: TableDefinition, operation: RowOperation, given: frozenset[int]) -> set[int]:
+    """The columns that the statement gave a value, and those that the server gave one because of it."""
+    is_insert = operation is RowOperation.INSERT
+    written = set(given)
+    written.update(i for i, column in enumerate(table.columns) if _is_filled(column, is_insert=is_insert))
+    if is_insert:
+        written.update(i for i, column in enumerate(table.columns) if column.generated_from is not None)
+        return written
+    changed = -1
+    while changed != len(written):  # a generated column may depend on another one
+        changed = len(written)
+        for i, column in enumerate(table.columns):
+            if column.generated_from and not written.isdisjoint(_positions(table, column.generated_from)):
+                written.add(i)
+    return written
+
+
+def _is_filled(column: ColumnDefinition, *, is_insert: bool) -> bool:
+    return column.default_now or column.auto_increment if is_insert else column.on_update_now

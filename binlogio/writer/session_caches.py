@@ -1,0 +1,166 @@
+"""The two caches of a session, and how they become groups.
+
+Knows BEGIN at the start of a cache, what closes it, and the hand-over to group commit. What goes into which cache, and when it is flushed, is
+`session`'s to say.
+
+    statement cache   := BEGIN event* COMMIT                      -- at the end of the statement that filled it, failed or not
+    transaction cache := BEGIN event* (XID | COMMIT | ROLLBACK)   -- at the end of the transaction
+
+Source: sql/binlog.cc, binlog_cache_mngr, binlog_cache_data::finalize; oracle rules 8.4, 8.5, 8.9.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from binlogio.events.control import IncidentEvent
+from binlogio.gtid import Gtid
+from binlogio.writer.cache import BinlogCache, CachedFrames
+from binlogio.writer.group import AUTOMATIC, Group, GroupEnd, NextGtid
+from binlogio.writer.query_events import boundary_event
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from binlogio.server_variables import ServerVariables
+    from binlogio.writer.cache_status import CacheStatus
+    from binlogio.writer.frames import Frames
+    from binlogio.writer.group_commit import GroupCommit
+    from binlogio.writer.query_events import QueryContext
+    from binlogio.writer.spill import SpillFile
+
+LOST_EVENTS: Final = 1
+INCIDENT_MESSAGE: Final = "Non-transactional changes were not written to the binlog."
+
+
+class SessionCaches:
+    """The caches of one session. `gtid_next` holds for the next group; `gtid_is_used` once it was an assigned one that was written."""
+
+    def __init__(
+        self,
+        *,
+        variables: ServerVariables,
+        frames: Frames,
+        group_commit: GroupCommit,
+        next_xid: Callable[[], int],
+        status: CacheStatus,
+        open_spill: Callable[[], SpillFile],
+    ) -> None:
+        checksum_size = 4 if variables.binlog_checksum == "CRC32" else 0
+        self._frames = frames
+        self._group_commit = group_commit
+        self._next_xid = next_xid
+        self._status = status
+        self.statement = BinlogCache(
+            is_transactional=False,
+            cache_size=variables.binlog_stmt_cache_size,
+            max_cache_size=variables.max_binlog_stmt_cache_size,
+            checksum_size=checksum_size,
+            status=status,
+            open_spill=open_spill,
+        )
+        self.transaction = BinlogCache(
+            is_transactional=True,
+            cache_size=variables.binlog_cache_size,
+            max_cache_size=variables.max_binlog_cache_size,
+            checksum_size=checksum_size,
+            status=status,
+            open_spill=open_spill,
+        )
+        self.gtid_next: NextGtid = AUTOMATIC
+        self.gtid_is_used = False
+        self.last_gtid: Gtid | None = None
+        self.commit_parent: int | None = None
+        self.xa_start: bytes = b""
+
+    def add(self, cache: BinlogCache, frames: Sequence[bytes], context: QueryContext) -> None:
+        """Put events into a cache, behind BEGIN (or XA START) where they are the first.
+
+        Raises:
+            CacheLimitExceeded: they do not fit.
+            OSError: the temporary file cannot be written.
+        """
+        if cache.is_empty:
+            if self.xa_start and cache is self.transaction:
+                cache.extend((self._frames.encode(boundary_event(context, self.xa_start)),))
+            else:
+                cache.extend((self._frames.begin(context),))
+        cache.extend(frames)
+
+    def end_statement(self) -> None:
+        """A statement has ended: the group of its transaction depends on what is committed by now."""
+        self.commit_parent = self._group_commit.max_committed
+
+    def flush_statement(self, context: QueryContext) -> None:
+        """Write the statement cache, if there is anything in it."""
+        if not self.statement.is_empty:
+            self._flush(self.statement, self._frames.commit(context), GroupEnd.COMMIT, context.timestamp)
+
+    def flush_transaction(self, end: GroupEnd, context: QueryContext, *, is_compressible: bool = False) -> None:
+        """Write the transaction cache."""
+        if end is GroupEnd.XID:
+            last = self._frames.xid(self._next_xid(), context.timestamp)
+        elif end is GroupEnd.COMMIT:
+            last = self._frames.commit(context)
+        else:
+            last = self._frames.encode(boundary_event(context, b"ROLLBACK"))
+        self._flush(self.transaction, last, end, context.timestamp, is_compressible=is_compressible)
+
+    def flush_xa(self, last: bytes, timestamp: int) -> None:
+        """Write the transaction cache as the prepared half of an XA transaction."""
+        self._flush(self.transaction, last, GroupEnd.XA_PREPARE, timestamp)
+
+    def write_statement(self, frames: Sequence[bytes], timestamp: int, *, is_transactional: bool) -> None:
+        """Write events as a group of their own, which counts for the cache of their kind."""
+        self._status.count(is_transactional=is_transactional, spilled=False)
+        self._commit(tuple(frames), timestamp, GroupEnd.STATEMENT, may_have_sbr=True)
+
+    def write_incident(self, context: QueryContext) -> None:
+        """Write that changes are missing, which begins another log."""
+        event = IncidentEvent(incident=LOST_EVENTS, message=INCIDENT_MESSAGE, header=context.header())
+        self._status.count(is_transactional=False, spilled=False)
+        self._commit((self._frames.encode(event),), context.timestamp, GroupEnd.INCIDENT, may_have_sbr=True)
+
+    def write_empty(self, context: QueryContext) -> None:
+        """Write a transaction without anything, which uses up a GTID."""
+        frames = self._frames.begin(context), self._frames.commit(context)
+        self._commit(frames, context.timestamp, GroupEnd.COMMIT, may_have_sbr=True)
+
+    def _flush(
+        self, cache: BinlogCache, last: bytes, end: GroupEnd, timestamp: int, *, is_compressible: bool = False
+    ) -> None:
+        """Write a cache as a group; the cache is empty afterwards in any case."""
+        try:
+            cache.close(last)
+            only_rows = cache.has_rows and not cache.has_statements
+            self._commit(
+                cache.frames(),
+                timestamp,
+                end,
+                may_have_sbr=not only_rows,
+                is_compressible=is_compressible and only_rows,
+            )
+        finally:
+            cache.reset()
+
+    def _commit(
+        self,
+        frames: tuple[bytes, ...] | CachedFrames,
+        timestamp: int,
+        end: GroupEnd,
+        *,
+        may_have_sbr: bool,
+        is_compressible: bool = False,
+    ) -> None:
+        group = Group(
+            frames=frames,
+            timestamp=timestamp,
+            may_have_sbr=may_have_sbr,
+            end=end,
+            commit_parent=self.commit_parent,
+            assigned_gtid=self.gtid_next,
+            is_compressible=is_compressible,
+        )
+        self.last_gtid = self._group_commit.commit(group)
+        if isinstance(self.gtid_next, Gtid):
+            self.gtid_is_used = True

@@ -1,0 +1,283 @@
+"""One statement that changes rows: to events, in the caches of a session.
+
+Knows which events a statement leaves, as text or as rows, when it succeeds and when it fails. Knows neither groups nor files.
+
+    as text := intvar* rand? user_var* query      | begin_load_query append_block* execute_load_query
+    as rows := rows_query? table_map* rows_event*
+
+A statement that failed leaves its text only where rows of non-transactional tables stay changed, with the error in it; its rows of
+transactional tables are taken back, the others stay.
+Source: sql/binlog.cc, THD::binlog_query and binlog_log_row; oracle rules 8.4 and D1, D3, D4, D5, D8, D10.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from binlogio.errors import BinlogError, CacheLimitExceeded
+from binlogio.events.load import AppendBlockEvent, BeginLoadQueryEvent, ExecuteLoadQueryEvent
+from binlogio.writer.cache import BinlogCache, CachePosition
+from binlogio.writer.connection import with_statement
+from binlogio.writer.logging_format import decide_logging_format
+from binlogio.writer.query_events import QueryContext, statement_event
+from binlogio.writer.rows_builder import build_statement
+from binlogio.writer.statement import Change, LoadedFile, Row, Statement, Update, facts_of
+from binlogio.writer.statement_facts import (
+    CacheKind,
+    LoggingDecision,
+    LoggingFormat,
+    LoggingWarning,
+    StatementFacts,
+)
+
+if TYPE_CHECKING:
+    from binlogio.writer.connection import Connection
+
+MAX_UPDATED_SCHEMAS: Final = 16
+TRANSACTION_CACHE_FULL: Final = 1197
+LOAD_BLOCK_SIZE: Final = 128 * 1024
+_DUPLICATES: Final = {"": 0, "IGNORE": 1, "REPLACE": 2}
+ROW_LOGGING_FAILED: Final = LoggingWarning(
+    level="Error",
+    errno=1534,
+    symbol="ER_BINLOG_ROW_LOGGING_FAILED",
+    message="Writing one row to the row-based binary log failed",
+)
+
+
+def log_statement(connection: Connection, statement: Statement) -> None:
+    """Put a statement into the caches, and flush what does not wait. Where it raises, nothing of a transactional table is logged.
+
+    Raises:
+        LoggingError: the statement is refused, or does not fit its cache.
+        UnsupportedFeature: its rows do not fit their tables.
+        BinlogFormatError: a value does not fit its column.
+        OSError: the log or a temporary file cannot be written.
+    """
+    facts = facts_of(statement)
+    decision = decide(connection, facts)
+    if decision.format is LoggingFormat.NOT_LOGGED:
+        _note_changes(connection, statement, facts)
+        connection.end_statement(connection.context(), failed=statement.error != 0)
+        return
+    context = context_of(connection, statement, facts, decision)
+    start = connection.caches.transaction.position
+    try:
+        if decision.format is LoggingFormat.STATEMENT:
+            _log_text(connection, statement, facts, decision, context)
+        else:
+            _log_rows(connection, statement, facts, context)
+        connection.end_statement(context, failed=statement.error != 0)
+    except CacheLimitExceeded as error:
+        _cache_is_full(connection, statement, facts, context, start, error)
+        connection.end_statement(context, failed=True)
+        raise
+    except (BinlogError, OSError):
+        connection.caches.transaction.truncate(start)
+        connection.caches.statement.reset()
+        raise
+
+
+def decide(connection: Connection, facts: StatementFacts) -> LoggingDecision:
+    """How a statement is logged; its warnings are the session's.
+
+    Raises:
+        LoggingError: the statement is refused.
+    """
+    connection.mix(facts)
+    decision = decide_logging_format(connection.variables, facts, connection.state())
+    connection.warnings += decision.warnings
+    return decision
+
+
+def context_of(
+    connection: Connection, statement: Statement, facts: StatementFacts, decision: LoggingDecision
+) -> QueryContext:
+    """What the events of a statement have in common."""
+    schemas: tuple[str, ...] | None = ()
+    if decision.format is LoggingFormat.STATEMENT:
+        schemas = statement.updated_schemas
+        if schemas is None:
+            schemas = tuple(dict.fromkeys(table.schema for table in facts.all_tables if table.write))
+        if len(schemas) > MAX_UPDATED_SCHEMAS:
+            schemas = None
+    elif any(getattr(change, "is_cascade", False) for change in statement.changes):
+        schemas = None
+    return with_statement(
+        connection.context(),
+        updated_tables=_updated_tables(statement),
+        updated_schemas=schemas,
+        is_thread_specific=any(table.temporary for table in facts.all_tables),
+    )
+
+
+def temporary_of(facts: StatementFacts) -> frozenset[tuple[str, str]]:
+    """The temporary tables of a statement."""
+    return frozenset((table.schema, table.name) for table in facts.all_tables if table.temporary)
+
+
+def _log_text(
+    connection: Connection,
+    statement: Statement,
+    facts: StatementFacts,
+    decision: LoggingDecision,
+    context: QueryContext,
+) -> None:
+    keeps = keeps_changes(statement)
+    if statement.error and not keeps:
+        _note_changes(connection, statement, facts)
+        return
+    cache = _cache(connection, decision)
+    sql = statement.sql_bytes
+    if statement.loaded_file is not None:
+        _log_file(connection, statement, statement.loaded_file, facts, cache, context)
+    else:
+        events = [
+            *(replace(event, header=context.header()) for event in statement.context),
+            statement_event(context, sql, microseconds=statement.microseconds, error_code=statement.error),
+        ]
+        connection.caches.add(cache, [connection.frames.encode(event) for event in events], context)
+    cache.has_statements = True
+    cache.cannot_roll_back |= decision.cannot_be_rolled_back
+    connection.warnings += decision.warnings_when_cached
+    _note_changes(connection, statement, facts)
+
+
+def _log_file(
+    connection: Connection,
+    statement: Statement,
+    file: LoadedFile,
+    facts: StatementFacts,
+    cache: BinlogCache,
+    context: QueryContext,
+) -> None:
+    """LOAD DATA: its file goes into the cache of the table's kind, its text into that of the decision (D10)."""
+    file_id = connection.next_xid() & 0xFFFFFFFF
+    blocks = [file.data[at : at + LOAD_BLOCK_SIZE] for at in range(0, len(file.data), LOAD_BLOCK_SIZE)] or [b""]
+    events: list[Any] = [BeginLoadQueryEvent(file_id=file_id, block=blocks[0], header=context.header())]
+    events += [AppendBlockEvent(file_id=file_id, block=block, header=context.header()) for block in blocks[1:]]
+    is_transactional = any(table.engine.transactional for table in facts.all_tables if table.write)
+    file_cache = connection.caches.transaction if is_transactional else connection.caches.statement
+    connection.caches.add(file_cache, [connection.frames.encode(event) for event in events], context)
+    file_cache.has_statements = True
+    query = statement_event(context, statement.sql_bytes, error_code=statement.error)
+    start = max(statement.sql_bytes.find(b"'" + file.name.encode() + b"'"), 0)
+    load = ExecuteLoadQueryEvent(
+        thread_id=query.thread_id,
+        exec_time=query.exec_time,
+        error_code=query.error_code,
+        file_id=file_id,
+        file_name_start=start,
+        file_name_end=start + len(file.name.encode()) + 2,
+        duplicates=_DUPLICATES[file.on_duplicate],
+        status_vars=query.status_vars,
+        schema=query.schema,
+        sql=query.sql,
+        header=query.header,
+    )
+    connection.caches.add(cache, (connection.frames.encode(load),), context)
+
+
+def _log_rows(connection: Connection, statement: Statement, facts: StatementFacts, context: QueryContext) -> None:
+    caches = connection.caches
+    start = caches.transaction.position
+    built = build_statement(
+        statement,
+        connection.tables,
+        connection.rules,
+        connection.encoder,
+        connection.frames,
+        context,
+        locked=connection.locked_tables or statement.locked,
+        unlogged=temporary_of(facts),
+    )
+    if built.kept_rows:
+        connection.transaction.changed_non_transactional = True
+    try:
+        if built.non_transactional:
+            caches.add(caches.statement, built.non_transactional, context)
+            caches.statement.has_rows = True
+        if built.transactional:
+            caches.add(caches.transaction, built.transactional, context)
+            caches.transaction.has_rows = True
+    except CacheLimitExceeded as error:
+        if not error.at_statement_end:
+            connection.warnings.append(ROW_LOGGING_FAILED)
+        raise
+    if statement.error and not connection.is_autocommitted:
+        caches.transaction.truncate(start)
+    _note_changes(connection, statement, facts)
+
+
+def _cache_is_full(
+    connection: Connection,
+    statement: Statement,
+    facts: StatementFacts,
+    context: QueryContext,
+    start: CachePosition,
+    error: CacheLimitExceeded,
+) -> None:
+    """What did not fit is forgotten; where it cannot be undone, the log says that something is missing."""
+    caches = connection.caches
+    keeps = keeps_changes(statement)
+    connection.transaction.changed_non_transactional |= keeps
+    if error.errno != TRANSACTION_CACHE_FULL:
+        caches.statement.reset()
+    elif keeps:
+        caches.transaction.reset()
+    else:
+        caches.transaction.truncate(start)
+    if keeps:
+        caches.write_incident(context)
+
+
+def _cache(connection: Connection, decision: LoggingDecision) -> BinlogCache:
+    caches = connection.caches
+    return caches.transaction if decision.statement_cache is CacheKind.TRANSACTION else caches.statement
+
+
+def keeps_changes(statement: Statement) -> bool:
+    """Whether rows were changed that ROLLBACK leaves as they are."""
+    return any(not change.table.is_transactional and _changes_anything(change) for change in statement.changes)
+
+
+def _changes_anything(change: Change) -> bool:
+    return any(old != _after(old, new) for old, new in change.rows) if isinstance(change, Update) else bool(change.rows)
+
+
+def _after(old: Row, new: Row) -> Row:
+    """What an update leaves of a row."""
+    return {**old, **new} if isinstance(old, Mapping) and isinstance(new, Mapping) else new
+
+
+def _note_changes(connection: Connection, statement: Statement, facts: StatementFacts) -> None:
+    """What the end of the transaction depends on."""
+    transaction = connection.transaction
+    transaction.changed_non_transactional |= keeps_changes(statement)
+    is_logged = not connection.caches.transaction.is_empty or not connection.caches.statement.is_empty
+    tables = facts.all_tables
+    transaction.is_registered |= is_logged or any(table.engine.transactional for table in tables)
+    if not statement.error:
+        transaction.modifies_engine |= _modifies_engine(statement, facts)
+
+
+def _modifies_engine(statement: Statement, facts: StatementFacts) -> bool:
+    if statement.modifies_engine is not None:
+        return statement.modifies_engine
+    changed = {(change.table.schema, change.table.name) for change in statement.changes if _changes_anything(change)}
+    return any(
+        table.engine.has_xid and not table.temporary and (table.schema, table.name) in changed
+        for table in facts.all_tables
+    )
+
+
+def _updated_tables(statement: Statement) -> int:
+    """Bit i for the i-th table of an UPDATE that it changes itself; triggers and other statements count for nothing."""
+    if statement.updated_tables is not None:
+        return statement.updated_tables
+    if not statement.changes or not isinstance(statement.changes[0], Update):
+        return 0
+    updated = {change.table for change in statement.changes if isinstance(change, Update)}
+    return sum(1 << index for index, table in enumerate(statement.tables) if table in updated)

@@ -1,0 +1,207 @@
+"""Statements about tables: DDL, CREATE TABLE ... SELECT, temporary tables, and what a session leaves behind when it goes.
+
+Knows which groups they are and what commits before them. What changes rows in an existing table is `statement_log`'s.
+
+    DDL                      -> commits what is open, then query: a group without BEGIN
+    DROP TABLE a, b          -> one such group for each kind of table, non-transactional ones first
+    CREATE ... SELECT        -> as DDL; as rows into InnoDB: BEGIN, CREATE ... START TRANSACTION, table_map, rows, XID; into other
+                                engines CREATE, and rows in a group behind it
+    CREATE, DROP TEMPORARY   -> logged in STATEMENT format alone: a group outside of a transaction, inside it in a cache
+    end of the session       -> ROLLBACK, and DROP TEMPORARY TABLE of what is left of these
+
+Source: sql/sql_table.cc, sql/sql_insert.cc, Query_result_create; sql/sql_base.cc, close_temporary_tables; oracle rules D12, D13.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from binlogio.constants import QueryStatus
+from binlogio.writer.connection import with_statement
+from binlogio.writer.ddl_events import ddl_event, is_logged_ddl
+from binlogio.writer.ddl_text import create_table, drop_at_disconnect, drop_tables, is_drop_table
+from binlogio.writer.query_events import table_ddl_event
+from binlogio.writer.rows_builder import build_statement
+from binlogio.writer.statement import Statement, facts_of
+from binlogio.writer.statement_facts import CacheKind, LoggingFormat, StatementFacts, StatementKind
+from binlogio.writer.statement_log import context_of, decide, keeps_changes
+
+if TYPE_CHECKING:
+    from binlogio.writer.connection import Connection
+
+
+def log_ddl(connection: Connection, statement: Statement) -> None:
+    """A statement that commits implicitly; it does so even where it fails.
+
+    Raises:
+        OSError: the log cannot be written.
+    """
+    connection.commit()
+    if statement.error or not connection.variables.sql_log_bin or not is_logged_ddl(statement.sql_bytes):
+        return
+    facts = facts_of(statement)
+    if is_drop_table(statement.sql_bytes) and facts.tables:
+        _drop_base_tables(connection, statement, facts)
+    else:
+        is_atomic = all(table.engine.atomic_ddl for table in facts.tables) if facts.tables else None
+        _write_ddl(connection, statement.sql_bytes, statement.updated_schemas, is_atomic=is_atomic)
+    connection.tables.forget()
+
+
+def log_create_select(connection: Connection, statement: Statement) -> None:
+    """CREATE TABLE ... SELECT; `statement.locked` has the table that it makes.
+
+    Raises:
+        LoggingError: the statement is refused.
+        OSError: the log cannot be written.
+    """
+    connection.commit()
+    if statement.table_exists:
+        return
+    facts = facts_of(statement)
+    decision = decide(connection, facts)
+    if decision.format is LoggingFormat.STATEMENT:
+        if not statement.error:
+            connection.warnings += decision.warnings_when_cached
+            _write_ddl(connection, statement.sql_bytes, statement.updated_schemas)
+    elif decision.format is LoggingFormat.ROW:
+        _log_created_rows(connection, statement)
+    connection.tables.forget()
+    connection.forget()
+
+
+def log_temporary_table(connection: Connection, statement: Statement) -> None:
+    """CREATE or DROP TEMPORARY TABLE, with or without SELECT.
+
+    Raises:
+        LoggingError: the statement is refused, or does not fit its cache.
+        OSError: the log or a temporary file cannot be written.
+    """
+    facts = facts_of(statement)
+    decision = decide(connection, facts)
+    tables = [(table.schema, table.name) for table in facts.tables if table.temporary]
+    if statement.error:
+        return
+    drops = facts.kind is StatementKind.DROP_TEMPORARY
+    is_logged = decision.format is LoggingFormat.STATEMENT
+    context = context_of(connection, statement, facts, decision)
+    if is_logged and (tables or not drops):
+        sql = statement.sql_bytes
+        if drops:
+            sql = drop_tables(sql, tables, connection.schema, temporary=True)
+        frame = connection.frames.encode(table_ddl_event(context, sql, requires_primary_key=not drops))
+        if decision.statement_cache is CacheKind.DIRECT:
+            connection.caches.write_statement((frame,), context.timestamp, is_transactional=False)
+        else:
+            caches = connection.caches
+            is_transactional = decision.statement_cache is CacheKind.TRANSACTION
+            cache = caches.transaction if is_transactional else caches.statement
+            caches.add(cache, (frame,), context)
+            cache.has_statements = True
+            cache.cannot_roll_back |= decision.cannot_be_rolled_back
+            connection.transaction.is_registered = True
+    for table in tables:
+        if drops:
+            connection.temporary_tables.pop(table, None)
+        else:
+            connection.temporary_tables[table] = is_logged
+    connection.transaction.changed_non_transactional |= keeps_changes(statement)
+    if connection.in_transaction and tables:
+        connection.transaction.dropped_temporary |= drops
+        connection.transaction.created_temporary |= not drops
+    connection.end_statement(context)
+
+
+def disconnect(connection: Connection) -> None:
+    """The session ends: what is not committed is rolled back, and its temporary tables are gone.
+
+    Raises:
+        OSError: the log cannot be written.
+    """
+    connection.has_begun = False
+    connection.roll_back_cache(connection.context())
+    connection.forget()
+    by_schema: dict[str, list[str]] = {}
+    for (schema, name), is_logged in connection.temporary_tables.items():
+        if is_logged:
+            by_schema.setdefault(schema, []).append(name)
+    connection.temporary_tables.clear()
+    for schema, names in by_schema.items():
+        context = with_statement(
+            replace(connection.context(), schema=schema), updated_tables=0, updated_schemas=(), is_thread_specific=True
+        )
+        frame = connection.frames.encode(
+            table_ddl_event(context, drop_at_disconnect(names), requires_primary_key=False)
+        )
+        connection.caches.write_statement((frame,), context.timestamp, is_transactional=False)
+
+
+def _write_ddl(
+    connection: Connection,
+    sql: bytes,
+    schemas: tuple[str, ...] | None,
+    *,
+    is_atomic: bool | None = None,
+    is_thread_specific: bool = False,
+    counts_as_transactional: bool = False,
+) -> None:
+    """Write a statement as a group of its own. One that is a transaction counts for the transaction cache."""
+    context = with_statement(
+        connection.context(), updated_tables=0, updated_schemas=(), is_thread_specific=is_thread_specific
+    )
+    event = ddl_event(
+        context, sql, connection.next_xid(), schemas, is_atomic=is_atomic, invoker=connection.client.invoker
+    )
+    connection.caches.end_statement()
+    connection.caches.write_statement(
+        (connection.frames.encode(event),),
+        context.timestamp,
+        is_transactional=counts_as_transactional or event.status(QueryStatus.DDL_LOGGED_WITH_XID) is not None,
+    )
+
+
+def _drop_base_tables(connection: Connection, statement: Statement, facts: StatementFacts) -> None:
+    """DROP TABLE, a statement for each kind of table."""
+    kinds: dict[bool, list[tuple[str, str]]] = {False: [], True: []}
+    for table in facts.tables:
+        kinds[table.engine.atomic_ddl].append((table.schema, table.name))
+    for is_atomic, tables in kinds.items():
+        if tables:
+            sql = drop_tables(statement.sql_bytes, tables, connection.schema)
+            schemas = tuple(dict.fromkeys(schema for schema, _ in tables))
+            # a 9.7 server flags the DROP of InnoDB tables like that of temporary ones
+            _write_ddl(connection, sql, schemas, is_atomic=is_atomic, is_thread_specific=is_atomic)
+
+
+def _log_created_rows(connection: Connection, statement: Statement) -> None:
+    """CREATE TABLE ... SELECT as rows; where it fails, nothing of it is logged."""
+    caches, context = connection.caches, connection.context()
+    created = statement.locked[0]
+    starts_transaction = created.is_transactional
+    if not starts_transaction and not statement.error:
+        sql = create_table(created, starts_transaction=False)
+        _write_ddl(connection, sql, (), is_atomic=False, counts_as_transactional=True)
+    built = build_statement(
+        statement,
+        connection.tables,
+        connection.rules,
+        connection.encoder,
+        connection.frames,
+        context,
+        locked=statement.locked,
+    )
+    cache = caches.transaction if starts_transaction else caches.statement
+    frames = built.transactional if starts_transaction else built.non_transactional
+    if starts_transaction and not statement.error:
+        sql = create_table(created, starts_transaction=True)
+        caches.add(cache, (connection.frames.encode(table_ddl_event(context, sql)),), context)
+        cache.has_statements = True
+        connection.transaction.modifies_engine = True
+    if frames and not (starts_transaction and statement.error):
+        caches.add(cache, frames, context)
+        cache.has_rows = True
+    if statement.error:
+        caches.statement.reset()
+        return
+    connection.end_statement(context)

@@ -1,0 +1,144 @@
+"""XA transactions: what of them is in the log.
+
+Knows the commands and their texts. What is between XA START and XA END is cached as in any transaction.
+
+    prepared := XA START query  event*  XA END query  XA_PREPARE          -- XA PREPARE, or XA COMMIT ... ONE PHASE
+    later    := XA COMMIT query | XA ROLLBACK query                       -- a group of its own
+
+Source: sql/xa.cc; sql/binlog.cc, do_binlog_xa_commit_rollback; oracle rule D17.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from binlogio.errors import LoggingError
+from binlogio.events.control import XaPrepareEvent
+from binlogio.writer.query_events import boundary_event
+
+if TYPE_CHECKING:
+    from binlogio.writer.connection import Connection
+
+
+@dataclass(frozen=True, slots=True)
+class XaXid:
+    """The name of an XA transaction: `gtrid`, `bqual`, and the number of their format."""
+
+    gtrid: bytes
+    bqual: bytes = b""
+    format_id: int = 1
+
+    @property
+    def text(self) -> bytes:
+        """As the log writes it: X'67',X'62',1."""
+        return f"X'{self.gtrid.hex()}',X'{self.bqual.hex()}',{self.format_id}".encode()
+
+
+@dataclass(slots=True)
+class XaTransaction:
+    """The XA transaction of a session. `is_idle` behind XA END."""
+
+    xid: XaXid
+    is_idle: bool = False
+
+
+def xa_start(connection: Connection, xid: XaXid) -> None:
+    """XA START.
+
+    Raises:
+        LoggingError: the session is in a transaction.
+    """
+    if connection.xa is not None or connection.in_transaction:
+        raise _wrong_state("XAER_OUTSIDE: Some work is done outside global transaction", 1400, "ER_XAER_OUTSIDE")
+    connection.xa = XaTransaction(xid)
+    connection.caches.xa_start = b"XA START " + xid.text
+
+
+def xa_end(connection: Connection, xid: XaXid) -> None:
+    """XA END.
+
+    Raises:
+        LoggingError: it is not the transaction of the session.
+    """
+    _own(connection, xid, is_idle=False).is_idle = True
+
+
+def xa_prepare(connection: Connection, xid: XaXid) -> None:
+    """XA PREPARE: the transaction is in the log, and waits for XA COMMIT or XA ROLLBACK of any session.
+
+    Raises:
+        LoggingError: it is not the transaction of the session, or not ended.
+        OSError: the log cannot be written.
+    """
+    _own(connection, xid, is_idle=True)
+    _flush(connection, xid, one_phase=0)
+
+
+def xa_commit(connection: Connection, xid: XaXid, *, one_phase: bool = False) -> None:
+    """XA COMMIT of a prepared transaction, or (ONE PHASE) of the session's own.
+
+    Raises:
+        LoggingError: it is not the transaction of the session, or not ended.
+        OSError: the log cannot be written.
+    """
+    if one_phase:
+        _own(connection, xid, is_idle=True)
+        _flush(connection, xid, one_phase=1)
+    else:
+        _log_end(connection, b"XA COMMIT " + xid.text)
+
+
+def xa_rollback(connection: Connection, xid: XaXid) -> None:
+    """XA ROLLBACK of a prepared transaction, or of the session's own, of which nothing is logged.
+
+    Raises:
+        LoggingError: the session's own transaction is not ended.
+        OSError: the log cannot be written.
+    """
+    if connection.xa is not None:
+        _own(connection, xid, is_idle=True)
+        connection.end_by_rollback(connection.context())
+    else:
+        _log_end(connection, b"XA ROLLBACK " + xid.text)
+
+
+def _flush(connection: Connection, xid: XaXid, *, one_phase: int) -> None:
+    caches, context = connection.caches, connection.context()
+    try:
+        if not caches.transaction.is_empty:
+            end = connection.frames.encode(boundary_event(context, b"XA END " + xid.text))
+            prepare = XaPrepareEvent(
+                one_phase=one_phase,
+                format_id=xid.format_id,
+                gtrid=xid.gtrid,
+                bqual=xid.bqual,
+                header=context.header(),
+            )
+            caches.transaction.close(end)
+            caches.flush_xa(connection.frames.encode(prepare), context.timestamp)
+    finally:
+        connection.forget()
+
+
+def _log_end(connection: Connection, sql: bytes) -> None:
+    context = connection.context()
+    frame = connection.frames.encode(boundary_event(context, sql))
+    connection.caches.write_statement((frame,), context.timestamp, is_transactional=False)
+
+
+def _own(connection: Connection, xid: XaXid, *, is_idle: bool) -> XaTransaction:
+    if connection.xa is None or connection.xa.is_idle is not is_idle:
+        state = "NON-EXISTING" if connection.xa is None else "IDLE" if connection.xa.is_idle else "ACTIVE"
+        raise _wrong_state(
+            f"XAER_RMFAIL: The command cannot be executed when global transaction is in the  {state} state",
+            1399,
+            "ER_XAER_RMFAIL",
+        )
+    if connection.xa.xid != xid:
+        raise _wrong_state("XAER_NOTA: Unknown XID", 1397, "ER_XAER_NOTA")
+    return connection.xa
+
+
+def _wrong_state(reason: str, errno: int, symbol: str) -> LoggingError:
+    return LoggingError(reason, errno=errno, symbol=symbol)
