@@ -44,6 +44,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from binlogio._kernel.batches import Batch
+    from binlogio._kernel.images import ImagePlan
+    from binlogio.events.rows import RowsEvent
+    from binlogio.rowimage.plan import TablePlan
     from binlogio.storage import LogFile, OpenedLog
 
 _DESCRIPTION_SIZE: Final = 1 << 10  # bytes that a format description never exceeds by much
@@ -283,12 +286,17 @@ class ColumnarReader:
             if not self._selection.wants(plan.schema, plan.table):
                 images = TableRecords.skipped(plan)
             else:
-                records = TableRecords.of(plan, self._selection.columns_of(plan), zero_dates=self._selection.zero_dates)
-                self._records[self._plans], images = records, records.images
+                images = self._take(self._plans, plan)
         except BinlogError:
             return None
         self._plans += 1
         return images
+
+    def _take(self, number: int, plan: TablePlan) -> ImagePlan:
+        """Make the records of plan number `number`."""
+        records = TableRecords.of(plan, self._selection.columns_of(plan), zero_dates=self._selection.zero_dates)
+        self._records[number] = records
+        return records.images
 
     # ------------------------------------------------------------------------------------------ compressed events
 
@@ -422,7 +430,15 @@ class ColumnarReader:
             frame = EventFrame(header, prefix + images, None, self._context)
             refuse_event(frame, self._selection, router.last_table)
             raise _unreadable(header.offset, header.type_code)
-        taken, rows = len(images), 0
+        rest, rows = yield from self._flush_part(header, images, first_row, first_byte=first_byte, last=last)
+        router.clear()
+        return rest, rows
+
+    def _flush_part(
+        self, header: EventHeader, images: bytes, first_row: int, *, first_byte: int, last: bool
+    ) -> Generator[tuple[str, pa.RecordBatch], None, tuple[bytes, int]]:
+        """Give out the one event that is a part of another; returns as `_part`."""
+        router, taken, rows = self._router, len(images), 0
         for number, records in self._records.items() if router.rows_event_count else ():
             place = (0, 0, 0)
             while place[0] < router.rows_event_count:
@@ -439,7 +455,6 @@ class ColumnarReader:
                 if batch.failed_event >= 0:
                     taken = place[2]
                     break
-        router.clear()
         return images[taken:], rows
 
     # -------------------------------------------------------------------------------------------------- refusals
@@ -458,11 +473,20 @@ class ColumnarReader:
         """Raise what construct says of the first rows event, up to number `last`, of which it refuses a row."""
         for number in range(last + 1):
             code, plan, pos, present, present_after, images = self._router.rows_event(number)
-            records = self._records.get(plan)
-            if records is not None:
-                event = rows_event(code, pos, len(records.plan.columns), present, present_after, images)
-                image_pairs(event, records.type, first_row=first_row, first_byte=first_byte)
+            table = self._table(plan)
+            if table is not None:
+                event = rows_event(code, pos, len(table.columns), present, present_after, images)
+                self._check_rows(event, plan, first_row=first_row, first_byte=first_byte)
         raise _unreadable(pos, code)
+
+    def _table(self, number: int) -> TablePlan | None:
+        """Plan number `number`; None where nobody wants the table."""
+        records = self._records.get(number)
+        return None if records is None else records.plan
+
+    def _check_rows(self, event: RowsEvent, number: int, *, first_row: int, first_byte: int) -> None:
+        """Raise what construct says of the rows of an event of plan number `number`."""
+        image_pairs(event, self._records[number].type, first_row=first_row, first_byte=first_byte)
 
 
 def _unreadable(offset: int, type_code: int | None) -> BinlogFormatError:

@@ -55,9 +55,11 @@ class LogPartReader:
         decryptor_for = mariadb_decryptor_for(self._keyring)
         if is_compiled():
             from binlogio.columnar import ColumnarReader  # noqa: PLC0415 - there is none without the kernel
+            from binlogio.mixed_reader import MixedReader  # noqa: PLC0415
             from binlogio.records import Repeated  # noqa: PLC0415
 
-            return ColumnarReader(log, opened, self._selection, Repeated(), decryptor_for).read
+            reader = MixedReader if self._selection.mixed else ColumnarReader
+            return reader(log, opened, self._selection, Repeated(), decryptor_for).read
         from binlogio.construct_reader import ConstructReader  # noqa: PLC0415
 
         return lambda _: iter(ConstructReader(log, opened, self._selection, decryptor_for))

@@ -53,6 +53,7 @@ class Selection:
         verify_checksum: compare the CRC32 of every event with its bytes.
         batch_rows: most rows of a batch.
         where: which events are wanted.
+        mixed: batches are of all tables in the order of the log, and their images are JSON text.
     """
 
     wants: Callable[[str, str], bool]
@@ -62,6 +63,7 @@ class Selection:
     batch_rows: int
     where: EventFilter = EVERY_EVENT
     may_lack_columns: bool = False
+    mixed: bool = False
 
     def columns_of(self, plan: TablePlan) -> Collection[str] | None:
         """Names of the wanted columns of a table; None for all."""

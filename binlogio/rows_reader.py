@@ -107,14 +107,8 @@ class MixedBatches:
         self._tables = tables
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        import pyarrow as pa  # noqa: PLC0415
-
-        schema = mixed_schema()
-        for records in self._tables.row_records():
-            columns = list(zip(*records, strict=True))
-            columns[_TIMESTAMP] = tuple(microseconds // 1_000_000 for microseconds in columns[_TIMESTAMP])
-            arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
-            yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+        for _, batch in self._tables.mixed():
+            yield batch
 
     def to_table(self) -> pa.Table:
         """All batches as one table."""
@@ -135,11 +129,9 @@ class MixedBatches:
 
 def mixed_schema() -> pa.Schema:
     """The columns of a record whose images are JSON text."""
-    import pyarrow as pa  # noqa: PLC0415
+    from binlogio.record_types import MIXED_SCHEMA  # noqa: PLC0415 - imports pyarrow
 
-    from binlogio.record_types import HEAD, PRESENT  # noqa: PLC0415
-
-    return pa.schema([*HEAD, pa.field("before", pa.string()), pa.field("after", pa.string()), *PRESENT])
+    return MIXED_SCHEMA
 
 
 class TableBatches:
@@ -165,10 +157,21 @@ class TableBatches:
         return ", ".join(self._tables) if self._tables is not None else "every table"
 
     def __iter__(self) -> Iterator[tuple[str, pa.RecordBatch]]:
-        from binlogio.log_parts import LogPartReader  # noqa: PLC0415 - imports pyarrow
-        from binlogio.record_types import Selection  # noqa: PLC0415
+        from binlogio.record_types import Selection  # noqa: PLC0415 - imports pyarrow
 
-        selection = Selection(wants=self._wants, **self._options)
+        return self._batches(Selection(wants=self._wants, **self._options))
+
+    def mixed(self) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """Batches of all tables, with JSON images, in the order of the log."""
+        from binlogio.record_types import Selection  # noqa: PLC0415 - imports pyarrow
+
+        if is_compiled():
+            return self._batches(Selection(wants=self._wants, mixed=True, **self._options))
+        return self._row_records()
+
+    def _batches(self, selection: Selection) -> Iterator[tuple[str, pa.RecordBatch]]:
+        from binlogio.log_parts import LogPartReader  # noqa: PLC0415 - imports pyarrow
+
         open_reader = partial(LogPartReader, selection, self._keyring)
         # Construct holds Python's lock, so threads gain it nothing within a log.
         parts = [part for log in self._logs for part in _parts(log, self._threads if is_compiled() else 1)]
@@ -179,8 +182,10 @@ class TableBatches:
         else:
             yield from InOrder(parts, open_reader, _batch_size).results(self._threads)
 
-    def row_records(self) -> Iterator[list[tuple[Any, ...]]]:
-        """Lists of records with JSON images, in the order of the log."""
+    def _row_records(self) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """As `mixed`, by the event reader."""
+        import pyarrow as pa  # noqa: PLC0415
+
         from binlogio.reader import BinlogReader  # noqa: PLC0415
         from binlogio.row_records import row_records  # noqa: PLC0415
 
@@ -188,7 +193,10 @@ class TableBatches:
         with BinlogReader(self._logs, options, keyring=self._keyring) as reader:
             records = row_records(reader, self._wants, self._options["where"])
             while some := list(islice(records, min(self._options["batch_rows"], _MIXED_ROWS))):
-                yield some
+                columns = list(zip(*some, strict=True))
+                columns[_TIMESTAMP] = tuple(microseconds // 1_000_000 for microseconds in columns[_TIMESTAMP])
+                arrays = [pa.array(column, one.type) for column, one in zip(columns, mixed_schema(), strict=True)]
+                yield "", pa.RecordBatch.from_arrays(arrays, schema=mixed_schema())
 
     def _wants(self, schema: str, table: str) -> bool:
         if not self._options["where"].wants_table(schema, table):

@@ -1,0 +1,85 @@
+"""Logs to record batches of all tables in the order of the log, by the compiled kernel; images are JSON text.
+
+Knows which tables become JSON, and when a batch is full. Windows, encryption and payloads are `log_walk`'s business. An event that the kernel
+refuses is given to construct, whose error is the one that is raised.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from binlogio._kernel.image_json import ImageJson, MixedBatch
+from binlogio.errors import BinlogFormatError
+from binlogio.event_parts import MOST_BYTES
+from binlogio.events.base import event_name
+from binlogio.log_walk import LogWalk
+from binlogio.mixed_records import image_json, mixed_record_batch
+from binlogio.row_records import image_text
+from binlogio.rowimage.image import decode_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator
+
+    import pyarrow as pa
+
+    from binlogio._kernel.images import ImagePlan
+    from binlogio.events.base import EventHeader
+    from binlogio.events.rows import RowsEvent
+    from binlogio.rowimage.plan import TablePlan
+
+
+class MixedReader(LogWalk):
+    """One log's row changes as ("", batch) pairs: a batch is of no table alone."""
+
+    def __init__(self, *args: Any, **more: Any) -> None:
+        super().__init__(*args, **more)
+        self._tables: dict[int, TablePlan] = {}
+        self._json: dict[int, ImageJson] = {}
+
+    def _take(self, number: int, plan: TablePlan) -> ImagePlan:
+        self._tables[number], self._json[number] = plan, image_json(plan)
+        return self._json[number].plan
+
+    def _new_batch(self) -> MixedBatch:
+        return MixedBatch([self._json.get(number) for number in range(self._plans)])
+
+    def _flush(self) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """Give out what the router has collected, in its order."""
+        place = (0, 0, 0)
+        while place[0] < self._router.rows_event_count:
+            batch = self._new_batch()
+            place = batch.fill(self._router, *place, self._selection.batch_rows, MOST_BYTES)
+            if batch.failed_event >= 0:
+                self._refuse_rows(batch.failed_event)
+            if batch.count:
+                yield "", mixed_record_batch(batch, self._log.name, self._repeated)
+        self._router.clear()
+
+    def _flush_part(
+        self, header: EventHeader, images: bytes, first_row: int, *, first_byte: int, last: bool
+    ) -> Generator[tuple[str, pa.RecordBatch], None, tuple[bytes, int]]:
+        place, rows = (0, 0, 0), 0
+        while place[0] < self._router.rows_event_count:
+            batch = self._new_batch()
+            place = batch.fill(self._router, *place, self._selection.batch_rows, MOST_BYTES)
+            rows += batch.count
+            if batch.failed_event >= 0 and (last or not batch.failed_in_images):
+                self._refuse_rows(batch.failed_event, first_row=first_row, first_byte=first_byte)
+            if batch.count:
+                yield "", mixed_record_batch(batch, self._log.name, self._repeated)
+            if batch.failed_event >= 0:
+                return images[place[2] :], rows
+        return b"", rows
+
+    def _table(self, number: int) -> TablePlan | None:
+        return self._tables.get(number)
+
+    def _check_rows(self, event: RowsEvent, number: int, *, first_row: int, first_byte: int) -> None:
+        try:
+            for change in decode_rows(event, self._tables[number], first_row=first_row, first_byte=first_byte):
+                after = change.applied()
+                image_text(change.before)
+                image_text(after)
+        except BinlogFormatError as exc:
+            exc.locate(offset=event.header.offset, event_type=event_name(event.header.type_code))
+            raise

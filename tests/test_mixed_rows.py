@@ -1,0 +1,85 @@
+"""Row changes of all tables in the order of the log, by the kernel: what `row_records` gives, on every fixture and on damage."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import binlogio
+from binlogio import BinlogError
+from binlogio.row_records import ROW_COLUMNS, row_records
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+FIXTURES = Path(__file__).parent.parent / "fixtures"
+FILES = sorted(
+    path for path in FIXTURES.glob("*/*/binlog.00000?") if path.parent.name != "encrypted" and path.is_file()
+)
+
+
+def by_events(path: Path) -> list[tuple[Any, ...]]:
+    """The records of the event reader."""
+    with binlogio.open(path) as reader:
+        return [_encodable(record) for record in row_records(reader)]
+
+
+def _encodable(record: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(one.encode("utf-8", "backslashreplace").decode() if isinstance(one, str) else one for one in record)
+
+
+def by_kernel(path: Path, **options: Any) -> list[tuple[Any, ...]]:
+    """The records of the kernel, times in microseconds."""
+    records = []
+    for batch in binlogio.read_rows(path, **options):
+        batch.validate(full=True)
+        columns = batch.to_pydict()
+        columns["timestamp"] = [moment.timestamp() * 1_000_000 for moment in columns["timestamp"]]
+        records += list(zip(*(columns[name] for name in ROW_COLUMNS), strict=True))
+    return records
+
+
+def _outcome(read: Callable[[Path], list[Any]], path: Path) -> Any:
+    try:
+        return read(path)
+    except BinlogError as exc:
+        return type(exc), exc.offset, str(exc).removeprefix(f"{path}: ")
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.parent.name}/{path.parent.name}/{path.name}")
+def test_records_of_all_tables_are_those_of_the_event_reader(path: Path) -> None:
+    assert _outcome(by_events, path) == _outcome(by_kernel, path)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_records_come_in_the_order_of_the_log_whatever_the_batches(threads: int) -> None:
+    path = FIXTURES / "mariadb1011/basic_row/binlog.000001"
+
+    assert by_events(path) == by_kernel(path, threads=threads, batch_rows=7)
+
+
+def _unverified_by_events(path: Path) -> list[Any]:
+    with binlogio.open(path, verify_checksum=False) as reader:
+        return [_encodable(record) for record in row_records(reader)]
+
+
+def _unverified_by_kernel(path: Path) -> list[Any]:
+    return by_kernel(path, verify_checksum=False)
+
+
+@pytest.mark.parametrize(
+    "case", ["gtid_off", "types_json", "types_geometry_vector", "types_string", "types_enum_set_bit", "partial_json"]
+)
+def test_damage_is_told_as_the_event_reader_tells_it(case: str, tmp_path: Path) -> None:
+    path = FIXTURES / "mysql97" / case / "binlog.000001"
+    with binlogio.open(path) as reader:
+        places = [event.header for event in reader if hasattr(event, "images")]
+    target = tmp_path / "binlog.000001"
+    for number, header in enumerate(places[:: max(1, len(places) // 12)]):
+        damaged = bytearray(path.read_bytes())
+        damaged[header.offset + 30 + number * 7 % max(1, header.event_size - 34)] ^= 0x41
+        target.write_bytes(damaged)
+
+        assert _outcome(_unverified_by_events, target) == _outcome(_unverified_by_kernel, target), header.offset
