@@ -57,7 +57,7 @@ def facts_from_sql(
         return known.facts(words, kind, (written,), fired=[(written, _events(words))])
     if kind is StatementKind.SELECT and words.verb not in _PARSED_READS:
         return known.facts(words, kind, ())
-    tree = _parse(words.sql)
+    tree = _parse(words)
     if kind in (StatementKind.CREATE_TEMPORARY, StatementKind.DROP_TEMPORARY):
         return StatementFacts(kind=kind, verb=words.verb, tables=tuple(_temporary(tree, kind, known)))
     return _facts_of_tree(words, kind, tree, known)
@@ -83,16 +83,18 @@ def _kind(words: StatementWords) -> StatementKind:
     return {"LOAD": StatementKind.LOAD_DATA, "BINLOG": StatementKind.ROW_INJECTION}.get(verb, StatementKind.DDL)
 
 
-def _parse(sql: str) -> exp.Expr:
+def _parse(words: StatementWords) -> exp.Expr:
     from sqlglot import exp, parse_one  # noqa: PLC0415 - needs an extra
     from sqlglot.errors import SqlglotError  # noqa: PLC0415
 
+    wanted = {"UPDATE": exp.Update, "DELETE": exp.Delete, "CREATE": exp.Create, "DROP": exp.Drop}
+    kind = exp.Insert if words.verb in ("INSERT", "REPLACE") else wanted.get(words.verb, exp.Query)
     try:
-        tree = parse_one(sql, dialect="mysql")
+        tree = parse_one(words.sql, dialect="mysql")
     except SqlglotError as exc:
-        raise _unreadable(sql) from exc
-    if isinstance(tree, exp.Command):
-        raise _unreadable(sql)
+        raise _unreadable(words.sql) from exc
+    if not isinstance(tree, kind) or (kind is exp.Create and (tree.this is None or tree.this.find(exp.Table) is None)):
+        raise _unreadable(words.sql)
     return tree
 
 
@@ -226,7 +228,11 @@ def _targets(tree: exp.Expr, nodes: list[exp.Table], known: Names) -> list[exp.T
 
 def _sets(assignment: exp.Expr, node: exp.Table, known: Names) -> bool:
     """Whether an assignment of an UPDATE is to a column of a table."""
+    from sqlglot import exp  # noqa: PLC0415 - needs an extra
+
     column = assignment.this
+    if not isinstance(assignment, exp.EQ) or not isinstance(column, exp.Column):
+        raise _unreadable(assignment.sql())
     if column.table:
         return bool(column.table == node.alias_or_name)
     access = known.access(node.db, node.name)
