@@ -10,12 +10,11 @@ two. Source: sql/binlog.cc, MYSQL_BIN_LOG::open_binlog, new_file_impl, close; fi
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from binlogio.constants import BINLOG_MAGIC, CHECKSUM_SIZE, HEADER_SIZE, ChecksumAlgorithm, HeaderFlag
+from binlogio.constants import BINLOG_MAGIC, HEADER_SIZE, ChecksumAlgorithm, HeaderFlag
 from binlogio.encoder import Encoder
 from binlogio.errors import BinlogError, WriterStateError
 from binlogio.events.base import EventHeader
@@ -38,8 +37,6 @@ MICROSECONDS_PER_SECOND: Final = 1_000_000
 FLAGS_OFFSET: Final = len(BINLOG_MAGIC) + HEADER_SIZE - 2
 _CLOSED: Final = bytes(2)
 _IN_USE: Final = int(HeaderFlag.BINLOG_IN_USE).to_bytes(2, "little")
-_LOG_POS: Final = slice(HEADER_SIZE - 2 - 4, HEADER_SIZE - 2)
-_POSITION_BITS: Final = 0xFFFFFFFF
 
 
 def describe_format(variables: ServerVariables, created: int = 0) -> FormatDescriptionEvent:
@@ -54,15 +51,6 @@ def describe_format(variables: ServerVariables, created: int = 0) -> FormatDescr
         post_header_sizes=flavour.post_header_sizes,
         checksum_algorithm=crc32 if flavour.has_checksum else None,
     )
-
-
-def stamp(frame: bytes, offset: int, *, has_checksum: bool) -> bytes:
-    """An event with the position that it gets at `offset`, and a checksum that agrees."""
-    event = bytearray(frame)
-    event[_LOG_POS] = (offset + len(event) & _POSITION_BITS).to_bytes(4, "little")
-    if has_checksum:
-        event[-CHECKSUM_SIZE:] = zlib.crc32(memoryview(event)[:-CHECKSUM_SIZE]).to_bytes(CHECKSUM_SIZE, "little")
-    return bytes(event)
 
 
 class ActiveLog:
@@ -80,7 +68,7 @@ class ActiveLog:
         self._flavour = flavour_of(variables.server_version)
         self.index: Final = LogIndex(stem, storage)
         self._encoder = Encoder(describe_format(variables).context)
-        self._broken = False
+        self._broken = True  # until it is open
         self.name = ""
         self.size = 0
 
@@ -102,8 +90,8 @@ class ActiveLog:
         """
         existing = self.existing()
         name = next_log_name(existing[-1]) if existing else f"{self._stem}.000001"
-        self._broken = False
         self._begin(name, previous, created=self._clock() // MICROSECONDS_PER_SECOND)
+        self._broken = False
 
     def append(self, data: bytes | bytearray | memoryview) -> None:
         """Write groups as they stand at `size`.
@@ -114,11 +102,13 @@ class ActiveLog:
         """
         if self._broken:
             self._refuse()
+        self._broken = True  # until it is written or undone, whatever comes between
         try:
             self._storage.append(self.name, data)
         except OSError:
             self.truncate(self.size)
             raise
+        self._broken = False
         self.size += len(data)
 
     def truncate(self, size: int) -> None:
@@ -146,19 +136,24 @@ class ActiveLog:
             self._refuse()
         old, size = self.name, self.size
         name = next_log_name(old)
+        self._broken = True
         try:
             self._end(RotateEvent(position=len(BINLOG_MAGIC), next_log=name, header=self._header()))
             self._begin(name, previous)
         except (OSError, BinlogError):
             self._go_on(old, size, name)
             raise
+        self._broken = False
         self._storage.close(old)
 
     def close(self) -> None:
         """End this log, as a server does when it stops; a broken one stays as it is, in use."""
-        if not self._broken:
-            self._end(StopEvent(header=self._header()))
-        self._storage.close(self.name)
+        try:
+            if not self._broken:
+                self._broken = True
+                self._end(StopEvent(header=self._header()))
+        finally:
+            self._storage.close(self.name)
 
     def abandon(self) -> None:
         """Write nothing more to the log: it stays as it is, in use."""
@@ -194,14 +189,14 @@ class ActiveLog:
 
     def _end(self, event: Any) -> None:
         data = self._encoder.encode_at(event, self.size)
-        self.append(data)
+        self._storage.append(self.name, data)
+        self.size += len(data)
         self._storage.sync(self.name)
         self._storage.overwrite(self.name, FLAGS_OFFSET, _CLOSED)
         self._storage.sync(self.name)
 
     def _go_on(self, name: str, size: int, next_name: str) -> None:
         """Undo a rotation that failed: the next log is not there, this one has no ROTATE and is in use."""
-        self._broken = True
         if next_name in self.index.names:
             self.index.take_out([next_name])
         present = self._storage.names()

@@ -46,7 +46,7 @@ class LogIndex:
     @property
     def names(self) -> tuple[str, ...]:
         """The logs, the last one last."""
-        return tuple(line.removeprefix(_HERE) for line in self._lines)
+        return tuple(_log_of(line) for line in self._lines)
 
     def open(self) -> None:
         """Read the index, and end what a crash left half-done.
@@ -57,10 +57,10 @@ class LogIndex:
         """
         present = set(self._storage.names())
         side = self.file_name + CRASH_SAFE_SUFFIX
-        if side in present and self.file_name not in present:
+        if side in present and self.file_name not in present and self._is_whole(side, present):
             self._storage.rename(
                 side, self.file_name
-            )  # a server that crashed between removing the one and renaming the other
+            )  # a server stopped between removing the one and renaming the other
             self._storage.sync_names()
             present.add(self.file_name)
         elif side in present:
@@ -68,7 +68,7 @@ class LogIndex:
         self._lines = self._read(self.file_name) if self.file_name in present else []
         if self.register_name in present:
             self._replay(present)
-        missing = [line for line in self._lines if not line.startswith("/") and line.removeprefix(_HERE) not in present]
+        missing = [line for line in self._lines if not line.startswith("/") and _log_of(line) not in present]
         if missing:
             raise BinlogFormatError(
                 "the index names a log that is not there",
@@ -94,7 +94,7 @@ class LogIndex:
     def take_out(self, names: Sequence[str]) -> None:
         """Take logs out, and make that last; the files stay."""
         gone = set(names)
-        self._write([line for line in self._lines if line.removeprefix(_HERE) not in gone])
+        self._write([line for line in self._lines if _log_of(line) not in gone])
 
     def purge(self, names: Sequence[str]) -> None:
         """Take logs out of the index, and remove them."""
@@ -134,6 +134,10 @@ class LogIndex:
             self._lines = lines
             storage.sync_names()
 
+    def _is_whole(self, side: str, present: set[str]) -> bool:
+        """Whether a new index was written up to its end: a crash may have left less."""
+        return self._storage.read(side).endswith(b"\n") and present.issuperset(map(_log_of, self._read(side)))
+
     def _read(self, name: str) -> list[str]:
         text = self._storage.read(name).decode("utf-8", "surrogateescape")
         return [line for line in text.split("\n") if line]
@@ -141,9 +145,13 @@ class LogIndex:
     def _replay(self, present: set[str]) -> None:
         kept = set(self.names)
         *whole, _unfinished = self._storage.read(self.register_name).decode("utf-8", "surrogateescape").split("\n")
-        for name in (line.removeprefix(_HERE) for line in whole):
+        for name in (_log_of(line) for line in whole):
             if name in present and name not in kept and self.is_log(name):
                 self._storage.remove(name)
                 present.discard(name)
         self._storage.sync_names()
         self.unregister()
+
+
+def _log_of(line: str) -> str:
+    return line.removeprefix(_HERE)
