@@ -161,7 +161,8 @@ def _decide_dml(
     replicated = [table for table in tables if not (table.is_local and table.write)]
     written = [table for table in replicated if table.write]
     mixed = mixed_reason(rules_of(variables), variables, facts, state, replicated)
-    unsafe = tuple(sorted({*_reasons(variables, facts, state), *(() if mixed is None else (mixed,))}))
+    reasons = {*_reasons(variables, facts, state, written), *(() if mixed is None else (mixed,))}
+    unsafe = tuple(sorted(reasons))
     found = _format(variables, facts, replicated, unsafe)
     is_row = found is LoggingFormat.ROW
     if local and written and not is_row:
@@ -190,39 +191,39 @@ def _decide_dml(
     )
 
 
-def _reasons(variables: ServerVariables, facts: StatementFacts, state: SessionState) -> Iterator[UnsafeReason]:
+def _reasons(
+    variables: ServerVariables, facts: StatementFacts, state: SessionState, written: Sequence[TableAccess]
+) -> Iterator[UnsafeReason]:
     """The reasons of the text, and those that follow from tables and session; mixes apart."""
-    tables, inner = facts.all_tables, facts.sub_statement_tables
-    replicated = [table for table in tables if not (table.is_local and table.write)]
-    written = [table for table in replicated if table.write]
+    tables = facts.all_tables
     yield from facts.all_unsafe()
-    found = {
-        UnsafeReason.SYSTEM_TABLE: any(table.is_local for table in tables),
-        UnsafeReason.FULLTEXT_PLUGIN: any(table.fulltext_parser for table in written),
-        UnsafeReason.INSERT_TWO_KEYS: (
-            facts.updates_on_duplicate
-            and UnsafeReason.INSERT_SELECT_UPDATE not in facts.unsafe
-            and any(table.unique_keys > 1 for table in written)
-        ),
-        UnsafeReason.XA: state.is_xa and bool(written),
-        UnsafeReason.MULTIPLE_ENGINES_AND_SELF_LOGGING_ENGINE: (
-            len({table.engine for table in replicated}) > 1 and any(table.engine.self_logging for table in replicated)
-        ),
-    }
+    if any(table.is_local for table in tables):
+        yield UnsafeReason.SYSTEM_TABLE
+    if any(table.fulltext_parser for table in written):
+        yield UnsafeReason.FULLTEXT_PLUGIN
+    if facts.updates_on_duplicate and UnsafeReason.INSERT_SELECT_UPDATE not in facts.unsafe:
+        yield from (UnsafeReason.INSERT_TWO_KEYS for table in written if table.unique_keys > 1)
+    if state.is_xa and written:
+        yield UnsafeReason.XA
+    if any(table.engine.self_logging for table in tables) and len({table.engine for table in tables}) > 1:
+        yield UnsafeReason.MULTIPLE_ENGINES_AND_SELF_LOGGING_ENGINE
     if variables.binlog_format != "ROW":
-        found |= {
-            UnsafeReason.WRITE_AUTOINC_SELECT: (
-                any(table.write and table.auto_increment for table in tables)
-                and any(table.read or not table.write for table in tables)
-            ),
-            UnsafeReason.AUTOINC_NOT_FIRST: any(table.write and table.auto_increment_not_first for table in tables),
-            UnsafeReason.AUTOINC_COLUMNS: any(table.write and table.auto_increment for table in inner),
-            UnsafeReason.DEFAULT_EXPRESSION_IN_SUBSTATEMENT: any(
-                table.write and table.unsafe_default for table in inner
-            ),
-            UnsafeReason.ACL_TABLE_READ_IN_DML_DDL: any(table.is_acl and not table.write for table in tables),
-        }
-    yield from (reason for reason, holds in found.items() if holds)
+        yield from _reasons_but_in_row_format(facts, tables)
+
+
+def _reasons_but_in_row_format(facts: StatementFacts, tables: Sequence[TableAccess]) -> Iterator[UnsafeReason]:
+    inner = [table for table in facts.sub_statement_tables if table.write]
+    if any(table.write and table.auto_increment for table in tables):
+        if any(table.read or not table.write for table in tables):
+            yield UnsafeReason.WRITE_AUTOINC_SELECT
+        if any(table.write and table.auto_increment_not_first for table in tables):
+            yield UnsafeReason.AUTOINC_NOT_FIRST
+    if any(table.auto_increment for table in inner):
+        yield UnsafeReason.AUTOINC_COLUMNS
+    if any(table.unsafe_default for table in inner):
+        yield UnsafeReason.DEFAULT_EXPRESSION_IN_SUBSTATEMENT
+    if any(table.is_acl and not table.write for table in tables):
+        yield UnsafeReason.ACL_TABLE_READ_IN_DML_DDL
 
 
 def _format(

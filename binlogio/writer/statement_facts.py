@@ -124,7 +124,7 @@ class StatementFacts:
     @property
     def all_tables(self) -> tuple[TableAccess, ...]:
         """The tables that the statement and its sub-statements lock."""
-        return self.tables + self.sub_statement_tables
+        return self.tables + self.sub_statement_tables if self.sub_statements else self.tables
 
     @property
     def sub_statement_tables(self) -> tuple[TableAccess, ...]:

@@ -50,12 +50,12 @@ class Access(IntFlag):
     WRITES_TEMP_NON_TRANS_TABLE = 1 << 7
 
 
-# (temporary, transactional) -> (read, written)
+# (temporary, transactional) -> (read, written). Plain numbers: a decision is made for every statement, and IntFlag is slow.
 _ACCESSES: Final = {
-    (False, True): (Access.READS_TRANS_TABLE, Access.WRITES_TRANS_TABLE),
-    (False, False): (Access.READS_NON_TRANS_TABLE, Access.WRITES_NON_TRANS_TABLE),
-    (True, True): (Access.READS_TEMP_TRANS_TABLE, Access.WRITES_TEMP_TRANS_TABLE),
-    (True, False): (Access.READS_TEMP_NON_TRANS_TABLE, Access.WRITES_TEMP_NON_TRANS_TABLE),
+    (False, True): (Access.READS_TRANS_TABLE.value, Access.WRITES_TRANS_TABLE.value),
+    (False, False): (Access.READS_NON_TRANS_TABLE.value, Access.WRITES_NON_TRANS_TABLE.value),
+    (True, True): (Access.READS_TEMP_TRANS_TABLE.value, Access.WRITES_TEMP_TRANS_TABLE.value),
+    (True, False): (Access.READS_TEMP_NON_TRANS_TABLE.value, Access.WRITES_TEMP_NON_TRANS_TABLE.value),
 }
 # (accesses, direct or None for any, something waits or None for any)
 _UNSAFE_PAIRS: Final[tuple[tuple[Access, bool | None, bool | None], ...]] = (
@@ -73,12 +73,27 @@ _UNSAFE_PAIRS: Final[tuple[tuple[Access, bool | None, bool | None], ...]] = (
     (Access.WRITES_TEMP_NON_TRANS_TABLE | Access.READS_TEMP_TRANS_TABLE, True, True),
     (Access.WRITES_TEMP_NON_TRANS_TABLE | Access.READS_NON_TRANS_TABLE, False, True),
 )
+# (direct, something waits) -> the sets of accesses that have an unsafe pair.
+_UNSAFE: Final = {
+    (direct, waits): frozenset(
+        accesses
+        for accesses in range(1 << len(Access))
+        for pair, if_direct, if_waits in _UNSAFE_PAIRS
+        if accesses & pair == pair and if_direct in (None, direct) and if_waits in (None, waits)
+    )
+    for direct in (False, True)
+    for waits in (False, True)
+}
+_WRITES_N: Final = Access.WRITES_NON_TRANS_TABLE.value
+_WRITES_ANY_N: Final = (Access.WRITES_NON_TRANS_TABLE | Access.WRITES_TEMP_NON_TRANS_TABLE).value
+_READS_T: Final = Access.READS_TRANS_TABLE.value
+_ANY_N: Final = (_WRITES_ANY_N | Access.READS_NON_TRANS_TABLE | Access.READS_TEMP_NON_TRANS_TABLE).value
 _WEAK_ISOLATION: Final = ISOLATION_LEVELS[: ISOLATION_LEVELS.index("REPEATABLE-READ")]
 
 
-def accesses_of(kind: StatementKind, tables: Iterable[TableAccess]) -> Access:
-    """The accesses of a statement to its tables. The table that CREATE TABLE ... SELECT makes is only written."""
-    found = Access(0)
+def accesses_of(kind: StatementKind, tables: Iterable[TableAccess]) -> int:
+    """The `Access` bits of a statement. The table that CREATE TABLE ... SELECT makes is only written."""
+    found = 0
     for table in tables:
         read, written = _ACCESSES[table.temporary, table.engine.transactional]
         if table.write:
@@ -123,30 +138,19 @@ def mixed_reason(
 
 
 def _reason_of_pairs(
-    accesses: Access, rules: RuleSet, variables: ServerVariables, facts: StatementFacts, state: SessionState
+    accesses: int, rules: RuleSet, variables: ServerVariables, facts: StatementFacts, state: SessionState
 ) -> UnsafeReason | None:
-    is_weak = variables.transaction_isolation in _WEAK_ISOLATION
-    writes_n = Access.WRITES_NON_TRANS_TABLE | Access.WRITES_TEMP_NON_TRANS_TABLE
-    if is_weak and accesses & writes_n and accesses & Access.READS_TRANS_TABLE:
+    if accesses & _WRITES_ANY_N and accesses & _READS_T and variables.transaction_isolation in _WEAK_ISOLATION:
         return UnsafeReason.MIXED_STATEMENT
     if not state.in_transaction or facts.kind in (StatementKind.CREATE_SELECT, StatementKind.CREATE_TEMPORARY_SELECT):
         return None
     direct, waits = is_direct(rules, variables), not state.transaction_cache_is_empty
-    for pair, if_direct, if_waits in _UNSAFE_PAIRS:
-        if accesses & pair == pair and if_direct in (None, direct) and if_waits in (None, waits):
-            return UnsafeReason.MIXED_STATEMENT
-    if waits and not direct and accesses & Access.WRITES_NON_TRANS_TABLE:
-        return UnsafeReason.NONTRANS_AFTER_TRANS
-    return None
-
-
-def _reason_of_worklog(accesses: Access, *, is_late: bool) -> UnsafeReason | None:
-    n_tables = (
-        Access.READS_NON_TRANS_TABLE
-        | Access.READS_TEMP_NON_TRANS_TABLE
-        | Access.WRITES_NON_TRANS_TABLE
-        | Access.WRITES_TEMP_NON_TRANS_TABLE
-    )
-    if accesses & n_tables and accesses & ~n_tables:
+    if accesses in _UNSAFE[direct, waits]:
         return UnsafeReason.MIXED_STATEMENT
-    return UnsafeReason.NONTRANS_AFTER_TRANS if is_late and accesses & n_tables else None
+    return UnsafeReason.NONTRANS_AFTER_TRANS if waits and not direct and accesses & _WRITES_N else None
+
+
+def _reason_of_worklog(accesses: int, *, is_late: bool) -> UnsafeReason | None:
+    if accesses & _ANY_N and accesses & ~_ANY_N:
+        return UnsafeReason.MIXED_STATEMENT
+    return UnsafeReason.NONTRANS_AFTER_TRANS if is_late and accesses & _ANY_N else None
