@@ -12,14 +12,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.compression import decompress_zstd
 from binlogio.decoder import Decoder
+from binlogio.definition_files import load_definitions
 from binlogio.errors import BinlogError, BinlogFormatError, WriterStateError
 from binlogio.events.base import ParseContext
+from binlogio.events.query import QueryEvent
 from binlogio.events.table_map import TableMapEvent
 from binlogio.framing import EventFrame, EventFramer, Framing, TornTail
 from binlogio.groups import GroupPlace, GroupTracker
 from binlogio.options import DEFAULT_READ_OPTIONS, Position, ReadOptions
 from binlogio.rowimage.image import RowChange, decode_rows
-from binlogio.rowimage.plan import TablePlan, resolve_plan
+from binlogio.rowimage.plan import TablePlan
+from binlogio.schema.definition_source import DefinitionSource
 from binlogio.storage import LogFile, OpenedLog, SeekableByteStream, Source, find_logs
 
 if TYPE_CHECKING:
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
 
     from pyarrow.fs import FileSystem
 
+    from binlogio.definition_files import Definitions
     from binlogio.encryption import Keyring
 
 _CHUNK_SIZE: Final = 1 << 20
@@ -44,7 +48,12 @@ class BinlogReader:
     """
 
     def __init__(
-        self, logs: list[LogFile], options: ReadOptions = DEFAULT_READ_OPTIONS, *, keyring: Keyring | None = None
+        self,
+        logs: list[LogFile],
+        options: ReadOptions = DEFAULT_READ_OPTIONS,
+        *,
+        keyring: Keyring | None = None,
+        definitions: DefinitionSource | None = None,
     ) -> None:
         self.files: Final = tuple(log.name for log in logs)
         self.torn_tail: TornTail | None = None
@@ -56,6 +65,7 @@ class BinlogReader:
         self._keyring = keyring
         self._position = Position(logs[0].name if logs else "", 0)
         self._decoder = Decoder(decompress=decompress_zstd if options.open_payloads else None)
+        self._definitions = definitions or DefinitionSource(follows_ddl=False)
         self._plans: dict[tuple[Any, ...], TablePlan] = {}
         self._opened: OpenedLog | None = None
         self._framer: EventFramer | None = None
@@ -110,12 +120,20 @@ class BinlogReader:
         return self._decoder.table_map(event.table_id, offset=event.header.offset, event_type=event.header.type_code)
 
     def plan(self, event: Any) -> TablePlan:
-        """What the columns of a rows event are; the event must be the last one that was given."""
+        """What the columns of a rows event are; the event must be the last one that was given.
+
+        Raises:
+            BinlogFormatError: a table definition that was given has other columns than the table.
+        """
         table = self.table_map(event)
         key = (table.schema, table.table, table.column_types, table.metadata, table.nullable, table.optional_metadata)
         plan = self._plans.get(key)
         if plan is None:
-            plan = self._plans[key] = resolve_plan(table, self.context)
+            try:
+                plan = self._plans[key] = self._definitions.plan(table, self.context)
+            except BinlogError as exc:
+                exc.locate(file=self._position.file)
+                raise
         return plan
 
     def rows(self, event: Any) -> Iterator[RowChange]:
@@ -150,6 +168,8 @@ class BinlogReader:
         start = self._options.start_offset if first else None
         stop = self._options.stop_offset if last else None
         tracker = GroupTracker()
+        self._definitions.begin_log(log.name)
+        self._plans.clear()
         self._position = Position(log.name, 0)
         for frame in self._frames(start):
             if stop is not None and frame.header.offset >= stop:
@@ -159,6 +179,8 @@ class BinlogReader:
                 if event.header.inner is None:
                     tracker.feed(event)
                     self._position = Position(log.name, frame.end)
+                if isinstance(event, QueryEvent) and self._definitions.follow(event, frame.context):
+                    self._plans.clear()
                 yield event
             if tracker.place is GroupPlace.OUTSIDE:
                 self.last_good_offset = frame.end
@@ -246,6 +268,7 @@ def open(  # noqa: A001 - binlogio.open, as gzip.open and the like
     open_payloads: bool = True,
     keyring: str | os.PathLike[str] | Mapping[str, Any] | None = None,
     filesystem: FileSystem | None = None,
+    definitions: Definitions | None = None,
 ) -> BinlogReader:
     """Open binary logs for reading.
 
@@ -259,9 +282,14 @@ def open(  # noqa: A001 - binlogio.open, as gzip.open and the like
         open_payloads: give the events inside compressed transactions as well.
         keyring: the server's keys, for encrypted logs: a file, or a mapping from key id to key.
         filesystem: a `pyarrow.fs` filesystem on which to find `source`.
+        definitions: what the columns of tables are, for logs that do not say it (those without binlog_row_metadata=FULL): a mapping
+            from `schema.table` to a `TableDefinition`, a CREATE TABLE text or a JSON object; or a file, `.json` with the same or else
+            SQL such as `mysqldump --no-data --databases shop` writes. Tables that are not in it get what the DDL in the log
+            says of them, from a CREATE TABLE on; all others have columns `@1`, `@2`.
 
     Raises:
         OSError: a file does not exist or cannot be opened.
+        UnsupportedFeature: a definition is not understood.
         BinlogError: while iterating, where the bytes are not a binary log.
     """
     options = ReadOptions(
@@ -272,4 +300,5 @@ def open(  # noqa: A001 - binlogio.open, as gzip.open and the like
         from binlogio.encryption import load_keyring  # noqa: PLC0415 - needs an extra
 
         ring = load_keyring(keyring)
-    return BinlogReader(find_logs(source, filesystem=filesystem), options, keyring=ring)
+    given = DefinitionSource(load_definitions(definitions))
+    return BinlogReader(find_logs(source, filesystem=filesystem), options, keyring=ring, definitions=given)

@@ -130,6 +130,12 @@ def _habits(command: Any) -> Any:
 @click.option("--exclude-gtids", metavar="GTIDS", callback=_parse_gtids, help="No transactions in this GTID set.")
 @click.option("--no-verify-checksum", is_flag=True, help="Do not compare CRC32 checksums.")
 @click.option("--keyring", type=click.Path(exists=True, dir_okay=False), help="The server's keys, for encrypted logs.")
+@click.option(
+    "--table-definitions",
+    type=click.Path(exists=True, dir_okay=False),
+    metavar="FILE",
+    help="Columns of tables, for logs without names: CREATE TABLE statements, or .json.",
+)
 @click.option("-v", "--verbose", count=True, help="-vv adds the types of columns; rows are shown in any case.")
 @click.option("-s", "--short-form", is_flag=True, help="Only statements and row changes.")
 @click.option("-H", "--hexdump", is_flag=True, help="The bytes of each event as well.")
@@ -149,6 +155,7 @@ def command(
     exclude_gtids: GtidSet | None,
     no_verify_checksum: bool,  # noqa: FBT001 - click's flags
     keyring: str | None,
+    table_definitions: str | None,
     verbose: int,
     short_form: bool,  # noqa: FBT001
     hexdump: bool,  # noqa: FBT001
@@ -173,6 +180,7 @@ def command(
         start_offset=start_position,
         stop_offset=stop_position,
         keyring=keyring,
+        definitions=table_definitions,
     )
     style = TextStyle(verbosity=verbose, short=short_form, hexdump=hexdump, zone=time_zone)
     dump: Dump = JsonDump(reader, time_zone) if form == "json" else TextDump(reader, style)

@@ -1,0 +1,267 @@
+"""Who says what the columns of a table are: the one place that decides.
+
+    FULL metadata of the table map, else the definition that the user gave, else the DDL in the log up to here, else nobody: @1, @2 ...
+
+A given definition that does not fit the table map is an error. One that the log itself led to is dropped instead, with the reason kept in
+`unknown`: statements can be missing from a log (sql_log_bin=0, a purged file), and its rows can be read without names.
+MariaDB's FULL metadata does not tell UUID and INET from BINARY, so there a given definition counts as well, if it has the same columns.
+Statements are carried out when a table without names asks for them, and so never in a log whose metadata is FULL.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from binlogio.constants import ColumnType, EventType, OptionalMetadataType, TableMapFlag
+from binlogio.errors import BinlogError, BinlogFormatError, UnsupportedFeature
+from binlogio.events import codec_for
+from binlogio.events.base import EventHeader
+from binlogio.rowimage.column_shape import shape_of
+from binlogio.rowimage.plan import TablePlan, resolve_plan
+from binlogio.schema.catalogue import Catalogue, TableName
+from binlogio.schema.collations import max_character_bytes
+from binlogio.schema.column_types import binlog_type
+from binlogio.schema.definition import ColumnDefinition, PlanColumn, TableDefinition
+from binlogio.schema.given import Described, GivenDefinitions
+from binlogio.schema.logged_ddl import body_may_define, follow_event, may_define
+from binlogio.schema.server_defaults import ServerDefaults
+
+if TYPE_CHECKING:
+    from binlogio.events.base import ParseContext
+    from binlogio.events.query import QueryEvent
+    from binlogio.events.table_map import TableMapEvent
+    from binlogio.schema.column_types import Flavor
+
+_MOST_PENDING: Final = 4 << 20  # bytes of statements that wait for somebody to ask
+_FILE_NUMBER: Final = re.compile(r"(.*?)\.(\d{6,})(?:\D.*)?$", re.DOTALL)
+_GENERATED_KEY: Final = ColumnDefinition("my_row_id", "bigint unsigned", nullable=False, visible=False)
+# What a log may show a column as, beside its type of today: tables keep their columns as they were created.
+_SAME: Final = {
+    ColumnType.VAR_STRING: ColumnType.STRING,
+    ColumnType.TIME: ColumnType.TIME2,
+    ColumnType.DATETIME: ColumnType.DATETIME2,
+    ColumnType.TIMESTAMP: ColumnType.TIMESTAMP2,
+    ColumnType.NEWDATE: ColumnType.DATE,
+    ColumnType.DECIMAL: ColumnType.NEWDECIMAL,
+    ColumnType.TINY_BLOB: ColumnType.BLOB,
+    ColumnType.MEDIUM_BLOB: ColumnType.BLOB,
+    ColumnType.LONG_BLOB: ColumnType.BLOB,
+    ColumnType.BLOB_COMPRESSED: ColumnType.BLOB,
+    ColumnType.VARCHAR_COMPRESSED: ColumnType.VARCHAR,
+}
+
+
+class DefinitionSource:
+    """The definitions for the tables of one log after the other.
+
+    Args:
+        given: what the user gave.
+        follows_ddl: learn from statements. Only for who reads logs from their start: readers of parts would each know something else.
+    """
+
+    def __init__(self, given: GivenDefinitions | None = None, *, follows_ddl: bool = True) -> None:
+        self._given = given
+        self._follows_ddl = follows_ddl
+        self._catalogue = Catalogue()
+        self._pending: list[tuple[QueryEvent, ParseContext]] = []
+        self._pending_bytes = 0
+        self._was_asked = False
+        self._log: str | None = None
+
+    @property
+    def unknown(self) -> Mapping[TableName, str]:
+        """Why tables (schema, name) that the log tells of have no definition all the same."""
+        return self._catalogue.unknown
+
+    def begin_log(self, name: str) -> None:
+        """Go on with another log; what the last one said holds where this one is the next of its series."""
+        if self._log is not None and not _follows(self._log, name):
+            self._catalogue = Catalogue()
+            self._pending.clear()
+        self._log = name
+
+    def follow(self, event: QueryEvent, context: ParseContext) -> bool:
+        """Take note of a statement. True where plans that were made before may no longer be right."""
+        if not self._follows_ddl or not may_define(event.sql):
+            return False
+        self._pending.append((event, context))
+        self._pending_bytes += len(event.sql)
+        if self._pending_bytes > _MOST_PENDING:
+            self._catch_up()
+        was_asked, self._was_asked = self._was_asked, False
+        return was_asked
+
+    def follow_body(self, code: int, body: bytes, context: ParseContext) -> bool:
+        """Take note of a statement in an event of type `code`, if it can be read. True as for `follow`."""
+        if not self._follows_ddl or (code == EventType.QUERY_EVENT and not body_may_define(body)):
+            return False
+        try:
+            event: QueryEvent = codec_for(code).parse(EventHeader(type_code=code), body, context)
+        except BinlogFormatError:
+            return False
+        return self.follow(event, context)
+
+    def plan(self, event: TableMapEvent, context: ParseContext) -> TablePlan:
+        """What the columns of a mapped table are.
+
+        Raises:
+            BinlogFormatError: the metadata makes no sense, or a given definition has other columns.
+            UnsupportedFeature: a type whose values nobody can read without a definition, or at all.
+        """
+        is_told = event.optional(OptionalMetadataType.COLUMN_NAME) is not None
+        if is_told and not (context.is_mariadb and self._given is not None):
+            return resolve_plan(event, context)
+        server = ServerDefaults.of(context)
+        described = self._given.find(event.schema, event.table, server) if self._given is not None else None
+        if is_told:
+            names = event.optional(OptionalMetadataType.COLUMN_NAME)
+            fits = described is not None and _misfit(described.definition, event, server.flavor) is None
+            if described is None or not fits or names != tuple(c.name for c in described.definition.columns):
+                return resolve_plan(event, context)
+            return resolve_plan(event, context, described.definition.plan_columns(server.flavor))
+        if described is not None:
+            described = _with_generated_key(described, event)
+            misfit = _misfit(described.definition, event, server.flavor)
+            if misfit is not None:
+                raise misfit
+        else:
+            described = self._learned(event, server)
+        return resolve_plan(event, context) if described is None else _plan(described, event, context, server.flavor)
+
+    def _learned(self, event: TableMapEvent, server: ServerDefaults) -> Described | None:
+        """What the DDL in the log says of a table, if the table map agrees."""
+        self._was_asked = True
+        self._catch_up()
+        known = self._catalogue.find(event.schema, event.table)
+        if known is None:
+            return None
+        reason = None
+        try:
+            described = _with_generated_key(Described.of(known.table), event)
+            misfit = _misfit(described.definition, event, server.flavor)
+            reason = None if misfit is None else str(misfit)
+            if misfit is None and known.is_tentative and not _is_exactly(described.definition, event, server.flavor):
+                reason = "CREATE TABLE IF NOT EXISTS found another table there"
+        except UnsupportedFeature as exc:
+            reason = str(exc)
+        if reason is not None:
+            self._catalogue.forget((event.schema, event.table), reason)
+            return None
+        return described
+
+    def _catch_up(self) -> None:
+        """Carry out the statements that wait."""
+        for event, context in self._pending:
+            follow_event(self._catalogue, event, context)
+        self._pending.clear()
+        self._pending_bytes = 0
+
+
+def _follows(last: str, name: str) -> bool:
+    """Whether a log is the next of the same series, by the number in its name."""
+    before, after = _FILE_NUMBER.match(last), _FILE_NUMBER.match(name)
+    if before is None or after is None:
+        return False
+    return before[1] == after[1] and int(after[2]) == int(before[2]) + 1
+
+
+def _plan(described: Described, event: TableMapEvent, context: ParseContext, flavor: Flavor) -> TablePlan:
+    """The plan, with key and visibility from the definition; both come from FULL metadata only, which there is none of."""
+    definition = described.definition
+    plan = resolve_plan(event, context, _plan_columns(described, event, flavor))
+    prefixes = definition.primary_key_prefixes or (0,) * len(definition.primary_key)
+    key = tuple(
+        (definition.column_index(name), size) for name, size in zip(definition.primary_key, prefixes, strict=True)
+    )
+    columns = tuple(
+        column if said.visible else replace(column, visible=False)
+        for column, said in zip(plan.columns, definition.columns, strict=True)
+    )
+    return replace(plan, columns=columns, primary_key=key)
+
+
+def _plan_columns(described: Described, event: TableMapEvent, flavor: Flavor) -> Sequence[PlanColumn]:
+    """The columns; where the map's widths belie an assumed character set, no assumed one is taken for true."""
+    definition = described.definition
+    columns = definition.plan_columns(flavor)
+    assumed = [i for i, column in enumerate(definition.columns) if column.name.casefold() in described.assumed]
+    if not event.metadata or all(_as_mapped(definition, i, event, flavor) for i in assumed):
+        return columns
+    return tuple(replace(column, collation_id=None) if i in assumed else column for i, column in enumerate(columns))
+
+
+def _mapped(definition: TableDefinition, index: int, flavor: Flavor) -> tuple[int, int]:
+    """The type code and metadata that a table map should have for a column."""
+    column = definition.columns[index]
+    return binlog_type(column.sql_type, max_character_bytes(definition.collation_of(column, flavor)), flavor)
+
+
+def _as_mapped(definition: TableDefinition, index: int, event: TableMapEvent, flavor: Flavor) -> bool:
+    return _mapped(definition, index, flavor) == (event.column_types[index], event.metadata[index])
+
+
+def _with_generated_key(described: Described, event: TableMapEvent) -> Described:
+    """The definition with the key that the server put before the columns of a table without one, where the map says that it did."""
+    definition = described.definition
+    if not event.flags & TableMapFlag.GENERATED_INVISIBLE_PK or definition.primary_key:
+        return described
+    columns = (_GENERATED_KEY, *definition.columns)
+    return replace(described, definition=replace(definition, columns=columns, primary_key=(_GENERATED_KEY.name,)))
+
+
+def _misfit(definition: TableDefinition, event: TableMapEvent, flavor: Flavor) -> BinlogFormatError | None:
+    """What of a definition cannot be true of the table that is mapped; None where it may be true."""
+    expected: object = f"{len(definition.columns)} columns, as the table definition has"
+    found = f"{len(event.column_types)} columns in the table map"
+    field = f"{event.schema}.{event.table}"
+    if len(definition.columns) == len(event.column_types):
+        for i, column in enumerate(definition.columns if event.metadata else ()):
+            mapped = _kind(event.column_types[i], event.metadata[i])
+            if mapped is not None and mapped not in _kinds(
+                _mapped(definition, i, flavor), event.column_types[i], flavor
+            ):
+                field += f".{column.name}"
+                expected, found = f"{column.type}, as the table definition has", f"{mapped.name} in the table map"
+                break
+        else:
+            return None
+    return BinlogFormatError(
+        "the table definition does not fit the table",
+        offset=event.header.offset,
+        event_type="TABLE_MAP_EVENT",
+        field=field,
+        expected=expected,
+        found=found,
+        hint="give the definition that the table had when this was logged",
+    )
+
+
+def _kinds(mapped: tuple[int, int], code: int, flavor: Flavor) -> set[ColumnType | None]:
+    """The types that a column of a definition may have in a log."""
+    kind = _kind(*mapped)
+    if kind == ColumnType.VARCHAR and code == ColumnType.VAR_STRING:  # a table of before 5.0.3
+        return {ColumnType.STRING}
+    return {kind, ColumnType.VARCHAR} if kind == ColumnType.VECTOR and flavor == "mariadb" else {kind}
+
+
+def _kind(code: int, metadata: int) -> ColumnType | None:
+    """The real type, without the differences that age makes; None where there is none, which resolving the plan will tell."""
+    try:
+        kind = shape_of(code, metadata).type
+    except BinlogError:
+        return None
+    return _SAME.get(kind, kind)
+
+
+def _is_exactly(definition: TableDefinition, event: TableMapEvent, flavor: Flavor) -> bool:
+    """Whether the server would write just this table map for the definition."""
+    ours = definition.table_map(event.table_id, "MINIMAL" if event.optional_metadata else "NO_LOG", flavor)
+    return (ours.column_types, ours.metadata, ours.nullable, ours.optional_metadata) == (
+        event.column_types,
+        event.metadata,
+        event.nullable,
+        event.optional_metadata,
+    )

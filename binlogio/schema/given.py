@@ -1,0 +1,149 @@
+"""Table definitions that a user gives: objects, JSON, CREATE TABLE texts, or all statements of a schema dump.
+
+Knows the forms. SQL is read for the server whose log is at hand, because defaults and versioned comments differ; it is read once before,
+so that a mistake in it shows when it is given. Files are opened by `binlogio.definition_files`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from binlogio.errors import UnsupportedFeature
+from binlogio.schema.catalogue import Catalogue, TableName
+from binlogio.schema.column_text import TableSetting
+from binlogio.schema.create_table import read_create_table
+from binlogio.schema.ddl import follow_statement
+from binlogio.schema.definition import TableDefinition
+from binlogio.schema.parsed_table import ParsedTable
+from binlogio.schema.server_defaults import NEWEST_MYSQL, ServerDefaults
+from binlogio.schema.sql_tokens import Token, Words, tokenize
+
+_FORMS: Final = "a TableDefinition, a CREATE TABLE text, or a JSON object"
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """A table's definition; `assumed` are its columns (names in small letters) whose character set rests on a default."""
+
+    definition: TableDefinition
+    assumed: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, table: ParsedTable) -> Described:
+        """What a parsed table says."""
+        return cls(table.definition(), table.assumed)
+
+
+class GivenDefinitions:
+    """Definitions by schema and table name.
+
+    Args:
+        tables: a definition, a CREATE TABLE text or a JSON object for each `schema.table`.
+        script: SQL statements, such as those of `mysqldump --no-data`; `tables` are right where both name a table.
+
+    Raises:
+        UnsupportedFeature: a definition that cannot be, a text that is not understood, or a script that defines no table.
+    """
+
+    def __init__(self, tables: Mapping[str, Any] | None = None, script: str | None = None) -> None:
+        self._tables: dict[TableName, TableDefinition | str] = {}
+        self._script = script
+        self._read: dict[ServerDefaults, dict[TableName, Described]] = {}
+        for key, value in (tables or {}).items():
+            self._tables[_split(key)] = _definition(key, value)
+        if not self._described(NEWEST_MYSQL):
+            raise UnsupportedFeature("nothing here defines a table", field="definitions", expected=_FORMS)
+
+    def find(self, schema: str, name: str, server: ServerDefaults) -> Described | None:
+        """The definition of a table, as `server` takes it; None where none was given."""
+        return self._described(server).get((schema, name))
+
+    def defines(self, names: Iterable[str]) -> bool:
+        """Whether there is a definition for each of these `schema.table`; globs are none of them."""
+        described = self._described(NEWEST_MYSQL)
+        return all(_split(name) in described for name in names)
+
+    def _described(self, server: ServerDefaults) -> dict[TableName, Described]:
+        found = self._read.get(server)
+        if found is None:
+            found = dict(_from_script(self._script, server)) if self._script is not None else {}
+            found |= {name: _from_value(name, value, server) for name, value in self._tables.items()}
+            self._read[server] = found
+        return found
+
+
+def _split(key: Any) -> TableName:
+    schema, dot, name = key.partition(".") if isinstance(key, str) else ("", "", "")
+    if not (schema and dot and name):
+        raise UnsupportedFeature(
+            "not the name of a table", field="definitions", expected="schema.table", found=repr(key)
+        )
+    return schema, name
+
+
+def _definition(key: str, value: Any) -> TableDefinition | str:
+    """The definition; SQL stays text."""
+    if isinstance(value, TableDefinition):
+        return value
+    if isinstance(value, str) and value.lstrip().startswith("{"):
+        try:
+            value = json.loads(value)
+        except ValueError as exc:
+            raise UnsupportedFeature("the table definition is not JSON", field=key, found=str(exc)) from exc
+    if isinstance(value, Mapping):
+        schema, name = _split(key)
+        return TableDefinition.from_json({"schema": schema, "name": name, **value})
+    if not isinstance(value, str):
+        raise UnsupportedFeature("not a table definition", field=key, expected=_FORMS, found=repr(value))
+    return value
+
+
+def _from_value(name: TableName, value: TableDefinition | str, server: ServerDefaults) -> Described:
+    if isinstance(value, TableDefinition):
+        return Described(value)
+    try:
+        words = Words(tokenize(value, server))
+        created = read_create_table(words, TableSetting(server, server.collation, collation_is_assumed=True))
+        if not words.ended:
+            words.refuse("the end of the statement")
+        if created.table is None:
+            raise UnsupportedFeature("the statement does not list the table's columns", field="SQL")
+    except UnsupportedFeature as exc:
+        exc.field = f"{'.'.join(name)}: {exc.field}" if exc.field else ".".join(name)
+        raise
+    return Described.of(replace(created.table, schema=name[0], name=name[1]))
+
+
+def _from_script(script: str, server: ServerDefaults) -> Iterator[tuple[TableName, Described]]:
+    catalogue, schema = Catalogue(), ""
+    for statement in _statements(script, server):
+        words = Words(statement)
+        if words.accept("USE"):
+            schema = words.name()
+        else:
+            follow_statement(catalogue, statement, schema, server)
+    for (of, name), reason in catalogue.unknown.items():
+        raise UnsupportedFeature(f"the definition of a table is not understood: {reason}", field=f"{of}.{name}")
+    for (of, name), known in catalogue.tables():
+        if not of:
+            raise UnsupportedFeature(
+                "the statement does not say in which schema the table is", field=name, hint="put USE schema; before it"
+            )
+        yield (of, name), Described.of(known.table)
+
+
+def _statements(script: str, server: ServerDefaults) -> Iterator[list[Token]]:
+    """The tokens of each statement of a script."""
+    statement: list[Token] = []
+    for token in tokenize(script, server):
+        if token.kind == "symbol" and token.text == ";":
+            if statement:
+                yield statement
+            statement = []
+        else:
+            statement.append(token)
+    if statement:
+        yield statement
