@@ -184,14 +184,20 @@ class ConstructReader:
         self._opened = opened
         self._selection = selection
         self._framer = EventFramer(verify_checksum=selection.verify_checksum, decryptor_for=decryptor_for)
-        self._pending: dict[int, PendingRecords] = {}
+        self._pending: dict[tuple[str, str], PendingRecords] = {}
 
     def __iter__(self) -> Iterator[tuple[str, pa.RecordBatch]]:
         walk = RowsWalk(self._selection)
         try:
             for frame in self._frames():
                 for kind, event, source, pairs in walk.take(frame):
-                    pending = self._pending.setdefault(id(kind), PendingRecords(kind))
+                    name = kind.plan.schema, kind.plan.table
+                    before = self._pending.get(name)
+                    if before is not None and before.kind is not kind and before.rows:
+                        yield self._batch(before)
+                    if before is None or before.kind is not kind:
+                        self._pending[name] = PendingRecords(kind)
+                    pending = self._pending[name]
                     pending.add(event, source, pairs)
                     while len(pending.rows) >= self._selection.batch_rows:
                         yield self._batch(pending)

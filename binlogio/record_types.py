@@ -108,7 +108,8 @@ class RecordType:
         chosen = [i for i, label in enumerate(labels) if wanted is None or label in wanted]
         columns = tuple(plan.columns[i] for i in chosen)
         kept = tuple(specs[i] for i in chosen)
-        image = pa.struct([pa.field(column.label, spec.type) for column, spec in zip(columns, kept, strict=True)])
+        names = (column.label.encode("utf-8", "replace").decode() for column in columns)
+        image = pa.struct([pa.field(name, spec.type) for name, spec in zip(names, kept, strict=True)])
         return cls(
             plan=plan,
             widths=tuple(spec.width for spec in specs),

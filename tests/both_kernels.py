@@ -39,8 +39,9 @@ class Said:
         return cls(type(exc).__name__, str(exc), exc.offset, exc.field)
 
 
-Tables = dict[tuple[str, str], list[str]]
-"""Schema and table, and the columns' types as text: the records in order, as text."""
+Record = tuple[int, int, str]
+Tables = dict[tuple[str, str], list[Record]]
+"""Table, and the columns' types as text: the records in the order of the log."""
 
 
 @contextmanager
@@ -67,12 +68,12 @@ def tables_by(kernel: str, data: bytes, **options: Any) -> Tables | Said:
                 found.setdefault((table, str(batch.schema)), []).extend(records_of(batch))
     except BinlogError as exc:
         return Said.of(exc)
-    return found
+    return {name: sorted(records) for name, records in found.items()}
 
 
-def records_of(batch: pa.RecordBatch) -> list[str]:
-    """The records as text in which equal values look alike, and others do not."""
-    return [repr(_comparable(record)) for record in batch.to_pylist()]
+def records_of(batch: pa.RecordBatch) -> list[Record]:
+    """The records, with their place, as text in which equal values look alike, and others do not."""
+    return [(record["pos"], record["row"], repr(_comparable(record))) for record in batch.to_pylist()]
 
 
 def _comparable(value: Any) -> Any:

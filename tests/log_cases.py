@@ -143,7 +143,9 @@ def rows(draw: st.DrawFn, max_columns: int = 6, max_rows: int = 4) -> Rows:
     chosen = draw(st.lists(st.sampled_from(LOGGED_COLUMNS), min_size=1, max_size=max_columns))
     form = draw(st.sampled_from(FORMS))
     operation = draw(st.sampled_from((*_KINDS, PARTIAL)))
-    if form == "mariadb" and (operation == PARTIAL or any(one.type in (T.JSON, T.VECTOR) for one, _ in chosen)):
+    if form == "mariadb" and (
+        operation == PARTIAL or any(one.type in (T.JSON, T.VECTOR, T.GEOMETRY) for one, _ in chosen)
+    ):
         form = "plain"
     table = table_map_of([column for column, _ in chosen])
     context = ParseContext(server_version=MARIADB if form == "mariadb" else "9.7.4")

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+import zlib
+from typing import TYPE_CHECKING
+
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from binlogio.constants import BINLOG_MAGIC, CHECKSUM_SIZE, HEADER_SIZE, EventType
+from binlogio.construct_reader import ROWS_TYPES
 from both_kernels import KERNELS, error_of_events, tables_by
+from corpus import FIXTURES
 from log_cases import Rows, damaged_rows, rows
+from logs import OFF, log
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
 
 ZERO_DATES = st.sampled_from(("error", "null", "text"))
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
@@ -23,7 +35,7 @@ def test_rows_of_every_type_are_the_same(case: Rows, zero_dates: str) -> None:
     assert error_of_events(data) is None
 
 
-@settings(max_examples=600, suppress_health_check=SLOW)
+@settings(max_examples=300, suppress_health_check=SLOW)
 @given(damaged_rows(), ZERO_DATES)
 def test_damaged_rows_are_refused_alike(case: Rows, zero_dates: str) -> None:
     """Class, text, offset and field; and where the event reader refuses them, that is what both say."""
@@ -34,3 +46,68 @@ def test_damaged_rows_are_refused_alike(case: Rows, zero_dates: str) -> None:
     assert compiled == construct
     if events is not None:
         assert construct == events
+
+
+def _plain_files(most: int) -> list[Path]:
+    """Small fixtures of both servers, not encrypted."""
+    paths = sorted(FIXTURES.glob("*/*/binlog.00000?"))
+    return [path for path in paths if path.parent.name != "encrypted" and path.stat().st_size < most]
+
+
+def _events(data: bytes | bytearray) -> Iterator[tuple[int, int, int]]:
+    """Offset, type and size of each event."""
+    at = len(BINLOG_MAGIC)
+    while at < len(data):
+        size = int.from_bytes(data[at + 9 : at + 13], "little")
+        yield at, data[at + 4], size
+        at += size
+
+
+SMALL = _plain_files(40_000)
+ROWS_AND_MAPS = frozenset({EventType.TABLE_MAP_EVENT, EventType.TRANSACTION_PAYLOAD_EVENT, *ROWS_TYPES})
+
+
+@pytest.mark.slow
+@settings(max_examples=150, suppress_health_check=SLOW)
+@given(st.data())
+def test_events_of_real_servers_with_other_bytes_are_read_or_refused_alike(data: st.DataObject) -> None:
+    """Table maps, payloads and rows events with a right checksum and some wrong bytes."""
+    path = data.draw(st.sampled_from(SMALL), "file")
+    spoilt = bytearray(path.read_bytes())
+    at, _, size = data.draw(
+        st.sampled_from([one for one in _events(spoilt) if one[1] in ROWS_AND_MAPS] or [(4, 15, 19)])
+    )
+    has_checksum = path.parent.name != "checksum_none"
+    end = at + size - CHECKSUM_SIZE * has_checksum
+    for _ in range(data.draw(st.integers(1, 3))):
+        place = data.draw(st.integers(at + HEADER_SIZE, max(at + HEADER_SIZE, end - 1)))
+        spoilt[place] = data.draw(st.sampled_from((0, 0x7F, 0xFF)) | st.integers(0, 255))
+    if has_checksum:
+        spoilt[end : end + CHECKSUM_SIZE] = zlib.crc32(spoilt[at:end]).to_bytes(CHECKSUM_SIZE, "little")
+    compiled, construct = (tables_by(kernel, bytes(spoilt), zero_dates="null") for kernel in KERNELS)
+
+    assert compiled == construct
+
+
+@pytest.mark.parametrize("case", ["mysql97/gtid_off", "mariadb1011/gtid", "mysql97/checksum_none"])
+def test_cut_and_flipped_files_are_read_or_refused_alike(case: str) -> None:
+    """Whole files, checksums as they were."""
+    path = min((FIXTURES / case).glob("binlog.00000?"), key=lambda one: one.stat().st_size)
+    data = path.read_bytes()
+    for at in range(0, len(data), 23):
+        flipped = bytearray(data)
+        flipped[at] ^= 1 << at % 8
+        for spoilt in (data[:at], bytes(flipped)):
+            compiled, construct = (tables_by(kernel, spoilt, zero_dates="null") for kernel in KERNELS)
+
+            assert compiled == construct, at
+
+
+@settings(max_examples=200, suppress_health_check=SLOW)
+@given(st.binary(max_size=400))
+def test_garbage_is_refused_alike(garbage: bytes) -> None:
+    """Behind a good start of a log, and from its first byte on."""
+    for data in (garbage, log() + garbage, log(algorithm=OFF) + garbage):
+        compiled, construct = (tables_by(kernel, data) for kernel in KERNELS)
+
+        assert compiled == construct

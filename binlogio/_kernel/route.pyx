@@ -36,6 +36,8 @@ cdef enum:
     SLOTS = 1024
     NOT_MAPPED = -1
 
+cdef uint64_t GNO_END = 0x7FFFFFFFFFFFFFFFULL
+
 
 cdef class Router:
     """Walks event buffers and collects rows events, in order, with the group and the plan that each belongs to.
@@ -237,6 +239,10 @@ cdef class Router:
             status = self._gtid(body, end)
             if status == S_GO_ON and code == ANONYMOUS_GTID_LOG_EVENT:
                 self.groups[self.group_count - 1].kind = NO_GTID
+                if self.groups[self.group_count - 1].number:
+                    status = S_BAD_EVENT
+            elif status == S_GO_ON and not 0 < self.groups[self.group_count - 1].number < GNO_END:
+                status = S_BAD_EVENT
         elif code == GTID_TAGGED_LOG_EVENT:
             status = self._gtid_tagged(body, end)
         elif code == MARIADB_GTID_EVENT:
@@ -305,6 +311,8 @@ cdef class Router:
     cdef int _gtid(self, const uint8_t* body, const uint8_t* end) except -1 nogil:
         cdef Group* group
         if end - body < 25:
+            return S_BAD_EVENT
+        if end - body >= 26 and body[25] == 2 and (end - body < 42 or not _clock_fits(body + 42, end)):
             return S_BAD_EVENT
         group = self._new_group()
         group.kind = MYSQL_GTID
@@ -545,6 +553,26 @@ cdef class Router:
         while status == S_GO_ON or status == S_QUERY:
             status = self._route(data, size, &at, 0, pos)
         return S_GO_ON if at == size else S_BAD_EVENT
+
+
+cdef bint _clock_fits(const uint8_t* at, const uint8_t* end) noexcept nogil:
+    """Whether what stands behind the logical clock is whole; each part may be missing, with all behind it."""
+    cdef uint64_t length = 0
+    if at == end:
+        return True
+    if end - at < 7 or at[6] & 0x80 and end - at < 14:
+        return False
+    at += 14 if at[6] & 0x80 else 7  # when it was committed, and where it began
+    if at == end:
+        return True
+    if not lenenc(&at, end, &length):
+        return False
+    if at == end:
+        return True
+    if end - at < 4 or at[3] & 0x80 and end - at < 8:
+        return False
+    at += 8 if at[3] & 0x80 else 4  # the version of the server, and of the first one
+    return at == end or end - at >= 8
 
 
 cdef uint8_t _operation(uint8_t code) noexcept nogil:
