@@ -64,10 +64,13 @@ class TableRecords:
         widths = [column_spec(column).width for column in plan.columns]
         return ImagePlan(plan, widths, [-1] * len(widths), list(plan.json_positions), wanted=False)
 
-    def new_batch(self, *, with_diffs: bool = False) -> Batch:
+    def new_batch(self, *, with_diffs: bool = False, takes_partial: bool = True) -> Batch:
         """An empty batch; `with_diffs` where JSON values may be diffs, which then are applied in Python."""
         return Batch(
-            self.images, self._kernel_columns(with_diffs=with_diffs), self._kernel_columns(with_diffs=with_diffs)
+            self.images,
+            self._kernel_columns(with_diffs=with_diffs),
+            self._kernel_columns(with_diffs=with_diffs),
+            takes_partial,
         )
 
     def _kernel_columns(self, *, with_diffs: bool) -> list[Column]:

@@ -14,13 +14,16 @@ class Batch(Heads):
     failed_event: int
     failed_in_images: bool
     failed_partial: bool
-    def __init__(self, plan: ImagePlan, before: Sequence[Column], after: Sequence[Column]) -> None: ...
+    stopped_at_partial: bool
+    value_bytes: int
+    def __init__(
+        self, plan: ImagePlan, before: Sequence[Column], after: Sequence[Column], takes_partial: bool = True
+    ) -> None: ...
     @property
     def failed_pos(self) -> int: ...
     def fill(
         self,
         router: Router,
-        plan_number: int,
         event: int,
         event_row: int,
         event_at: int,

@@ -14,6 +14,7 @@ from binlogio._kernel.images cimport (
     DELETE, INSERT, MAX_BLOCK, PARTIAL_UPDATE, UPDATE, ImagePlan, Plan, RowsEvent, is_bare_row, locate_image,
     partial_header, prepare,
 )
+from binlogio._kernel.memory cimport Memory
 from binlogio._kernel.route cimport Router
 
 
@@ -31,15 +32,13 @@ cdef class Side(Presence):
         self.columns = list(columns)
         self.slots = len(self.columns)
         self.refs = <void**>malloc(sizeof(void*) * (self.slots + 1))
-        self.pointers = <const uint8_t**>malloc(sizeof(void*) * MAX_BLOCK * (self.slots + 1))
-        if self.refs == NULL or self.pointers == NULL:
+        if self.refs == NULL:
             raise MemoryError(f"no memory for {self.slots} columns")
         for i in range(self.slots):
             self.refs[i] = <void*>(<Column?>self.columns[i])
 
     def __dealloc__(self):
         free(self.refs)
-        free(self.pointers)
 
     cdef int no_image(self, int64_t row) noexcept nogil:
         cdef int slot
@@ -54,6 +53,7 @@ cdef class Batch(Heads):
     Args:
         plan: the table's images.
         before, after: one Column a slot of the plan.
+        takes_partial: False for a batch that ends before the first partial update.
     """
 
     cdef ImagePlan plan
@@ -61,6 +61,8 @@ cdef class Batch(Heads):
     cdef readonly int64_t failed_event  # number of the rows event that does not fit, or -1
     cdef readonly bint failed_in_images  # its images do not fit the plan; else one of its values is none
     cdef readonly bint failed_partial  # it is a partial update
+    cdef readonly bint stopped_at_partial  # the next event is a partial update, and the batch takes none
+    cdef bint takes_partial
     cdef int64_t failed_at
     cdef int64_t event  # where to go on
     cdef const uint8_t* at
@@ -68,28 +70,23 @@ cdef class Batch(Heads):
     cdef int64_t* block_event  # of each row of the block: its event, and its number there
     cdef int32_t* block_row
 
-    def __cinit__(self, ImagePlan plan, before, after):
+    def __cinit__(self, ImagePlan plan, before, after, bint takes_partial=True):
         self.plan = plan
         self.before = Side(before)
         self.after = Side(after)
-        self.block_event = <int64_t*>malloc(8 * MAX_BLOCK)
-        self.block_row = <int32_t*>malloc(4 * MAX_BLOCK)
-        if self.block_event == NULL or self.block_row == NULL:
-            raise MemoryError("no memory for a block of rows")
+        self.takes_partial = takes_partial
         self.failed_event = -1
 
-    def __dealloc__(self):
-        free(self.block_event)
-        free(self.block_row)
-
-    def fill(self, Router router, int32_t plan_number, int64_t event, int64_t event_row, int64_t event_at,
-             int64_t max_rows, int64_t max_bytes):
-        """Take rows from the router's events of this plan, from `event` on, of which `event_row` rows (`event_at` bytes) are done.
+    def fill(self, Router router, int64_t event, int64_t event_row, int64_t event_at, int64_t max_rows, int64_t max_bytes):
+        """Take rows from the router's events of this plan, from `event` on (`Router.found`), of which `event_row` rows (`event_at` bytes) are done.
 
         Returns (event, event_row, event_at) where to go on; event is the router's count where all are done. Stops when the batch has
         `max_rows` rows or about `max_bytes` bytes. After a failure `failed_event` says which event does not fit.
         """
         cdef int64_t taken
+        cdef Memory scratch = Memory()
+        self._use(scratch)
+        self.stopped_at_partial = False
         self.event = event
         self.event_row = event_row
         self.at = NULL
@@ -101,7 +98,7 @@ cdef class Batch(Heads):
             self.at = router.events[event].images + event_at
         with nogil:
             while self.count < max_rows and self._bytes() < max_bytes and self.failed_event < 0:
-                taken = self._block(router, plan_number, min(MAX_BLOCK, max_rows - self.count))
+                taken = self._block(router, min(MAX_BLOCK, max_rows - self.count))
                 if taken == 0:
                     break
         if self.failed_event >= 0:
@@ -110,6 +107,21 @@ cdef class Batch(Heads):
         if self.event < router.event_count and self.at != NULL:
             return self.event, self.event_row, self.at - router.events[self.event].images
         return self.event, self.event_row, 0
+
+    cdef int _use(self, Memory scratch) except -1:
+        """Where the rows of a block are noted, for as long as a fill takes."""
+        cdef int64_t pointers = sizeof(void*) * MAX_BLOCK
+        cdef uint8_t* at = scratch.grow(pointers * (self.before.slots + self.after.slots) + 12 * MAX_BLOCK)
+        self.before.pointers = <const uint8_t**>at
+        self.after.pointers = <const uint8_t**>(at + pointers * self.before.slots)
+        self.block_event = <int64_t*>(at + pointers * (self.before.slots + self.after.slots))
+        self.block_row = <int32_t*>(self.block_event + MAX_BLOCK)
+        return 0
+
+    @property
+    def value_bytes(self) -> int:
+        """About how many bytes the records have."""
+        return self._bytes()
 
     @property
     def failed_pos(self) -> int:
@@ -140,7 +152,7 @@ cdef class Batch(Heads):
             total += (<Column>refs[slot]).data.size
         return total
 
-    cdef int64_t _block(self, Router router, int32_t plan_number, int64_t most) except -1 nogil:
+    cdef int64_t _block(self, Router router, int64_t most) except -1 nogil:
         """Locate up to `most` rows and materialise them; returns how many there were."""
         cdef int64_t count = 0
         cdef RowsEvent* event
@@ -154,9 +166,9 @@ cdef class Batch(Heads):
         cdef int64_t stopped_at = -1
         while count < most and self.event < router.event_count:
             event = router.events + self.event
-            if event.plan != plan_number:
-                self.event += 1
-                continue
+            if event.operation == PARTIAL_UPDATE and not self.takes_partial:
+                self.stopped_at_partial = True
+                break
             has_before = event.operation != INSERT
             has_after = event.operation != DELETE
             prepare(plan, &plan.before, event.present)
@@ -198,7 +210,7 @@ cdef class Batch(Heads):
                 break
             self.at = at
             if at >= end and not bare:
-                self.event += 1
+                self.event = event.next
                 self.at = NULL
         if count:
             self._records(router, count)

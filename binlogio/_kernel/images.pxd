@@ -18,6 +18,7 @@ cdef struct RowsEvent:
     int64_t size
     const uint8_t* present
     const uint8_t* present_after
+    int64_t next  # number of the next event with the same plan, or the count of all (`Router.found`)
     int32_t plan
     int32_t group
     uint32_t timestamp

@@ -7,7 +7,7 @@ that is malformed is always left to construct, whose error is then the one that 
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
-from libc.string cimport memcmp, memcpy
+from libc.string cimport memcmp, memcpy, memset
 
 from binlogio._kernel.codes cimport *
 from binlogio._kernel.crc cimport crc32
@@ -113,6 +113,26 @@ cdef class Router:
             <bytes>(<const char*>event.present_after)[:bitmap_bytes],
             <bytes>(<const char*>event.images)[:event.size],
         )
+
+    def found(self) -> list[tuple[int, int]]:
+        """(plan, its first rows event) of each plan that has rows events, in their order; lets `Batch.fill` go from event to event of a plan."""
+        cdef list firsts = []
+        cdef int64_t number
+        cdef int64_t* last = <int64_t*>malloc((len(self.plans) + 1) * sizeof(int64_t))
+        cdef RowsEvent* event
+        if last == NULL:
+            raise MemoryError("no memory for another table")
+        memset(last, 0xFF, (len(self.plans) + 1) * sizeof(int64_t))
+        for number in range(self.event_count):
+            event = self.events + number
+            event.next = self.event_count
+            if last[event.plan] < 0:
+                firsts.append((event.plan, number))
+            else:
+                self.events[last[event.plan]].next = number
+            last[event.plan] = number
+        free(last)
+        return firsts
 
     def describe(self, *, bint checksum, int table_id_size, int v0, int v1) -> None:
         """Take what a format description says."""
