@@ -7,6 +7,9 @@ from libc.string cimport memcpy
 from binlogio._kernel.digits cimport digit_count
 from binlogio._kernel.memory cimport Memory
 
+cdef extern from *:
+    int _trailing_zeros "__builtin_ctzll"(uint64_t word) noexcept nogil
+
 cdef const uint8_t* HEX = b"0123456789abcdef"
 
 
@@ -34,9 +37,11 @@ cdef bint is_utf8(const uint8_t* p, int64_t size) noexcept nogil:
     while at < size:
         if size - at >= 8:
             memcpy(&eight, p + at, 8)
-            if eight & 0x8080808080808080ULL == 0:
+            eight &= 0x8080808080808080ULL
+            if eight == 0:
                 at += 8
                 continue
+            at += _trailing_zeros(eight) >> 3  # to the first byte that is not ASCII
         c = p[at]
         if c < 0x80:
             at += 1
