@@ -114,6 +114,7 @@ class BinlogCache:
         else:
             for number, frame in enumerate(frames, start=1):
                 if not self._buffer.fits(self._writes(frame)):
+                    self._has_spilled |= self._buffer.in_file > 0
                     raise self._full(is_last=number == len(frames))
                 self._memory.append(frame)
                 self._memory_size += len(frame)

@@ -11,7 +11,7 @@ Source: sql/binlog.cc, binlog_commit, MYSQL_BIN_LOG::commit and rollback; sql/tr
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from binlogio.constants import RowsFlag
@@ -26,6 +26,7 @@ from binlogio.writer.query_events import DEFAULT_SQL_MODE, UTF8MB4_0900_AI_CI, Q
 from binlogio.writer.row_shapes import RowEncoder
 from binlogio.writer.rows_builder import RowsRules
 from binlogio.writer.session_caches import SessionCaches
+from binlogio.writer.statement import Uses
 from binlogio.writer.statement_facts import LoggingWarning, SessionState, StatementFacts
 from binlogio.writer.transaction import Transaction, end_of_commit, end_of_rollback
 
@@ -60,6 +61,7 @@ class ClientVariables:
     auto_increment_offset: int = 1
     user: str = "root"
     host: str = "localhost"
+    time_zone: str = "SYSTEM"
 
     @property
     def invoker(self) -> Invoker:
@@ -185,17 +187,32 @@ class Connection:
                 symbol="ER_GTID_NEXT_TYPE_UNDEFINED_GTID",
             )
 
-    def context(self) -> QueryContext:
-        """What Query events of this moment have in common, but for their statement."""
+    def context(
+        self,
+        *,
+        schema: str | None = None,
+        updated_tables: int = 0,
+        updated_schemas: tuple[str, ...] | None = (),
+        is_thread_specific: bool = False,
+        uses: Uses = Uses.NOTHING,
+    ) -> QueryContext:
+        """What Query events of this moment have in common; the arguments are what a statement has of its own."""
+        now = self._clock()
+        client = self.client
         return QueryContext(
             thread_id=self.thread_id,
-            schema=self.schema,
-            timestamp=self._clock() // MICROSECONDS_PER_SECOND,
+            schema=self.schema if schema is None else schema,
+            timestamp=now // MICROSECONDS_PER_SECOND,
             server_id=self.variables.server_id,
-            sql_mode=self.client.sql_mode,
-            collation=self.client.collation,
+            sql_mode=client.sql_mode,
+            collation=client.collation,
             flags2=self.flags2,
             auto_increment=self.auto_increment,
+            updated_tables=updated_tables,
+            updated_schemas=updated_schemas,
+            is_thread_specific=is_thread_specific,
+            time_zone=client.time_zone if uses and Uses.TIME_ZONE in uses else "",
+            microseconds=now % MICROSECONDS_PER_SECOND if uses and Uses.MICROSECONDS in uses else None,
         )
 
     def state(self) -> SessionState:
@@ -288,17 +305,3 @@ class Connection:
         self.transaction = Transaction()
         self.xa = None
         self.caches.xa_start = b""
-
-
-def with_statement(
-    context: QueryContext, *, updated_tables: int, updated_schemas: tuple[str, ...] | None, is_thread_specific: bool
-) -> QueryContext:
-    """The context of the events of one statement."""
-    if not updated_tables and updated_schemas == () and not is_thread_specific:
-        return context
-    return replace(
-        context,
-        updated_tables=updated_tables,
-        updated_schemas=updated_schemas,
-        is_thread_specific=is_thread_specific,
-    )

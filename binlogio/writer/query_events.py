@@ -3,8 +3,9 @@
 Knows which variables stand in which event, in which order; those of DDL are `ddl_events`'. Knows neither caches nor groups.
 
     session := flags2 sql_mode catalog auto_increment? charset
-    BEGIN, COMMIT of a statement cache := session table_map_for_update? updated_db_names? default_collation
-    statement := session table_map_for_update? updated_db_names? microseconds? default_collation unnamed_21?
+    used := time_zone? table_map_for_update? updated_db_names? microseconds?
+    BEGIN, COMMIT of a statement := session used default_collation
+    statement := session used default_collation unnamed_21?
 
 `unnamed_21` stands in INSERT, REPLACE, UPDATE and DELETE, but not in INSERT ... SELECT.
 Source: sql/log_event.cc, Query_log_event::write; fixtures mysql97/rowimage_full, format_row and format_statement; recordings of 9.7.4.
@@ -45,7 +46,9 @@ class QueryContext:
         auto_increment: auto_increment_increment and auto_increment_offset.
         updated_tables: bit i is set where an UPDATE changes the i-th table of its statement.
         updated_schemas: databases for the replica's scheduler; none in row format, None for too many.
-        is_thread_specific: the statement uses temporary tables.
+        is_thread_specific: the statement uses temporary tables, or CONNECTION_ID().
+        time_zone: where the statement uses it, else empty.
+        microseconds: of the statement's start, where it uses them.
     """
 
     thread_id: int
@@ -59,6 +62,8 @@ class QueryContext:
     updated_tables: int = 0
     updated_schemas: tuple[str, ...] | None = ()
     is_thread_specific: bool = False
+    time_zone: str = ""
+    microseconds: int | None = None
 
     @property
     def key(self) -> tuple[object, ...]:
@@ -73,6 +78,8 @@ class QueryContext:
             self.updated_tables,
             self.updated_schemas,
             self.is_thread_specific,
+            self.time_zone,
+            self.microseconds,
         )
 
     def header(self, flags: int = 0) -> EventHeader:
@@ -96,12 +103,9 @@ def boundary_event(context: QueryContext, sql: bytes) -> QueryEvent:
     return query_event(context, sql, context.schema, more, flags_of(context) | HeaderFlag.SUPPRESS_USE)
 
 
-def statement_event(context: QueryContext, sql: bytes, *, microseconds: int = 0, error_code: int = 0) -> QueryEvent:
-    """A statement as its text. `microseconds` of its start, where its text asks for them."""
-    more = [*statement_vars(context)]
-    if microseconds:
-        more.append(StatusVar(QueryStatus.MICROSECONDS, microseconds))
-    more.append(DEFAULT_COLLATION_VAR)
+def statement_event(context: QueryContext, sql: bytes, *, error_code: int = 0) -> QueryEvent:
+    """A statement as its text."""
+    more = [*statement_vars(context), DEFAULT_COLLATION_VAR]
     if _changes_rows_itself(sql):
         more.append(StatusVar(QueryStatus.UNNAMED_21, 0))
     return query_event(context, sql, context.schema, tuple(more), flags_of(context), error_code)
@@ -122,9 +126,16 @@ def flags_of(context: QueryContext) -> int:
 
 def statement_vars(context: QueryContext) -> tuple[StatusVar, ...]:
     """What of a statement stands in its BEGIN too."""
-    tables = (StatusVar(QueryStatus.TABLE_MAP_FOR_UPDATE, context.updated_tables),) if context.updated_tables else ()
-    schemas = context.updated_schemas
-    return tables if schemas == () else (*tables, StatusVar(QueryStatus.UPDATED_DB_NAMES, schemas))
+    found = []
+    if context.time_zone:
+        found.append(StatusVar(QueryStatus.TIME_ZONE, context.time_zone))
+    if context.updated_tables:
+        found.append(StatusVar(QueryStatus.TABLE_MAP_FOR_UPDATE, context.updated_tables))
+    if context.updated_schemas != ():
+        found.append(StatusVar(QueryStatus.UPDATED_DB_NAMES, context.updated_schemas))
+    if context.microseconds is not None:
+        found.append(StatusVar(QueryStatus.MICROSECONDS, context.microseconds))
+    return tuple(found)
 
 
 def _changes_rows_itself(sql: bytes) -> bool:

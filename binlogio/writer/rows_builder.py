@@ -86,16 +86,13 @@ def build_statement(
         BinlogFormatError: a value does not fit its column.
     """
     pending: dict[bool, _PendingRows] = {}
-    opened: dict[int, OpenTable] = {}
-    for definition in locked:
-        if (definition.schema, definition.name) not in unlogged:
-            table = tables.get(definition)
-            opened[table.table_id] = table
+    opened = [tables.get(table) for table in locked if (table.schema, table.name) not in unlogged]
     for change in statement.changes:
         if unlogged and (change.table.schema, change.table.name) in unlogged:
             continue
         table = tables.get(change.table)
-        opened.setdefault(table.table_id, table)
+        if table not in opened:
+            opened.append(table)
         builder = pending.get(table.is_transactional)
         if builder is None:
             builder = pending[table.is_transactional] = _PendingRows(rules, frames, context)
@@ -106,9 +103,7 @@ def build_statement(
         return StatementFrames()
     cached: dict[bool, tuple[bytes, ...]] = {}
     for kind in (True, False):
-        maps = tuple(
-            frames.table_map(table, context.timestamp) for table in opened.values() if table.is_transactional is kind
-        )
+        maps = tuple(frames.table_map(table, context.timestamp) for table in opened if table.is_transactional is kind)
         cached[kind] = (*maps, *pending[kind].finish()) if kind in pending else maps
     if rules.rows_query and statement.sql_bytes:
         kind = bool(cached[True])

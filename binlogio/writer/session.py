@@ -20,10 +20,11 @@ from binlogio.gtid import Gtid
 from binlogio.writer.cache_status import CacheStatus
 from binlogio.writer.connection import ClientVariables, Connection
 from binlogio.writer.group import AUTOMATIC, NextGtid
+from binlogio.writer.known_objects import table_access
 from binlogio.writer.query_events import boundary_event
 from binlogio.writer.session_variables import set_session_variables
 from binlogio.writer.spill import SpillFile, TemporaryFile
-from binlogio.writer.statement import Statement, written
+from binlogio.writer.statement import Statement
 from binlogio.writer.statement_facts import LoggingWarning, StatementFacts, StatementKind
 from binlogio.writer.statement_log import log_statement
 from binlogio.writer.table_statements import disconnect, log_create_select, log_ddl, log_temporary_table
@@ -263,7 +264,7 @@ class Session:
         connection.start()
         connection.commit()
         connection.locked_tables = tuple(tables)
-        connection.mix(StatementFacts(tables=tuple(written(table) for table in tables)))
+        connection.mix(StatementFacts(tables=tuple(table_access(table, write=True) for table in tables)))
 
     def unlock_tables(self) -> None:
         """UNLOCK TABLES."""

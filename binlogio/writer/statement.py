@@ -10,17 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from enum import Flag
+from typing import Any
 
 from binlogio.events.statement_context import IntvarEvent, RandEvent, UserVarEvent
 from binlogio.schema import TableDefinition
-from binlogio.writer.engines import ENGINES, Engine
-from binlogio.writer.statement_facts import StatementFacts, TableAccess
+from binlogio.writer.known_objects import table_access
+from binlogio.writer.statement_facts import StatementFacts
 
 Row = Mapping[str, Any] | Sequence[Any]
 ContextEvent = IntvarEvent | RandEvent | UserVarEvent
-
-_ENGINE_ALIASES: Final = {"MERGE": "MRG_MYISAM", "HEAP": "MEMORY"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +74,18 @@ class Delete:
 Change = Insert | Update | Delete
 
 
+class Uses(Flag):
+    """What a statement uses beside its tables, and its events therefore say. TIME_ZONE and the microseconds of its start: NOW(), NOW(6) and
+    the like. THREAD_ID: CONNECTION_ID(). ANY_SCHEMA: INFORMATION_SCHEMA, so that a replica applies it alone.
+    """
+
+    NOTHING = 0
+    TIME_ZONE = 1
+    MICROSECONDS = 2
+    THREAD_ID = 4
+    ANY_SCHEMA = 8
+
+
 @dataclass(frozen=True, slots=True)
 class LoadedFile:
     """The file of a LOAD DATA. `name` stands in the statement's text, in quotes; `on_duplicate` is empty, `IGNORE` or `REPLACE`."""
@@ -93,13 +104,14 @@ class Statement:
         changes: rows that it changed, those of triggers, functions and foreign keys too. Where it failed, what it did before: changes of
             transactional tables are taken back, the others stay.
         facts: what is known of it before it is executed; without them it is DML on the tables of its changes.
-        locked: tables that it locks for writing, in the order of the locks, whether it changes them or not; without them those of the changes.
+        locked: tables that it locks for writing, in the order of the locks and as often, whether it changes them or not; without them those
+            of the changes.
         context: what its text depends on, in the server's order: LAST_INSERT_ID, INSERT_ID, RAND seeds, user variables.
         error: the number of the error with which it ended, 0 where it succeeded.
         modifies_engine: an engine with two-phase commit has something to commit; None where the changes say it.
         updated_tables: bit i is set where an UPDATE gives a column of the i-th table of its text a value; None where the changes say it.
         updated_schemas: databases for the replica's scheduler; None for those of the tables that it writes.
-        microseconds: of its start, where NOW(6) and the like ask for them.
+        uses: what else it uses.
         loaded_file: the file of a LOAD DATA.
         table_exists: CREATE TABLE IF NOT EXISTS has found the table there.
     """
@@ -113,7 +125,7 @@ class Statement:
     modifies_engine: bool | None = None
     updated_tables: int | None = None
     updated_schemas: tuple[str, ...] | None = None
-    microseconds: int = 0
+    uses: Uses = Uses.NOTHING
     loaded_file: LoadedFile | None = None
     table_exists: bool = False
 
@@ -138,20 +150,4 @@ def facts_of(statement: Statement) -> StatementFacts:
     """What is known of a statement: what it says, or DML that writes the tables of its changes."""
     if statement.facts is not None:
         return statement.facts
-    return StatementFacts(tables=tuple(written(table) for table in statement.tables))
-
-
-def written(table: TableDefinition, *, is_read: bool = False) -> TableAccess:
-    """The access to a table that a statement writes. An engine that nobody knows is taken for one like InnoDB."""
-    engine = ENGINES.get(_ENGINE_ALIASES.get(table.engine.upper(), table.engine.upper()))
-    if engine is None:
-        engine = Engine(name=table.engine, transactional=table.is_transactional, has_xid=table.is_transactional)
-    return TableAccess(
-        schema=table.schema,
-        name=table.name,
-        engine=engine,
-        write=True,
-        read=is_read,
-        auto_increment=any(column.auto_increment for column in table.columns),
-        unique_keys=bool(table.primary_key) + len(table.unique_keys),
-    )
+    return StatementFacts(tables=tuple(table_access(table, write=True) for table in statement.tables))

@@ -19,11 +19,10 @@ from typing import TYPE_CHECKING, Any, Final
 from binlogio.errors import BinlogError, CacheLimitExceeded
 from binlogio.events.load import AppendBlockEvent, BeginLoadQueryEvent, ExecuteLoadQueryEvent
 from binlogio.writer.cache import BinlogCache, CachePosition
-from binlogio.writer.connection import with_statement
 from binlogio.writer.logging_format import decide_logging_format
 from binlogio.writer.query_events import QueryContext, statement_event
 from binlogio.writer.rows_builder import build_statement
-from binlogio.writer.statement import Change, LoadedFile, Row, Statement, Update, facts_of
+from binlogio.writer.statement import Change, LoadedFile, Row, Statement, Update, Uses, facts_of
 from binlogio.writer.statement_facts import (
     CacheKind,
     LoggingDecision,
@@ -97,19 +96,19 @@ def context_of(
 ) -> QueryContext:
     """What the events of a statement have in common."""
     schemas: tuple[str, ...] | None = ()
-    if decision.format is LoggingFormat.STATEMENT:
+    if Uses.ANY_SCHEMA in statement.uses or any(getattr(change, "is_cascade", False) for change in statement.changes):
+        schemas = None
+    elif decision.format is LoggingFormat.STATEMENT:
         schemas = statement.updated_schemas
         if schemas is None:
             schemas = tuple(dict.fromkeys(table.schema for table in facts.all_tables if table.write))
         if len(schemas) > MAX_UPDATED_SCHEMAS:
             schemas = None
-    elif any(getattr(change, "is_cascade", False) for change in statement.changes):
-        schemas = None
-    return with_statement(
-        connection.context(),
+    return connection.context(
         updated_tables=_updated_tables(statement),
         updated_schemas=schemas,
-        is_thread_specific=any(table.temporary for table in facts.all_tables),
+        is_thread_specific=Uses.THREAD_ID in statement.uses or any(table.temporary for table in facts.all_tables),
+        uses=statement.uses,
     )
 
 
@@ -130,18 +129,17 @@ def _log_text(
         _note_changes(connection, statement, facts)
         return
     cache = _cache(connection, decision)
-    sql = statement.sql_bytes
+    connection.warnings += decision.warnings_when_cached
     if statement.loaded_file is not None:
         _log_file(connection, statement, statement.loaded_file, facts, cache, context)
     else:
         events = [
             *(replace(event, header=context.header()) for event in statement.context),
-            statement_event(context, sql, microseconds=statement.microseconds, error_code=statement.error),
+            statement_event(context, statement.sql_bytes, error_code=statement.error),
         ]
         connection.caches.add(cache, [connection.frames.encode(event) for event in events], context)
     cache.has_statements = True
     cache.cannot_roll_back |= decision.cannot_be_rolled_back
-    connection.warnings += decision.warnings_when_cached
     _note_changes(connection, statement, facts)
 
 
@@ -223,14 +221,14 @@ def _cache_is_full(
     caches = connection.caches
     keeps = keeps_changes(statement)
     connection.transaction.changed_non_transactional |= keeps
-    if error.errno != TRANSACTION_CACHE_FULL:
+    if keeps:  # as a server does, that of the transaction before the statement is gone as well
         caches.statement.reset()
-    elif keeps:
         caches.transaction.reset()
-    else:
-        caches.transaction.truncate(start)
-    if keeps:
         caches.write_incident(context)
+    elif error.errno != TRANSACTION_CACHE_FULL:
+        caches.statement.reset()
+    elif not connection.is_autocommitted:
+        caches.transaction.truncate(start)
 
 
 def _cache(connection: Connection, decision: LoggingDecision) -> BinlogCache:

@@ -14,11 +14,9 @@ Source: sql/sql_table.cc, sql/sql_insert.cc, Query_result_create; sql/sql_base.c
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from binlogio.constants import QueryStatus
-from binlogio.writer.connection import with_statement
 from binlogio.writer.ddl_events import ddl_event, is_logged_ddl
 from binlogio.writer.ddl_text import create_table, drop_at_disconnect, drop_tables, is_drop_table
 from binlogio.writer.query_events import table_ddl_event
@@ -128,9 +126,7 @@ def disconnect(connection: Connection) -> None:
             by_schema.setdefault(schema, []).append(name)
     connection.temporary_tables.clear()
     for schema, names in by_schema.items():
-        context = with_statement(
-            replace(connection.context(), schema=schema), updated_tables=0, updated_schemas=(), is_thread_specific=True
-        )
+        context = connection.context(schema=schema, is_thread_specific=True)
         frame = connection.frames.encode(
             table_ddl_event(context, drop_at_disconnect(names), requires_primary_key=False)
         )
@@ -147,9 +143,7 @@ def _write_ddl(
     counts_as_transactional: bool = False,
 ) -> None:
     """Write a statement as a group of its own. One that is a transaction counts for the transaction cache."""
-    context = with_statement(
-        connection.context(), updated_tables=0, updated_schemas=(), is_thread_specific=is_thread_specific
-    )
+    context = connection.context(is_thread_specific=is_thread_specific)
     event = ddl_event(
         context, sql, connection.next_xid(), schemas, is_atomic=is_atomic, invoker=connection.client.invoker
     )
