@@ -16,7 +16,7 @@ from binlogio.construct_records import ImagePair, PendingRecords, RowsSource, im
 from binlogio.decoder import ROWS_EVENTS, Decoder
 from binlogio.errors import BinlogError, MissingTableMap, UnsupportedFeature
 from binlogio.events import EVENT_CODECS
-from binlogio.events.base import event_name
+from binlogio.events.base import UnknownEvent, event_name
 from binlogio.events.gtid import AnonymousGtidEvent, GtidEvent
 from binlogio.events.gtid_mariadb import MariadbGtidEvent
 from binlogio.events.gtid_tagged import GtidTaggedEvent
@@ -27,6 +27,7 @@ from binlogio.record_types import RecordType, Selection
 from binlogio.row_records import OPERATIONS
 from binlogio.rowimage.image import PRE_GA_EVENTS
 from binlogio.rowimage.plan import resolve_plan
+from binlogio.schema.definition_source import DefinitionSource
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -51,6 +52,7 @@ OPENED_TYPES: Final = ROWS_TYPES | {
 FoundRows = tuple[RecordType, "RowsEvent", RowsSource, list[ImagePair]]
 """The type of a table's records, a rows event of it, where that stands, and the images of its rows."""
 
+_STATEMENTS: Final = (EventType.QUERY_EVENT, EventType.QUERY_COMPRESSED_EVENT)
 _CHUNK_SIZE: Final = 1 << 20
 _MAX_READ: Final = 1 << 26  # a size that the file only claims to have must not become a buffer
 _MOST_BYTES: Final = 64 << 20  # of images in one batch
@@ -75,11 +77,13 @@ class RowsWalk:
 
     Args:
         selection: what is wanted.
+        definitions: say what the columns of a table are.
         table: stands for the table map of every rows event that comes without one.
     """
 
-    def __init__(self, selection: Selection, table: TablePlan | None = None) -> None:
+    def __init__(self, selection: Selection, definitions: DefinitionSource, table: TablePlan | None = None) -> None:
         self._selection = selection
+        self._definitions = definitions
         self._decoder = Decoder(decompress=decompress_zstd, only=OPENED_TYPES)
         self._types: dict[Any, RecordType] = {}
         self._maps: dict[int, RecordType] = {}
@@ -94,6 +98,8 @@ class RowsWalk:
         Raises:
             BinlogError: the event is not what its layout says.
         """
+        if frame.header.type_code in _STATEMENTS:
+            self._definitions.follow_body(frame.header.type_code, frame.body, frame.context)
         if frame.header.type_code not in OPENED_TYPES or self._skips(frame):
             return
         for event in self._decoder.decode(frame):
@@ -101,9 +107,11 @@ class RowsWalk:
                 self._maps.clear()
                 self._statement_ended = False
             if isinstance(event, TableMapEvent):
-                self._maps[event.table_id] = self._type_of(resolve_plan(event, frame.context))
+                self._maps[event.table_id] = self._type_of(self._plan(event, frame.context))
             elif isinstance(event, GTID_EVENTS):
                 self._source = _source_of(event)
+            elif isinstance(event, UnknownEvent) and event.header.type_code in _STATEMENTS:
+                self._definitions.follow_body(event.header.type_code, event.body, frame.context)
             elif isinstance(event, ROWS_EVENTS):
                 yield from self._rows(event)
 
@@ -145,6 +153,11 @@ class RowsWalk:
             if is_wanted:
                 yield kind, event, source, pairs
 
+    def _plan(self, event: TableMapEvent, context: ParseContext) -> TablePlan:
+        if self._selection.wants(event.schema, event.table):
+            return self._definitions.plan(event, context)
+        return resolve_plan(event, context)
+
     def _wants(self, plan: TablePlan) -> bool:
         return self._selection.wants(plan.schema, plan.table)
 
@@ -178,7 +191,15 @@ def _source_of(event: Any) -> RowsSource:
 class ConstructReader:
     """One log's row changes as (table, batch) pairs; `torn_tail` afterwards tells of an unfinished end."""
 
-    def __init__(self, log: LogFile, opened: OpenedLog, selection: Selection, decryptor_for: Any = None) -> None:
+    def __init__(
+        self,
+        log: LogFile,
+        opened: OpenedLog,
+        selection: Selection,
+        decryptor_for: Any = None,
+        definitions: DefinitionSource | None = None,
+    ) -> None:
+        self._definitions = definitions or DefinitionSource(selection.definitions, follows_ddl=False)
         self.torn_tail: TornTail | None = None
         self._log = log
         self._opened = opened
@@ -187,7 +208,7 @@ class ConstructReader:
         self._pending: dict[tuple[str, str], PendingRecords] = {}
 
     def __iter__(self) -> Iterator[tuple[str, pa.RecordBatch]]:
-        walk = RowsWalk(self._selection)
+        walk = RowsWalk(self._selection, self._definitions)
         try:
             for frame in self._frames():
                 for kind, event, source, pairs in walk.take(frame):

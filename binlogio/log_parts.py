@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from binlogio.implementation import is_compiled
 from binlogio.reader import mariadb_decryptor_for
+from binlogio.schema.definition_source import DefinitionSource
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -25,11 +26,15 @@ if TYPE_CHECKING:
 
 
 class LogPartReader:
-    """Reads splits of logs, or whole ones, as (table, batch) pairs."""
+    """Reads splits of logs, or whole ones, as (table, batch) pairs.
 
-    def __init__(self, selection: Selection, keyring: Keyring | None) -> None:
+    With `follows_ddl` it learns names from the DDL in the logs, which then have to come whole and in order.
+    """
+
+    def __init__(self, selection: Selection, keyring: Keyring | None, *, follows_ddl: bool = False) -> None:
         self._selection = selection
         self._keyring = keyring
+        self._definitions = DefinitionSource(selection.definitions, follows_ddl=follows_ddl)
         self._log: LogFile | None = None
         self._opened: OpenedLog | None = None
         self._read: Callable[[Split | None], Iterator[TableBatch]] | None = None
@@ -45,6 +50,7 @@ class LogPartReader:
         if self._read is None or self._opened is None or self._log is not log:
             self.close()
             self._log, self._opened = log, log.open(self._keyring)
+            self._definitions.begin_log(log.name)
             self._read = self._reader_of(log, self._opened)
         if split is None or (self._opened.seekable and is_compiled()):
             yield from self._read(split)
@@ -59,10 +65,10 @@ class LogPartReader:
             from binlogio.records import Repeated  # noqa: PLC0415
 
             reader = MixedReader if self._selection.mixed else ColumnarReader
-            return reader(log, opened, self._selection, Repeated(), decryptor_for).read
+            return reader(log, opened, self._selection, Repeated(), decryptor_for, self._definitions).read
         from binlogio.construct_reader import ConstructReader  # noqa: PLC0415
 
-        return lambda _: iter(ConstructReader(log, opened, self._selection, decryptor_for))
+        return lambda _: iter(ConstructReader(log, opened, self._selection, decryptor_for, self._definitions))
 
     def close(self) -> None:
         """Give back the file that is open."""

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
     from binlogio.rowimage.plan import ColumnPlan, TablePlan
+    from binlogio.schema.given import GivenDefinitions
 
 HEAD: Final = (
     pa.field("file", pa.string()),
@@ -53,6 +54,7 @@ class Selection:
         verify_checksum: compare the CRC32 of every event with its bytes.
         batch_rows: most rows of a batch.
         where: which events are wanted.
+        definitions: what the user says of tables of which the log says too little.
         mixed: batches are of all tables in the order of the log, and their images are JSON text.
     """
 
@@ -63,6 +65,7 @@ class Selection:
     batch_rows: int
     where: EventFilter = EVERY_EVENT
     may_lack_columns: bool = False
+    definitions: GivenDefinitions | None = None
     mixed: bool = False
 
     def columns_of(self, plan: TablePlan) -> Collection[str] | None:

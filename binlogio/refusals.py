@@ -17,16 +17,19 @@ if TYPE_CHECKING:
     from binlogio.framing import EventFrame
     from binlogio.record_types import Selection
     from binlogio.rowimage.plan import TablePlan
+    from binlogio.schema.definition_source import DefinitionSource
 
 
-def refuse_event(frame: EventFrame, selection: Selection, table: TablePlan | None) -> None:
+def refuse_event(
+    frame: EventFrame, selection: Selection, table: TablePlan | None, definitions: DefinitionSource
+) -> None:
     """Raise what is wrong with an event; `table` is that of a rows event, None where nothing defines it.
 
     Raises:
         BinlogError: construct refuses the event, or one inside it.
     """
     is_rows_event = frame.header.type_code in ROWS_TYPES
-    for _ in RowsWalk(selection, table if is_rows_event else None).take(frame):
+    for _ in RowsWalk(selection, definitions, table if is_rows_event else None).take(frame):
         pass  # good rows before it
 
 

@@ -13,11 +13,15 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
-from binlogio.errors import BinlogFormatError, UnsupportedFeature
+from binlogio.constants import OptionalMetadataType
+from binlogio.definition_files import load_definitions
+from binlogio.errors import BinlogError, BinlogFormatError, UnsupportedFeature
 from binlogio.event_filter import EVERY_EVENT, EventFilter
+from binlogio.events.table_map import TableMapEvent
 from binlogio.implementation import is_compiled
 from binlogio.options import ReadOptions
 from binlogio.parallel import InOrder
+from binlogio.schema.definition_source import DefinitionSource
 from binlogio.splits import Split, cut
 from binlogio.storage import Source, find_logs
 
@@ -26,6 +30,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyarrow.fs import FileSystem
 
+    from binlogio.definition_files import Definitions
     from binlogio.encryption import Keyring
     from binlogio.record_types import Selection
     from binlogio.storage import LogFile
@@ -34,6 +39,7 @@ _ZERO_DATES: Final = ("error", "null", "text")
 DEFAULT_BATCH_ROWS: Final = 1 << 16
 _MIXED_ROWS: Final = 1 << 12
 _TIMESTAMP: Final = 4
+_LOOKED_AT: Final = 1 << 20  # bytes of a log, for its first table map
 _SMALLEST_SPLIT: Final = 2 << 20  # bytes; less is not worth a thread
 _LARGEST_SPLIT: Final = 16 << 20  # bytes; with more the threads get too far ahead of each other
 
@@ -172,15 +178,16 @@ class TableBatches:
     def _batches(self, selection: Selection) -> Iterator[tuple[str, pa.RecordBatch]]:
         from binlogio.log_parts import LogPartReader  # noqa: PLC0415 - imports pyarrow
 
-        open_reader = partial(LogPartReader, selection, self._keyring)
+        threads = 1 if self._threads > 1 and self._learns_from_statements() else self._threads
+        open_reader = partial(LogPartReader, selection, self._keyring, follows_ddl=threads == 1)
         # Construct holds Python's lock, so threads gain it nothing within a log.
-        parts = [part for log in self._logs for part in _parts(log, self._threads if is_compiled() else 1)]
-        if self._threads == 1:
+        parts = [part for log in self._logs for part in _parts(log, threads if is_compiled() else 1)]
+        if threads == 1:
             with closing(open_reader()) as reader:
                 for part in parts:
                     yield from reader.read(part)
         else:
-            yield from InOrder(parts, open_reader, _batch_size).results(self._threads)
+            yield from InOrder(parts, open_reader, _batch_size).results(threads)
 
     def _row_records(self) -> Iterator[tuple[str, pa.RecordBatch]]:
         """As `mixed`, by the event reader."""
@@ -190,13 +197,34 @@ class TableBatches:
         from binlogio.row_records import row_records  # noqa: PLC0415
 
         options = ReadOptions(verify_checksum=self._options["verify_checksum"])
-        with BinlogReader(self._logs, options, keyring=self._keyring) as reader:
+        source = DefinitionSource(self._options["definitions"])
+        with BinlogReader(self._logs, options, keyring=self._keyring, definitions=source) as reader:
             records = row_records(reader, self._wants, self._options["where"])
             while some := list(islice(records, min(self._options["batch_rows"], _MIXED_ROWS))):
                 columns = list(zip(*some, strict=True))
                 columns[_TIMESTAMP] = tuple(microseconds // 1_000_000 for microseconds in columns[_TIMESTAMP])
                 arrays = [pa.array(column, one.type) for column, one in zip(columns, mixed_schema(), strict=True)]
                 yield "", pa.RecordBatch.from_arrays(arrays, schema=mixed_schema())
+
+    def _learns_from_statements(self) -> bool:
+        """Whether names come from the DDL in the logs, which must then be read in one piece: the first table map tells."""
+        from binlogio.reader import BinlogReader  # noqa: PLC0415
+
+        given = self._options["definitions"]
+        if given is not None and self._tables is not None and given.defines(self._tables):
+            return False
+        options = ReadOptions(verify_checksum=self._options["verify_checksum"])
+        logs = [log for log in self._logs if log.stream is None]  # a stream is read once only, and in one piece
+        with BinlogReader(logs, options, keyring=self._keyring) as reader:
+            try:
+                for event in reader:
+                    if isinstance(event, TableMapEvent):
+                        return event.optional(OptionalMetadataType.COLUMN_NAME) is None
+                    if reader.position.offset > _LOOKED_AT:
+                        break
+            except BinlogError:
+                return False  # whoever reads the rows will say it
+        return False
 
     def _wants(self, schema: str, table: str) -> bool:
         if not self._options["where"].wants_table(schema, table):
@@ -247,6 +275,7 @@ def read_tables(
     keyring: str | os.PathLike[str] | Mapping[str, Any] | None = None,
     filesystem: FileSystem | None = None,
     where: EventFilter = EVERY_EVENT,
+    definitions: Definitions | None = None,
 ) -> TableBatches:
     """The row changes of every table, each batch typed by its own table.
 
@@ -262,10 +291,13 @@ def read_tables(
         keyring: as in `binlogio.open`.
         filesystem: as in `binlogio.open`.
         where: which events are wanted: by place, time, server, GTID, operation. Others are skipped without a look at their rows.
+        definitions: as in `binlogio.open`. Where neither these nor the logs' metadata name the columns, the DDL in the logs does, and
+            they are read in one piece whatever `threads` says.
 
     Raises:
         OSError: a file does not exist or cannot be opened.
-        BinlogError: while iterating, where the bytes are not a binary log.
+        UnsupportedFeature: a definition is not understood.
+        BinlogError: while iterating, where the bytes are not a binary log, or a definition has other columns than the table.
     """
     if zero_dates not in _ZERO_DATES:
         raise UnsupportedFeature(
@@ -277,6 +309,7 @@ def read_tables(
         "verify_checksum": verify_checksum,
         "batch_rows": batch_rows,
         "where": where,
+        "definitions": load_definitions(definitions),
     }
     ring = None
     if keyring is not None:

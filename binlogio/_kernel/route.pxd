@@ -42,8 +42,8 @@ cdef class Router:
     cdef readonly list plans
     cdef Plan** cores
     cdef list keep
-    cdef object resolve_plan, open_payload, inflate
-    cdef bint checksum, verify, stop_at_queries
+    cdef object resolve_plan, open_payload, inflate, follow
+    cdef bint checksum, verify, follows
     cdef int table_id_size, rows_post_header_v0, rows_post_header_v1
     cdef readonly int64_t rows_bytes
     cdef readonly int64_t kept_bytes
@@ -70,6 +70,7 @@ cdef class Router:
     cdef int _payload(self, const uint8_t* header, const uint8_t* body, const uint8_t* end, int64_t pos) except -1 nogil
     cdef object _plan_number(self, const uint8_t* rest, int64_t size, const uint8_t* body)
     cdef int _forget_overflow(self) except -1 nogil
+    cdef int _follow(self, uint8_t code, const uint8_t* body, int64_t size) except -1 with gil
     cdef Group* _new_group(self) except NULL nogil
     cdef int32_t _plan_of(self, uint64_t table_id) except -2 nogil
     cdef int _ask_for_group(self) except -1 with gil

@@ -6,7 +6,6 @@ from binlogio._kernel.images import ImagePlan
 NEED_DATA: int
 DESCRIPTION: int
 BIG_PAYLOAD: int
-QUERY: int
 BAD_EVENT: int
 FULL: int
 STOP: int
@@ -23,7 +22,7 @@ class Router:
         *,
         checksum: bool,
         verify: bool = True,
-        stop_at_queries: bool = False,
+        follow: Callable[[int, bytes], bool] | None = None,
         table_id_size: int = 6,
         v0: int = 8,
         v1: int = 8,

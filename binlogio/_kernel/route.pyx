@@ -17,7 +17,6 @@ from binlogio._kernel.images cimport DELETE, INSERT, PARTIAL_UPDATE, UPDATE, Ima
 NEED_DATA = 0  # the event at the position is not whole
 DESCRIPTION = 1  # a format description, or the start of encryption: what it says changes how the rest is to be read
 BIG_PAYLOAD = 2  # a compressed transaction that should not be opened as a whole
-QUERY = 3  # a statement other than BEGIN and COMMIT, where the caller wants to see these
 BAD_EVENT = 4  # not what its layout says; construct will tell what is wrong
 FULL = 5  # enough rows were found
 STOP = 6  # an event group begins at or behind `stop_offset`
@@ -26,7 +25,6 @@ cdef enum Status:
     S_NEED_DATA = 0
     S_DESCRIPTION = 1
     S_BIG_PAYLOAD = 2
-    S_QUERY = 3
     S_BAD_EVENT = 4
     S_FULL = 5
     S_STOP = 6
@@ -49,11 +47,12 @@ cdef class Router:
         open_payload: from the body of a TRANSACTION_PAYLOAD_EVENT (bytes) to its plain events (bytes), or None where it is too big.
         inflate: from MariaDB's compressed bytes to plain ones.
         checksum, verify: events end in a CRC32; compare it.
-        stop_at_queries: return QUERY at statements that could change a table.
+        follow: takes (type code, body) of each statement that could change what a table is, and says whether plans made before it may be
+            wrong now. None where nobody wants to know.
         table_id_size, v0, v1: of the TABLE_MAP_EVENT's table id, and of the post-headers of v0 and v1 rows events, in bytes.
     """
 
-    def __cinit__(self, resolve_plan, open_payload, inflate, *, bint checksum, bint verify=True, bint stop_at_queries=False,
+    def __cinit__(self, resolve_plan, open_payload, inflate, *, bint checksum, bint verify=True, follow=None,
                   int table_id_size=6, int v0=8, int v1=8):
         self.resolve_plan = resolve_plan
         self.open_payload = open_payload
@@ -61,7 +60,8 @@ cdef class Router:
         self.last_plan = NOT_MAPPED
         self.checksum = checksum
         self.verify = verify
-        self.stop_at_queries = stop_at_queries
+        self.follow = follow
+        self.follows = follow is not None
         self.table_id_size = table_id_size
         self.rows_post_header_v0 = v0
         self.rows_post_header_v1 = v1
@@ -271,10 +271,8 @@ cdef class Router:
             status = self._payload(p, body, end, base + at[0])
         elif WRITE_ROWS_COMPRESSED_EVENT_V1 <= code <= DELETE_ROWS_COMPRESSED_EVENT:
             status = self._compressed(code, p, body, end, base + at[0] if pos < 0 else pos, pos >= 0)
-        elif self.stop_at_queries and (code == QUERY_EVENT or code == QUERY_COMPRESSED_EVENT):
-            if not _is_boundary(body, end):
-                at[0] += event_size
-                return S_QUERY
+        elif self.follows and ((code == QUERY_EVENT and _may_define(body, end)) or code == QUERY_COMPRESSED_EVENT):
+            self._follow(code, body, end - body)
         if status == S_GO_ON:
             at[0] += event_size
             if self.is_choosy and (code == GTID_LOG_EVENT or code == ANONYMOUS_GTID_LOG_EVENT
@@ -309,6 +307,12 @@ cdef class Router:
             if self.server_ids[i] == event.server_id:
                 return True
         return self.server_id_count < 0
+
+    cdef int _follow(self, uint8_t code, const uint8_t* body, int64_t size) except -1 with gil:
+        """A statement that could change what a table is."""
+        if self.follow(code, <bytes>(<const char*>body)[:size]):
+            self.forget_plans()
+        return 0
 
     cdef Group* _new_group(self) except NULL nogil:
         cdef void* moved
@@ -570,7 +574,7 @@ cdef class Router:
             data = <const uint8_t*><const char*>plain
             size = len(plain)
         self.inner_rows = 0
-        while status == S_GO_ON or status == S_QUERY:
+        while status == S_GO_ON:
             status = self._route(data, size, &at, 0, pos)
         return S_GO_ON if at == size else S_BAD_EVENT
 
@@ -605,8 +609,8 @@ cdef uint8_t _operation(uint8_t code) noexcept nogil:
     return <uint8_t>((code - PRE_GA_WRITE_ROWS_EVENT) % 3)
 
 
-cdef bint _is_boundary(const uint8_t* body, const uint8_t* end) noexcept nogil:
-    """True for BEGIN, COMMIT and SAVEPOINT statements, which change no table."""
+cdef bint _may_define(const uint8_t* body, const uint8_t* end) noexcept nogil:
+    """True for statements that begin with CREATE, ALTER, RENAME, DROP or a comment."""
     cdef int64_t skip
     if end - body < 13:
         return False
@@ -614,8 +618,20 @@ cdef bint _is_boundary(const uint8_t* body, const uint8_t* end) noexcept nogil:
     if end - body < skip:
         return False
     body += skip
-    if end - body == 5 and memcmp(body, b"BEGIN", 5) == 0:
+    while body < end and (body[0] == 32 or 9 <= body[0] <= 13):
+        body += 1
+    if body < end and (body[0] == 0x2F or body[0] == 0x2D or body[0] == 0x23):  # / - #
         return True
-    if end - body == 6 and memcmp(body, b"COMMIT", 6) == 0:
-        return True
-    return end - body > 9 and memcmp(body, b"SAVEPOINT", 9) == 0
+    return (_begins(body, end, b"CREATE", 6) or _begins(body, end, b"ALTER", 5) or _begins(body, end, b"RENAME", 6)
+            or _begins(body, end, b"DROP", 4))
+
+
+cdef bint _begins(const uint8_t* at, const uint8_t* end, const char* word, int size) noexcept nogil:
+    """True where `word` comes next, in capitals or not."""
+    cdef int i
+    if end - at < size:
+        return False
+    for i in range(size):
+        if (at[i] & 0xDF) != <uint8_t>word[i]:
+            return False
+    return True
