@@ -21,14 +21,13 @@ from construct import GreedyBytes
 
 from binlogio._kernel import cells as kernel
 from binlogio.arrow import column_spec
+from binlogio.arrow_values import ColumnValues, as_value
 from binlogio.constants import ColumnType
-from binlogio.errors import BinlogError, BinlogFormatError
+from binlogio.errors import BinlogError
 from binlogio.primitives import BAD_BYTES
 from binlogio.rowimage.charset import charset_of
 from binlogio.rowimage.column_compression import CompressedColumn
 from binlogio.rowimage.column_shape import BLOBS
-from binlogio.rowimage.geometry import Geometry
-from binlogio.rowimage.json import JsonDocument
 from binlogio.rowimage.layout import column_layout
 from binlogio.rowimage.native_types import encode_native
 from binlogio.rowimage.packing import bytes_cells, main_cells, number_cells, sized_cells
@@ -64,16 +63,16 @@ def natural_schema(plan: TablePlan) -> pa.Schema:
     )
 
 
-class ColumnArrays:
+class ColumnArrays(ColumnValues):
     """The arrays of one column of an image, one batch after the other. `cells` stays the same as long as their type does."""
 
+    cells: kernel.Cells | None = None
+
     def __init__(self, column: ColumnPlan) -> None:
-        self.column = column
+        super().__init__(column)
         self._natives = {native.type: native for native in _natives(column)}
         self._made: dict[pa.DataType | None, kernel.Cells] = {}
         self._usual: tuple[Native | None, kernel.Cells | None] = None, None
-        self.array: pa.Array = None
-        self.cells: kernel.Cells | None = None
 
     def bind(self, array: pa.Array | pa.ChunkedArray) -> None:
         """Take the values of a batch.
@@ -101,11 +100,7 @@ class ColumnArrays:
 
     def _bind_any(self, array: pa.Array | pa.ChunkedArray) -> None:
         """As `bind`, for arrays of any type, and for broken ones."""
-        try:
-            array.validate(full=True)
-            self.array = _simple(array)
-        except pa.ArrowInvalid as exc:
-            raise BinlogFormatError(f"a broken array: {exc}", field=f"column {self.column.label}") from exc
+        super().bind(array)
         for candidate in self._candidates():
             native = self._natives[candidate.type]
             self.cells = self._cells(candidate.type, native.make)
@@ -120,27 +115,13 @@ class ColumnArrays:
             return
         self.cells = self._cells(None, lambda: kernel.Cells(kernel.READY, 0))
         layout = column_layout(self.column)
-        _bind_values(self.cells, self.array, lambda value: bytes(layout.build(_as_value(value, self.column))))
+        _bind_values(self.cells, self.array, lambda value: bytes(layout.build(as_value(value, self.column))))
 
     def unbind(self) -> None:
         """Let go of the arrays."""
         if self.cells is not None:
             self.cells.unbind()
-        self.array = None
-
-    def value(self, row: int) -> Any:
-        """A value as `binlogio.rowimage` takes it.
-
-        Raises:
-            BinlogFormatError: Python cannot hold it, or the column cannot.
-        """
-        try:
-            return _as_value(self.array[row].as_py(), self.column)
-        except BAD_BYTES as exc:
-            raise BinlogFormatError(f"no value of the column: {exc}", field=f"column {self.column.label}") from exc
-        except BinlogFormatError as exc:
-            exc.field = f"column {self.column.label}" + (f": {exc.field}" if exc.field else "")
-            raise
+        super().unbind()
 
     def _candidates(self) -> list[pa.Array]:
         """The array in types that the column takes and that lose nothing."""
@@ -163,17 +144,6 @@ class ColumnArrays:
         if cells is None:
             cells = self._made[key] = make()
         return cells
-
-
-def _simple(array: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """One array without dictionary or extension type."""
-    if isinstance(array, pa.ChunkedArray):
-        array = array.combine_chunks() if array.num_chunks != 1 else array.chunk(0)
-    if isinstance(array, pa.ExtensionArray):
-        array = array.storage
-    if pa.types.is_dictionary(array.type) or pa.types.is_run_end_encoded(array.type):
-        array = array.cast(array.type.value_type)
-    return array
 
 
 def _is_same_family(given: pa.DataType, wanted: pa.DataType) -> bool:
@@ -266,17 +236,6 @@ def _bind_values(cells: kernel.Cells, array: pa.Array, prepare: Callable[[Any], 
         return
     validity, offsets, data = made.buffers()
     cells.bind(len(made), validity=validity, offsets=offsets, data=data, refused=refused)
-
-
-def _as_value(value: Any, column: ColumnPlan) -> Any:
-    """What `to_pylist` gives, as `binlogio.rowimage` takes it."""
-    if value is None:
-        return None
-    if column.type == ColumnType.JSON:
-        return JsonDocument(value) if isinstance(value, bytes) else JsonDocument.from_text(value)
-    if column.type == ColumnType.GEOMETRY and isinstance(value, dict):
-        return Geometry(value["srid"], value["wkb"])
-    return tuple(value) if isinstance(value, list) else value
 
 
 # ------------------------------------------------------------------------------------------------------------- columns

@@ -1,7 +1,7 @@
-"""Record batches to rows events, through the kernel.
+"""Record batches to rows events, through the kernel where it is there.
 
 Knows which columns an image has and which kind of event a change is. Values are `arrow_cells`' and the kernel's business; a row that the
-kernel refuses is left to `binlogio.rowimage`, which encodes it or says what is wrong with it.
+kernel refuses is left to `binlogio.rowimage`, which encodes it or says what is wrong with it. Without the kernel that is every row.
 
     insert := an after image a row       delete := a before image a row       update := both
 """
@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from binlogio._kernel.encode import EventBuffer, RowsEncoder
-from binlogio.arrow_cells import ColumnArrays
+from binlogio.arrow_values import ColumnValues
 from binlogio.constants import DEFAULT_ROW_EVENT_MAX_SIZE, EventType
 from binlogio.errors import BinlogFormatError
+from binlogio.event_frames import EventFrames, RowsFrames
+from binlogio.implementation import is_compiled
 from binlogio.primitives import bitmap_size
 from binlogio.rowimage.image import RowChange, RowImage, encode_rows
 from binlogio.rowimage.plan import TablePlan, resolve_plan
@@ -22,6 +23,8 @@ from binlogio.schema import TableDefinition
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from binlogio._kernel.encode import EventBuffer
 
 Operation = Literal["insert", "update", "delete"]
 
@@ -49,7 +52,7 @@ def encode_rows_events(
     row_event_max_size: int = DEFAULT_ROW_EVENT_MAX_SIZE,
     present: bytes | None = None,
     present_after: bytes | None = None,
-) -> EventBuffer:
+) -> EventBuffer | EventFrames:
     """The rows events of one statement's changes to one table, as they stand at `offset` of their file; STMT_END is in the last one.
 
     The batches have a column for each column of the images, under its name (`@1` and on where nobody gives names).
@@ -72,7 +75,7 @@ def encode_rows_events(
     Raises:
         BinlogFormatError: a value does not fit its column, a column is missing, or the images are not those of the operation.
     """
-    buffer = EventBuffer(offset, checksum=checksum)
+    buffer = new_buffer(offset, checksum=checksum)
     encoder = TableEncoder(plan_of(table, table_id), operation, present, present_after)
     encoder.encode(
         buffer,
@@ -85,6 +88,31 @@ def encode_rows_events(
         row_event_max_size=row_event_max_size,
     )
     return buffer
+
+
+def new_buffer(offset: int, *, checksum: bool) -> EventBuffer | EventFrames:
+    """An empty place for events, by the kernel or by construct."""
+    if not is_compiled():
+        return EventFrames(offset, checksum=checksum)
+    from binlogio._kernel.encode import EventBuffer  # noqa: PLC0415 - there is none where no compiler was
+
+    return EventBuffer(offset, checksum=checksum)
+
+
+def _rows_encoder_of(buffer: EventBuffer | EventFrames) -> type[Any]:
+    if isinstance(buffer, EventFrames):
+        return RowsFrames
+    from binlogio._kernel.encode import RowsEncoder  # noqa: PLC0415
+
+    return RowsEncoder
+
+
+def _columns_class() -> type[ColumnValues]:
+    if not is_compiled():
+        return ColumnValues
+    from binlogio.arrow_cells import ColumnArrays  # noqa: PLC0415
+
+    return ColumnArrays
 
 
 def plan_of(table: TableDefinition | TablePlan, table_id: int = 0) -> TablePlan:
@@ -114,7 +142,7 @@ class TableEncoder:
 
     def encode(
         self,
-        buffer: EventBuffer,
+        buffer: EventBuffer | EventFrames,
         before: pa.RecordBatch | pa.Table | None = None,
         after: pa.RecordBatch | pa.Table | None = None,
         *,
@@ -131,7 +159,7 @@ class TableEncoder:
         """
         row_count = self._bind(before, after)
         try:
-            encoder = RowsEncoder(
+            encoder = _rows_encoder_of(buffer)(
                 buffer,
                 type_code=_EVENT_TYPES[self.operation],
                 timestamp=timestamp,
@@ -199,8 +227,9 @@ class _Side:
         self._name = name
         self._names: list[str] | None = None
         self._places: list[int] = []
+        columns_class = _columns_class()
         self.columns = [
-            ColumnArrays(column)
+            columns_class(column)
             for column in plan.columns
             if present[column.position >> 3] >> (column.position & 7) & 1
         ]

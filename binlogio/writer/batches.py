@@ -1,6 +1,6 @@
 """Record batches as statements: whole transactions of columns, without a Python object for any row.
 
-Knows groups, caches do not come into it: the events are written where they will stand. Needs the compiled kernel and pyarrow.
+Knows groups, caches do not come into it: the events are written where they will stand. Needs pyarrow.
 
     group := gtid  BEGIN  (table_map  rows_event+)+  XID  |  gtid  BEGIN  table_map  rows_event+  COMMIT      -- not transactional
 """
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from binlogio._kernel.encode import EventBuffer
+    from binlogio.event_frames import EventFrames
     from binlogio.gtid import Gtid
     from binlogio.schema import TableDefinition
     from binlogio.writer.open_tables import OpenTable
@@ -94,7 +95,7 @@ class BatchSession:
             batch.nbytes for change, _ in opened for batch in (change.before, change.after) if batch is not None
         )
 
-        def fill(buffer: EventBuffer) -> None:
+        def fill(buffer: EventBuffer | EventFrames) -> None:
             buffer.add_frame(self._frames.begin(context))
             for change, table in opened:
                 self._add(buffer, change, table, context)
@@ -105,7 +106,9 @@ class BatchSession:
 
         return self._group_commit.commit_events(fill, context.timestamp, expected_size)
 
-    def _add(self, buffer: EventBuffer, change: BatchChange, table: OpenTable, context: QueryContext) -> None:
+    def _add(
+        self, buffer: EventBuffer | EventFrames, change: BatchChange, table: OpenTable, context: QueryContext
+    ) -> None:
         buffer.add_frame(self._frames.table_map(table, context.timestamp))
         key = table.table_id, change.operation
         encoder = self._encoders.get(key)

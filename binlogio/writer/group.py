@@ -18,6 +18,7 @@ from binlogio.gtid import NO_TAG, Gtid, Tag
 
 if TYPE_CHECKING:
     from binlogio._kernel.encode import EventBuffer
+    from binlogio.event_frames import EventFrames
 
 
 class GroupEnd(Enum):
@@ -125,13 +126,13 @@ class Group(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilledGroup:
-    """A group whose events `fill` writes where they will stand; needs the compiled kernel.
+    """A group whose events `fill` writes where they will stand.
 
     `timestamp` in seconds since 1970, UTC; `expected_size` in bytes is a guess. Where `fill` raises, nothing is written. The other fields are
     those of `Group`.
     """
 
-    fill: Callable[[EventBuffer], None]
+    fill: Callable[[EventBuffer | EventFrames], None]
     timestamp: int
     expected_size: int
     writeset: WriteSet | None = None

@@ -31,6 +31,7 @@ from binlogio.writer.group_log import GroupLog, PendingCommit
 
 if TYPE_CHECKING:
     from binlogio._kernel.encode import EventBuffer
+    from binlogio.event_frames import EventFrames
     from binlogio.gtid import Gtid
     from binlogio.options import ServerVariables
     from binlogio.writer.kernel import WriterKernel
@@ -167,8 +168,10 @@ class GroupCommit:
             return [self.commit(groups[0])]
         return self._ordered([self._compressed(group) if group.is_compressible else group for group in groups])
 
-    def commit_events(self, fill: Callable[[EventBuffer], None], timestamp: int, expected_size: int) -> Gtid | None:
-        """As `commit`, of a group whose events `fill` writes where they will stand; needs the kernel.
+    def commit_events(
+        self, fill: Callable[[EventBuffer | EventFrames], None], timestamp: int, expected_size: int
+    ) -> Gtid | None:
+        """As `commit`, of a group whose events `fill` writes where they will stand.
 
         `expected_size` in bytes is a guess. No other session can write meanwhile. Where `fill` raises, nothing is written.
         """

@@ -15,20 +15,21 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.constants import CHECKSUM_SIZE, EventType
-from binlogio.encoder import Encoder
-from binlogio.errors import UnsupportedFeature
+from binlogio.encoder import Encoder, stamp
+from binlogio.event_frames import EventFrames
 from binlogio.events.base import EventHeader
 from binlogio.events.format_description import server_version_numbers
 from binlogio.events.gtid import AnonymousGtidEvent, GtidEvent, GtidFlag, GtidTaggedEvent
 from binlogio.events.transaction_payload import CompressionType, TransactionPayloadEvent
 from binlogio.gtid import NIL_UUID, Gtid
 from binlogio.writer.flavour import flavour_of
-from binlogio.writer.log_file import describe_format, stamp
+from binlogio.writer.group import Group
+from binlogio.writer.log_file import describe_format
 
 if TYPE_CHECKING:
     from binlogio._kernel.encode import EventBuffer
     from binlogio.options import ServerVariables
-    from binlogio.writer.group import FilledGroup, Group
+    from binlogio.writer.group import FilledGroup
     from binlogio.writer.kernel import WriterKernel
     from binlogio.writer.log_file import Clock
     from binlogio.writer.logical_clock import LogicalTimestamp
@@ -49,6 +50,7 @@ class GroupEvents:
         self._version_number = _version_number(variables.server_version)
         self._clock = clock
         self._kernel = kernel if self._flavour.has_commit_times else None
+        self._buffer: EventBuffer | None = None
         self._gtid_frame_size = 0  # of the last one: the best guess for the next
 
     def bytes_of(self, group: Group, offset: int, gtid: Gtid | None, clock: LogicalTimestamp) -> bytes:
@@ -88,20 +90,21 @@ class GroupEvents:
                 piece.clear()
         yield bytes(piece)
 
-    def filled(self, group: FilledGroup, gtid: Gtid | None, clock: LogicalTimestamp, buffer: EventBuffer) -> None:
-        """Let a group write itself into `buffer`, which begins where the group will stand.
-
-        Raises:
-            UnsupportedFeature: there is no kernel.
-        """
+    def filled(
+        self, group: FilledGroup, offset: int, gtid: Gtid | None, clock: LogicalTimestamp
+    ) -> EventBuffer | bytes:
+        """All events of a group that writes itself, as they stand at `offset`; good until the next one is asked for."""
         if self._kernel is None or (gtid is not None and gtid.tag):
-            raise UnsupportedFeature(
-                "batches are written by the compiled kernel, which is not there, or not for such logs"
-            )
+            frames = EventFrames(checksum=self.has_checksum)
+            group.fill(frames)
+            return self.bytes_of(Group(tuple(frames.frames), group.timestamp), offset, gtid, clock)
         type_code, before, behind = self._gtid_parts(gtid, clock, self._kernel, may_have_sbr=False)
+        buffer = self._buffer = self._buffer or self._kernel.new_buffer(0, checksum=self.has_checksum)
+        buffer.clear(offset)
         buffer.begin_group(type_code, group.timestamp, self._server_id, 0, before, behind, group.expected_size)
         group.fill(buffer)
         buffer.end_group()
+        return buffer
 
     def _gtid_parts(
         self, gtid: Gtid | None, clock: LogicalTimestamp, kernel: WriterKernel, *, may_have_sbr: bool

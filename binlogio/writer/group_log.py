@@ -23,7 +23,6 @@ from binlogio.writer.logical_clock import WRITESET, LogicalClock
 from binlogio.writer.own_gtids import GtidState
 
 if TYPE_CHECKING:
-    from binlogio._kernel.encode import EventBuffer
     from binlogio.options import ServerVariables
     from binlogio.writer.kernel import WriterKernel
     from binlogio.writer.log_file import ActiveLog, Clock
@@ -68,7 +67,6 @@ class GroupLog:
         self._uuid = uuid
         self._gtids = GtidState(uuid)
         self._numbers_groups = variables.gtid_mode in ("ON", "ON_PERMISSIVE")
-        self._buffer: EventBuffer | None = None
 
     @property
     def executed(self) -> GtidSet:
@@ -167,9 +165,7 @@ class GroupLog:
         offset, clock = self.log.size + sum(map(len, pending)), self.clock.step(group)
         if isinstance(group, FilledGroup):
             self._write_out(pending)
-            buffer = self._empty_buffer()
-            self.events.filled(group, gtid, clock, buffer)
-            with memoryview(buffer) as data:
+            with memoryview(self.events.filled(group, offset, gtid, clock)) as data:
                 self.log.append(data)
         elif isinstance(group.frames, tuple):
             pending.append(self.events.bytes_of(group, offset, gtid, clock))
@@ -182,14 +178,6 @@ class GroupLog:
         if pending:
             self.log.append(pending[0] if len(pending) == 1 else b"".join(pending))
             pending.clear()
-
-    def _empty_buffer(self) -> EventBuffer:
-        from binlogio._kernel.encode import EventBuffer  # noqa: PLC0415 - there is none without the kernel
-
-        if self._buffer is None:
-            self._buffer = EventBuffer(0, checksum=self.events.has_checksum)
-        self._buffer.clear(self.log.size)
-        return self._buffer
 
     def _next_gtid(self, group: Group | FilledGroup) -> Gtid | None:
         chosen = group.assigned_gtid

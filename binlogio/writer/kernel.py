@@ -12,17 +12,19 @@ from typing import TYPE_CHECKING, Any
 from binlogio.implementation import is_compiled
 
 if TYPE_CHECKING:
+    from binlogio._kernel.encode import EventBuffer
     from binlogio.rowimage.plan import TablePlan
 
 
 @dataclass(frozen=True, slots=True)
 class WriterKernel:
-    """Functions of `binlogio._kernel.hot`, and `binlogio.rowimage.packing.row_packer`."""
+    """Functions of `binlogio._kernel.hot`, `binlogio.rowimage.packing.row_packer`, and what makes an `EventBuffer`."""
 
     rows_frame: Callable[..., bytes]
     gtid_parts: Callable[..., tuple[bytes, bytes]]
     transaction: Callable[..., bytes]
     row_packer: Callable[[TablePlan], Any]
+    new_buffer: Callable[..., EventBuffer]
 
 
 def writer_kernel() -> WriterKernel | None:
@@ -34,6 +36,7 @@ def writer_kernel() -> WriterKernel | None:
     if not is_compiled():
         return None
     from binlogio._kernel import hot  # noqa: PLC0415 - there is none where no compiler was
+    from binlogio._kernel.encode import EventBuffer  # noqa: PLC0415
     from binlogio.rowimage.packing import row_packer  # noqa: PLC0415
 
-    return WriterKernel(hot.rows_frame, hot.gtid_parts, hot.transaction, row_packer)
+    return WriterKernel(hot.rows_frame, hot.gtid_parts, hot.transaction, row_packer, EventBuffer)

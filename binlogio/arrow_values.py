@@ -1,0 +1,81 @@
+"""The values of Arrow arrays as `binlogio.rowimage` takes them, row by row.
+
+Knows both vocabularies, MySQL's and Arrow's, but not the compiled kernel, whose `arrow_cells` come back to this for what they refuse.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from binlogio.constants import ColumnType
+from binlogio.errors import BinlogFormatError
+from binlogio.primitives import BAD_BYTES
+from binlogio.rowimage.geometry import Geometry
+from binlogio.rowimage.json import JsonDocument
+
+if TYPE_CHECKING:
+    from binlogio.rowimage.plan import ColumnPlan
+
+
+class ColumnValues:
+    """The values of one column of an image, one batch after the other. `cells` is what the kernel reads: nothing here."""
+
+    cells: Any = None
+
+    def __init__(self, column: ColumnPlan) -> None:
+        self.column = column
+        self.array: pa.Array = None
+
+    def bind(self, array: pa.Array | pa.ChunkedArray) -> None:
+        """Take the values of a batch.
+
+        Raises:
+            BinlogFormatError: the array is broken.
+        """
+        try:
+            array.validate(full=True)
+            self.array = _simple(array)
+        except pa.ArrowInvalid as exc:
+            raise BinlogFormatError(f"a broken array: {exc}", field=f"column {self.column.label}") from exc
+
+    def unbind(self) -> None:
+        """Let go of the arrays."""
+        self.array = None
+
+    def value(self, row: int) -> Any:
+        """A value as `binlogio.rowimage` takes it.
+
+        Raises:
+            BinlogFormatError: Python cannot hold it, or the column cannot.
+        """
+        try:
+            return as_value(self.array[row].as_py(), self.column)
+        except BAD_BYTES as exc:
+            raise BinlogFormatError(f"no value of the column: {exc}", field=f"column {self.column.label}") from exc
+        except BinlogFormatError as exc:
+            exc.field = f"column {self.column.label}" + (f": {exc.field}" if exc.field else "")
+            raise
+
+
+def _simple(array: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """One array without dictionary or extension type."""
+    if isinstance(array, pa.ChunkedArray):
+        array = array.combine_chunks() if array.num_chunks != 1 else array.chunk(0)
+    if isinstance(array, pa.ExtensionArray):
+        array = array.storage
+    if pa.types.is_dictionary(array.type) or pa.types.is_run_end_encoded(array.type):
+        array = array.cast(array.type.value_type)
+    return array
+
+
+def as_value(value: Any, column: ColumnPlan) -> Any:
+    """What `to_pylist` gives, as `binlogio.rowimage` takes it."""
+    if value is None:
+        return None
+    if column.type == ColumnType.JSON:
+        return JsonDocument(value) if isinstance(value, bytes) else JsonDocument.from_text(value)
+    if column.type == ColumnType.GEOMETRY and isinstance(value, dict):
+        return Geometry(value["srid"], value["wkb"])
+    return tuple(value) if isinstance(value, list) else value

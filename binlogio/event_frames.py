@@ -1,0 +1,112 @@
+"""Rows events by construct: what the compiled kernel's `EventBuffer` and `RowsEncoder` do, one row at a time.
+
+Knows when a rows event is full. Values are `binlogio.rowimage`'s business: as the kernel leaves a row that it refuses to its caller, this leaves
+every row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from binlogio.constants import HEADER_SIZE, ChecksumAlgorithm, RowsFlag
+from binlogio.encoder import Encoder, stamp
+from binlogio.errors import BinlogFormatError
+from binlogio.events import EVENT_CODECS
+from binlogio.events.base import EventHeader, ParseContext
+from binlogio.primitives import lenenc
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_POST_HEADER_SIZE: Final = 6 + 2 + 2  # table_id, flags, extra_len
+
+
+class EventFrames:
+    """Events that will stand at `offset` of their file; `frames` are they without position and checksum."""
+
+    def __init__(self, offset: int = 4, *, checksum: bool = True) -> None:
+        algorithm = ChecksumAlgorithm.CRC32 if checksum else ChecksumAlgorithm.OFF
+        self.encoder: Final = Encoder(ParseContext(checksum_algorithm=algorithm))
+        self.offset: Final = offset
+        self.frames: Final[list[bytes]] = []
+
+    def __len__(self) -> int:
+        return sum(map(len, self.frames))
+
+    def __bytes__(self) -> bytes:
+        data = bytearray()
+        for frame in self.frames:
+            data += stamp(frame, self.offset + len(data), has_checksum=self.encoder.context.has_checksum)
+        return bytes(data)
+
+    @property
+    def end(self) -> int:
+        """The offset in the file of what comes next."""
+        return self.offset + len(self)
+
+    def add_frame(self, frame: bytes) -> None:
+        """Add an event that is complete but for its position and checksum.
+
+        Raises:
+            BinlogFormatError: it is not as long as its header says.
+        """
+        if len(frame) < HEADER_SIZE or int.from_bytes(frame[9:13], "little") != len(frame):
+            raise BinlogFormatError("a frame is not as long as its header says", field="event_size", found=len(frame))
+        self.frames.append(bytes(frame))
+
+
+class RowsFrames:
+    """The rows of one statement's changes of one kind to one table, as rows events at the end of `buffer`.
+
+    The arguments are those of the kernel's RowsEncoder; `before` and `after`, which are its alone, are not looked at.
+    """
+
+    def __init__(
+        self,
+        buffer: EventFrames,
+        *,
+        type_code: int,
+        timestamp: int,
+        server_id: int,
+        table_id: int,
+        flags: int,
+        column_count: int,
+        present: bytes,
+        present_after: bytes | None,
+        before: Sequence[object] | None,
+        after: Sequence[object] | None,
+        max_size: int,
+        spare_null_bits: int = 0,
+    ) -> None:
+        bitmaps = {"present": present} | ({} if present_after is None else {"present_after": present_after})
+        common: dict[str, Any] = {"table_id": table_id, "flags": flags, "extra": b"", "column_count": column_count}
+        header = EventHeader(type_code=type_code, timestamp=timestamp, server_id=server_id)
+        self._buffer = buffer
+        self._event: Any = EVENT_CODECS[type_code].event_class(**common, **bitmaps, images=b"", header=header)
+        self._room = max_size - _POST_HEADER_SIZE - len(lenenc(column_count)) - sum(map(len, bitmaps.values()))
+        self._images = bytearray()
+        self._is_open = False
+
+    def append(self, start: int, stop: int) -> int:
+        """The first row that its caller has to encode: each."""
+        return start
+
+    def append_images(self, images: bytes) -> None:
+        """Add a row as its image or images."""
+        # A row of no bytes, as INSERT INTO t VALUES () may leave, has an event of its own.
+        if self._is_open and (not images or len(self._images) + len(images) > self._room):
+            self._close()
+        self._is_open = True
+        self._images += images
+
+    def finish(self, ends_statement: bool = True) -> None:  # noqa: FBT001, FBT002 - as the kernel has it
+        """Close the last event; `ends_statement` puts STMT_END into it."""
+        if self._is_open:
+            self._close(RowsFlag.STMT_END if ends_statement else 0)
+
+    def _close(self, flag: int = 0) -> None:
+        event = replace(self._event, flags=self._event.flags | flag, images=bytes(self._images))
+        self._buffer.frames.append(self._buffer.encoder.encode(event))
+        self._images.clear()
+        self._is_open = False
