@@ -22,6 +22,20 @@ if TYPE_CHECKING:
 
 _HEAD: Final = 1 << 12
 _STEP: Final = 1 << 16
+_OF_THE_FILE: Final = (
+    EventType.PREVIOUS_GTIDS_LOG_EVENT,
+    EventType.MARIADB_GTID_LIST_EVENT,
+    EventType.BINLOG_CHECKPOINT_EVENT,
+    EventType.ROTATE_EVENT,
+    EventType.STOP_EVENT,
+)
+GROUP_STARTS: Final = (
+    EventType.GTID_LOG_EVENT,
+    EventType.ANONYMOUS_GTID_LOG_EVENT,
+    EventType.GTID_TAGGED_LOG_EVENT,
+    EventType.MARIADB_GTID_EVENT,
+)
+"""Events that begin a group; what the kernel looks for."""
 
 
 class Bounds(NamedTuple):
@@ -59,6 +73,33 @@ def split_bounds(log: LogFile, split: Split, keyring: Keyring | None = None) -> 
         opened.close()
 
 
+def is_one_piece(log: LogFile, keyring: Keyring | None = None) -> bool:
+    """True for a log in which nobody can find an event group by its place.
+
+    Raises:
+        OSError, UnsupportedFeature: as `split_bounds`.
+    """
+    opened = log.open(keyring)
+    try:
+        return not is_compiled() or _divisible(opened) is None
+    finally:
+        opened.close()
+
+
+def group_behind(log: LogFile, offset: int, keyring: Keyring | None = None) -> int | None:
+    """Where the first event group at or behind `offset` begins; None where there is none, or the log is one piece.
+
+    Raises:
+        OSError, UnsupportedFeature: as `split_bounds`.
+    """
+    opened = log.open(keyring)
+    try:
+        has_checksum = _divisible(opened) if is_compiled() else None
+        return None if has_checksum is None else _group_at(opened, offset, None, has_checksum=has_checksum)
+    finally:
+        opened.close()
+
+
 def _divisible(opened: OpenedLog) -> bool | None:
     """Whether events have checksums; None for a log that is one piece."""
     if not opened.seekable:
@@ -72,11 +113,19 @@ def _divisible(opened: OpenedLog) -> bool | None:
     if not isinstance(frame, EventFrame) or framer.is_relay_log:
         return None
     has_checksum = frame.context.has_checksum
-    opened.seek(frame.end)
-    after = opened.read(HEADER_SIZE)
-    if after[4:5] == bytes([EventType.START_ENCRYPTION_EVENT]):
-        return None
-    return has_checksum
+    return has_checksum if _has_gtids(opened, frame.end) else None
+
+
+def _has_gtids(opened: OpenedLog, offset: int) -> bool:
+    """Whether the first event behind those of the file itself begins a group; a log in which nothing happened could be said to."""
+    while True:
+        opened.seek(offset)
+        header = opened.read(HEADER_SIZE)
+        if len(header) < HEADER_SIZE:
+            return True
+        if header[4] not in _OF_THE_FILE:
+            return header[4] in GROUP_STARTS
+        offset += max(HEADER_SIZE, int.from_bytes(header[9:13], "little"))
 
 
 def _group_at(opened: OpenedLog, offset: int, before: int | None, *, has_checksum: bool) -> int | None:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any, Final
 
+import pyarrow as pa
 import pytest
 
-import binlogio.reader
 from binlogio.events.rows import DeleteRowsEvent, PartialUpdateRowsEvent, UpdateRowsEvent, WriteRowsEvent
+from binlogio.reader import BinlogReader
 from binlogio.rowimage.text import json_value
+from binlogio.storage import find_logs
 from corpus import MARIADB, MYSQL
+from pyspark_binlogio.options import BinlogOptions
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -48,8 +52,8 @@ def image(row_image: RowImage | None) -> dict[str, Any] | None:
 
 
 def changes(path: Path) -> list[tuple[Any, ...]]:
-    """The changes of a log as the reader gives them: position, time, server, table, before, after."""
-    with binlogio.reader.open(path) as reader:
+    """The changes of a log as the reader gives them: position, time, server, table, before, after. Names only where metadata has them."""
+    with BinlogReader(find_logs(path)) as reader:
         return [
             (
                 str(path),
@@ -78,3 +82,17 @@ def spark_errors() -> tuple[type[Exception], ...]:
     from pyspark.errors import AnalysisException, PythonException  # noqa: PLC0415 - not before Java is known to be there
 
     return AnalysisException, PythonException
+
+
+def tasks(*paths: Path | str, **options: str) -> list[pa.RecordBatch]:
+    """The batches of all tasks of a read, planned and read without a session."""
+    from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415 - there may be no Spark
+
+    from pyspark_binlogio.batch_reader import view_columns  # noqa: PLC0415
+    from pyspark_binlogio.source import BinlogDataSource  # noqa: PLC0415
+
+    given = {**options, "paths": json.dumps([str(path) for path in paths])}
+    columns = view_columns(BinlogOptions.parse(given))
+    schema = from_arrow_schema(pa.schema(list(columns.items())))
+    reader = BinlogDataSource(given).reader(schema)
+    return [batch for partition in reader.partitions() for batch in reader.read(partition)]

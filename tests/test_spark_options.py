@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import collections
 import io
 import json
 import random
@@ -20,11 +19,13 @@ from binlogio.constants import BINLOG_MAGIC
 from binlogio.errors import BinlogError, BinlogFormatError
 from binlogio.events.rows import WriteRowsEvent
 from binlogio.rowimage.json import JsonDocument
+from binlogio.storage import LogFile
 from corpus import MYSQL
 from pyspark_binlogio import batches, binlogio_session
-from pyspark_binlogio.batches import VIEWS, record_batches
 from pyspark_binlogio.java import JavaNotFoundError
 from pyspark_binlogio.options import VIEW_NAMES, BinlogOptionError, BinlogOptions, TableFilter, nearest
+from pyspark_binlogio.partitions import Piece
+from pyspark_binlogio.views import VIEWS, Request
 
 LOG = MYSQL / "types_int" / "binlog.000001"
 JSON_LOG = MYSQL / "partial_json" / "binlog.000001"
@@ -41,6 +42,8 @@ def test_options_have_defaults() -> None:
         keyring=None,
         path_glob_filter=(),
         ignore_missing_files=False,
+        mode="FAILFAST",
+        max_partition_bytes=128 << 20,
     )
 
 
@@ -73,7 +76,24 @@ def test_options_are_taken_in_any_case(spell: Any) -> None:
     [
         ({"tablez": "a.b"}, "there is no option 'tablez'; did you mean 'table'?"),
         ({"verifychecksums": "true"}, "did you mean 'verifyChecksum'?"),
-        ({"view": ""}, "option view: expected rows or events, found ''"),
+        ({"view": ""}, "option view: expected rows, events, transactions or cdf, found ''"),
+        ({"view": "cdf"}, "view cdf needs table"),
+        ({"columns": "id"}, "option columns needs table"),
+        (
+            {"maxPartitionBytes": "0"},
+            "option maxPartitionBytes: expected a size in bytes, such as 134217728 or 128m, found '0'",
+        ),
+        ({"maxFilesPerTrigger": "0"}, "option maxFilesPerTrigger: expected a whole number above 0, found '0'"),
+        (
+            {"maxFilesPerTrigger": "1", "maxBytesPerTrigger": "1"},
+            "give either maxFilesPerTrigger or maxBytesPerTrigger",
+        ),
+        ({"startingTimestamp": "soon"}, "option startingTimestamp: expected a time such as 2026-11-20 10:00:00 (UTC)"),
+        (
+            {"startingPosition": "binlog.000001"},
+            "option startingPosition: expected file:offset, such as binlog.000003:154",
+        ),
+        ({"startingGtids": "x"}, "option startingGtids: expected a GTID set"),
         ({"table": "orders"}, "option table: expected schema.table, found 'orders'"),
         ({"tables": "a.b,"}, "option tables: expected schema.table, found ''"),
         ({"table": "a.b", "tables": "a.*"}, "give either table or tables, not both"),
@@ -127,24 +147,50 @@ def test_nearest_always_has_an_answer() -> None:
     assert nearest("zzz", ("path", "view")) in {"path", "view"}
 
 
+@pytest.mark.parametrize(
+    ("value", "seconds"),
+    [
+        ("1700000000", 1700000000),
+        ("2023-11-14 22:13:20", 1700000000),
+        ("2023-11-14T23:13:20+01:00", 1700000000),
+        ("2023-11-14T22:13:20Z", 1700000000),
+        ("2023-11-14 22:13:19.000001", 1700000000),
+    ],
+)
+def test_times_are_utc_and_whole_seconds(value: str, seconds: int) -> None:
+    """A fraction means the next second, the first that is not before it."""
+    assert BinlogOptions.parse({"startingTimestamp": value}).starting_timestamp == seconds
+
+
+@pytest.mark.parametrize(("value", "size"), [("5", 5), ("64k", 1 << 16), ("128MB", 128 << 20), ("1 GiB", 1 << 30)])
+def test_sizes_are_as_spark_writes_them(value: str, size: int) -> None:
+    """Binary units, in any case."""
+    assert BinlogOptions.parse({"maxPartitionBytes": value}).max_partition_bytes == size
+
+
 def test_every_view_that_the_options_name_exists() -> None:
     """The two lists are in two modules, since options must not import Arrow."""
     assert tuple(VIEWS) == VIEW_NAMES
 
 
-@pytest.mark.parametrize("view", VIEW_NAMES)
+def read(log: Any, view: str, **options: str) -> list[pa.RecordBatch]:
+    """The batches of a whole log, as a task gets them before Spark's types."""
+    request = Request(options=BinlogOptions.parse({"view": view, **options}))
+    return list(VIEWS[view].batches(Piece(log), request))
+
+
+BY_EVENT = ("events", "transactions")
+
+
+@pytest.mark.parametrize("view", BY_EVENT)
 def test_batches_are_cut_by_rows_and_by_bytes(view: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """However they are cut, they are one table, and none is empty."""
-
-    def read() -> list[pa.RecordBatch]:
-        with binlogio.reader.open(LOG) as reader:
-            return list(record_batches(reader, VIEWS[view], EVERY_TABLE))
-
-    whole = read()
+    log = LogFile(str(LOG))
+    whole = read(log, view)
     monkeypatch.setattr(batches, "MAX_ROWS", 7)
-    by_rows = read()
+    by_rows = read(log, view)
     monkeypatch.setattr(batches, "MAX_BYTES", 1)
-    by_bytes = read()
+    by_bytes = read(log, view)
 
     assert len(whole) == 1
     assert [batch.num_rows for batch in by_rows[:-1]] == [7] * (len(by_rows) - 1)
@@ -153,23 +199,25 @@ def test_batches_are_cut_by_rows_and_by_bytes(view: str, monkeypatch: pytest.Mon
     assert pa.Table.from_batches(by_bytes).combine_chunks() == pa.Table.from_batches(whole)
 
 
-@pytest.mark.parametrize("view", VIEW_NAMES)
+@pytest.mark.parametrize("view", BY_EVENT)
 def test_batches_have_the_schema_that_spark_makes_of_the_columns(view: str) -> None:
     """Spark refuses any other, down to the name of the time zone."""
     types = pytest.importorskip("pyspark.sql.pandas.types")
     sql_types = pytest.importorskip("pyspark.sql.types")
     kinds = {
-        "string": sql_types.StringType(),
-        "binary": sql_types.BinaryType(),
-        "int": sql_types.IntegerType(),
-        "bigint": sql_types.LongType(),
-        "timestamp": sql_types.TimestampType(),
+        pa.string(): sql_types.StringType(),
+        pa.binary(): sql_types.BinaryType(),
+        pa.bool_(): sql_types.BooleanType(),
+        pa.int32(): sql_types.IntegerType(),
+        pa.int64(): sql_types.LongType(),
+        pa.timestamp("us", "UTC"): sql_types.TimestampType(),
+        batches.ARROW_TYPES["array<string>"]: sql_types.ArrayType(sql_types.StringType()),
     }
+    request = Request(options=BinlogOptions.parse({"view": view}))
     schema = sql_types.StructType(
-        [sql_types.StructField(name, kinds[kind]) for name, kind in VIEWS[view].columns.items()]
+        [sql_types.StructField(name, kinds[kind]) for name, kind in VIEWS[view].columns(request, []).items()]
     )
-    with binlogio.reader.open(LOG) as reader:
-        batch = next(record_batches(reader, VIEWS[view], EVERY_TABLE))
+    batch = read(LogFile(str(LOG)), view)[0]
 
     assert batch.schema.equals(types.to_arrow_schema(schema, timezone="UTC"))
 
@@ -183,10 +231,9 @@ def test_damage_that_no_checksum_finds_is_located_or_harmless(case: str) -> None
     for _ in range(60):
         damaged = bytearray(data)
         damaged[dice.randrange(len(BINLOG_MAGIC), len(data))] ^= 1 << dice.randrange(8)
-        for view in VIEWS.values():
+        for view in ("rows", *BY_EVENT):
             try:
-                with binlogio.reader.open(io.BytesIO(damaged), verify_checksum=False) as reader:
-                    collections.deque(record_batches(reader, view, EVERY_TABLE), maxlen=0)
+                read(LogFile("damaged", stream=io.BytesIO(damaged)), view, verifyChecksum="false")
             except BinlogError as error:
                 errors.append(error)
 
@@ -204,11 +251,8 @@ def test_document_that_is_broken_is_located_by_its_column() -> None:
     data = JSON_LOG.read_bytes()
     damaged = data.replace(document, b"\xff" + document[1:], 1)
 
-    with (
-        binlogio.reader.open(io.BytesIO(damaged), verify_checksum=False) as reader,
-        pytest.raises(BinlogFormatError) as error,
-    ):
-        list(record_batches(reader, VIEWS["rows"], EVERY_TABLE))
+    with pytest.raises(BinlogFormatError) as error:
+        read(LogFile("damaged", stream=io.BytesIO(damaged)), "rows", verifyChecksum="false")
 
     assert f"at {event.header.offset}: WRITE_ROWS_EVENT: column @3: " in str(error.value)
 

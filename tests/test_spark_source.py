@@ -30,12 +30,15 @@ pytestmark = pytest.mark.spark
         pytest.param([TYPES_INT.as_uri()], 1, id="uri"),
     ],
 )
-def test_paths_of_every_kind_are_found_one_partition_a_file(spark: SparkSession, paths: list[Any], logs: int) -> None:
+def test_paths_of_every_kind_are_found_and_small_files_share_a_task(
+    spark: SparkSession, paths: list[Any], logs: int
+) -> None:
     """A glob, a directory, an index file, a list of these, a URI."""
     frame = load(spark, *paths, view="events")
 
     assert frame.where("type = 'FORMAT_DESCRIPTION_EVENT'").count() == logs
-    assert frame.rdd.getNumPartitions() == logs
+    assert frame.rdd.getNumPartitions() == 1
+    assert load(spark, *paths, splitMode="files").rdd.getNumPartitions() == logs
 
 
 def test_sql_view_takes_options_in_any_case(spark: SparkSession) -> None:
@@ -56,7 +59,6 @@ def test_sql_view_takes_options_in_any_case(spark: SparkSession) -> None:
         ({"table": "corpus.t_serial"}, {"t_serial"}),
         ({"tables": "corpus.t_s*, other.*"}, {"t_serial"}),
         ({"tables": "*.t_int,*.t_nullbits"}, {"t_int", "t_nullbits"}),
-        ({"table": "corpus.t_*"}, set()),
     ],
 )
 def test_tables_choose_by_name_or_glob(spark: SparkSession, options: dict[str, str], tables: set[str]) -> None:
@@ -138,7 +140,7 @@ def test_schema_of_the_user_chooses_columns(spark: SparkSession) -> None:
     ("options", "sentence"),
     [
         ({"viewz": "events"}, "there is no option 'viewz'; did you mean 'view'?"),
-        ({"view": "transaction"}, "option view: expected rows or events, found 'transaction'"),
+        ({"view": "transaction"}, "option view: expected rows, events, transactions or cdf, found 'transaction'"),
         ({"verifyChecksum": "yes"}, "option verifyChecksum: expected true or false, found 'yes'"),
     ],
 )
@@ -194,3 +196,9 @@ def test_log_in_use_ends_where_its_whole_events_end(spark: SparkSession) -> None
     rows: list[Row] = load(spark, log).collect()
 
     assert len(rows) == len(changes(log)) == 4
+
+
+def test_table_of_which_no_log_has_a_change_is_refused(spark: SparkSession) -> None:
+    """`table` is a name, not a glob, and nobody knows the columns of a table that is not there."""
+    with pytest.raises(spark_errors(), match=r"no log has a change of table corpus\.t_\*"):
+        load(spark, TYPES_INT, table="corpus.t_*")

@@ -67,7 +67,6 @@ def test_rows_are_those_of_the_reader(spark: SparkSession) -> None:
         )
 
     assert frame.columns == list(ROW_COLUMNS)
-    assert frame.rdd.getNumPartitions() == len(READ_BACK)
     for path in READ_BACK:
         assert found[str(path)] == changes(path), path
 

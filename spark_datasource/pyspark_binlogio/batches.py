@@ -1,29 +1,28 @@
-r"""Events of one log to `pyarrow.RecordBatch`es of a view, in the very types that Spark asks for.
+r"""Records of a view to `pyarrow.RecordBatch`es, for the views that go event by event.
 
-Knows the views and their columns. Knows nothing of Spark, and leaves reading to `binlogio.reader`. What is between a reader and a
-batch is `record_batches` alone; whatever decodes faster than one record after the other takes its place.
-
-    rows     a record for each row change: where, when, by which transaction, which table, and the row before and after
-    events   a record for each event: its header, and what it says, as columns where all have it and as JSON where not
+Knows how records are gathered, and how a piece of a log is opened for a reader of events. Knows nothing of Spark.
 
 Strings are UTF-8 by Arrow's word, but a log may hold others: what is no character is written as `\udcff`, as JSON does it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from binlogio.constants import EventType
 from binlogio.errors import BinlogError
-from binlogio.row_records import ROW_COLUMNS, row_records
-from pyspark_binlogio.event_records import EVENT_COLUMNS, event_records
+from binlogio.options import ReadOptions
+from binlogio.reader import BinlogReader
+from binlogio.schema.definition_source import DefinitionSource
+from binlogio.split_bounds import WHOLE, split_bounds
 
 if TYPE_CHECKING:
-    from binlogio.reader import BinlogReader
-    from pyspark_binlogio.options import TableFilter
+    from pyspark_binlogio.partitions import Piece
+    from pyspark_binlogio.views import Request
 
 MAX_ROWS: Final = 4096
 MAX_BYTES: Final = 4 << 20
@@ -31,48 +30,69 @@ MAX_BYTES: Final = 4 << 20
 
 Record = tuple[Any, ...]
 
-TYPES: Final = {
+ARROW_TYPES: Final = {
     "string": pa.string(),
     "binary": pa.binary(),
+    "boolean": pa.bool_(),
     "int": pa.int32(),
     "bigint": pa.int64(),
     "timestamp": pa.timestamp("us", "UTC"),
+    "array<string>": pa.list_(pa.field("element", pa.string())),
 }
 """Spark's names of the types that the views have, and what Spark wants them to be in Arrow."""
 
 
-@dataclass(frozen=True, slots=True)
-class View:
-    """A way to look at a log: columns by name, with their types in Spark's words, and where the records come from."""
-
-    columns: dict[str, str]
-    records: Callable[[BinlogReader, TableFilter], Iterator[Record]]
-
-
-VIEWS: Final = {"rows": View(ROW_COLUMNS, row_records), "events": View(EVENT_COLUMNS, event_records)}
-
-
 def record_batches(
-    reader: BinlogReader, view: View, tables: TableFilter, columns: Iterable[str] | None = None
+    piece: Piece, request: Request, columns: Mapping[str, str], records: Callable[..., Iterator[Record]]
 ) -> Iterator[pa.RecordBatch]:
-    """The log as batches with `columns` of the view, or all of them; none is empty.
+    """The records of a piece of a log; no batch is empty.
 
     Raises:
         BinlogError: the bytes are no binary log; says which file and where in it.
     """
-    positions = [list(view.columns).index(name) for name in (view.columns if columns is None else columns)]
-    fields = [pa.field(name, TYPES[kind]) for name, kind in view.columns.items()]
-    schema = pa.schema([fields[position] for position in positions])
+    schema = pa.schema([pa.field(name, ARROW_TYPES[kind]) for name, kind in columns.items()])
     pending: list[Record] = []
     pending_bytes = 0
-    for record in _located(view.records(reader, tables), reader):
-        pending.append(record)
-        pending_bytes += sum(len(value) for value in record if isinstance(value, (str, bytes)))
-        if len(pending) == MAX_ROWS or pending_bytes >= MAX_BYTES:
-            yield _batch(pending, positions, schema)
-            pending, pending_bytes = [], 0
-    if pending:
-        yield _batch(pending, positions, schema)
+    with opened(piece, request) as reader:
+        if reader is None:
+            return
+        for record in _located(records(reader, request.options.tables, request.where), reader):
+            pending.append(record)
+            pending_bytes += sum(len(value) for value in record if isinstance(value, (str, bytes)))
+            if len(pending) == MAX_ROWS or pending_bytes >= MAX_BYTES:
+                yield _batch(pending, schema)
+                pending, pending_bytes = [], 0
+        if pending:
+            yield _batch(pending, schema)
+
+
+@contextmanager
+def opened(piece: Piece, request: Request) -> Iterator[BinlogReader | None]:
+    """A reader of the events of a piece; None where it has none of its own."""
+    options = request.options
+    bounds = WHOLE if piece.split is None else split_bounds(piece.log, piece.split, request.keyring)
+    if bounds is None:
+        yield None
+        return
+    read = ReadOptions(verify_checksum=options.verify_checksum, start_offset=bounds.start, stop_offset=bounds.stop)
+    source = DefinitionSource(request.definitions, follows_ddl=False)  # a piece may not have the DDL before it
+    reader = PieceReader([piece.log], read, keyring=request.keyring, definitions=source)
+    reader.skips_description = bounds.start is not None
+    with reader:
+        yield reader
+
+
+class PieceReader(BinlogReader):
+    """A reader that keeps the format description to itself where it belongs to another piece."""
+
+    skips_description = False
+
+    def __next__(self) -> Any:
+        event = super().__next__()
+        if self.skips_description and event.header.type_code == EventType.FORMAT_DESCRIPTION_EVENT:
+            self.skips_description = False
+            return super().__next__()
+        return event
 
 
 def _located(records: Iterator[Record], reader: BinlogReader) -> Iterator[Record]:
@@ -83,9 +103,9 @@ def _located(records: Iterator[Record], reader: BinlogReader) -> Iterator[Record
         raise
 
 
-def _batch(records: list[Record], positions: list[int], schema: pa.Schema) -> pa.RecordBatch:
-    values = list(zip(*records, strict=True))
-    arrays = [_array(values[position], field.type) for position, field in zip(positions, schema, strict=True)]
+def _batch(records: list[Record], schema: pa.Schema) -> pa.RecordBatch:
+    values = zip(*records, strict=True)
+    arrays = [_array(column, field.type) for column, field in zip(values, schema, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
@@ -96,5 +116,7 @@ def _array(values: tuple[Any, ...], kind: pa.DataType) -> pa.Array:
         return pa.array([_encodable(value) for value in values], kind)
 
 
-def _encodable(text: str | None) -> str | None:
-    return None if text is None else text.encode("utf-8", "backslashreplace").decode()
+def _encodable(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_encodable(one) for one in value]
+    return value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value

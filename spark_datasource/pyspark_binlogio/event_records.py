@@ -29,6 +29,8 @@ from binlogio.gtid import Gtid, GtidSet, MariadbGtid, Tsid, Uuid
 from binlogio.rowimage.charset import charset_of
 
 if TYPE_CHECKING:
+    from binlogio.event_filter import EventFilter
+    from binlogio.events.base import EventHeader
     from binlogio.reader import BinlogReader
     from pyspark_binlogio.options import TableFilter
 
@@ -65,7 +67,7 @@ _STATEMENTS: Final = (RowsQueryEvent, AnnotateRowsEvent)
 _HAVE_TEXT: Final = (Uuid, Tsid, Gtid, GtidSet, MariadbGtid)
 
 
-def event_records(reader: BinlogReader, tables: TableFilter) -> Iterator[tuple[Any, ...]]:
+def event_records(reader: BinlogReader, tables: TableFilter, where: EventFilter) -> Iterator[tuple[Any, ...]]:
     """The events of the log, as tuples in the order of `EVENT_COLUMNS`.
 
     Raises:
@@ -78,6 +80,8 @@ def event_records(reader: BinlogReader, tables: TableFilter) -> Iterator[tuple[A
         if tables and not tables(schema, table):
             continue
         header = event.header
+        if where and not _is_wanted(header, where, group.gtid, schema, table):
+            continue
         yield (
             reader.position.file,
             header.offset,
@@ -93,12 +97,25 @@ def event_records(reader: BinlogReader, tables: TableFilter) -> Iterator[tuple[A
             group.gtid,
             group.last_committed,
             group.sequence_number,
-            _xid(event),
+            transaction_number(event),
             schema,
             table,
-            _sql(event),
+            statement_text(event),
             _body(event),
         )
+
+
+def _is_wanted(
+    header: EventHeader, where: EventFilter, gtid: str | None, schema: str | None, table: str | None
+) -> bool:
+    return (
+        header.offset in where.pos
+        and header.timestamp in where.timestamp
+        and (where.server_ids is None or header.server_id in where.server_ids)
+        and (where.schemas is None or schema in where.schemas)
+        and (where.tables is None or table in where.tables)
+        and where.wants_group(gtid)
+    )
 
 
 def _names(reader: BinlogReader, event: Any) -> tuple[str | None, str | None]:
@@ -111,7 +128,7 @@ def _names(reader: BinlogReader, event: Any) -> tuple[str | None, str | None]:
     return getattr(event, "schema", None) or None, getattr(event, "table", None) or None
 
 
-def _xid(event: Any) -> int | None:
+def transaction_number(event: Any) -> int | None:
     """The transaction's number in the storage engine, which a DDL statement has in a status variable."""
     if isinstance(event, XidEvent):
         return _signed(event.xid)
@@ -126,7 +143,7 @@ def _signed(number: int) -> int:
     return number - (1 << 64) if number >> 63 else number
 
 
-def _sql(event: Any) -> str | None:
+def statement_text(event: Any) -> str | None:
     """The statement, read in the character set of the client that sent it."""
     if isinstance(event, _STATEMENTS):
         return _text(event.sql, None)

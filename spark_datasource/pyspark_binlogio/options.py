@@ -1,34 +1,45 @@
-"""The options of `format("binlog")`: their names, what they may say, and what they mean.
+"""The options of `format("binlog")`: their names and what they mean together.
 
 Knows Spark's conventions (names in lowerCamelCase and any case, `path` and `paths`) and nothing of Spark itself. What is not in
 the table below is refused, with the nearest name that is.
 
-    path, paths          a file, glob, directory, .index file or URI; `paths` is a JSON array of these, as load([...]) gives
-    view                 rows (one record a row change) | events (one record an event)
-    table                one table, as schema.table
-    tables               globs for schema.table, separated by commas
-    verifyChecksum       true | false
-    keyring              the server's keys for encrypted logs: a file on the driver, or its text
-    pathGlobFilter       read only the files whose name matches; with {a,b}
-    ignoreMissingFiles   true | false: a file that is not there is no error
+    path, paths                        a file, glob, directory, .index file or URI; `paths` is a JSON array, as load([...]) gives
+    view                               rows (default) | events | transactions | cdf
+    table                              one table, as schema.table: `before` and `after` are then structs of its columns
+    tables                             globs for schema.table, separated by commas
+    columns                            names of the table's columns that `before` and `after` shall have
+    images                             both (default) | before | after: the other image is left out
+    schemaFile                         table definitions for logs with binlog_row_metadata=MINIMAL: .sql or .json
+    zeroDates                          error (default) | null | text
+    startingTimestamp, endingTimestamp   transactions from the one on, and before the other, by the time of their events
+    startingGtids, endingGtids         leave out the transactions of the one set (they are known), and those not in the other
+    startingPosition                   file:offset; earlier files and transactions are left out
+    pathGlobFilter                     read only the files whose name matches; with {a,b}
+    recursiveFileLookup                true | false: look into the directories of a directory
+    ignoreMissingFiles                 true | false: a file that is not there is no error
+    mode                               FAILFAST (default) | PERMISSIVE | DROPMALFORMED: what becomes of damage
+    columnNameOfCorruptRecord          the column in which PERMISSIVE says what was wrong; `_corrupt_record`
+    maxPartitionBytes                  of one task; 128m
+    splitMode                          ranges (default) | files: whether a file may be cut
+    verifyChecksum                     true | false
+    keyring                            the server's keys for encrypted logs: a file on the driver, or its text
+    maxFilesPerTrigger, maxBytesPerTrigger   of one batch of a stream
 """
 
 from __future__ import annotations
 
-import json
-import os
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
-VIEW_NAMES: Final = ("rows", "events")
+from pyspark_binlogio import option_values as values
+from pyspark_binlogio.option_values import BinlogOptionError, nearest
 
+__all__ = ["VIEW_NAMES", "BinlogOptionError", "BinlogOptions", "TableFilter", "nearest"]
 
-class BinlogOptionError(ValueError):
-    """An option of `format("binlog")` is unknown, or its value makes no sense."""
+VIEW_NAMES: Final = ("rows", "events", "transactions", "cdf")
+DEFAULT_MAX_PARTITION_BYTES: Final = 128 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,134 +63,96 @@ class TableFilter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BinlogOptions:
-    """The options of one read. `paths` are absolute, or URIs; `keyring` may hold keys and is never shown."""
+    """The options of one read. `paths` are absolute, or URIs; `keyring` may hold keys and is never shown. Times are in seconds."""
 
     paths: tuple[str, ...] = ()
     view: str = VIEW_NAMES[0]
     tables: TableFilter = field(default_factory=TableFilter)
+    columns: tuple[str, ...] | None = None
+    images: str = "both"
+    schema_file: str | None = None
+    zero_dates: str = "error"
+    starting_timestamp: int | None = None
+    ending_timestamp: int | None = None
+    starting_gtids: str | None = None
+    ending_gtids: str | None = None
+    starting_position: tuple[str, int] | None = None
+    path_glob_filter: tuple[str, ...] = ()
+    recursive_file_lookup: bool = False
+    ignore_missing_files: bool = False
+    mode: str = "FAILFAST"
+    column_name_of_corrupt_record: str = "_corrupt_record"
+    max_partition_bytes: int = DEFAULT_MAX_PARTITION_BYTES
+    split_mode: str = "ranges"
     verify_checksum: bool = True
     keyring: str | None = field(default=None, repr=False)
-    path_glob_filter: tuple[str, ...] = ()
-    ignore_missing_files: bool = False
+    max_files_per_trigger: int | None = None
+    max_bytes_per_trigger: int | None = None
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> BinlogOptions:
         """Take the options as Spark gives them; the case of their names does not matter.
 
         Raises:
-            BinlogOptionError: an unknown name, or a value that is none of those allowed.
+            BinlogOptionError: an unknown name, a value that is none of those allowed, or two that contradict each other.
         """
         given = {_known(name): value for name, value in options.items()}
-        values = {name: _PARSERS[name](name, value) for name, value in given.items()}
-        if "table" in values and "tables" in values:
-            raise BinlogOptionError("binlog: give either table or tables, not both")
-        return cls(
-            paths=values.get("path", ()) + values.get("paths", ()),
-            view=values.get("view", VIEW_NAMES[0]),
-            tables=TableFilter(values.get("table"), values.get("tables", ())),
-            verify_checksum=values.get("verifyChecksum", True),
-            keyring=values.get("keyring"),
-            path_glob_filter=values.get("pathGlobFilter", ()),
-            ignore_missing_files=values.get("ignoreMissingFiles", False),
-        )
+        parsed = {name: _OPTIONS[name][1](name, value) for name, value in given.items()}
+        _refuse_contradictions(parsed)
+        tables = TableFilter(parsed.pop("table", None), parsed.pop("tables", ()))
+        paths = parsed.pop("path", ()) + parsed.pop("paths", ())
+        return cls(paths=paths, tables=tables, **{_OPTIONS[name][0]: value for name, value in parsed.items()})
 
     def wants_file(self, name: str) -> bool:
         """True where `pathGlobFilter` lets a file of this name (without its directory) through."""
         return not self.path_glob_filter or any(fnmatchcase(name, glob) for glob in self.path_glob_filter)
 
 
-def nearest(name: str, known: tuple[str, ...]) -> str:
-    """The one of `known` that looks most like `name`."""
-    by_lower = {one.lower(): one for one in known}
-    return by_lower[get_close_matches(name.lower(), by_lower, n=1, cutoff=0.0)[0]]
+def _refuse_contradictions(parsed: Mapping[str, Any]) -> None:
+    if "table" in parsed and "tables" in parsed:
+        raise BinlogOptionError("binlog: give either table or tables, not both")
+    if "columns" in parsed and "table" not in parsed:
+        raise BinlogOptionError("binlog: option columns needs table, since it names the columns of one table")
+    if parsed.get("view") == "cdf" and "table" not in parsed:
+        raise BinlogOptionError("binlog: view cdf needs table: its columns are those of one table")
+    if "maxFilesPerTrigger" in parsed and "maxBytesPerTrigger" in parsed:
+        raise BinlogOptionError("binlog: give either maxFilesPerTrigger or maxBytesPerTrigger; Spark takes one limit")
 
 
 def _known(name: str) -> str:
-    for known in _PARSERS:
+    for known in _OPTIONS:
         if known.lower() == name.lower():
             return known
-    names = tuple(_PARSERS)
+    names = tuple(_OPTIONS)
     raise BinlogOptionError(
         f"binlog: there is no option {name!r}; did you mean {nearest(name, names)!r}? There are {', '.join(names)}"
     )
 
 
-def _refused(name: str, value: str, expected: str) -> BinlogOptionError:
-    return BinlogOptionError(f"binlog: option {name}: expected {expected}, found {value!r}")
-
-
-def _text(name: str, value: str) -> str:
-    if not value.strip():
-        raise _refused(name, value, "a value")
-    return value
-
-
-def _boolean(name: str, value: str) -> bool:
-    try:
-        return {"true": True, "false": False}[value.strip().lower()]
-    except KeyError:
-        raise _refused(name, value, "true or false") from None
-
-
-def _view(name: str, value: str) -> str:
-    view = value.strip().lower()
-    if view not in VIEW_NAMES:
-        raise _refused(name, value, " or ".join(VIEW_NAMES))
-    return view
-
-
-def _table(name: str, value: str) -> str:
-    if not all(value.strip().partition(".")):
-        raise _refused(name, value, "schema.table")
-    return value.strip()
-
-
-def _globs(name: str, value: str) -> tuple[str, ...]:
-    return tuple(_table(name, glob) for glob in value.split(","))
-
-
-def _file_globs(name: str, value: str) -> tuple[str, ...]:
-    return tuple(_without_braces(_text(name, value)))
-
-
-def _without_braces(pattern: str) -> list[str]:
-    """`binlog.{000001,000002}` as the two globs that it stands for, since Hadoop's globs know braces and ours do not."""
-    braces = re.search(r"\{([^{}]*)\}", pattern)
-    if braces is None:
-        return [pattern]
-    before, after = pattern[: braces.start()], pattern[braces.end() :]
-    return [glob for choice in braces[1].split(",") for glob in _without_braces(before + choice + after)]
-
-
-def _path(name: str, value: str) -> tuple[str, ...]:
-    return (_absolute(_text(name, value)),)
-
-
-def _paths(name: str, value: str) -> tuple[str, ...]:
-    try:
-        paths = json.loads(value)
-    except ValueError:
-        paths = None
-    if not isinstance(paths, list) or not all(isinstance(path, str) for path in paths):
-        raise _refused(name, value, "a JSON array of paths, as load([...]) gives")
-    return tuple(_absolute(_text(name, path)) for path in paths)
-
-
-def _absolute(path: str) -> str:
-    """The path as every task can open it, wherever it runs; `file:` is what Spark's own file sources show."""
-    if path.startswith("file:/"):
-        path = "/" + path.removeprefix("file:").lstrip("/")
-    return path if "://" in path else os.path.abspath(path)
-
-
-_PARSERS: Final[dict[str, Callable[[str, str], Any]]] = {
-    "path": _path,
-    "paths": _paths,
-    "view": _view,
-    "table": _table,
-    "tables": _globs,
-    "verifyChecksum": _boolean,
-    "keyring": _text,
-    "pathGlobFilter": _file_globs,
-    "ignoreMissingFiles": _boolean,
+_OPTIONS: Final[dict[str, tuple[str, Callable[[str, str], Any]]]] = {
+    "path": ("paths", values.path),
+    "paths": ("paths", values.paths),
+    "view": ("view", values.choice(*VIEW_NAMES)),
+    "table": ("tables", values.table),
+    "tables": ("tables", values.table_globs),
+    "columns": ("columns", values.names),
+    "images": ("images", values.choice("both", "before", "after")),
+    "schemaFile": ("schema_file", values.text),
+    "zeroDates": ("zero_dates", values.choice("error", "null", "text")),
+    "startingTimestamp": ("starting_timestamp", values.moment),
+    "endingTimestamp": ("ending_timestamp", values.moment),
+    "startingGtids": ("starting_gtids", values.gtid_set),
+    "endingGtids": ("ending_gtids", values.gtid_set),
+    "startingPosition": ("starting_position", values.position),
+    "pathGlobFilter": ("path_glob_filter", values.file_globs),
+    "recursiveFileLookup": ("recursive_file_lookup", values.boolean),
+    "ignoreMissingFiles": ("ignore_missing_files", values.boolean),
+    "mode": ("mode", values.choice("FAILFAST", "PERMISSIVE", "DROPMALFORMED")),
+    "columnNameOfCorruptRecord": ("column_name_of_corrupt_record", values.text),
+    "maxPartitionBytes": ("max_partition_bytes", values.size),
+    "splitMode": ("split_mode", values.choice("ranges", "files")),
+    "verifyChecksum": ("verify_checksum", values.boolean),
+    "keyring": ("keyring", values.text),
+    "maxFilesPerTrigger": ("max_files_per_trigger", values.count),
+    "maxBytesPerTrigger": ("max_bytes_per_trigger", values.size),
 }

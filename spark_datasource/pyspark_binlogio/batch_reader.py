@@ -1,0 +1,220 @@
+"""Reads logs once: which columns, which partitions, and the batches of one.
+
+Knows how options, pushed filters and a schema become requests to a view. What a task does with a damaged log is `damage`' business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from binlogio.definition_files import load_definitions
+from binlogio.event_filter import EventFilter, Range
+from binlogio.gtid import GtidSet
+from pyspark_binlogio.damage import tolerant
+from pyspark_binlogio.filters import NOTHING_PUSHED, push
+from pyspark_binlogio.log_files import find_log_files
+from pyspark_binlogio.options import BinlogOptionError, nearest
+from pyspark_binlogio.partitions import LogPartition, Piece, partitions
+from pyspark_binlogio.source import NO_PATH
+from pyspark_binlogio.spark_types import conformed, spark_ddl
+from pyspark_binlogio.views import VIEWS, Request
+
+if TYPE_CHECKING:
+    from pyspark.sql.datasource import Filter
+    from pyspark.sql.types import StructType
+
+    from binlogio.keyring import Keyring
+    from binlogio.storage import LogFile
+    from pyspark_binlogio.options import BinlogOptions
+
+_IMAGES = ("before", "after")
+
+
+def view_columns(options: BinlogOptions) -> Mapping[str, pa.DataType]:
+    """The columns that a read has where nobody gives a schema."""
+    view = VIEWS[options.view]
+    if options.tables.table is not None and not options.paths:
+        raise BinlogOptionError(NO_PATH)
+    logs = find_log_files(options) if options.tables.table is not None else []
+    columns = view.columns(_request(options), logs)
+    corrupt = options.column_name_of_corrupt_record
+    return {**columns, corrupt: pa.string()} if options.mode == "PERMISSIVE" else columns
+
+
+class BinlogBatchReader(DataSourceReader):
+    """Reads whole logs once."""
+
+    def __init__(self, options: BinlogOptions, schema: StructType) -> None:
+        self._options = options
+        self._schema = to_arrow_schema(schema, timezone="UTC")
+        self._pushed = NOTHING_PUSHED
+        self._request = replace(_request(options), columns=_table_columns(options, self._schema))
+        _check_schema(self._schema, options)
+
+    @property
+    def keyring(self) -> Keyring | None:
+        """The keys for encrypted logs."""
+        return self._request.keyring
+
+    @property
+    def pushFilters(self) -> _PushFilters:  # noqa: N802 - Spark's name
+        """Take those filters that the view can keep exactly; gives back the others."""
+        return _PushFilters(self)
+
+    def push(self, filters: Iterable[Filter]) -> list[Filter]:
+        """As `pushFilters`."""
+        view = VIEWS[self._options.view]
+        self._pushed, rest = push(filters, view.filters, view.never_null())
+        where = self._request.where
+        self._request = replace(self._request, where=_both(where, self._pushed.events))
+        return rest
+
+    def partitions(self) -> list[InputPartition]:
+        """Byte ranges of the logs that the paths name, no bigger than `maxPartitionBytes`.
+
+        Raises:
+            OSError: a path names nothing, and `ignoreMissingFiles` is not set.
+            BinlogError: a URI that nobody can open.
+        """
+        if self._pushed.is_empty:
+            return []
+        files = self._pushed.files
+        logs = [log for log in find_log_files(self._options) if files is None or log.name in files]
+        return self.plan(Piece(log) for log in logs)
+
+    def plan(self, pieces: Iterable[Piece]) -> list[InputPartition]:
+        """The pieces, cut and packed as the options want."""
+        return partitions(pieces, self._options.max_partition_bytes if self._options.split_mode == "ranges" else None)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The records of one partition.
+
+        Raises:
+            BinlogError: a log is damaged, or no log, and `mode` is FAILFAST; says which file and where in it.
+            OSError: it cannot be read.
+        """
+        if not isinstance(partition, LogPartition):
+            return  # Spark's own, in the place of none at all
+        for piece in partition.pieces:
+            try:
+                yield from self._read(piece)
+            except FileNotFoundError:
+                if not self._options.ignore_missing_files:
+                    raise
+
+    def _read(self, piece: Piece) -> Iterator[pa.RecordBatch]:
+        where = _from_position(self._request.where, piece.log, self._options)
+        if piece.within is not None:
+            where = replace(where, pos=where.pos.within(piece.within))
+        request = replace(self._request, where=where)
+        batches = VIEWS[self._options.view].batches
+        for batch in tolerant(lambda part: batches(part, request), piece, self._options):
+            yield self._conform(batch)
+
+    def _conform(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The columns that Spark asked for, in its order and types."""
+        arrays = []
+        for field in self._schema:
+            index = batch.schema.get_field_index(field.name)
+            arrays.append(
+                pa.nulls(batch.num_rows, field.type) if index < 0 else conformed(batch.column(index), field.type)
+            )
+        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+
+
+class _PushFilters:
+    """The method `pushFilters` that Spark calls where pushing is switched on, and takes for its own where it is not.
+
+    Spark refuses to read from a reader that has a method of its own while spark.sql.python.filterPushdown.enabled is false, which is the
+    default. It tells by `__func__`. test_spark_filters fails where a new Spark tells otherwise.
+    """
+
+    def __init__(self, reader: BinlogBatchReader) -> None:
+        self._reader = reader
+        self.__func__ = DataSourceReader.pushFilters
+
+    def __call__(self, filters: list[Filter]) -> list[Filter]:
+        return self._reader.push(filters)
+
+
+def _request(options: BinlogOptions) -> Request:
+    keyring = None
+    if options.keyring is not None:
+        from binlogio.keyring import load_keyring  # noqa: PLC0415
+
+        keyring = load_keyring(options.keyring)
+    known, wanted = (
+        None if text is None else GtidSet.parse(text) for text in (options.starting_gtids, options.ending_gtids)
+    )
+    times = Range()
+    if options.starting_timestamp is not None:
+        times = times.within(Range(start=options.starting_timestamp))
+    if options.ending_timestamp is not None:
+        times = times.within(Range(end=options.ending_timestamp))
+    where = EventFilter(timestamp=times, known_gtids=known, wanted_gtids=wanted)
+    definitions = None if options.schema_file is None else load_definitions(options.schema_file)
+    return Request(options=options, where=where, keyring=keyring, definitions=definitions)
+
+
+def _both(one: EventFilter, other: EventFilter) -> EventFilter:
+    """What the options want, of what the query wants."""
+    return replace(
+        other,
+        timestamp=one.timestamp.within(other.timestamp),
+        known_gtids=one.known_gtids,
+        wanted_gtids=one.wanted_gtids,
+    )
+
+
+def _from_position(where: EventFilter, log: LogFile, options: BinlogOptions) -> EventFilter:
+    """`startingPosition` holds for one log only; those before it are not planned."""
+    if options.starting_position is None or Path(log.name).name != options.starting_position[0]:
+        return where
+    return replace(where, pos=where.pos.within(Range(start=options.starting_position[1])))
+
+
+def _table_columns(options: BinlogOptions, schema: pa.Schema) -> tuple[str, ...] | None:
+    """The table's columns that `schema` names; None where images are text."""
+    if options.tables.table is None:
+        return None
+    if options.view == "cdf":
+        return tuple(name for name in schema.names if not name.startswith("_commit") and name != "_change_type")
+    images = [schema.field(name).type for name in _IMAGES if name in schema.names]
+    return tuple({field.name: None for image in images if pa.types.is_struct(image) for field in image})
+
+
+def _check_schema(schema: pa.Schema, options: BinlogOptions) -> None:
+    """Refuse what can never be: a column of no such name, or of another type than the view has."""
+    typed = options.tables.table is not None and options.view in ("rows", "cdf")
+    untyped = VIEWS["rows" if options.view == "cdf" else options.view].columns(
+        _request(replace(options, tables=type(options.tables)(), keyring=None)), []
+    )
+    known = {**untyped, options.column_name_of_corrupt_record: pa.string()}
+    for field in schema:
+        if options.view == "cdf" or (typed and field.name in _IMAGES and pa.types.is_struct(field.type)):
+            continue
+        kind = known.get(field.name)
+        if kind is None:
+            near = nearest(field.name, tuple(untyped))
+            raise BinlogOptionError(
+                f"binlog: view {options.view} has no column {field.name!r}; did you mean {near!r}? "
+                f"It has {', '.join(untyped)}"
+            )
+        if field.type != kind:
+            raise BinlogOptionError(
+                f"binlog: view {options.view}: column {field.name}: expected {spark_ddl(kind)}, found {_ddl(field.type)}"
+            )
+
+
+def _ddl(kind: Any) -> str:
+    try:
+        return spark_ddl(kind)
+    except KeyError:
+        return str(kind)

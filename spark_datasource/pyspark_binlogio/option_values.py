@@ -1,0 +1,163 @@
+"""What the value of an option may be: one function for each kind, from text to what it means.
+
+Knows the texts, and how a refusal names the option, what was expected and what was found. Knows no option.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable
+from datetime import datetime, timezone
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Final
+
+_SIZE: Final = re.compile(r"(\d+)\s*([kmgt]?)i?b?", re.IGNORECASE)
+_FACTORS: Final = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+
+
+class BinlogOptionError(ValueError):
+    """An option of `format("binlog")` is unknown, or its value makes no sense."""
+
+
+def nearest(name: str, known: tuple[str, ...]) -> str:
+    """The one of `known` that looks most like `name`."""
+    by_lower = {one.lower(): one for one in known}
+    return by_lower[get_close_matches(name.lower(), by_lower, n=1, cutoff=0.0)[0]]
+
+
+def refused(name: str, value: str, expected: str) -> BinlogOptionError:
+    """A value that makes no sense."""
+    return BinlogOptionError(f"binlog: option {name}: expected {expected}, found {value!r}")
+
+
+def text(name: str, value: str) -> str:
+    """Any text but none."""
+    if not value.strip():
+        raise refused(name, value, "a value")
+    return value
+
+
+def boolean(name: str, value: str) -> bool:
+    """True or false, as Spark writes them."""
+    try:
+        return {"true": True, "false": False}[value.strip().lower()]
+    except KeyError:
+        raise refused(name, value, "true or false") from None
+
+
+def choice(*allowed: str) -> Callable[[str, str], str]:
+    """One of some words, in any case."""
+
+    def parse(name: str, value: str) -> str:
+        for word in allowed:
+            if value.strip().lower() == word.lower():
+                return word
+        raise refused(name, value, f"{', '.join(allowed[:-1])} or {allowed[-1]}")
+
+    return parse
+
+
+def count(name: str, value: str) -> int:
+    """A number above zero."""
+    if not value.strip().isdigit() or int(value) == 0:
+        raise refused(name, value, "a whole number above 0")
+    return int(value)
+
+
+def size(name: str, value: str) -> int:
+    """Bytes: 1048576, 128m, 1g, 64MB, as Spark's own sizes."""
+    match = _SIZE.fullmatch(value.strip())
+    if match is None or int(match[1]) == 0:
+        raise refused(name, value, "a size in bytes, such as 134217728 or 128m")
+    return int(match[1]) * _FACTORS[match[2].lower()]
+
+
+def table(name: str, value: str) -> str:
+    """A table with its schema."""
+    if not all(value.strip().partition(".")):
+        raise refused(name, value, "schema.table")
+    return value.strip()
+
+
+def table_globs(name: str, value: str) -> tuple[str, ...]:
+    """Globs of such names."""
+    return tuple(table(name, glob) for glob in value.split(","))
+
+
+def names(name: str, value: str) -> tuple[str, ...]:
+    """Names with commas between them."""
+    found = tuple(one.strip() for one in value.split(","))
+    if not all(found):
+        raise refused(name, value, "names with commas between them")
+    return found
+
+
+def moment(name: str, value: str) -> int:
+    """A time in seconds since 1970: ISO 8601, in UTC where it does not say otherwise, or that number itself."""
+    if value.strip().isdigit():
+        return int(value)
+    try:
+        found = datetime.fromisoformat(value.strip().replace("Z", "+00:00"))
+    except ValueError:
+        raise refused(name, value, "a time such as 2026-11-20 10:00:00 (UTC) or 2026-11-20T10:00:00+01:00") from None
+    found = found if found.tzinfo is not None else found.replace(tzinfo=timezone.utc)
+    return -(-int(found.timestamp() * 1_000_000) // 1_000_000)
+
+
+def position(name: str, value: str) -> tuple[str, int]:
+    """A log and an offset in it: `binlog.000003:154`."""
+    file, colon, offset = value.strip().rpartition(":")
+    if not colon or not file or not offset.isdigit():
+        raise refused(name, value, "file:offset, such as binlog.000003:154")
+    return Path(file).name, int(offset)
+
+
+def gtid_set(name: str, value: str) -> str:
+    """The text of a GTID set, checked."""
+    from binlogio.errors import BinlogError  # noqa: PLC0415 - options are parsed where nothing is read
+    from binlogio.gtid import GtidSet  # noqa: PLC0415
+
+    try:
+        return str(GtidSet.parse(value.strip()))
+    except BinlogError as exc:
+        raise refused(name, value, f"a GTID set ({exc})") from exc
+
+
+def file_globs(name: str, value: str) -> tuple[str, ...]:
+    """Globs of file names."""
+    return tuple(_without_braces(text(name, value)))
+
+
+def _without_braces(pattern: str) -> list[str]:
+    """`binlog.{000001,000002}` as the two globs that it stands for, since Hadoop's globs know braces and ours do not."""
+    braces = re.search(r"\{([^{}]*)\}", pattern)
+    if braces is None:
+        return [pattern]
+    before, after = pattern[: braces.start()], pattern[braces.end() :]
+    return [glob for one in braces[1].split(",") for glob in _without_braces(before + one + after)]
+
+
+def path(name: str, value: str) -> tuple[str, ...]:
+    """One path."""
+    return (_absolute(text(name, value)),)
+
+
+def paths(name: str, value: str) -> tuple[str, ...]:
+    """Several, as a JSON array."""
+    try:
+        found: Any = json.loads(value)
+    except ValueError:
+        found = None
+    if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
+        raise refused(name, value, "a JSON array of paths, as load([...]) gives")
+    return tuple(_absolute(text(name, one)) for one in found)
+
+
+def _absolute(path: str) -> str:
+    """The path as every task can open it, wherever it runs; `file:` is what Spark's own file sources show."""
+    if path.startswith("file:/"):
+        path = "/" + path.removeprefix("file:").lstrip("/")
+    return path if "://" in path else os.path.abspath(path)  # noqa: PTH100 - a link stays what it is called

@@ -1,0 +1,82 @@
+"""How logs are cut into partitions: byte ranges of big files, and small files packed together.
+
+Knows sizes only: nothing is read here, so that a thousand files of a gigabyte are planned in a moment, wherever they are. A file that cannot
+be cut (relay log, encrypted, compressed) is found out by its first task, which takes it whole; the tasks of its other ranges find
+nothing to do. By their names compressed files are known, and are one piece from the start.
+
+    partition := piece+          pieces of one partition are no more than maxPartitionBytes together, but for a piece that is more alone
+    piece     := file range?     range: the event groups that begin in it; none: the whole file
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql.datasource import InputPartition
+
+from binlogio.splits import Split, cut
+
+if TYPE_CHECKING:
+    from binlogio.event_filter import Range
+    from binlogio.storage import LogFile
+
+OPEN_COST_BYTES: Final = 4 << 20
+"""What opening a file is counted as when files are packed; Spark's own spark.sql.files.openCostInBytes."""
+
+_COMPRESSED: Final = (".gz", ".zst")
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A log, or the event groups of it that begin in a range of bytes.
+
+    `within` is where a batch of a stream begins and ends: at groups, for sure.
+    """
+
+    log: LogFile
+    split: Split | None = None
+    within: Range | None = None
+
+
+class LogPartition(InputPartition):
+    """What one task reads: pieces of logs, in order."""
+
+    def __init__(self, pieces: tuple[Piece, ...]) -> None:
+        super().__init__(None)
+        self.pieces = pieces
+
+
+def partitions(wholes: Iterable[Piece], max_bytes: int | None) -> list[InputPartition]:
+    """Partitions of no more than about `max_bytes` that cover the pieces in order; one for each where it is None."""
+    if max_bytes is None:
+        return [LogPartition((piece,)) for piece in wholes]
+    planned: list[InputPartition] = []
+    pieces: list[Piece] = []
+    size = 0
+    for piece, piece_size in _pieces(wholes, max_bytes):
+        if pieces and size + piece_size > max_bytes:
+            planned.append(LogPartition(tuple(pieces)))
+            pieces, size = [], 0
+        pieces.append(piece)
+        size += piece_size + OPEN_COST_BYTES
+    if pieces:
+        planned.append(LogPartition(tuple(pieces)))
+    return planned
+
+
+def _pieces(wholes: Iterable[Piece], max_bytes: int) -> Iterator[tuple[Piece, int]]:
+    for whole in wholes:
+        start, end = _extent(whole)
+        size = end - start
+        if whole.log.name.endswith(_COMPRESSED) or (size <= max_bytes and start == 0):
+            yield whole, size
+            continue
+        for split in cut(size, max(1, -(-size // max_bytes))):
+            yield replace(whole, split=Split(start + split.start, start + split.end)), split.end - split.start
+
+
+def _extent(piece: Piece) -> tuple[int, int]:
+    size = piece.log.size or 0
+    return (0, size) if piece.within is None else (piece.within.start, min(size, piece.within.end))

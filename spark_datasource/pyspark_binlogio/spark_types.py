@@ -1,0 +1,94 @@
+"""From the columns of a table, as `binlogio.read_rows` gives them, to the types that Spark has.
+
+Knows both vocabularies. Spark has no unsigned numbers, no DECIMAL of more than 38 digits and no time of more than a day:
+
+    unsigned      the next wider type; BIGINT UNSIGNED and BIT(n) decimal(20,0)
+    DECIMAL(65)   string         TIME   interval day to second         DATETIME   timestamp_ntz        TIMESTAMP   timestamp
+    GEOMETRY      struct<srid: bigint, wkb: binary>                    VECTOR     array<float>
+
+Source: pyspark.sql.pandas.types, to_arrow_type; every batch must have exactly the types that it gives.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pyarrow as pa
+
+_WIDER: Final = {
+    pa.uint8(): pa.int16(),
+    pa.uint16(): pa.int32(),
+    pa.uint32(): pa.int64(),
+    pa.uint64(): pa.decimal128(20, 0),
+    pa.timestamp("s", "UTC"): pa.timestamp("us", "UTC"),
+    pa.null(): pa.string(),
+}
+_NAMES: Final = {
+    pa.int8(): "tinyint",
+    pa.int16(): "smallint",
+    pa.int32(): "int",
+    pa.int64(): "bigint",
+    pa.float32(): "float",
+    pa.float64(): "double",
+    pa.string(): "string",
+    pa.binary(): "binary",
+    pa.bool_(): "boolean",
+    pa.date32(): "date",
+    pa.timestamp("us"): "timestamp_ntz",
+    pa.timestamp("us", "UTC"): "timestamp",
+    pa.duration("us"): "interval day to second",
+}
+
+
+def spark_type(arrow_type: pa.DataType) -> pa.DataType:
+    """The Arrow type of what Spark makes of it."""
+    if pa.types.is_decimal256(arrow_type):
+        return pa.string()
+    if pa.types.is_struct(arrow_type):
+        return pa.struct([pa.field(field.name, spark_type(field.type)) for field in arrow_type])
+    if pa.types.is_list(arrow_type):
+        return pa.list_(pa.field("element", spark_type(arrow_type.value_type)))
+    return _WIDER.get(arrow_type, arrow_type)
+
+
+def spark_ddl(arrow_type: pa.DataType) -> str:
+    """Spark's name of such a type."""
+    if pa.types.is_decimal(arrow_type):
+        return f"decimal({arrow_type.precision},{arrow_type.scale})"
+    if pa.types.is_struct(arrow_type):
+        return f"struct<{', '.join(f'{quoted(field.name)}: {spark_ddl(field.type)}' for field in arrow_type)}>"
+    if pa.types.is_list(arrow_type):
+        return f"array<{spark_ddl(arrow_type.value_type)}>"
+    return _NAMES[arrow_type]
+
+
+def quoted(name: str) -> str:
+    """A column's name as Spark's DDL takes any name."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def conformed(array: pa.Array, to: pa.DataType) -> pa.Array:
+    """The values as Spark wants them; the columns of a struct by their names, those that are not there null.
+
+    Raises:
+        pyarrow.ArrowInvalid: a value that the type has no room for.
+    """
+    if array.type == to:
+        return array
+    if pa.types.is_struct(to) and pa.types.is_struct(array.type):
+        fields = [_field(array, field) for field in to]
+        mask = array.is_null() if array.null_count else None
+        return pa.StructArray.from_arrays(fields, fields=list(to), mask=mask)
+    if pa.types.is_list(to) and pa.types.is_list(array.type):
+        values = conformed(array.values, to.value_type)
+        return pa.ListArray.from_arrays(
+            array.offsets, values, type=to, mask=array.is_null() if array.null_count else None
+        )
+    return array.cast(to)
+
+
+def _field(array: pa.StructArray, field: pa.Field) -> pa.Array:
+    index = array.type.get_field_index(field.name)
+    if index < 0:
+        return pa.nulls(len(array), field.type)
+    return conformed(array.field(index), field.type)

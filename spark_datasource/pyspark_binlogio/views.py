@@ -1,0 +1,110 @@
+"""The views of a log: which columns each has, and how a piece of a log becomes its batches.
+
+Knows the views by name. Knows nothing of Spark; what a view's columns are in Arrow is as Spark will ask for them.
+
+    rows           a record for each row change: where, when, by which transaction, which table, and the row before and after,
+                   as JSON text, or with `table` as structs of the table's columns
+    events         a record for each event: its header, and what it says, as columns where all have it and as JSON where not
+    transactions   a record for each event group: where, when, what it changed in numbers, its statements
+    cdf            the changes of one table, flat, in the shape of Delta's change data feed
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from binlogio.event_filter import EVERY_EVENT, EventFilter
+from binlogio.implementation import is_compiled
+from binlogio.row_records import ROW_COLUMNS, row_records
+from pyspark_binlogio.batches import ARROW_TYPES, record_batches
+from pyspark_binlogio.event_records import EVENT_COLUMNS, event_records
+from pyspark_binlogio.table_changes import CDF_FILTERS, cdf_batches, cdf_columns, row_batches, typed_row_columns
+from pyspark_binlogio.transaction_records import TRANSACTION_COLUMNS, transaction_records
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from binlogio.keyring import Keyring
+    from binlogio.storage import LogFile
+    from pyspark_binlogio.options import BinlogOptions
+    from pyspark_binlogio.partitions import Piece
+
+Columns = Mapping[str, "pa.DataType"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What one read wants, beyond the piece of a log: the same for all tasks."""
+
+    options: BinlogOptions
+    where: EventFilter = EVERY_EVENT
+    keyring: Keyring | None = field(default=None, repr=False)
+    definitions: Any = None
+    columns: tuple[str, ...] | None = None  # of the table, where a schema names fewer than it has
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A way to look at a log.
+
+    Args:
+        columns: the columns of a read in Arrow's types; looks into logs only where they depend on a table.
+        batches: the records of a piece.
+        filters: the columns whose filters can be taken, with what they are called in `filters.push`.
+        nullable: columns that may be null.
+    """
+
+    columns: Callable[[Request, list[LogFile]], Columns]
+    batches: Callable[[Piece, Request], Iterator[pa.RecordBatch]]
+    filters: Mapping[str, str]
+    nullable: frozenset[str]
+
+    def never_null(self) -> frozenset[str]:
+        """Columns that can be filtered and have no nulls."""
+        return frozenset(self.filters) - self.nullable
+
+
+def _fixed(columns: Mapping[str, str]) -> Callable[[Request, list[LogFile]], Columns]:
+    return lambda request, logs: {name: ARROW_TYPES[kind] for name, kind in columns.items()}
+
+
+def _records(
+    columns: Mapping[str, str], records: Callable[..., Any]
+) -> Callable[[Piece, Request], Iterator[pa.RecordBatch]]:
+    return lambda piece, request: record_batches(piece, request, columns, records)
+
+
+def _row_columns(request: Request, logs: list[LogFile]) -> Columns:
+    if request.options.tables.table is None:
+        return {name: ARROW_TYPES[kind] for name, kind in ROW_COLUMNS.items()}
+    return typed_row_columns(request, logs)
+
+
+def _rows(piece: Piece, request: Request) -> Iterator[pa.RecordBatch]:
+    if request.options.tables.table is None and not is_compiled():
+        return record_batches(piece, request, ROW_COLUMNS, row_records)
+    return row_batches(piece, request)
+
+
+_PLACE: Final = {"file": "files", "pos": "pos", "timestamp": "timestamp", "server_id": "server_ids", "gtid": "gtids"}
+
+VIEWS: Final = {
+    "rows": View(
+        _row_columns, _rows, {**_PLACE, "schema": "schemas", "table": "tables", "op": "ops"}, frozenset({"gtid"})
+    ),
+    "events": View(
+        _fixed(EVENT_COLUMNS),
+        _records(EVENT_COLUMNS, event_records),
+        {**_PLACE, "schema": "schemas", "table": "tables"},
+        frozenset({"gtid", "schema", "table"}),
+    ),
+    "transactions": View(
+        _fixed(TRANSACTION_COLUMNS),
+        _records(TRANSACTION_COLUMNS, transaction_records),
+        _PLACE,
+        frozenset({"gtid"}),
+    ),
+    "cdf": View(cdf_columns, cdf_batches, CDF_FILTERS, frozenset()),
+}
