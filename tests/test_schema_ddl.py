@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from binlogio.constants import EventType, OptionalMetadataType
 from binlogio.events import EVENT_CODECS
@@ -26,6 +28,11 @@ CONTEXT: Final = ParseContext(server_version="9.7.0")
 START: Final = "CREATE TABLE t (a INT PRIMARY KEY, b VARCHAR(10), c TEXT) CHARSET latin1"
 # Logs in which table maps have shapes that no CREATE TABLE of today gives: temporal types of before 5.6.
 OLD_TYPES: Final = ("types_old_temporal",)
+WORDS: Final = (
+    "TABLE DATABASE INDEX SEQUENCE IF NOT EXISTS LIKE ADD DROP MODIFY CHANGE RENAME COLUMN TO AS FIRST AFTER KEY PRIMARY UNIQUE CHECK "
+    "CONSTRAINT FOREIGN REFERENCES DEFAULT CHARACTER SET COLLATE CONVERT ALTER VISIBLE PARTITION BY ENGINE = ( ) , . ; INT TEXT ENUM 'x' "
+    "t u s a b `c` 7 latin1 latin1_bin ON SELECT WITH SYSTEM VERSIONING PERIOD FOR /* */ --"
+).split()
 
 
 def after(*statements: str, server: ServerDefaults = MYSQL) -> Catalogue:
@@ -228,6 +235,49 @@ def test_what_is_not_understood_is_forgotten_with_a_reason(statement: str) -> No
     assert catalogue.unknown["s", "t"]
     assert shape(catalogue, "u") == "x int"
     assert shape(after(START, statement, "DROP TABLE t", START)) == "a int, b varchar(10), c text"
+
+
+@pytest.mark.parametrize(
+    "sql", ["DROP TABLE a., t", "DROP DATABASE", "CREATE INDEX i", "ALTER TABLE", "RENAME TABLE t TO"]
+)
+def test_statements_without_an_end_are_no_error(sql: str) -> None:
+    assert after(START, sql).find("s", "u") is None
+
+
+def test_a_database_that_was_dropped_half_way_leaves_nothing_known() -> None:
+    catalogue = after(START)
+    follow_statement(catalogue, "DROP DATABASE s", "s", MYSQL, failed="error 1010")
+
+    assert shape(catalogue) is None
+
+
+@given(
+    st.lists(st.sampled_from(WORDS), max_size=25),
+    st.sampled_from(["ALTER TABLE t", "CREATE TABLE u", "DROP", "CREATE"]),
+)
+def test_any_words_are_followed_or_forgotten(words: list[str], begin: str) -> None:
+    """No statement stops whoever reads the log."""
+    for server in (MYSQL, MARIADB):
+        catalogue = after(START, f"{begin} {' '.join(words)}", server=server)
+        known = catalogue.find("s", "t")
+
+        assert known is None or known.table.definition().columns
+
+
+def test_hostile_statements_take_no_time() -> None:
+    """More columns, keys and words than a table can have."""
+    many = ", ".join(f"c{i} INT" for i in range(60_000))
+    keys = ", ".join("KEY (a)" for _ in range(60_000))
+    for sql in (
+        f"CREATE TABLE u ({many})",
+        f"CREATE TABLE u (a INT, {keys})",
+        f"ALTER TABLE t ADD ({many})",
+        f"ALTER TABLE t {'(' * 300_000}",
+    ):
+        catalogue = after(START, sql)
+
+        assert shape(catalogue, "u") is None
+        assert len(catalogue.unknown) == 1
 
 
 def test_temporary_tables_hide_the_real_one_from_their_session_only() -> None:

@@ -29,7 +29,7 @@ from binlogio.schema.create_table import (
     versioned,
 )
 from binlogio.schema.definition import ColumnDefinition
-from binlogio.schema.parsed_table import PRIMARY, Key, ParsedTable
+from binlogio.schema.parsed_table import MOST_COLUMNS, PRIMARY, Key, ParsedTable
 from binlogio.schema.server_defaults import ServerDefaults
 from binlogio.schema.sql_tokens import Words
 
@@ -96,6 +96,8 @@ def alter_table(words: Words, table: ParsedTable, server: ServerDefaults, databa
     alter = _Alter(table, server)
     while not words.ended:
         _clause(words, alter)
+        if len(alter.changes) + len(alter.keys) > MOST_COLUMNS:
+            words.refuse("no more columns than a table can have")
         if not words.accept(",") and not words.ended:
             words.refuse("the next clause")
     return _carried_out(words, alter, database_collation)
@@ -320,8 +322,9 @@ def _read(words: Words, change: tuple[str | None, int, str | None], setting: Tab
 
 
 def _with_columns(table: ParsedTable, alter: _Alter, changes: list[_Change]) -> ParsedTable:
+    known = {column.name.casefold() for column in table.columns}
     for name in (*alter.dropped, *alter.renamed, *alter.visible, *(c.old for c in changes if c.old is not None)):
-        if table.index(name) is None:
+        if name.casefold() not in known:
             raise _misfit(table, f"no column {name}")
     changed = {change.old.casefold(): change for change in changes if change.old is not None}
     dropped = {name.casefold() for name in alter.dropped}

@@ -21,7 +21,7 @@ from binlogio.errors import UnsupportedFeature
 from binlogio.schema.collations import charset_of_collation
 from binlogio.schema.column_text import ParsedColumn, TableSetting, parse_column, skip_check, skip_references
 from binlogio.schema.definition import ColumnDefinition, TableDefinition
-from binlogio.schema.parsed_table import PRIMARY, Key, ParsedTable
+from binlogio.schema.parsed_table import MOST_COLUMNS, MOST_KEYS, PRIMARY, Key, ParsedTable
 from binlogio.schema.server_defaults import NEWEST_MYSQL, ServerDefaults
 from binlogio.schema.sql_tokens import END, Words, tokenize
 
@@ -151,6 +151,8 @@ def _elements(words: Words) -> _Elements:
         else:
             elements.columns.append(words.at)
             _skip_element(words)
+        if len(elements.columns) > MOST_COLUMNS or len(elements.keys) > MOST_KEYS:
+            words.refuse("no more columns and keys than a table can have")
         if not words.accept(","):
             break
     words.expect(")")

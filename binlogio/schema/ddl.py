@@ -26,6 +26,7 @@ from binlogio.schema.parsed_table import Key, ParsedTable
 from binlogio.schema.server_defaults import ServerDefaults
 from binlogio.schema.sql_tokens import Token, Words, iter_tokens
 
+_MOST_TOKENS: Final = 1 << 18  # more than any table of 4096 columns needs
 _HEAD: Final = 6  # words that say what a statement is about
 _OBJECTS: Final = ("TABLE", "TABLES", "DATABASE", "SCHEMA", "INDEX", "SEQUENCE")
 _BEFORE_OBJECT: Final = frozenset(
@@ -81,12 +82,14 @@ def follow_statement(
         tokens += islice(rest, _HEAD)
         if _object(tokens) is None:
             return
-        tokens += rest
+        tokens += islice(rest, _MOST_TOKENS)
     except UnsupportedFeature as exc:
         reason = str(exc)
     what = _object(tokens)
     if what is None:
         return
+    if len(tokens) > _MOST_TOKENS:
+        reason = f"a statement of more than {_MOST_TOKENS} words"
     statement = _Statement(catalogue, Words(tokens, session.sql_mode), schema, server, session)
     if reason is None:
         try:
@@ -111,26 +114,32 @@ class _Statement:
         self.session = session
 
     def names_at_risk(self) -> list[TableName]:
-        """The tables that a statement speaks of that was not understood; those behind its object word, as far as they can be read."""
+        """The tables that a statement speaks of which was not understood, as far as they can be read: what stands behind its object word."""
         words = Words(self.words.tokens)
-        while not words.ended and words.take().upper not in _OBJECTS:
-            pass
-        if _object(words.tokens) == "INDEX":
-            while not words.ended and not words.accept("ON"):
-                words.take()
-        words.accept("IF", "NOT", "EXISTS")
-        words.accept("IF", "EXISTS")
-        names = []
-        is_list = words.tokens[0].upper in ("RENAME", "DROP")
-        while words.next.is_name:
-            names.append(
-                self.full_name(words.table_name()) if words.tokens[words.at + 1 :] else (self.schema, words.name())
-            )
-            if not is_list or not words.accept_any(",", "TO"):
-                break
-        if _object(words.tokens) in ("DATABASE", "SCHEMA"):
-            return []
+        names: list[TableName] = []
+        try:
+            while words.take().upper not in _OBJECTS:
+                pass
+            if _object(words.tokens) == "INDEX":
+                while not words.accept("ON"):
+                    words.take()
+            words.accept("IF", "NOT", "EXISTS")
+            words.accept("IF", "EXISTS")
+            if _object(words.tokens) in ("DATABASE", "SCHEMA"):
+                return self._tables_at_risk(words.name())
+            names.append(self.full_name(words.table_name()))
+            while words.tokens[0].upper in ("RENAME", "DROP") and words.accept_any(",", "TO"):
+                names.append(self.full_name(words.table_name()))
+        except UnsupportedFeature:
+            pass  # the names up to here are all that can be read
         return names
+
+    def _tables_at_risk(self, schema: str) -> list[TableName]:
+        """What is doubtful once a statement about a database was not understood: its collation, and its tables if it was to be dropped."""
+        self.catalogue.databases.pop(schema, None)
+        if self.words.tokens[0].upper != "DROP":
+            return []
+        return [name for name, _ in self.catalogue.tables() if name[0] == schema]
 
     def full_name(self, name: tuple[str | None, str]) -> TableName:
         """Schema and name, the schema from the session where it is not said."""

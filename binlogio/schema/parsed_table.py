@@ -15,6 +15,9 @@ from binlogio.errors import UnsupportedFeature
 from binlogio.schema.definition import ColumnDefinition, TableDefinition
 
 PRIMARY: Final = "PRIMARY"
+MOST_COLUMNS: Final = 4096
+MOST_KEYS: Final = 255
+MOST_KEY_PARTS: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,8 @@ class ParsedTable:
 
     def with_key(self, key: Key) -> ParsedTable:
         """The table with one more key, which gets a name if it has none; the columns of a primary key are NOT NULL."""
+        if len(self.keys) >= MOST_KEYS or len(key.parts) > MOST_KEY_PARTS:
+            raise UnsupportedFeature("more keys than a table can have", field=f"{self.schema}.{self.name}")
         if key.name.upper() == PRIMARY and any(one.name.upper() == PRIMARY for one in self.keys):
             raise UnsupportedFeature("a second primary key", field=f"{self.schema}.{self.name}")
         missing = [name for name, _ in key.parts if name and self.index(name) is None]
