@@ -111,6 +111,11 @@ class BinlogReader:
         """True where the current file says that a server was still writing to it."""
         return self._framer is not None and self._framer.in_use
 
+    @property
+    def unnamed_tables(self) -> dict[str, str]:
+        """Why tables (`schema.table`) have columns `@1`, `@2` although the log tells of them: statements that could not be followed."""
+        return {".".join(name): reason for name, reason in self._definitions.unnamed.items()}
+
     def table_map(self, event: Any) -> TableMapEvent:
         """The table map of a rows event, which must be the last event that was given.
 

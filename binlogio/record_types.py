@@ -107,6 +107,7 @@ class RecordType:
                 field=f"{plan.schema}.{plan.table}",
                 expected=", ".join(labels),
                 found=", ".join(missing),
+                hint="the log does not name the columns; give definitions of the tables" if "@1" in labels else None,
             )
         chosen = [i for i, label in enumerate(labels) if wanted is None or label in wanted]
         columns = tuple(plan.columns[i] for i in chosen)

@@ -248,7 +248,23 @@ def test_ddl_that_does_not_fit_is_dropped_with_a_reason(tmp_path: Path) -> None:
                 list(reader.rows(event))
 
     assert everywhere(path) == [{"@1": 1, "@2": 2, "@3": 3}, {"@1": 2, "@2": 3}]
-    assert "2 columns, as the table definition has, found 3 columns in the table map" in source.unknown["d", "t"]
+    assert "2 columns, as the table definition has, found 3 columns in the table map" in source.unnamed["d", "t"]
+
+
+def test_who_dumps_a_log_is_told_why_columns_have_no_names(tmp_path: Path) -> None:
+    path = save(tmp_path / "a.000001", query(CREATE), query("ALTER TABLE t ADD c NOSUCHTYPE"), *insert(1, 2, 3))
+    result = CliRunner().invoke(cli, ["dump", str(path)])
+
+    assert "###   @1=1\n###   @2=2\n###   @3=3\n" in result.stdout
+    assert "d.t: columns have numbers, not names: SQL: the statement is not understood" in result.stderr
+
+
+def test_who_wants_columns_by_name_is_told_what_is_missing(tmp_path: Path) -> None:
+    path = save(tmp_path / "a.000001", *insert(1, 2))
+
+    with pytest.raises(BinlogFormatError, match="give definitions of the tables"):
+        list(binlogio.read_rows(path, table="d.t", columns=["b"]))
+    assert binlogio.read_rows(path, table="d.t", columns=["b"], definitions={"d.t": INTS}).to_table().num_rows == 1
 
 
 def test_create_if_not_exists_counts_where_the_table_map_proves_it(tmp_path: Path) -> None:

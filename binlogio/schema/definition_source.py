@@ -3,7 +3,7 @@
     FULL metadata of the table map, else the definition that the user gave, else the DDL in the log up to here, else nobody: @1, @2 ...
 
 A given definition that does not fit the table map is an error. One that the log itself led to is dropped instead, with the reason kept in
-`unknown`: statements can be missing from a log (sql_log_bin=0, a purged file), and its rows can be read without names.
+`unnamed`: statements can be missing from a log (sql_log_bin=0, a purged file), and its rows can be read without names.
 MariaDB's FULL metadata does not tell UUID and INET from BINARY, so there a given definition counts as well, if it has the same columns.
 Statements are carried out when a table without names asks for them, and so never in a log whose metadata is FULL.
 """
@@ -11,7 +11,7 @@ Statements are carried out when a table without names asks for them, and so neve
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -60,6 +60,8 @@ class DefinitionSource:
     Args:
         given: what the user gave.
         follows_ddl: learn from statements. Only for who reads logs from their start: readers of parts would each know something else.
+
+    `unnamed` says of tables (schema, name) whose columns got no names, although the log tells of them, why that is so.
     """
 
     def __init__(self, given: GivenDefinitions | None = None, *, follows_ddl: bool = True) -> None:
@@ -70,11 +72,7 @@ class DefinitionSource:
         self._pending_bytes = 0
         self._was_asked = False
         self._log: str | None = None
-
-    @property
-    def unknown(self) -> Mapping[TableName, str]:
-        """Why tables (schema, name) that the log tells of have no definition all the same."""
-        return self._catalogue.unknown
+        self.unnamed: Final[dict[TableName, str]] = {}
 
     def begin_log(self, name: str) -> None:
         """Go on with another log; what the last one said holds where this one is the next of its series."""
@@ -135,8 +133,11 @@ class DefinitionSource:
         """What the DDL in the log says of a table, if the table map agrees."""
         self._was_asked = True
         self._catch_up()
-        known = self._catalogue.find(event.schema, event.table)
+        name = event.schema, event.table
+        known = self._catalogue.find(*name)
         if known is None:
+            if name in self._catalogue.unknown:
+                self.unnamed[name] = self._catalogue.unknown[name]
             return None
         reason = None
         try:
@@ -148,7 +149,8 @@ class DefinitionSource:
         except UnsupportedFeature as exc:
             reason = str(exc)
         if reason is not None:
-            self._catalogue.forget((event.schema, event.table), reason)
+            self._catalogue.forget(name, reason)
+            self.unnamed[name] = reason
             return None
         return described
 

@@ -190,6 +190,7 @@ def command(
         finally:
             output.flush()
             _report_tails(reader)
+            _report_unnamed_tables(reader)
         output.write_all(dump.foot())
 
 
@@ -197,6 +198,12 @@ def _seconds(moment: datetime | None, zone: tzinfo) -> int | None:
     if moment is None:
         return None
     return int((moment if moment.tzinfo is not None else moment.replace(tzinfo=zone)).timestamp())
+
+
+def _report_unnamed_tables(reader: binlogio.BinlogReader) -> None:
+    """Numbers where the log seems to say names are worth a word as well."""
+    for table, reason in reader.unnamed_tables.items():
+        say(f"{table}: columns have numbers, not names: {reason}; --table-definitions can say what they are")
 
 
 def _report_tails(reader: binlogio.BinlogReader) -> None:
