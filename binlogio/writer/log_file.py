@@ -208,7 +208,6 @@ class ActiveLog:
         self.truncate(size)
         self._broken = True
         self._storage.overwrite(name, FLAGS_OFFSET, _IN_USE)
-        self._storage.sync(name)
         self._broken = False
 
     def _header(self, flags: int = 0) -> EventHeader:
