@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import pickle
 import struct
 from contextlib import closing
 from dataclasses import replace
@@ -26,6 +27,7 @@ from binlogio.record_types import Selection
 from binlogio.schema import ColumnDefinition, TableDefinition, from_table_map
 from binlogio.schema.definition_source import DefinitionSource
 from binlogio.schema.given import GivenDefinitions
+from binlogio.schema.server_defaults import ServerDefaults
 from binlogio.splits import Split
 from binlogio.storage import LogFile
 from binlogio_cli.main import cli
@@ -413,6 +415,15 @@ def test_files_without_definitions_are_refused_by_name(tmp_path: Path, name: str
         binlogio.read_tables(tmp_path, definitions=path)
 
     assert caught.value.file == str(path)
+
+
+def test_definitions_travel_between_processes() -> None:
+    """Spark pickles them."""
+    given = pickle.loads(pickle.dumps(GivenDefinitions({"d.t": INTS, "d.u": CREATE})))  # noqa: S301 - our own
+    found = given.find("d", "u", ServerDefaults.of(CONTEXT))
+
+    assert found is not None
+    assert [column.name for column in found.definition.columns] == ["a", "b"]
 
 
 def test_a_definition_from_full_metadata_can_be_given_back(tmp_path: Path) -> None:
