@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     TableBatch = tuple[str, pa.RecordBatch]
     Place = tuple[int, int, int]  # rows event, row and byte in it
 
-BATCH_BYTES: Final = 8 << 20  # of values in one batch
-_OPEN_BYTES: Final = 16 << 20  # of values in all batches that are not yet given out
+BATCH_BYTES: Final = 4 << 20  # of values in one batch
+_OPEN_BYTES: Final = 12 << 20  # of values in all batches that are not yet given out
 
 
 class ColumnarReader(LogWalk):

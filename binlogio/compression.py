@@ -6,11 +6,36 @@ Knows the library; the decoder takes what it needs of this as a function.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from binlogio.errors import BinlogFormatError
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 _CHUNK_SIZE: Final = 1 << 18
+
+
+class ByteSource(Protocol):
+    """Something that gives bytes."""
+
+    def read(self, size: int, /) -> bytes:
+        """Up to `size` bytes; none at the end."""
+
+
+class _SourceFile:
+    """A source as the file that pyarrow wants."""
+
+    closed = False
+
+    def __init__(self, source: ByteSource) -> None:
+        self.read = source.read
+
+    def readable(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        self.closed = True
 
 
 def decompress_zstd(data: bytes) -> Iterator[bytes]:
@@ -21,7 +46,24 @@ def decompress_zstd(data: bytes) -> Iterator[bytes]:
     """
     import pyarrow as pa  # noqa: PLC0415 - slow to import, and needed only where payloads are
 
-    stream = pa.CompressedInputStream(pa.BufferReader(data), "zstd")
+    return _chunks_of(pa.BufferReader(data))
+
+
+def open_zstd(source: ByteSource) -> Iterator[bytes]:
+    """Open a zstd stream while it is read.
+
+    Raises:
+        BinlogFormatError: the stream is broken or ends too early.
+    """
+    import pyarrow as pa  # noqa: PLC0415
+
+    return _chunks_of(pa.PythonFile(_SourceFile(source), "r"))
+
+
+def _chunks_of(file: pa.NativeFile) -> Iterator[bytes]:
+    import pyarrow as pa  # noqa: PLC0415
+
+    stream = pa.CompressedInputStream(file, "zstd")
     try:
         while chunk := stream.read(_CHUNK_SIZE):
             yield chunk

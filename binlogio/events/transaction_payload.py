@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Final
 
-from construct import Construct, Container, GreedyBytes, Struct, ValidationError
+from construct import Construct, Container, GreedyBytes, Struct, Tell, ValidationError
 
 from binlogio.constants import EventType
 from binlogio.events.base import NEW_HEADER, EventCodec, EventHeader
-from binlogio.primitives import LenencBytes, LenencInt, Whole
+from binlogio.primitives import BAD_BYTES, LenencBytes, LenencInt, Whole
 
 
 class CompressionType(IntEnum):
@@ -78,6 +78,7 @@ class _Payload(Construct):  # type: ignore[misc]
 
 
 TRANSACTION_PAYLOAD: Final = Struct("fields" / _Fields(), "payload" / _Payload())
+_HEAD: Final = Struct("fields" / _Fields(), "size" / Tell)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +110,20 @@ class TransactionPayloadEvent:
             (PayloadField.SIZE, len(payload)),
         )
         return cls(tuple((int(kind), value) for kind, value in fields), payload, header)
+
+
+def parse_payload_head(data: bytes, body_size: int, header: EventHeader) -> tuple[TransactionPayloadEvent, int] | None:
+    """An event without its payload, and where that begins in a body of `body_size` bytes, of which `data` is the beginning.
+
+    None where the payload's field does not say what is left, or the fields do not end in `data`.
+    """
+    try:
+        head = _HEAD.parse(data)
+    except BAD_BYTES:
+        return None
+    if dict(head.fields).get(PayloadField.SIZE) != body_size - head.size:
+        return None
+    return TransactionPayloadEvent(head.fields, b"", header), head.size
 
 
 CODECS: Final = (EventCodec(EventType.TRANSACTION_PAYLOAD_EVENT, TRANSACTION_PAYLOAD, TransactionPayloadEvent),)

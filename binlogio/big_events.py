@@ -1,0 +1,236 @@
+"""Events that are larger than a window: they come in parts, and no part is kept.
+
+Knows how the images of a rows event are parted, and how a compressed transaction is opened while it is read. A checksum can only be compared
+behind the last byte, when rows were given out already.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Generator, Iterator
+from typing import TYPE_CHECKING, Final
+
+from binlogio._kernel import route
+from binlogio._kernel.crc import crc32_of
+from binlogio.compression import decompress_zstd, open_zstd
+from binlogio.constants import CHECKSUM_SIZE, HEADER_SIZE, EventType
+from binlogio.decoder import plain_payload
+from binlogio.errors import BinlogError, BinlogFormatError, ChecksumMismatch
+from binlogio.event_bytes import EventBytes
+from binlogio.event_parts import event_size, part_event, prefix_size, reader_of
+from binlogio.events import codec_for
+from binlogio.events.base import EventHeader, ParseContext, build_header, event_name, parse_header
+from binlogio.events.transaction_payload import CompressionType, TransactionPayloadEvent, parse_payload_head
+from binlogio.framing import EventFrame, EventFramer, TornTail
+from binlogio.refusals import refuse_event
+from binlogio.windows import Window
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from binlogio.record_types import Selection
+    from binlogio.schema.definition_source import DefinitionSource
+
+    TableBatch = tuple[str, pa.RecordBatch]
+
+_HEAD_SIZE: Final = 1 << 10  # bytes in which the fields before a payload are looked for
+
+
+class BigEvents(ABC):
+    """What a walk over a log does where an event is larger than its window."""
+
+    torn_tail: TornTail | None
+    _window: Window
+    _context: ParseContext
+    _selection: Selection
+    _definitions: DefinitionSource
+    _router: route.Router
+
+    @abstractmethod
+    def _flush(self) -> Iterator[TableBatch]:
+        """Take all rows that the router has found, which point into the window; give out what is full."""
+
+    @abstractmethod
+    def _flush_part(
+        self, header: EventHeader, images: bytes, first_row: int, *, first_byte: int, last: bool
+    ) -> Generator[TableBatch, None, tuple[bytes, int]]:
+        """Give out the one event that is a part of another; returns as `_part`."""
+
+    def _give_out(self) -> Iterator[TableBatch]:
+        """Give out what is not full either."""
+        yield from ()
+
+    @abstractmethod
+    def _judge(self, offset: int) -> EventFramer:
+        """A framer that goes on at `offset`, to tell what is wrong there."""
+
+    @abstractmethod
+    def _refuse(self, raw: bytes) -> None:
+        """Raise what construct says of an event that the kernel refused."""
+
+    @abstractmethod
+    def _refuse_again(self, header: EventHeader) -> None:
+        """Raise what construct says of an event that has gone by, where the log can be read again from there."""
+
+    # ------------------------------------------------------------------------------------------- compressed transactions
+
+    def _open_big_payload(self, raw: bytes) -> Iterator[TableBatch]:
+        """A compressed transaction that is here as a whole, and is not when it is opened."""
+        header = parse_header(raw, self._window.offset, self._context)
+        end = len(raw) - CHECKSUM_SIZE * self._context.has_checksum
+        event = codec_for(header.type_code).parse(header, raw[HEADER_SIZE:end], self._context)
+        inner = Window(reader_of(plain_payload(event, decompress_zstd)))
+        yield from self._walk_payload(inner, header, lambda: self._refuse(raw))
+        self._window.take(len(raw))
+
+    def _is_streamed(self, header: EventHeader) -> bool:
+        """True for a compressed transaction with nothing odd before its payload; others have to be here as a whole."""
+        head = self._payload_head(header)
+        return head is not None and head[0].compression_type == CompressionType.ZSTD
+
+    def _payload_head(self, header: EventHeader) -> tuple[TransactionPayloadEvent, int] | None:
+        if header.type_code != EventType.TRANSACTION_PAYLOAD_EVENT:
+            return None
+        body_size = header.event_size - HEADER_SIZE - CHECKSUM_SIZE * self._context.has_checksum
+        return parse_payload_head(bytes(self._window.view[HEADER_SIZE : HEADER_SIZE + _HEAD_SIZE]), body_size, header)
+
+    def _stream_payload(self, header: EventHeader) -> Generator[TableBatch, None, bool]:
+        """A compressed transaction that is opened while it is read. False where the log ends before the event does."""
+        head = self._payload_head(header)
+        if head is None:
+            return False
+        event, head_size = head
+        body = EventBytes(self._window, header.event_size - CHECKSUM_SIZE * self._context.has_checksum)
+        body.read(HEADER_SIZE + head_size)
+        inner = Window(reader_of(plain_payload(event, lambda _: open_zstd(body))))
+        refused: list[bool] = []
+        try:
+            yield from self._walk_payload(inner, header, lambda: refused.append(True))
+        except BinlogError:
+            if not self._verify_rest(header, body.left, body.checksum):
+                return self._end_inside(header)
+            if refused:
+                self._refuse_again(header)
+            raise
+        return self._verify_rest(header, body.left, body.checksum) or self._end_inside(header)
+
+    def _walk_payload(self, inner: Window, header: EventHeader, refuse: Callable[[], None]) -> Iterator[TableBatch]:
+        """The rows of a payload's events; `refuse` has construct say what is wrong with them."""
+
+        def has(least: int = 1) -> bool:
+            try:
+                return inner.fill(least)
+            except BinlogError:
+                refuse()
+                raise
+
+        new_pos = True
+        while has():
+            status, at = self._router.route(inner.view, 0, 0, pos=header.offset, new_pos=new_pos)
+            new_pos = False
+            yield from self._flush()
+            inner.take(at)
+            if status != route.NEED_DATA or (not at and not has(event_size(inner.view))):
+                refuse()
+                raise unreadable(header.offset, header.type_code)
+
+    # ------------------------------------------------------------------------------------------------------- rows events
+
+    def _stream_rows(self, header: EventHeader) -> Generator[TableBatch, None, bool]:
+        """A rows event larger than a window: its images come in parts, each part as an event of its own to the kernel.
+
+        False where the log ends before the event does. A checksum can only be compared behind the last row.
+        """
+        yield from self._give_out()
+        window = self._window
+        begin = prefix_size(window.view, header, self._context)
+        prefix = bytes(window.view[HEADER_SIZE:begin])
+        ends_statement = bool(prefix[6] & 1)
+        prefix = prefix[:6] + bytes([prefix[6] & ~1]) + prefix[7:]
+        checksum = crc32_of(window.view[:begin])
+        window.take(begin)
+        left = size = header.event_size - begin - CHECKSUM_SIZE * self._context.has_checksum
+        rows, pending = 0, b""
+        while left or pending:
+            if left and not window.held and not window.fill():
+                return self._end_inside(header)
+            part = bytes(window.view[: min(left, window.held)])
+            checksum = crc32_of(part, checksum) if part else checksum
+            window.take(len(part))
+            left -= len(part)
+            images = pending + part
+            try:
+                pending, new_rows = yield from self._part(
+                    header, prefix, images, rows, first_byte=size - left - len(images), last=not left
+                )
+            except BinlogError:
+                if not self._verify_rest(header, left, checksum):
+                    return self._end_inside(header)
+                raise
+            rows += new_rows
+        if not self._verify_rest(header, 0, checksum):
+            return self._end_inside(header)
+        if ends_statement:
+            self._router.end_statement()
+        return True
+
+    def _verify_rest(self, header: EventHeader, left: int, checksum: int) -> bool:
+        """Pass the last `left` bytes of an event's body, and compare its checksum; False where the log ends before that."""
+        window = self._window
+        while left:
+            if not window.held and not window.fill():
+                return False
+            part = window.view[: min(left, window.held)]
+            checksum = crc32_of(part, checksum)
+            left -= len(part)
+            window.take(len(part))
+        if not self._context.has_checksum:
+            return True
+        if not window.fill(CHECKSUM_SIZE):
+            return False
+        stored = int.from_bytes(window.view[:CHECKSUM_SIZE], "little")
+        window.take(CHECKSUM_SIZE)
+        if self._selection.verify_checksum and stored != checksum:
+            raise ChecksumMismatch(
+                offset=header.offset, expected=stored, actual=checksum, event_type=event_name(header.type_code)
+            )
+        return True
+
+    def _end_inside(self, header: EventHeader) -> bool:
+        """The log ends within an event of which parts were given out already."""
+        framer = self._judge(header.offset)
+        framer.feed(build_header(header, self._context))
+        framer.finish()
+        framer.next_frame()
+        size = self._window.offset + self._window.held - header.offset
+        self.torn_tail = TornTail(header.offset, size, "the last event is not whole")
+        return False
+
+    def _part(
+        self, header: EventHeader, prefix: bytes, images: bytes, first_row: int, *, first_byte: int, last: bool
+    ) -> Generator[TableBatch, None, tuple[bytes, int]]:
+        """Whole rows of a part of a rows event; returns the bytes that are no whole row yet, and how many rows there were."""
+        router = self._router
+        event = part_event(header, prefix, images)
+        router.describe_part(checksum=False)
+        router.number_rows_from(first_row)
+        status, _ = router.route(memoryview(event), 0, header.offset)
+        router.number_rows_from(0)
+        router.describe_part(checksum=self._context.has_checksum)
+        if status == route.BAD_EVENT:
+            frame = EventFrame(header, prefix + images, None, self._context)
+            refuse_event(frame, self._selection, router.last_table, self._definitions)
+            raise unreadable(header.offset, header.type_code)
+        rest, rows = yield from self._flush_part(header, images, first_row, first_byte=first_byte, last=last)
+        router.clear()
+        return rest, rows
+
+
+def unreadable(offset: int, type_code: int | None) -> BinlogFormatError:
+    """Of an event that the kernel refuses and construct does not, which is a mistake of ours."""
+    return BinlogFormatError(
+        "the event cannot be read as rows",
+        offset=offset,
+        event_type=None if type_code is None else event_name(type_code),
+        hint="BINLOGIO_KERNEL=construct may read it",
+    )
