@@ -17,6 +17,7 @@ from binlogio.decoder import ROWS_EVENTS, Decoder
 from binlogio.errors import BinlogError, MissingTableMap, UnsupportedFeature
 from binlogio.events import EVENT_CODECS
 from binlogio.events.base import UnknownEvent, event_name
+from binlogio.events.format_description import BINLOG_VERSION
 from binlogio.events.gtid import AnonymousGtidEvent, GtidEvent
 from binlogio.events.gtid_mariadb import MariadbGtidEvent
 from binlogio.events.gtid_tagged import GtidTaggedEvent
@@ -25,7 +26,6 @@ from binlogio.events.table_map import TableMapEvent
 from binlogio.framing import EventFrame, EventFramer, Framing, TornTail
 from binlogio.record_types import RecordType, Selection
 from binlogio.row_records import OPERATIONS
-from binlogio.rowimage.image import PRE_GA_EVENTS
 from binlogio.rowimage.plan import resolve_plan
 from binlogio.schema.definition_source import DefinitionSource
 
@@ -49,27 +49,23 @@ OPENED_TYPES: Final = ROWS_TYPES | {
 }
 """The types of the events that matter to rows."""
 
+_STATEMENTS: Final = (EventType.QUERY_EVENT, EventType.QUERY_COMPRESSED_EVENT)
 FoundRows = tuple[RecordType, "RowsEvent", RowsSource, list[ImagePair]]
 """The type of a table's records, a rows event of it, where that stands, and the images of its rows."""
 
-_STATEMENTS: Final = (EventType.QUERY_EVENT, EventType.QUERY_COMPRESSED_EVENT)
 _CHUNK_SIZE: Final = 1 << 20
 _MAX_READ: Final = 1 << 26  # a size that the file only claims to have must not become a buffer
 _MOST_BYTES: Final = 64 << 20  # of images in one batch
 
 
-def check_format(context: ParseContext, offset: int) -> None:
-    """Refuse logs whose rows do not become record batches.
-
-    Raises:
-        UnsupportedFeature: a log of before MySQL 5.0, or one of the 5.1 and 5.2 alphas that number events otherwise.
-    """
-    if context.binlog_version != 4 or context.permutation:
-        raise _too_old(offset, f"logs of server {context.server_version}")
-
-
-def _too_old(offset: int, what: str) -> UnsupportedFeature:
-    return UnsupportedFeature(f"{what} do not become record batches", offset=offset, hint="read the log event by event")
+def _check_no_rows(frame: EventFrame) -> None:
+    """Refuse rows in a log of a server that had none."""
+    if frame.header.type_code in ROWS_TYPES:
+        raise UnsupportedFeature(
+            f"rows events in a log of version {frame.context.binlog_version}, which is older than they are",
+            offset=frame.header.offset,
+            event_type=event_name(frame.header.type_code),
+        )
 
 
 class RowsWalk:
@@ -100,6 +96,9 @@ class RowsWalk:
         """
         if frame.header.type_code in _STATEMENTS:
             self._definitions.follow_body(frame.header.type_code, frame.body, frame.context)
+        if frame.context.binlog_version != BINLOG_VERSION:
+            _check_no_rows(frame)
+            return
         if frame.header.type_code not in OPENED_TYPES or self._skips(frame):
             return
         for event in self._decoder.decode(frame):
@@ -120,8 +119,6 @@ class RowsWalk:
         code, body = frame.header.type_code, frame.body
         if code not in ROWS_TYPES:
             return False
-        if code in PRE_GA_EVENTS:
-            raise _too_old(frame.header.offset, "rows events of version 0 (5.1 before its first release)")
         size = frame.context.post_header_size(code, POST_HEADER_V1)
         id_size = 4 if size == POST_HEADER_V0 else 6
         kind = self._maps.get(int.from_bytes(body[:id_size], "little")) if not self._statement_ended else None
@@ -132,8 +129,6 @@ class RowsWalk:
 
     def _rows(self, event: RowsEvent) -> Iterator[FoundRows]:
         header = event.header
-        if header.type_code in PRE_GA_EVENTS:
-            raise _too_old(header.offset, "rows events of version 0 (5.1 before its first release)")
         kind = self._maps.get(event.table_id, self._table)
         if kind is None:
             raise MissingTableMap(
@@ -239,8 +234,6 @@ class ConstructReader:
         while True:
             frame = framer.next_frame()
             if isinstance(frame, EventFrame):
-                if frame.header.type_code in (EventType.FORMAT_DESCRIPTION_EVENT, EventType.START_EVENT_V3):
-                    check_format(frame.context, frame.header.offset)
                 yield frame
             elif frame is Framing.END:
                 self.torn_tail = framer.torn_tail

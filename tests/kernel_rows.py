@@ -65,7 +65,7 @@ def route_rows(images: ImagePlan, *events: Any) -> tuple[Router, bytes]:
     for event in events:
         for one in (table_map, event):
             data += encoder.encode_at(one, 4 + len(data))
-    router = Router(lambda _: images, lambda *_: None, lambda *_: None, checksum=False)
+    router = Router(lambda _: images, lambda *_: None, checksum=False)
     status, at = router.route(data, 0, 4)
     assert status in (NEED_DATA, FULL)
     assert at == len(data)

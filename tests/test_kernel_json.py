@@ -60,11 +60,12 @@ class _Rows:
         plan = images.ImagePlan(None, widths, slots, json_columns, wanted=True)
         sides: list[list[Any]] = [[columns.Column(JSON, -4) for _ in json_columns] for _ in range(2)]
         data = (MYSQL / case / "binlog.000001").read_bytes()
-        router = route.Router(lambda body: plan, None, None, checksum=True)
+        router = route.Router(lambda body: plan, None, checksum=True)
         assert data[8] == EventType.FORMAT_DESCRIPTION_EVENT
         router.route(data, 4 + int.from_bytes(data[13:17], "little"), 0)
         self.batch = batches.Batch(plan, *sides)
-        self.batch.fill(router, 0, 0, 0, 0, 1 << 20, 1 << 40)
+        ((_, first_event),) = router.found()
+        self.batch.fill(router, first_event, 0, 0, 1 << 20, 1 << 40)
         self.batch.finish()
         self.after = [self._texts(column) for column in sides[1]]
 

@@ -243,18 +243,6 @@ def test_encrypted_log_without_a_key_says_so() -> None:
         list(binlogio.read_tables(FIXTURES / "mariadb1011/encrypted/binlog.000001"))
 
 
-def test_rows_events_of_version_0_are_refused_and_not_misread(tmp_path: Path) -> None:
-    data = bytearray((FIXTURES / "mysql97/checksum_none/binlog.000001").read_bytes())
-    with binlogio.open(FIXTURES / "mysql97/checksum_none/binlog.000001") as reader:
-        offset = next(event.header.offset for event in reader if hasattr(event, "images"))
-    data[offset + 4] = 20
-    (tmp_path / "binlog.000001").write_bytes(data)
-
-    with pytest.raises(binlogio.UnsupportedFeature, match="version 0") as caught:
-        list(binlogio.read_tables(tmp_path / "binlog.000001"))
-    assert caught.value.offset == offset
-
-
 def test_kinds_of_columns_are_numbered_alike_in_python_and_in_c() -> None:
     kernel = Path(column_kinds.__file__).parent
     text = "".join((kernel / name).read_text("utf-8") for name in ("columns.pxd", "columns.pyx"))

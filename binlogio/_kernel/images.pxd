@@ -3,6 +3,8 @@
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 
+from binlogio._kernel.memory cimport Memory
+
 cdef enum Operation:
     INSERT = 0
     UPDATE = 1
@@ -48,6 +50,8 @@ cdef struct Plan:
     int32_t* width
     int32_t* slot
     uint8_t* is_json
+    int32_t* record_bit  # of each column, in a record of 5.1 before GA; -1 where it cannot be NULL
+    int32_t record_bytes  # of those bits
     Layout before
     Layout after
     bint wanted
@@ -61,6 +65,7 @@ cdef inline bint is_bare_row(Layout* layout, RowsEvent* event) noexcept nogil:
     return event.size == 0 and event.operation == INSERT and layout.count == 0
 
 cdef int prepare(Plan* plan, Layout* layout, const uint8_t* present) noexcept nogil
+cdef int plain_images(Memory out, Plan* plan, RowsEvent* event) except -1 nogil
 cdef int64_t count_rows(Plan* plan, RowsEvent* event) noexcept nogil
 cdef const uint8_t* locate_image(Plan* plan, Layout* layout, const uint8_t* at, const uint8_t* end,
                                  const uint8_t** pointers, int64_t stride, const uint8_t* partial_bits) noexcept nogil

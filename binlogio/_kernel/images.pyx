@@ -14,6 +14,7 @@ from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcmp, memcpy, memset
 
 from binlogio._kernel.cursor cimport lenenc, u16, u24, u32
+from binlogio._kernel.memory cimport Memory
 
 
 cdef int _make(Layout* layout, int32_t columns, int32_t bitmap_bytes) except -1:
@@ -58,7 +59,8 @@ cdef class ImagePlan:
         self.core.width = <int32_t*>malloc(4 * (self.core.column_count + 1))
         self.core.slot = <int32_t*>malloc(4 * (self.core.column_count + 1))
         self.core.is_json = <uint8_t*>calloc(self.core.column_count + 1, 1)
-        if self.core.width == NULL or self.core.slot == NULL or self.core.is_json == NULL:
+        self.core.record_bit = <int32_t*>calloc(self.core.column_count + 1, 4)
+        if self.core.width == NULL or self.core.slot == NULL or self.core.is_json == NULL or self.core.record_bit == NULL:
             raise MemoryError(f"no memory for a table of {self.core.column_count} columns")
         self.core.slot_count = 0
         for i in range(self.core.column_count):
@@ -75,8 +77,18 @@ cdef class ImagePlan:
         free(self.core.width)
         free(self.core.slot)
         free(self.core.is_json)
+        free(self.core.record_bit)
         _free(&self.core.before)
         _free(&self.core.after)
+
+    def set_record_bits(self, bits, int32_t count) -> None:
+        """Say which of the `count` null bits of a record of 5.1 before GA is that of each column; -1 for none."""
+        cdef int32_t i
+        if len(bits) != self.core.column_count:
+            raise ValueError(f"{len(bits)} null bits of {self.core.column_count} columns")
+        for i in range(self.core.column_count):
+            self.core.record_bit[i] = bits[i]
+        self.core.record_bytes = (count + 7) // 8
 
     @property
     def wanted(self) -> bool:
@@ -137,6 +149,23 @@ cdef bint _is_partial(Plan* plan, int32_t column, const uint8_t* partial_bits) n
     return (partial_bits[number >> 3] >> (number & 7)) & 1
 
 
+cdef inline const uint8_t* _behind(const uint8_t* at, const uint8_t* end, int32_t width) noexcept nogil:
+    """Pass a value; NULL where the bytes end too early."""
+    cdef uint64_t size = width
+    if width < 0:
+        if end - at < -width:
+            return NULL
+        if width == -1:
+            size = 1 + <uint64_t>at[0]
+        elif width == -2:
+            size = 2 + <uint64_t>u16(at)
+        elif width == -3:
+            size = 3 + <uint64_t>u24(at)
+        else:
+            size = 4 + <uint64_t>u32(at)
+    return at + size if <uint64_t>(end - at) >= size else NULL
+
+
 cdef const uint8_t* locate_image(Plan* plan, Layout* layout, const uint8_t* at, const uint8_t* end,
                                  const uint8_t** pointers, int64_t stride, const uint8_t* partial_bits) noexcept nogil:
     """Pass one image; the pointer of slot s goes to pointers[s * stride]. NULL where the bytes end too early.
@@ -145,8 +174,8 @@ cdef const uint8_t* locate_image(Plan* plan, Layout* layout, const uint8_t* at, 
     """
     cdef const uint8_t* nulls = at
     cdef int i
-    cdef int32_t width, slot
-    cdef uint64_t size
+    cdef int32_t slot
+    cdef const uint8_t* value
     cdef uintptr_t tag
     if end - at < layout.null_bytes:
         return NULL
@@ -160,29 +189,52 @@ cdef const uint8_t* locate_image(Plan* plan, Layout* layout, const uint8_t* at, 
             if slot >= 0 and pointers != NULL:
                 pointers[slot * stride] = NULL
             continue
-        width = layout.width[i]
-        if width < 0:
-            if end - at < -width:
-                return NULL
-            if width == -1:
-                size = 1 + <uint64_t>at[0]
-            elif width == -2:
-                size = 2 + <uint64_t>u16(at)
-            elif width == -3:
-                size = 3 + <uint64_t>u24(at)
-            else:
-                size = 4 + <uint64_t>u32(at)
-        else:
-            size = width
-        if <uint64_t>(end - at) < size:
+        value = at
+        at = _behind(at, end, layout.width[i])
+        if at == NULL:
             return NULL
         if slot >= 0 and pointers != NULL:
-            tag = <uintptr_t>at
+            tag = <uintptr_t>value
             if partial_bits != NULL and plan.is_json[layout.column[i]] and _is_partial(plan, layout.column[i], partial_bits):
                 tag |= <uintptr_t>1 << 63
             pointers[slot * stride] = <const uint8_t*>tag
-        at += size
     return at
+
+
+cdef int plain_images(Memory out, Plan* plan, RowsEvent* event) except -1 nogil:
+    """Append the images of an event of 5.1 before GA as those of later versions; 0 where they do not fit the plan.
+
+    Each begins with the null bits of the record in memory, and NULL has a value's bytes behind them as well.
+    """
+    cdef const uint8_t* at = event.images
+    cdef const uint8_t* end = at + event.size
+    cdef const uint8_t* record
+    cdef const uint8_t* value
+    cdef int i
+    cdef int32_t bit
+    cdef int64_t nulls, begin
+    prepare(plan, &plan.before, event.present)
+    while at < end:
+        begin = <int64_t>at
+        record = at
+        if end - at < plan.record_bytes:
+            return 0
+        at += plan.record_bytes
+        nulls = out.size
+        memset(out.grow(plan.before.null_bytes), 0, plan.before.null_bytes)
+        for i in range(plan.before.count):
+            value = at
+            at = _behind(at, end, plan.before.width[i])
+            if at == NULL:
+                return 0
+            bit = plan.record_bit[plan.before.column[i]]
+            if bit >= 0 and (record[bit >> 3] >> (bit & 7)) & 1:
+                out.data[nulls + (i >> 3)] |= <uint8_t>(1 << (i & 7))
+            else:
+                memcpy(out.grow(at - value), value, at - value)
+        if <int64_t>at == begin:
+            return 0
+    return 1
 
 
 cdef int64_t count_rows(Plan* plan, RowsEvent* event) noexcept nogil:

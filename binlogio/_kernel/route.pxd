@@ -4,6 +4,7 @@
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
 from binlogio._kernel.images cimport Plan, RowsEvent
+from binlogio._kernel.memory cimport Memory
 
 cdef enum GroupKind:
     NO_GTID = 0
@@ -36,13 +37,15 @@ cdef class Router:
     cdef int64_t event_count, event_capacity
     cdef Slot* slots
     cdef int64_t statement
+    cdef uint8_t[256] codes  # type codes of the log -> of today's servers
     cdef dict overflow
     cdef int64_t overflow_count
     cdef dict by_body
     cdef readonly list plans
     cdef Plan** cores
     cdef list keep
-    cdef object resolve_plan, open_payload, inflate, follow
+    cdef Memory plain  # of the compressed event at hand
+    cdef object resolve_plan, open_payload, follow
     cdef bint checksum, verify, follows
     cdef int table_id_size, rows_post_header_v0, rows_post_header_v1
     cdef readonly int64_t rows_bytes
@@ -65,8 +68,8 @@ cdef class Router:
     cdef int _new_table_map(self, uint64_t table_id, const uint8_t* rest, int64_t size, const uint8_t* body) except -1 with gil
     cdef int _rows(self, uint8_t code, const uint8_t* header, const uint8_t* body, const uint8_t* end, int64_t pos,
                    bint inner) except -1 nogil
-    cdef int _compressed(self, uint8_t code, const uint8_t* header, const uint8_t* body, const uint8_t* end, int64_t pos,
-                         bint inner) except -1 nogil
+    cdef int _make_plain(self, Plan* plan, RowsEvent* event) except -1 nogil
+    cdef int _inflate(self, RowsEvent* event) except -1 nogil
     cdef int _payload(self, const uint8_t* header, const uint8_t* body, const uint8_t* end, int64_t pos) except -1 nogil
     cdef object _plan_number(self, const uint8_t* rest, int64_t size, const uint8_t* body)
     cdef int _forget_overflow(self) except -1 nogil

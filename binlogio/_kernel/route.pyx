@@ -11,8 +11,10 @@ from libc.string cimport memcmp, memcpy, memset
 
 from binlogio._kernel.codes cimport *
 from binlogio._kernel.crc cimport crc32
-from binlogio._kernel.cursor cimport lenenc, little, u16, u32, u48, u64, varlen
-from binlogio._kernel.images cimport DELETE, INSERT, PARTIAL_UPDATE, UPDATE, ImagePlan, Plan, RowsEvent, count_rows
+from binlogio._kernel.cursor cimport big, lenenc, little, u16, u32, u48, u64, varlen
+from binlogio._kernel.images cimport DELETE, INSERT, PARTIAL_UPDATE, UPDATE, ImagePlan, Plan, RowsEvent, count_rows, plain_images
+from binlogio._kernel.inflate cimport inflate
+from binlogio._kernel.memory cimport Memory
 
 NEED_DATA = 0  # the event at the position is not whole
 DESCRIPTION = 1  # a format description, or the start of encryption: what it says changes how the rest is to be read
@@ -33,6 +35,7 @@ cdef enum Status:
 cdef enum:
     SLOTS = 1024
     NOT_MAPPED = -1
+    MAX_UNCOMPRESSED_SIZE = 1 << 30  # the server's max_allowed_packet cannot be larger
 
 cdef uint64_t GNO_END = 0x7FFFFFFFFFFFFFFFULL
 
@@ -45,18 +48,16 @@ cdef class Router:
     Args:
         resolve_plan: from the body of a TABLE_MAP_EVENT (bytes) to an ImagePlan. Asked once for each different body.
         open_payload: from the body of a TRANSACTION_PAYLOAD_EVENT (bytes) to its plain events (bytes), or None where it is too big.
-        inflate: from MariaDB's compressed bytes to plain ones.
         checksum, verify: events end in a CRC32; compare it.
         follow: takes (type code, body) of each statement that could change what a table is, and says whether plans made before it may be
             wrong now. None where nobody wants to know.
         table_id_size, v0, v1: of the TABLE_MAP_EVENT's table id, and of the post-headers of v0 and v1 rows events, in bytes.
     """
 
-    def __cinit__(self, resolve_plan, open_payload, inflate, *, bint checksum, bint verify=True, follow=None,
+    def __cinit__(self, resolve_plan, open_payload, *, bint checksum, bint verify=True, follow=None,
                   int table_id_size=6, int v0=8, int v1=8):
         self.resolve_plan = resolve_plan
         self.open_payload = open_payload
-        self.inflate = inflate
         self.last_plan = NOT_MAPPED
         self.checksum = checksum
         self.verify = verify
@@ -71,6 +72,7 @@ cdef class Router:
         self.keep = []
         self.statement = 1
         self.stop_offset = <int64_t>1 << 62
+        self.renumber(range(256))
         self.slots = <Slot*>calloc(SLOTS, sizeof(Slot))
         if self.slots == NULL:
             raise MemoryError("no memory for the table maps")
@@ -140,6 +142,14 @@ cdef class Router:
         self.table_id_size = table_id_size
         self.rows_post_header_v0 = v0
         self.rows_post_header_v1 = v1
+
+    def renumber(self, codes) -> None:
+        """Say what each of the 256 type codes is in the numbers of today's servers."""
+        cdef int code
+        if len(codes) != 256:
+            raise ValueError(f"{len(codes)} type codes")
+        for code in range(256):
+            self.codes[code] = codes[code]
 
     def stop_at(self, int64_t offset) -> None:
         """Return STOP before the first event group that begins at or behind `offset`."""
@@ -230,7 +240,7 @@ cdef class Router:
             return S_NEED_DATA
         p = data + at[0]
         event_size = u32(p + 9)
-        code = p[4]
+        code = self.codes[p[4]]
         if code == FORMAT_DESCRIPTION_EVENT or code == START_ENCRYPTION_EVENT:
             return S_DESCRIPTION
         if event_size < <uint32_t>(HEADER_SIZE + tail):
@@ -248,9 +258,7 @@ cdef class Router:
             self.actual = crc32(0, p, event_size - tail)
             if self.stored != self.actual:
                 return S_BAD_EVENT
-        if PRE_GA_WRITE_ROWS_EVENT <= code <= PRE_GA_DELETE_ROWS_EVENT:
-            status = S_BAD_EVENT  # their images are of another shape, which the caller says
-        elif WRITE_ROWS_EVENT <= code <= DELETE_ROWS_EVENT or WRITE_ROWS_EVENT_V1 <= code <= DELETE_ROWS_EVENT_V1 or (
+        if PRE_GA_WRITE_ROWS_EVENT <= code <= DELETE_ROWS_EVENT_V1 or WRITE_ROWS_EVENT <= code <= DELETE_ROWS_EVENT or (
                 code == PARTIAL_UPDATE_ROWS_EVENT):
             status = self._rows(code, p, body, end, base + at[0] if pos < 0 else pos, pos >= 0)
         elif code == TABLE_MAP_EVENT:
@@ -270,7 +278,7 @@ cdef class Router:
         elif code == TRANSACTION_PAYLOAD_EVENT and pos < 0:
             status = self._payload(p, body, end, base + at[0])
         elif WRITE_ROWS_COMPRESSED_EVENT_V1 <= code <= DELETE_ROWS_COMPRESSED_EVENT:
-            status = self._compressed(code, p, body, end, base + at[0] if pos < 0 else pos, pos >= 0)
+            status = self._rows(code, p, body, end, base + at[0] if pos < 0 else pos, pos >= 0)
         elif self.follows and ((code == QUERY_EVENT and _may_define(body, end)) or code == QUERY_COMPRESSED_EVENT):
             self._follow(code, body, end - body)
         if status == S_GO_ON:
@@ -513,13 +521,17 @@ cdef class Router:
         if end - at < plan.bitmap_bytes:
             return S_BAD_EVENT
         at += plan.bitmap_bytes
-        if event.operation == UPDATE or event.operation == PARTIAL_UPDATE:
+        if event.operation == PARTIAL_UPDATE or (event.operation == UPDATE and code != PRE_GA_UPDATE_ROWS_EVENT):
             if end - at < plan.bitmap_bytes:
                 return S_BAD_EVENT
             event.present_after = at
             at += plan.bitmap_bytes
         event.images = at
         event.size = end - at
+        if WRITE_ROWS_COMPRESSED_EVENT_V1 <= code <= DELETE_ROWS_COMPRESSED_EVENT and not self._inflate(&event):
+            return S_BAD_EVENT
+        if code <= PRE_GA_DELETE_ROWS_EVENT and not self._make_plain(plan, &event):
+            return S_BAD_EVENT
         event.pos = pos
         event.timestamp = u32(header)
         event.server_id = u32(header + 5)
@@ -547,18 +559,41 @@ cdef class Router:
         self.rows_bytes += event.size
         return S_GO_ON
 
-    cdef int _compressed(self, uint8_t code, const uint8_t* header, const uint8_t* body, const uint8_t* end, int64_t pos,
-                         bint inner) except -1 nogil:
-        """A compressed rows event of MariaDB: its images are inflated, the rest is as in the plain event."""
+    cdef int _inflate(self, RowsEvent* event) except -1 nogil:
+        """Open the images of a compressed rows event of MariaDB; 0 where they are none. `binlogio.events.compressed` has the form."""
+        cdef const uint8_t* p = event.images
+        cdef int size_bytes
+        cdef int64_t size
+        if event.size == 0:
+            return 0
+        size_bytes = p[0] & 7
+        if not p[0] & 0x80 or p[0] & 0x70 or not 1 <= size_bytes <= 4 or event.size < 1 + size_bytes:
+            return 0
+        size = <int64_t>big(p + 1, size_bytes)
+        if size > MAX_UNCOMPRESSED_SIZE:
+            return 0
         with gil:
-            plain = self.inflate(code, <bytes>(<const char*>body)[:end - body])
-            if plain is None:
-                return S_BAD_EVENT
-            self.keep.append(plain)
-            self.kept_bytes += len(plain)
-            body = <const uint8_t*><const char*>plain
-            end = body + len(plain)
-        return self._rows(code, header, body, end, pos, inner)
+            self.plain = Memory()
+            self.keep.append(self.plain)
+        if not inflate(self.plain, p + 1 + size_bytes, event.size - 1 - size_bytes, size, False, True):
+            return 0
+        event.images = self.plain.data
+        event.size = size
+        self.kept_bytes += size
+        return 1
+
+    cdef int _make_plain(self, Plan* plan, RowsEvent* event) except -1 nogil:
+        """Make an event of 5.1 before GA one of version 1; 0 where its images do not fit the plan."""
+        with gil:
+            self.plain = Memory()
+            self.keep.append(self.plain)
+        if not plain_images(self.plain, plan, event):
+            return 0
+        event.code += WRITE_ROWS_EVENT_V1 - PRE_GA_WRITE_ROWS_EVENT
+        event.images = self.plain.data
+        event.size = self.plain.size
+        self.kept_bytes += event.size
+        return 1
 
     cdef int _payload(self, const uint8_t* header, const uint8_t* body, const uint8_t* end, int64_t pos) except -1 nogil:
         cdef const uint8_t* data

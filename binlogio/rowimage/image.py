@@ -237,6 +237,16 @@ class PartialImageLayout(RowImageLayout):
         )
 
 
+def record_bits(plan: TablePlan) -> tuple[tuple[int, ...], int]:
+    """The null bit of each column in a record of 5.1 before GA, -1 for one that cannot be NULL; and how many bits there are."""
+    count = int(all(column.type not in VARIABLE_LENGTH for column in plan.columns))
+    bits = []
+    for column in plan.columns:
+        bits.append(count if column.nullable else -1)
+        count += column.nullable
+    return tuple(bits), count
+
+
 class PreGaImageLayout(RowImageLayout):
     """A row image of 5.1 before GA: the null bits are those of the record in memory, and NULL has a value's bytes behind it as well.
 
@@ -244,11 +254,9 @@ class PreGaImageLayout(RowImageLayout):
     """
 
     def _parse(self, stream: BytesIO, context: Container, path: str) -> RowImage:
-        fixed = all(column.type not in VARIABLE_LENGTH for column in self.plan.columns)
-        nullable = [column.position for column in self.plan.columns if column.nullable]
-        size = bitmap_size(fixed + len(nullable))
-        null = int.from_bytes(read_exactly(stream, size, path), "little") >> fixed
-        absent = {position for i, position in enumerate(nullable) if null >> i & 1}
+        bits, count = record_bits(self.plan)
+        null = int.from_bytes(read_exactly(stream, bitmap_size(count), path), "little")
+        absent = {position for position, bit in enumerate(bits) if bit >= 0 and null >> bit & 1}
         image = self.parse_columns(stream, context, path, self.layouts, 0)
         values = (None if i in absent and value is not ABSENT else value for i, value in enumerate(image.values))
         return RowImage(self.plan, tuple(values))
