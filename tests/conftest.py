@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from binlogio.implementation import COMPILED, CONSTRUCT, VARIABLE
 from pyspark_binlogio import binlogio_session
 from pyspark_binlogio.java import JavaNotFoundError, require_java
 
@@ -63,6 +64,22 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         session = binlogio_session("tests", settings=settings)
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session", params=(COMPILED, CONSTRUCT))
+def implementation_name(request: pytest.FixtureRequest) -> str:
+    """Each of the two implementations of the bulk work, one after the other: what is true of one is true of the other."""
+    name = str(request.param)
+    if name == COMPILED and os.environ.get(VARIABLE) == CONSTRUCT:
+        pytest.skip(f"{VARIABLE}={CONSTRUCT}")
+    return name
+
+
+@pytest.fixture
+def kernel(implementation_name: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A test that asks for this runs once with the compiled kernel, and once without it."""
+    monkeypatch.setenv(VARIABLE, implementation_name)
+    return implementation_name
 
 
 def pytest_terminal_summary(terminalreporter: TerminalReporter) -> None:

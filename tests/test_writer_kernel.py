@@ -71,6 +71,7 @@ def test_logs_are_the_same_with_and_without_the_kernel(more: Any) -> None:
     assert write(variables, use_kernel=False) == write(variables, use_kernel=True)
 
 
+@pytest.mark.usefixtures("kernel")
 def test_batches_are_written_as_statements_are() -> None:
     """Transactions of several statements, from record batches and from rows."""
     rows = [(number, None if number % 3 == 0 else f"note {number}") for number in range(2000)]
@@ -110,6 +111,7 @@ def test_batches_are_written_as_statements_are() -> None:
     assert nothing is None
 
 
+@pytest.mark.usefixtures("kernel")
 def test_what_is_read_as_batches_is_written_as_it_was(tmp_path: Path) -> None:
     """A row of every type, zero dates as text among them: the same images, from the log to Arrow and into another log."""
     with BinlogWriter(tmp_path / "a") as log, log.session() as session:
@@ -126,6 +128,7 @@ def test_what_is_read_as_batches_is_written_as_it_was(tmp_path: Path) -> None:
     assert images[0] == images[1]
 
 
+@pytest.mark.usefixtures("kernel")
 def test_batches_that_cannot_be_logged_leave_the_log_as_it_was() -> None:
     """NULL where none can be, values that do not fit, tables that one GTID cannot name, and a disk that is full."""
     storage = MemoryStorage()
