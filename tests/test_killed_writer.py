@@ -1,0 +1,93 @@
+"""Real processes that are killed at any moment: what they promised is there, and nothing in part.
+
+BINLOGIO_KILLS=200 kills that many.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from random import Random
+from typing import Final
+
+import pytest
+
+from binlogio.gtid import GtidSet
+from binlogio.reader import open as open_logs
+from binlogio.writer import BinlogWriter
+from killed_writer import THREAD_IDS, variables
+
+KILLS: Final = int(os.environ.get("BINLOGIO_KILLS", "12"))
+THREADS: Final = 4
+SCRIPT: Final = Path(__file__).parent / "killed_writer.py"
+MOST_OUTPUT: Final = (
+    12_000  # bytes that a process may say before it is killed, so that the moment is another one each time
+)
+START_TIMEOUT_S: Final = 60
+
+
+def run_and_kill(basename: Path, sync_binlog: int, first: int, random: Random) -> tuple[list[int], list[int]]:
+    """The ids that the process was promised, and those of them that it may have purged."""
+    process = subprocess.Popen(
+        [sys.executable, str(SCRIPT), str(basename), str(sync_binlog), str(THREADS), str(first)],
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    assert process.stdout is not None
+    output, enough = b"", random.randrange(MOST_OUTPUT)
+    while len(output) < enough:
+        ready, _, _ = select.select([process.stdout], [], [], START_TIMEOUT_S)
+        more = os.read(process.stdout.fileno(), 4096) if ready else b""
+        assert more, "the process said nothing any more"
+        output += more
+    process.send_signal(signal.SIGKILL)
+    output += process.stdout.read()
+    process.stdout.close()
+    process.wait()
+    *lines, _unfinished = output.decode().split("\n")
+    last_purge = max((number for number, line in enumerate(lines) if line.startswith("purge")), default=0)
+    numbers = [int(line) if line.isdigit() else None for line in lines]
+    return [id_ for id_ in numbers if id_], [id_ for id_ in numbers[:last_purge] if id_]
+
+
+def groups(names: list[Path]) -> list[list[int]]:
+    """The ids of each group."""
+    found: list[list[int]] = []
+    with open_logs([str(name) for name in names]) as reader:
+        for event in reader:
+            if type(event).__name__ == "GtidEvent":
+                found.append([])
+            elif type(event).__name__ == "WriteRowsEvent":
+                found[-1] += [row.after.values[0] for row in reader.rows(event) if row.after is not None]
+        assert reader.torn_tail is None
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sync_binlog", [1, 0])
+def test_a_writer_that_is_killed_is_reopened_with_all_that_it_promised(tmp_path: Path, sync_binlog: int) -> None:
+    """Again and again over the same logs; a kill loses no page of the system's cache, so that sync_binlog=0 loses nothing either."""
+    basename, random = tmp_path / "logs" / "binlog", Random(sync_binlog)
+    first, executed = 1, GtidSet()
+    for _ in range(KILLS // 2):
+        promised, purged = run_and_kill(basename, sync_binlog, first, random)
+        with BinlogWriter(basename, variables=variables(sync_binlog)) as log:
+            names, before, executed = log.names, executed, log.gtid_executed
+        found = groups([basename.parent / name for name in names])
+        ids = [group[0] for group in found]
+
+        assert {path.name for path in basename.parent.iterdir()} == {*names, "binlog.index"}
+        assert found == [[id_, -id_] for id_ in ids]
+        assert len(set(ids)) == len(ids)
+        assert set(promised) - set(purged) <= set(ids)
+        for thread in range(1, THREADS + 1):  # no gap, but what was purged from the front
+            numbers = [id_ % THREAD_IDS for id_ in ids if id_ // THREAD_IDS == thread and id_ % THREAD_IDS >= first]
+            assert numbers == list(range(numbers[0], numbers[-1] + 1) if numbers else [])
+        assert before <= executed
+        assert [interval.start for _, interval in executed] in ([], [1])
+        first = max([first, *(id_ % THREAD_IDS + 1 for id_ in (*ids, *promised))])
+    assert executed.count > 0
