@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from binlogio._kernel import route
@@ -211,7 +212,7 @@ class BigEvents(ABC):
     ) -> Generator[TableBatch, None, tuple[bytes, int]]:
         """Whole rows of a part of a rows event; returns the bytes that are no whole row yet, and how many rows there were."""
         router = self._router
-        event = part_event(header, prefix, images)
+        event = part_event(replace(header, type_code=self._context.wire_type(header.type_code)), prefix, images)
         router.describe_part(checksum=False)
         router.number_rows_from(first_row)
         status, _ = router.route(memoryview(event), 0, header.offset)

@@ -1,34 +1,30 @@
 """A walk over a log by the compiled kernel, window by window, in bounded memory.
 
-Knows what to do where the kernel stops: format descriptions, encryption, big payloads, rows events larger than a window, torn tails. An event
-that the kernel refuses is given to construct, whose error is the one that is raised. What becomes of the rows is not known here.
+Knows what to do where the kernel stops: format descriptions, encryption, torn tails; events larger than a window are `big_events`' business.
+An event that the kernel refuses is given to construct, whose error is the one that is raised. What becomes of the rows is not known here.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Generator, Iterator
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio._kernel import route
-from binlogio._kernel.crc import crc32_of
 from binlogio._kernel.frames import find_group
+from binlogio.big_events import BigEvents, unreadable
 from binlogio.compression import decompress_zstd
-from binlogio.constants import BINLOG_MAGIC, CHECKSUM_SIZE, HEADER_SIZE, EventType
+from binlogio.constants import BINLOG_MAGIC, HEADER_SIZE, EventType
 from binlogio.construct_reader import ROWS_TYPES, RowsWalk
 from binlogio.decoder import plain_payload
-from binlogio.errors import BinlogError, BinlogFormatError, ChecksumMismatch
+from binlogio.errors import BinlogError
 from binlogio.event_parts import (
     decrypted,
-    event_size,
     least_for,
-    part_event,
-    prefix_size,
     reader_of,
 )
-from binlogio.events import EVENT_CODECS, codec_for
-from binlogio.events.base import EventHeader, ParseContext, build_header, event_name, parse_header
+from binlogio.events import EVENT_CODECS
+from binlogio.events.base import EventHeader, ParseContext, parse_header
 from binlogio.events.format_description import BINLOG_VERSION
 from binlogio.framing import EventFrame, EventFramer, Framing, TornTail
 from binlogio.record_types import Selection
@@ -58,7 +54,7 @@ _IN_PARTS: Final = frozenset(code for code in ROWS_TYPES if code < EventType.WRI
 """Types of the events whose images may come in parts; those of compressed ones must be opened as a whole."""
 
 
-class LogWalk(ABC):
+class LogWalk(BigEvents):
     """One log's row changes as (table, batch) pairs; `torn_tail` afterwards tells of an unfinished end."""
 
     def __init__(
@@ -78,6 +74,7 @@ class LogWalk(ABC):
         self._repeated = repeated
         self._described = False
         self._opened = opened
+        self._can_go_back = opened.seekable
         self._window = Window(opened.read, readinto=opened.readinto)
         self._framer = EventFramer(verify_checksum=selection.verify_checksum, decryptor_for=decryptor_for)
         self._context = ParseContext()
@@ -115,20 +112,6 @@ class LogWalk(ABC):
     @abstractmethod
     def _take(self, number: int, plan: TablePlan) -> ImagePlan:
         """Make ready for the rows of plan number `number`."""
-
-    @abstractmethod
-    def _flush(self) -> Iterator[TableBatch]:
-        """Take all rows that the router has found, which point into the window; give out what is full."""
-
-    @abstractmethod
-    def _flush_part(
-        self, header: EventHeader, images: bytes, first_row: int, *, first_byte: int, last: bool
-    ) -> Generator[TableBatch, None, tuple[bytes, int]]:
-        """Give out the one event that is a part of another; returns as `_part`."""
-
-    def _give_out(self) -> Iterator[TableBatch]:
-        """Give out what is not full either."""
-        yield from ()
 
     @abstractmethod
     def _table(self, number: int) -> TablePlan | None:
@@ -169,7 +152,7 @@ class LogWalk(ABC):
             elif status == route.STOP:
                 return
             elif status == route.BIG_PAYLOAD:
-                yield from self._stream_payload()
+                yield from self._open_big_payload(self._event_bytes())
             else:
                 self._refuse(self._event_bytes())
 
@@ -214,6 +197,8 @@ class LogWalk(ABC):
             return True
         if header.event_size > WINDOW_SIZE and header.type_code in _IN_PARTS:
             return (yield from self._stream_rows(header))
+        if header.event_size > WINDOW_SIZE and self._is_streamed(header):
+            return (yield from self._stream_payload(header))
         return self._fill_or_end(header.event_size)
 
     def _fill_or_end(self, least: int) -> bool:
@@ -267,6 +252,7 @@ class LogWalk(ABC):
             window.take(len(raw))
             start = EVENT_CODECS[EventType.START_ENCRYPTION_EVENT].parse(frame.header, frame.body, self._context)
             self._window = Window(reader_of(decrypted(window, self._decryptor_for(start))), window.offset)
+            self._can_go_back = False
             return True
         self._framer = framer
         self._context = framer.context
@@ -330,121 +316,6 @@ class LogWalk(ABC):
         except BinlogError:
             return b"\0"  # no event, so that the payload is refused
 
-    def _stream_payload(self) -> Iterator[TableBatch]:
-        """A big compressed transaction: opened chunk by chunk, in windows of its own."""
-        raw = self._event_bytes()
-        header = parse_header(raw, self._window.offset, self._context)
-        end = len(raw) - CHECKSUM_SIZE * self._context.has_checksum
-        event = codec_for(header.type_code).parse(header, raw[HEADER_SIZE:end], self._context)
-        inner = Window(reader_of(plain_payload(event, decompress_zstd)))
-
-        def has(least: int = 1) -> bool:
-            try:
-                return inner.fill(least)
-            except BinlogError:
-                self._refuse(raw)
-                raise
-
-        new_pos = True
-        while has():
-            status, at = self._router.route(inner.view, 0, 0, pos=header.offset, new_pos=new_pos)
-            new_pos = False
-            yield from self._flush()
-            inner.take(at)
-            if status != route.NEED_DATA or (not at and not has(event_size(inner.view))):
-                self._refuse(raw)
-        self._window.take(len(raw))
-
-    def _stream_rows(self, header: EventHeader) -> Generator[TableBatch, None, bool]:
-        """A rows event larger than a window: its images come in parts, each part as an event of its own to the kernel.
-
-        False where the log ends before the event does. A checksum can only be compared behind the last row.
-        """
-        yield from self._give_out()
-        window = self._window
-        begin = prefix_size(window.view, header, self._context)
-        prefix = bytes(window.view[HEADER_SIZE:begin])
-        ends_statement = bool(prefix[6] & 1)
-        prefix = prefix[:6] + bytes([prefix[6] & ~1]) + prefix[7:]
-        checksum = crc32_of(window.view[:begin])
-        window.take(begin)
-        left = size = header.event_size - begin - CHECKSUM_SIZE * self._context.has_checksum
-        rows, pending = 0, b""
-        while left or pending:
-            if left and not window.held and not window.fill():
-                return self._end_inside(header)
-            part = bytes(window.view[: min(left, window.held)])
-            checksum = crc32_of(part, checksum) if part else checksum
-            window.take(len(part))
-            left -= len(part)
-            images = pending + part
-            try:
-                pending, new_rows = yield from self._part(
-                    header, prefix, images, rows, first_byte=size - left - len(images), last=not left
-                )
-            except BinlogError:
-                if not self._verify_rest(header, left, checksum):
-                    return self._end_inside(header)
-                raise
-            rows += new_rows
-        if not self._verify_rest(header, 0, checksum):
-            return self._end_inside(header)
-        if ends_statement:
-            self._router.end_statement()
-        return True
-
-    def _verify_rest(self, header: EventHeader, left: int, checksum: int) -> bool:
-        """Pass the last `left` bytes of an event's body, and compare its checksum; False where the log ends before that."""
-        window = self._window
-        while left:
-            if not window.held and not window.fill():
-                return False
-            part = window.view[: min(left, window.held)]
-            checksum = crc32_of(part, checksum)
-            left -= len(part)
-            window.take(len(part))
-        if not self._context.has_checksum:
-            return True
-        if not window.fill(CHECKSUM_SIZE):
-            return False
-        stored = int.from_bytes(window.view[:CHECKSUM_SIZE], "little")
-        window.take(CHECKSUM_SIZE)
-        if self._selection.verify_checksum and stored != checksum:
-            raise ChecksumMismatch(
-                offset=header.offset, expected=stored, actual=checksum, event_type=event_name(header.type_code)
-            )
-        return True
-
-    def _end_inside(self, header: EventHeader) -> bool:
-        """The log ends within an event of which parts were given out already."""
-        framer = self._judge(header.offset)
-        framer.feed(build_header(header, self._context))
-        framer.finish()
-        framer.next_frame()
-        size = self._window.offset + self._window.held - header.offset
-        self.torn_tail = TornTail(header.offset, size, "the last event is not whole")
-        return False
-
-    def _part(
-        self, header: EventHeader, prefix: bytes, images: bytes, first_row: int, *, first_byte: int, last: bool
-    ) -> Generator[TableBatch, None, tuple[bytes, int]]:
-        """Whole rows of a part of a rows event; returns the bytes that are no whole row yet, and how many rows there were."""
-        router = self._router
-        log_header = replace(header, type_code=self._context.wire_type(header.type_code))
-        event = part_event(log_header, prefix, images)
-        router.describe_part(checksum=False)
-        router.number_rows_from(first_row)
-        status, _ = router.route(memoryview(event), 0, header.offset)
-        router.number_rows_from(0)
-        router.describe_part(checksum=self._context.has_checksum)
-        if status == route.BAD_EVENT:
-            frame = EventFrame(header, prefix + images, None, self._context)
-            refuse_event(frame, self._selection, router.last_table, self._definitions)
-            raise _unreadable(header.offset, header.type_code)
-        rest, rows = yield from self._flush_part(header, images, first_row, first_byte=first_byte, last=last)
-        router.clear()
-        return rest, rows
-
     # -------------------------------------------------------------------------------------------------- refusals
 
     def _refuse(self, raw: bytes) -> None:
@@ -455,7 +326,13 @@ class LogWalk(ABC):
         frame = framer.next_frame()
         if isinstance(frame, EventFrame):
             refuse_event(frame, self._selection, self._router.last_table, self._definitions)
-        raise _unreadable(self._window.offset, raw[4] if len(raw) >= HEADER_SIZE else None)
+        raise unreadable(self._window.offset, raw[4] if len(raw) >= HEADER_SIZE else None)
+
+    def _refuse_again(self, header: EventHeader) -> None:
+        if self._can_go_back:
+            self._window.go_to(header.offset, self._opened)
+            self._window.fill(header.event_size)
+            self._refuse(self._event_bytes())
 
     def _refuse_rows(self, last: int, *, first_row: int = 0, first_byte: int = 0) -> None:
         """Raise what construct says of the first rows event, up to number `last`, of which it refuses a row."""
@@ -465,14 +342,4 @@ class LogWalk(ABC):
             if table is not None:
                 event = rows_event(code, pos, len(table.columns), present, present_after, images)
                 self._check_rows(event, plan, first_row=first_row, first_byte=first_byte)
-        raise _unreadable(pos, code)
-
-
-def _unreadable(offset: int, type_code: int | None) -> BinlogFormatError:
-    """Of an event that the kernel refuses and construct does not, which is a mistake of ours."""
-    return BinlogFormatError(
-        "the event cannot be read as rows",
-        offset=offset,
-        event_type=None if type_code is None else event_name(type_code),
-        hint="BINLOGIO_KERNEL=construct may read it",
-    )
+        raise unreadable(pos, code)

@@ -1,4 +1,4 @@
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 from binlogio._kernel.images import ImagePlan
