@@ -81,7 +81,11 @@ def row_records(
                 yield record
                 row += 1
         except BinlogFormatError as exc:  # documents and geometries are opened here, where nobody else knows the event
-            exc.locate(offset=event.header.offset, event_type=event_name(event.header.type_code))
+            exc.locate(
+                file=reader.position.file,
+                offset=event.header.offset,
+                event_type=event_name(event.header.type_code),
+            )
             raise
 
 

@@ -71,6 +71,19 @@ def tables_by(kernel: str, data: bytes, **options: Any) -> Tables | Said:
     return {name: sorted(records) for name, records in found.items()}
 
 
+def records_by(kernel: str, data: bytes, **options: Any) -> list[Record] | Said:
+    """What `read_rows` gives of all tables of a log in memory."""
+    found: list[Record] = []
+    try:
+        with kernel_set_to(kernel):
+            for batch in binlogio.read_rows(io.BytesIO(data), **options):
+                batch.validate(full=True)
+                found += records_of(batch)
+    except BinlogError as exc:
+        return Said.of(exc)
+    return found
+
+
 def records_of(batch: pa.RecordBatch) -> list[Record]:
     """The records, with their place, as text in which equal values look alike, and others do not."""
     return [(record["pos"], record["row"], repr(_comparable(record))) for record in batch.to_pylist()]
