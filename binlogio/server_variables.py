@@ -2,7 +2,7 @@
 
 Knows names, defaults, ranges and which of them a session has for itself; does nothing.
 
-Source: sql/sys_vars.cc of 9.7; the defaults that differ from it say so.
+Source: sql/sys_vars.cc; a 9.7.4 server, asked for each default and for what it makes of 0 and 2**64 - 1.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Any, Final
 from binlogio.errors import UnsupportedFeature
 
 _UINT32_MAX: Final = (1 << 32) - 1
-_UINT64_MAX: Final = (1 << 64) - 1
 IO_SIZE: Final = 4096
 """The unit of cache sizes, in bytes."""
+_LARGEST_CACHE: Final = (1 << 64) - IO_SIZE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,9 +25,9 @@ class ServerVariables:
     Sizes are in bytes, delays in microseconds. A value out of range is refused, not clipped as the server does. Those in
     SESSION_VARIABLES are what a session starts with, and may be set by it.
 
-    Three defaults are not the server's: `binlog_row_metadata` is FULL (server: MINIMAL), because only then does a log say the names of its
-    columns, which its readers here want; `gtid_mode` is ON (server: OFF); `enforce_gtid_consistency` is None, which is what `gtid_mode`
-    asks for (see `gtid_consistency`). `rule_set` names the rules of an older server (`binlogio.writer.rule_sets`); None: those of
+    Two defaults are not those of a 9.7 server: `binlog_row_metadata` is FULL (server: MINIMAL), because only then does a log say the names of
+    its columns, which its readers here want; `enforce_gtid_consistency` is None, which is what `gtid_mode` asks for (server: ON in any
+    case, which refuses more than GTIDs need where gtid_mode is OFF). `rule_set` names the rules of an older server (`binlogio.writer.rule_sets`); None: those of
     `server_version`. `binlog_transaction_dependency_tracking` left the server with 8.4, which always does WRITESET.
     """
 
@@ -47,8 +47,8 @@ class ServerVariables:
     binlog_direct_non_transactional_updates: bool = False
     binlog_cache_size: int = 8 * IO_SIZE
     binlog_stmt_cache_size: int = 8 * IO_SIZE
-    max_binlog_cache_size: int = _UINT64_MAX // IO_SIZE * IO_SIZE
-    max_binlog_stmt_cache_size: int = _UINT64_MAX // IO_SIZE * IO_SIZE
+    max_binlog_cache_size: int = _LARGEST_CACHE
+    max_binlog_stmt_cache_size: int = _LARGEST_CACHE
     max_binlog_size: int = 1 << 30
     sync_binlog: int = 1
     gtid_mode: str = "ON"
@@ -57,7 +57,7 @@ class ServerVariables:
     binlog_group_commit_sync_delay: int = 0
     binlog_group_commit_sync_no_delay_count: int = 0
     binlog_transaction_dependency_tracking: str = "WRITESET"
-    binlog_transaction_dependency_history_size: int = 25000
+    binlog_transaction_dependency_history_size: int = 10_000_000
     binlog_error_action: str = "ABORT_SERVER"
     transaction_isolation: str = "REPEATABLE-READ"
     sql_log_bin: bool = True
@@ -109,15 +109,15 @@ _RANGES: Final = {
     "server_id": (0, _UINT32_MAX),
     "binlog_row_event_max_size": (256, _UINT32_MAX),
     "binlog_transaction_compression_level_zstd": (1, 22),
-    "binlog_cache_size": (IO_SIZE, _UINT64_MAX),
-    "binlog_stmt_cache_size": (IO_SIZE, _UINT64_MAX),
-    "max_binlog_cache_size": (IO_SIZE, _UINT64_MAX),
-    "max_binlog_stmt_cache_size": (IO_SIZE, _UINT64_MAX),
+    "binlog_cache_size": (IO_SIZE, _LARGEST_CACHE),
+    "binlog_stmt_cache_size": (IO_SIZE, _LARGEST_CACHE),
+    "max_binlog_cache_size": (IO_SIZE, _LARGEST_CACHE),
+    "max_binlog_stmt_cache_size": (IO_SIZE, _LARGEST_CACHE),
     "max_binlog_size": (4096, 1 << 30),
     "sync_binlog": (0, _UINT32_MAX),
     "binlog_group_commit_sync_delay": (0, 1_000_000),
     "binlog_group_commit_sync_no_delay_count": (0, 100_000),
-    "binlog_transaction_dependency_history_size": (1, 1_000_000),
+    "binlog_transaction_dependency_history_size": (1, 100_000_000),
 }
 VARIABLE_NAMES: Final = tuple(field.name for field in fields(ServerVariables))
 SESSION_VARIABLES: Final = frozenset(

@@ -323,6 +323,21 @@ def test_select_is_logged_only_for_what_its_functions_write() -> None:
     assert decide(kind=StatementKind.SELECT, sub_statements=(inner,)).statement_cache is CacheKind.STATEMENT
 
 
+def test_a_statement_that_ends_before_it_begins_is_refused_like_any_other() -> None:
+    """DELETE ... LIMIT 0 locks its tables, and only then has nothing to do."""
+    assert decide(T, is_skipped=True).format is LoggingFormat.NOT_LOGGED
+    assert refusal(T, is_skipped=True, more={"transaction_isolation": "READ-COMMITTED"})[0] == 1665
+    assert refusal(N, is_skipped=True, state=WAITS, more={"gtid_mode": "ON"})[0] == 1785
+
+
+def test_only_the_table_that_is_created_needs_atomic_ddl() -> None:
+    """The tables that CREATE TABLE ... SELECT ... FOR UPDATE locks do not count."""
+    given: dict[str, Any] = {"kind": StatementKind.CREATE_SELECT, "more": {"gtid_mode": "ON"}, "binlog_format": "ROW"}
+
+    assert refusal(N, T, **given)[0] == 1786
+    assert refusal(T, N, **given)[0] == 1785
+
+
 def test_a_drop_that_drops_nothing_is_not_logged() -> None:
     assert decide(kind=StatementKind.DROP_TEMPORARY).format is LoggingFormat.NOT_LOGGED
 

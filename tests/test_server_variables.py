@@ -22,20 +22,20 @@ def with_value(name: str, value: Any) -> ServerVariables:
 
 
 OPEN = SessionState(in_transaction=True)
-# sql/sys_vars.cc: the least and the largest value, both allowed.
+# What a 9.7.4 server makes of 0 and of 2**64 - 1.
 RANGES = {
     "server_id": (0, 2**32 - 1),
-    "binlog_cache_size": (4096, 2**64 - 1),
-    "binlog_stmt_cache_size": (4096, 2**64 - 1),
-    "max_binlog_cache_size": (4096, 2**64 - 1),
-    "max_binlog_stmt_cache_size": (4096, 2**64 - 1),
+    "binlog_cache_size": (4096, 2**64 - 4096),
+    "binlog_stmt_cache_size": (4096, 2**64 - 4096),
+    "max_binlog_cache_size": (4096, 2**64 - 4096),
+    "max_binlog_stmt_cache_size": (4096, 2**64 - 4096),
     "max_binlog_size": (4096, 2**30),
     "binlog_row_event_max_size": (256, 2**32 - 1),
     "sync_binlog": (0, 2**32 - 1),
     "binlog_transaction_compression_level_zstd": (1, 22),
     "binlog_group_commit_sync_delay": (0, 1_000_000),
     "binlog_group_commit_sync_no_delay_count": (0, 100_000),
-    "binlog_transaction_dependency_history_size": (1, 1_000_000),
+    "binlog_transaction_dependency_history_size": (1, 100_000_000),
 }
 # The defaults of a 9.7 server; where ours are others, the class says so.
 DEFAULTS: dict[str, Any] = {
@@ -57,7 +57,8 @@ DEFAULTS: dict[str, Any] = {
     "binlog_order_commits": True,
     "binlog_group_commit_sync_delay": 0,
     "binlog_group_commit_sync_no_delay_count": 0,
-    "binlog_transaction_dependency_history_size": 25000,
+    "binlog_transaction_dependency_history_size": 10_000_000,
+    "gtid_mode": "ON",
     "binlog_error_action": "ABORT_SERVER",
     "transaction_isolation": "REPEATABLE-READ",
     "sql_log_bin": True,
@@ -140,6 +141,7 @@ def test_a_session_sets_its_own_variables() -> None:
         ),
         ({"sql_log_bin": False}, OPEN, 1694, "ER_INSIDE_TRANSACTION_PREVENTS_SWITCH_SQL_LOG_BIN"),
         ({"binlog_transaction_compression": True}, OPEN, 1766, "ER_VARIABLE_NOT_SETTABLE_IN_TRANSACTION"),
+        ({"binlog_row_value_options": "PARTIAL_JSON"}, OPEN, 1766, "ER_VARIABLE_NOT_SETTABLE_IN_TRANSACTION"),
         (
             {"binlog_format": "ROW"},
             SessionState(has_temporary_tables=True),

@@ -61,6 +61,9 @@ def locks(sql: str, **objects: Any) -> list[str]:
         ("INSERT INTO t1 SELECT * FROM (SELECT * FROM t2 LIMIT 1) d", "LIMIT"),
         ("REPLACE INTO t1 SELECT a,b FROM n1", "REPLACE_SELECT"),
         ("REPLACE INTO t1 VALUES (1,'a')", ""),
+        ("REPLACE LOW_PRIORITY t1 VALUES (1, UUID())", "SYSTEM_FUNCTION"),
+        ("REPLACE INTO t1 VALUES (1, @@hostname)", "SYSTEM_VARIABLE"),
+        ("INSERT INTO t1 VALUES (1, @@insert_id)", "SYSTEM_VARIABLE"),
         ("INSERT IGNORE INTO t1 SELECT a,b FROM t2", "INSERT_IGNORE_SELECT"),
         ("INSERT IGNORE INTO t1 VALUES (1,'a')", ""),
         ("INSERT LOW_PRIORITY IGNORE t1 TABLE t2", "INSERT_IGNORE_SELECT"),
@@ -141,7 +144,7 @@ def test_current_user_needs_no_parentheses() -> None:
         ("INSERT INTO t1 WITH c AS (SELECT * FROM n1) SELECT * FROM c", "w.t1:w w.n1:r"),
         ("INSERT INTO t1 SELECT 1, 'a' FROM DUAL", "w.t1:w"),
         ("INSERT INTO t1 VALUES ((SELECT MAX(a) FROM n1), 'a')", "w.t1:w w.n1:r"),
-        ("INSERT INTO t1 SELECT a,b FROM n1 FOR UPDATE", "w.t1:w w.n1:wr"),
+        ("INSERT INTO t1 SELECT a,b FROM n1 FOR UPDATE", "w.t1:w w.n1:w"),
         ("UPDATE t1 SET b='a'", "w.t1:w"),
         ("UPDATE t1, n1 SET t1.b='a', n1.b='b' WHERE t1.a=n1.a", "w.t1:w w.n1:w"),
         ("UPDATE t1, n1 SET t1.b=n1.b", "w.t1:w w.n1:r"),
@@ -154,7 +157,8 @@ def test_current_user_needs_no_parentheses() -> None:
         ("DELETE p FROM t1 p JOIN n1 q ON p.a=q.a", "w.t1:w w.n1:r"),
         ("DELETE FROM q USING t1 p JOIN n1 q ON p.a=q.a", "w.t1:r w.n1:w"),
         ("INSERT INTO `select` VALUES (1, 'a')", "w.select:w"),
-        ("INSERT INTO t1 SELECT 1, table_name FROM information_schema.tables", "w.t1:w"),
+        ("INSERT INTO t1 SELECT 1, 'a' FROM information_schema.processlist", "w.t1:w"),
+        ("INSERT INTO t1 SELECT 1, 'a' FROM information_schema.tables", "w.t1:w information_schema.tables:r"),
         ("LOAD DATA LOCAL INFILE 'f' INTO TABLE x.t1 FIELDS TERMINATED BY ','", "x.t1:w"),
         ("LOAD XML INFILE 'f' INTO TABLE n1", "w.n1:w"),
         ("INSERT INTO t1 SELECT * FROM tm", "w.t1:w w.tm:r*"),
@@ -184,6 +188,7 @@ def test_tables_of_the_server_need_no_definition() -> None:
         ("general_log", ENGINES["CSV"]),
         ("user", INNODB),
         ("threads", PERFORMANCE_SCHEMA),
+        ("tables", INNODB),
     ]
 
 

@@ -51,9 +51,7 @@ def check_ddl(variables: ServerVariables, facts: StatementFacts, state: SessionS
     Raises:
         LoggingError: the statement is refused.
     """
-    if facts.kind is StatementKind.CREATE_SELECT and not all(
-        table.engine.atomic_ddl for table in facts.tables if table.write
-    ):
+    if facts.kind is StatementKind.CREATE_SELECT and facts.tables and not facts.tables[0].engine.atomic_ddl:
         return _violation(variables, state, 1786)
     if facts.kind in _TEMPORARY and variables.binlog_format == "STATEMENT" and state.in_transaction:
         return _violation(variables, state, 3748)

@@ -23,6 +23,17 @@ if TYPE_CHECKING:
     from binlogio.writer.statement_words import StatementWords
 
 _CSV_TABLES: Final = frozenset(("general_log", "slow_log"))
+# The tables of INFORMATION_SCHEMA that are views of the data dictionary, whose InnoDB tables are locked. A 9.7.4 server, asked for each.
+_DICTIONARY_VIEWS: Final = frozenset(
+    """ADMINISTRABLE_ROLE_AUTHORIZATIONS APPLICABLE_ROLES CHARACTER_SETS CHECK_CONSTRAINTS COLLATIONS
+    COLLATION_CHARACTER_SET_APPLICABILITY COLUMNS COLUMNS_EXTENSIONS COLUMN_STATISTICS ENABLED_ROLES EVENTS FILES INNODB_DATAFILES
+    INNODB_FIELDS INNODB_FOREIGN INNODB_FOREIGN_COLS INNODB_TABLESPACES_BRIEF JSON_DUALITY_VIEWS JSON_DUALITY_VIEW_COLUMNS
+    JSON_DUALITY_VIEW_LINKS JSON_DUALITY_VIEW_TABLES KEY_COLUMN_USAGE LIBRARIES PARAMETERS PARTITIONS REFERENTIAL_CONSTRAINTS
+    RESOURCE_GROUPS ROLE_COLUMN_GRANTS ROLE_ROUTINE_GRANTS ROLE_TABLE_GRANTS ROUTINES ROUTINE_LIBRARIES SCHEMATA
+    SCHEMATA_EXTENSIONS STATISTICS ST_GEOMETRY_COLUMNS ST_SPATIAL_REFERENCE_SYSTEMS TABLES TABLESPACES_EXTENSIONS
+    TABLES_EXTENSIONS TABLE_CONSTRAINTS TABLE_CONSTRAINTS_EXTENSIONS TRIGGERS USER_ATTRIBUTES VIEWS VIEW_ROUTINE_USAGE
+    VIEW_TABLE_USAGE""".split()
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +99,7 @@ class Names:
         self._udfs = {name.upper() for name in objects.udfs}
 
     def access(self, schema: str, name: str, *, write: bool = False, read: bool = False) -> TableAccess | None:
-        """The table of that name; None where the server does not lock one (INFORMATION_SCHEMA).
+        """The table of that name; None where the server does not lock one (parts of INFORMATION_SCHEMA).
 
         Raises:
             UnsupportedFeature: nobody has defined it.
@@ -99,7 +110,7 @@ class Names:
             return table_access(self._temporary[full_name], write=write, read=read, temporary=True)
         if full_name in self._tables:
             return table_access(self._tables[full_name], write=write, read=read)
-        if schema.lower() == "information_schema":
+        if schema.lower() == "information_schema" and name.upper() not in _DICTIONARY_VIEWS:
             return None
         engine = _system_engine(schema.lower(), name.lower())
         if engine is None:
@@ -153,6 +164,8 @@ class Names:
 
 
 def _system_engine(schema: str, name: str) -> Engine | None:
+    if schema == "information_schema":
+        return INNODB
     if schema == "performance_schema":
         return PERFORMANCE_SCHEMA
     if schema in ("mysql", "sys"):

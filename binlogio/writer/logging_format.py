@@ -100,7 +100,7 @@ def decide_logging_format(variables: ServerVariables, facts: StatementFacts, sta
         LoggingError: it cannot be logged, so it must not be executed.
         UnsupportedFeature: the variables name a rule set that does not exist.
     """
-    if not variables.sql_log_bin or facts.is_skipped:
+    if not variables.sql_log_bin:
         return LoggingDecision(format=LoggingFormat.NOT_LOGGED)
     warnings = check_ddl(variables, facts, state)
     if facts.kind is StatementKind.DDL:
@@ -169,7 +169,8 @@ def _decide_dml(
         raise _refusal("ER_BINLOG_STMT_MODE_AND_NO_REPL_TABLES")
     warnings += check_dml(variables, state, written, is_row=is_row) + _blackhole_warning(variables, facts)
     is_mixed_unsafe = mixed is UnsafeReason.MIXED_STATEMENT
-    if (local and not written) or (is_row and written and all(table.temporary for table in written)):
+    is_temporary = is_row and written and all(table.temporary for table in written)
+    if facts.is_skipped or is_temporary or (local and not written):
         return LoggingDecision(
             format=LoggingFormat.NOT_LOGGED, is_mixed_unsafe=is_mixed_unsafe, unsafe=unsafe, warnings=warnings
         )

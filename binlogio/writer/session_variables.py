@@ -2,7 +2,8 @@
 
 Knows which variables cannot be set when. Values are checked by `ServerVariables`.
 
-Source: sql/sys_vars.cc, binlog_format_check, binlog_direct_check, check_sql_log_bin, check_binlog_trx_compression.
+Source: sql/sys_vars.cc, binlog_format_check, binlog_direct_check, check_sql_log_bin, check_outside_trx, check_binlog_trx_compression;
+a 9.7.4 server, asked for each of them.
 """
 
 from __future__ import annotations
@@ -41,7 +42,11 @@ _NOT_IN_TRANSACTION: Final = {
             "ER_VARIABLE_NOT_SETTABLE_IN_TRANSACTION",
             f"The system variable {name} cannot be set when there is an ongoing transaction.",
         )
-        for name in ("binlog_transaction_compression", "binlog_transaction_compression_level_zstd")
+        for name in (
+            "binlog_row_value_options",
+            "binlog_transaction_compression",
+            "binlog_transaction_compression_level_zstd",
+        )
     },
 }
 

@@ -106,11 +106,11 @@ class StatementFacts:
     Args:
         kind: what it is.
         verb: the first word of its text in capital letters, where that matters (UPDATE, DELETE).
-        tables: that it locks itself.
+        tables: that it locks itself; the one that it creates is the first.
         unsafe: the reasons that come with its text.
         sub_statements: of its triggers and functions; their tables and reasons are the statement's own.
         updates_on_duplicate: it has ON DUPLICATE KEY UPDATE.
-        is_skipped: the server returns before it executes it, as with DELETE ... LIMIT 0.
+        is_skipped: the server returns after it has locked the tables, as with DELETE ... LIMIT 0.
     """
 
     kind: StatementKind = StatementKind.DML

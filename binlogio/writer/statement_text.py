@@ -167,7 +167,7 @@ def _facts_of_tree(words: StatementWords, kind: StatementKind, tree: exp.Expr, k
         if creates and node is tree.this.find(exp.Table):
             continue
         is_written = is_target or any(node is one for one in locked)
-        table = known.access(node.db, node.name, write=is_written, read=not is_target)
+        table = known.access(node.db, node.name, write=is_written, read=not is_written)
         if table is None:
             continue
         tables.append(table)
