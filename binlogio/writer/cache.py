@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from binlogio.writer.cache_status import CacheStatus
+    from binlogio.writer.writeset import WriteSetBuilder
 
 _TYPE_CODE: Final = 4
 _QUERY_POST_HEADER: Final = 13
@@ -46,19 +47,24 @@ _TOO_SMALL: Final = {
 
 
 class CachePosition(NamedTuple):
-    """A place between two events: how many are before it, their bytes with and without checksums, and what kinds of them there are."""
+    """A place between two events: how many are before it, of how many bytes with and without checksums, and of which kinds.
+
+    `writeset`: how many hashes of rows there are.
+    """
 
     event_count: int
     size: int
     cached_size: int
     has_statements: bool
     has_rows: bool
+    writeset: int
 
 
 class BinlogCache:
     """One of the two caches of a session. Sizes are in bytes.
 
     `cannot_roll_back`: it holds a statement that ROLLBACK does not undo. `has_statements`, `has_rows`: what was logged as text and as rows.
+    `writeset`: the rows.
     """
 
     def __init__(
@@ -70,12 +76,14 @@ class BinlogCache:
         checksum_size: int,
         status: CacheStatus,
         open_spill: Callable[[], SpillFile],
+        writeset: WriteSetBuilder,
     ) -> None:
         self._is_transactional = is_transactional
         self._buffer = CacheBuffer(cache_size, max_cache_size)
         self._checksum_size = checksum_size
         self._status = status
         self._open_spill = open_spill
+        self.writeset: Final = writeset
         self._memory: list[bytes] = []
         self._memory_size = 0
         self._file: FrameFile | None = None
@@ -90,12 +98,18 @@ class BinlogCache:
         """True where no event waits."""
         return self.size == 0
 
+    def has_room(self, size: int) -> bool:
+        """Whether events of that size, checksums included, fit memory, and so can be added whatever the limit is."""
+        return size <= self._buffer.room
+
     @property
     def position(self) -> CachePosition:
         """Behind the last event; what `truncate` takes."""
         spilled = len(self._file) if self._file is not None else 0
         count = spilled + len(self._memory)
-        return CachePosition(count, self.size, self._buffer.size, self.has_statements, self.has_rows)
+        return CachePosition(
+            count, self.size, self._buffer.size, self.has_statements, self.has_rows, self.writeset.position
+        )
 
     def extend(self, frames: Sequence[bytes]) -> None:
         """Add events.
@@ -128,7 +142,11 @@ class BinlogCache:
         Raises:
             OSError: the temporary file cannot be written.
         """
-        self._buffer.write_all(self._writes(frame))
+        cached_size = len(frame) - self._checksum_size
+        if cached_size <= self._buffer.room:
+            self._buffer.in_buffer += cached_size
+        else:
+            self._buffer.write_all(self._writes(frame))
         self._memory.append(frame)
         self._memory_size += len(frame)
         self.size += len(frame)
@@ -148,6 +166,7 @@ class BinlogCache:
         self._buffer.truncate(position.cached_size)
         self.size = position.size
         self.has_statements, self.has_rows = position.has_statements, position.has_rows
+        self.writeset.truncate(position.writeset)
 
     def frames(self) -> tuple[bytes, ...] | CachedFrames:
         """The events, which stay here up to `reset`."""
@@ -164,6 +183,7 @@ class BinlogCache:
         self._memory = []
         self._memory_size = 0
         self._buffer.reset()
+        self.writeset.clear()
         self._has_spilled = False
         self.size = 0
         self.cannot_roll_back = False

@@ -110,6 +110,7 @@ class Connection:
         self.tables = tables
         self.frames = Frames(variables, kernel)
         self.caches = SessionCaches(
+            thread_id=thread_id,
             variables=variables,
             frames=self.frames,
             group_commit=group_commit,
@@ -144,6 +145,8 @@ class Connection:
         self.encoder = RowEncoder(variables.binlog_row_image, partial_json=partial_json, row_packer=self._row_packer)
         self.auto_increment = client.auto_increment_increment, client.auto_increment_offset
         self.flags2 = client.flags2
+        self.logs_rows_only = variables.binlog_format == "ROW" and variables.sql_log_bin
+        self._contexts: dict[int, QueryContext] = {}
 
     @property
     def in_transaction(self) -> bool:
@@ -187,6 +190,14 @@ class Connection:
                 symbol="ER_GTID_NEXT_TYPE_UNDEFINED_GTID",
             )
 
+    def plain_context(self, updated_tables: int) -> QueryContext:
+        """As `context`, of a statement without anything of its own; the same object within a second."""
+        known = self._contexts.get(updated_tables)
+        timestamp = self._clock() // MICROSECONDS_PER_SECOND
+        if known is None or known.timestamp != timestamp or known.schema != self.schema:
+            known = self._contexts[updated_tables] = self.context(updated_tables=updated_tables, timestamp=timestamp)
+        return known
+
     def context(
         self,
         *,
@@ -195,14 +206,15 @@ class Connection:
         updated_schemas: tuple[str, ...] | None = (),
         is_thread_specific: bool = False,
         uses: Uses = Uses.NOTHING,
+        timestamp: int | None = None,
     ) -> QueryContext:
         """What Query events of this moment have in common; the arguments are what a statement has of its own."""
-        now = self._clock()
+        now = self._clock() if timestamp is None else 0
         client = self.client
         return QueryContext(
             thread_id=self.thread_id,
             schema=self.schema if schema is None else schema,
-            timestamp=now // MICROSECONDS_PER_SECOND,
+            timestamp=now // MICROSECONDS_PER_SECOND if timestamp is None else timestamp,
             server_id=self.variables.server_id,
             sql_mode=client.sql_mode,
             collation=client.collation,
@@ -245,8 +257,8 @@ class Connection:
             else:
                 self.end_by_commit(context)
 
-    def end_by_commit(self, context: QueryContext) -> None:
-        """Write the transaction cache, if there is anything in it.
+    def end_by_commit(self, context: QueryContext | None = None) -> None:
+        """Write the transaction cache, if there is anything in it. `context` is that of a statement which is a transaction.
 
         Raises:
             OSError: the log cannot be written; the transaction is not in it.
@@ -255,7 +267,9 @@ class Connection:
         try:
             if end is not None:
                 self.caches.flush_transaction(
-                    end, context, is_compressible=self.variables.binlog_transaction_compression
+                    end,
+                    self.plain_context(0) if context is None else context,
+                    is_compressible=self.variables.binlog_transaction_compression,
                 )
         finally:
             self.forget()
@@ -286,12 +300,14 @@ class Connection:
 
     def commit(self) -> None:
         """End the transaction, if there is one, by COMMIT."""
+        if not self.has_begun and self.caches.transaction.is_empty and not self.transaction.is_registered:
+            return
         if self.has_begun and isinstance(self.caches.gtid_next, Gtid) and self.caches.transaction.is_empty:
             if not self.caches.gtid_is_used and not self.gtid_is_skipped:
                 self.caches.write_empty(self.context())
             self.caches.gtid_is_used = True
         self.has_begun = False
-        self.end_by_commit(self.context())
+        self.end_by_commit()
 
     def rollback(self) -> None:
         """End the transaction, if there is one, by ROLLBACK."""
@@ -302,6 +318,6 @@ class Connection:
         """A transaction has ended."""
         if self.transaction.is_registered:
             self.engine_mix = NO_ENGINES
-        self.transaction = Transaction()
+        self.transaction.clear()
         self.xa = None
         self.caches.xa_start = b""

@@ -42,6 +42,7 @@ class Frames:
         self._has_checksum = self._encoder.context.has_checksum
         self._kernel = kernel
         self._templates: dict[object, bytes] = {}
+        self._begun: tuple[QueryContext | None, bytes] = None, b""
 
     def encode(self, event: Any) -> bytes:
         """The frame of any event.
@@ -53,7 +54,11 @@ class Frames:
 
     def begin(self, context: QueryContext) -> bytes:
         """What a cache begins with."""
-        return self._from_template(("BEGIN", *context.key), context.timestamp, lambda: begin_event(context))
+        last, frame = self._begun
+        if last is not context:
+            frame = self._from_template(("BEGIN", *context.key), context.timestamp, lambda: begin_event(context))
+            self._begun = context, frame
+        return frame
 
     def commit(self, context: QueryContext) -> bytes:
         """What the statement cache ends with, and the transaction cache where no engine has anything to commit."""

@@ -54,7 +54,7 @@ class LogicalClock:
         offset = self._offset
         self.counter = counter = self.counter + 1
         sequence_number = counter - offset
-        parent = group.commit_parent or counter - 1
+        parent = counter - 1 if group.commit_parent is None else group.commit_parent
         parent = max(parent, self._last_barrier) - offset if parent > offset else 0
         if group.is_barrier:
             self._last_barrier = counter

@@ -5,17 +5,24 @@ Knows that a table id stands for one definition up to the next DDL. Knows no row
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.rowimage.plan import TablePlan, resolve_plan
+from binlogio.writer.engine_mix import EngineMix
+from binlogio.writer.engines import INNODB
+from binlogio.writer.known_objects import table_access
+from binlogio.writer.writeset import KeyHasher
 
 if TYPE_CHECKING:
     from binlogio.events.table_map import TableMapEvent
     from binlogio.schema import TableDefinition
     from binlogio.writer.kernel import WriterKernel
 
+_WORD: Final = re.compile(r"\w+")
+_MEANS_ANY: Final = frozenset(("flush", "database", "schema"))
 FIRST_TABLE_ID: Final = 100  # below are the server's own tables
 MAX_REMEMBERED: Final = 4096
 DUMMY_TABLE_ID: Final = 0xFFFFFF  # ends a statement without rows; never a table. sql/table_id.h
@@ -26,7 +33,8 @@ class OpenTable:
     """A table with its id. `plan` knows all metadata, `table_map` as much as binlog_row_metadata lets into the log.
 
     `packer` makes row images by the compiled kernel, and is None where there is none. The rest is there to be had quickly: what rows events
-    call the table, its kind, the names of its columns, the positions of those that cannot be NULL, and whether there is JSON among them.
+    call the table, its kind, the names of its columns, the positions of those that cannot be NULL, whether there is JSON among them, and what
+    hashes their rows; what a transaction that writes it alone has written, and whether nothing but its rows decides how it is logged.
     """
 
     definition: TableDefinition
@@ -38,6 +46,9 @@ class OpenTable:
     names: tuple[str, ...] = field(init=False)
     not_null: tuple[int, ...] = field(init=False)
     has_json: bool = field(init=False)
+    hasher: KeyHasher = field(init=False)
+    mix: EngineMix = field(init=False)
+    is_plain: bool = field(init=False)
 
     def __post_init__(self) -> None:
         """Work out what is asked for with every row."""
@@ -45,6 +56,10 @@ class OpenTable:
         object.__setattr__(self, "table_id", self.table_map.table_id)
         object.__setattr__(self, "is_transactional", self.definition.is_transactional)
         object.__setattr__(self, "names", tuple(column.name for column in columns))
+        object.__setattr__(self, "hasher", KeyHasher(self.definition))
+        access = table_access(self.definition, write=True)
+        object.__setattr__(self, "mix", EngineMix(access))
+        object.__setattr__(self, "is_plain", access.engine == INNODB and not access.is_local)
         object.__setattr__(self, "has_json", bool(self.plan.json_positions))
         object.__setattr__(self, "not_null", tuple(i for i, column in enumerate(columns) if not column.nullable))
 
@@ -78,10 +93,15 @@ class OpenTables:
             self._by_identity[id(definition)] = definition, table
             return table
 
-    def forget(self) -> None:
-        """DDL: the next statements open their tables anew."""
+    def forget(self, sql: bytes) -> None:
+        """DDL: the next statements open the tables that it names anew; all of them after DDL that may mean any."""
+        words = set(_WORD.findall(sql.decode("utf-8", "replace").casefold()))
         with self._lock:
-            self._tables.clear()
+            if words & _MEANS_ANY:
+                self._tables.clear()
+            else:
+                for table in [table for table in self._tables if table.name.casefold() in words]:
+                    del self._tables[table]
             self._by_identity.clear()
 
     def _open(self, definition: TableDefinition) -> OpenTable:

@@ -46,10 +46,11 @@ class RowShape:
 
 @dataclass(frozen=True, slots=True)
 class EncodedRow:
-    """A row as it stands in its event."""
+    """A row as it stands in its event, and the values of its images."""
 
     shape: RowShape
     data: bytes
+    values: tuple[list[Any], ...]
 
 
 class RowEncoder:
@@ -75,19 +76,21 @@ class RowEncoder:
         if isinstance(change, Insert):
             given = self._given(change, table)
             for row in change.rows:
-                shape = self._shape(table, RowOperation.INSERT, given, row)
+                shape = self._shape(table, "insert", given, row)
                 (image,) = shape.images
-                yield EncodedRow(shape, self._packed(new_row(row, table, image.columns), table, image))
+                values = new_row(row, table, image.columns)
+                yield EncodedRow(shape, self._packed(values, table, image), (values,))
         elif isinstance(change, Delete):
-            shape = self._shape(table, RowOperation.DELETE, (), ())
+            shape = self._shape(table, "delete", (), ())
             (image,) = shape.images
             for row in change.rows:
-                yield EncodedRow(shape, self._packed(whole_row(row, table, image.columns), table, image))
+                values = whole_row(row, table, image.columns)
+                yield EncodedRow(shape, self._packed(values, table, image), (values,))
         else:
             yield from self._updates(change, table)
 
     def _updates(self, change: Update, table: OpenTable) -> Iterator[EncodedRow]:
-        operation = RowOperation.UPSERT if change.replaces_insert else RowOperation.UPDATE
+        operation = "upsert" if change.replaces_insert else "update"
         given = self._given(change, table)
         for old, new in change.rows:
             shape = self._shape(table, operation, given, new)
@@ -100,9 +103,10 @@ class RowEncoder:
             if self._is_same(before, table, old_shape, new_shape, old_image, new_image):
                 continue
             if self._partial_json:
-                yield EncodedRow(shape, _partial_images(before, after, documents, table, shape))
+                images = _partial_images(before, after, documents, table, shape)
             else:
-                yield EncodedRow(shape, old_image + new_image)
+                images = old_image + new_image
+            yield EncodedRow(shape, images, (before, documents))
 
     def _is_same(
         self,
@@ -128,7 +132,7 @@ class RowEncoder:
             return None
         return tuple(table.definition.column_index(name) for name in change.columns)
 
-    def _shape(self, table: OpenTable, operation: RowOperation, given: tuple[int, ...] | None, row: Row) -> RowShape:
+    def _shape(self, table: OpenTable, operation: str, given: tuple[int, ...] | None, row: Row) -> RowShape:
         if given is None:
             given = given_columns(row, table)
         key = table.table_id, operation, given
@@ -136,7 +140,7 @@ class RowEncoder:
         if shape is None:
             if len(self._shapes) >= MAX_SHAPES:
                 self._shapes.clear()
-            columns = image_columns(table.definition, self._row_image, operation, given)
+            columns = image_columns(table.definition, self._row_image, RowOperation(operation), given)
             shape = RowShape(
                 tuple(self._image_shape(table, one) for one in (columns.before, columns.after) if one is not None)
             )

@@ -29,19 +29,22 @@ from binlogio.primitives import bitmap_size, lenenc
 from binlogio.writer.statement import Change, Delete, Insert, Statement, Update
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from binlogio.schema import TableDefinition
     from binlogio.writer.frames import Frames
     from binlogio.writer.open_tables import OpenTable, OpenTables
     from binlogio.writer.query_events import QueryContext
     from binlogio.writer.row_shapes import EncodedRow, RowEncoder, RowShape
+    from binlogio.writer.writeset import WriteSetBuilder
 
+_STMT_END: Final = int(RowsFlag.STMT_END)  # operations of flags are slow
 _EVENT_CLASSES: Final[dict[type[Change], type[Any]]] = {
     Insert: WriteRowsEvent,
     Update: UpdateRowsEvent,
     Delete: DeleteRowsEvent,
 }
+_NO_WRITESETS: Final[dict[bool, WriteSetBuilder]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +81,12 @@ def build_statement(
     *,
     locked: Sequence[TableDefinition] = (),
     unlogged: frozenset[tuple[str, str]] = frozenset(),
+    writesets: Mapping[bool, WriteSetBuilder] = _NO_WRITESETS,
 ) -> StatementFrames:
-    """The frames of a statement. `locked` are tables locked for writing, `unlogged` those of which rows are never logged.
+    """The frames of a statement.
+
+    `locked` are tables locked for writing, `unlogged` those of which rows are never logged. The rows of transactional tables go into the
+    writeset of True, the others' into that of False.
 
     Raises:
         UnsupportedFeature: a row names columns that its table does not have, leaves out some that it needs, or has NULL where NULL cannot be.
@@ -95,10 +102,13 @@ def build_statement(
             opened.append(table)
         builder = pending.get(table.is_transactional)
         if builder is None:
-            builder = pending[table.is_transactional] = _PendingRows(rules, frames, context)
-        more_flags = RowsFlag.NO_FOREIGN_KEY_CHECKS if getattr(change, "is_cascade", False) else 0
+            builder = pending[table.is_transactional] = _PendingRows(rules, frames, context.timestamp)
+        more_flags = int(RowsFlag.NO_FOREIGN_KEY_CHECKS) if getattr(change, "is_cascade", False) else 0
+        writeset = writesets.get(table.is_transactional)
         for row in encoder.rows(change, table):
             builder.add(table, type(change), row, more_flags)
+            if writeset is not None:
+                writeset.add(table.hasher, *row.values)
     if not any(builder.row_count for builder in pending.values()):
         return StatementFrames()
     cached: dict[bool, tuple[bytes, ...]] = {}
@@ -113,13 +123,37 @@ def build_statement(
     return StatementFrames(cached[True], cached[False], counts.get(True, 0), counts.get(False, 0))
 
 
+def build_change(
+    change: Change,
+    table: OpenTable,
+    rules: RowsRules,
+    encoder: RowEncoder,
+    frames: Frames,
+    timestamp: int,
+    writeset: WriteSetBuilder | None,
+) -> list[bytes]:
+    """The frames of a statement that does nothing but one change of one table, behind each other in one cache; none without any row.
+
+    Raises:
+        UnsupportedFeature: as `build_statement`.
+        BinlogFormatError: as `build_statement`.
+    """
+    pending = _PendingRows(rules, frames, timestamp)
+    kind = type(change)
+    for row in encoder.rows(change, table):
+        pending.add(table, kind, row, 0)
+        if writeset is not None:
+            writeset.add(table.hasher, *row.values)
+    return [frames.table_map(table, timestamp), *pending.finish()] if pending.row_count else []
+
+
 class _PendingRows:
     """Collects the rows events of one cache; the last one is pending until another begins."""
 
-    def __init__(self, rules: RowsRules, frames: Frames, context: QueryContext) -> None:
+    def __init__(self, rules: RowsRules, frames: Frames, timestamp: int) -> None:
         self._rules = rules
         self._maker = frames
-        self._timestamp = context.timestamp
+        self._timestamp = timestamp
         self._frames: list[bytes] = []
         self._table: OpenTable | None = None
         self._shape: RowShape | None = None
@@ -138,7 +172,8 @@ class _PendingRows:
             and self._flags == more_flags
         )
         if not same or self._size + len(row.data) > self._rules.row_event_max_size:
-            self._flush()
+            if self._table is not None:
+                self._flush(0)
             self._table, self._kind, self._shape, self._flags = table, kind, row.shape, more_flags
             columns = len(table.plan.columns)
             bitmaps = bitmap_size(columns) * (2 if kind is Update else 1)
@@ -149,10 +184,10 @@ class _PendingRows:
 
     def finish(self) -> list[bytes]:
         """The frames; the last one ends the statement."""
-        self._flush(RowsFlag.STMT_END)
+        self._flush(_STMT_END)
         return self._frames
 
-    def _flush(self, last: int = 0) -> None:
+    def _flush(self, last: int) -> None:
         if self._table is None or self._shape is None:
             return
         event_class = self._rules.event_class(self._kind)

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Final
 from binlogio.events.control import IncidentEvent
 from binlogio.gtid import Gtid
 from binlogio.writer.cache import BinlogCache, CachedFrames
-from binlogio.writer.group import AUTOMATIC, Group, GroupEnd, NextGtid
+from binlogio.writer.group import AUTOMATIC, Group, GroupEnd, NextGtid, WriteSet
 from binlogio.writer.query_events import boundary_event
+from binlogio.writer.writeset import WriteSetBuilder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from binlogio.writer.spill import SpillFile
 
 LOST_EVENTS: Final = 1
+MAX_HASHES: Final = 1_000_000  # of one transaction; with more nobody knows its rows
 INCIDENT_MESSAGE: Final = "Non-transactional changes were not written to the binlog."
 
 
@@ -39,6 +41,7 @@ class SessionCaches:
     def __init__(
         self,
         *,
+        thread_id: int,
         variables: ServerVariables,
         frames: Frames,
         group_commit: GroupCommit,
@@ -47,6 +50,7 @@ class SessionCaches:
         open_spill: Callable[[], SpillFile],
     ) -> None:
         checksum_size = 4 if variables.binlog_checksum == "CRC32" else 0
+        self._thread_id = thread_id
         self._frames = frames
         self._group_commit = group_commit
         self._next_xid = next_xid
@@ -58,6 +62,7 @@ class SessionCaches:
             checksum_size=checksum_size,
             status=status,
             open_spill=open_spill,
+            writeset=WriteSetBuilder(MAX_HASHES),
         )
         self.transaction = BinlogCache(
             is_transactional=True,
@@ -66,6 +71,11 @@ class SessionCaches:
             checksum_size=checksum_size,
             status=status,
             open_spill=open_spill,
+            writeset=WriteSetBuilder(MAX_HASHES),
+        )
+        uses_writesets = variables.binlog_transaction_dependency_tracking != "COMMIT_ORDER"
+        self.writesets: dict[bool, WriteSetBuilder] = (
+            {True: self.transaction.writeset, False: self.statement.writeset} if uses_writesets else {}
         )
         self.gtid_next: NextGtid = AUTOMATIC
         self.gtid_is_used = False
@@ -139,6 +149,7 @@ class SessionCaches:
                 end,
                 may_have_sbr=not only_rows,
                 is_compressible=is_compressible and only_rows,
+                writeset=cache.writeset.take() if only_rows and self.writesets else None,
             )
         finally:
             cache.reset()
@@ -151,6 +162,7 @@ class SessionCaches:
         *,
         may_have_sbr: bool,
         is_compressible: bool = False,
+        writeset: WriteSet | None = None,
     ) -> None:
         group = Group(
             frames=frames,
@@ -160,6 +172,8 @@ class SessionCaches:
             commit_parent=self.commit_parent,
             assigned_gtid=self.gtid_next,
             is_compressible=is_compressible,
+            writeset=writeset,
+            thread_id=self._thread_id,
         )
         self.last_gtid = self._group_commit.commit(group)
         if isinstance(self.gtid_next, Gtid):

@@ -75,7 +75,9 @@ Change = Insert | Update | Delete
 
 
 class Uses(Flag):
-    """What a statement uses beside its tables, and its events therefore say. TIME_ZONE and the microseconds of its start: NOW(), NOW(6) and
+    """What a statement uses beside its tables, and its events therefore say.
+
+    TIME_ZONE and the MICROSECONDS of its start: NOW(), NOW(6) and
     the like. THREAD_ID: CONNECTION_ID(). ANY_SCHEMA: INFORMATION_SCHEMA, so that a replica applies it alone.
     """
 

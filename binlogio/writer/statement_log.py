@@ -19,10 +19,11 @@ from typing import TYPE_CHECKING, Any, Final
 from binlogio.errors import BinlogError, CacheLimitExceeded
 from binlogio.events.load import AppendBlockEvent, BeginLoadQueryEvent, ExecuteLoadQueryEvent
 from binlogio.writer.cache import BinlogCache, CachePosition
+from binlogio.writer.engine_mix import NO_ENGINES
 from binlogio.writer.logging_format import decide_logging_format
 from binlogio.writer.query_events import QueryContext, statement_event
-from binlogio.writer.rows_builder import build_statement
-from binlogio.writer.statement import Change, LoadedFile, Row, Statement, Update, Uses, facts_of
+from binlogio.writer.rows_builder import build_change, build_statement
+from binlogio.writer.statement import Change, Insert, LoadedFile, Row, Statement, Update, Uses, facts_of
 from binlogio.writer.statement_facts import (
     CacheKind,
     LoggingDecision,
@@ -55,6 +56,8 @@ def log_statement(connection: Connection, statement: Statement) -> None:
         BinlogFormatError: a value does not fit its column.
         OSError: the log or a temporary file cannot be written.
     """
+    if connection.logs_rows_only and _log_plainly(connection, statement):
+        return
     facts = facts_of(statement)
     decision = decide(connection, facts)
     if decision.format is LoggingFormat.NOT_LOGGED:
@@ -77,6 +80,61 @@ def log_statement(connection: Connection, statement: Statement) -> None:
         connection.caches.transaction.truncate(start)
         connection.caches.statement.reset()
         raise
+
+
+def _log_plainly(connection: Connection, statement: Statement) -> bool:
+    """Log a statement about which nothing needs to be decided: one change of one InnoDB table, as rows, in memory. False where it is not one."""
+    if (
+        statement.facts is not None
+        or len(statement.changes) != 1
+        or statement.error
+        or statement.uses is not Uses.NOTHING
+        or statement.locked
+        or statement.updated_tables is not None
+        or statement.modifies_engine is not None
+        or connection.locked_tables
+        or connection.xa is not None
+        or connection.temporary_tables
+        or connection.rules.rows_query
+    ):
+        return False
+    change = statement.changes[0]
+    table = connection.tables.get(change.table)
+    mix = connection.engine_mix
+    if not table.is_plain or (mix is not NO_ENGINES and mix is not table.mix):
+        return False
+    caches = connection.caches
+    cache, writeset = caches.transaction, caches.writesets.get(True)
+    if not isinstance(change, Insert) and change.is_cascade:
+        return False
+    context = connection.plain_context(int(isinstance(change, Update)))
+    rows = cache.writeset.position
+    try:
+        frames = build_change(
+            change,
+            table,
+            connection.rules,
+            connection.encoder,
+            connection.frames,
+            context.timestamp,
+            writeset,
+        )
+    except BinlogError:
+        cache.writeset.truncate(rows)
+        raise
+    if frames:
+        if cache.is_empty:
+            frames.insert(0, connection.frames.begin(context))
+        if not cache.has_room(sum(map(len, frames))):
+            cache.writeset.truncate(rows)
+            return False
+        cache.extend(frames)
+        cache.has_rows = True
+        connection.transaction.modifies_engine = True
+    connection.transaction.is_registered = True
+    connection.engine_mix = table.mix
+    connection.end_statement(context)
+    return True
 
 
 def decide(connection: Connection, facts: StatementFacts) -> LoggingDecision:
@@ -190,6 +248,7 @@ def _log_rows(connection: Connection, statement: Statement, facts: StatementFact
         context,
         locked=connection.locked_tables or statement.locked,
         unlogged=temporary_of(facts),
+        writesets=caches.writesets,
     )
     if built.kept_rows:
         connection.transaction.changed_non_transactional = True

@@ -44,7 +44,7 @@ def log_ddl(connection: Connection, statement: Statement) -> None:
     else:
         is_atomic = all(table.engine.atomic_ddl for table in facts.tables) if facts.tables else None
         _write_ddl(connection, statement.sql_bytes, statement.updated_schemas, is_atomic=is_atomic)
-    connection.tables.forget()
+    connection.tables.forget(statement.sql_bytes)
 
 
 def log_create_select(connection: Connection, statement: Statement) -> None:
@@ -65,7 +65,7 @@ def log_create_select(connection: Connection, statement: Statement) -> None:
             _write_ddl(connection, statement.sql_bytes, statement.updated_schemas)
     elif decision.format is LoggingFormat.ROW:
         _log_created_rows(connection, statement)
-    connection.tables.forget()
+    connection.tables.forget(statement.sql_bytes)
     connection.forget()
 
 
@@ -184,6 +184,7 @@ def _log_created_rows(connection: Connection, statement: Statement) -> None:
         connection.frames,
         context,
         locked=statement.locked,
+        writesets=caches.writesets,
     )
     cache = caches.transaction if starts_transaction else caches.statement
     frames = built.transactional if starts_transaction else built.non_transactional

@@ -64,6 +64,16 @@ class Transaction:
     dropped_temporary: bool = False
     savepoints: list[Savepoint] = field(default_factory=list)
 
+    def clear(self) -> None:
+        """The next transaction begins."""
+        self.is_registered = False
+        self.modifies_engine = False
+        self.changed_non_transactional = False
+        self.created_temporary = False
+        self.dropped_temporary = False
+        if self.savepoints:
+            self.savepoints = []
+
     def rollback_warnings(self) -> list[LoggingWarning]:
         """What a client is told of changes that ROLLBACK has not undone."""
         found = (

@@ -1,0 +1,121 @@
+"""Recorded scenarios: what a 9.7.4 server was told, what it answered, and what was in its log (`fixtures/oracle`, or BINLOGIO_ORACLE).
+
+Knows the file's format. A driver must not look at `binlog`, `counters` and `Step.events` before it compares.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+Json = dict[str, Any]
+ORACLE: Final = Path(__file__).parents[2] / "fixtures/oracle/oracle.jsonl.gz"
+
+
+class NotDrivenError(Exception):
+    """The driver does not understand a scenario; says what."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One statement of one session. `changes` are row operations in the order of execution where these were recorded."""
+
+    session: str
+    sql: str
+    kind: str
+    error: int | None
+    warnings: tuple[int, ...]
+    warning_texts: tuple[tuple[str, int, str], ...]
+    tables: tuple[Json, ...]
+    changes: tuple[Json, ...]
+    are_attempts: bool
+    events: tuple[int, int]
+    columns: dict[str, list[str]]
+    context: tuple[Json, ...]
+    operation: str
+    savepoint: str
+    affected: int | None
+    info: str
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """One run of some statements in one format."""
+
+    name: str
+    group: str
+    format: str
+    session_variables: Json
+    global_variables: Json
+    gtid_mode: str
+    setup: Json
+    steps: tuple[Step, ...]
+    binlog: tuple[Json, ...] = field(repr=False)
+    counters: dict[str, int]
+
+
+def oracle_path() -> Path:
+    """The file of scenarios."""
+    return Path(os.environ.get("BINLOGIO_ORACLE") or ORACLE)
+
+
+@cache
+def scenarios() -> tuple[Scenario, ...]:
+    """All scenarios of the file."""
+    path = oracle_path()
+    data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    lines = [_expanded(json.loads(line)) for line in data.splitlines()]
+    setups = {line["id"]: line["setup"] for line in lines if line["group"] == "std-tables"}
+    return tuple(_scenario(line, setups) for line in lines if line["group"] != "std-tables")
+
+
+def _scenario(line: Json, setups: dict[str, Json]) -> Scenario:
+    settings = line["settings"]
+    setup = line["setup"]
+    return Scenario(
+        name=line["id"],
+        group=line["group"],
+        format=line["format"],
+        session_variables=settings["session"],
+        global_variables=settings["global"],
+        gtid_mode=settings["gtid_mode"],
+        setup=setups[setup] if isinstance(setup, str) else setup,
+        steps=tuple(_step(step) for step in line["steps"]),
+        binlog=tuple(line["binlog"]),
+        counters=line["counters"],
+    )
+
+
+def _step(step: Json) -> Step:
+    return Step(
+        session=step["session"],
+        sql=step["sql"],
+        kind=step["kind"],
+        error=step["error"],
+        warnings=tuple(step["warnings"]),
+        warning_texts=tuple((level, number, text) for level, number, text in step.get("warning_texts", ())),
+        tables=tuple(step["tables"]),
+        changes=tuple(step["attempted"] if "attempted" in step else step["changes"]),
+        are_attempts="attempted" in step,
+        events=(step["events"][0], step["events"][1]),
+        columns=step.get("cols", {}),
+        context=tuple(step.get("context", ())),
+        operation=step.get("op", ""),
+        savepoint=step.get("savepoint", ""),
+        affected=step["affected"],
+        info=step.get("info", ""),
+    )
+
+
+def _expanded(value: Any) -> Any:
+    """Long strings as they were."""
+    if isinstance(value, dict):
+        if value.keys() in ({"repeat", "n"}, {"repeat", "n", "prefix"}):
+            return value.get("prefix", "") + value["repeat"] * value["n"]
+        return {key: _expanded(inner) for key, inner in value.items()}
+    return [_expanded(inner) for inner in value] if isinstance(value, list) else value

@@ -1,0 +1,370 @@
+"""From a recorded step to what a session is told: a Statement, or one of the session's other commands.
+
+Knows texts and kinds of recorded statements. What the server's log had is not looked at.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Callable
+from dataclasses import fields
+from functools import reduce
+from operator import or_
+from typing import TYPE_CHECKING, Any, Final
+
+from binlogio.events.statement_context import IntvarEvent, IntvarKind, RandEvent, UserVarEvent, UserVarType
+from binlogio.gtid import Gtid
+from binlogio.server_variables import SESSION_VARIABLES, ServerVariables
+from binlogio.writer import Delete, Insert, Session, Statement, Update
+from binlogio.writer.connection import ClientVariables
+from binlogio.writer.group import AUTOMATIC
+from binlogio.writer.statement import Change, Uses
+from binlogio.writer.statement_facts import StatementFacts, StatementKind, TableAccess
+from binlogio.writer.xa import XaXid
+from conformance.facts import facts_of_text
+from conformance.scenarios import Json, NotDrivenError, Step
+from conformance.tables import SCHEMA, Tables
+
+if TYPE_CHECKING:
+    from binlogio.schema import TableDefinition
+
+_USES: Final = {
+    r"\b(?:NOW|SYSDATE)\(": Uses.TIME_ZONE,
+    r"\bNOW\(6\)": Uses.MICROSECONDS,
+    r"\bCONNECTION_ID\(": Uses.THREAD_ID,
+    r"\binformation_schema\.": Uses.ANY_SCHEMA | Uses.TIME_ZONE,
+}
+LOGGING_ERRORS: Final = frozenset(
+    (1193, 1197, 1229, 1305, *range(1661, 1668), 1679, 1685, 1694, 1705, 1785, 1786, 1837, 1844, 3745, 3748)
+)
+"""Errors that are the log's to find; all others are those of the engine that executed the statement."""
+
+_NAMES: Final = r"(?:IF EXISTS )?([\w, ]+)"
+_DDL: Final = re.compile(
+    r"(?:CREATE|ALTER|DROP|RENAME|TRUNCATE|FLUSH|ANALYZE|GRANT|REVOKE)\b(?! +(?:TEMPORARY|BINARY))", re.IGNORECASE
+)
+_FUNCTION_CALL: Final = re.compile(r"(?:SELECT|DO) (\w+)\((\d+)\)$", re.IGNORECASE)
+_UPDATE: Final = re.compile(r"\s*UPDATE\s+(?:IGNORE\s+)?(.*?)\s+SET\s+(.*)", re.IGNORECASE | re.DOTALL)
+_XA: Final = re.compile(r"XA (START|END|PREPARE|COMMIT|ROLLBACK) '(\w+)'( ONE PHASE)?")
+_USER_VAR_TYPES: Final = {"INT": UserVarType.INT_RESULT, "REAL": UserVarType.REAL_RESULT}
+# What the server makes of these texts before it logs them is no matter of the log.
+_REWRITTEN: Final = {
+    "CREATE FUNCTION fw(i INT) RETURNS INT DETERMINISTIC BEGIN": (
+        "CREATE DEFINER=`root`@`localhost` FUNCTION `fw`(i INT) RETURNS int\n    DETERMINISTIC\nBEGIN"
+    ),
+    "CREATE USER IF NOT EXISTS 'wlu'@'x'": (
+        "CREATE USER IF NOT EXISTS 'wlu'@'x' IDENTIFIED WITH 'caching_sha2_password'"
+    ),
+    "GRANT SELECT ON w.*": "GRANT SELECT ON `w`.*",
+}
+
+
+def run_step(session: Session, step: Step, tables: Tables) -> None:
+    """Tell a session what a step does.
+
+    Raises:
+        LoggingError: the session refuses it.
+    """
+    command = _COMMANDS.get(step.kind)
+    if command is not None:
+        command(session, step, tables)
+    else:
+        _execute(session, step, tables)
+
+
+def _execute(session: Session, step: Step, tables: Tables) -> None:
+    sql = step.sql.strip()
+    upper = sql.upper()
+    if re.match(r"CREATE (?:TEMPORARY )?TABLE\b.*\bSELECT\b", upper, re.DOTALL):
+        _create_select(session, step, tables)
+    elif re.match(r"(?:CREATE|DROP) TEMPORARY TABLE", upper):
+        _temporary_table(session, step, tables)
+    elif _DDL.match(sql):
+        _ddl(session, step, tables)
+    elif upper.startswith("CALL "):
+        raise NotDrivenError(f"the statements inside of a procedure are not recorded: {sql}")
+    else:
+        _change_rows(session, step, tables)
+
+
+def _change_rows(session: Session, step: Step, tables: Tables) -> None:
+    changes = _attempts(step, tables)
+    error = step.error or 0
+    facts = facts_of_text(step.sql.strip(), tables)
+    call = _FUNCTION_CALL.match(step.sql)
+    sql = f"SELECT `{SCHEMA}`.`{call[1]}`({call[2]})" if call is not None else step.sql.strip()
+    statement = Statement(
+        sql,
+        [_change(change, step, tables) for change in changes],
+        facts=facts,
+        locked=_locked(step, tables),
+        context=_context(step, changes, tables),
+        error=0 if error in LOGGING_ERRORS else error,
+        modifies_engine=_modifies_engine(step, changes, facts),
+        updated_tables=_updated_tables(step),
+        uses=_uses(step.sql),
+    )
+    session.execute(statement)
+    if not step.error:
+        for change in changes:
+            tables.apply(change)
+
+
+def _uses(sql: str) -> Uses:
+    """What the text uses beside its tables."""
+    found = (use for pattern, use in _USES.items() if re.search(pattern, sql, re.IGNORECASE))
+    return reduce(or_, found, Uses.NOTHING)
+
+
+def _locked(step: Step, tables: Tables) -> list[TableDefinition]:
+    """The tables that the statement locks for writing; those of a SELECT ... FOR UPDATE were not recorded."""
+    names = [table["name"] for table in _tables(step) if table["write"]]
+    selected = re.search(r"\bSELECT\b.*\bFROM (\w+)\b.*\bFOR UPDATE\b", step.sql)
+    return [tables[name].definition for name in (*names, *([selected[1]] if selected is not None else []))]
+
+
+def _attempts(step: Step, tables: Tables) -> list[Json]:
+    """The row operations that the statement tried, as recorded, or as its text says where it left nothing to record."""
+    changes = list(step.changes)
+    unknown = any(isinstance(value, dict) for change in changes for value in change["after"] or ())
+    stored_nothing = not changes and (step.affected or step.error in LOGGING_ERRORS)
+    if unknown or stored_nothing:
+        changes = tables.attempts(step.sql.strip()) or []
+    elif step.error and not changes and not step.are_attempts:
+        changes = (tables.attempts(step.sql.strip()) or [])[:-1]  # all but the row that failed
+    elif step.operation in ("replace", "odku"):
+        changes = tables.upserts(step.sql, changes)
+    return [tables.known(change) for change in changes]
+
+
+def _change(change: Json, step: Step, tables: Tables) -> Change:
+    table = tables[change["table"]].definition
+    given = step.columns.get(change["table"])
+    if change["op"] == "insert":
+        return Insert(table, [change["after"]], given)
+    if change["op"] == "delete":
+        return Delete(table, [change["before"]], bool(change.get("cascade")))
+    replaces = step.sql.lstrip()[:7].upper() in ("REPLACE", "INSERT ") and _is_target(change["table"], step.sql)
+    return Update(table, [(change["before"], change["after"])], given, replaces, bool(change.get("cascade")))
+
+
+def _is_target(table: str, sql: str) -> bool:
+    return re.search(rf"\bINTO\s+{table}\b", sql, re.IGNORECASE) is not None
+
+
+def _tables(step: Step) -> list[Json]:
+    """The tables of a statement in the order of the locks, from its text where they were not recorded."""
+    if step.tables:
+        return list(step.tables)
+    updated = _UPDATE.match(step.sql)
+    if updated is not None:
+        return [{"name": name, "write": True, "read": True} for name in _joined(updated[1])]
+    inserted = re.match(r"(?:INSERT|REPLACE)\b.*?\bINTO\s+(\w+)", step.sql, re.IGNORECASE)
+    found = [{"name": inserted[1], "write": True, "read": False}] if inserted is not None else []
+    source = re.search(r"\bFROM\s+([\w,]+)", step.sql)
+    found += [{"name": name, "write": False, "read": True} for name in _joined(source[1] if source else "")]
+    return [table for table in found if table["name"]]
+
+
+def _joined(text: str) -> list[str]:
+    """The tables of `a, b` or `a JOIN b ON ...`."""
+    return [
+        part.split()[0] for part in re.split(r",|\b(?:STRAIGHT_)?JOIN\b", text, flags=re.IGNORECASE) if part.strip()
+    ]
+
+
+def _modifies_engine(step: Step, changes: list[Json], facts: StatementFacts) -> bool | None:
+    """INSERT IGNORE and REPLACE make the engine's transaction one that has written, although every row was there already."""
+    if changes or step.error or not re.match(r"INSERT IGNORE\b|REPLACE\b", step.sql, re.IGNORECASE):
+        return None
+    return any(table.write and table.engine.has_xid and not table.temporary for table in facts.all_tables)
+
+
+def _updated_tables(step: Step) -> int:
+    """Bit i for the i-th table of an UPDATE that its SET names."""
+    match = _UPDATE.match(step.sql)
+    if match is None:
+        return 0
+    names = _joined(match[1])
+    assigned = re.split(r"\bWHERE\b", match[2], flags=re.IGNORECASE)[0]
+    if len(names) == 1:
+        return 1
+    return sum(1 << i for i, name in enumerate(names) if re.search(rf"\b{name}\.\w+\s*=", assigned))
+
+
+def _create_select(session: Session, step: Step, tables: Tables) -> None:
+    is_temporary = "TEMPORARY" in step.sql.upper().split("TABLE")[0]
+    table = tables.create(step.sql)
+    sources = [name for name in re.findall(r"FROM (\w+)", step.sql) if name in tables]
+    reads = [tables[name].access(read=True) for name in sources]
+    name = re.findall(r"TABLE (?:IF NOT EXISTS )?(\w+)", step.sql)[0]
+    made = tables[name]
+    kind = StatementKind.CREATE_TEMPORARY_SELECT if is_temporary else StatementKind.CREATE_SELECT
+    changes = list(step.changes)
+    if not changes and "UNION ALL" in step.sql:
+        changes = [{"table": name, "op": "insert", "before": None, "after": [1]}]
+    elif is_temporary:
+        changes = [{"after": row} for source in sources for row in tables[source].rows]
+    session.execute(
+        Statement(
+            step.sql,
+            [Insert(made.definition, [change["after"]]) for change in changes],
+            facts=StatementFacts(kind=kind, tables=(made.access(write=True), *reads)),
+            locked=[made.definition],
+            error=step.error or 0,
+            table_exists=table is None and not is_temporary,
+        )
+    )
+    if step.error and table is not None:
+        tables.drop(name)
+
+
+def _temporary_table(session: Session, step: Step, tables: Tables) -> None:
+    drops = step.sql.upper().startswith("DROP")
+    kind = StatementKind.DROP_TEMPORARY if drops else StatementKind.CREATE_TEMPORARY
+    if drops:
+        names = re.findall(r"\w+", re.split(r"TABLE (?:IF EXISTS )?", step.sql)[1])
+        accesses = tuple(tables[name].access(write=True) for name in names if name in tables)
+    else:
+        made = tables.create(step.sql) or tables[re.findall(r"TABLE (\w+)", step.sql)[0]]
+        accesses = (made.access(write=True),)
+    error = 0 if step.error in LOGGING_ERRORS else step.error or 0
+    session.execute(Statement(step.sql, facts=StatementFacts(kind=kind, tables=accesses), error=error))
+
+
+def _ddl(session: Session, step: Step, tables: Tables) -> None:
+    sql = logged = step.sql
+    for start, rewritten in _REWRITTEN.items():
+        if sql.startswith(start):
+            logged = rewritten + sql[len(start) :]
+    upper = sql.upper()
+    accesses: tuple[TableAccess, ...] = ()
+    named = re.match(rf"(?:DROP TABLE|TRUNCATE TABLE|TRUNCATE) {_NAMES}$", sql, re.IGNORECASE)
+    if named is not None:
+        names = re.findall(r"\w+", named[1])
+        accesses = tuple(tables[name].access(write=True) for name in names if name in tables)
+    if not step.error:
+        if upper.startswith("CREATE TABLE"):
+            tables.create(sql)
+        elif upper.startswith("CREATE FUNCTION"):
+            tables.functions += (sql,)
+        elif upper.startswith("RENAME TABLE"):
+            tables.rename(*re.findall(r"(\w+) TO (\w+)", sql)[0])
+        elif upper.startswith("DROP TABLE"):
+            for access in accesses:
+                tables.drop(access.name)
+    facts = StatementFacts(kind=StatementKind.DDL, tables=accesses)
+    session.execute(Statement(logged, facts=facts, error=step.error or 0))
+
+
+def _commit(session: Session, step: Step, tables: Tables) -> None:
+    session.commit()
+    if "AND CHAIN" in step.sql.upper():
+        session.begin()
+
+
+def _rollback(session: Session, step: Step, tables: Tables) -> None:
+    session.rollback()
+    if "AND CHAIN" in step.sql.upper():
+        session.begin()
+
+
+def _set(session: Session, step: Step, tables: Tables) -> None:
+    """SET of the variables that the log knows; user variables and the like show in what later statements depend on."""
+    for name, text in _ASSIGNMENT.findall(step.sql):
+        value: Any = text.strip("'\"")
+        if name == "gtid_next":
+            session.set_variables(gtid_next=AUTOMATIC if value == "AUTOMATIC" else Gtid.parse(value))
+        elif name in _CLIENT_NAMES or name in SESSION_VARIABLES:
+            session.set_variables(**{name: variable_value(name, value)})
+
+
+def variable_value(name: str, value: Any) -> Any:
+    """A variable's value, of the type that it has here."""
+    kind = _TYPES.get(name, str)
+    if kind == "bool":
+        return str(value).upper() in ("1", "ON", "TRUE")
+    return int(value) if kind == "int" else str(value).strip("'")
+
+
+def _xa(session: Session, step: Step, tables: Tables) -> None:
+    match = _XA.match(step.sql)
+    if match is None:
+        raise NotDrivenError(f"XA of another form: {step.sql}")
+    xid = XaXid(match[2].encode())
+    if match[1] == "COMMIT":
+        session.xa_commit(xid, one_phase=bool(match[3]))
+    else:
+        getattr(session, f"xa_{match[1].lower()}")(xid)
+
+
+def _lock(session: Session, step: Step, tables: Tables) -> None:
+    names = re.findall(r"(\w+) WRITE", step.sql)
+    session.lock_tables([tables[name].definition for name in names])
+
+
+def _context(step: Step, changes: list[Json], tables: Tables) -> list[Any]:
+    """What the text depends on; where the recording has not found the statement in the log, its INSERT_ID follows from its rows."""
+    if step.context:
+        return [_context_event(event) for event in step.context]
+    if not step.sql.endswith(" ") or not changes:
+        return []
+    table = tables[changes[0]["table"]].definition
+    for position, column in enumerate(table.columns):
+        if column.auto_increment and column.name not in step.columns.get(table.name, ()):
+            return [IntvarEvent(kind=IntvarKind.INSERT_ID_EVENT, value=changes[0]["after"][position])]
+    return []
+
+
+def _context_event(event: Json) -> Any:
+    if event["type"] == "Intvar":
+        kind = IntvarKind.INSERT_ID_EVENT if event["sub"] == "INSERT_ID" else IntvarKind.LAST_INSERT_ID_EVENT
+        return IntvarEvent(kind=kind, value=event["value"])
+    if event["type"] == "Rand":
+        return RandEvent(seed1=1, seed2=2)
+    return _user_var(event)
+
+
+def _user_var(event: Json) -> UserVarEvent:
+    value = event["value"]
+    if value is None:
+        return UserVarEvent(event["name"], 1, None, None, None, b"")
+    kind = event["vtype"]
+    if kind == "INT":
+        data, tail, number = value.to_bytes(8, "little", signed=True), b"\0", UserVarType.INT_RESULT
+    elif kind == "REAL":
+        data, tail, number = struct.pack("<d", value), b"", UserVarType.REAL_RESULT
+    elif kind == "DECIMAL":
+        data, tail, number = bytes.fromhex(value), b"", UserVarType.DECIMAL_RESULT
+    else:
+        data, tail, number = value.encode(), b"", UserVarType.STRING_RESULT
+    return UserVarEvent(event["name"], 0, number, event.get("charset", 255), data, tail)
+
+
+def _savepoint_name(step: Step) -> str:
+    name = step.savepoint
+    return name[1:-1].replace("``", "`") if name.startswith("`") else name
+
+
+_CLIENT_NAMES: Final = frozenset(one.name for one in fields(ClientVariables))
+_TYPES: Final = {one.name: one.type for one in (*fields(ServerVariables), *fields(ClientVariables))}
+_ASSIGNMENT: Final = re.compile(
+    r"(?:SET|,)\s*(?:SESSION\s+|@@session\.|@@)?(\w+)\s*:?=\s*('[^']*'|[\w.:-]+)", re.IGNORECASE
+)
+Command = Callable[[Session, Step, Tables], None]
+_COMMANDS: Final[dict[str, Command]] = {
+    "B": lambda session, step, tables: session.begin(),
+    "C": _commit,
+    "R": _rollback,
+    "SAVEPOINT": lambda session, step, tables: session.savepoint(_savepoint_name(step)),
+    "ROLLBACK_TO": lambda session, step, tables: session.rollback_to(_savepoint_name(step)),
+    "RELEASE": lambda session, step, tables: session.release(_savepoint_name(step)),
+    "DISCONNECT": lambda session, step, tables: session.close(),
+    "FLUSH": lambda session, step, tables: session.flush_logs(),
+    "SET": _set,
+    "XA": _xa,
+    "LOCK": _lock,
+    "UNLOCK": lambda session, step, tables: session.unlock_tables(),
+    "BINLOG": lambda session, step, tables: None,
+}
