@@ -40,6 +40,7 @@ class LogIndex:
         self._stem = stem
         self._storage = storage
         self._lines: list[str] = []
+        self._registered: list[str] = []
         self.file_name: Final = stem + INDEX_SUFFIX
         self.register_name: Final = stem + REGISTER_SUFFIX
 
@@ -58,13 +59,14 @@ class LogIndex:
         present = set(self._storage.names())
         side = self.file_name + CRASH_SAFE_SUFFIX
         if side in present and self.file_name not in present and self._is_whole(side, present):
-            self._storage.rename(
-                side, self.file_name
-            )  # a server stopped between removing the one and renaming the other
+            self._storage.rename(side, self.file_name)  # a server had removed the one, and not yet renamed the other
             self._storage.sync_names()
             present.add(self.file_name)
         elif side in present:
             self._storage.remove(side)
+        if self.register_name + CRASH_SAFE_SUFFIX in present:
+            self._storage.remove(self.register_name + CRASH_SAFE_SUFFIX)
+        self._registered = []
         self._lines = self._read(self.file_name) if self.file_name in present else []
         if self.register_name in present:
             self._replay(present)
@@ -78,23 +80,28 @@ class LogIndex:
             )
 
     def register(self, names: Iterable[str]) -> None:
-        """Note that these files are on their way in or out."""
-        self._replace(self.register_name, self.register_name, [_HERE + name for name in names])
-        self._storage.sync_names()
+        """Note that these files are on their way in or out, besides those that could not be removed before."""
+        self._registered = list(dict.fromkeys([*self._registered, *names]))
+        self._replace(self.register_name, [_HERE + name for name in self._registered])
 
     def unregister(self) -> None:
-        """No file is on its way any more."""
-        self._storage.remove(self.register_name)
-        self._storage.sync_names()
+        """No file is on its way any more, but for those that are still there and not in the index."""
+        left = set(self._storage.names()) - set(self.names)
+        self._registered = [name for name in self._registered if name in left]
+        if self._registered:
+            self._replace(self.register_name, [_HERE + name for name in self._registered])
+        else:
+            self._storage.remove(self.register_name)
+            self._storage.sync_names()
 
     def add(self, name: str) -> None:
         """Add a log behind the others, and make that last."""
-        self._write([*self._lines, _HERE + name])
+        self._replace(self.file_name, [*self._lines, _HERE + name])
 
     def take_out(self, names: Sequence[str]) -> None:
         """Take logs out, and make that last; the files stay."""
         gone = set(names)
-        self._write([line for line in self._lines if _log_of(line) not in gone])
+        self._replace(self.file_name, [line for line in self._lines if _log_of(line) not in gone])
 
     def purge(self, names: Sequence[str]) -> None:
         """Take logs out of the index, and remove them."""
@@ -114,13 +121,12 @@ class LogIndex:
         stem, number, more = log_number(name)
         return stem == self._stem and number >= 0 and not more
 
-    def _write(self, lines: list[str]) -> None:
-        """The new index; what `names` says is what stands there, even where an error left it unsynced."""
-        self._replace(self.file_name + CRASH_SAFE_SUFFIX, self.file_name, lines)
+    def _replace(self, name: str, lines: list[str]) -> None:
+        """Write the lines beside the file, and let them take its place once they last.
 
-    def _replace(self, side: str, name: str, lines: list[str]) -> None:
-        """Write the lines to `side`, and give it the name `name` once they last."""
-        storage = self._storage
+        `names` is what stands in the index, even where an error left it unsynced.
+        """
+        storage, side = self._storage, name + CRASH_SAFE_SUFFIX
         if side in storage.names():
             storage.remove(side)
         storage.create(side)
@@ -129,10 +135,10 @@ class LogIndex:
             storage.sync(side)
         finally:
             storage.close(side)
-        if side != name:
-            storage.rename(side, name)
+        storage.rename(side, name)
+        if name == self.file_name:
             self._lines = lines
-            storage.sync_names()
+        storage.sync_names()
 
     def _is_whole(self, side: str, present: set[str]) -> bool:
         """Whether a new index was written up to its end: a crash may have left less."""

@@ -1,0 +1,97 @@
+"""Groups that threads commit: a group commit over a storage in memory, and what threads are made to do."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from itertools import count
+from threading import Barrier, Condition, Thread
+from typing import Any, Final
+
+from binlogio.encoder import Encoder
+from binlogio.errors import BinlogFormatError, WriterStateError
+from binlogio.events.base import EventHeader
+from binlogio.events.query import QueryEvent
+from binlogio.gtid import EMPTY_GTID_SET, Gtid, Uuid
+from binlogio.options import ServerVariables
+from binlogio.reader import open as open_logs
+from binlogio.writer.group import Group
+from binlogio.writer.group_commit import GroupCommit
+from binlogio.writer.kernel import writer_kernel
+from binlogio.writer.log_file import ActiveLog, describe_format
+from memory_storage import MemoryStorage
+
+UUID: Final = Uuid.parse("3e11fa47-71ca-11e1-9e33-c80aa9429562")
+THREADS: Final = 8
+
+
+def spin_until(condition: Callable[[], bool]) -> None:
+    """Let other threads run until it is so."""
+    turn = Condition()
+    with turn:
+        while not condition():
+            turn.wait(0.0001)
+
+
+class Committer:
+    """A group commit over a storage, with groups that say who made them."""
+
+    def __init__(
+        self, storage: MemoryStorage | None = None, wait: Callable[[int], None] | None = None, **more: Any
+    ) -> None:
+        ticks = count(10**15, 1000)
+        self.storage = MemoryStorage() if storage is None else storage
+        self.variables = ServerVariables(**{"server_version": "9.7.4", "sync_binlog": 0, **more})
+        self.log = ActiveLog("binlog", self.storage, self.variables, lambda: next(ticks))
+        arguments = () if wait is None else (wait,)
+        self.commits = GroupCommit(self.log, self.variables, lambda: next(ticks), UUID, writer_kernel(), *arguments)
+        self._encoder = Encoder(describe_format(self.variables).context)
+        self.commits.open(EMPTY_GTID_SET)
+
+    def group(self, text: str, size: int = 0, **more: Any) -> Group:
+        """A group that is one statement."""
+        event = QueryEvent(
+            thread_id=1,
+            exec_time=0,
+            error_code=0,
+            status_vars=(),
+            schema="shop",
+            sql=text.encode() + b" " * size,
+            header=EventHeader(timestamp=10**9, server_id=1),
+        )
+        return Group(frames=(self._encoder.encode(event),), timestamp=10**9, **more)
+
+    def commit(self, text: str, size: int = 0, **more: Any) -> Gtid | None:
+        """Commit one."""
+        return self.commits.commit(self.group(text, size, **more))
+
+    def events(self) -> list[Any]:
+        """Everything in the logs."""
+        with open_logs(self.storage.streams(), open_payloads=False) as reader:
+            return list(reader)
+
+    def texts(self) -> list[str]:
+        """The groups in the logs."""
+        return [event.sql.decode().strip() for event in self.events() if isinstance(event, QueryEvent)]
+
+
+def in_threads(number: int, work: Callable[[int], None]) -> list[BaseException]:
+    """Run `work` in that many threads at once; returns what they raised."""
+    barrier, errors = Barrier(number), list[BaseException]()
+
+    def run(index: int) -> None:
+        barrier.wait()
+        try:
+            work(index)
+        except (OSError, WriterStateError, BinlogFormatError, AssertionError) as exc:
+            errors.append(exc)
+
+    threads = [Thread(target=run, args=(index,)) for index in range(number)]
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)  # they take turns as often as they can
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    sys.setswitchinterval(before)
+    return errors

@@ -1,0 +1,218 @@
+"""Disks that are full or ill while sessions commit together, and threads that are interrupted."""
+
+from __future__ import annotations
+
+import errno
+from functools import partial
+from random import Random
+from threading import Thread
+from typing import Final
+
+import pytest
+
+from binlogio.errors import BinlogFormatError
+from binlogio.events.control import RotateEvent, StopEvent
+from binlogio.events.gtid import GtidEvent
+from binlogio.gtid import Gtid
+from binlogio.writer.log_index import LogIndex
+from binlogio.writer.recovery import recover
+from committers import THREADS, UUID, Committer, in_threads, spin_until
+from memory_storage import MemoryStorage
+
+
+class IllDisk(MemoryStorage):
+    """Appends that write half and syncs that fail, now and then."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__()
+        self._random = Random(seed)
+        self.is_ill = False
+        self.fail_sync = False
+
+    def append(self, name: str, data: bytes | bytearray | memoryview) -> None:
+        """Write, or half of it."""
+        if self.is_ill and self._random.random() < 0.1:
+            self.fail_append = 0
+        super().append(name, data)
+
+    def sync(self, name: str) -> None:
+        """Sync, or not."""
+        if self.fail_sync or (self.is_ill and self._random.random() < 0.1):
+            self.fail_sync = False
+            raise OSError(errno.EIO, "the disk is ill", name)
+        super().sync(name)
+
+
+def test_a_full_disk_tells_everybody_whose_group_is_not_there() -> None:
+    """One write for many: all of them fail, nothing of them is in the log, their GTIDs are free, and the log goes on."""
+    committer = Committer(binlog_order_commits=True, sync_binlog=1)
+    committer.commit("before")
+    size = committer.log.size
+    with committer.commits._flush.mutex:  # so that all stand in the queue
+        threads = [Thread(target=failing, args=(committer, index)) for index in range(4)]
+        for thread in threads:
+            thread.start()
+        spin_until(partial(queued, committer, 4))
+        committer.storage.fail_append = 0
+    for thread in threads:
+        thread.join()
+    after = committer.log.size
+    gtid = committer.commit("after")
+
+    assert FAILED == [errno.ENOSPC] * 4
+    assert after == size
+    assert committer.texts() == ["before", "after"]
+    assert str(gtid) == f"{UUID}:2"
+    assert committer.events()[-2].last_committed == 1
+
+
+FAILED: Final[list[int | None]] = []
+
+
+def failing(committer: Committer, index: int) -> None:
+    """Commit, and note why that was not possible."""
+    try:
+        committer.commit(f"lost {index}", on_commit=lambda: FAILED.append(None))
+    except OSError as exc:
+        FAILED.append(exc.errno)
+
+
+def queued(committer: Committer, number: int) -> bool:
+    """Whether that many stand in the first queue."""
+    return len(committer.commits._flush) == number
+
+
+def test_a_group_that_cannot_be_made_fails_alone() -> None:
+    """Its neighbours in the same write do not."""
+    committer = Committer()
+    good, bad = committer.group("good"), committer.group("bad")
+    bad = bad._replace(frames=(bad.frames[0][:-1],))  # type: ignore[index]
+    results: dict[int, BaseException | Gtid | None] = {}
+
+    def work(index: int) -> None:
+        try:
+            results[index] = committer.commits.commit(bad if index == 1 else good)
+        except BinlogFormatError as exc:
+            results[index] = exc
+
+    with committer.commits._flush.mutex:
+        threads = [Thread(target=work, args=(index,)) for index in range(3)]
+        for index, thread in enumerate(threads):
+            thread.start()
+            spin_until(partial(queued, committer, index + 1))
+    for thread in threads:
+        thread.join()
+    gnos = [result.gno for result in results.values() if isinstance(result, Gtid)]
+
+    assert isinstance(results[1], BinlogFormatError)
+    assert sorted(gnos) == [1, 2]
+    assert committer.texts() == ["good", "good"]
+
+
+@pytest.mark.parametrize("sync_binlog", [1, 2])
+def test_a_sync_that_fails_takes_back_what_nobody_was_told_of(sync_binlog: int) -> None:
+    """EIO: the group is not in the log, those before it are."""
+    committer = Committer(IllDisk(0), sync_binlog=sync_binlog)
+    for number in range(sync_binlog - 1):
+        committer.commit(f"before {number}")
+    committer.storage.fail_sync = True  # type: ignore[attr-defined]
+    with pytest.raises(OSError, match="disk is ill"):
+        committer.commit("lost")
+    gtid = committer.commit("after")
+    committer.commits.close()
+
+    assert gtid is not None
+    assert gtid.gno == sync_binlog
+    assert committer.texts() == [*(f"before {number}" for number in range(sync_binlog - 1)), "after"]
+    assert str(committer.commits.executed) == (f"{UUID}:1" if sync_binlog == 1 else f"{UUID}:1-2")
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_on_an_ill_disk_what_was_told_is_what_is_there(seed: int) -> None:
+    """Threads, rotations, errors of writes and syncs: the groups in the logs are those whose commits returned, and no others."""
+    storage = IllDisk(seed)
+    committer, told, hooked = Committer(storage, sync_binlog=1, max_binlog_size=4096), list[str](), list[str]()
+    storage.is_ill = True
+
+    def work(index: int) -> None:
+        for number in range(60):
+            text = f"{index} {number}"
+            try:
+                committer.commit(text, 100, on_commit=partial(hooked.append, text))
+            except OSError:
+                continue
+            told.append(text)
+
+    errors = in_threads(THREADS, work)
+    storage.is_ill = False
+    committer.commits.close()
+    index = LogIndex("binlog", storage)
+    index.open()
+    recover(storage, index.names[-1])
+    events, texts = committer.events(), committer.texts()
+    gnos = [event.gno for event in events if isinstance(event, GtidEvent)]
+
+    assert all("could not be undone" in str(error) for error in errors)  # a rotation whose undoing failed too
+    assert 0 < len(told) < 60 * THREADS
+    assert sorted(texts) == sorted(told)
+    assert hooked == texts
+    assert gnos == list(range(1, len(texts) + 1))
+    assert str(committer.commits.executed) == f"{UUID}:1-{len(texts)}"
+
+
+def test_errors_that_are_ignored_end_the_log() -> None:
+    """binlog_error_action=IGNORE_ERROR: sessions go on, hooks are called, nothing is logged any more, and somebody can know why."""
+    hooked: list[str] = []
+    for sync_binlog in (0, 1):
+        committer = Committer(sync_binlog=sync_binlog, binlog_error_action="IGNORE_ERROR")
+        committer.commit("before")
+        committer.storage.fail_append = 0
+        results = [committer.commit("lost"), committer.commit("later", on_commit=lambda: hooked.append("later"))]
+        error = committer.commits.ignored_error
+        committer.commits.close()
+
+        assert results == [None, None]
+        assert isinstance(error, OSError)
+        assert committer.texts() == ["before"]
+        assert isinstance(committer.events()[-1], StopEvent)
+        assert committer.storage.files["binlog.000001"][4 + 17] == 0
+    assert hooked == ["later"] * 2
+
+
+@pytest.mark.parametrize("failing_append", range(4))
+def test_a_rotation_that_fails_leaves_the_log_as_it_was(failing_append: int) -> None:
+    """ROTATE, the register, the next log, the index: whichever the disk does not take, this log goes on, and rotates later."""
+    committer = Committer()
+    committer.commit("a")
+    size = committer.log.size
+    committer.storage.fail_append = failing_append
+    with pytest.raises(OSError, match="no space"):
+        committer.commits.rotate()
+    in_use, names = committer.storage.files["binlog.000001"][4 + 17], committer.log.names
+    sizes = committer.log.size, len(committer.storage.files["binlog.000001"])
+    committer.commit("b")
+    committer.commits.rotate()
+    committer.commit("c")
+    committer.commits.close()
+
+    assert (in_use, names, sizes) == (1, ("binlog.000001",), (size, size))
+    assert committer.texts() == ["a", "b", "c"]
+    assert sorted(committer.storage.files) == ["binlog.000001", "binlog.000002", "binlog.index"]
+    assert [type(event) for event in committer.events() if isinstance(event, (RotateEvent, StopEvent))] == [
+        RotateEvent,
+        StopEvent,
+    ]
+
+
+def test_a_group_is_told_of_though_its_log_could_not_be_rotated() -> None:
+    """It is in the log; the next one tries again."""
+    committer = Committer(max_binlog_size=4096)
+    committer.storage.fail_append = 1
+    committer.commit("a", 4000)
+    error = committer.commits.rotation_error
+    committer.commit("b")
+
+    assert isinstance(error, OSError)
+    assert committer.commits.rotation_error is None
+    assert committer.log.names == ("binlog.000001", "binlog.000002")
+    assert committer.texts() == ["a", "b"]
