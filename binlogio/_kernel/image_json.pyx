@@ -14,6 +14,7 @@ from binlogio._kernel.columns cimport *
 from binlogio._kernel.cursor cimport big, little, u16, u24, u32, u64
 from binlogio._kernel.digits cimport digit_count, put_digits
 from binlogio._kernel.floating cimport append_json_number
+from binlogio._kernel.geometry cimport append_wkt
 from binlogio._kernel.heads cimport Heads, Presence, repeat
 from binlogio._kernel.images cimport (
     DELETE, INSERT, PARTIAL_UPDATE, UPDATE, ImagePlan, Layout, Plan, RowsEvent, is_bare_row, locate_image, partial_header,
@@ -41,6 +42,7 @@ cdef enum Copied:
 
 cdef enum:
     MOST_TEXT = 0x7FFFFFFF  # bytes that Arrow's offsets can count
+    SRID_SIZE = 4
     DIFFS = 63  # the bit of a pointer that says so
     GO_ON = 0
     REFUSED = 1
@@ -218,7 +220,7 @@ cdef class ImageJson:
         elif kind == K_UUID or kind == K_INET4 or kind == K_INET6:
             good = _native(out, kind, p, size, value.first)
         elif kind == K_GEOMETRY:
-            good = 0
+            good = _geometry(out, p, size)
         else:
             good = append_date(out, kind, p, value.first, value.width)
         if not good:
@@ -328,6 +330,20 @@ cdef int _vector(Memory out, const uint8_t* p, int64_t size) except -1 nogil:
         memcpy(&number, p + at, 4)
         append_json_number(out, number, True)
     return _put(out, b"]", 1)
+
+
+cdef int _geometry(Memory out, const uint8_t* p, int64_t size) except -1 nogil:
+    """The text of a geometry, and where it has a reference system, that before it."""
+    cdef uint32_t srid
+    if size < SRID_SIZE:  # what rows have that were there before a NOT NULL column was added
+        _put(out, b"0x", 2)
+        return hex_text(out, p, size) + 1
+    srid = u32(p)
+    if srid:
+        _put(out, b"SRID=", 5)
+        _unsigned(out, srid)
+        _put(out, b";", 1)
+    return append_wkt(out, p + SRID_SIZE, size - SRID_SIZE)
 
 
 cdef int _native(Memory out, int kind, const uint8_t* p, int64_t size, int64_t whole_size) except -1 nogil:
