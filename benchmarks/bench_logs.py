@@ -24,6 +24,7 @@ from binlogio import BinlogWriter, ColumnDefinition, Delete, Insert, ServerVaria
 from binlogio.arrow_cells import natural_schema
 from binlogio.arrow_encode import plan_of
 from binlogio.constants import BINLOG_MAGIC, CHECKSUM_SIZE, HEADER_SIZE, EventType
+from binlogio.events.gtid_mariadb import MariadbGtidFlag
 from binlogio.writer.batches import BatchChange, BatchSession
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ LOG_BYTES: Final = int(_ASKED or 64 << 20)
 TRANSACTION_BYTES: Final = int(_ASKED or 1 << 30)  # of the one that is read in bounded memory
 VARIABLES: Final = ServerVariables(sync_binlog=0, binlog_row_metadata="MINIMAL")
 MARIADB_FIXTURE: Final = Path(__file__).parents[1] / "fixtures" / "mariadb1011" / "basic_row" / "binlog.000001"
+_GTID_FLAGS_AT: Final = HEADER_SIZE + 8 + 4  # behind sequence number and domain
 _BETWEEN_GROUPS: Final = frozenset(
     (EventType.ROTATE_EVENT, EventType.STOP_EVENT, EventType.BINLOG_CHECKPOINT_EVENT, EventType.MARIADB_GTID_LIST_EVENT)
 )
@@ -254,7 +256,7 @@ def write_mariadb(path: Path, size: int = LOG_BYTES) -> Path:
     data = MARIADB_FIXTURE.read_bytes()
     events = list(_events(data))
     first = next(number for number, event in enumerate(events) if event[4] == EventType.MARIADB_GTID_EVENT)
-    groups = [event for event in events[first:] if event[4] not in _BETWEEN_GROUPS]
+    groups = list(_transactions(events[first:]))
     sequence_number = 0
     with path.open("wb") as out:
         at = out.write(BINLOG_MAGIC + b"".join(events[:first]))
@@ -268,6 +270,24 @@ def write_mariadb(path: Path, size: int = LOG_BYTES) -> Path:
                 moved = event[:13] + (at & 0xFFFFFFFF).to_bytes(4, "little") + event[17:HEADER_SIZE] + body
                 out.write(moved + zlib.crc32(moved).to_bytes(4, "little"))
     return path
+
+
+def _transactions(events: list[bytes]) -> Iterator[bytes]:
+    """The events of groups without DDL: that would be said again and again of tables that are there."""
+    group: list[bytes] = []
+    for event in (*events, b""):
+        if not event or event[4] == EventType.MARIADB_GTID_EVENT:
+            if not any(_is_ddl(one) for one in group):
+                yield from group
+            group = []
+        if event and event[4] not in _BETWEEN_GROUPS:
+            group.append(event)
+
+
+def _is_ddl(event: bytes) -> bool:
+    if event[4] == EventType.MARIADB_GTID_EVENT:
+        return bool(event[_GTID_FLAGS_AT] & MariadbGtidFlag.STANDALONE)
+    return event[4] == EventType.QUERY_EVENT and b"CREATE " in event
 
 
 def _events(data: bytes) -> Iterator[bytes]:
