@@ -100,6 +100,7 @@ class Connection:
         tables: OpenTables,
         clock: Clock,
         next_xid: Callable[[], int],
+        next_file_id: Callable[[], int],
         kernel: WriterKernel | None,
         status: CacheStatus,
         open_spill: Callable[[], SpillFile],
@@ -119,6 +120,7 @@ class Connection:
             open_spill=open_spill,
         )
         self.next_xid = next_xid
+        self.next_file_id = next_file_id
         self.transaction = Transaction()
         self.engine_mix: EngineMix = NO_ENGINES
         self.has_begun = False

@@ -19,6 +19,7 @@ from typing import Final
 
 from binlogio.constants import HeaderFlag, QueryStatus
 from binlogio.events.base import EventHeader
+from binlogio.events.load import ExecuteLoadQueryEvent
 from binlogio.events.query import AutoIncrement, QueryEvent, SessionCharset, StatusVar
 
 # The default sql_mode of 8.0 and later: ONLY_FULL_GROUP_BY, STRICT_TRANS_TABLES, NO_ZERO_IN_DATE, NO_ZERO_DATE,
@@ -33,6 +34,9 @@ _ROW_CHANGING: Final = re.compile(
     rb"%b(?:\s*\.\s*%b)?\s*(?:PARTITION\s*\([^)]*\)\s*)?(?:\([^)]*\)\s*)?(?:VALUES?|SET)\b)"
     % (_BYTES_NAME, _BYTES_NAME),
     re.IGNORECASE,
+)
+_FILE_NAME: Final = re.compile(
+    rb"\s*LOAD\s+(?:DATA|XML)((?:[^']*?'(?:[^'\\]|\\.|'')*')[^']*?\bINTO\b)", re.IGNORECASE | re.DOTALL
 )
 DEFAULT_COLLATION_VAR: Final = StatusVar(QueryStatus.DEFAULT_COLLATION_FOR_UTF8MB4, UTF8MB4_0900_AI_CI)
 
@@ -109,6 +113,30 @@ def statement_event(context: QueryContext, sql: bytes, *, error_code: int = 0) -
     if _changes_rows_itself(sql):
         more.append(StatusVar(QueryStatus.UNNAMED_21, 0))
     return query_event(context, sql, context.schema, tuple(more), flags_of(context), error_code)
+
+
+def load_event(
+    query: QueryEvent, file_id: int, duplicates: int, database_collation: int | None = None
+) -> ExecuteLoadQueryEvent:
+    """LOAD DATA of a file that is in the log: `query` with what a replica replaces, from behind LOAD DATA up to INTO."""
+    place = _FILE_NAME.match(query.sql)
+    variables = list(query.status_vars)
+    if database_collation is not None:
+        at = [variable.code for variable in variables].index(QueryStatus.CHARSET) + 1
+        variables.insert(at, StatusVar(QueryStatus.CHARSET_DATABASE, database_collation))
+    return ExecuteLoadQueryEvent(
+        thread_id=query.thread_id,
+        exec_time=query.exec_time,
+        error_code=query.error_code,
+        file_id=file_id,
+        file_name_start=place.start(1) if place is not None else 0,
+        file_name_end=place.end(1) if place is not None else 0,
+        duplicates=duplicates,
+        status_vars=tuple(variables),
+        schema=query.schema,
+        sql=query.sql,
+        header=query.header,
+    )
 
 
 def table_ddl_event(context: QueryContext, sql: bytes, *, requires_primary_key: bool = True) -> QueryEvent:

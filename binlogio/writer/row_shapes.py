@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from binlogio.errors import BinlogError, UnsupportedFeature
 from binlogio.primitives import bitmap_size, lenenc
 from binlogio.rowimage.image import RowChange, RowImage, encode_partial_rows, encode_rows
+from binlogio.rowimage.json import JsonDocument
 from binlogio.rowimage.json_diff import JsonDiffs
 from binlogio.rowimage.values import ABSENT
 from binlogio.writer.row_image import RowOperation, image_columns
@@ -180,14 +181,17 @@ class RowEncoder:
 def _partial_images(
     before: list[Any], after: list[Any], documents: list[Any], table: OpenTable, shape: RowShape
 ) -> bytes:
-    """Both images of a partial update: diffs where they are given, and smaller than the document."""
+    """Both images of a partial update: diffs where they are given and smaller than the document, none for a document that stays."""
     old_shape, new_shape = shape.images
-    values = [
-        value if isinstance(value, JsonDiffs) and _diffs_size(value) < len(document.binary) else document
-        for value, document in zip(after, documents, strict=True)
-    ]
+    values = [_as_diffs(old, value, document) for old, value, document in zip(before, after, documents, strict=True)]
     change = RowChange(RowImage(table.plan, tuple(before)), RowImage(table.plan, tuple(values)))
     return encode_partial_rows([change], table.plan, old_shape.present, new_shape.present)
+
+
+def _as_diffs(old: Any, value: Any, document: Any) -> Any:
+    if isinstance(value, JsonDiffs):
+        return value if _diffs_size(value) < len(document.binary) else document
+    return JsonDiffs() if isinstance(document, JsonDocument) and document == old else document
 
 
 def _diffs_size(diffs: JsonDiffs) -> int:

@@ -17,13 +17,11 @@ from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.gtid import Gtid
-from binlogio.writer.cache_status import CacheStatus
 from binlogio.writer.connection import ClientVariables, Connection
 from binlogio.writer.group import AUTOMATIC, NextGtid
 from binlogio.writer.known_objects import table_access
 from binlogio.writer.query_events import boundary_event
 from binlogio.writer.session_variables import set_session_variables
-from binlogio.writer.spill import SpillFile, TemporaryFile
 from binlogio.writer.statement import Statement
 from binlogio.writer.statement_facts import LoggingWarning, StatementFacts, StatementKind
 from binlogio.writer.statement_log import log_statement
@@ -36,10 +34,12 @@ if TYPE_CHECKING:
 
     from binlogio.schema import TableDefinition
     from binlogio.server_variables import ServerVariables
+    from binlogio.writer.cache_status import CacheStatus
     from binlogio.writer.group_commit import GroupCommit
     from binlogio.writer.kernel import WriterKernel
     from binlogio.writer.log_file import Clock
     from binlogio.writer.open_tables import OpenTables
+    from binlogio.writer.spill import SpillFile
 
 _CLIENT_VARIABLES: Final = frozenset(field.name for field in fields(ClientVariables))
 _LOGGERS: Final[dict[StatementKind, Callable[[Connection, Statement], None]]] = {
@@ -72,9 +72,10 @@ class Session:
         tables: OpenTables,
         clock: Clock,
         next_xid: Callable[[], int],
+        next_file_id: Callable[[], int],
         kernel: WriterKernel | None,
-        status: CacheStatus | None = None,
-        open_spill: Callable[[], SpillFile] = TemporaryFile,
+        status: CacheStatus,
+        open_spill: Callable[[], SpillFile],
     ) -> None:
         self._connection = Connection(
             thread_id=thread_id,
@@ -84,8 +85,9 @@ class Session:
             tables=tables,
             clock=clock,
             next_xid=next_xid,
+            next_file_id=next_file_id,
             kernel=kernel,
-            status=status if status is not None else CacheStatus(),
+            status=status,
             open_spill=open_spill,
         )
 

@@ -90,11 +90,15 @@ class Uses(Flag):
 
 @dataclass(frozen=True, slots=True)
 class LoadedFile:
-    """The file of a LOAD DATA. `name` stands in the statement's text, in quotes; `on_duplicate` is empty, `IGNORE` or `REPLACE`."""
+    """The file of a LOAD DATA, in blocks of `block_size` bytes (16384 for LOCAL); `on_duplicate` is empty, `IGNORE` or `REPLACE`.
 
-    name: str
+    `database_collation` is the id of the database's collation, where the statement depends on it.
+    """
+
     data: bytes
     on_duplicate: str = ""
+    block_size: int = 128 * 1024
+    database_collation: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,11 +17,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.errors import BinlogError, CacheLimitExceeded
-from binlogio.events.load import AppendBlockEvent, BeginLoadQueryEvent, ExecuteLoadQueryEvent
+from binlogio.events.load import AppendBlockEvent, BeginLoadQueryEvent
 from binlogio.writer.cache import BinlogCache, CachePosition
 from binlogio.writer.engine_mix import NO_ENGINES
 from binlogio.writer.logging_format import decide_logging_format
-from binlogio.writer.query_events import QueryContext, statement_event
+from binlogio.writer.query_events import QueryContext, load_event, statement_event
 from binlogio.writer.rows_builder import build_change, build_statement
 from binlogio.writer.statement import Change, Insert, LoadedFile, Row, Statement, Update, Uses, facts_of
 from binlogio.writer.statement_facts import (
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
 MAX_UPDATED_SCHEMAS: Final = 16
 TRANSACTION_CACHE_FULL: Final = 1197
-LOAD_BLOCK_SIZE: Final = 128 * 1024
 _DUPLICATES: Final = {"": 0, "IGNORE": 1, "REPLACE": 2}
 ROW_LOGGING_FAILED: Final = LoggingWarning(
     level="Error",
@@ -210,28 +209,19 @@ def _log_file(
     context: QueryContext,
 ) -> None:
     """LOAD DATA: its file goes into the cache of the table's kind, its text into that of the decision (D10)."""
-    file_id = connection.next_xid() & 0xFFFFFFFF
-    blocks = [file.data[at : at + LOAD_BLOCK_SIZE] for at in range(0, len(file.data), LOAD_BLOCK_SIZE)] or [b""]
+    file_id = connection.next_file_id()
+    blocks = [file.data[at : at + file.block_size] for at in range(0, len(file.data), file.block_size)] or [b""]
     events: list[Any] = [BeginLoadQueryEvent(file_id=file_id, block=blocks[0], header=context.header())]
     events += [AppendBlockEvent(file_id=file_id, block=block, header=context.header()) for block in blocks[1:]]
     is_transactional = any(table.engine.transactional for table in facts.all_tables if table.write)
     file_cache = connection.caches.transaction if is_transactional else connection.caches.statement
     connection.caches.add(file_cache, [connection.frames.encode(event) for event in events], context)
     file_cache.has_statements = True
-    query = statement_event(context, statement.sql_bytes, error_code=statement.error)
-    start = max(statement.sql_bytes.find(b"'" + file.name.encode() + b"'"), 0)
-    load = ExecuteLoadQueryEvent(
-        thread_id=query.thread_id,
-        exec_time=query.exec_time,
-        error_code=query.error_code,
-        file_id=file_id,
-        file_name_start=start,
-        file_name_end=start + len(file.name.encode()) + 2,
-        duplicates=_DUPLICATES[file.on_duplicate],
-        status_vars=query.status_vars,
-        schema=query.schema,
-        sql=query.sql,
-        header=query.header,
+    load = load_event(
+        statement_event(context, statement.sql_bytes, error_code=statement.error),
+        file_id,
+        _DUPLICATES[file.on_duplicate],
+        file.database_collation,
     )
     connection.caches.add(cache, (connection.frames.encode(load),), context)
 

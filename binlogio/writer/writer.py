@@ -23,6 +23,7 @@ from binlogio.writer.open_tables import OpenTables
 from binlogio.writer.purge import logs_before, logs_up_to
 from binlogio.writer.recovery import examine, recover
 from binlogio.writer.session import Session
+from binlogio.writer.spill import SpillFile, TemporaryFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,6 +51,7 @@ class BinlogWriter:
         storage: where the logs are kept, by default the directory of `basename`.
         wait: waits microseconds for other sessions to commit, where binlog_group_commit_sync_delay says so.
         use_kernel: let the compiled kernel, where it is there, do what construct does as well, with the same bytes.
+        open_spill: makes the file of a cache that does not fit memory.
 
     Raises:
         UnsupportedFeature: a server version whose logs look otherwise.
@@ -65,6 +67,7 @@ class BinlogWriter:
         storage: LogStorage | None = None,
         use_kernel: bool = True,
         wait: Wait = system_wait,
+        open_spill: Callable[[], SpillFile] = TemporaryFile,
     ) -> None:
         path = Path(basename)
         text = variables.server_uuid
@@ -75,10 +78,12 @@ class BinlogWriter:
         self._log = ActiveLog(path.name, self._storage, variables, clock)
         self._kernel = writer_kernel() if use_kernel else None
         self._group_commit = GroupCommit(self._log, variables, clock, self.server_uuid, self._kernel, wait)
+        self._open_spill = open_spill
         self._status = CacheStatus()
         self._tables = OpenTables(variables.binlog_row_metadata, self._kernel)
         self._thread_ids = count(1)
         self._xids = count(1)
+        self._file_ids = count(1)
 
     def __enter__(self) -> BinlogWriter:
         return self.open()
@@ -116,8 +121,10 @@ class BinlogWriter:
             tables=self._tables,
             clock=self._clock,
             next_xid=lambda: next(self._xids),
+            next_file_id=lambda: next(self._file_ids),
             kernel=self._kernel,
             status=self._status,
+            open_spill=self._open_spill,
         )
 
     @property

@@ -16,6 +16,7 @@ from binlogio.constants import HeaderFlag, QueryStatus, RowsFlag
 from binlogio.events.control import IncidentEvent, RotateEvent, RowsQueryEvent, XaPrepareEvent, XidEvent
 from binlogio.events.format_description import FormatDescriptionEvent
 from binlogio.events.gtid import AnonymousGtidEvent, GtidEvent, GtidFlag, PreviousGtidsEvent
+from binlogio.events.load import AppendBlockEvent, BeginLoadQueryEvent, ExecuteLoadQueryEvent
 from binlogio.events.query import QueryEvent
 from binlogio.events.rows import DeleteRowsEvent, UpdateRowsEvent, WriteRowsEvent
 from binlogio.events.statement_context import IntvarEvent, IntvarKind, RandEvent, UserVarEvent, UserVarType
@@ -171,6 +172,10 @@ def same_value(recorded: Any, ours: Any) -> bool:
     return bool(recorded == ours)
 
 
+FILE_EVENTS: Final = frozenset(("BeginLoadQuery", "AppendBlock", "ExecuteLoadQuery"))
+"""Of these only the kind is compared: their file was not recorded."""
+
+
 class _Absent:
     """A fact that an event does not have."""
 
@@ -193,6 +198,9 @@ _RECORDERS: Final[dict[type[Any], Any]] = {
     XidEvent: lambda _, event: {"type": "Xid"},
     XaPrepareEvent: lambda _, event: {"type": "XaPrepare", "one_phase": bool(event.one_phase)},
     IntvarEvent: lambda _, event: {"type": "Intvar", "sub": _SUBTYPES[event.kind], "value": event.value},
+    BeginLoadQueryEvent: lambda _, event: {"type": "BeginLoadQuery"},
+    AppendBlockEvent: lambda _, event: {"type": "AppendBlock"},
+    ExecuteLoadQueryEvent: lambda _, event: {"type": "ExecuteLoadQuery"},
     RandEvent: lambda _, event: {"type": "Rand"},
     UserVarEvent: lambda _, event: _user_var(event),
     RowsQueryEvent: lambda _, event: {"type": "RowsQuery", "query": event.sql.decode()},

@@ -19,7 +19,7 @@ from binlogio.server_variables import SESSION_VARIABLES, ServerVariables
 from binlogio.writer import Delete, Insert, Session, Statement, Update
 from binlogio.writer.connection import ClientVariables
 from binlogio.writer.group import AUTOMATIC
-from binlogio.writer.statement import Change, Uses
+from binlogio.writer.statement import Change, LoadedFile, Uses
 from binlogio.writer.statement_facts import StatementFacts, StatementKind, TableAccess
 from binlogio.writer.xa import XaXid
 from conformance.facts import facts_of_text
@@ -46,6 +46,9 @@ _DDL: Final = re.compile(
 )
 _FUNCTION_CALL: Final = re.compile(r"(?:SELECT|DO) (\w+)\((\d+)\)$", re.IGNORECASE)
 _UPDATE: Final = re.compile(r"\s*UPDATE\s+(?:IGNORE\s+)?(.*?)\s+SET\s+(.*)", re.IGNORECASE | re.DOTALL)
+_LOAD: Final = re.compile(
+    r"LOAD DATA ((?:LOCAL )?INFILE '[^']*') (?:(REPLACE|IGNORE) )?INTO TABLE (\w+)$", re.IGNORECASE
+)
 _XA: Final = re.compile(r"XA (START|END|PREPARE|COMMIT|ROLLBACK) '(\w+)'( ONE PHASE)?")
 _USER_VAR_TYPES: Final = {"INT": UserVarType.INT_RESULT, "REAL": UserVarType.REAL_RESULT}
 # What the server makes of these texts before it logs them is no matter of the log.
@@ -82,6 +85,8 @@ def _execute(session: Session, step: Step, tables: Tables) -> None:
         _temporary_table(session, step, tables)
     elif _DDL.match(sql):
         _ddl(session, step, tables)
+    elif upper.startswith("LOAD DATA"):
+        _load_data(session, step, tables)
     elif upper.startswith("CALL "):
         raise NotDrivenError(f"the statements inside of a procedure are not recorded: {sql}")
     else:
@@ -109,6 +114,32 @@ def _change_rows(session: Session, step: Step, tables: Tables) -> None:
     if not step.error:
         for change in changes:
             tables.apply(change)
+
+
+def _load_data(session: Session, step: Step, tables: Tables) -> None:
+    """LOAD DATA of a file of which only the rows that it gave are known."""
+    match = _LOAD.match(step.sql.strip())
+    if match is None:
+        raise NotDrivenError(f"LOAD DATA of another form: {step.sql}")
+    where, duplicates, name = match.groups()
+    table = tables[name].definition
+    columns = ", ".join(f"`{column.name}`" for column in table.columns)
+    sql = (
+        f"LOAD DATA {where} {duplicates or ''}{' ' if duplicates else ''}INTO TABLE `{name}` FIELDS TERMINATED BY '\\t' "
+        f"ENCLOSED BY '' ESCAPED BY '\\\\' LINES TERMINATED BY '\\n' ({columns})"
+    )
+    rows = [change["after"] for change in step.changes if change["after"] is not None]
+    data = "".join("\t".join(map(str, row)) + "\n" for row in rows).encode()
+    session.execute(
+        Statement(
+            sql,
+            [_change(change, step, tables) for change in step.changes],
+            facts=facts_of_text(step.sql.strip(), tables),
+            locked=[table],
+            error=0 if step.error in LOGGING_ERRORS else step.error or 0,
+            loaded_file=LoadedFile(data, (duplicates or "").upper()),
+        )
+    )
 
 
 def _uses(sql: str) -> Uses:
