@@ -17,11 +17,12 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from binlogio.constants import CHECKSUM_SIZE, HEADER_SIZE, EventType
+from binlogio.constants import BINLOG_MAGIC, CHECKSUM_SIZE, HEADER_SIZE, EventType
 from binlogio.errors import BinlogError, BinlogFormatError
 from binlogio.events import codec_for
 from binlogio.events.base import event_name
@@ -32,32 +33,22 @@ from binlogio.events.query import QueryEvent
 from binlogio.framing import EventFrame, EventFramer
 from binlogio.groups import GroupPlace, GroupTracker, ends_transaction, starts_transaction
 from binlogio.gtid import EMPTY_GTID_SET, Gtid, GtidSet
+from binlogio.implementation import is_compiled
 from binlogio.writer.log_file import FLAGS_OFFSET
+from binlogio.writer.whole_groups import QUIET_TYPES, GtidRuns, skip_plain_groups
 
 if TYPE_CHECKING:
     from binlogio.events.base import ParseContext
     from binlogio.writer.log_storage import LogStorage
 
 READ_SIZE: Final = 1 << 20
+HEAD_SIZE: Final = len(BINLOG_MAGIC)
 SECTOR_SIZE: Final = 512
 _GTIDS: Final = (GtidEvent, GtidTaggedEvent, AnonymousGtidEvent)
 _ENDS_FILE: Final = (RotateEvent, StopEvent, FormatDescriptionEvent)
 _KNOWN_TYPES: Final = frozenset(map(int, EventType))
 _EVENT_SIZE_AT: Final = 9
 _LOG_POS_AT: Final = 13
-_SAY_NOTHING_INSIDE: Final = frozenset(  # of a transaction, about its end
-    {
-        EventType.TABLE_MAP_EVENT,
-        EventType.WRITE_ROWS_EVENT_V1,
-        EventType.UPDATE_ROWS_EVENT_V1,
-        EventType.DELETE_ROWS_EVENT_V1,
-        EventType.WRITE_ROWS_EVENT,
-        EventType.UPDATE_ROWS_EVENT,
-        EventType.DELETE_ROWS_EVENT,
-        EventType.PARTIAL_UPDATE_ROWS_EVENT,
-        EventType.ROWS_QUERY_LOG_EVENT,
-    }
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,18 +111,21 @@ class _Scan:
         self._is_finished = False
         self._current: Gtid | None = None
         self._before = EMPTY_GTID_SET
-        self._found: list[Gtid] = []
+        self._found = GtidRuns()
+        self._may_skip = is_compiled()
         self.framer = EventFramer()
         self.valid_size = 0
 
     @property
     def executed(self) -> GtidSet:
-        return self._before | GtidSet.from_gtids(self._found)
+        return self._before | self._found.as_set()
 
     def run(self) -> None:
         try:
             for frame in self._frames():
                 self._take(frame)
+                if self._may_skip and self._tracker.place is GroupPlace.OUTSIDE and frame.header.offset > HEAD_SIZE:
+                    self._skip(frame.context)
         except BinlogFormatError as exc:
             if not self.framer.in_use or self._is_malformed:
                 raise
@@ -150,6 +144,17 @@ class _Scan:
             elif self._finish():
                 return
 
+    def _skip(self, context: ParseContext) -> None:
+        """Go on behind the groups that need no closer look, as long as there are many of them."""
+        framer = self.framer
+        read = partial(self._storage.read, self._name)
+        end = skip_plain_groups(read, framer.offset, self._found, has_checksum=context.has_checksum)
+        self._may_skip = end - framer.offset > READ_SIZE
+        if end > framer.offset:
+            self.framer = EventFramer(context=context, offset=end)
+            self.framer.in_use = framer.in_use
+            self._read_up_to = self.valid_size = end
+
     def _finish(self) -> bool:
         """No more bytes: True at the second time, when the framer has said whether the tail may be as it is."""
         was_finished, self._is_finished = self._is_finished, True
@@ -158,7 +163,7 @@ class _Scan:
 
     def _take(self, frame: EventFrame) -> None:
         tracker, type_code = self._tracker, frame.header.type_code
-        if tracker.place is GroupPlace.TRANSACTION and type_code in _SAY_NOTHING_INSIDE:
+        if tracker.place is GroupPlace.TRANSACTION and type_code in QUIET_TYPES:
             return
         event = codec_for(type_code).parse(frame.header, frame.body, frame.context)
         self._check_sequence(event, frame)
@@ -173,7 +178,7 @@ class _Scan:
         if place is GroupPlace.OUTSIDE:
             self.valid_size = frame.end
             if self._current is not None:
-                self._found.append(self._current)
+                self._found.add(self._current)
                 self._current = None
 
     def _check_sequence(self, event: Any, frame: EventFrame) -> None:

@@ -1,0 +1,137 @@
+"""Plain whole groups in bulk: the quick way through a long log, up to whatever needs a closer look.
+
+Knows, of the groups that rows and MySQL's GTID events make, how they begin and end. Everything else is left to `recovery`. Needs the compiled
+kernel.
+
+    plain group := (gtid | anonymous_gtid)  BEGIN  (table_map | rows_event | rows_query)*  (xid | COMMIT)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from binlogio.constants import CHECKSUM_SIZE, HEADER_SIZE, EventType
+from binlogio.errors import BinlogFormatError
+from binlogio.gtid import NO_TAG, Gtid, GtidSet, Interval, Tsid, Uuid
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+WINDOW_SIZE: Final = 4 << 20
+MAX_WINDOW_SIZE: Final = 64 << 20
+QUIET_TYPES: Final = frozenset(  # say nothing about the end of their group, inside of a transaction
+    {
+        EventType.TABLE_MAP_EVENT,
+        EventType.WRITE_ROWS_EVENT_V1,
+        EventType.UPDATE_ROWS_EVENT_V1,
+        EventType.DELETE_ROWS_EVENT_V1,
+        EventType.WRITE_ROWS_EVENT,
+        EventType.UPDATE_ROWS_EVENT,
+        EventType.DELETE_ROWS_EVENT,
+        EventType.PARTIAL_UPDATE_ROWS_EVENT,
+        EventType.ROWS_QUERY_LOG_EVENT,
+    }
+)
+_GTID: Final = int(EventType.GTID_LOG_EVENT)
+_ANONYMOUS: Final = int(EventType.ANONYMOUS_GTID_LOG_EVENT)
+_QUERY: Final = int(EventType.QUERY_EVENT)
+_XID: Final = int(EventType.XID_EVENT)
+_IS_QUIET: Final = np.isin(np.arange(256), [int(code) for code in QUIET_TYPES])
+_UUID: Final = slice(HEADER_SIZE + 1, HEADER_SIZE + 17)
+_GNO: Final = slice(HEADER_SIZE + 17, HEADER_SIZE + 25)
+_SCHEMA_LENGTH: Final = HEADER_SIZE + 8
+_STATUS_LENGTH: Final = slice(HEADER_SIZE + 11, HEADER_SIZE + 13)
+_QUERY_POST_HEADER: Final = 13
+
+
+@dataclass(slots=True)
+class GtidRuns:
+    """GTIDs in the order in which they come, numbers that follow each other as one interval."""
+
+    _runs: list[tuple[Tsid, Interval]] = field(default_factory=list)
+    _tsid: Tsid | None = None
+    _first: int = 0
+    _end: int = 0
+
+    def add(self, gtid: Gtid) -> None:
+        """One more."""
+        self.add_number(gtid.tsid, gtid.gno)
+
+    def add_number(self, tsid: Tsid, gno: int) -> None:
+        """One more, by its parts."""
+        if gno != self._end or tsid != self._tsid:
+            self._close()
+            self._tsid, self._first = tsid, gno
+        self._end = gno + 1
+
+    def as_set(self) -> GtidSet:
+        """All of them."""
+        self._close()
+        return GtidSet.from_intervals(self._runs)
+
+    def _close(self) -> None:
+        if self._tsid is not None:
+            self._runs.append((self._tsid, Interval(self._first, self._end)))
+            self._tsid = None
+
+
+def skip_plain_groups(read: Callable[[int, int], bytes], start: int, gtids: GtidRuns, *, has_checksum: bool) -> int:
+    """Go over the plain whole groups from `start` on, and note their GTIDs; returns where the first other thing begins.
+
+    `read` gives bytes of the file: offset, size.
+
+    Raises:
+        OSError: from `read`.
+    """
+    from binlogio._kernel.frames import scan_headers  # noqa: PLC0415 - there is none where no compiler was
+
+    size, footer = WINDOW_SIZE, CHECKSUM_SIZE * has_checksum
+    tsids: dict[bytes, Tsid] = {}
+    while True:
+        data = read(start, size)
+        try:
+            index = scan_headers(data, start, checksum=has_checksum)
+        except BinlogFormatError:
+            return start  # what was found before the damage will be looked at again
+        offsets = (np.frombuffer(memoryview(index.offset), np.int64) - start).tolist()
+        types = np.frombuffer(memoryview(index.type_code), np.uint8)
+        groups = np.flatnonzero((types == _GTID) | (types == _ANONYMOUS)).tolist()
+        loud = np.cumsum(~_IS_QUIET[types]).tolist()
+        ends = [*offsets[1:], index.end - start]
+        done = 0
+        for first, after in pairwise((*groups, len(offsets))):
+            last = after - 1
+            if (
+                offsets[first] != done
+                or loud[last] - loud[first] != 2
+                or types[first + 1] != _QUERY
+                or _sql(data, offsets[first + 1], ends[first + 1] - footer) != b"BEGIN"
+                or not (types[last] == _XID or _is_commit(data, types[last], offsets[last], ends[last] - footer))
+            ):
+                break
+            if types[first] == _GTID:
+                event = data[done : ends[first]]
+                uuid = event[_UUID]
+                if uuid not in tsids:
+                    tsids[uuid] = Tsid(Uuid(uuid), NO_TAG)
+                gtids.add_number(tsids[uuid], int.from_bytes(event[_GNO], "little", signed=True))
+            done = ends[last]
+        start += done
+        if len(data) < size or (done == 0 and (len(groups) != 1 or size >= MAX_WINDOW_SIZE)):
+            return start
+        size = WINDOW_SIZE if done else size * 4  # for a group that is larger than the window
+
+
+def _is_commit(data: bytes, type_code: int, start: int, end: int) -> bool:
+    return type_code == _QUERY and _sql(data, start, end) == b"COMMIT"
+
+
+def _sql(data: bytes, start: int, end: int) -> bytes:
+    """The text of a Query event, whose checksum begins at `end`."""
+    status_size = int.from_bytes(data[start + _STATUS_LENGTH.start : start + _STATUS_LENGTH.stop], "little")
+    begin = start + HEADER_SIZE + _QUERY_POST_HEADER + status_size + data[start + _SCHEMA_LENGTH] + 1
+    return data[begin:end]
