@@ -396,6 +396,17 @@ def test_what_is_no_definition_is_refused_at_once(definitions: Any, message: str
         binlogio.open(io.BytesIO(), definitions=definitions)
 
 
+def test_who_gives_all_that_is_asked_for_reads_with_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No statement needs to be followed then."""
+    monkeypatch.setattr(rows_reader, "_SMALLEST_SPLIT", 4096)
+    create = "CREATE TABLE hot (mine INT PRIMARY KEY, yours INT)"
+    found = binlogio.read_rows(
+        MYSQL / "group_commit" / "binlog.000001", table="corpus.hot", threads=2, definitions={"corpus.hot": create}
+    ).to_table()
+
+    assert [field.name for field in found.schema.field("after").type] == ["mine", "yours"]
+
+
 @pytest.mark.parametrize(
     ("name", "data", "message"),
     [

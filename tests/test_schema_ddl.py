@@ -26,6 +26,7 @@ MYSQL: Final = ServerDefaults(is_mariadb=False, version=(9, 7, 0))
 MARIADB: Final = ServerDefaults(is_mariadb=True, version=(10, 11, 18))
 CONTEXT: Final = ParseContext(server_version="9.7.0")
 START: Final = "CREATE TABLE t (a INT PRIMARY KEY, b VARCHAR(10), c TEXT) CHARSET latin1"
+START_SHAPE: Final = "a int, b varchar(10), c text"
 # Logs in which table maps have shapes that no CREATE TABLE of today gives: temporal types of before 5.6.
 OLD_TYPES: Final = ("types_old_temporal",)
 WORDS: Final = (
@@ -74,6 +75,11 @@ def shape(catalogue: Catalogue, name: str = "t", schema: str = "s") -> str | Non
         ("CONVERT TO CHARACTER SET utf8mb4", "a int, b varchar(10), c mediumtext"),
         ("CONVERT TO CHARACTER SET latin2", "a int, b varchar(10), c text"),
         ("CONVERT TO CHARACTER SET binary", "a int, b varbinary(10), c blob"),
+        ("ENGINE=InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin", "a int, b varchar(10), c text"),
+        ("ADD d INT, ENGINE=InnoDB PARTITION BY HASH (a)", "a int, b varchar(10), c text, d int"),
+        ("DROP PARTITION p, q", "a int, b varchar(10), c text"),
+        ("ALTER INDEX i INVISIBLE, ALTER c SET INVISIBLE", "a int, b varchar(10), c text"),
+        ("ADD d INT REFERENCES o MATCH FULL ON DELETE NO ACTION AFTER a", "a int, d int, b varchar(10), c text"),
         ("DEFAULT CHARSET utf8mb4, ADD d TEXT(100)", "a int, b varchar(10), c text, d text"),
     ],
 )
@@ -87,6 +93,7 @@ def test_alter_table_changes_columns_as_the_server_does(clauses: str, expected: 
         ("ADD COLUMN IF NOT EXISTS b INT, ADD COLUMN IF NOT EXISTS d INT", "a int, b varchar(10), c text, d int"),
         ("DROP COLUMN IF EXISTS z, DROP COLUMN IF EXISTS c", "a int, b varchar(10)"),
         ("MODIFY COLUMN IF EXISTS z INT, CHANGE IF EXISTS z y INT", "a int, b varchar(10), c text"),
+        ("DROP PERIOD FOR p, ADD PERIOD FOR q (a, b)", "a int, b varchar(10), c text"),
         ("ADD SYSTEM VERSIONING", "a int, b varchar(10), c text, row_start timestamp(6), row_end timestamp(6)"),
         (
             "ADD SYSTEM VERSIONING, ADD d INT",
@@ -129,6 +136,8 @@ def test_the_default_character_set_holds_for_new_columns_only() -> None:
         ("CHANGE a id BIGINT", ("id",)),
         ("RENAME COLUMN a TO id, ADD a INT", ("id",)),
         ("DROP a", ()),
+        ("DROP PRIMARY KEY, ADD UNIQUE (a), ADD KEY (a), DROP KEY nosuch", ("a",)),
+        ("ADD UNIQUE u (a), RENAME INDEX u TO v, DROP PRIMARY KEY", ("a",)),
         ("DROP a, ADD d SERIAL", ("d",)),
         ("MODIFY a INT NULL, DROP PRIMARY KEY, ADD UNIQUE (a)", ()),
     ],
@@ -183,6 +192,19 @@ def test_a_table_of_unknown_columns_stays_unknown_under_a_new_name() -> None:
         ([START, "CREATE OR REPLACE TABLE t (z INT)"], "z int"),
         ([START, "CREATE TABLE u LIKE t", "DROP TABLE t", "RENAME TABLE u TO t"], "a int, b varchar(10), c text"),
         ([START, "DROP TABLE t"], None),
+        (
+            [START, "CREATE TABLE u (LIKE t)", "DROP TABLE t", "ALTER TABLE u RENAME TO t"],
+            "a int, b varchar(10), c text",
+        ),
+        ([START, "CREATE TEMPORARY TABLE x LIKE t", "CREATE OR REPLACE TABLE t LIKE x"], None),
+        ([START, "CREATE TABLE u (x INT) (SELECT 1)", "CREATE INDEX i ON u (x)", "DROP INDEX i ON u"], START_SHAPE),
+        ([START, "ALTER TABLE nosuch ADD x INT, RENAME COLUMN a TO b", "ALTER TABLE t WAIT 5 DROP b"], "a int, c text"),
+        ([START, "RENAME TABLE t WAIT 5 TO u, u TO t"], START_SHAPE),
+        ([START, "CREATE TEMPORARY TABLE t (x INT)", "RENAME TABLE t TO u"], START_SHAPE),
+        ([START, "CREATE OR REPLACE DATABASE s"], None),
+        ([START, "CREATE DATABASE IF NOT EXISTS s", "ALTER DATABASE CHARACTER SET latin2"], START_SHAPE),
+        ([START, "ALTER DATABASE s NOSUCHOPTION"], START_SHAPE),
+        (["CREATE SEQUENCE t AS TINYINT"], None),
         ([START, "DROP DATABASE s"], None),
         ([START, "TRUNCATE TABLE t"], "a int, b varchar(10), c text"),
         ([START, "CREATE TABLE u AS SELECT * FROM t"], "a int, b varchar(10), c text"),
@@ -221,6 +243,7 @@ def test_if_not_exists_in_a_database_that_the_log_did_not_create_is_a_guess() ->
         "ALTER TABLE t ADD d INT AFTER nosuch",
         "ALTER TABLE t ADD d INT COMMENT 'no end",
         "ALTER TABLE t CONVERT PARTITION p TO TABLE u",
+        "ALTER TABLE t CONVERT TO NOTHING",
         "ALTER TABLE t ADD UNIQUE IF NOT EXISTS u (a)",
         "ALTER TABLE t DROP a, DROP b, DROP c",
         "CREATE TABLE t (a NOSUCHTYPE)",
@@ -325,6 +348,32 @@ def test_a_statement_is_in_the_character_set_of_its_client() -> None:
     assert shape(catalogue) == "ä int, b text"
     assert known is not None
     assert known.table.columns[1].collation == "latin1_swedish_ci"
+
+
+def test_sessions_have_collations_of_their_own_for_character_sets() -> None:
+    """MySQL's default_collation_for_utf8mb4 and MariaDB's character_set_collations; ids that no server has count for nothing."""
+    sql = b"CREATE TABLE t (b TEXT CHARSET utf8mb4, c TEXT CHARSET latin1)"
+    found = []
+    for variable in (StatusVar(18, 45), StatusVar(131, ((45, 46), (8, 47), (1999, 47))), StatusVar(18, 1999)):
+        catalogue = Catalogue()
+        follow_event(catalogue, _query(sql, variable), CONTEXT)
+        known = catalogue.find("s", "t")
+
+        assert known is not None
+        found.append([one.collation for one in known.table.columns])
+
+    assert found == [
+        ["utf8mb4_general_ci", "latin1_swedish_ci"],
+        ["utf8mb4_bin", "latin1_bin"],
+        ["utf8mb4_0900_ai_ci", "latin1_swedish_ci"],
+    ]
+
+
+def test_names_that_are_no_text_are_kept_as_bytes() -> None:
+    catalogue = Catalogue()
+    follow_event(catalogue, _query(b"CREATE TABLE t (`\xff` INT)"), CONTEXT)
+
+    assert shape(catalogue) == "\udcff int"
 
 
 def test_a_statement_that_failed_half_way_leaves_nothing_known() -> None:

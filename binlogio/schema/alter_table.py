@@ -315,10 +315,7 @@ def _read(words: Words, change: tuple[str | None, int, str | None], setting: Tab
     old, at, place = change
     one = Words(words.tokens, words.sql_mode)
     one.at = at
-    parsed = parse_column(one, setting)
-    if not one.ended and one.next.upper not in (",", ")", "FIRST", "AFTER"):
-        one.refuse("the end of the column")
-    return _Change(old, parsed, place)
+    return _Change(old, parse_column(one, setting), place)
 
 
 def _with_columns(table: ParsedTable, alter: _Alter, changes: list[_Change]) -> ParsedTable:

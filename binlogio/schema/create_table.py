@@ -91,16 +91,22 @@ def parse_create_table(
     Raises:
         UnsupportedFeature: it is no such statement, or one that does not list its columns (LIKE, AS SELECT).
     """
+    return parse_table(sql, schema=schema, server=server, collation=collation).definition()
+
+
+def parse_table(
+    sql: str, *, schema: str = "", server: ServerDefaults = NEWEST_MYSQL, collation: str | None = None
+) -> ParsedTable:
+    """As `parse_create_table`, with what only those want to know who do not trust every default."""
     words = Words(tokenize(sql, server))
-    setting = TableSetting(server, collation or server.collation, collation is None)
-    created = read_create_table(words, setting)
+    created = read_create_table(words, TableSetting(server, collation or server.collation, collation is None))
     words.accept(";")
     if words.next is not END:
         words.refuse("the end of the statement")
     if created.table is None:
         reason = created.reason or f"it is like {created.like[1] if created.like else 'another table'}"
         raise UnsupportedFeature("the statement does not list the table's columns", field="SQL", found=reason)
-    return replace(created.table, schema=created.schema or schema).definition()
+    return replace(created.table, schema=created.schema or schema)
 
 
 def read_create_table(words: Words, setting: TableSetting) -> CreateTable:

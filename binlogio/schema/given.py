@@ -13,8 +13,7 @@ from typing import Any, Final
 
 from binlogio.errors import UnsupportedFeature
 from binlogio.schema.catalogue import Catalogue, TableName
-from binlogio.schema.column_text import TableSetting
-from binlogio.schema.create_table import read_create_table
+from binlogio.schema.create_table import parse_table
 from binlogio.schema.ddl import follow_statement
 from binlogio.schema.definition import TableDefinition
 from binlogio.schema.parsed_table import ParsedTable
@@ -105,16 +104,11 @@ def _from_value(name: TableName, value: TableDefinition | str, server: ServerDef
     if isinstance(value, TableDefinition):
         return Described(value)
     try:
-        words = Words(tokenize(value, server))
-        created = read_create_table(words, TableSetting(server, server.collation, collation_is_assumed=True))
-        if not words.ended:
-            words.refuse("the end of the statement")
-        if created.table is None:
-            raise UnsupportedFeature("the statement does not list the table's columns", field="SQL")
+        table = parse_table(value, server=server)
     except UnsupportedFeature as exc:
         exc.field = f"{'.'.join(name)}: {exc.field}" if exc.field else ".".join(name)
         raise
-    return Described.of(replace(created.table, schema=name[0], name=name[1]))
+    return Described.of(replace(table, schema=name[0], name=name[1]))
 
 
 def _from_script(script: str, server: ServerDefaults) -> Iterator[tuple[TableName, Described]]:
