@@ -144,13 +144,19 @@ class BigEvents(ABC):
         """
         yield from self._give_out()
         window = self._window
-        begin = prefix_size(window.view, header, self._context)
+        tail_size = CHECKSUM_SIZE * self._context.has_checksum
+        try:
+            begin = prefix_size(window.view, header, self._context)
+        except BinlogError:
+            if not self._verify_rest(header, header.event_size - tail_size, 0):
+                return self._end_inside(header)
+            raise
         prefix = bytes(window.view[HEADER_SIZE:begin])
         ends_statement = bool(prefix[6] & 1)
         prefix = prefix[:6] + bytes([prefix[6] & ~1]) + prefix[7:]
         checksum = crc32_of(window.view[:begin])
         window.take(begin)
-        left = size = header.event_size - begin - CHECKSUM_SIZE * self._context.has_checksum
+        left = size = header.event_size - begin - tail_size
         rows, pending = 0, b""
         while left or pending:
             if left and not window.held and not window.fill():
@@ -200,11 +206,11 @@ class BigEvents(ABC):
     def _end_inside(self, header: EventHeader) -> bool:
         """The log ends within an event of which parts were given out already."""
         framer = self._judge(header.offset)
-        framer.feed(build_header(header, self._context))
-        framer.finish()
+        raw = build_header(header, self._context)
+        framer.feed(raw)
+        framer.finish(skipped=self._window.offset + self._window.held - header.offset - len(raw))
         framer.next_frame()
-        size = self._window.offset + self._window.held - header.offset
-        self.torn_tail = TornTail(header.offset, size, "the last event is not whole")
+        self.torn_tail = framer.torn_tail
         return False
 
     def _part(

@@ -110,6 +110,7 @@ class EventFramer:
         self._needs_magic = context is None
         self._needs_description = context is None
         self._finished = False
+        self._skipped = 0
 
     @property
     def offset(self) -> int:
@@ -141,9 +142,10 @@ class EventFramer:
             self._at = 0
         self._buffer += data
 
-    def finish(self) -> None:
-        """Say that no more bytes will come."""
+    def finish(self, skipped: int = 0) -> None:
+        """Say that no more bytes will come; of those of the last event, `skipped` were not worth feeding."""
         self._finished = True
+        self._skipped = skipped
 
     def next_frame(self) -> EventFrame | Framing:
         """The next event; NEED_DATA where it is not whole yet; END after `finish`, at the end or at a torn tail.
@@ -164,7 +166,7 @@ class EventFramer:
             return self._impossible_size(size, buffered)
         self._check_first_event()
         if buffered < size:
-            return self._end_of_data(buffered)
+            return self._end_of_data(buffered + self._skipped)
         frame = self._cut(bytes(self._buffer[self._at : self._at + size]))
         self._at += size
         self._offset += size

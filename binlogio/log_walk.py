@@ -237,13 +237,14 @@ class LogWalk(BigEvents):
         if not window.fill(HEADER_SIZE) or not window.fill(
             max(HEADER_SIZE, int.from_bytes(window.view[9:13], "little"))
         ):
-            self._framer.feed(bytes(window.view))
-            self._framer.finish()
-            self._framer.next_frame()
-            self.torn_tail = self._framer.torn_tail
+            framer = self._framer_at(window.offset)
+            framer.feed(bytes(window.view))
+            framer.finish()
+            framer.next_frame()
+            self.torn_tail = framer.torn_tail
             return False
         raw = self._event_bytes()
-        framer = self._framer if self._framer.offset == window.offset else self._judge(window.offset)
+        framer = self._framer_at(window.offset)
         framer.feed(raw)
         frame = framer.next_frame()
         if isinstance(frame, Framing):
@@ -268,6 +269,9 @@ class LogWalk(BigEvents):
         )
         self._router.renumber([self._context.real_type(code) for code in range(256)])
         return True
+
+    def _framer_at(self, offset: int) -> EventFramer:
+        return self._framer if self._framer.offset == offset else self._judge(offset)
 
     def _pass_old_log(self) -> None:
         """Go to the end of a log of before MySQL 5.0, which has no rows."""

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from binlogio.constants import BINLOG_MAGIC, EventType, HeaderFlag
+from binlogio.constants import BINLOG_MAGIC, CHECKSUM_SIZE, HEADER_SIZE, EventType, HeaderFlag
 from binlogio.decoder import Decoder
 from binlogio.encoder import Encoder
 from binlogio.events.control import RotateEvent
 from binlogio.events.format_description import StartV3Event
 from binlogio.events.query import QueryEvent
-from binlogio.framing import END, EventFrame, EventFramer
+from binlogio.framing import END, EventFrame, EventFramer, TornTail
 from corpus import MARIADB, MYSQL
 from logs import (
     CRC32,
@@ -234,3 +234,16 @@ def test_positions_beyond_4_gib_wrap_in_the_file_and_not_in_offsets() -> None:
 
     assert [frame.header.offset for frame in found] == [offset, offset + found[0].header.event_size]
     assert [frame.header.log_pos for frame in found] == [frame.end - (1 << 32) for frame in found]
+
+
+def test_bytes_that_were_not_worth_feeding_are_counted_all_the_same() -> None:
+    """A reader that has taken a big event in parts tells how much of it there was."""
+    data = log(stop(), in_use=True)
+    at = len(data) - HEADER_SIZE - CHECKSUM_SIZE
+    framer = EventFramer(context=description().context, offset=at)
+    framer.in_use = True
+    framer.feed(data[at : at + HEADER_SIZE])
+    framer.finish(skipped=3)
+
+    assert framer.next_frame() is END
+    assert framer.torn_tail == TornTail(at, HEADER_SIZE + 3, "the last event is not whole")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,11 +11,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from binlogio.constants import BINLOG_MAGIC, CHECKSUM_SIZE, HEADER_SIZE, EventType
+from binlogio.constants import ColumnType as T
 from binlogio.construct_reader import ROWS_TYPES
-from both_kernels import KERNELS, error_of_events, records_by, tables_by
+from binlogio.events.rows import WriteRowsEvent
+from binlogio.rowimage import RowChange, RowImage, encode_rows, resolve_plan
+from both_kernels import KERNELS, Said, error_of_events, records_by, tables_by
 from corpus import FIXTURES
-from log_cases import Rows, damaged_rows, rows
-from logs import OFF, log
+from log_cases import Rows, damaged_rows, rows, table_map_of
+from logs import OFF, header, log
+from rowimage_cases import column
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -120,3 +125,44 @@ def test_garbage_is_refused_alike(garbage: bytes) -> None:
         compiled, construct = (tables_by(kernel, data) for kernel in KERNELS)
 
         assert compiled == construct
+
+
+def _big_event() -> Rows:
+    """Six rows of a megabyte each in one event, which is more than a window."""
+    table = table_map_of([column(T.NEWDECIMAL, 0x0A02), column(T.BLOB, 4, collation_id=63)])
+    plan = resolve_plan(table)
+    images = [RowImage(plan, (Decimal(f"{number}.50"), bytes([number]) * (1 << 20))) for number in range(6)]
+    data = encode_rows([RowChange(None, image) for image in images], plan, b"\3")
+    event = WriteRowsEvent(7, 1, b"", 2, b"\3", data, header(EventType.WRITE_ROWS_EVENT))
+    return Rows(table, event, "plain")
+
+
+@pytest.mark.parametrize(
+    "damage", ["none", "value", "value and checksum", "checksum", "length", "cut", "value and cut"]
+)
+def test_event_that_comes_in_parts_is_read_or_refused_alike(damage: str) -> None:
+    """Row and byte count from the start of the event, and its checksum is told first."""
+    big = _big_event()
+    images = bytearray(big.event.images)
+    row_size = len(images) // 6
+    if "value" in damage:
+        images[5 * row_size + 1] = 0xFF  # the first two digits of row 5's DECIMAL
+    elif damage == "length":
+        images[5 * row_size + 6 : 5 * row_size + 10] = b"\xff" * 4
+    data = bytearray(big.with_images(bytes(images)).log())
+    if "checksum" in damage:
+        data[-40 - CHECKSUM_SIZE] ^= 1
+    elif "cut" in damage:
+        del data[-60:]
+    compiled, construct = (tables_by(kernel, bytes(data)) for kernel in KERNELS)
+
+    assert compiled == construct
+    if damage == "none":
+        assert isinstance(compiled, dict)
+    elif damage == "value":
+        assert isinstance(compiled, Said)
+        assert compiled.field == f"row 5, column c0, byte {5 * row_size + 1} of the row images"
+    else:
+        kinds = {"length": "BinlogFormatError", "cut": "TruncatedEvent", "value and cut": "TruncatedEvent"}
+        assert isinstance(compiled, Said)
+        assert compiled.kind == kinds.get(damage, "ChecksumMismatch")

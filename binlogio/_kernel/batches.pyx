@@ -227,8 +227,9 @@ cdef class Batch(Heads):
             if side.pending:
                 (<Column>refs[slot]).append_absent(side.pending)
             bad = (<Column>refs[slot]).append(pointers + slot * MAX_BLOCK, count)
-            if bad >= 0 and self.failed_event < 0:
+            if bad >= 0 and (self.failed_event < 0 or self.failed_in_images):  # a row that was located is an earlier one
                 self.failed_event = self.block_event[bad]
+                self.failed_in_images = False
         side.pending = 0
         side.rows += rows
         return 0

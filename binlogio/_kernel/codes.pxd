@@ -6,6 +6,7 @@ cdef enum:
     CHECKSUM_SIZE = 4
 
 cdef enum EventCode:
+    START_EVENT_V3 = 1
     QUERY_EVENT = 2
     FORMAT_DESCRIPTION_EVENT = 15
     XID_EVENT = 16

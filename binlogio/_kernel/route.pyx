@@ -17,7 +17,7 @@ from binlogio._kernel.inflate cimport inflate
 from binlogio._kernel.memory cimport Memory
 
 NEED_DATA = 0  # the event at the position is not whole
-DESCRIPTION = 1  # a format description, or the start of encryption: what it says changes how the rest is to be read
+DESCRIPTION = 1  # a description of the format, or the start of encryption: what it says changes how the rest is to be read
 BIG_PAYLOAD = 2  # a compressed transaction that should not be opened as a whole
 BAD_EVENT = 4  # not what its layout says; construct will tell what is wrong
 FULL = 5  # enough rows were found
@@ -241,7 +241,7 @@ cdef class Router:
         p = data + at[0]
         event_size = u32(p + 9)
         code = self.codes[p[4]]
-        if code == FORMAT_DESCRIPTION_EVENT or code == START_ENCRYPTION_EVENT:
+        if code == FORMAT_DESCRIPTION_EVENT or code == START_ENCRYPTION_EVENT or code == START_EVENT_V3:
             return S_DESCRIPTION
         if event_size < <uint32_t>(HEADER_SIZE + tail):
             return S_BAD_EVENT
@@ -356,18 +356,29 @@ cdef class Router:
         return S_GO_ON
 
     cdef int _gtid_tagged(self, const uint8_t* body, const uint8_t* end) except -1 nogil:
+        """Fields in the order of their numbers, each behind its number; three of them may be missing."""
         cdef Group* group
         cdef Group found
         cdef const uint8_t* at = body
+        cdef const uint8_t* before
         cdef uint64_t value = 0
+        cdef uint64_t size = 0
+        cdef uint64_t last = 0
         cdef int i, field
         found.kind = MYSQL_GTID
         found.tag_size = 0
-        for i in range(3):  # version, size, last_non_ignorable
-            if not varlen(&at, end, &value) or (i == 0 and value != 1):
-                return S_BAD_EVENT
-        for field in range(6):
-            if not varlen(&at, end, &value) or value != <uint64_t>field:
+        if not varlen(&at, end, &value) or value != 1 or not varlen(&at, end, &size) or not varlen(&at, end, &last) or last > 12:
+            return S_BAD_EVENT
+        if size != <uint64_t>(end - at) + 1 + _varlen_size(end - at) + _varlen_size(last):
+            return S_BAD_EVENT
+        for field in range(12):
+            before = at
+            if at == end or not varlen(&at, end, &value) or value != <uint64_t>field:
+                if field == 7 or field >= 10:
+                    if before != end and at == before:
+                        return S_BAD_EVENT
+                    at = before
+                    continue
                 return S_BAD_EVENT
             if field == 1:
                 for i in range(16):
@@ -377,25 +388,31 @@ cdef class Router:
                 continue
             if not varlen(&at, end, &value):
                 return S_BAD_EVENT
+            if field == 0 and value > 255 or (field == 9 or field == 10) and value >> 32:
+                return S_BAD_EVENT
             if field == 2:
                 found.number = value >> 1
+                if value & 1 or not 0 < found.number < GNO_END:
+                    return S_BAD_EVENT
             elif field == 3:
-                if value > 32 or <uint64_t>(end - at) < value:
+                if <uint64_t>(end - at) < value or not _is_tag(at, value):
                     return S_BAD_EVENT
                 found.tag_size = <uint8_t>value
                 memcpy(found.tag, at, value)
                 at += value
             elif field == 4:
-                found.last_committed = <int64_t>(value >> 1)
+                found.last_committed = <int64_t>(value >> 1) ^ -<int64_t>(value & 1)
             elif field == 5:
-                found.sequence_number = <int64_t>(value >> 1)
+                found.sequence_number = <int64_t>(value >> 1) ^ -<int64_t>(value & 1)
+        if at != end and (not varlen(&at, end, &value) or value <= 11):
+            return S_BAD_EVENT
         group = self._new_group()
         group[0] = found
         return S_GO_ON
 
     cdef int _gtid_mariadb(self, const uint8_t* header, const uint8_t* body, const uint8_t* end) except -1 nogil:
         cdef Group* group
-        if end - body < 13:
+        if end - body < 13 or not _mariadb_fits(body + 13, end, body[12]):
             return S_BAD_EVENT
         group = self._new_group()
         group.kind = MARIADB_GTID
@@ -632,6 +649,45 @@ cdef bint _clock_fits(const uint8_t* at, const uint8_t* end) noexcept nogil:
         return False
     at += 8 if at[3] & 0x80 else 4  # the version of the server, and of the first one
     return at == end or end - at >= 8
+
+
+cdef int _varlen_size(uint64_t value) noexcept nogil:
+    """Bytes of an integer of mysql::serialization."""
+    cdef int size = 1
+    while size < 9 and value >> (7 * size):
+        size += 1
+    return size
+
+
+cdef bint _is_tag(const uint8_t* at, uint64_t size) noexcept nogil:
+    """Small letters, digits and underscores, no digit in front."""
+    cdef uint64_t i
+    if size > 32:
+        return False
+    for i in range(size):
+        if not (97 <= at[i] <= 122 or at[i] == 95 or 48 <= at[i] <= 57 and i):
+            return False
+    return True
+
+
+cdef bint _mariadb_fits(const uint8_t* at, const uint8_t* end, uint8_t flags) noexcept nogil:
+    """Whether what the flags of MariaDB's GTID event announce is there: commit id, XA name, second flags and what these announce."""
+    cdef int64_t size = 0
+    cdef uint8_t extra
+    if flags & 2:
+        size = 8
+    if flags & 0xC0:
+        if end - at < size + 6:
+            return False
+        size += 6 + at[size + 4] + at[size + 5]
+    if end - at < size:
+        return False
+    at += size
+    if at == end or at[0] == 0:
+        return True
+    extra = at[0]
+    size = 1 + (1 if extra & 1 else 0) + (8 if extra & 0xC else 0) + (8 if extra & 0x10 else 0)
+    return end - at >= size
 
 
 cdef uint8_t _operation(uint8_t code) noexcept nogil:
