@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 import binlogio
 from binlogio import rows_reader
-from binlogio.constants import EventType, TableMapFlag
+from binlogio.constants import ColumnType, EventType, TableMapFlag
 from binlogio.errors import BinlogFormatError, UnsupportedFeature
 from binlogio.events.base import ParseContext
 from binlogio.events.rows import WriteRowsEvent
@@ -24,7 +24,7 @@ from binlogio.events.table_map import TableMapEvent
 from binlogio.log_parts import LogPartReader
 from binlogio.reader import BinlogReader
 from binlogio.record_types import Selection
-from binlogio.schema import ColumnDefinition, TableDefinition, from_table_map
+from binlogio.schema import ColumnDefinition, TableDefinition, definition_source, from_table_map
 from binlogio.schema.definition_source import DefinitionSource
 from binlogio.schema.given import GivenDefinitions
 from binlogio.schema.server_defaults import ServerDefaults
@@ -426,6 +426,62 @@ def test_files_without_definitions_are_refused_by_name(tmp_path: Path, name: str
         binlogio.read_tables(tmp_path, definitions=path)
 
     assert caught.value.file == str(path)
+
+
+def test_statements_that_nobody_asks_about_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are carried out once they are many bytes."""
+    monkeypatch.setattr(definition_source, "_MOST_PENDING", 100)
+    source = DefinitionSource()
+    for number in range(10):
+        source.follow(query(f"CREATE TABLE t{number} (a INT, b INT)"), CONTEXT)
+    plan = source.plan(mapped(table("int", "int", name="t3")), CONTEXT)
+
+    assert len(source._pending) < 4
+    assert [column.name for column in plan.columns] == ["a", "b"]
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+def test_statements_that_cannot_be_read_are_passed_over(*, compressed: bool) -> None:
+    """As all events that do not matter to rows are."""
+    code = EventType.QUERY_COMPRESSED_EVENT if compressed else EventType.QUERY_EVENT
+    body = bytes(11) + b"\xff\x00" + bytes(256) + b"CREATE TABLE t (a INT)"
+
+    assert not DefinitionSource().follow_body(code, body, CONTEXT)
+
+
+def test_statements_that_make_no_table_of_theirs_are_forgotten() -> None:
+    """Two columns of one name are no table."""
+    source = DefinitionSource()
+    source.follow(query("CREATE TABLE t (a INT, a INT)"), CONTEXT)
+    plan = source.plan(mapped(table("int", "int")), CONTEXT)
+
+    assert [column.label for column in plan.columns] == ["@1", "@2"]
+    assert source.unnamed["d", "t"]
+
+
+@pytest.mark.parametrize(
+    ("sql_type", "code", "metadata"),
+    [
+        ("varchar(9)", ColumnType.VAR_STRING, ColumnType.VAR_STRING << 8 | 9),
+        ("char(9)", ColumnType.VAR_STRING, ColumnType.VAR_STRING << 8 | 9),
+        ("datetime(3)", ColumnType.DATETIME, 0),
+        ("mediumtext", ColumnType.BLOB, 4),
+    ],
+)
+def test_a_log_may_show_the_types_of_another_age(sql_type: str, code: int, metadata: int) -> None:
+    """Tables keep their columns as they were created."""
+    source = DefinitionSource(GivenDefinitions({"d.t": f"CREATE TABLE t (c {sql_type})"}))
+    event = replace(mapped(table("int"), "NO_LOG"), column_types=(code,), metadata=(metadata,))
+
+    assert source.plan(event, CONTEXT).columns[0].name == "c"
+
+
+def test_a_type_that_no_server_has_is_told_as_ever() -> None:
+    source = DefinitionSource(GivenDefinitions({"d.t": "CREATE TABLE t (c INT)"}))
+    event = replace(mapped(table("int"), "NO_LOG"), column_types=(99,))
+
+    with pytest.raises(BinlogFormatError, match="a column type that no server has"):
+        source.plan(event, CONTEXT)
 
 
 def test_definitions_travel_between_processes() -> None:

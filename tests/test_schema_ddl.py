@@ -334,6 +334,21 @@ def test_the_database_says_the_character_set_or_it_is_assumed(
     assert bool(known.table.assumed) is assumed
 
 
+def test_what_is_assumed_of_a_column_goes_with_it() -> None:
+    """Until a statement says the character set."""
+    start = "CREATE TABLE d.t (a TEXT, b TEXT CHARSET latin1, c TEXT)"
+    more = "ALTER TABLE d.t RENAME COLUMN a TO x, DROP c, ADD d TEXT, ADD e TEXT CHARSET latin1"
+    known, told = (
+        after(start, more).find("d", "t"),
+        after(start, "ALTER TABLE d.t CONVERT TO CHARSET utf8mb4").find("d", "t"),
+    )
+
+    assert known is not None
+    assert known.table.assumed == {"x", "d"}
+    assert told is not None
+    assert not told.table.assumed
+
+
 def _query(sql: bytes, *status: StatusVar, **fields: Any) -> QueryEvent:
     values = {"thread_id": 1, "exec_time": 0, "error_code": 0, "schema": "s", **fields}
     return QueryEvent(status_vars=status, sql=sql, **values)
