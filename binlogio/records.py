@@ -6,7 +6,7 @@ Knows which buffers an array of each type is made of, and what is left to do on 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -19,12 +19,13 @@ from binlogio._kernel.charsets import Characters
 from binlogio._kernel.columns import Column
 from binlogio._kernel.heads import Heads, Presence
 from binlogio._kernel.images import ImagePlan
+from binlogio._kernel.json_diff import json_texts
 from binlogio.arrow import GEOMETRY, ZERO_DATES, ColumnSpec, column_spec
 from binlogio.errors import BinlogFormatError
 from binlogio.record_types import RecordType
 from binlogio.rowimage.charset import charset_named
 from binlogio.rowimage.json import JsonDocument
-from binlogio.rowimage.json_diff import diffs_layout
+from binlogio.rowimage.json_diff import JsonDiffs, diffs_layout
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -112,12 +113,10 @@ class TableRecords:
         return pa.Array.from_buffers(self.type.image_type, count, [validity], missing, children=children)
 
     def _child(self, number: int, column: Column, before: Column | None) -> pa.Array:
-        spec = self.type.specs[number]
-        array = _column(spec, column)
-        if column.kind == kinds.FLAGGED:
-            old = None if before is None else _column(spec, before)
-            return _json_texts(array, old, self.type.columns[number])
-        return array
+        if column.kind != kinds.FLAGGED:
+            return _column(self.type.specs[number], column)
+        offsets, texts = json_texts(column, before, partial(_json_text, self.type.columns[number]))
+        return text_array(pa.string(), offsets, texts, column.count, column.validity, column.null_count)
 
 
 @cache
@@ -199,8 +198,6 @@ def _column(spec: ColumnSpec, column: Column) -> pa.Array:
     if spec.kind == kinds.VECTOR:
         floats = pa.Array.from_buffers(pa.float32(), len(column.data) // 4, [None, pa.py_buffer(column.data)], 0)
         return pa.Array.from_buffers(spec.type, count, [bits, pa.py_buffer(column.offsets)], nulls, children=[floats])
-    if column.kind == kinds.FLAGGED:
-        return text_array(pa.binary(), column.offsets, column.data, count, column.validity, nulls)
     if spec.type in (pa.string(), pa.binary()):
         return text_array(spec.type, column.offsets, column.data, count, column.validity, nulls)
     return _fixed_array(spec.type, column.data, count, column.validity, nulls)
@@ -209,21 +206,15 @@ def _column(spec: ColumnSpec, column: Column) -> pa.Array:
 _DIFFS: Final = diffs_layout(GreedyBytes)
 
 
-def _json_texts(array: pa.Array, before: pa.Array | None, column: ColumnPlan) -> pa.Array:
-    """The text of each document; diffs of a partial update are applied to the document of the before image."""
-    texts: list[str | None] = []
-    for number, value in enumerate(array.to_pylist()):
-        if value is None:
-            texts.append(None)
-        elif value[0] == 0:
-            texts.append(JsonDocument(value[1:]).text)
-        else:
-            old = None if before is None else before[number].as_py()
-            if old is None:
-                raise BinlogFormatError(
-                    "the after image holds JSON diffs, and the before image has no document to apply them to",
-                    field=column.label,
-                    hint="leave the column out, or read the log event by event",
-                )
-            texts.append(_DIFFS.parse(value[1:]).apply(JsonDocument(old[1:])).text)
-    return pa.array(texts, pa.string())
+def _json_text(column: ColumnPlan, value: bytes, before: bytes | None) -> str:
+    """The text of a document, or of JSON diffs applied to the one of the before image; a flag before each says which it is."""
+    if value[0] == 0:
+        return JsonDocument(value[1:]).text
+    if before is None:
+        raise BinlogFormatError(
+            "the after image holds JSON diffs, and the before image has no document to apply them to",
+            field=column.label,
+            hint="leave the column out, or read the log event by event",
+        )
+    diffs: JsonDiffs = _DIFFS.parse(value[1:])
+    return diffs.apply(JsonDocument(before[1:])).text

@@ -21,6 +21,7 @@ from binlogio._kernel.images cimport (
     prepare,
 )
 from binlogio._kernel.inflate cimport inflate_column
+from binlogio._kernel.json_diff cimport JsonPatcher
 from binlogio._kernel.json_text cimport append_decimal, append_json, append_json_string
 from binlogio._kernel.memory cimport Memory
 from binlogio._kernel.route cimport Router
@@ -79,6 +80,7 @@ cdef class ImageJson:
     cdef const uint8_t** pointers
     cdef const uint8_t** old
     cdef Memory labels, names, name_offsets, plain, text
+    cdef JsonPatcher patcher
     cdef list keep
 
     def __cinit__(self, ImagePlan plan, bytes schema, bytes table, values, by_construct):
@@ -88,6 +90,7 @@ cdef class ImageJson:
         self.schema, self.table = _memory_of(schema), _memory_of(table)
         self.labels, self.names, self.name_offsets, self.plain, self.text = Memory(), Memory(), Memory(), Memory(), Memory()
         self.keep = []
+        self.patcher = JsonPatcher()
         self.values = <Value*>calloc(count + 1, sizeof(Value))
         self.pointers = <const uint8_t**>malloc(sizeof(void*) * (count + 1))
         self.old = <const uint8_t**>malloc(sizeof(void*) * (count + 1))
@@ -146,7 +149,13 @@ cdef class ImageJson:
         return GO_ON
 
     cdef int _diffs(self, Memory out, int32_t column, const uint8_t* p, bint has_old) except -1 nogil:
+        """JSON diffs: the document of the before image after them, or the functions that they are where it has none."""
         cdef const uint8_t* old = self.old[column] if has_old else <const uint8_t*>1
+        cdef int prefix = -self.values[column].width
+        if <uintptr_t>old > 1 and self.patcher.apply(old + prefix, <int64_t>little(old, prefix), p + prefix,
+                                                    <int64_t>little(p, prefix)):
+            append_json_string(out, self.patcher.text.data, self.patcher.text.size)
+            return 1
         return self._slowly(out, column, p, NULL if <uintptr_t>old <= 1 else old, 2 if <uintptr_t>old == 1 else 1)
 
     cdef int _slowly(self, Memory out, int32_t column, const uint8_t* p, const uint8_t* old, int diffs) except -1 nogil:
