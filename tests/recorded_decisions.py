@@ -1,24 +1,16 @@
 """What a real 9.7 server decided about statements: from its recordings to cases of `decide_logging_format`.
 
-Knows the recordings (one JSON object a line: steps, the log that they made, which events appeared during which step) and how the caches of a
-session fill while they are gone through. Cases are kept in `fixtures/logging_decisions.jsonl`, one for each that differs in more than names
-and values; with BINLOGIO_ORACLE they are made from that file.
-
-    case := {"group", "id", "setup": number, "variables", "sql", "temporary": [table...], "state", "mix": [table, engine, warned],
-             "errno": with which the server refused it, or null
-             "text": its text is in a group that was written when it ended (`at once`), in a later one (`later`), or nowhere (null)
-             "rows": rows were written when it ended, "again": its text occurs again, "error": it failed,
-             "kept": and left a row in an N table, "notes": how the warnings 1592 begin, "warnings": numbers of others, "combined": of 6414}
-    Fields of a case that are as usual are left out.
-    setup := {"tables": [table...], "triggers": [sql...], "functions": {name: sql}}
+Knows the recordings (`fixtures/oracle`: steps, the log that they made, which events appeared during which step) and how the caches of a session
+fill while they are gone through. A step whose text is no statement (BEGIN, SET) makes no case.
 """
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,7 +18,6 @@ from binlogio.errors import LoggingError
 from binlogio.schema import ColumnDefinition, KeyDefinition, TableDefinition
 from binlogio.server_variables import ServerVariables
 from binlogio.writer.engine_mix import NO_ENGINES, EngineMix, mix_engines
-from binlogio.writer.engines import engine_named
 from binlogio.writer.known_objects import KnownObjects, Trigger
 from binlogio.writer.logging_format import (
     CacheKind,
@@ -35,32 +26,15 @@ from binlogio.writer.logging_format import (
     SessionState,
     StatementFacts,
     StatementKind,
-    TableAccess,
     decide_logging_format,
 )
 from binlogio.writer.statement_text import facts_from_sql
 
 Json = dict[str, Any]
-CASES: Final = Path(__file__).parent.parent / "fixtures" / "logging_decisions.jsonl"
+RECORDINGS: Final = Path(__file__).parent.parent / "fixtures" / "oracle" / "oracle.jsonl.gz"
 SCHEMA: Final = "w"
 TEXT_LENGTH: Final = 160
 OF_THE_DECISION: Final = frozenset((1661, 1662, 1663, 1664, 1665, 1666, 1667, 1785, 1786, 1844, 3748))
-_USUAL_VARIABLES: Final[Json] = {"gtid_mode": "OFF", "enforce_gtid_consistency": "OFF"}
-_USUAL_STATE: Final = asdict(SessionState())
-_USUAL: Final[Json] = {
-    "temporary": [],
-    "state": {},
-    "mix": [None, None, False],
-    "errno": None,
-    "text": None,
-    "rows": False,
-    "again": False,
-    "error": False,
-    "kept": False,
-    "notes": [],
-    "warnings": [],
-    "combined": [],
-}
 _COMMITS: Final = (StatementKind.DDL, StatementKind.CREATE_SELECT)
 _CONTROL: Final = frozenset(
     "BEGIN START COMMIT ROLLBACK SAVEPOINT RELEASE XA SET LOCK UNLOCK FLUSH BINLOG ANALYZE".split()
@@ -70,19 +44,36 @@ _FUNCTION: Final = re.compile(r"CREATE FUNCTION (\w+)")
 _INSERT: Final = re.compile(r"INSERT INTO .*?\)")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Case:
-    """A statement, what was known before it, and what the server did."""
+    """A statement, what was known before it, and what the server did.
 
-    value: Json
+    `errno`: of the error with which the server refused it. `text`: its text is in a group that was written when it ended (`at once`), in a
+    later one (`later`), or nowhere; `is_again`: the same text comes again. `has_rows`: rows were written when it ended. `failed`: with any
+    error; `keeps`: and left a row in an N table. `notes`: how the warnings 1592 begin; `combined`: those of 6414; `warnings`: the numbers
+    of all others that a decision gives.
+    """
+
+    identity: str
+    sql: str
+    variables: ServerVariables
     facts: StatementFacts
     state: SessionState
     mix: EngineMix
+    errno: int | None
+    text: str | None
+    is_again: bool
+    has_rows: bool
+    failed: bool
+    keeps: bool
+    notes: list[str]
+    warnings: list[int]
+    combined: list[str]
 
     @property
-    def variables(self) -> ServerVariables:
-        """Those of the session."""
-        return ServerVariables(**{**_USUAL_VARIABLES, **self.value["variables"]})
+    def group(self) -> str:
+        """The group of the scenario."""
+        return self.identity.split("/")[0]
 
     def decide(self) -> LoggingDecision | LoggingError:
         """Our decision, or our refusal."""
@@ -135,96 +126,38 @@ class _Session:
 class Setup:
     """Tables, triggers and functions of a scenario."""
 
-    def __init__(self, value: Json) -> None:
-        self.tables = [TableDefinition.from_json(table) for table in value["tables"]]
-        self._triggers = value["triggers"]
-        self._functions = value["functions"]
+    def __init__(self, scenario: Json, setup: Json) -> None:
+        self._tables = [_table_of(name, value) for name, value in setup["tables"].items()]
+        self._triggers = []
+        for text in (*setup.get("triggers", ()), *setup.get("extra", ())):
+            match = _TRIGGER.match(text)
+            if match is not None:
+                table = f"{SCHEMA}.{match[2]}"
+                self._triggers.append(Trigger(table=table, event=match[1], body=self._body(match[3])))
+        texts = [str(step["sql"]) for step in scenario["steps"]]
+        created = [(_FUNCTION.match(text), text) for text in texts]
+        self._routines = {match[1]: self._body(text) for match, text in created if match is not None}
 
     def facts(self, sql: str, temporary: list[TableDefinition]) -> StatementFacts:
         """What the text of a statement tells."""
-        triggers = []
-        for text in self._triggers:
-            match = _TRIGGER.match(text)
-            assert match is not None
-            triggers.append(Trigger(table=f"{SCHEMA}.{match[2]}", event=match[1], body=self._body(match[3])))
-        routines = {name: self._body(text) for name, text in self._functions.items()}
-        objects = KnownObjects(triggers=triggers, temporary_tables=temporary, routines=routines)
-        return facts_from_sql(sql, SCHEMA, self.tables, objects=objects)
+        objects = KnownObjects(triggers=self._triggers, temporary_tables=temporary, routines=self._routines)
+        return facts_from_sql(sql, SCHEMA, self._tables, objects=objects)
 
     def _body(self, text: str) -> StatementFacts:
         inner = _INSERT.search(text)
         assert inner is not None
-        return facts_from_sql(inner[0], SCHEMA, self.tables)
+        return facts_from_sql(inner[0], SCHEMA, self._tables)
 
 
-def kept_cases() -> Iterator[Case]:
-    """Those of the fixture."""
-    setups: list[Setup] = []
-    with CASES.open(encoding="utf-8") as lines:
-        for line in lines:
-            value = {**_USUAL, **json.loads(line)}
-            if "sql" not in value:
-                setups.append(Setup(value))
-                continue
-            temporary = [TableDefinition.from_json(table) for table in value["temporary"]]
-            mix = _mix_of(*value["mix"])
-            facts = setups[value["setup"]].facts(value["sql"], temporary)
-            yield Case(value, facts, SessionState(**value["state"]), mix)
-
-
-def recorded_cases(path: Path) -> Iterator[Case]:
-    """All of a file of recordings."""
-    with path.open(encoding="utf-8") as lines:
+def recorded_cases(path: Path = RECORDINGS) -> Iterator[Case]:
+    """All cases of a file of recordings, which may be packed."""
+    with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as lines:
         scenarios = [json.loads(line) for line in lines]
     standard = next(scenario["setup"] for scenario in scenarios if scenario["id"] == "STD")
+    known: dict[str, StatementFacts] = {}
     for scenario in scenarios:
         if scenario["id"] != "STD":
-            yield from _cases_of(scenario, standard if scenario["setup"] == "STD" else scenario["setup"])
-
-
-def write_cases(recordings: Path) -> int:
-    """Make the fixture again; returns how many cases it has."""
-    setups: dict[str, int] = {}
-    cases: dict[str, Json] = {}
-    for case in recorded_cases(recordings):
-        value = dict(case.value)
-        setup = setups.setdefault(json.dumps(value["setup"]), len(setups))
-        observed = {
-            name: value[name] for name in value if name not in ("id", "sql", "setup", "temporary", "mix", "combined")
-        }
-        if value["group"] not in "gh":
-            observed.pop("group")
-        key = repr((observed, _shape(case.facts), _shape_of_table(case.mix.table), case.mix.has_warned))
-        cases.setdefault(key, {**value, "setup": setup})
-    with CASES.open("w", encoding="utf-8") as lines:
-        for value in (*map(json.loads, setups), *map(_without_usual, cases.values())):
-            lines.write(json.dumps(value, separators=(",", ":")) + "\n")
-    return len(cases)
-
-
-def _without_usual(value: Json) -> Json:
-    state = {name: now for name, now in value["state"].items() if now != _USUAL_STATE[name]}
-    return {name: now for name, now in {**value, "state": state}.items() if now != _USUAL.get(name, ...)}
-
-
-def _shape(facts: StatementFacts) -> tuple[Any, ...]:
-    tables = tuple(_shape_of_table(table) for table in facts.tables)
-    return facts.kind, facts.verb, tables, facts.unsafe, tuple(map(_shape, facts.sub_statements)), facts.is_skipped
-
-
-def _shape_of_table(table: Any) -> Any:
-    return table and replace(table, name="", schema="")
-
-
-def _setup_of(scenario: Json, setup: Json) -> Json:
-    texts = (*setup.get("triggers", ()), *setup.get("extra", ()))
-    created = [str(step["sql"]) for step in scenario["steps"]]
-    functions = {match[1]: text for text in created if (match := _FUNCTION.match(text)) is not None}
-    return {
-        "tables": [_table_of(name, value).to_json() for name, value in setup["tables"].items()],
-        "triggers": [text for text in texts if _TRIGGER.match(text)],
-        "functions": functions,
-    }
+            yield from _cases_of(scenario, standard if scenario["setup"] == "STD" else scenario["setup"], known)
 
 
 def _table_of(name: str, value: Json) -> TableDefinition:
@@ -241,9 +174,11 @@ def _table_of(name: str, value: Json) -> TableDefinition:
 
 def _variables_of(scenario: Json) -> Json:
     mode, session = scenario["settings"]["gtid_mode"], scenario["settings"]["session"]
-    found: Json = {"binlog_format": scenario["format"]}
-    if mode != "OFF":
-        found |= {"gtid_mode": "ON" if mode == "ON" else "OFF", "enforce_gtid_consistency": mode}
+    found: Json = {
+        "binlog_format": scenario["format"],
+        "gtid_mode": "ON" if mode == "ON" else "OFF",
+        "enforce_gtid_consistency": mode,
+    }
     if "transaction_isolation" in session:
         found["transaction_isolation"] = session["transaction_isolation"].strip("'")
     if "binlog_direct_non_transactional_updates" in session:
@@ -251,9 +186,10 @@ def _variables_of(scenario: Json) -> Json:
     return found
 
 
-def _cases_of(scenario: Json, setup: Json) -> Iterator[Case]:
-    value = _setup_of(scenario, setup)
-    objects = Setup(value)
+def _cases_of(scenario: Json, setup: Json, known: dict[str, StatementFacts]) -> Iterator[Case]:
+    """The cases of a scenario; the facts of a text are kept in `known`, as most scenarios are there in all formats."""
+    objects = Setup(scenario, setup)
+    name = scenario["id"].rsplit("/", 1)[0]
     sessions: dict[str, _Session] = {}
     for number, step in enumerate(scenario["steps"]):
         session = sessions.setdefault(step["session"], _Session(_variables_of(scenario)))
@@ -261,38 +197,23 @@ def _cases_of(scenario: Json, setup: Json) -> Iterator[Case]:
         if not sql or sql.split()[0].upper() in _CONTROL:
             _follow(session, sql, failed=step["error"] is not None)
             continue
-        temporary = list(session.temporary.values())
-        facts = objects.facts(sql, temporary)
+        key = f"{name} {','.join(sorted(session.temporary))} {sql}"
+        if key not in known:
+            known[key] = objects.facts(sql, list(session.temporary.values()))
+        facts = known[key]
         if facts.kind in _COMMITS:
             session.end()
         case = Case(
-            {
-                "group": scenario["group"],
-                "id": f"{scenario['id']}#{number}",
-                "setup": value,
-                "variables": dict(session.variables),
-                "sql": sql,
-                "temporary": [table.to_json() for table in temporary],
-                "state": asdict(session.state),
-                "mix": [
-                    session.mix.table and session.mix.table.name,
-                    session.mix.table and session.mix.table.engine.name,
-                    session.mix.has_warned,
-                ],
-                **_observed(scenario, number, facts),
-            },
-            facts,
-            session.state,
-            session.mix,
+            identity=f"{scenario['id']}#{number}",
+            sql=sql,
+            variables=ServerVariables(**session.variables),
+            facts=facts,
+            state=session.state,
+            mix=session.mix,
+            **_observed(scenario, number, facts),
         )
         yield case
         _apply(session, case, step)
-
-
-def _mix_of(name: str | None, engine: str | None, has_warned: bool) -> EngineMix:
-    if name is None or engine is None:
-        return EngineMix(has_warned=has_warned)
-    return EngineMix(TableAccess(schema=SCHEMA, name=name, engine=engine_named(engine), write=True), has_warned)
 
 
 def _observed(scenario: Json, number: int, facts: StatementFacts) -> Json:
@@ -307,12 +228,12 @@ def _observed(scenario: Json, number: int, facts: StatementFacts) -> Json:
     return {
         "errno": step["error"] if step["error"] in OF_THE_DECISION else None,
         "text": text,
-        "rows": facts.kind not in _COMMITS and any(event["type"].endswith("Rows") for event in binlog[start:end]),
-        "again": is_again,
-        "error": step["error"] is not None,
-        "kept": any(change["table"] in others for change in step["changes"]),
+        "is_again": is_again,
+        "has_rows": facts.kind not in _COMMITS and any(event["type"].endswith("Rows") for event in binlog[start:end]),
+        "failed": step["error"] is not None,
+        "keeps": any(change["table"] in others for change in step["changes"]),
         "notes": sorted(message[:TEXT_LENGTH] for _, errno, message in conditions if errno == 1592),
-        "warnings": sorted(errno for _, errno, _ in conditions if errno in (1785, 1786, 3748, 1870, 6414)),
+        "warnings": sorted(errno for _, errno, _ in conditions if errno in (1785, 1786, 3748, 1870)),
         "combined": [message[:TEXT_LENGTH] for _, errno, message in conditions if errno == 6414],
     }
 
@@ -397,13 +318,13 @@ def _apply(session: _Session, case: Case, step: Json) -> None:
         own = {t.name for t in facts.all_tables if t.write and t.engine.transactional and not t.temporary}
         is_logged = decision.format is not LoggingFormat.NOT_LOGGED
         session.takes_part |= is_logged or any(t.engine.transactional and t.write for t in facts.all_tables)
-        if decision.statement_cache is CacheKind.TRANSACTION and step["error"] in (1197, 1705) and case.value["kept"]:
+        if decision.statement_cache is CacheKind.TRANSACTION and step["error"] in (1197, 1705) and case.keeps:
             session.cached, session.cannot_be_rolled_back = [], False  # thrown away; an incident stands in the log
-        elif decision.statement_cache is CacheKind.TRANSACTION and (not case.value["error"] or case.value["kept"]):
-            session.cached.append(case.value["sql"])
+        elif decision.statement_cache is CacheKind.TRANSACTION and (not case.failed or case.keeps):
+            session.cached.append(case.sql)
             session.cannot_be_rolled_back |= decision.cannot_be_rolled_back
         if decision.format is LoggingFormat.ROW and any(change["table"] in own for change in step["changes"]):
-            session.cached.append(case.value["sql"])
+            session.cached.append(case.sql)
     if not session.in_transaction:
         session.end()
 

@@ -1,0 +1,234 @@
+"""`decide_logging_format` and `facts_from_sql` against a running 9.7 server: random statements, its functions and its variables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from random import Random
+from typing import Any
+
+import pytest
+
+pymysql = pytest.importorskip("pymysql")
+
+from binlogio.errors import LoggingError  # noqa: E402
+from binlogio.schema import ColumnDefinition, KeyDefinition, TableDefinition  # noqa: E402
+from binlogio.server_variables import ServerVariables  # noqa: E402
+from binlogio.writer.engine_mix import NO_ENGINES, mix_engines  # noqa: E402
+from binlogio.writer.known_objects import KnownObjects  # noqa: E402
+from binlogio.writer.logging_format import (  # noqa: E402
+    CacheKind,
+    LoggingDecision,
+    LoggingFormat,
+    SessionState,
+    StatementFacts,
+    decide_logging_format,
+)
+from binlogio.writer.statement_text import facts_from_sql  # noqa: E402
+from binlogio.writer.statement_words import LOGGED_VARIABLES, UNSAFE_FUNCTIONS  # noqa: E402
+from real_servers import vendor  # noqa: E402 - after the skip
+
+pytestmark = [pytest.mark.server, pytest.mark.slow]
+SEED = 20240
+TRANSACTIONS = 400
+STATEMENTS = 400
+OF_THE_DECISION = (1661, 1662, 1663, 1664, 1665, 1666, 1667, 1785, 1786, 1844, 3748)
+# The engine ends the statement: a duplicate key, a table that is changed and read, no such feature.
+OF_THE_ENGINE = (1031, 1048, 1062, 1093, 1137, 1235, 1442)
+ENGINES = {
+    "t1": "InnoDB", "t2": "InnoDB", "ai": "InnoDB", "u2": "InnoDB", "n1": "MyISAM", "n2": "MyISAM", "an": "MyISAM",
+    "me": "MEMORY", "b1": "BLACKHOLE",
+}  # fmt: skip
+FUNCTIONS = {
+    "fn": ("INT DETERMINISTIC BEGIN INSERT INTO n2 VALUES (i,'f'); RETURN i; END", "INSERT INTO n2 VALUES (1,'f')"),
+    "fa": ("INT DETERMINISTIC BEGIN INSERT INTO ai (b) VALUES ('q'); RETURN i; END", "INSERT INTO ai (b) VALUES ('q')"),
+    "fu": ("VARCHAR(40) NOT DETERMINISTIC RETURN UUID()", "DO UUID()"),
+    "fl": ("VARCHAR(40) DETERMINISTIC RETURN (SELECT MAX(b) FROM (SELECT b FROM t2 LIMIT 1) d)", "SELECT b FROM t2 LIMIT 1"),
+}  # fmt: skip
+VALUES = """'z' UUID() @x @@timestamp @@hostname USER() fu({i}) fl({i}) fn({i}) fa({i}) RAND() NOW() VERSION() ICU_VERSION()
+    @@GLOBAL.time_zone LAST_INSERT_ID() AES_ENCRYPT('a','b') @@sql_mode @@insert_id @@default_collation_for_utf8mb4""".split()
+TEXTS = """INSERT INTO {a} VALUES ({i},LEFT({v},9))|INSERT IGNORE INTO {a} VALUES (100,LEFT({v},9))|REPLACE INTO {a} VALUES (100,LEFT({v},9))
+|INSERT INTO {a} (b) VALUES (LEFT({v},9))|INSERT INTO {a} SELECT a+{i},b FROM {b} WHERE a=100|INSERT IGNORE INTO {a} SELECT a,b FROM {b}
+|REPLACE INTO {a} SELECT a,b FROM {b} WHERE a=100|INSERT INTO {a} SELECT a,b FROM {b} WHERE a=100 ON DUPLICATE KEY UPDATE b='w{i}'
+|INSERT INTO {a} VALUES (100,'q{i}') ON DUPLICATE KEY UPDATE b=LEFT({v},9)|INSERT INTO {a} SELECT a+{i},b FROM {b} WHERE a=100 FOR UPDATE
+|INSERT INTO {a} SELECT a+{i},b FROM {b} WHERE a=100 FOR UPDATE SKIP LOCKED|INSERT INTO {a} SELECT a+{i},b FROM {b} FOR SHARE NOWAIT
+|INSERT INTO {a} SELECT a+{i},b FROM (SELECT * FROM {b} LIMIT 1) d|INSERT INTO {a} WITH d AS (SELECT * FROM {b}) SELECT a+{i},b FROM d
+|INSERT INTO {a} (a,b) TABLE {b} LIMIT 0|INSERT INTO {a} (a,b) SELECT {i},LEFT({v},9)|UPDATE {a} SET b=LEFT({v},9) WHERE a=100
+|UPDATE IGNORE {a} SET b='i{i}' WHERE a=100|UPDATE {a} SET b='u{i}' WHERE a=100 ORDER BY a LIMIT 1|UPDATE {a} SET b='z' LIMIT 0
+|UPDATE {a} x, {b} y SET x.b='m{i}' WHERE x.a=100 AND y.a=101|UPDATE {a} x STRAIGHT_JOIN {b} y ON x.a=y.a SET y.b='m{i}' WHERE y.a=100
+|UPDATE {a} x, {b} y SET x.b='m{i}', y.b='n{i}' WHERE x.a=100 AND y.a=101|DELETE FROM {a} WHERE a={i}|DELETE FROM {a} WHERE a={i} LIMIT 1
+|DELETE x FROM {a} x JOIN {b} y ON x.a=y.a WHERE x.a={i}|DELETE FROM x USING {a} x JOIN {b} y ON x.a=y.a WHERE x.a={i}
+|DELETE x, y FROM {a} x JOIN {b} y ON x.a=y.a WHERE x.a={i}|DELETE QUICK IGNORE FROM {a} WHERE a={i}|DELETE FROM {a} LIMIT 0
+|INSERT INTO {a} (a,b) SELECT {i},'i' FROM information_schema.tables LIMIT 1|INSERT INTO {a} (a,b) SELECT {i},'u' FROM mysql.user WHERE user='root'
+|INSERT INTO {a} (a,b) SELECT {i},'p' FROM information_schema.processlist LIMIT 0
+|INSERT INTO {a} (a,b) SELECT {i},'p' FROM performance_schema.threads WHERE thread_id=1""".replace("\n", "").split("|")
+TABLES = tuple(
+    TableDefinition(
+        "w",
+        name,
+        (
+            ColumnDefinition("a", "int", nullable=False, auto_increment=name[0] == "a"),
+            ColumnDefinition("b", "varchar(40)"),
+        ),
+        ("a",),
+        engine=engine,
+        unique_keys=(KeyDefinition(("b",)),) if name == "u2" else (),
+    )
+    for name, engine in ENGINES.items()
+)
+ROUTINES = {name: facts_from_sql(body, "w", TABLES) for name, (_, body) in FUNCTIONS.items()}
+
+
+class Server:
+    """A session of a real server, and what it said about its last statement."""
+
+    def __init__(self, socket: str) -> None:
+        self._cursor = pymysql.connect(unix_socket=socket, user="root", autocommit=True).cursor()
+
+    def query(self, sql: str) -> list[tuple[Any, ...]]:
+        """Its answer."""
+        self._cursor.execute(sql)
+        return list(self._cursor.fetchall())
+
+    def execute(self, sql: str) -> tuple[int | None, list[tuple[str, int, str]]]:
+        """The error, and the warnings."""
+        errno = None
+        try:
+            self._cursor.execute(sql)
+        except pymysql.MySQLError as exc:
+            errno = exc.args[0]
+        return errno, [(level, number, text) for level, number, text in self.query("SHOW WARNINGS")]
+
+    def set(self, variables: ServerVariables) -> None:
+        """Take a session's variables."""
+        for name in ("binlog_format", "binlog_direct_non_transactional_updates", "transaction_isolation"):
+            value = getattr(variables, name)
+            self.query(f"SET SESSION {name} = {int(value) if isinstance(value, bool) else repr(value)}")
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    """A server with tables of all kinds and functions that write, read and are unsafe."""
+    with vendor("mysql").server("lf", "--log-bin-trust-function-creators=ON") as instance:
+        session = Server(str(instance.socket))
+        for sql in ("SET sql_mode=''", "CREATE DATABASE w", "USE w"):
+            session.query(sql)
+        for table in TABLES:
+            automatic = "AUTO_INCREMENT" if table.columns[0].auto_increment else "NOT NULL"
+            more = ", UNIQUE (b)" if table.unique_keys else ""
+            session.query(
+                f"CREATE TABLE {table.name} (a INT {automatic} PRIMARY KEY, b VARCHAR(40){more}) ENGINE={table.engine}"
+            )
+            session.query(f"INSERT INTO {table.name} VALUES (100,'x'),(101,'y')")
+        for name, (text, _) in FUNCTIONS.items():
+            session.query(f"CREATE FUNCTION {name}(i INT) RETURNS {text}")
+        yield session
+
+
+def statement(random: Random, number: int) -> str:
+    """One of the texts, with tables and values."""
+    text = random.choice(TEXTS)
+    value = random.choice(VALUES).format(i=number)
+    return text.format(a=random.choice(list(ENGINES)), b=random.choice(list(ENGINES)), i=number, v=value)
+
+
+def decide(
+    variables: ServerVariables, sql: str, state: SessionState
+) -> tuple[LoggingDecision | LoggingError, StatementFacts]:
+    """Our decision or refusal, and what it was made from."""
+    facts = facts_from_sql(sql, "w", TABLES, objects=KnownObjects(routines=ROUTINES))
+    try:
+        return decide_logging_format(variables, facts, state), facts
+    except LoggingError as exc:
+        return exc, facts
+
+
+def numbers(warnings: list[tuple[str, int, str]], wanted: tuple[int, ...]) -> list[str]:
+    """The texts of those warnings."""
+    return sorted(text for _, number, text in warnings if number in wanted)
+
+
+def test_random_statements_have_the_servers_warnings_and_refusals(server: Server) -> None:
+    """In STATEMENT format, alone and in transactions, at all isolation levels, direct or not."""
+    random, count = Random(SEED), 0
+    for _ in range(TRANSACTIONS):
+        variables = ServerVariables(
+            binlog_format="STATEMENT",
+            binlog_direct_non_transactional_updates=random.random() < 0.3,
+            transaction_isolation=random.choice([*["REPEATABLE-READ"] * 4, "READ-COMMITTED", "SERIALIZABLE"]),
+        )
+        in_transaction, is_empty = random.random() < 0.6, True
+        server.set(variables)
+        if in_transaction:
+            server.query("BEGIN")
+        for _ in range(3 if in_transaction else 1):
+            count += 1
+            sql = statement(random, 1000 + count)
+            state = SessionState(in_transaction=in_transaction, transaction_cache_is_empty=is_empty)
+            decision, _ = decide(variables, sql, state)
+            errno, warnings = server.execute(sql)
+            if errno in OF_THE_ENGINE:
+                break
+            refused = decision.errno if isinstance(decision, LoggingError) else None
+            assert (sql, variables, state, refused) == (sql, variables, state, errno)
+            if isinstance(decision, LoggingDecision):
+                is_text = decision.format is LoggingFormat.STATEMENT
+                notes = sorted(warning.message for warning in decision.warnings_when_cached) if is_text else []
+                assert (sql, variables, state, notes) == (sql, variables, state, numbers(warnings, (1592,)))
+                is_empty = is_empty and decision.statement_cache is not CacheKind.TRANSACTION
+        server.query("COMMIT")
+
+
+def test_random_statements_have_the_servers_format(server: Server) -> None:
+    """Statements of their own in all formats: a text, rows or nothing stands in the log; and the warnings that come at once."""
+    random = Random(SEED)
+    for count in range(STATEMENTS):
+        variables = ServerVariables(
+            binlog_format=random.choice(["MIXED", "MIXED", "ROW", "STATEMENT"]),
+            transaction_isolation=random.choice(["REPEATABLE-READ", "READ-COMMITTED"]),
+        )
+        server.set(variables)
+        sql = statement(random, 100_000 + count)
+        decision, facts = decide(variables, sql, SessionState())
+        _, combined = mix_engines(NO_ENGINES, variables, facts)
+        for forget in ("BEGIN", "SELECT * FROM t2", "COMMIT"):  # see EngineMix
+            server.query(forget)
+        file, position, *_ = server.query("SHOW BINARY LOG STATUS")[0]
+        errno, warnings = server.execute(sql)
+        events = [(event[2], event[5]) for event in server.query(f"SHOW BINLOG EVENTS IN '{file}' FROM {position}")]
+        if errno in OF_THE_ENGINE:
+            continue
+        assert (sql, numbers(warnings, (6414,))) == (sql, [] if combined is None else [combined.message])
+        if isinstance(decision, LoggingError):
+            assert (sql, decision.errno) == (sql, errno)
+            continue
+        has_text = any(kind == "Query" and sql in text for kind, text in events)
+        has_rows = any(kind.endswith("_rows") for kind, _ in events)
+        assert (sql, errno, has_text) == (sql, None, decision.format is LoggingFormat.STATEMENT)
+        assert not has_rows or decision.format is LoggingFormat.ROW
+        assert numbers(warnings, (1870,)) == sorted(warning.message for warning in decision.warnings)
+
+
+def test_session_variables_that_are_safe_are_those_of_the_list(server: Server) -> None:
+    """Every variable of the server is put into a statement."""
+    server.set(ServerVariables(binlog_format="STATEMENT"))
+    names = [name for name, _ in server.query("SHOW SESSION VARIABLES")]
+
+    safe = {
+        name
+        for name in names
+        if not numbers(server.execute(f"UPDATE t1 SET b = LEFT(@@{name}, 5) WHERE a = 100")[1], (1592,))
+    }
+
+    assert safe == LOGGED_VARIABLES
+
+
+def test_functions_of_the_list_are_unsafe(server: Server) -> None:
+    """Each with the arguments that it takes."""
+    server.set(ServerVariables(binlog_format="STATEMENT"))
+    arguments = ("", "'a'", "0", "1", "'a', 0", "'', 0", "'a', 'b'", "'a', 1, 1")
+
+    def is_unsafe(name: str) -> bool:
+        answers = [server.execute(f"UPDATE t1 SET b = HEX({name}({given})) WHERE a = 100") for given in arguments]
+        return any(errno is None and bool(numbers(warnings, (1592,))) for errno, warnings in answers)
+
+    assert {name for name in UNSAFE_FUNCTIONS if is_unsafe(name)} == UNSAFE_FUNCTIONS
