@@ -17,6 +17,9 @@ from binlogio._kernel.images cimport (
 from binlogio._kernel.memory cimport Memory
 from binlogio._kernel.route cimport Router
 
+cdef enum:
+    STRIDE = MAX_BLOCK + 8  # pointers from one slot to the next: the same row of all slots has a cache line each, in sets of its own
+
 
 cdef class Side(Presence):
     """The columns of the before or of the after images of a batch, made only from the first row on that has such an image."""
@@ -40,10 +43,13 @@ cdef class Side(Presence):
     def __dealloc__(self):
         free(self.refs)
 
-    cdef int no_image(self, int64_t row) noexcept nogil:
+    cdef int no_image(self, int64_t row, int64_t end) noexcept nogil:
+        """The rows from `row` to `end` of the block have no such image."""
         cdef int slot
+        cdef int64_t i
         for slot in range(self.slots):
-            self.pointers[slot * MAX_BLOCK + row] = <const uint8_t*>1
+            for i in range(row, end):
+                self.pointers[slot * STRIDE + i] = <const uint8_t*>1
         return 0
 
 
@@ -110,7 +116,7 @@ cdef class Batch(Heads):
 
     cdef int _use(self, Memory scratch) except -1:
         """Where the rows of a block are noted, for as long as a fill takes."""
-        cdef int64_t pointers = sizeof(void*) * MAX_BLOCK
+        cdef int64_t pointers = sizeof(void*) * STRIDE
         cdef uint8_t* at = scratch.grow(pointers * (self.before.slots + self.after.slots) + 12 * MAX_BLOCK)
         self.before.pointers = <const uint8_t**>at
         self.after.pointers = <const uint8_t**>(at + pointers * self.before.slots)
@@ -184,18 +190,22 @@ cdef class Batch(Heads):
                 bits = NULL
                 self.at = at
                 if has_before:
-                    at = locate_image(plan, &plan.before, at, end, self.before.pointers + count, MAX_BLOCK, NULL)
+                    if before_rows == 0:
+                        self.before.no_image(0, count)
+                    at = locate_image(plan, &plan.before, at, end, self.before.pointers + count, STRIDE, NULL)
                     before_rows += 1
-                else:
-                    self.before.no_image(count)
+                elif before_rows:
+                    self.before.no_image(count, count + 1)
                 if at != NULL and event.operation == PARTIAL_UPDATE:
                     at = partial_header(plan, at, end, &bits)
                 if at != NULL and has_after:
+                    if after_rows == 0:
+                        self.after.no_image(0, count)
                     at = locate_image(plan, &plan.after if event.operation != INSERT else &plan.before, at, end,
-                                      self.after.pointers + count, MAX_BLOCK, bits)
+                                      self.after.pointers + count, STRIDE, bits)
                     after_rows += 1
-                elif not has_after:
-                    self.after.no_image(count)
+                elif not has_after and after_rows:
+                    self.after.no_image(count, count + 1)
                 if at == NULL or (at == self.at and not bare):
                     stopped_at = self.event
                     break
@@ -226,7 +236,7 @@ cdef class Batch(Heads):
         for slot in range(side.slots):
             if side.pending:
                 (<Column>refs[slot]).append_absent(side.pending)
-            bad = (<Column>refs[slot]).append(pointers + slot * MAX_BLOCK, count)
+            bad = (<Column>refs[slot]).append(pointers + slot * STRIDE, count)
             if bad >= 0 and (self.failed_event < 0 or self.failed_in_images):  # a row that was located is an earlier one
                 self.failed_event = self.block_event[bad]
                 self.failed_in_images = False
