@@ -1,6 +1,6 @@
 """The index file: the names of a server's binary logs, one a line, in order.
 
-Knows how the file is read and, without ever leaving it half-written, replaced. Source: sql/binlog.cc, MYSQL_BIN_LOG::open_index_file.
+Knows how the file is read, and how logs are numbered; `binlogio.writer.log_index` writes it. Source: sql/binlog.cc, MYSQL_BIN_LOG::open_index_file.
 """
 
 from __future__ import annotations
@@ -49,17 +49,3 @@ def read_index(path: Path) -> list[str]:
     """
     text = path.read_bytes().decode("utf-8", "surrogateescape")
     return [line for line in text.split("\n") if line]
-
-
-def write_index(path: Path, names: list[str]) -> None:
-    """Replace the index file in one step: a reader sees the old names or the new ones.
-
-    Raises:
-        OSError: the file cannot be written; the old one is then still there.
-    """
-    crash_safe = path.with_name(path.name + "_crash_safe")  # the server's own name for it
-    with crash_safe.open("wb") as file:
-        file.write("".join(f"{name}\n" for name in names).encode("utf-8", "surrogateescape"))
-        file.flush()
-        os.fsync(file.fileno())
-    crash_safe.replace(path)

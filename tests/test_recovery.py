@@ -210,6 +210,22 @@ def test_any_tail_is_recovered_or_refused(cut: int, tail: bytes) -> None:
     assert not examine(log.storage, NAME).in_use
 
 
+@pytest.mark.parametrize("failing_append", range(3))
+def test_a_start_that_the_disk_does_not_take_can_be_repeated(failing_append: int) -> None:
+    """The register, the new log, the index: whichever cannot be written, nothing is left of it."""
+    log = Log()
+    writer = log.reopen()
+    log.storage.fail_append = failing_append
+    with pytest.raises(OSError, match="no space"):
+        writer.open()
+    with writer:
+        names = writer.names
+
+    assert names == (NAME, "binlog.000002")
+    assert sorted(log.storage.files) == [NAME, "binlog.000002", "binlog.index"]
+    assert log.rows() == [0, 1, 2, 3]
+
+
 def test_a_closed_log_is_not_touched() -> None:
     """It was synced when it was closed: damage is damage, wherever it is."""
     log = Log()
