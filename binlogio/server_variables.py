@@ -25,10 +25,12 @@ class ServerVariables:
     Sizes are in bytes, delays in microseconds. A value out of range is refused, not clipped as the server does. Those in
     SESSION_VARIABLES are what a session starts with, and may be set by it.
 
-    Two defaults are not those of a 9.7 server: `binlog_row_metadata` is FULL (server: MINIMAL), because only then does a log say the names of
-    its columns, which its readers here want; `enforce_gtid_consistency` is None, which is what `gtid_mode` asks for (server: ON in any
-    case, which refuses more than GTIDs need where gtid_mode is OFF). `rule_set` names the rules of an older server (`binlogio.writer.rule_sets`); None: those of
-    `server_version`. `binlog_transaction_dependency_tracking` left the server with 8.4, which always does WRITESET.
+    Two defaults are not those of a 9.7 server. `binlog_row_metadata` is FULL (server: MINIMAL), because only then does a log say the names
+    of its columns, which its readers here want. `enforce_gtid_consistency` is None, which is what `gtid_mode` asks for (server: ON in any
+    case, which refuses more than GTIDs need where gtid_mode is OFF).
+
+    `rule_set` names the rules of an older server (`binlogio.writer.rule_sets`); None: those of `server_version`.
+    `binlog_transaction_dependency_tracking` left the server with 8.4, which always does WRITESET.
     """
 
     server_version: str = "9.7.0"

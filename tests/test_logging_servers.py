@@ -45,7 +45,7 @@ FUNCTIONS = {
     "fl": ("VARCHAR(40) DETERMINISTIC RETURN (SELECT MAX(b) FROM (SELECT b FROM t2 LIMIT 1) d)", "SELECT b FROM t2 LIMIT 1"),
 }  # fmt: skip
 VALUES = """'z' UUID() @x @@timestamp @@hostname USER() fu({i}) fl({i}) fn({i}) fa({i}) RAND() NOW() VERSION() ICU_VERSION()
-    @@GLOBAL.time_zone LAST_INSERT_ID() AES_ENCRYPT('a','b') @@sql_mode @@insert_id @@default_collation_for_utf8mb4""".split()
+    @@GLOBAL.time_zone LAST_INSERT_ID() AES_ENCRYPT('a','b') @@sql_mode TRIM('a'FROM(USER())) EXTRACT(DAY{s}FROM{s}SYSDATE()) @@insert_id @@default_collation_for_utf8mb4""".split()
 TEXTS = """INSERT INTO {a} VALUES ({i},LEFT({v},9))|INSERT IGNORE INTO {a} VALUES (100,LEFT({v},9))|REPLACE INTO {a} VALUES (100,LEFT({v},9))
 |INSERT INTO {a} (b) VALUES (LEFT({v},9))|INSERT INTO {a} SELECT a+{i},b FROM {b} WHERE a=100|INSERT IGNORE INTO {a} SELECT a,b FROM {b}
 |REPLACE INTO {a} SELECT a,b FROM {b} WHERE a=100|INSERT INTO {a} SELECT a,b FROM {b} WHERE a=100 ON DUPLICATE KEY UPDATE b='w{i}'
@@ -127,7 +127,7 @@ def server() -> Iterator[Server]:
 def statement(random: Random, number: int) -> str:
     """One of the texts, with tables and values."""
     text = random.choice(TEXTS)
-    value = random.choice(VALUES).format(i=number)
+    value = random.choice(VALUES).format(i=number, s=" ")
     return text.format(a=random.choice(list(ENGINES)), b=random.choice(list(ENGINES)), i=number, v=value)
 
 

@@ -75,7 +75,7 @@ def _kind(words: StatementWords) -> StatementKind:
         return StatementKind.SELECT
     if verb == "CREATE" and "TABLE" in words.words[:3]:
         temporary = words.words[1] == "TEMPORARY"
-        if "SELECT" in words.words:
+        if "SELECT" in words.words or words.has("AS", "TABLE") or words.has(")", "TABLE"):
             return StatementKind.CREATE_TEMPORARY_SELECT if temporary else StatementKind.CREATE_SELECT
         return StatementKind.CREATE_TEMPORARY if temporary else StatementKind.DDL
     if words.words[:2] == ("DROP", "TEMPORARY"):

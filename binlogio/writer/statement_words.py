@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 # A function that is not here may still give something else on a replica; the server does not warn of that (CONNECTION_ID, NOW and
 # LAST_INSERT_ID stand in the log beside the statement).
 UNSAFE_FUNCTIONS: Final = frozenset(
-    """AES_DECRYPT AES_ENCRYPT CURRENT_USER FOUND_ROWS GET_LOCK ICU_VERSION IS_FREE_LOCK IS_USED_LOCK LOAD_FILE MASTER_POS_WAIT RAND RANDOM_BYTES RELEASE_ALL_LOCKS
-    RELEASE_LOCK ROW_COUNT SESSION_USER SLEEP SOURCE_POS_WAIT SYSDATE SYSTEM_USER USER UUID UUID_SHORT VERSION
-    WAIT_FOR_EXECUTED_GTID_SET""".split()
+    """AES_DECRYPT AES_ENCRYPT CURRENT_USER FOUND_ROWS GET_LOCK ICU_VERSION IS_FREE_LOCK IS_USED_LOCK LOAD_FILE
+    MASTER_POS_WAIT RAND RANDOM_BYTES RELEASE_ALL_LOCKS RELEASE_LOCK ROW_COUNT SESSION_USER SLEEP SOURCE_POS_WAIT SYSDATE
+    SYSTEM_USER USER UUID UUID_SHORT VERSION WAIT_FOR_EXECUTED_GTID_SET""".split()
 )
 _WITHOUT_PARENTHESES: Final = frozenset(("CURRENT_USER",))
 # Variables whose session values the server takes to be in the log (IN_BINLOG in sql/sys_vars.cc).
@@ -46,7 +46,8 @@ LOGGED_VARIABLES: Final = frozenset(
 _GLOBAL_SCOPES: Final = frozenset(("GLOBAL", "PERSIST", "PERSIST_ONLY"))
 _SESSION_SCOPES: Final = frozenset(("SESSION", "LOCAL"))
 _MODIFIERS: Final = frozenset(("LOW_PRIORITY", "DELAYED", "HIGH_PRIORITY", "QUICK", "IGNORE"))
-_BEFORE_TABLE_NAME: Final = frozenset(("INTO", "TABLE", "FROM", "JOIN", "STRAIGHT_JOIN", "INSERT", "REPLACE", "IGNORE"))
+# In front of the name of a table that may be followed by a list of columns.
+_BEFORE_TABLE_NAME: Final = frozenset(("INTO", "TABLE", "INSERT", "REPLACE", "IGNORE"))
 _VERBS_AFTER_WITH: Final = frozenset(("SELECT", "UPDATE", "DELETE", "TABLE"))
 _QUOTED: Final = frozenset(("IDENTIFIER", "STRING", "NATIONAL_STRING", "HEX_STRING", "BIT_STRING", "HINT"))
 # sqlglot takes the rest of a statement that begins with REPLACE, CALL and the like for one text, unless something stands before it.
