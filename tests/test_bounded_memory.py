@@ -1,0 +1,64 @@
+"""Logs are read in memory that their size does not decide: by a process of its own, whose peak is what the system says."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from random import Random
+from typing import Final
+
+import pyarrow as pa
+import pytest
+
+from binlogio import BinlogWriter, ColumnDefinition, ServerVariables, TableDefinition
+from binlogio.implementation import is_compiled
+from binlogio.writer.batches import BatchChange, BatchSession
+
+pytestmark = [
+    pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="only Linux tells the peak of one process alone"),
+    pytest.mark.skipif(not is_compiled(), reason="construct holds events as a whole"),
+]
+TABLE: Final = TableDefinition(
+    "d", "t", (ColumnDefinition("id", "int", nullable=False), ColumnDefinition("b", "varbinary(4096)")), ("id",)
+)
+ROWS: Final = 48_000
+VALUE_SIZE: Final = 4096
+MOST_MB: Final = 150  # of which Python with pyarrow has 55
+READ: Final = """
+import re, sys
+from pathlib import Path
+import binlogio
+rows = sum(batch.num_rows for _, batch in binlogio.read_tables(sys.argv[1]))
+peak_kb = re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1]
+print(rows, int(peak_kb) // 1024)
+"""
+SHAPES: Final = {
+    "many rows events": ServerVariables(sync_binlog=0),
+    "one rows event": ServerVariables(sync_binlog=0, binlog_row_event_max_size=1 << 30),
+    "compressed": ServerVariables(sync_binlog=0, binlog_transaction_compression=True),
+}
+
+
+@pytest.fixture(scope="module")
+def rows() -> pa.RecordBatch:
+    """Zeros with a few random bytes: more than a window once compressed."""
+    random = Random(9)
+    return pa.record_batch(
+        {"id": range(ROWS), "b": [random.randbytes(128).ljust(VALUE_SIZE, b"\0") for _ in range(ROWS)]}
+    )
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_transaction_larger_than_the_memory_that_reading_takes(
+    tmp_path: Path, shape: str, rows: pa.RecordBatch
+) -> None:
+    with BinlogWriter(tmp_path / "binlog", variables=SHAPES[shape]) as log:
+        BatchSession(log).write([BatchChange(TABLE, after=rows)])
+    found = subprocess.run(
+        [sys.executable, "-c", READ, str(tmp_path / "binlog.000001")], capture_output=True, text=True, check=True
+    )
+    row_count, peak_mb = map(int, found.stdout.split())
+
+    assert row_count == ROWS
+    assert peak_mb < MOST_MB < ROWS * VALUE_SIZE >> 20

@@ -1,0 +1,64 @@
+"""Several readers at once give what one gives, in its order, and do not run away from the consumer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from threading import Event
+
+import pytest
+
+from binlogio.parallel import MOST_AHEAD, InOrder
+
+RESULT_BYTES = MOST_AHEAD // 4
+RESULTS_A_PART = 50
+
+
+class _Counting:
+    """Reads numbers; `read_on` says when the second half of the even parts may come."""
+
+    def __init__(self, read_on: Event, made: list[int], open_readers: list[int]) -> None:
+        self._read_on, self._made, self._open = read_on, made, open_readers
+        open_readers.append(0)
+
+    def read(self, part: int, /) -> Iterator[tuple[int, int]]:
+        for number in range(RESULTS_A_PART):
+            if number == RESULTS_A_PART // 2 and part % 2 == 0:
+                assert self._read_on.wait(10)
+            self._made.append(part)
+            yield part, number
+        if part == 5:
+            raise ValueError(part)
+
+    def close(self) -> None:
+        self._open.remove(0)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_results_and_the_error_come_in_the_order_of_the_parts(threads: int) -> None:
+    read_on, open_readers = Event(), list[int]()
+    read_on.set()
+    found = []
+
+    def read_all() -> None:
+        for result in InOrder(range(9), lambda: _Counting(read_on, [], open_readers), lambda _: 1).results(threads):
+            found.append(result)  # noqa: PERF402 - what came before the error counts
+
+    with pytest.raises(ValueError, match="5"):
+        read_all()
+
+    assert found == [(part, number) for part in range(6) for number in range(RESULTS_A_PART)]
+    assert open_readers == []
+
+
+def test_readers_wait_for_a_consumer_that_is_slow() -> None:
+    """The first part waits for an event, so that the consumer does; the second part must not go on for ever."""
+    read_on, made = Event(), list[int]()
+    results = InOrder(range(4), lambda: _Counting(read_on, made, []), lambda _: RESULT_BYTES).results(2)
+    for _ in range(RESULTS_A_PART // 2):
+        next(results)
+    ahead = made.count(1)
+    read_on.set()
+    rest = list(results)
+
+    assert ahead <= MOST_AHEAD // RESULT_BYTES + 1
+    assert len(rest) == 4 * RESULTS_A_PART - RESULTS_A_PART // 2
