@@ -338,6 +338,18 @@ def test_only_the_table_that_is_created_needs_atomic_ddl() -> None:
     assert refusal(T, N, **given)[0] == 1785
 
 
+@pytest.mark.parametrize("binlog_format", ["STATEMENT", "MIXED", "ROW"])
+def test_ddl_is_a_text_but_that_of_temporary_tables(binlog_format: str) -> None:
+    """A 9.7.4 server logs TRUNCATE, ALTER TABLE and CREATE INDEX of a temporary table in STATEMENT format alone."""
+    given: dict[str, Any] = {"kind": StatementKind.DDL, "binlog_format": binlog_format}
+    of_temporary = decide(replace(T, temporary=True), **given)
+
+    assert decide(**given).statement_cache is CacheKind.DIRECT
+    assert decide(T, **given).statement_cache is CacheKind.DIRECT
+    assert (of_temporary.statement_cache is CacheKind.DIRECT) == (binlog_format == "STATEMENT")
+    assert (of_temporary.format is LoggingFormat.NOT_LOGGED) == (binlog_format != "STATEMENT")
+
+
 def test_a_drop_that_drops_nothing_is_not_logged() -> None:
     assert decide(kind=StatementKind.DROP_TEMPORARY).format is LoggingFormat.NOT_LOGGED
 

@@ -262,6 +262,28 @@ def test_created_tables_are_of_the_engine_that_is_said() -> None:
     assert temporary == (TableAccess(schema="x", name="c", write=True, temporary=True),)
 
 
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("TRUNCATE TABLE tm", "w.tm:w*"),
+        ("TRUNCATE w.tm", "w.tm:w*"),
+        ("ALTER TABLE tm ADD c INT", "w.tm:w*"),
+        ("CREATE UNIQUE INDEX i ON tm (a)", "w.tm:w*"),
+        ("DROP INDEX i ON tm", "w.tm:w*"),
+        ("DROP TABLE IF EXISTS tm", "w.tm:w*"),
+        ("DROP TABLE tm, t1", ""),
+        ("TRUNCATE t1", ""),
+        ("ANALYZE TABLE tm", ""),
+        ("ALTER TABLE t1 ADD c INT", ""),
+        ("DROP DATABASE w", ""),
+        ("ALTER TABLE", ""),
+    ],
+)
+def test_the_temporary_table_of_ddl(sql: str, expected: str) -> None:
+    """Its DDL is not logged outside of STATEMENT format; that of other tables always is."""
+    assert locks(sql, temporary_tables=TEMPORARY) == expected.split()
+
+
 def test_a_drop_is_of_the_temporary_tables_that_are_there() -> None:
     assert locks("DROP TEMPORARY TABLE IF EXISTS tm, t1, no_such", temporary_tables=TEMPORARY) == ["w.tm:w*"]
 

@@ -104,7 +104,7 @@ def decide_logging_format(variables: ServerVariables, facts: StatementFacts, sta
         return LoggingDecision(format=LoggingFormat.NOT_LOGGED)
     warnings = check_ddl(variables, facts, state)
     if facts.kind is StatementKind.DDL:
-        return LoggingDecision(format=LoggingFormat.STATEMENT, statement_cache=CacheKind.DIRECT, warnings=warnings)
+        return _decide_ddl(variables, facts, warnings)
     if facts.kind in _TEMPORARY_DDL:
         return _decide_temporary(variables, facts, state, warnings)
     if facts.kind is StatementKind.SELECT and not any(table.write for table in facts.sub_statement_tables):
@@ -135,6 +135,16 @@ def row_cache(variables: ServerVariables, table: TableAccess, state: SessionStat
     if rules_of(variables).has_statement_cache:
         return CacheKind.STATEMENT
     return statement_cache(variables, state, (table,))
+
+
+def _decide_ddl(
+    variables: ServerVariables, facts: StatementFacts, warnings: tuple[LoggingWarning, ...]
+) -> LoggingDecision:
+    """DDL is a text whatever the format, but that of temporary tables, which is nothing outside of STATEMENT format."""
+    is_temporary = bool(facts.tables) and all(table.temporary for table in facts.tables)
+    if is_temporary and variables.binlog_format != "STATEMENT":
+        return LoggingDecision(format=LoggingFormat.NOT_LOGGED, warnings=warnings)
+    return LoggingDecision(format=LoggingFormat.STATEMENT, statement_cache=CacheKind.DIRECT, warnings=warnings)
 
 
 def _decide_temporary(

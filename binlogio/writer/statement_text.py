@@ -51,7 +51,7 @@ def facts_from_sql(
     words = read_words(sql)
     kind = _kind(words)
     if kind in (StatementKind.DDL, StatementKind.ROW_INJECTION):
-        return StatementFacts(kind=kind, verb=words.verb)
+        return StatementFacts(kind=kind, verb=words.verb, tables=_temporary_of_ddl(words, known))
     if kind is StatementKind.LOAD_DATA:
         written = _loaded_table(words, known)
         return known.facts(words, kind, (written,), fired=[(written, _events(words))])
@@ -112,12 +112,34 @@ def _events(words: StatementWords, *, updates_on_duplicate: bool = False) -> fro
     return frozenset(("INSERT", *more, *(("UPDATE",) if updates_on_duplicate else ())))
 
 
+def _temporary_of_ddl(words: StatementWords, known: Names) -> tuple[TableAccess, ...]:
+    """The temporary table that a DDL statement changes; nothing for any other table, as that makes no difference to the log."""
+    keyword = "ON" if "INDEX" in words.words[:3] else words.verb if words.verb == "TRUNCATE" else "TABLE"
+    if words.verb not in ("ALTER", "CREATE", "DROP", "TRUNCATE") or keyword not in words.words:
+        return ()
+    start = words.words.index(keyword) + 1
+    start += words.words[start : start + 1] == ("TABLE",)
+    start += 2 * (words.words[start : start + 2] == ("IF", "EXISTS"))
+    name = _name_at(words, start)
+    if name is None or not known.is_temporary(*name):
+        return ()
+    found = known.access(*name, write=True)
+    return () if found is None or "," in words.words[start : start + 4] else (found,)
+
+
+def _name_at(words: StatementWords, start: int) -> tuple[str, str] | None:
+    """Schema and name of the table that is named there."""
+    names = words.texts[start : start + 3]
+    if not names:
+        return None
+    return (names[0], names[2]) if names[1:2] == (".",) and len(names) == 3 else ("", names[0])
+
+
 def _loaded_table(words: StatementWords, known: Names) -> TableAccess:
     for index in range(len(words.words) - 2):
         if words.words[index : index + 2] == ("INTO", "TABLE"):
-            names = words.texts[index + 2 : index + 5]
-            schema, name = (names[0], names[2]) if names[1:2] == (".",) and len(names) == 3 else ("", names[0])
-            found = known.access(schema, name, write=True)
+            name = _name_at(words, index + 2)
+            found = None if name is None else known.access(*name, write=True)
             if found is not None:
                 return found
     raise UnsupportedFeature("LOAD DATA names no table", field="sql")
