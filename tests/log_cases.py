@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from hypothesis import strategies as st
 
+from binlogio.arrow import wire_width
 from binlogio.compression import compress_zstd
 from binlogio.constants import BINLOG_MAGIC, EventType, OptionalMetadataType
 from binlogio.constants import ColumnType as T
@@ -197,3 +198,19 @@ def damaged_rows(draw: st.DrawFn) -> Rows:
         else:
             images.insert(at, draw(st.integers(0, 255)))
     return found.with_images(bytes(images))
+
+
+@st.composite
+def raw_rows(draw: st.DrawFn) -> Rows:
+    """Rows of one column whose values are any bytes of the right length."""
+    chosen, _ = draw(st.sampled_from([case for case in LOGGED_COLUMNS if case[0].type != T.NULL]))
+    table = table_map_of([chosen])
+    width = wire_width(resolve_plan(table).columns[0])
+    if width > 0:
+        values = draw(st.lists(st.binary(min_size=width, max_size=width), min_size=1, max_size=6))
+    else:
+        some = draw(st.lists(st.binary(max_size=90), min_size=1, max_size=6))
+        values = [len(value).to_bytes(-width, "little") + value for value in some]
+    images = b"".join(b"\0" + value for value in values)
+    event = WriteRowsEvent(7, 1, b"", 1, b"\1", images, header(EventType.WRITE_ROWS_EVENT))
+    return Rows(table, event, "plain")

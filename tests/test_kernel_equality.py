@@ -17,7 +17,7 @@ from binlogio.events.rows import WriteRowsEvent
 from binlogio.rowimage import RowChange, RowImage, encode_rows, resolve_plan
 from both_kernels import KERNELS, Said, error_of_events, records_by, tables_by
 from corpus import FIXTURES
-from log_cases import Rows, damaged_rows, rows, table_map_of
+from log_cases import Rows, damaged_rows, raw_rows, rows, table_map_of
 from logs import OFF, header, log
 from rowimage_cases import column
 
@@ -53,6 +53,18 @@ def test_damaged_rows_are_refused_alike(case: Rows, zero_dates: str) -> None:
         assert construct == events
 
 
+@settings(max_examples=500, suppress_health_check=SLOW)
+@given(raw_rows(), ZERO_DATES)
+def test_values_of_any_bytes_are_read_or_refused_alike(case: Rows, zero_dates: str) -> None:
+    """One column of each type, bytes that no server would write among them."""
+    data = case.log()
+    compiled, construct = (tables_by(kernel, data, zero_dates=zero_dates) for kernel in KERNELS)
+    events = error_of_events(data)
+
+    assert compiled == construct
+    assert events is None or events == construct
+
+
 @settings(max_examples=200, suppress_health_check=SLOW)
 @given(rows() | damaged_rows())
 def test_records_of_all_tables_are_the_same(case: Rows) -> None:
@@ -78,7 +90,10 @@ def _events(data: bytes | bytearray) -> Iterator[tuple[int, int, int]]:
 
 
 SMALL = _plain_files(40_000)
-ROWS_AND_MAPS = frozenset({EventType.TABLE_MAP_EVENT, EventType.TRANSACTION_PAYLOAD_EVENT, *ROWS_TYPES})
+NAMED = (
+    FIXTURES / "mysql97" / "metadata_full" / "binlog.000001"
+)  # elsewhere a table map that fits no DDL unsettles those behind it
+ROWS = ROWS_TYPES | {EventType.TRANSACTION_PAYLOAD_EVENT}
 
 
 @pytest.mark.slow
@@ -86,11 +101,11 @@ ROWS_AND_MAPS = frozenset({EventType.TABLE_MAP_EVENT, EventType.TRANSACTION_PAYL
 @given(st.data())
 def test_events_of_real_servers_with_other_bytes_are_read_or_refused_alike(data: st.DataObject) -> None:
     """Table maps, payloads and rows events with a right checksum and some wrong bytes."""
-    path = data.draw(st.sampled_from(SMALL), "file")
+    path = data.draw(st.just(NAMED) | st.sampled_from(SMALL), "file")
     spoilt = bytearray(path.read_bytes())
-    at, _, size = data.draw(
-        st.sampled_from([one for one in _events(spoilt) if one[1] in ROWS_AND_MAPS] or [(4, 15, 19)])
-    )
+    types = ROWS | {EventType.TABLE_MAP_EVENT} if path == NAMED else ROWS
+    found = [one for one in _events(spoilt) if one[1] in types]
+    at, _, size = data.draw(st.sampled_from(found or [(4, 15, 19)]))
     has_checksum = path.parent.name != "checksum_none"
     end = at + size - CHECKSUM_SIZE * has_checksum
     for _ in range(data.draw(st.integers(1, 3))):
@@ -166,3 +181,16 @@ def test_event_that_comes_in_parts_is_read_or_refused_alike(damage: str) -> None
         kinds = {"length": "BinlogFormatError", "cut": "TruncatedEvent", "value and cut": "TruncatedEvent"}
         assert isinstance(compiled, Said)
         assert compiled.kind == kinds.get(damage, "ChecksumMismatch")
+
+
+def test_binary_value_longer_than_its_column_keeps_its_bytes() -> None:
+    """No server writes one, and nothing is gained by losing it."""
+    table = table_map_of([column(T.STRING, 0xFE04, collation_id=63)])
+    event = WriteRowsEvent(7, 1, b"", 1, b"\1", b"\0\6abcdef\0\2ab", header(EventType.WRITE_ROWS_EVENT))
+    compiled, construct = (tables_by(kernel, Rows(table, event, "plain").log()) for kernel in KERNELS)
+
+    assert compiled == construct
+    assert isinstance(construct, dict)
+    ((first, second),) = construct.values()
+    assert "'c0': b'abcdef'" in first[2]
+    assert "'c0': b'ab\\x00\\x00'" in second[2]

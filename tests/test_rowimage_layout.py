@@ -220,3 +220,12 @@ def test_an_inet6_is_shown_as_mariadb_shows_it(text: str, shown: str) -> None:
     layout = column_layout(column(T.STRING, 0xFE10, native="inet6"))
 
     assert shown == layout.parse(layout.build(text))
+
+
+@pytest.mark.parametrize("native", ["uuid", "inet6", "inet4"])
+def test_native_value_longer_than_its_type_is_refused(native: str) -> None:
+    """No server writes one; cutting it would lose bytes."""
+    layout = column_layout(column(T.STRING, 0xFE04 if native == "inet4" else 0xFE10, native=native))
+
+    with pytest.raises(ValueError, match="bytes|16-char|IPv4|permitted"):
+        layout.parse(b"\x11" + bytes(range(17)))

@@ -292,10 +292,9 @@ cdef class Column:
                     if not append_json(self.data, p, size):
                         return i
                 elif kind == K_PADDED:
-                    if size > self.first:
-                        return i
-                    memcpy(self.data.grow(self.first), p, size)
-                    memset(self.data.data + self.data.size - (self.first - size), 0, self.first - size)
+                    memcpy(self.data.grow(max(size, <int64_t>self.first)), p, size)
+                    if size < self.first:
+                        memset(self.data.data + self.data.size - (self.first - size), 0, self.first - size)
                 elif kind == K_LATIN or kind == K_TEXT:
                     if not self._text(kind, p, size):
                         return i

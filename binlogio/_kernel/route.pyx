@@ -425,9 +425,9 @@ cdef class Router:
         """Find the plan: that of the last map with the same id where the bytes are the same, else by the bytes, else anew."""
         cdef uint64_t table_id
         cdef Slot* slot
-        cdef const uint8_t* rest = body + self.table_id_size + 2
+        cdef const uint8_t* rest = body + self.table_id_size
         cdef int64_t size = end - rest
-        if size < 4:
+        if size < 6:
             return S_BAD_EVENT
         table_id = little(body, self.table_id_size)
         slot = self.slots + (table_id & (SLOTS - 1))
