@@ -317,6 +317,24 @@ def test_a_gtid_is_used_once() -> None:
     ]
 
 
+@pytest.mark.parametrize(("binlog_format", "expected"), [("STATEMENT", ["TRUNCATE tmp"]), ("MIXED", []), ("ROW", [])])
+def test_ddl_of_a_temporary_table_commits_and_is_logged_in_statement_format_alone(
+    binlog_format: str, expected: list[str]
+) -> None:
+    """What a 9.7.4 server does with TRUNCATE, ALTER TABLE and CREATE INDEX."""
+    storage = MemoryStorage()
+
+    with writer(storage, binlog_format=binlog_format) as log, log.session("shop") as session:
+        session.begin()
+        session.execute(insert(T, 1))
+        session.execute(temporary(StatementKind.DDL, "TRUNCATE tmp"))
+        is_open = session.in_transaction
+    found = texts(storage)
+
+    assert not is_open
+    assert found[found.index("Xid") + 1 :] == expected
+
+
 def test_temporary_tables_go_with_their_session() -> None:
     """In STATEMENT format they are logged, and thrown away when the session ends; the format cannot change meanwhile."""
     storage = MemoryStorage()

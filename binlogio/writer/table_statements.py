@@ -41,7 +41,7 @@ def log_ddl(connection: Connection, statement: Statement) -> None:
     facts = facts_of(statement)
     if is_drop_table(statement.sql_bytes) and facts.tables:
         _drop_base_tables(connection, statement, facts)
-    else:
+    elif decide(connection, facts).format is LoggingFormat.STATEMENT:
         is_atomic = all(table.engine.atomic_ddl for table in facts.tables) if facts.tables else None
         _write_ddl(connection, statement.sql_bytes, statement.updated_schemas, is_atomic=is_atomic)
     connection.tables.forget(statement.sql_bytes)
