@@ -14,6 +14,7 @@ Source: sql/sql_table.cc, sql/sql_insert.cc, Query_result_create; sql/sql_base.c
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from binlogio.constants import QueryStatus
@@ -40,7 +41,7 @@ def log_ddl(connection: Connection, statement: Statement) -> None:
         return
     facts = facts_of(statement)
     if is_drop_table(statement.sql_bytes) and facts.tables:
-        _drop_base_tables(connection, statement, facts)
+        _drop_tables(connection, statement, facts)
     elif decide(connection, facts).format is LoggingFormat.STATEMENT:
         is_atomic = all(table.engine.atomic_ddl for table in facts.tables) if facts.tables else None
         _write_ddl(connection, statement.sql_bytes, statement.updated_schemas, is_atomic=is_atomic)
@@ -155,17 +156,22 @@ def _write_ddl(
     )
 
 
-def _drop_base_tables(connection: Connection, statement: Statement, facts: StatementFacts) -> None:
-    """DROP TABLE, a statement for each kind of table."""
+def _drop_tables(connection: Connection, statement: Statement, facts: StatementFacts) -> None:
+    """DROP TABLE, a statement for each kind of table, temporary ones last."""
     kinds: dict[bool, list[tuple[str, str]]] = {False: [], True: []}
+    temporary = tuple(table for table in facts.tables if table.temporary)
     for table in facts.tables:
-        kinds[table.engine.atomic_ddl].append((table.schema, table.name))
+        if not table.temporary:
+            kinds[table.engine.atomic_ddl].append((table.schema, table.name))
     for is_atomic, tables in kinds.items():
         if tables:
             sql = drop_tables(statement.sql_bytes, tables, connection.schema)
             schemas = tuple(dict.fromkeys(schema for schema, _ in tables))
             # a 9.7 server flags the DROP of InnoDB tables like that of temporary ones
             _write_ddl(connection, sql, schemas, is_atomic=is_atomic, is_thread_specific=is_atomic)
+    if temporary:
+        drop = StatementFacts(kind=StatementKind.DROP_TEMPORARY, tables=temporary)
+        log_temporary_table(connection, replace(statement, facts=drop))
 
 
 def _log_created_rows(connection: Connection, statement: Statement) -> None:
