@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from decimal import Decimal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from binlogio.constants import BINLOG_MAGIC, CHECKSUM_SIZE, HEADER_SIZE, EventType
 from binlogio.constants import ColumnType as T
 from binlogio.construct_reader import ROWS_TYPES
+from binlogio.event_filter import EventFilter, Range
 from binlogio.events.rows import WriteRowsEvent
 from binlogio.rowimage import RowChange, RowImage, encode_rows, resolve_plan
 from both_kernels import KERNELS, Said, error_of_events, records_by, tables_by
@@ -194,3 +195,26 @@ def test_binary_value_longer_than_its_column_keeps_its_bytes() -> None:
     ((first, second),) = construct.values()
     assert "'c0': b'abcdef'" in first[2]
     assert "'c0': b'ab\\x00\\x00'" in second[2]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"batch_rows": 3},
+        {"tables": ["*.t?"]},
+        {"tables": ["no.such"]},
+        {"columns": ["nonsense"]},
+        {"where": EventFilter(ops=frozenset({"update"}))},
+        {"where": EventFilter(pos=Range(2000, 20_000), server_ids=frozenset({1, 3306}))},
+        {"threads": 2},
+        {"zero_dates": "text"},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("case", ["mysql97/metadata_full", "mysql97/compressed", "mariadb1011/rowimage_minimal"])
+def test_options_mean_the_same(case: str, options: Any) -> None:
+    """Tables, columns, events, sizes of batches."""
+    data = (FIXTURES / case / "binlog.000001").read_bytes()
+    compiled, construct = (tables_by(kernel, data, **{"zero_dates": "null", **options}) for kernel in KERNELS)
+
+    assert compiled == construct

@@ -227,5 +227,5 @@ def test_native_value_longer_than_its_type_is_refused(native: str) -> None:
     """No server writes one; cutting it would lose bytes."""
     layout = column_layout(column(T.STRING, 0xFE04 if native == "inet4" else 0xFE10, native=native))
 
-    with pytest.raises(ValueError, match="bytes|16-char|IPv4|permitted"):
+    with pytest.raises(ValueError, match=r"bytes|16-char|IPv4|permitted"):
         layout.parse(b"\x11" + bytes(range(17)))
