@@ -51,7 +51,7 @@ def facts_from_sql(
     words = read_words(sql)
     kind = _kind(words)
     if kind in (StatementKind.DDL, StatementKind.ROW_INJECTION):
-        return StatementFacts(kind=kind, verb=words.verb, tables=_temporary_of_ddl(words, known))
+        return StatementFacts(kind=kind, verb=words.verb, tables=tuple(_tables_of_ddl(words, known)))
     if kind is StatementKind.LOAD_DATA:
         written = _loaded_table(words, known)
         return known.facts(words, kind, (written,), fired=[(written, _events(words))])
@@ -112,19 +112,23 @@ def _events(words: StatementWords, *, updates_on_duplicate: bool = False) -> fro
     return frozenset(("INSERT", *more, *(("UPDATE",) if updates_on_duplicate else ())))
 
 
-def _temporary_of_ddl(words: StatementWords, known: Names) -> tuple[TableAccess, ...]:
-    """The temporary table that a DDL statement changes; nothing for any other table, as that makes no difference to the log."""
+def _tables_of_ddl(words: StatementWords, known: Names) -> Iterator[TableAccess]:
+    """The temporary table that a DDL statement changes, and all tables that DROP TABLE drops; no others make a difference to the log."""
     keyword = "ON" if "INDEX" in words.words[:3] else words.verb if words.verb == "TRUNCATE" else "TABLE"
     if words.verb not in ("ALTER", "CREATE", "DROP", "TRUNCATE") or keyword not in words.words:
-        return ()
+        return
     start = words.words.index(keyword) + 1
     start += words.words[start : start + 1] == ("TABLE",)
     start += 2 * (words.words[start : start + 2] == ("IF", "EXISTS"))
-    name = _name_at(words, start)
-    if name is None or not known.is_temporary(*name):
-        return ()
-    found = known.access(*name, write=True)
-    return () if found is None or "," in words.words[start : start + 4] else (found,)
+    drops = words.words[:2] == ("DROP", "TABLE")
+    while (name := _name_at(words, start)) is not None:
+        if known.is_temporary(*name) or (drops and known.is_defined(*name)):
+            found = known.access(*name, write=True)
+            if found is not None:
+                yield found
+        start += 4 if name[0] else 2
+        if not drops or words.words[start - 1 : start] != (",",):
+            return
 
 
 def _name_at(words: StatementWords, start: int) -> tuple[str, str] | None:
