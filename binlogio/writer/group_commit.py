@@ -150,12 +150,10 @@ class GroupCommit:
         """
         if group.is_compressible:
             group = self._compressed(group)
-        if self._hurries and group.on_commit is None and self._flush.mutex.acquire(blocking=False):
-            try:
+        if self._hurries and group.on_commit is None:
+            with self._flush.mutex:
                 is_alone = self._is_alone(group)
                 gtid = self._commit_alone(group) if is_alone else None
-            finally:
-                self._flush.mutex.release()
             if is_alone:
                 if self._log.size >= self._max_size:
                     self._rotate_if_full()
