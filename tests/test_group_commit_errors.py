@@ -84,7 +84,7 @@ def queued(committer: Committer, number: int) -> bool:
 
 def test_a_group_that_cannot_be_made_fails_alone() -> None:
     """Its neighbours in the same write do not."""
-    committer = Committer()
+    committer = Committer(sync_binlog=1)
     good, bad = committer.group("good"), committer.group("bad")
     bad = bad._replace(frames=(bad.frames[0][:-1],))  # type: ignore[index]
     results: dict[int, BaseException | Gtid | None] = {}
