@@ -23,14 +23,18 @@ from memory_storage import MemoryStorage
 
 UUID: Final = Uuid.parse("3e11fa47-71ca-11e1-9e33-c80aa9429562")
 THREADS: Final = 8
+MOST_TURNS: Final = 400_000
 
 
 def spin_until(condition: Callable[[], bool]) -> None:
-    """Let other threads run until it is so."""
+    """Let other threads run until it is so; they have a minute's worth of turns."""
     turn = Condition()
     with turn:
-        while not condition():
+        for _ in range(MOST_TURNS):
+            if condition():
+                return
             turn.wait(0.0001)
+    raise AssertionError("what was waited for does not come")
 
 
 class Committer:
