@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from binlogio._kernel.batches import fill_all
 from binlogio.constants import EventType
 from binlogio.construct_records import image_pairs
 from binlogio.errors import BinlogError
@@ -47,31 +48,55 @@ class ColumnarReader(LogWalk):
         return records.images
 
     def _flush(self) -> Iterator[TableBatch]:
+        found: dict[tuple[str, str], tuple[int, int]] = {}
+        again: list[tuple[int, int]] = []  # plans of a table that another plan has rows of
         for number, first_event in self._router.found():
-            yield from self._flush_table(number, first_event)
+            plan = self._records[number].plan
+            if (plan.schema, plan.table) in found:
+                again.append((number, first_event))
+            else:
+                found[plan.schema, plan.table] = number, first_event
+        yield from self._flush_tables(found)
+        for number, first_event in again:
+            plan = self._records[number].plan
+            yield from self._flush_tables({(plan.schema, plan.table): (number, first_event)})
         self._router.clear()
         if sum(batch.value_bytes for _, batch in self._open.values()) > _OPEN_BYTES:
             yield from self._give_out()
 
-    def _flush_table(self, number: int, first_event: int) -> Iterator[TableBatch]:
-        records = self._records[number]
-        key = records.plan.schema, records.plan.table
-        place = (first_event, 0, 0)
-        while place[0] < self._router.rows_event_count:
+    def _flush_tables(self, found: dict[tuple[str, str], tuple[int, int]]) -> Iterator[TableBatch]:
+        """Take the rows of some tables: number of the plan and its first event by schema and table."""
+        batches = []
+        for key, (number, _) in found.items():
             if key in self._open and self._open[key][0] != number:  # the table was another one
                 yield from self._give_out_table(key)
-            if key not in self._open:
-                self._open[key] = number, records.new_batch(takes_partial=False)
-            batch = self._open[key][1]
-            place = batch.fill(self._router, *place, self._selection.batch_rows, BATCH_BYTES)
+            batches.append(self._batch(key, number))
+        first_events = [first_event for _, first_event in found.values()]
+        places = fill_all(self._router, batches, first_events, self._selection.batch_rows, BATCH_BYTES)
+        for (key, (number, _)), place in zip(found.items(), places, strict=True):
+            yield from self._flush_table(key, number, place)
+
+    def _flush_table(self, key: tuple[str, str], number: int, place: Place) -> Iterator[TableBatch]:
+        """Go on with a table whose batch was filled up to `place`."""
+        while True:
+            batch = self._batch(key, number)
             if batch.failed_event >= 0:
                 del self._open[key]
                 self._refuse_rows(batch.failed_event)
-            if place[0] < self._router.rows_event_count:
-                yield from self._give_out_table(key)
-            if batch.stopped_at_partial:
-                yield from self._flush_partial(records, place)
+            if place[0] >= self._router.rows_event_count:
                 return
+            yield from self._give_out_table(key)
+            if batch.stopped_at_partial:
+                yield from self._flush_partial(self._records[number], place)
+                return
+            batch = self._batch(key, number)
+            place = batch.fill(self._router, *place, self._selection.batch_rows, BATCH_BYTES)
+
+    def _batch(self, key: tuple[str, str], number: int) -> Batch:
+        """The open batch of a table."""
+        if key not in self._open:
+            self._open[key] = number, self._records[number].new_batch(takes_partial=False)
+        return self._open[key][1]
 
     def _flush_partial(self, records: TableRecords, place: Place) -> Iterator[TableBatch]:
         """The rows from the first partial update on; where the kernel refuses them for their JSON diffs, these are applied in Python."""

@@ -89,9 +89,22 @@ cdef class Batch(Heads):
         Returns (event, event_row, event_at) where to go on; event is the router's count where all are done. Stops when the batch has
         `max_rows` rows or about `max_bytes` bytes. After a failure `failed_event` says which event does not fit.
         """
-        cdef int64_t taken
         cdef Memory scratch = Memory()
-        self._use(scratch)
+        self._begin_fill(router, scratch.grow(self._scratch_size()), event, event_row, event_at)
+        with nogil:
+            self._take_rows(router, max_rows, max_bytes)
+        return self._place(router)
+
+    cdef int64_t _scratch_size(self) noexcept:
+        return sizeof(void*) * STRIDE * (self.before.slots + self.after.slots) + 12 * MAX_BLOCK
+
+    cdef int _begin_fill(self, Router router, uint8_t* scratch, int64_t event, int64_t event_row, int64_t event_at) except -1:
+        """Go on at a place; the rows of a block are noted in `scratch` for as long as a fill takes."""
+        cdef int64_t pointers = sizeof(void*) * STRIDE
+        self.before.pointers = <const uint8_t**>scratch
+        self.after.pointers = <const uint8_t**>(scratch + pointers * self.before.slots)
+        self.block_event = <int64_t*>(scratch + pointers * (self.before.slots + self.after.slots))
+        self.block_row = <int32_t*>(self.block_event + MAX_BLOCK)
         self.stopped_at_partial = False
         self.event = event
         self.event_row = event_row
@@ -102,27 +115,21 @@ cdef class Batch(Heads):
         self.failed_in_images = False
         if event < router.event_count and event_at:
             self.at = router.events[event].images + event_at
-        with nogil:
-            while self.count < max_rows and self._bytes() < max_bytes and self.failed_event < 0:
-                taken = self._block(router, min(MAX_BLOCK, max_rows - self.count))
-                if taken == 0:
-                    break
+        return 0
+
+    cdef int _take_rows(self, Router router, int64_t max_rows, int64_t max_bytes) except -1 nogil:
+        while self.count < max_rows and self._bytes() < max_bytes and self.failed_event < 0:
+            if self._block(router, min(MAX_BLOCK, max_rows - self.count)) == 0:
+                break
+        return 0
+
+    cdef tuple _place(self, Router router):
         if self.failed_event >= 0:
             self.failed_at = router.events[self.failed_event].pos
             self.failed_partial = router.events[self.failed_event].operation == PARTIAL_UPDATE
         if self.event < router.event_count and self.at != NULL:
             return self.event, self.event_row, self.at - router.events[self.event].images
         return self.event, self.event_row, 0
-
-    cdef int _use(self, Memory scratch) except -1:
-        """Where the rows of a block are noted, for as long as a fill takes."""
-        cdef int64_t pointers = sizeof(void*) * STRIDE
-        cdef uint8_t* at = scratch.grow(pointers * (self.before.slots + self.after.slots) + 12 * MAX_BLOCK)
-        self.before.pointers = <const uint8_t**>at
-        self.after.pointers = <const uint8_t**>(at + pointers * self.before.slots)
-        self.block_event = <int64_t*>(at + pointers * (self.before.slots + self.after.slots))
-        self.block_row = <int32_t*>(self.block_event + MAX_BLOCK)
-        return 0
 
     @property
     def value_bytes(self) -> int:
@@ -255,3 +262,24 @@ cdef class Batch(Heads):
             self.add(router, router.events + self.block_event[at], self.block_row[at], run, &self.plan.core, self.before, self.after)
             at += run
         return 0
+
+
+def fill_all(Router router, batches, first_events, int64_t max_rows, int64_t max_bytes):
+    """`Batch.fill` of each batch from its first event on, all without the lock: taking it again costs more than a table's rows of a window."""
+    cdef list filled = list(batches)
+    cdef Memory scratch = Memory()
+    cdef Memory refs = Memory()
+    cdef int64_t count = len(filled)
+    cdef int64_t scratch_size = 0
+    cdef int64_t i
+    cdef void** batch_at = <void**>refs.grow(sizeof(void*) * count)
+    for i in range(count):
+        scratch_size = max(scratch_size, (<Batch?>filled[i])._scratch_size())
+        batch_at[i] = <void*>filled[i]
+    scratch.grow(scratch_size)
+    for i, first_event in zip(range(count), first_events, strict=True):
+        (<Batch>filled[i])._begin_fill(router, scratch.data, first_event, 0, 0)
+    with nogil:
+        for i in range(count):
+            (<Batch>batch_at[i])._take_rows(router, max_rows, max_bytes)
+    return [(<Batch>filled[i])._place(router) for i in range(count)]
