@@ -285,7 +285,7 @@ def read_tables(
         columns: names of the columns that `before` and `after` shall have; all where it is None.
         zero_dates: what becomes of zero and impossible dates: "error", "null", or "text", which makes all dates text.
         verify_checksum: compare the CRC32 of every event with its bytes.
-        batch_rows: most rows of a batch; batches are smaller where a table has few rows in a window of the log.
+        batch_rows: most rows of a batch. A batch also ends at a few MiB, at the end of a log or of a part that a thread reads, and where its table changes.
         threads: how many threads read; logs are then cut into byte ranges of whole event groups, and batches come in the order of
             the log all the same. Only logs with GTID or ANONYMOUS_GTID events can be cut.
         keyring: as in `binlogio.open`.
