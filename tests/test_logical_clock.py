@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from binlogio.rowimage.values import EnumValue
 from binlogio.schema import ColumnDefinition, KeyDefinition, TableDefinition
 from binlogio.writer.group import Group, WriteSet
-from binlogio.writer.logical_clock import COMMIT_ORDER, WRITESET, WRITESET_SESSION, LogicalClock
+from binlogio.writer.logical_clock import COMMIT_ORDER, WRITESET, WRITESET_SESSION, LogicalClock, is_barrier
 from binlogio.writer.writeset import KeyHasher, WriteSetBuilder, row_hashes
 
 A, B, C, D, E, F = ({"hashes": (number,)} for number in range(6))
@@ -117,6 +117,23 @@ def test_after_a_barrier_nothing_goes_before_it() -> None:
     clock.step(Group(frames=(), timestamp=0, commit_parent=parent, is_barrier=True))
 
     assert clock.step(Group(frames=(), timestamp=0, commit_parent=parent)) == (3, 4)
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        (b"CREATE DATABASE a", True),
+        (b" /* x */ alter\nschema a", True),
+        (b"ANALYZE TABLE t", True),
+        (b"OPTIMIZE LOCAL TABLE t", True),
+        (b"CREATE TABLE database_ (a INT)", False),
+        (b"DROP TABLE t /* ANALYZE */", False),
+        (b"", False),
+    ],
+)
+def test_barriers_are_known_by_their_first_words(sql: bytes, *, expected: bool) -> None:
+    """As sql_command tells the server."""
+    assert is_barrier(sql) is expected
 
 
 def test_numbers_begin_anew_in_each_file() -> None:

@@ -13,6 +13,7 @@ newest group that has it; what is older than `start` is not known. Source: sql/r
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -24,6 +25,11 @@ WRITESET: Final = "WRITESET"
 WRITESET_SESSION: Final = "WRITESET_SESSION"
 _START: Final = 1  # of the history, in a new file: its first group is everybody's parent
 
+
+_BARRIER: Final = re.compile(
+    rb"\s*(?:/\*.*?\*/\s*)*(?:ANALYZE|REPAIR|OPTIMIZE|(?:CREATE|ALTER|DROP)\s+(?:DATABASE|SCHEMA))\b",
+    re.IGNORECASE | re.DOTALL,
+)
 
 LogicalTimestamp = tuple[int, int]
 """The clock of one group, as it stands in its file: last_committed, sequence_number."""
@@ -104,3 +110,8 @@ class LogicalClock:
         self._history.clear()
         self._sessions.clear()
         self._start = start
+
+
+def is_barrier(sql: bytes) -> bool:
+    """True for statements beside which a replica must not apply later groups: the order of their locks says nothing."""
+    return _BARRIER.match(sql) is not None

@@ -120,10 +120,12 @@ class SessionCaches:
         """Write the transaction cache as the prepared half of an XA transaction."""
         self._flush(self.transaction, last, GroupEnd.XA_PREPARE, timestamp)
 
-    def write_statement(self, frames: Sequence[bytes], timestamp: int, *, is_transactional: bool) -> None:
+    def write_statement(
+        self, frames: Sequence[bytes], timestamp: int, *, is_transactional: bool, is_barrier: bool = False
+    ) -> None:
         """Write events as a group of their own, which counts for the cache of their kind."""
         self._status.count(is_transactional=is_transactional, spilled=False)
-        self._commit(tuple(frames), timestamp, GroupEnd.STATEMENT, may_have_sbr=True)
+        self._commit(tuple(frames), timestamp, GroupEnd.STATEMENT, may_have_sbr=True, is_barrier=is_barrier)
 
     def write_incident(self, context: QueryContext) -> None:
         """Write that changes are missing, which begins another log."""
@@ -163,6 +165,7 @@ class SessionCaches:
         may_have_sbr: bool,
         is_compressible: bool = False,
         writeset: WriteSet | None = None,
+        is_barrier: bool = False,
     ) -> None:
         group = Group(
             frames=frames,
@@ -173,8 +176,10 @@ class SessionCaches:
             assigned_gtid=self.gtid_next,
             is_compressible=is_compressible,
             writeset=writeset,
+            is_barrier=is_barrier,
             thread_id=self._thread_id,
         )
         self.last_gtid = self._group_commit.commit(group)
+        self.commit_parent = None  # another group of the same statement depends on this one
         if isinstance(self.gtid_next, Gtid):
             self.gtid_is_used = True

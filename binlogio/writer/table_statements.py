@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from binlogio.constants import QueryStatus
 from binlogio.writer.ddl_events import ddl_event, is_logged_ddl
 from binlogio.writer.ddl_text import create_table, drop_at_disconnect, drop_tables, is_drop_table
+from binlogio.writer.logical_clock import is_barrier
 from binlogio.writer.query_events import table_ddl_event
 from binlogio.writer.rows_builder import build_statement
 from binlogio.writer.statement import Statement, facts_of
@@ -153,6 +154,7 @@ def _write_ddl(
         (connection.frames.encode(event),),
         context.timestamp,
         is_transactional=counts_as_transactional or event.status(QueryStatus.DDL_LOGGED_WITH_XID) is not None,
+        is_barrier=is_barrier(sql),
     )
 
 
