@@ -9,8 +9,28 @@ with BinlogWriter("data/binlog") as log, log.session("shop") as session:
 
 from __future__ import annotations
 
+from binlogio.writer.known_objects import KnownObjects, Trigger
 from binlogio.writer.session import Session
-from binlogio.writer.statement import Delete, Insert, Statement, Update
+from binlogio.writer.statement import Delete, Insert, LoadedFile, Statement, Update
+from binlogio.writer.statement_facts import LoggingWarning, StatementFacts, StatementKind, TableAccess
+from binlogio.writer.statement_uses import Uses
 from binlogio.writer.writer import BinlogWriter
+from binlogio.writer.xa import XaXid
 
-__all__ = ["BinlogWriter", "Delete", "Insert", "Session", "Statement", "Update"]
+__all__ = [
+    "BinlogWriter",
+    "Delete",
+    "Insert",
+    "KnownObjects",
+    "LoadedFile",
+    "LoggingWarning",
+    "Session",
+    "Statement",
+    "StatementFacts",
+    "StatementKind",
+    "TableAccess",
+    "Trigger",
+    "Update",
+    "Uses",
+    "XaXid",
+]

@@ -26,8 +26,8 @@ from binlogio.writer.query_events import DEFAULT_SQL_MODE, UTF8MB4_0900_AI_CI, Q
 from binlogio.writer.row_shapes import RowEncoder
 from binlogio.writer.rows_builder import RowsRules
 from binlogio.writer.session_caches import SessionCaches
-from binlogio.writer.statement import Uses
 from binlogio.writer.statement_facts import LoggingWarning, SessionState, StatementFacts
+from binlogio.writer.statement_uses import Uses
 from binlogio.writer.transaction import Transaction, end_of_commit, end_of_rollback
 
 if TYPE_CHECKING:
@@ -268,10 +268,13 @@ class Connection:
         end = end_of_commit(self.caches.transaction, self.transaction)
         try:
             if end is not None:
+                variables = self.variables
                 self.caches.flush_transaction(
                     end,
                     self.plain_context(0) if context is None else context,
-                    is_compressible=self.variables.binlog_transaction_compression,
+                    compression_level=variables.binlog_transaction_compression_level_zstd
+                    if variables.binlog_transaction_compression
+                    else None,
                 )
         finally:
             self.forget()

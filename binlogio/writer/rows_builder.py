@@ -82,11 +82,12 @@ def build_statement(
     locked: Sequence[TableDefinition] = (),
     unlogged: frozenset[tuple[str, str]] = frozenset(),
     writesets: Mapping[bool, WriteSetBuilder] = _NO_WRITESETS,
+    all_wait: bool = False,
 ) -> StatementFrames:
     """The frames of a statement.
 
     `locked` are tables locked for writing, `unlogged` those of which rows are never logged. The rows of transactional tables go into the
-    writeset of True, the others' into that of False.
+    writeset of True, the others' into that of False. With `all_wait` everything goes into the transaction cache.
 
     Raises:
         UnsupportedFeature: a row names columns that its table does not have, leaves out some that it needs, or has NULL where NULL cannot be.
@@ -100,11 +101,12 @@ def build_statement(
         table = tables.get(change.table)
         if table not in opened:
             opened.append(table)
-        builder = pending.get(table.is_transactional)
+        waits = table.is_transactional or all_wait
+        builder = pending.get(waits)
         if builder is None:
-            builder = pending[table.is_transactional] = _PendingRows(rules, frames, context.timestamp)
+            builder = pending[waits] = _PendingRows(rules, frames, context.timestamp)
         more_flags = int(RowsFlag.NO_FOREIGN_KEY_CHECKS) if getattr(change, "is_cascade", False) else 0
-        writeset = writesets.get(table.is_transactional)
+        writeset = writesets.get(waits)
         for row in encoder.rows(change, table):
             builder.add(table, type(change), row, more_flags)
             if writeset is not None:
@@ -113,7 +115,11 @@ def build_statement(
         return StatementFrames()
     cached: dict[bool, tuple[bytes, ...]] = {}
     for kind in (True, False):
-        maps = tuple(frames.table_map(table, context.timestamp) for table in opened if table.is_transactional is kind)
+        maps = tuple(
+            frames.table_map(table, context.timestamp)
+            for table in opened
+            if (table.is_transactional or all_wait) is kind
+        )
         cached[kind] = (*maps, *pending[kind].finish()) if kind in pending else maps
     if rules.rows_query and statement.sql_bytes:
         kind = bool(cached[True])

@@ -6,6 +6,8 @@ Knows BEGIN at the start of a cache, what closes it, and the hand-over to group 
     statement cache   := BEGIN event* COMMIT                      -- at the end of the statement that filled it, failed or not
     transaction cache := BEGIN event* (XID | COMMIT | ROLLBACK)   -- at the end of the transaction
 
+Rule sets with one cache have none for statements: what does not wait goes to the log without BEGIN and COMMIT.
+
 Source: sql/binlog.cc, binlog_cache_mngr, binlog_cache_data::finalize; oracle rules 8.4, 8.5, 8.9.
 """
 
@@ -16,15 +18,16 @@ from typing import TYPE_CHECKING, Final
 from binlogio.events.control import IncidentEvent
 from binlogio.gtid import Gtid
 from binlogio.writer.cache import BinlogCache, CachedFrames
+from binlogio.writer.cache_status import CacheStatus
 from binlogio.writer.group import AUTOMATIC, Group, GroupEnd, NextGtid, WriteSet
 from binlogio.writer.query_events import boundary_event
+from binlogio.writer.rule_sets import rules_of, statement_cache_sizes
 from binlogio.writer.writeset import WriteSetBuilder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from binlogio.server_variables import ServerVariables
-    from binlogio.writer.cache_status import CacheStatus
     from binlogio.writer.frames import Frames
     from binlogio.writer.group_commit import GroupCommit
     from binlogio.writer.query_events import QueryContext
@@ -55,12 +58,14 @@ class SessionCaches:
         self._group_commit = group_commit
         self._next_xid = next_xid
         self._status = status
+        self.has_statement_cache: Final = rules_of(variables).has_statement_cache
+        cache_size, max_cache_size = statement_cache_sizes(variables)
         self.statement = BinlogCache(
             is_transactional=False,
-            cache_size=variables.binlog_stmt_cache_size,
-            max_cache_size=variables.max_binlog_stmt_cache_size,
+            cache_size=cache_size,
+            max_cache_size=max_cache_size,
             checksum_size=checksum_size,
-            status=status,
+            status=status if self.has_statement_cache else CacheStatus(),
             open_spill=open_spill,
             writeset=WriteSetBuilder(MAX_HASHES),
         )
@@ -90,7 +95,7 @@ class SessionCaches:
             CacheLimitExceeded: they do not fit.
             OSError: the temporary file cannot be written.
         """
-        if cache.is_empty:
+        if cache.is_empty and (self.has_statement_cache or cache is self.transaction):
             if self.xa_start and cache is self.transaction:
                 cache.extend((self._frames.encode(boundary_event(context, self.xa_start)),))
             else:
@@ -103,8 +108,12 @@ class SessionCaches:
 
     def flush_statement(self, context: QueryContext) -> None:
         """Write the statement cache, if there is anything in it."""
-        if not self.statement.is_empty:
+        if self.statement.is_empty:
+            return
+        if self.has_statement_cache:
             self._flush(self.statement, self._frames.commit(context), GroupEnd.COMMIT, context.timestamp)
+        else:
+            self._flush(self.statement, None, GroupEnd.STATEMENT, context.timestamp)
 
     def flush_transaction(self, end: GroupEnd, context: QueryContext, *, is_compressible: bool = False) -> None:
         """Write the transaction cache."""
@@ -139,11 +148,12 @@ class SessionCaches:
         self._commit(frames, context.timestamp, GroupEnd.COMMIT, may_have_sbr=True)
 
     def _flush(
-        self, cache: BinlogCache, last: bytes, end: GroupEnd, timestamp: int, *, is_compressible: bool = False
+        self, cache: BinlogCache, last: bytes | None, end: GroupEnd, timestamp: int, *, is_compressible: bool = False
     ) -> None:
         """Write a cache as a group; the cache is empty afterwards in any case."""
         try:
-            cache.close(last)
+            if last is not None:
+                cache.close(last)
             only_rows = cache.has_rows and not cache.has_statements
             self._commit(
                 cache.frames(),

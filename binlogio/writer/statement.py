@@ -10,13 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import Flag
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from binlogio.events.statement_context import IntvarEvent, RandEvent, UserVarEvent
 from binlogio.schema import TableDefinition
 from binlogio.writer.known_objects import table_access
-from binlogio.writer.statement_facts import StatementFacts
+from binlogio.writer.statement_facts import StatementFacts, StatementKind
+from binlogio.writer.statement_text import facts_from_sql
+from binlogio.writer.statement_uses import Uses, uses_of
+from binlogio.writer.statement_words import read_words
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from binlogio.writer.known_objects import KnownObjects
 
 Row = Mapping[str, Any] | Sequence[Any]
 ContextEvent = IntvarEvent | RandEvent | UserVarEvent
@@ -74,20 +81,6 @@ class Delete:
 Change = Insert | Update | Delete
 
 
-class Uses(Flag):
-    """What a statement uses beside its tables, and its events therefore say.
-
-    TIME_ZONE and the MICROSECONDS of its start: NOW(), NOW(6) and
-    the like. THREAD_ID: CONNECTION_ID(). ANY_SCHEMA: INFORMATION_SCHEMA, so that a replica applies it alone.
-    """
-
-    NOTHING = 0
-    TIME_ZONE = 1
-    MICROSECONDS = 2
-    THREAD_ID = 4
-    ANY_SCHEMA = 8
-
-
 @dataclass(frozen=True, slots=True)
 class LoadedFile:
     """The file of a LOAD DATA, in blocks of `block_size` bytes (16384 for LOCAL); `on_duplicate` is empty, `IGNORE` or `REPLACE`.
@@ -139,6 +132,35 @@ class Statement:
         """Keep the changes as they are now."""
         object.__setattr__(self, "changes", tuple(self.changes))
 
+    @classmethod
+    def from_sql(
+        cls,
+        sql: str,
+        schema: str,
+        tables: Iterable[TableDefinition],
+        changes: Sequence[Change] = (),
+        *,
+        objects: KnownObjects | None = None,
+    ) -> Statement:
+        """A statement of which its text tells all but the rows, and what context and error they gave. Names without a schema are of `schema`.
+
+        Raises:
+            UnsupportedFeature: sqlglot is not installed or cannot read the text, the statement is not one that a session executes (BEGIN
+                and the like are methods), or it refers to a table that nobody has defined.
+        """
+        known = tuple(tables)
+        facts = facts_from_sql(sql, schema, known, objects=objects)
+        definitions = {(table.schema, table.name): table for table in known}
+        written = [definitions.get((table.schema, table.name)) for table in facts.all_tables if table.write]
+        return cls(
+            sql,
+            changes,
+            facts=facts,
+            locked=tuple(table for table in written if table is not None),
+            updated_tables=updated_tables_of(facts) if facts.kind is StatementKind.DML else None,
+            uses=uses_of(read_words(sql)),
+        )
+
     @property
     def sql_bytes(self) -> bytes:
         """The text as it goes into the log."""
@@ -157,3 +179,10 @@ def facts_of(statement: Statement) -> StatementFacts:
     if statement.facts is not None:
         return statement.facts
     return StatementFacts(tables=tuple(table_access(table, write=True) for table in statement.tables))
+
+
+def updated_tables_of(facts: StatementFacts) -> int:
+    """Bit i where an UPDATE changes the i-th table of its text; other statements count for nothing."""
+    if facts.verb != "UPDATE":
+        return 0
+    return sum(1 << position for position, table in enumerate(facts.tables) if table.write)

@@ -20,10 +20,10 @@ from binlogio.errors import BinlogError, CacheLimitExceeded
 from binlogio.events.load import AppendBlockEvent, BeginLoadQueryEvent
 from binlogio.writer.cache import BinlogCache, CachePosition
 from binlogio.writer.engine_mix import NO_ENGINES
-from binlogio.writer.logging_format import decide_logging_format
+from binlogio.writer.logging_format import decide_logging_format, row_cache
 from binlogio.writer.query_events import QueryContext, load_event, statement_event
 from binlogio.writer.rows_builder import build_change, build_statement
-from binlogio.writer.statement import Change, Insert, LoadedFile, Row, Statement, Update, Uses, facts_of
+from binlogio.writer.statement import Change, Insert, LoadedFile, Row, Statement, Update, facts_of
 from binlogio.writer.statement_facts import (
     CacheKind,
     LoggingDecision,
@@ -31,6 +31,7 @@ from binlogio.writer.statement_facts import (
     LoggingWarning,
     StatementFacts,
 )
+from binlogio.writer.statement_uses import Uses
 
 if TYPE_CHECKING:
     from binlogio.writer.connection import Connection
@@ -229,8 +230,9 @@ def _log_file(
 def _log_rows(connection: Connection, statement: Statement, facts: StatementFacts, context: QueryContext) -> None:
     caches = connection.caches
     start = caches.transaction.position
+    all_wait = _all_rows_wait(connection, facts)
     built = build_statement(
-        statement,
+        _kept_of(statement) if all_wait and statement.error else statement,
         connection.tables,
         connection.rules,
         connection.encoder,
@@ -239,6 +241,7 @@ def _log_rows(connection: Connection, statement: Statement, facts: StatementFact
         locked=connection.locked_tables or statement.locked,
         unlogged=temporary_of(facts),
         writesets=caches.writesets,
+        all_wait=all_wait,
     )
     if built.kept_rows:
         connection.transaction.changed_non_transactional = True
@@ -249,13 +252,31 @@ def _log_rows(connection: Connection, statement: Statement, facts: StatementFact
         if built.transactional:
             caches.add(caches.transaction, built.transactional, context)
             caches.transaction.has_rows = True
+            caches.transaction.cannot_roll_back |= all_wait and keeps_changes(statement)
     except CacheLimitExceeded as error:
         if not error.at_statement_end:
             connection.warnings.append(ROW_LOGGING_FAILED)
         raise
-    if statement.error and not connection.is_autocommitted:
+    if statement.error and not connection.is_autocommitted and not all_wait:
         caches.transaction.truncate(start)
     _note_changes(connection, statement, facts)
+
+
+def _all_rows_wait(connection: Connection, facts: StatementFacts) -> bool:
+    """Whether the rows of other than transactional tables are behind those that wait already, as in rule sets with one cache."""
+    if connection.caches.has_statement_cache:
+        return False
+    state, written = connection.state(), (table for table in facts.all_tables if table.write)
+    return any(
+        row_cache(connection.variables, table, state) is CacheKind.TRANSACTION
+        for table in written
+        if not table.engine.transactional
+    )
+
+
+def _kept_of(statement: Statement) -> Statement:
+    """What stays of a statement that failed."""
+    return replace(statement, changes=[one for one in statement.changes if not one.table.is_transactional])
 
 
 def _cache_is_full(

@@ -9,8 +9,6 @@ import re
 import struct
 from collections.abc import Callable
 from dataclasses import fields
-from functools import reduce
-from operator import or_
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.events.statement_context import IntvarEvent, IntvarKind, RandEvent, UserVarEvent, UserVarType
@@ -19,8 +17,10 @@ from binlogio.server_variables import SESSION_VARIABLES, ServerVariables
 from binlogio.writer import Delete, Insert, Session, Statement, Update
 from binlogio.writer.connection import ClientVariables
 from binlogio.writer.group import AUTOMATIC
-from binlogio.writer.statement import Change, LoadedFile, Uses
+from binlogio.writer.statement import Change, LoadedFile, updated_tables_of
 from binlogio.writer.statement_facts import StatementFacts, StatementKind, TableAccess
+from binlogio.writer.statement_uses import uses_of
+from binlogio.writer.statement_words import read_words
 from binlogio.writer.xa import XaXid
 from conformance.facts import facts_of_text
 from conformance.scenarios import Json, NotDrivenError, Step
@@ -29,12 +29,6 @@ from conformance.tables import SCHEMA, Tables
 if TYPE_CHECKING:
     from binlogio.schema import TableDefinition
 
-_USES: Final = {
-    r"\b(?:NOW|SYSDATE)\(": Uses.TIME_ZONE,
-    r"\bNOW\(6\)": Uses.MICROSECONDS,
-    r"\bCONNECTION_ID\(": Uses.THREAD_ID,
-    r"\binformation_schema\.": Uses.ANY_SCHEMA | Uses.TIME_ZONE,
-}
 LOGGING_ERRORS: Final = frozenset(
     (1193, 1197, 1229, 1305, *range(1661, 1668), 1679, 1685, 1694, 1705, 1785, 1786, 1837, 1844, 3745, 3748)
 )
@@ -107,8 +101,8 @@ def _change_rows(session: Session, step: Step, tables: Tables) -> None:
         context=_context(step, changes, tables),
         error=0 if error in LOGGING_ERRORS else error,
         modifies_engine=_modifies_engine(step, changes, facts),
-        updated_tables=_updated_tables(step),
-        uses=_uses(step.sql),
+        updated_tables=updated_tables_of(facts),
+        uses=uses_of(read_words(step.sql)),
     )
     session.execute(statement)
     if not step.error:
@@ -140,12 +134,6 @@ def _load_data(session: Session, step: Step, tables: Tables) -> None:
             loaded_file=LoadedFile(data, (duplicates or "").upper()),
         )
     )
-
-
-def _uses(sql: str) -> Uses:
-    """What the text uses beside its tables."""
-    found = (use for pattern, use in _USES.items() if re.search(pattern, sql, re.IGNORECASE))
-    return reduce(or_, found, Uses.NOTHING)
 
 
 def _locked(step: Step, tables: Tables) -> list[TableDefinition]:
@@ -210,18 +198,6 @@ def _modifies_engine(step: Step, changes: list[Json], facts: StatementFacts) -> 
     if changes or step.error or not re.match(r"INSERT IGNORE\b|REPLACE\b", step.sql, re.IGNORECASE):
         return None
     return any(table.write and table.engine.has_xid and not table.temporary for table in facts.all_tables)
-
-
-def _updated_tables(step: Step) -> int:
-    """Bit i for the i-th table of an UPDATE that its SET names."""
-    match = _UPDATE.match(step.sql)
-    if match is None:
-        return 0
-    names = _joined(match[1])
-    assigned = re.split(r"\bWHERE\b", match[2], flags=re.IGNORECASE)[0]
-    if len(names) == 1:
-        return 1
-    return sum(1 << i for i, name in enumerate(names) if re.search(rf"\b{name}\.\w+\s*=", assigned))
 
 
 def _create_select(session: Session, step: Step, tables: Tables) -> None:
