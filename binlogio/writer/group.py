@@ -88,8 +88,7 @@ class Group(NamedTuple):
         writeset: the rows that it changed; None where nobody knows (statements as text, DDL, parents of foreign keys, savepoints that lost them).
         commit_parent: `GroupCommit.max_committed` as it was at the end of the session's last statement; None makes the group depend on the one before it.
         assigned_gtid: the session's gtid_next.
-        is_compressible: it may become a TRANSACTION_PAYLOAD_EVENT, where binlog_transaction_compression is ON.
-        compression_level: of zstd, where the session has its own; None leaves it, and ON or OFF, to the writer's variables.
+        compression_level: of zstd, with which it becomes a TRANSACTION_PAYLOAD_EVENT; None where it stays as it is.
         is_barrier: no later group may be applied beside it (ANALYZE, REPAIR, OPTIMIZE, and CREATE, ALTER and DROP DATABASE).
         thread_id: of the session, which WRITESET_SESSION needs to know.
         on_commit: called in the commit stage, in the order of the log (binlog_order_commits=ON), and never for a group that failed.
@@ -102,7 +101,6 @@ class Group(NamedTuple):
     writeset: WriteSet | None = None
     commit_parent: int | None = None
     assigned_gtid: NextGtid = AUTOMATIC
-    is_compressible: bool = False
     compression_level: int | None = None
     is_barrier: bool = False
     thread_id: int = 0

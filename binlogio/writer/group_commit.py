@@ -73,9 +73,6 @@ class GroupCommit:
         self._enough = variables.binlog_group_commit_sync_no_delay_count
         self._keeps_order = variables.binlog_order_commits
         self._ignores_errors = variables.binlog_error_action == "IGNORE_ERROR"
-        self._level = (
-            variables.binlog_transaction_compression_level_zstd if variables.binlog_transaction_compression else None
-        )
         self._wait = wait
         self._flush: Final = Stage[PendingCommit]()
         self._sync: Final = Stage[PendingCommit]()
@@ -148,8 +145,8 @@ class GroupCommit:
             OSError: the storage cannot write it; the log is then as before.
             BinlogError: the group is not as it should be, the writer is closed, or the log broken.
         """
-        if group.is_compressible:
-            group = self._compressed(group)
+        if group.compression_level is not None:
+            group = self._groups.events.compressed(group, compress_zstd)
         if self._hurries and group.on_commit is None:
             with self._flush.mutex:
                 is_alone = self._is_alone(group)
@@ -164,7 +161,7 @@ class GroupCommit:
         """As `commit`, of the groups of one session's two caches, in the order of the log: all of them, or none."""
         if len(groups) == 1:
             return [self.commit(groups[0])]
-        return self._ordered([self._compressed(group) if group.is_compressible else group for group in groups])
+        return self._ordered([self._groups.events.compressed(group, compress_zstd) for group in groups])
 
     def commit_events(
         self, fill: Callable[[EventBuffer | EventFrames], None], timestamp: int, expected_size: int
@@ -373,7 +370,3 @@ class GroupCommit:
                 self._log.close()
             except OSError:
                 self._log.abandon()
-
-    def _compressed(self, group: Group) -> Group:
-        level = self._level if group.compression_level is None else group.compression_level
-        return group if level is None else self._groups.events.compressed(group, level, compress_zstd)

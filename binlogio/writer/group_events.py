@@ -122,10 +122,10 @@ class GroupEvents:
         )
         return EventType.ANONYMOUS_GTID_LOG_EVENT if gtid is None else EventType.GTID_LOG_EVENT, before, behind
 
-    def compressed(self, group: Group, level: int, compress: Callable[[bytes, int], bytes]) -> Group:
+    def compressed(self, group: Group, compress: Callable[[bytes, int], bytes]) -> Group:
         """The group as one TRANSACTION_PAYLOAD_EVENT, or as it is where that would be too large, as the server does."""
-        size = group.size
-        if size > MAX_PAYLOAD_SIZE:
+        level = group.compression_level
+        if level is None or group.size > MAX_PAYLOAD_SIZE:
             return group
         plain = b"".join(_without_positions(group.frames, CHECKSUM_SIZE if self.has_checksum else 0))
         payload = compress(plain, level)
@@ -133,7 +133,7 @@ class GroupEvents:
             return group
         header = EventHeader(timestamp=group.timestamp, server_id=self._server_id)
         event = TransactionPayloadEvent.create(payload, CompressionType.ZSTD, len(plain), header)
-        return group._replace(frames=(self._encoder.encode(event),), is_compressible=False)
+        return group._replace(frames=(self._encoder.encode(event),), compression_level=None)
 
     def _with_gtid(self, group: Group, gtid: Gtid | None, clock: LogicalTimestamp) -> Iterator[bytes]:
         if gtid is not None or self._flavour.has_anonymous_gtids:

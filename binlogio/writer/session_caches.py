@@ -115,7 +115,9 @@ class SessionCaches:
         else:
             self._flush(self.statement, None, GroupEnd.STATEMENT, context.timestamp)
 
-    def flush_transaction(self, end: GroupEnd, context: QueryContext, *, is_compressible: bool = False) -> None:
+    def flush_transaction(
+        self, end: GroupEnd, context: QueryContext, *, compression_level: int | None = None
+    ) -> None:
         """Write the transaction cache."""
         if end is GroupEnd.XID:
             last = self._frames.xid(self._next_xid(), context.timestamp)
@@ -123,7 +125,7 @@ class SessionCaches:
             last = self._frames.commit(context)
         else:
             last = self._frames.encode(boundary_event(context, b"ROLLBACK"))
-        self._flush(self.transaction, last, end, context.timestamp, is_compressible=is_compressible)
+        self._flush(self.transaction, last, end, context.timestamp, compression_level=compression_level)
 
     def flush_xa(self, last: bytes, timestamp: int) -> None:
         """Write the transaction cache as the prepared half of an XA transaction."""
@@ -148,7 +150,13 @@ class SessionCaches:
         self._commit(frames, context.timestamp, GroupEnd.COMMIT, may_have_sbr=True)
 
     def _flush(
-        self, cache: BinlogCache, last: bytes | None, end: GroupEnd, timestamp: int, *, is_compressible: bool = False
+        self,
+        cache: BinlogCache,
+        last: bytes | None,
+        end: GroupEnd,
+        timestamp: int,
+        *,
+        compression_level: int | None = None,
     ) -> None:
         """Write a cache as a group; the cache is empty afterwards in any case."""
         try:
@@ -160,7 +168,7 @@ class SessionCaches:
                 timestamp,
                 end,
                 may_have_sbr=not only_rows,
-                is_compressible=is_compressible and only_rows,
+                compression_level=compression_level if only_rows else None,
                 writeset=cache.writeset.take() if only_rows and self.writesets else None,
             )
         finally:
@@ -173,7 +181,7 @@ class SessionCaches:
         end: GroupEnd,
         *,
         may_have_sbr: bool,
-        is_compressible: bool = False,
+        compression_level: int | None = None,
         writeset: WriteSet | None = None,
         is_barrier: bool = False,
     ) -> None:
@@ -184,7 +192,7 @@ class SessionCaches:
             end=end,
             commit_parent=self.commit_parent,
             assigned_gtid=self.gtid_next,
-            is_compressible=is_compressible,
+            compression_level=compression_level,
             writeset=writeset,
             is_barrier=is_barrier,
             thread_id=self._thread_id,
