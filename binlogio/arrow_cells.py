@@ -22,6 +22,7 @@ from construct import GreedyBytes
 from binlogio._kernel import cells as kernel
 from binlogio.arrow import column_spec
 from binlogio.arrow_values import ColumnValues, as_value
+from binlogio.character_tables import characters_of
 from binlogio.constants import ColumnType
 from binlogio.errors import BinlogError
 from binlogio.primitives import BAD_BYTES
@@ -49,11 +50,17 @@ _VARIANTS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Native:
-    """A type of arrays that a column takes. `prepare`, where there is one, makes bytes of each value first."""
+    """A type of arrays that a column takes.
+
+    `prepare`, where there is one, makes bytes of each value first; `charset` is the multi-byte set that text is encoded in, without spaces
+    at the end where it `trims`.
+    """
 
     type: pa.DataType
     make: Callable[[], Any]
     prepare: Callable[[Any], bytes] | None = None
+    charset: str | None = None
+    trims: bool = False
 
 
 def natural_schema(plan: TablePlan) -> pa.Schema:
@@ -87,6 +94,7 @@ class ColumnArrays(ColumnValues):
             and cells is not None
             and array.type == usual.type
             and usual.prepare is None
+            and usual.charset is None
             and isinstance(array, pa.Array)
         ):
             try:
@@ -105,7 +113,9 @@ class ColumnArrays(ColumnValues):
             native = self._natives[candidate.type]
             self.cells = self._cells(candidate.type, native.make)
             try:
-                if native.prepare is None:
+                if native.charset is not None:
+                    _bind_text(self.cells, candidate, native.charset, trims=native.trims)
+                elif native.prepare is None:
                     _bind(self.cells, candidate)
                 else:
                     _bind_values(self.cells, candidate, native.prepare)
@@ -216,6 +226,19 @@ def _require_parts(array: pa.Array, *parts: pa.Array) -> None:
             raise ValueError("a value without one of its parts")
 
 
+def _bind_text(cells: kernel.Cells, array: pa.Array, charset: str, *, trims: bool) -> None:
+    """Give text to the kernel as bytes of a multi-byte character set, up to the first that it does not have."""
+    if len(array) == 0:
+        cells.unbind()
+        return
+    validity, offsets, data = array.buffers()
+    first = array.offset
+    offsets, data, refused = characters_of(charset).encoded(
+        len(array), offsets=offsets, data=data, validity=validity, first=first, trims=trims
+    )
+    cells.bind(len(array), validity=validity, validity_offset=first, offsets=offsets, data=data, refused=refused)
+
+
 def _bind_values(cells: kernel.Cells, array: pa.Array, prepare: Callable[[Any], bytes]) -> None:
     """Make bytes of each value, up to the first that cannot be had."""
     values: list[bytes | None] = []
@@ -257,16 +280,15 @@ def _natives(column: ColumnPlan) -> tuple[Native, ...]:
 
 
 def _string(column: ColumnPlan) -> tuple[Native, ...]:
-    """Columns whose text the kernel does not encode: MariaDB's own types, and multi-byte character sets."""
+    """Columns whose text is encoded before the kernel takes it: MariaDB's own types, and multi-byte character sets."""
     charset, native, size = charset_of(column.collation_id), column.native, column.length
     if native is not None:
         cells = partial(sized_cells, column, kernel.PADDED)
         return (Native(pa.string(), cells, lambda value: encode_native(value, native, size)),)
     if charset is None:
         return ()
-    encode, trims = charset.encode, column.type == ColumnType.STRING
     cells = partial(sized_cells, column, kernel.BYTES)
-    return (Native(pa.string(), cells, lambda text: encode(text.rstrip(" ") if trims else text)),)
+    return (Native(pa.string(), cells, charset=charset.name, trims=column.type == ColumnType.STRING),)
 
 
 def _compressed(column: ColumnPlan) -> tuple[Native, ...]:

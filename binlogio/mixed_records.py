@@ -16,11 +16,12 @@ from binlogio._kernel import column_kinds as kinds
 from binlogio._kernel.image_json import DOUBLE, FLOAT, NOTHING, SIGNED, UNSIGNED, ImageJson, MixedBatch
 from binlogio._kernel.images import ImagePlan
 from binlogio.arrow import ColumnSpec, column_spec
+from binlogio.character_tables import characters_of
 from binlogio.constants import ColumnType
 from binlogio.errors import BinlogFormatError
 from binlogio.primitives import BAD_BYTES
 from binlogio.record_types import MIXED_SCHEMA
-from binlogio.records import Repeated, characters_of, head_arrays, presence_array, text_array
+from binlogio.records import Repeated, head_arrays, presence_array, text_array
 from binlogio.rowimage.image import RowChange, RowImage
 from binlogio.rowimage.layout import PARTIAL_JSON, column_layout
 from binlogio.rowimage.text import json_value
@@ -56,7 +57,8 @@ def _value(column: ColumnPlan, spec: ColumnSpec) -> Value:
         names = tuple(_json_text(name) for name in column.members or ())
     elif kinds.LATIN in (spec.kind, spec.first) and names is not None:
         second = int(names[:128] == _ASCII)  # ASCII needs no table
-    return _json_text(column.label), spec.kind, spec.width, spec.first, second, names, characters_of(spec.charset)
+    characters = None if spec.charset is None else characters_of(spec.charset)
+    return _json_text(column.label), spec.kind, spec.width, spec.first, second, names, characters
 
 
 def _json_text(text: str) -> bytes:

@@ -6,7 +6,7 @@ Knows which buffers an array of each type is made of, and what is left to do on 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -15,15 +15,14 @@ from construct import GreedyBytes
 
 from binlogio._kernel import column_kinds as kinds
 from binlogio._kernel.batches import Batch, Side
-from binlogio._kernel.charsets import Characters
 from binlogio._kernel.columns import Column
 from binlogio._kernel.heads import Heads, Presence
 from binlogio._kernel.images import ImagePlan
 from binlogio._kernel.json_diff import json_texts
 from binlogio.arrow import GEOMETRY, ZERO_DATES, ColumnSpec, column_spec
+from binlogio.character_tables import characters_of
 from binlogio.errors import BinlogFormatError
 from binlogio.record_types import RecordType
-from binlogio.rowimage.charset import charset_named
 from binlogio.rowimage.json import JsonDocument
 from binlogio.rowimage.json_diff import JsonDiffs, diffs_layout
 
@@ -79,7 +78,7 @@ class TableRecords:
         return [
             Column(
                 kinds.FLAGGED if with_diffs and spec.kind == kinds.JSON else spec.kind,
-                spec.width, spec.first, spec.second, policy, spec.names, characters_of(spec.charset),
+                spec.width, spec.first, spec.second, policy, spec.names, None if spec.charset is None else characters_of(spec.charset),
             )
             for spec in self.type.specs
         ]  # fmt: skip
@@ -117,12 +116,6 @@ class TableRecords:
             return _column(self.type.specs[number], column)
         offsets, texts = json_texts(column, before, partial(_json_text, self.type.columns[number]))
         return text_array(pa.string(), offsets, texts, column.count, column.validity, column.null_count)
-
-
-@cache
-def characters_of(charset: str | None) -> Characters | None:
-    """The kernel's table of a multi-byte character set."""
-    return None if charset is None else Characters(charset, charset_named(charset).decode)
 
 
 @dataclass(slots=True)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import struct
 import zlib
-from functools import cache
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from binlogio._kernel import inflate
-from binlogio._kernel.charsets import Characters
 from binlogio._kernel.text import native_text, old_decimal
+from binlogio.character_tables import characters_of
 from binlogio.errors import BinlogFormatError
 from binlogio.rowimage.charset import MULTI_BYTE, charset_named
 from binlogio.rowimage.column_compression import MAX_RATIO
@@ -20,15 +21,9 @@ from binlogio.rowimage.decimal import decimal_text, decode_old_decimal
 from binlogio.rowimage.native_types import decode_native
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 SETS = sorted(MULTI_BYTE)
-
-
-@cache
-def characters(name: str) -> Characters:
-    """The kernel's table."""
-    return Characters(name, charset_named(name).decode)
 
 
 def expected_text(name: str, data: bytes) -> bytes | None:
@@ -44,7 +39,7 @@ def test_every_pair_of_bytes_is_what_the_character_set_says(name: str) -> None:
     for number in range(1 << 16):
         data = number.to_bytes(2, "big")
 
-        assert expected_text(name, data) == characters(name).text(data), data.hex()
+        assert expected_text(name, data) == characters_of(name).text(data), data.hex()
 
 
 @pytest.mark.parametrize("name", SETS)
@@ -54,7 +49,7 @@ def test_every_character_of_a_set_reads_back(name: str) -> None:
         if not 0xD800 <= first < 0xE000:
             data = b"".join(_codes(name, range(first, first + 0x400)))
 
-            assert charset.decode(data).encode() == characters(name).text(data)
+            assert charset.decode(data).encode() == characters_of(name).text(data)
 
 
 def _codes(name: str, points: range) -> Iterator[bytes]:
@@ -71,7 +66,7 @@ def _codes(name: str, points: range) -> Iterator[bytes]:
     st.sampled_from([b"", b"\x8f\xa2\xb7", b"\x84\x31\xa4\x39", b"\xd8\x3d"]),
 )
 def test_garbage_in_a_character_set_ends_as_its_oracle_says(name: str, data: bytes, before: bytes) -> None:
-    assert expected_text(name, before + data) == characters(name).text(before + data)
+    assert expected_text(name, before + data) == characters_of(name).text(before + data)
 
 
 @given(st.sampled_from(SETS), st.text(max_size=40))
@@ -80,7 +75,7 @@ def test_text_in_a_character_set_reads_back(name: str, text: str) -> None:
     for character in text:
         data += b"".join(_codes(name, range(ord(character), ord(character) + 1)))
 
-    assert charset_named(name).decode(data).encode() == characters(name).text(data)
+    assert charset_named(name).decode(data).encode() == characters_of(name).text(data)
 
 
 @pytest.mark.parametrize("native", ["uuid", "inet4", "inet6"])
@@ -147,3 +142,55 @@ def test_inflate_takes_and_refuses_what_python_does(library: str) -> None:
 
 def test_kernel_inflates_without_the_lock() -> None:
     assert inflate.LIBRARY == "zlib"
+
+
+def encoded(name: str, texts: Sequence[str | None], *, trims: bool = False) -> tuple[list[bytes | None], int]:
+    """The texts in a character set, and the first that it does not have."""
+    array = pa.array(["skipped", *texts], pa.string()).slice(1)
+    validity, offsets, data = array.buffers()
+    ends, out, refused = characters_of(name).encoded(
+        len(array), offsets=offsets, data=data, validity=validity, first=array.offset, trims=trims
+    )
+    made = pa.Array.from_buffers(pa.binary(), len(array), [None, pa.py_buffer(ends), pa.py_buffer(out)])
+    return made.to_pylist(), refused
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_every_character_is_written_as_the_character_set_says(name: str) -> None:
+    charset, expected = charset_named(name), []
+    texts: list[str] = []
+    for point in [*range(0xD800), *range(0xE000, 0x10400), *range(0x10FC00, 0x110000)]:
+        try:
+            expected.append(charset.encode(chr(point)))
+        except UnicodeEncodeError:
+            continue
+        texts.append(chr(point))
+
+    assert encoded(name, texts) == (expected, -1)
+
+
+@given(
+    st.sampled_from(SETS),
+    st.lists(st.none() | st.text("aé漢ｱ😀\ue000 ", max_size=6), min_size=1, max_size=5),
+    st.booleans(),
+)
+def test_texts_are_written_up_to_the_first_that_a_set_does_not_have(
+    name: str, texts: list[str | None], trims: bool
+) -> None:
+    charset, expected, refused = charset_named(name), [], -1
+    for row, text in enumerate(texts):
+        try:
+            code = charset.encode((text.rstrip(" ") if trims else text) if text is not None else "")
+        except UnicodeEncodeError:
+            refused = row
+            break
+        expected.append(code)
+    expected += [b""] * (len(texts) - len(expected))
+
+    assert encoded(name, texts, trims=trims) == (expected, refused)
+
+
+def test_broken_arrays_of_text_are_refused() -> None:
+    for ends in ([0, 5], [0, -1], [3, 2], [0]):
+        with pytest.raises(ValueError, match=r"offset|short"):
+            characters_of("gbk").encoded(1, offsets=struct.pack(f"<{len(ends)}i", *ends), data=b"abc")

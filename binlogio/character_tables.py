@@ -1,0 +1,18 @@
+"""The kernel's tables of multi-byte character sets, made once for each set.
+
+Knows where the kernel learns which characters there are. What they are is `binlogio.rowimage.charset`'s business.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+from binlogio._kernel.charsets import Characters
+from binlogio.rowimage.charset import charset_named
+
+
+@cache
+def characters_of(charset: str) -> Characters:
+    """The table of a character set, by the server's name for it."""
+    found = charset_named(charset)
+    return Characters(charset, found.decode, found.encode)
