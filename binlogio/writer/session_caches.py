@@ -115,9 +115,7 @@ class SessionCaches:
         else:
             self._flush(self.statement, None, GroupEnd.STATEMENT, context.timestamp)
 
-    def flush_transaction(
-        self, end: GroupEnd, context: QueryContext, *, compression_level: int | None = None
-    ) -> None:
+    def flush_transaction(self, end: GroupEnd, context: QueryContext, *, compression_level: int | None = None) -> None:
         """Write the transaction cache."""
         if end is GroupEnd.XID:
             last = self._frames.xid(self._next_xid(), context.timestamp)
