@@ -11,14 +11,22 @@ from libc.stdlib cimport free, malloc
 from binlogio._kernel.columns cimport Column
 from binlogio._kernel.heads cimport Heads, Presence
 from binlogio._kernel.images cimport (
-    DELETE, INSERT, MAX_BLOCK, PARTIAL_UPDATE, UPDATE, ImagePlan, Plan, RowsEvent, is_bare_row, locate_image,
-    partial_header, prepare,
+    DELETE, INSERT, MAX_BLOCK, PARTIAL_UPDATE, UPDATE, ImagePlan, Layout, Operation, Plan, RowsEvent, is_bare_row, locate_image,
+    partial_header, pass_image, prepare,
 )
 from binlogio._kernel.memory cimport Memory
 from binlogio._kernel.route cimport Router
 
 cdef enum:
+    SHORT_RUN = 64  # rows without an image; fewer are as quickly looked at one by one
     STRIDE = MAX_BLOCK + 8  # pointers from one slot to the next: the same row of all slots has a cache line each, in sets of its own
+
+cdef struct Run:
+    # Rows of a block that come from one event.
+    int64_t event
+    int32_t event_row  # number of the first in the event
+    int32_t row  # and in the block
+    int32_t end
 
 
 cdef class Side(Presence):
@@ -73,8 +81,8 @@ cdef class Batch(Heads):
     cdef int64_t event  # where to go on
     cdef const uint8_t* at
     cdef int64_t event_row
-    cdef int64_t* block_event  # of each row of the block: its event, and its number there
-    cdef int32_t* block_row
+    cdef Run* runs  # of the block
+    cdef int run_count
 
     def __cinit__(self, ImagePlan plan, before, after, bint takes_partial=True):
         self.plan = plan
@@ -82,6 +90,8 @@ cdef class Batch(Heads):
         self.after = Side(after)
         self.takes_partial = takes_partial
         self.failed_event = -1
+        for memory, size in zip(self._memories(), plan.batch_sizes):
+            (<Memory>memory).reserve(size)
 
     def fill(self, Router router, int64_t event, int64_t event_row, int64_t event_at, int64_t max_rows, int64_t max_bytes):
         """Take rows from the router's events of this plan, from `event` on (`Router.found`), of which `event_row` rows (`event_at` bytes) are done.
@@ -96,15 +106,14 @@ cdef class Batch(Heads):
         return self._place(router)
 
     cdef int64_t _scratch_size(self) noexcept:
-        return sizeof(void*) * STRIDE * (self.before.slots + self.after.slots) + 12 * MAX_BLOCK
+        return sizeof(void*) * STRIDE * (self.before.slots + self.after.slots + 2) + sizeof(Run) * MAX_BLOCK
 
     cdef int _begin_fill(self, Router router, uint8_t* scratch, int64_t event, int64_t event_row, int64_t event_at) except -1:
         """Go on at a place; the rows of a block are noted in `scratch` for as long as a fill takes."""
         cdef int64_t pointers = sizeof(void*) * STRIDE
-        self.before.pointers = <const uint8_t**>scratch
-        self.after.pointers = <const uint8_t**>(scratch + pointers * self.before.slots)
-        self.block_event = <int64_t*>(scratch + pointers * (self.before.slots + self.after.slots))
-        self.block_row = <int32_t*>(self.block_event + MAX_BLOCK)
+        self.before.pointers = <const uint8_t**>scratch  # of one slot more, for the columns that nobody wants
+        self.after.pointers = <const uint8_t**>(scratch + pointers * (self.before.slots + 1))
+        self.runs = <Run*>(scratch + pointers * (self.before.slots + self.after.slots + 2))
         self.stopped_at_partial = False
         self.event = event
         self.event_row = event_row
@@ -145,6 +154,13 @@ cdef class Batch(Heads):
         """Make the columns of both sides as long as the batch, where they have any row at all."""
         self._catch_up(self.before)
         self._catch_up(self.after)
+        self.plan.batch_sizes = [(<Memory>memory).size for memory in self._memories()]
+
+    cdef list _memories(self):
+        cdef list memories = self.own_memories() + self.before.own_memories() + self.after.own_memories()
+        for column in self.before.columns + self.after.columns:
+            memories += [(<Column>column).validity, (<Column>column).data, (<Column>column).offsets, (<Column>column).more]
+        return memories
 
     cdef int _catch_up(self, Side side) except -1:
         cdef int slot
@@ -168,99 +184,119 @@ cdef class Batch(Heads):
     cdef int64_t _block(self, Router router, int64_t most) except -1 nogil:
         """Locate up to `most` rows and materialise them; returns how many there were."""
         cdef int64_t count = 0
+        cdef int64_t before
         cdef RowsEvent* event
-        cdef const uint8_t* end
-        cdef const uint8_t* at
-        cdef const uint8_t* bits
         cdef Plan* plan = &self.plan.core
-        cdef bint has_before, has_after, bare
-        cdef int64_t before_rows = 0
-        cdef int64_t after_rows = 0
-        cdef int64_t stopped_at = -1
-        while count < most and self.event < router.event_count:
+        cdef Run* run
+        self.run_count = 0
+        while count < most and self.event < router.event_count and self.failed_event < 0:
             event = router.events + self.event
             if event.operation == PARTIAL_UPDATE and not self.takes_partial:
                 self.stopped_at_partial = True
                 break
-            has_before = event.operation != INSERT
-            has_after = event.operation != DELETE
             prepare(plan, &plan.before, event.present)
             if event.operation == UPDATE or event.operation == PARTIAL_UPDATE:
                 prepare(plan, &plan.after, event.present_after)
             if self.at == NULL:
                 self.at = event.images
                 self.event_row = 0
-            end = event.images + event.size
-            at = self.at
-            bare = is_bare_row(&plan.before, event)
-            while (at < end or bare) and count < most:
-                bits = NULL
-                self.at = at
-                if has_before:
-                    if before_rows == 0:
-                        self.before.no_image(0, count)
-                    at = locate_image(plan, &plan.before, at, end, self.before.pointers + count, STRIDE, NULL)
-                    before_rows += 1
-                elif before_rows:
-                    self.before.no_image(count, count + 1)
-                if at != NULL and event.operation == PARTIAL_UPDATE:
-                    at = partial_header(plan, at, end, &bits)
-                if at != NULL and has_after:
-                    if after_rows == 0:
-                        self.after.no_image(0, count)
-                    at = locate_image(plan, &plan.after if event.operation != INSERT else &plan.before, at, end,
-                                      self.after.pointers + count, STRIDE, bits)
-                    after_rows += 1
-                elif not has_after and after_rows:
-                    self.after.no_image(count, count + 1)
-                if at == NULL or (at == self.at and not bare):
-                    stopped_at = self.event
-                    break
-                self.block_event[count] = self.event
-                self.block_row[count] = <int32_t>self.event_row
-                self.event_row += 1
-                count += 1
-                bare = False
-            if stopped_at >= 0:
-                self.failed_event = stopped_at
-                self.failed_in_images = True
-                break
-            self.at = at
-            if at >= end and not bare:
+            run = self.runs + self.run_count
+            run.event = self.event
+            run.event_row = <int32_t>self.event_row
+            run.row = <int32_t>count
+            before = count
+            count = self._locate(event, count, most)
+            run.end = <int32_t>count
+            self.event_row += count - before
+            self.run_count += count > before
+            if self.failed_event < 0 and self.at >= event.images + event.size:
                 self.event = event.next
                 self.at = NULL
         if count:
-            self._records(router, count)
-            self._images(self.before, self.before.refs, self.before.pointers, count, before_rows)
-            self._images(self.after, self.after.refs, self.after.pointers, count, after_rows)
+            self._records(router)
+            self._images(router, self.before, INSERT, count)
+            self._images(router, self.after, DELETE, count)
         return count
 
-    cdef int _images(self, Side side, void** refs, const uint8_t** pointers, int64_t count, int64_t rows) except -1 nogil:
-        cdef int slot, bad
-        if rows == 0:
-            side.pending += count
+    cdef int64_t _locate(self, RowsEvent* event, int64_t row, int64_t most) noexcept nogil:
+        """Find the values of an event's rows from `self.at` on, up to row `most` of the block; returns the row behind the last."""
+        cdef Plan* plan = &self.plan.core
+        cdef const uint8_t* at = self.at
+        cdef const uint8_t* end = event.images + event.size
+        cdef const uint8_t* bits = NULL
+        cdef bint has_before = event.operation != INSERT
+        cdef bint has_after = event.operation != DELETE
+        cdef Layout* after = &plan.after if has_before else &plan.before
+        cdef bint bare = is_bare_row(&plan.before, event)
+        while (at < end or bare) and row < most:
+            if has_before:
+                at = pass_image(&plan.before, at, end, self.before.pointers + row, STRIDE)
+            if at != NULL and event.operation == PARTIAL_UPDATE:
+                at = partial_header(plan, at, end, &bits)
+            if at != NULL and has_after:
+                at = locate_image(plan, after, at, end, self.after.pointers + row, STRIDE, bits)
+            if at == NULL or (at == self.at and not bare):
+                self.failed_event = self.event
+                self.failed_in_images = True
+                return row
+            self.at = at
+            row += 1
+            bare = False
+        return row
+
+    cdef int _images(self, Router router, Side side, Operation without, int64_t count) except -1 nogil:
+        """Materialise one side of the block; rows of the operation `without` have no such image."""
+        cdef int64_t row = 0
+        cdef int64_t stretch = 0
+        cdef int64_t end
+        cdef int number = 0
+        while number < self.run_count:
+            row = self.runs[number].row
+            end = row
+            while number < self.run_count and router.events[self.runs[number].event].operation == without:
+                end = self.runs[number].end
+                number += 1
+            if end > row:
+                if end - row < SHORT_RUN and end - row < count:
+                    side.no_image(row, end)
+                else:
+                    self._materialise(side, stretch, row)
+                    side.pending += end - row
+                    stretch = end
+            else:
+                side.rows += self.runs[number].end - row
+                number += 1
+        return self._materialise(side, stretch, count)
+
+    cdef int _materialise(self, Side side, int64_t row, int64_t end) except -1 nogil:
+        """Append the rows of the block from `row` to `end`."""
+        cdef int slot
+        cdef int bad
+        if row == end:
             return 0
         for slot in range(side.slots):
             if side.pending:
-                (<Column>refs[slot]).append_absent(side.pending)
-            bad = (<Column>refs[slot]).append(pointers + slot * STRIDE, count)
+                (<Column>side.refs[slot]).append_absent(side.pending)
+            bad = (<Column>side.refs[slot]).append(side.pointers + slot * STRIDE + row, end - row)
             if bad >= 0 and (self.failed_event < 0 or self.failed_in_images):  # a row that was located is an earlier one
-                self.failed_event = self.block_event[bad]
+                self.failed_event = self._event_of(row + bad)
                 self.failed_in_images = False
         side.pending = 0
-        side.rows += rows
         return 0
 
-    cdef int _records(self, Router router, int64_t count) except -1 nogil:
-        """Say of each row of the block where and what it is, by runs of rows of the same event."""
-        cdef int64_t at = 0
-        cdef int64_t run
-        while at < count:
-            run = 1
-            while at + run < count and self.block_event[at + run] == self.block_event[at]:
-                run += 1
-            self.add(router, router.events + self.block_event[at], self.block_row[at], run, &self.plan.core, self.before, self.after)
-            at += run
+    cdef int64_t _event_of(self, int64_t row) noexcept nogil:
+        cdef int number = 0
+        while self.runs[number].end <= row:
+            number += 1
+        return self.runs[number].event
+
+    cdef int _records(self, Router router) except -1 nogil:
+        """Say of each row of the block where and what it is."""
+        cdef int number
+        cdef Run* run
+        for number in range(self.run_count):
+            run = self.runs + number
+            self.add(router, router.events + run.event, run.event_row, run.end - run.row, &self.plan.core, self.before, self.after)
         return 0
 
 

@@ -1,10 +1,11 @@
 # cython: language_level=3
 """A column under construction: the Arrow buffers of one image side's values."""
 
-from libc.stdint cimport int64_t, uint8_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 
 from binlogio._kernel.charsets cimport Characters
 from binlogio._kernel.memory cimport Memory
+from binlogio._kernel.value_decimals cimport Groups
 
 
 # The numbers by which Python names the kinds stand in `column_kinds`.
@@ -54,8 +55,14 @@ cdef class Column:
     cdef Characters characters
     cdef Memory plain  # of the compressed value at hand
     cdef int policy
+    cdef const uint8_t* nothing  # what stands for a value that is missing
+    cdef Groups groups  # of a DECIMAL
     cdef int append(self, const uint8_t** pointers, int64_t count) except -2 nogil
     cdef int64_t _values(self, const uint8_t** pointers, int64_t count) except -2 nogil
+    cdef int64_t _dates(self, const uint8_t** pointers, int64_t count, int32_t* out) except -2 nogil
+    cdef int64_t _moments(self, const uint8_t** pointers, int64_t count, int64_t* out) except -2 nogil
+    cdef int32_t* _new_offsets(self, int64_t count) except NULL nogil
+    cdef int64_t _enum_names(self, const uint8_t** pointers, int64_t count) except -2 nogil
     cdef int64_t _strings(self, const uint8_t** pointers, int64_t count) except -2 nogil
     cdef int64_t _variable(self, const uint8_t** pointers, int64_t count) except -2 nogil
     cdef int append_absent(self, int64_t count) except -1 nogil
@@ -64,9 +71,5 @@ cdef class Column:
     cdef void _nullify(self, int64_t i) noexcept nogil
     cdef bint _text(self, int64_t kind, const uint8_t* p, int64_t size) except -1 nogil
     cdef bint _native(self, const uint8_t* p, int64_t size) except -1 nogil
-    cdef bint _member(self, uint64_t index) except -1 nogil
     cdef bint _members(self, uint64_t bits) except -1 nogil
     cdef int64_t _text_of_date(self, const uint8_t** pointers, int64_t count) except -2 nogil
-
-cdef bint append_date(Memory out, int kind, const uint8_t* p, int fsp, int width) except -1 nogil
-cdef bint append_time(Memory out, int kind, const uint8_t* p, int fsp, int width) except -1 nogil

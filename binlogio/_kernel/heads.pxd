@@ -14,6 +14,7 @@ cdef enum:
 cdef class Presence:
     cdef readonly Memory present, present_offsets, validity
     cdef readonly int64_t rows  # that have the image
+    cdef list own_memories(self)
     cdef int add(self, const uint8_t* present, Plan* plan, int64_t row, int64_t run) except -1 nogil
 
 
@@ -25,6 +26,7 @@ cdef class Heads:
     cdef char[GTID_TEXT_SIZE] gtid_text
     cdef int gtid_size
     cdef int64_t gtid_group
+    cdef list own_memories(self)
     cdef int begin(self) except -1
     cdef int add(self, Router router, RowsEvent* event, int64_t row, int64_t run, Plan* plan, Presence before,
                  Presence after) except -1 nogil

@@ -8,8 +8,9 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
 from binlogio._kernel.images cimport DELETE, INSERT, Plan, RowsEvent
-from binlogio._kernel.memory cimport Memory
+from binlogio._kernel.memory cimport Memory, room
 from binlogio._kernel.route cimport MARIADB_GTID, MYSQL_GTID, NO_GTID, Group, Router
+from binlogio._kernel.value_bytes cimport copy_value
 
 cdef const char* HEX = b"0123456789abcdef"
 
@@ -20,6 +21,9 @@ cdef class Presence:
     def __cinit__(self, *_):
         self.present, self.present_offsets, self.validity = Memory(), Memory(), Memory()
         (<int32_t*>self.present_offsets.grow(4))[0] = 0
+
+    cdef list own_memories(self):
+        return [self.present, self.present_offsets, self.validity]
 
     cdef int add(self, const uint8_t* present, Plan* plan, int64_t row, int64_t run) except -1 nogil:
         """`run` rows with the columns of one bitmap; NULL where they have no such image."""
@@ -46,6 +50,12 @@ cdef class Heads:
         (<int32_t*>self.gtid_offsets.grow(4))[0] = 0
         self.gtid_group = -1
 
+    cdef list own_memories(self):
+        return [
+            self.pos, self.row, self.timestamp, self.server_id, self.op_offsets, self.op, self.gtid_offsets, self.gtid,
+            self.gtid_validity, self.last_committed, self.sequence_number, self.clock_validity,
+        ]
+
     cdef int begin(self) except -1:
         """Other event groups have the numbers of those before."""
         self.gtid_group = -1
@@ -61,19 +71,19 @@ cdef class Heads:
         cdef const char* op
         cdef Group* group
         if new_bytes > 0:
-            memset(self.gtid_validity.grow(new_bytes), 0, new_bytes)
-            memset(self.clock_validity.grow(new_bytes), 0, new_bytes)
+            memset(room(self.gtid_validity, new_bytes), 0, new_bytes)
+            memset(room(self.clock_validity, new_bytes), 0, new_bytes)
         group = router.groups + event.group
-        longs = <int64_t*>self.pos.grow(8 * run)
+        longs = <int64_t*>room(self.pos, 8 * run)
         for i in range(run):
             longs[i] = event.pos
-        ints = <int32_t*>self.row.grow(4 * run)
+        ints = <int32_t*>room(self.row, 4 * run)
         for i in range(run):
             ints[i] = event.first_row + row + i
-        longs = <int64_t*>self.timestamp.grow(8 * run)
+        longs = <int64_t*>room(self.timestamp, 8 * run)
         for i in range(run):
             longs[i] = event.timestamp
-        longs = <int64_t*>self.server_id.grow(8 * run)
+        longs = <int64_t*>room(self.server_id, 8 * run)
         for i in range(run):
             longs[i] = event.server_id
         op = b"insert" if event.operation == INSERT else (b"delete" if event.operation == DELETE else b"update")
@@ -86,10 +96,10 @@ cdef class Heads:
             self.gtid_nulls += run
         else:
             set_bits(self.gtid_validity.data, self.count, run)
-        longs = <int64_t*>self.last_committed.grow(8 * run)
+        longs = <int64_t*>room(self.last_committed, 8 * run)
         for i in range(run):
             longs[i] = group.last_committed
-        longs = <int64_t*>self.sequence_number.grow(8 * run)
+        longs = <int64_t*>room(self.sequence_number, 8 * run)
         for i in range(run):
             longs[i] = group.sequence_number
         if group.sequence_number < 0:
@@ -117,15 +127,19 @@ cdef int repeat(Memory data, Memory offsets, const uint8_t* value, int size, int
     """`run` times the same bytes, with their offsets."""
     cdef int64_t i
     cdef int32_t offset = <int32_t>data.size
-    cdef int32_t* out = <int32_t*>offsets.grow(4 * run)
+    cdef int32_t* out = <int32_t*>room(offsets, 4 * run)
+    cdef int64_t done = size
+    cdef int64_t whole = size * run
     cdef uint8_t* to
     if size:
-        to = data.grow(size * run)
-        for i in range(run):
-            memcpy(to + i * size, value, size)
+        to = room(data, whole)
+        copy_value(to, value, size)
+        while done < whole:  # what is there, again
+            i = min(done, whole - done)
+            copy_value(to + done, to, i)
+            done += i
     for i in range(run):
-        offset += size
-        out[i] = offset
+        out[i] = offset + <int32_t>(i + 1) * size
     return 0
 
 

@@ -25,7 +25,9 @@ from binlogio._kernel.json_diff cimport JsonPatcher
 from binlogio._kernel.json_text cimport append_decimal, append_json, append_json_string
 from binlogio._kernel.memory cimport Memory
 from binlogio._kernel.route cimport Router
-from binlogio._kernel.text cimport append_latin, hex_text, inet4_text, inet6_text, is_ascii, is_utf8, old_decimal_text, uuid_text
+from binlogio._kernel.text cimport (
+    append_date, append_latin, append_time, hex_text, inet4_text, inet6_text, is_ascii, is_utf8, old_decimal_text, uuid_text,
+)
 
 # What the bytes of a column that Arrow copies are.
 SIGNED = 0

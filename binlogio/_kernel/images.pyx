@@ -52,6 +52,7 @@ cdef class ImagePlan:
     def __cinit__(self, object table, widths, slots, json_columns, *, bint wanted):
         cdef int32_t i
         self.table = table
+        self.batch_sizes = []
         self.core.column_count = len(widths)
         self.core.bitmap_bytes = (self.core.column_count + 7) // 8
         self.core.json_count = len(json_columns)
@@ -113,7 +114,7 @@ cdef int prepare(Plan* plan, Layout* layout, const uint8_t* present) noexcept no
         if (present[i >> 3] >> (i & 7)) & 1:
             layout.column[layout.count] = i
             layout.width[layout.count] = plan.width[i]
-            layout.slot[layout.count] = plan.slot[i]
+            layout.slot[layout.count] = plan.slot[i] if plan.slot[i] >= 0 else plan.slot_count
             layout.count += 1
         elif plan.slot[i] >= 0:
             layout.absent_slot[layout.absent_count] = plan.slot[i]
@@ -166,39 +167,15 @@ cdef inline const uint8_t* _behind(const uint8_t* at, const uint8_t* end, int32_
     return at + size if <uint64_t>(end - at) >= size else NULL
 
 
-cdef const uint8_t* locate_image(Plan* plan, Layout* layout, const uint8_t* at, const uint8_t* end,
-                                 const uint8_t** pointers, int64_t stride, const uint8_t* partial_bits) noexcept nogil:
-    """Pass one image; the pointer of slot s goes to pointers[s * stride]. NULL where the bytes end too early.
-
-    `pointers` may be NULL: then the image is only passed. `partial_bits` is NULL where no JSON value can be a diff.
-    """
-    cdef const uint8_t* nulls = at
+cdef void mark_partial(Plan* plan, Layout* layout, const uint8_t** pointers, int64_t stride,
+                       const uint8_t* partial_bits) noexcept nogil:
+    """Set the top bits of the pointers to values that are JSON diffs."""
     cdef int i
-    cdef int32_t slot
-    cdef const uint8_t* value
-    cdef uintptr_t tag
-    if end - at < layout.null_bytes:
-        return NULL
-    at += layout.null_bytes
-    if pointers != NULL:
-        for i in range(layout.absent_count):
-            pointers[layout.absent_slot[i] * stride] = <const uint8_t*>1
+    cdef const uint8_t** pointer
     for i in range(layout.count):
-        slot = layout.slot[i]
-        if (nulls[i >> 3] >> (i & 7)) & 1:
-            if slot >= 0 and pointers != NULL:
-                pointers[slot * stride] = NULL
-            continue
-        value = at
-        at = _behind(at, end, layout.width[i])
-        if at == NULL:
-            return NULL
-        if slot >= 0 and pointers != NULL:
-            tag = <uintptr_t>value
-            if partial_bits != NULL and plan.is_json[layout.column[i]] and _is_partial(plan, layout.column[i], partial_bits):
-                tag |= <uintptr_t>1 << 63
-            pointers[slot * stride] = <const uint8_t*>tag
-    return at
+        pointer = pointers + layout.slot[i] * stride
+        if pointer[0] != NULL and plan.is_json[layout.column[i]] and _is_partial(plan, layout.column[i], partial_bits):
+            pointer[0] = <const uint8_t*>(<uintptr_t>pointer[0] | <uintptr_t>1 << 63)
 
 
 cdef int plain_images(Memory out, Plan* plan, RowsEvent* event) except -1 nogil:
@@ -250,11 +227,11 @@ cdef int64_t count_rows(Plan* plan, RowsEvent* event) noexcept nogil:
     if is_bare_row(&plan.before, event):
         return 1
     while at < end:
-        at = locate_image(plan, &plan.before, at, end, NULL, 0, NULL)
+        at = pass_image(&plan.before, at, end, NULL, 0)
         if at != NULL and event.operation == PARTIAL_UPDATE:
             at = partial_header(plan, at, end, &bits)
         if at != NULL and has_after:
-            at = locate_image(plan, &plan.after, at, end, NULL, 0, bits)
+            at = pass_image(&plan.after, at, end, NULL, 0)
         if at == NULL or (plan.before.null_bytes == 0 and at == event.images):
             return -1
         count += 1

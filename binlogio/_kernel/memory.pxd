@@ -11,3 +11,10 @@ cdef class Memory:
     cdef Py_ssize_t views
     cdef int reserve(self, int64_t more) except -1 nogil
     cdef uint8_t* grow(self, int64_t more) except NULL nogil
+
+cdef inline uint8_t* room(Memory memory, int64_t more) except NULL nogil:
+    """As `Memory.grow`, without a call where there is room."""
+    if memory.size + more < memory.capacity:
+        memory.size += more
+        return memory.data + memory.size - more
+    return memory.grow(more)

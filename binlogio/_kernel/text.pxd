@@ -19,3 +19,5 @@ cdef int uuid_text(Memory out, const uint8_t* p) except -1 nogil
 cdef int inet4_text(Memory out, const uint8_t* p) except -1 nogil
 cdef int inet6_text(Memory out, const uint8_t* p) except -1 nogil
 cdef int old_decimal_text(Memory out, const uint8_t* p, int64_t size) except -1 nogil
+cdef bint append_date(Memory out, int kind, const uint8_t* p, int fsp, int width) except -1 nogil
+cdef bint append_time(Memory out, int kind, const uint8_t* p, int fsp, int width) except -1 nogil
