@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.constants import CHECKSUM_SIZE, EventType
 from binlogio.encoder import Encoder, stamp
+from binlogio.errors import BinlogFormatError
 from binlogio.event_frames import EventFrames
 from binlogio.events.base import EventHeader
 from binlogio.events.format_description import server_version_numbers
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
 MAX_PAYLOAD_SIZE: Final = 1 << 30  # libs/mysql/binlog/event/binlog_event.h, max_log_event_size
 PIECE_SIZE: Final = 1 << 20
+_EVENT_SIZE: Final = slice(9, 13)
 _SIZE_AND_LOG_POS: Final = slice(9, 17)
 
 
@@ -79,10 +81,15 @@ class GroupEvents:
         """The same in pieces of about a megabyte, for groups that are not in memory.
 
         Raises:
+            BinlogFormatError: a frame is not as long as its header says.
             OSError: the frames cannot be read.
         """
         piece = bytearray()
         for frame in self._with_gtid(group, gtid, clock):
+            if int.from_bytes(frame[_EVENT_SIZE], "little") != len(frame):
+                raise BinlogFormatError(
+                    "a frame is not as long as its header says", field="event_size", found=len(frame)
+                )
             piece += stamp(frame, offset + len(piece), has_checksum=self.has_checksum)
             if len(piece) >= PIECE_SIZE:
                 offset += len(piece)
