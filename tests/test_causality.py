@@ -1,7 +1,8 @@
 """Replaying a log in its order gives what execution gave, however the transactions of several sessions were interleaved.
 
-Execution is a model here: statements are functions of the rows that they read, transactional tables have row locks up to the end of the
-transaction, others have none. Replay takes row images as they are, and executes the statements that stand in the log as text once more.
+So does any order that the logical clock allows. Execution is a model here: statements are functions of the rows that they read,
+transactional tables have row locks up to the end of the transaction, others have none. Replay takes row images as they are, and executes
+the statements that stand in the log as text once more.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from binlogio.errors import LoggingError
+from binlogio.events.gtid import AnonymousGtidEvent, GtidEvent
 from binlogio.events.query import QueryEvent
 from binlogio.events.rows import UpdateRowsEvent
 from binlogio.events.table_map import TableMapEvent
@@ -37,6 +39,7 @@ TABLES: Final = {
 IDS: Final = (1, 2)
 MODULUS: Final = 1 << 40
 UNSAFE: Final = 1592
+ERROR: Final = 1105
 UUID: Final = "aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa"
 
 Cell = tuple[str, int]
@@ -150,8 +153,10 @@ class Execution:
                 return
         state = dict(self.state)
         changes = operation.apply(state)
+        text = f"UPDATE /* {len(self.texts)} */"
+        self.texts[text] = operation
         try:
-            client.session.execute(self._statement(operation, changes))
+            client.session.execute(statement_of(text, operation, changes))
         except LoggingError:
             return
         self.was_unsafe |= any(warning.errno == UNSAFE for warning in client.session.warnings)
@@ -167,31 +172,48 @@ class Execution:
         kinds = {is_transactional(name) for name in operation.tables}
         return len(kinds) > 1 or (client.has_written and False in kinds)
 
-    def _statement(self, operation: Operation, changes: list[tuple[Cell, int, int]]) -> Statement:
-        text = f"UPDATE /* {len(self.texts)} */"
-        self.texts[text] = operation
-        facts = StatementFacts(
-            verb="UPDATE",
-            tables=tuple(
-                table_access(TABLES[name], write=name in operation.written, read=name not in operation.written)
-                for name in operation.tables
-            ),
-        )
-        rows = [
-            Update(TABLES[name], [({"id": number, "v": old}, {"id": number, "v": new})])
-            for (name, number), old, new in changes
-        ]
-        return Statement(text, rows, facts=facts, error=1105 if operation.fails else 0)
+
+def statement_of(text: str, operation: Operation, changes: list[tuple[Cell, int, int]]) -> Statement:
+    """What a session is told of an operation."""
+    facts = StatementFacts(
+        verb="UPDATE",
+        tables=tuple(
+            table_access(TABLES[name], write=name in operation.written, read=name not in operation.written)
+            for name in operation.tables
+        ),
+    )
+    rows = [
+        Update(TABLES[name], [({"id": number, "v": old}, {"id": number, "v": new})])
+        for (name, number), old, new in changes
+    ]
+    return Statement(text, rows, facts=facts, error=ERROR if operation.fails else 0)
 
 
-def replay(storage: MemoryStorage, texts: dict[str, Operation]) -> State:
-    """The tables after the log, whose row images have to be those of the tables when their turn comes."""
+@dataclass(slots=True)
+class ReplayedGroup:
+    """A group as the logical clock has it, and what it depends on: rows that it has changed, and read where it stands in the log as text."""
+
+    last_committed: int
+    sequence_number: int
+    written: set[Cell] = field(default_factory=set)
+    read: set[Cell] = field(default_factory=set)
+
+    def depends_on(self, other: ReplayedGroup) -> bool:
+        """Whether a replica must not apply it before or with one that stands before it."""
+        return bool(self.written & (other.written | other.read) or self.read & other.written)
+
+
+def replay(storage: MemoryStorage, texts: dict[str, Operation]) -> tuple[State, list[ReplayedGroup]]:
+    """The tables after the log, whose row images have to be those of the tables when their turn comes, and its groups."""
     state: State = {(name, number): 1 for name in TABLES for number in IDS}
     begin = savepoint = dict(state)
     maps: dict[int, tuple[str, TablePlan]] = {}
+    groups: list[ReplayedGroup] = []
     with open_logs(storage.streams()) as reader:
         for event in reader:
-            if isinstance(event, TableMapEvent):
+            if isinstance(event, GtidEvent | AnonymousGtidEvent):
+                groups.append(ReplayedGroup(event.last_committed or 0, event.sequence_number or 0))
+            elif isinstance(event, TableMapEvent):
                 maps[event.table_id] = event.table, resolve_plan(event)
             elif isinstance(event, UpdateRowsEvent):
                 name, plan = maps[event.table_id]
@@ -201,11 +223,14 @@ def replay(storage: MemoryStorage, texts: dict[str, Operation]) -> State:
                     number, old = change.before.values
                     assert state[name, number] == old
                     state[name, number] = change.after.values[1]
+                    groups[-1].written.add((name, number))
             elif isinstance(event, QueryEvent):
                 text = event.sql.decode()
                 if text in texts:
-                    assert event.error_code == (1105 if texts[text].fails else 0)
+                    assert event.error_code == (ERROR if texts[text].fails else 0)
                     texts[text].apply(state)
+                    groups[-1].written.update(texts[text].writes)
+                    groups[-1].read.update(texts[text].reads)
                 elif text == "BEGIN":
                     begin = dict(state)
                 elif text == "ROLLBACK":
@@ -216,7 +241,14 @@ def replay(storage: MemoryStorage, texts: dict[str, Operation]) -> State:
                     roll_back(state, savepoint)
                 else:
                     assert text == "COMMIT"
-    return state
+    return state, groups
+
+
+def check_clock(groups: list[ReplayedGroup]) -> None:
+    """No group says that it may be applied together with one that it depends on."""
+    for number, group in enumerate(groups):
+        for other in groups[:number]:
+            assert group.last_committed >= other.sequence_number or not group.depends_on(other)
 
 
 CELLS: Final = st.sampled_from([(name, number) for name in TABLES for number in IDS])
@@ -275,4 +307,6 @@ def test_replay_in_the_order_of_the_log_gives_what_execution_gave(
     if binlog_format == "STATEMENT" and execution.was_unsafe:
         event("a client was warned")
         return
-    assert replay(storage, execution.texts) == execution.state
+    state, groups = replay(storage, execution.texts)
+    assert state == execution.state
+    check_clock(groups)
