@@ -1,0 +1,111 @@
+"""find_row of WL#5092: how the row that a before image tells is looked for in a table that may have other indexes and columns.
+
+Knows images, columns by position, and indexes. Knows neither SQL nor where the rows are: what comes out says which rows are meant.
+
+    invalid image                                     refused: nothing in it concerns the target's columns
+    primary key -> unique key without NULLs           the row of that key is the one; nothing else of the image is compared
+    -> other key, each if the image has its columns   rows of that key, then record compare with the whole image
+    -> scan                                           all rows, then record compare
+    of the rows that are the same, the first is the one
+
+The server maps columns by position; columns that either side has more take no part (R1 to R4 of the worklog). Keys compare as their collations
+do, record compare goes byte by byte: 'a' and 'A' are one key and two records, as are 0.0 and -0.0.
+
+Source: WL#5092; sql/log_event.cc, Rows_log_event::decide_row_lookup_algorithm_and_key, search_key_in_table, record_compare.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Final
+
+from binlogio.errors import ReplayError
+from binlogio.rowimage.values import ABSENT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from binlogio.rowimage.plan import TablePlan
+
+ER_KEY_NOT_FOUND: Final = 1032
+ER_DUP_ENTRY: Final = 1062
+
+
+class Algorithm(Enum):
+    """How rows are looked for; the words of slave_rows_search_algorithms."""
+
+    INDEX_SCAN = "INDEX_SCAN"
+    TABLE_SCAN = "TABLE_SCAN"
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """An index of the target. `parts` are (position, prefix length in characters; 0 for the whole column)."""
+
+    name: str
+    parts: tuple[tuple[int, int], ...]
+    is_unique: bool = False
+    is_primary: bool = False
+
+    def is_key(self, target: TablePlan) -> bool:
+        """True where a value of it belongs to one row at most: primary, or unique without nullable columns."""
+        return self.is_primary or (
+            self.is_unique and not any(target.columns[position].nullable for position, _ in self.parts)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RowSearch:
+    """Which row is meant: the first that has `key` by the index's collations, and `same` byte by byte.
+
+    Both are (position, value). `key` is empty for a scan, `same` where the key tells the row alone.
+    """
+
+    algorithm: Algorithm
+    index: Index | None
+    key: tuple[tuple[int, Any], ...]
+    same: tuple[tuple[int, Any], ...]
+
+
+class RowNotFound(ReplayError):
+    """No row is the one that the before image tells."""
+
+
+def find_row(before: Sequence[Any], source: TablePlan, target: TablePlan, indexes: Iterable[Index]) -> RowSearch:
+    """How the row of a before image is looked for in the target.
+
+    Args:
+        before: a value for each column of the source's table, `ABSENT` where the image does not have it.
+        source: the table in the log.
+        target: the table that is changed; columns correspond by position.
+        indexes: those of the target, in its order.
+
+    Raises:
+        RowNotFound: the image has nothing that concerns the target.
+    """
+    shared = min(len(source.columns), len(target.columns))
+    image = tuple((position, before[position]) for position in range(shared) if before[position] is not ABSENT)
+    if not image:
+        raise RowNotFound(
+            f"ERROR {ER_KEY_NOT_FOUND}: the before image has no column that the target has",
+            field=f"{target.schema}.{target.table}",
+        )
+    index = search_key_for_bi({position for position, _ in image}, target, indexes)
+    if index is None:
+        return RowSearch(Algorithm.TABLE_SCAN, None, (), image)
+    values = dict(image)
+    key = tuple((position, values[position]) for position, _ in index.parts)
+    tells_the_row = index.is_key(target)
+    return RowSearch(Algorithm.INDEX_SCAN, index, key, () if tells_the_row else image)
+
+
+def search_key_for_bi(present: set[int], target: TablePlan, indexes: Iterable[Index]) -> Index | None:
+    """The index to look in: primary, then unique without NULLs, then any other; only one whose columns are all in the image."""
+    usable = [index for index in indexes if all(position in present for position, _ in index.parts)]
+    ranks = (
+        lambda index: index.is_primary,
+        lambda index: index.is_key(target),
+        lambda index: True,
+    )
+    return next((index for rank in ranks for index in usable if rank(index)), None)

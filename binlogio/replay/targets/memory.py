@@ -1,0 +1,158 @@
+"""A table in memory that row changes are applied to, as a server's applier does it.
+
+Knows keys, defaults, and what STRICT and IDEMPOTENT mean. How rows are found is `find_row`'s business. It is the model that is held against what a
+real replica did (`fixtures/find_row.json`), and it is small: nothing here is fast.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Final
+
+from binlogio.errors import ReplayError
+from binlogio.replay.collation_key import collation_key
+from binlogio.replay.find_row import ER_DUP_ENTRY, ER_KEY_NOT_FOUND, Index, RowNotFound, find_row
+from binlogio.replay.type_conversions import TypeConversions, check_conversions
+from binlogio.rowimage.floating import float_text
+from binlogio.rowimage.values import ABSENT
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from binlogio.replay.find_row import Algorithm
+    from binlogio.rowimage.plan import TablePlan
+
+NO_DEFAULT: Final = ABSENT
+"""In the place of a default: the column has none, so that it takes what its type begins with."""
+
+
+class ExecMode(Enum):
+    """replica_exec_mode."""
+
+    STRICT = "STRICT"
+    IDEMPOTENT = "IDEMPOTENT"
+
+
+class DuplicateKey(ReplayError):
+    """A row of that key is there."""
+
+
+@dataclass(slots=True)
+class MemoryTable:
+    """One table.
+
+    `defaults` has a value for each column, `NO_DEFAULT` for one that is NOT NULL and has none; `implicit` is what such a column takes.
+    """
+
+    plan: TablePlan
+    indexes: tuple[Index, ...] = ()
+    defaults: tuple[Any, ...] = ()
+    implicit: tuple[Any, ...] = ()
+    mode: ExecMode = ExecMode.STRICT
+    conversions: TypeConversions = TypeConversions.NONE
+    rows: list[list[Any]] = field(default_factory=list)
+    rows_by_algorithm: Counter[Algorithm] = field(default_factory=Counter)
+
+    def apply(self, source: TablePlan, before: Sequence[Any] | None, after: Sequence[Any] | None) -> None:
+        """Apply one row change.
+
+        Raises:
+            ReplayError: it does not fit what is there.
+        """
+        check_conversions(source, self.plan, self.conversions)
+        if before is None and after is not None:
+            self._insert(after)
+            return
+        if after is not None and all(value is ABSENT for value in after[: len(self.plan.columns)]):
+            return  # the change concerns columns that the target does not have; no row is looked for (Bug#49100)
+        try:
+            row = self._find(source, before or ())
+        except RowNotFound:
+            if self.mode is ExecMode.IDEMPOTENT:
+                return
+            raise
+        if after is None:
+            self.rows.remove(row)
+        else:
+            self._update(row, after)
+
+    def _find(self, source: TablePlan, before: Sequence[Any]) -> list[Any]:
+        search = find_row(before, source, self.plan, self.indexes)
+        self.rows_by_algorithm[search.algorithm] += 1
+        lengths = dict(search.index.parts) if search.index is not None else {}
+        for row in self._in_order():
+            if all(self._same_key(row[at], value, at, lengths[at]) for at, value in search.key) and all(
+                self._same_record(row[at], value) for at, value in search.same
+            ):
+                return row
+        raise RowNotFound(f"ERROR {ER_KEY_NOT_FOUND}: can't find record", field=f"{self.plan.schema}.{self.plan.table}")
+
+    def _in_order(self) -> list[list[Any]]:
+        """As they come from the storage engine: by the clustered key, else as they were inserted."""
+        clustered = next((i for i in self.indexes if i.is_primary), None) or next(
+            (i for i in self.indexes if i.is_key(self.plan)), None
+        )
+        if clustered is None:
+            return self.rows
+        return sorted(self.rows, key=lambda row: self._key(row, clustered))
+
+    def _key(self, row: Sequence[Any], index: Index) -> tuple[Any, ...]:
+        columns = self.plan.columns
+        return tuple(collation_key(row[position], columns[position], length) for position, length in index.parts)
+
+    def _same_key(self, stored: Any, value: Any, position: int, length: int) -> bool:
+        column = self.plan.columns[position]
+        return bool(collation_key(stored, column, length) == collation_key(value, column, length))
+
+    @staticmethod
+    def _same_record(stored: Any, value: Any) -> bool:
+        if isinstance(stored, float) and isinstance(value, float):
+            return float_text(stored) == float_text(value)  # 0.0 and -0.0 differ in a bit
+        return bool(stored == value)
+
+    def _insert(self, after: Sequence[Any]) -> None:
+        row = [self._default(position) for position in range(len(self.plan.columns))]  # whatever the source had
+        self._overlay(row, after)
+        while (conflict := self._conflict(row)) is not None:
+            if self.mode is ExecMode.STRICT:
+                raise self._duplicate(conflict[1])
+            self.rows.remove(conflict[0])
+        self.rows.append(row)
+
+    def _update(self, row: list[Any], after: Sequence[Any]) -> None:
+        changed = list(row)
+        self._overlay(changed, after)
+        conflict = self._conflict(changed, besides=row)
+        if conflict is None:
+            self.rows[next(at for at, one in enumerate(self.rows) if one is row)] = changed
+        elif self.mode is ExecMode.STRICT:
+            raise self._duplicate(conflict[1])
+
+    def _overlay(self, row: list[Any], after: Sequence[Any]) -> None:
+        for position, value in enumerate(after[: len(row)]):
+            if value is not ABSENT:
+                cannot_be = value is None and not self.plan.columns[position].nullable
+                row[position] = self._default(position) if cannot_be else value
+
+    def _default(self, position: int) -> Any:
+        default = self.defaults[position]
+        return self.implicit[position] if default is NO_DEFAULT else default
+
+    def _conflict(self, row: list[Any], besides: list[Any] | None = None) -> tuple[list[Any], Index] | None:
+        """A row that has a key of `row` already, and the key."""
+        for index in self.indexes:
+            if not index.is_unique or any(row[position] is None for position, _ in index.parts):
+                continue
+            key = self._key(row, index)
+            for other in self.rows:
+                if other is not besides and self._key(other, index) == key:
+                    return other, index
+        return None
+
+    def _duplicate(self, index: Index) -> DuplicateKey:
+        return DuplicateKey(
+            f"ERROR {ER_DUP_ENTRY}: duplicate entry for key '{index.name}'",
+            field=f"{self.plan.schema}.{self.plan.table}",
+        )
