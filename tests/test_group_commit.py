@@ -120,6 +120,27 @@ def test_max_committed_goes_on_when_hooks_have_run() -> None:
     assert committer.commits.max_committed == 2
 
 
+def test_a_group_without_a_hook_waits_for_those_before_it() -> None:
+    """Nobody is told of it, and nobody depends on it, while an earlier one is being committed."""
+    committer, seen, done = Committer(), list[tuple[list[str], int]](), list[str]()
+
+    def hook() -> None:
+        other.start()
+        spin_until(lambda: len(committer.commits._commit) == 1 or bool(done))
+        seen.append((list(done), committer.commits.max_committed))
+
+    def commit_another() -> None:
+        committer.commit("b")
+        done.append("b")
+
+    other = Thread(target=commit_another)
+    committer.commit("a", on_commit=hook)
+    other.join()
+
+    assert seen == [([], 0)]
+    assert committer.texts() == ["a", "b"]
+
+
 def test_a_hook_that_raises_is_its_own_sessions_trouble() -> None:
     """The group is in the log, and the others go on."""
     committer = Committer()
