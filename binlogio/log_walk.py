@@ -192,12 +192,13 @@ class LogWalk(BigEvents):
             return False
         if window.held < HEADER_SIZE:
             return self._fill_or_end(HEADER_SIZE)
+        event_size = int.from_bytes(window.view[9:13], "little")
+        if event_size <= max(window.held, WINDOW_SIZE):
+            return self._fill_or_end(event_size)
         header = parse_header(bytes(window.view[:HEADER_SIZE]), window.offset, self._context)
-        if header.event_size <= window.held:
-            return True
-        if header.event_size > WINDOW_SIZE and header.type_code in _IN_PARTS:
+        if header.type_code in _IN_PARTS:
             return (yield from self._stream_rows(header))
-        if header.event_size > WINDOW_SIZE and self._is_streamed(header):
+        if self._is_streamed(header):
             return (yield from self._stream_payload(header))
         return self._fill_or_end(header.event_size)
 
