@@ -87,7 +87,8 @@ class LocalStorage:
 
     def create(self, name: str) -> None:
         """Make an empty file."""
-        self._directory.mkdir(parents=True, exist_ok=True)
+        if not self._directory.exists():
+            self._make_directory()
         self._open[name] = (self._directory / name).open("x+b", buffering=0)
 
     def append(self, name: str, data: bytes | bytearray | memoryview) -> None:
@@ -133,16 +134,27 @@ class LocalStorage:
 
     def sync_names(self) -> None:
         """Sync the directory."""
-        descriptor = os.open(self._directory, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        _sync_directory(self._directory)
+
+    def _make_directory(self) -> None:
+        """With those above it that are missing, and so that they last."""
+        made = [folder for folder in (self._directory, *self._directory.parents) if not folder.exists()]
+        self._directory.mkdir(parents=True, exist_ok=True)
+        for folder in made:
+            _sync_directory(folder.parent)
 
     def _opened(self, name: str) -> BinaryIO:
         file = self._open[name] = (self._directory / name).open("r+b", buffering=0)
         file.seek(0, os.SEEK_END)
         return file
+
+
+def _sync_directory(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _write_rest(file: BinaryIO, rest: memoryview) -> None:
