@@ -215,6 +215,24 @@ def test_a_leader_waits_for_others_before_it_syncs(delay: int, enough: int, expe
     assert len(committer.texts()) == 1 + len(threads)
 
 
+@pytest.mark.parametrize(("sync_binlog", "is_seen"), [(1, False), (0, True)])
+def test_readers_go_up_to_what_lasts(sync_binlog: int, *, is_seen: bool) -> None:
+    """With sync_binlog=1 a group is nobody's before it is synced."""
+    may_end: list[bool] = []
+    storage = SlowDisk(lambda: bool(may_end))
+    committer = Committer(storage, sync_binlog=sync_binlog)
+    before, storage.is_slow = committer.commits.position.offset, True
+    thread = Thread(target=committer.commit, args=("a",))
+    thread.start()
+    spin_until(lambda: committer.log.size > before)
+    meanwhile = committer.commits.position.offset
+    may_end.append(True)
+    thread.join()
+
+    assert (meanwhile > before) is is_seen
+    assert committer.commits.position.offset == committer.log.size > before
+
+
 def test_nobody_waits_where_this_is_not_the_turn_to_sync() -> None:
     """sync_binlog=3: every third pass through the stage."""
     waited: list[int] = []

@@ -17,7 +17,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from copy import copy
 from threading import Lock
 from typing import TYPE_CHECKING, Final
@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Final
 from binlogio.compression import compress_zstd
 from binlogio.errors import BinlogError, WriterStateError
 from binlogio.gtid import GtidSet, Uuid
+from binlogio.options import Position
 from binlogio.writer.commit_stages import Stage
 from binlogio.writer.group import FilledGroup, Group, GroupEnd
 from binlogio.writer.group_log import GroupLog, PendingCommit
@@ -98,6 +99,17 @@ class GroupCommit:
     def max_committed(self) -> int:
         """The clock of the last group that was committed; a session's `Group.commit_parent`, taken at the end of a statement."""
         return self._clock.max_committed
+
+    @property
+    def position(self) -> Position:
+        """Up to where readers may go: behind the last group, or, with sync_binlog=1, the last that was synced."""
+        with self._flush.mutex:
+            self._check()
+            size = self._log.size
+            if self._sync_period == 1:
+                with suppress(IndexError):
+                    size = self._unsynced[0].start
+            return Position(self._log.name, size)
 
     def is_used(self, gtid: Gtid) -> bool:
         """Whether a group of the log, or before it, has this GTID."""

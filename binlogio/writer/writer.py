@@ -168,9 +168,12 @@ class BinlogWriter:
 
     @property
     def position(self) -> Position:
-        """Behind the last group that was written (SHOW BINARY LOG STATUS)."""
-        with self._group_commit.quiet():
-            return Position(self._log.name, self._log.size)
+        """Up to where readers may go (SHOW BINARY LOG STATUS): behind the last group, with sync_binlog=1 the last that was synced.
+
+        Raises:
+            WriterStateError: the writer is not open.
+        """
+        return self._group_commit.position
 
     @property
     def gtid_executed(self) -> GtidSet:
