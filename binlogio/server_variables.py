@@ -2,7 +2,7 @@
 
 Knows names, defaults, ranges and which of them a session has for itself; does nothing.
 
-Source: sql/sys_vars.cc; a 9.7.4 server, asked for each default and for what it makes of 0 and 2**64 - 1.
+Source: sql/sys_vars.cc; a 9.7.4 server, asked for each default and for what it makes of 0 and 2**64 - 1; MariaDB: sql/sys_vars.cc.
 """
 
 from __future__ import annotations
@@ -31,6 +31,9 @@ class ServerVariables:
 
     `rule_set` names the rules of an older server (`binlogio.writer.rule_sets`); None: those of `server_version`.
     `binlog_transaction_dependency_tracking` left the server with 8.4, which always does WRITESET.
+
+    Where `server_version` is MariaDB's, its own variables count, and those that it does not have count for nothing. `gtid_seq_no` is 0 for the
+    next number, and holds for one group.
     """
 
     server_version: str = "9.7.0"
@@ -63,6 +66,12 @@ class ServerVariables:
     binlog_error_action: str = "ABORT_SERVER"
     transaction_isolation: str = "REPEATABLE-READ"
     sql_log_bin: bool = True
+    gtid_domain_id: int = 0
+    gtid_seq_no: int = 0
+    skip_parallel_replication: bool = False
+    binlog_annotate_row_events: bool = True
+    log_bin_compress: bool = False
+    log_bin_compress_min_len: int = 256
 
     def __post_init__(self) -> None:
         """Refuse what the server would not take."""
@@ -77,12 +86,21 @@ class ServerVariables:
         for name, (low, high) in _RANGES.items():
             if not low <= getattr(self, name) <= high:
                 raise _refused(name, f"{low} to {high}", getattr(self, name))
-        if self.gtid_mode == "ON" and self.gtid_consistency != "ON":
+        if self.binlog_row_metadata == "NO_LOG" and not self.is_mariadb:
+            raise _refused("binlog_row_metadata", "'MINIMAL' or 'FULL' from a MySQL server", self.binlog_row_metadata)
+        if self.gtid_mode == "ON" and self.gtid_consistency != "ON" and not self.is_mariadb:
             raise _refused("enforce_gtid_consistency", "ON, as gtid_mode is ON", self.enforce_gtid_consistency)
 
     @property
+    def is_mariadb(self) -> bool:
+        """True for MariaDB servers, by their version text."""
+        return "MariaDB" in self.server_version
+
+    @property
     def gtid_consistency(self) -> str:
-        """ON, OFF or WARN: whether statements that break GTID consistency are refused."""
+        """ON, OFF or WARN: whether statements that break GTID consistency are refused. MariaDB's GTIDs can stand for any statement."""
+        if self.is_mariadb:
+            return "OFF"
         if self.enforce_gtid_consistency is not None:
             return self.enforce_gtid_consistency
         return "ON" if self.gtid_mode == "ON" else "OFF"
@@ -98,7 +116,7 @@ ISOLATION_LEVELS: Final = ("READ-UNCOMMITTED", "READ-COMMITTED", "REPEATABLE-REA
 _CHOICES: Final = {
     "binlog_format": ("ROW", "STATEMENT", "MIXED"),
     "binlog_row_image": ("FULL", "MINIMAL", "NOBLOB"),
-    "binlog_row_metadata": ("MINIMAL", "FULL"),
+    "binlog_row_metadata": ("NO_LOG", "MINIMAL", "FULL"),
     "binlog_row_value_options": ("", "PARTIAL_JSON"),
     "binlog_checksum": ("NONE", "CRC32"),
     "gtid_mode": ("OFF", "OFF_PERMISSIVE", "ON_PERMISSIVE", "ON"),
@@ -120,6 +138,9 @@ _RANGES: Final = {
     "binlog_group_commit_sync_delay": (0, 1_000_000),
     "binlog_group_commit_sync_no_delay_count": (0, 100_000),
     "binlog_transaction_dependency_history_size": (1, 100_000_000),
+    "gtid_domain_id": (0, _UINT32_MAX),
+    "gtid_seq_no": (0, (1 << 64) - 1),
+    "log_bin_compress_min_len": (10, 1024),
 }
 VARIABLE_NAMES: Final = tuple(field.name for field in fields(ServerVariables))
 SESSION_VARIABLES: Final = frozenset(
@@ -136,3 +157,13 @@ SESSION_VARIABLES: Final = frozenset(
     )
 )
 """Those that each session has for itself."""
+MARIADB_SESSION_VARIABLES: Final = (
+    SESSION_VARIABLES
+    - {
+        "binlog_row_value_options",
+        "binlog_rows_query_log_events",
+        "binlog_transaction_compression",
+        "binlog_transaction_compression_level_zstd",
+    }
+) | {"binlog_annotate_row_events", "gtid_domain_id", "gtid_seq_no", "server_id", "skip_parallel_replication"}
+"""The same with MariaDB."""

@@ -12,11 +12,12 @@ from binlogio.encoder import Encoder
 from binlogio.errors import BinlogFormatError, WriterStateError
 from binlogio.events.base import EventHeader
 from binlogio.events.query import QueryEvent
-from binlogio.gtid import EMPTY_GTID_SET, Gtid, Uuid
+from binlogio.gtid import EMPTY_GTID_SET, Uuid
 from binlogio.options import ServerVariables
 from binlogio.reader import open as open_logs
 from binlogio.writer.group import Group
 from binlogio.writer.group_commit import GroupCommit
+from binlogio.writer.group_events import LoggedGtid
 from binlogio.writer.kernel import writer_kernel
 from binlogio.writer.log_file import ActiveLog, describe_format
 from memory_storage import MemoryStorage
@@ -65,7 +66,7 @@ class Committer:
         )
         return Group(frames=(self._encoder.encode(event),), timestamp=10**9, **more)
 
-    def commit(self, text: str, size: int = 0, **more: Any) -> Gtid | None:
+    def commit(self, text: str, size: int = 0, **more: Any) -> LoggedGtid:
         """Commit one."""
         return self.commits.commit(self.group(text, size, **more))
 

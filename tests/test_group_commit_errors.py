@@ -14,6 +14,7 @@ from binlogio.errors import BinlogFormatError
 from binlogio.events.control import RotateEvent, StopEvent
 from binlogio.events.gtid import GtidEvent
 from binlogio.gtid import Gtid
+from binlogio.writer.group_events import LoggedGtid
 from binlogio.writer.log_index import LogIndex
 from binlogio.writer.recovery import recover
 from committers import THREADS, UUID, Committer, in_threads, spin_until
@@ -87,7 +88,7 @@ def test_a_group_that_cannot_be_made_fails_alone() -> None:
     committer = Committer(sync_binlog=1)
     good, bad = committer.group("good"), committer.group("bad")
     bad = bad._replace(frames=(bad.frames[0][:-1],))  # type: ignore[index]
-    results: dict[int, BaseException | Gtid | None] = {}
+    results: dict[int, BaseException | LoggedGtid] = {}
 
     def work(index: int) -> None:
         try:
@@ -121,7 +122,7 @@ def test_a_sync_that_fails_takes_back_what_nobody_was_told_of(sync_binlog: int) 
     gtid = committer.commit("after")
     committer.commits.close()
 
-    assert gtid is not None
+    assert isinstance(gtid, Gtid)
     assert gtid.gno == sync_binlog
     assert committer.texts() == [*(f"before {number}" for number in range(sync_binlog - 1)), "after"]
     assert str(committer.commits.executed) == (f"{UUID}:1" if sync_binlog == 1 else f"{UUID}:1-2")

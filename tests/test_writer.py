@@ -669,7 +669,9 @@ def test_a_server_uuid_is_made_where_none_is_given() -> None:
     assert str(log.server_uuid) == str(made)
 
 
-@pytest.mark.parametrize("version", ["5.6.10", "5.7.25", "8.0.36", "8.4.0", "10.0.0", "10.11.6-MariaDB", "x"])
+@pytest.mark.parametrize(
+    "version", ["5.6.10", "5.7.25", "8.0.36", "8.4.0", "10.0.0", "10.4.3-MariaDB", "11.4.2-MariaDB", "x"]
+)
 def test_versions_whose_logs_look_otherwise_are_refused(version: str) -> None:
     """Their format descriptions, GTIDs and flags are not these."""
     with pytest.raises(UnsupportedFeature, match="server_version"):

@@ -23,6 +23,7 @@ def gtid_parts(
     original_server_version: int,
     tag: bytes = b"",
 ) -> tuple[bytes, bytes]: ...
+def stamped(frames: tuple[bytes, ...], *, offset: int, checksum: bool) -> bytes: ...
 def transaction(
     frames: tuple[bytes, ...],
     *,

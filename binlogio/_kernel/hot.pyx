@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """Small transactions: images to frames, frames to a group, each in one call.
 
-Knows a rows event's frame and the body of a GTID event, tagged or not. Frames are events that are complete but for position and checksum. The
+Knows a rows event's frame and the body of a GTID event of MySQL, tagged or not. Frames are events that are complete but for position and checksum. The
 oracle is `binlogio.encoder.Encoder`.
 
     gtid        := flags: u8  uuid: u8[16]  gno: i64  2: u8  last_committed: i64  sequence_number: i64
@@ -14,7 +14,7 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
-from binlogio._kernel.codes cimport CHECKSUM_SIZE, HEADER_SIZE
+from binlogio._kernel.codes cimport CHECKSUM_SIZE, DELETE_ROWS_EVENT_V1, HEADER_SIZE, WRITE_ROWS_EVENT_V1
 from binlogio._kernel.crc cimport crc32
 from binlogio._kernel.cursor cimport u32
 from binlogio._kernel.frame_bytes cimport (
@@ -32,12 +32,13 @@ cdef enum:
 
 def rows_frame(bytes images, *, int type_code, uint32_t timestamp, uint32_t server_id, uint64_t table_id, uint16_t flags,
                int64_t column_count, bytes present, bytes present_after=b"", bint checksum=True):
-    """A rows event of version 2 without extra information.
+    """A rows event of version 1, or of version 2 without extra information.
 
     Raises:
         BinlogFormatError: it does not fit 4 GiB.
     """
-    cdef int64_t size = HEADER_SIZE + 10 + lenenc_size(column_count) + len(present) + len(present_after) + len(images)
+    cdef bint has_extra = not WRITE_ROWS_EVENT_V1 <= type_code <= DELETE_ROWS_EVENT_V1
+    cdef int64_t size = HEADER_SIZE + (10 if has_extra else 8) + lenenc_size(column_count) + len(present) + len(present_after) + len(images)
     cdef uint8_t* out
     cdef bytes frame
     if checksum:
@@ -47,7 +48,9 @@ def rows_frame(bytes images, *, int type_code, uint32_t timestamp, uint32_t serv
     frame = PyBytes_FromStringAndSize(NULL, size)
     out = <uint8_t*>PyBytes_AS_STRING(frame)
     out = put_header(out, timestamp, type_code, server_id, <uint32_t>size, 0)
-    out = put_little(put_little(put_little(out, table_id, 6), flags, 2), 2, 2)
+    out = put_little(put_little(out, table_id, 6), flags, 2)
+    if has_extra:
+        out = put_little(out, 2, 2)
     out = put_lenenc(out, column_count)
     for part in (present, present_after, images):
         memcpy(out, PyBytes_AS_STRING(part), PyBytes_GET_SIZE(part))
@@ -113,6 +116,21 @@ cdef object _out_of_range():
     return BinlogFormatError("a field of the GTID event is out of range", event_type="GTID_LOG_EVENT")
 
 
+def stamped(tuple frames, *, int64_t offset, bint checksum):
+    """The frames of a group, behind each other as they stand at `offset` of their file: positions and checksums are written.
+
+    Raises:
+        BinlogFormatError: a frame is not as long as its header says.
+    """
+    cdef int64_t total = frames_size(frames, checksum)
+    cdef bytes group = PyBytes_FromStringAndSize(NULL, total)
+    cdef uint8_t* start = <uint8_t*>PyBytes_AS_STRING(group)
+    put_frames(start, frames)
+    with nogil:
+        stamp(start, total, offset, checksum)
+    return group
+
+
 def transaction(tuple frames, *, int64_t offset, bint checksum, int type_code, uint32_t timestamp, uint32_t server_id, uint16_t header_flags,
                 bytes before, bytes behind):
     """A GTID event and the frames of its group, as they stand at `offset` of their file: positions and checksums are written.
@@ -122,19 +140,13 @@ def transaction(tuple frames, *, int64_t offset, bint checksum, int type_code, u
     Raises:
         BinlogFormatError: a frame is not as long as its header says.
     """
-    cdef int64_t rest = 0
-    cdef int64_t size, total, at
+    cdef int64_t rest = frames_size(frames, checksum)
+    cdef int64_t size, total
     cdef int64_t parts_size = PyBytes_GET_SIZE(before) + PyBytes_GET_SIZE(behind)
-    cdef int footer = CHECKSUM_SIZE if checksum else 0
-    cdef bytes frame, group
+    cdef bytes group
     cdef uint8_t* start
     cdef uint8_t* out
-    for frame in frames:
-        size = PyBytes_GET_SIZE(frame)
-        if size < HEADER_SIZE + footer or u32(<const uint8_t*>PyBytes_AS_STRING(frame) + 9) != size:
-            raise BinlogFormatError("a frame is not as long as its header says", field="event_size", found=size)
-        rest += size
-    size = HEADER_SIZE + footer
+    size = HEADER_SIZE + (CHECKSUM_SIZE if checksum else 0)
     size += gtid_body_size(type_code, parts_size, fitting_width(type_code, parts_size, rest + size))
     total = rest + size
     group = PyBytes_FromStringAndSize(NULL, total)
@@ -142,16 +154,39 @@ def transaction(tuple frames, *, int64_t offset, bint checksum, int type_code, u
     out = put_header(start, timestamp, type_code, server_id, <uint32_t>size, header_flags)
     put_gtid_body(out, type_code, PyBytes_AS_STRING(before), PyBytes_GET_SIZE(before), PyBytes_AS_STRING(behind),
                   PyBytes_GET_SIZE(behind), total)
-    out = start + size
+    put_frames(start + size, frames)
+    with nogil:
+        stamp(start, total, offset, checksum)
+    return group
+
+
+cdef int64_t frames_size(tuple frames, bint checksum) except -1:
+    """The size of all frames, each of which must be as long as its header says."""
+    cdef int64_t total = 0
+    cdef int64_t size
+    cdef bytes frame
+    for frame in frames:
+        size = PyBytes_GET_SIZE(frame)
+        if size < HEADER_SIZE + (CHECKSUM_SIZE if checksum else 0) or u32(<const uint8_t*>PyBytes_AS_STRING(frame) + 9) != size:
+            raise BinlogFormatError("a frame is not as long as its header says", field="event_size", found=size)
+        total += size
+    return total
+
+
+cdef void put_frames(uint8_t* out, tuple frames) noexcept:
+    cdef bytes frame
     for frame in frames:
         memcpy(out, PyBytes_AS_STRING(frame), PyBytes_GET_SIZE(frame))
         out += PyBytes_GET_SIZE(frame)
-    with nogil:
-        at = 0
-        while at < total:
-            size = u32(start + at + 9)
-            put_little(start + at + 13, <uint64_t>(offset + at + size), 4)
-            if checksum:
-                put_little(start + at + size - CHECKSUM_SIZE, crc32(0, start + at, size - CHECKSUM_SIZE), CHECKSUM_SIZE)
-            at += size
-    return group
+
+
+cdef void stamp(uint8_t* start, int64_t total, int64_t offset, bint checksum) noexcept nogil:
+    """Write positions and checksums of the events at `start`."""
+    cdef int64_t at = 0
+    cdef int64_t size
+    while at < total:
+        size = u32(start + at + 9)
+        put_little(start + at + 13, <uint64_t>(offset + at + size), 4)
+        if checksum:
+            put_little(start + at + size - CHECKSUM_SIZE, crc32(0, start + at, size - CHECKSUM_SIZE), CHECKSUM_SIZE)
+        at += size

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from binlogio.arrow_encode import Operation, TableEncoder
 from binlogio.errors import UnsupportedFeature
+from binlogio.gtid import Gtid
 from binlogio.writer.frames import Frames
 from binlogio.writer.gtid_consistency import refusal
 from binlogio.writer.log_file import MICROSECONDS_PER_SECOND
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
     from binlogio._kernel.encode import EventBuffer
     from binlogio.event_frames import EventFrames
-    from binlogio.gtid import Gtid
     from binlogio.schema import TableDefinition
     from binlogio.writer.open_tables import OpenTable
     from binlogio.writer.writer import BinlogWriter
@@ -53,9 +53,20 @@ class BatchChange:
 
 
 class BatchSession:
-    """A connection that writes batches, for one thread at a time; each transaction is one group."""
+    """A connection that writes batches, for one thread at a time; each transaction is one group.
+
+    Raises:
+        UnsupportedFeature: the log is MariaDB's.
+    """
 
     def __init__(self, log: BinlogWriter, schema: str = "") -> None:
+        if log.variables.is_mariadb:
+            raise UnsupportedFeature(
+                "batches are written as rows events of version 2",
+                field="server_version",
+                expected="a MySQL server's",
+                found=log.variables.server_version,
+            )
         session = log.session(schema)
         self._session = session
         self._tables = log._tables
@@ -104,7 +115,8 @@ class BatchSession:
             else:
                 buffer.add_frame(self._frames.commit(context))
 
-        return self._group_commit.commit_events(fill, context.timestamp, expected_size)
+        gtid = self._group_commit.commit_events(fill, context.timestamp, expected_size)
+        return gtid if isinstance(gtid, Gtid) else None
 
     def _add(
         self, buffer: EventBuffer | EventFrames, change: BatchChange, table: OpenTable, context: QueryContext

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 _TYPE_CODE: Final = 4
 _QUERY_POST_HEADER: Final = 13
-_ROWS_POST_HEADER: Final = 10
 _SCHEMA_SIZE: Final = HEADER_SIZE + 8
 _STATUS_VARS_SIZE: Final = HEADER_SIZE + 11
 _TOO_SMALL: Final = {
@@ -212,8 +211,9 @@ class BinlogCache:
             sql = size - _QUERY_POST_HEADER - status_vars - schema
             return HEADER_SIZE, _QUERY_POST_HEADER, status_vars, schema, sql
         if frame[_TYPE_CODE] in _ROWS_EVENTS:
-            bitmaps = _bitmaps_size(frame)
-            return HEADER_SIZE, _ROWS_POST_HEADER, bitmaps, size - _ROWS_POST_HEADER - bitmaps
+            post_header, count = _ROWS_EVENTS[EventType(frame[_TYPE_CODE])]
+            bitmaps = _bitmaps_size(frame, HEADER_SIZE + post_header, count)
+            return HEADER_SIZE, post_header, bitmaps, size - post_header - bitmaps
         return HEADER_SIZE, size
 
 
@@ -234,19 +234,46 @@ class CachedFrames:
         yield from self._memory
 
 
+class JoinedFrames:
+    """The events of both caches, those of the first in front; a `binlogio.writer.group.SpilledFrames`."""
+
+    def __init__(self, *parts: tuple[bytes, ...] | CachedFrames) -> None:
+        self._parts = parts
+
+    @property
+    def size(self) -> int:
+        """The sum of the frames' sizes, in bytes."""
+        return sum(part.size if isinstance(part, CachedFrames) else sum(map(len, part)) for part in self._parts)
+
+    def __iter__(self) -> Iterator[bytes]:
+        for part in self._parts:
+            yield from part
+
+
+def joined(
+    first: tuple[bytes, ...] | CachedFrames, second: tuple[bytes, ...] | CachedFrames
+) -> tuple[bytes, ...] | JoinedFrames:
+    """The events of two caches as those of one group."""
+    if isinstance(first, tuple) and isinstance(second, tuple):
+        return first + second
+    return JoinedFrames(first, second)
+
+
 _ROWS_EVENTS: Final = {
-    EventType.WRITE_ROWS_EVENT: 1,
-    EventType.UPDATE_ROWS_EVENT: 2,
-    EventType.DELETE_ROWS_EVENT: 1,
-    EventType.PARTIAL_UPDATE_ROWS_EVENT: 2,
+    EventType.WRITE_ROWS_EVENT_V1: (8, 1),
+    EventType.UPDATE_ROWS_EVENT_V1: (8, 2),
+    EventType.DELETE_ROWS_EVENT_V1: (8, 1),
+    EventType.WRITE_ROWS_EVENT: (10, 1),
+    EventType.UPDATE_ROWS_EVENT: (10, 2),
+    EventType.DELETE_ROWS_EVENT: (10, 1),
+    EventType.PARTIAL_UPDATE_ROWS_EVENT: (10, 2),
 }
-"""How many bitmaps they have."""
+"""The size of what stands in front of the column count, in bytes, and how many bitmaps they have."""
 
 
-def _bitmaps_size(frame: bytes) -> int:
-    """The column count and the bitmaps of a rows event that this package has built."""
-    at = HEADER_SIZE + _ROWS_POST_HEADER
+def _bitmaps_size(frame: bytes, at: int, count: int) -> int:
+    """The column count, at `at`, and the bitmaps of a rows event that this package has built."""
     columns, width = frame[at], 1
     if columns > 250:  # a length-encoded integer of two bytes; there are not more columns
         columns, width = int.from_bytes(frame[at + 1 : at + 3], "little"), 3
-    return width + _ROWS_EVENTS[EventType(frame[_TYPE_CODE])] * ((columns + 7) // 8)
+    return width + count * ((columns + 7) // 8)

@@ -19,10 +19,11 @@ from binlogio.errors import LoggingError, WriterStateError
 from binlogio.events.query import Invoker
 from binlogio.gtid import Gtid
 from binlogio.writer.engine_mix import NO_ENGINES, EngineMix, mix_engines
+from binlogio.writer.flavour import DEFAULT_SQL_MODE, UTF8MB4_0900_AI_CI, flavour_of
 from binlogio.writer.frames import Frames
-from binlogio.writer.group import GroupEnd
+from binlogio.writer.group import GroupEnd, GroupMarks, InDomain
 from binlogio.writer.log_file import MICROSECONDS_PER_SECOND
-from binlogio.writer.query_events import DEFAULT_SQL_MODE, UTF8MB4_0900_AI_CI, QueryContext
+from binlogio.writer.query_events import QueryContext
 from binlogio.writer.row_shapes import RowEncoder
 from binlogio.writer.rows_builder import RowsRules
 from binlogio.writer.session_caches import SessionCaches
@@ -80,10 +81,8 @@ class ClientVariables:
     @property
     def rows_flags(self) -> int:
         """Those that are flags of every rows event."""
-        return (
-            RowsFlag.USE_SQL_FOREIGN_KEY
-            | RowsFlag.NO_FOREIGN_KEY_CHECKS * (not self.foreign_key_checks)
-            | RowsFlag.RELAXED_UNIQUE_CHECKS * (not self.unique_checks)
+        return RowsFlag.NO_FOREIGN_KEY_CHECKS * (not self.foreign_key_checks) | RowsFlag.RELAXED_UNIQUE_CHECKS * (
+            not self.unique_checks
         )
 
 
@@ -108,6 +107,7 @@ class Connection:
         self.thread_id = thread_id
         self.schema = schema
         self.group_commit = group_commit
+        self.flavour = flavour_of(variables.server_version)
         self.tables = tables
         self.frames = Frames(variables, kernel)
         self.caches = SessionCaches(
@@ -131,20 +131,37 @@ class Connection:
         self.warnings: list[LoggingWarning] = []
         self._clock = clock
         self._row_packer = kernel.row_packer if kernel is not None else None
-        self.set_variables(variables, ClientVariables())
+        query = self.flavour.query
+        self.set_variables(variables, ClientVariables(sql_mode=query.sql_mode, collation=query.collation))
 
     def set_variables(self, variables: ServerVariables, client: ClientVariables) -> None:
         """What holds from the next statement on."""
         self.variables = variables
         self.client = client
         partial_json = "PARTIAL_JSON" in variables.binlog_row_value_options
+        has_domains = self.flavour.has_domains
+        self.compressed_size = (
+            variables.log_bin_compress_min_len if has_domains and variables.log_bin_compress else None
+        )
         self.rules = RowsRules(
             row_event_max_size=variables.binlog_row_event_max_size,
-            rows_query=variables.binlog_rows_query_log_events,
-            flags=int(client.rows_flags),
-            partial_json=partial_json,
+            rows_query=variables.binlog_rows_query_log_events and not has_domains,
+            annotates_rows=variables.binlog_annotate_row_events and has_domains,
+            compressed_size=self.compressed_size,
+            flags=int(client.rows_flags) | self.flavour.rows.flags,
+            partial_json=partial_json and not has_domains,
         )
-        self.encoder = RowEncoder(variables.binlog_row_image, partial_json=partial_json, row_packer=self._row_packer)
+        self.frames.server_id = variables.server_id
+        if has_domains:
+            self.caches.gtid_next = InDomain(
+                variables.gtid_domain_id,
+                variables.server_id,
+                variables.gtid_seq_no or None,
+                not variables.skip_parallel_replication,
+            )
+        self.encoder = RowEncoder(
+            variables.binlog_row_image, partial_json=self.rules.partial_json, row_packer=self._row_packer
+        )
         self.auto_increment = client.auto_increment_increment, client.auto_increment_offset
         self.flags2 = client.flags2
         self.logs_rows_only = variables.binlog_format == "ROW" and variables.sql_log_bin
@@ -227,6 +244,8 @@ class Connection:
             is_thread_specific=is_thread_specific,
             time_zone=client.time_zone if uses and Uses.TIME_ZONE in uses else "",
             microseconds=now % MICROSECONDS_PER_SECOND if uses and Uses.MICROSECONDS in uses else None,
+            compressed_size=self.compressed_size,
+            flavour=self.flavour,
         )
 
     def state(self) -> SessionState:
@@ -252,12 +271,34 @@ class Connection:
             OSError: the log cannot be written; the statement is not in it.
         """
         self.caches.end_statement()
-        self.caches.flush_statement(context)
+        if failed or not self._joins_caches():
+            self.caches.flush_statement(context)
         if self.is_autocommitted:
             if failed:
                 self.end_by_rollback(context)
             else:
                 self.end_by_commit(context)
+
+    def _joins_caches(self) -> bool:
+        """Whether the statement cache waits for the end of the transaction that the statement is."""
+        return (
+            self.flavour.joins_caches
+            and self.is_autocommitted
+            and self.transaction.modifies_engine
+            and not self.caches.transaction.is_empty
+        )
+
+    def marks(self, *, ends_statement: bool, end: GroupEnd = GroupEnd.XID) -> GroupMarks:
+        """What MariaDB's GTID event says of the transaction cache; `ends_statement` where a statement commits itself."""
+        transaction = self.transaction
+        is_ddl = transaction.is_ddl or transaction.created_temporary or transaction.dropped_temporary
+        is_plain_row = ends_statement and not self.caches.transaction.has_statements
+        keeps = transaction.changed_non_transactional and not self.variables.binlog_direct_non_transactional_updates
+        return GroupMarks(
+            is_transactional=not (ends_statement and transaction.used_temporary) and (is_plain_row or not keeps),
+            is_ddl=is_ddl,
+            has_no_engine=end is GroupEnd.COMMIT,
+        )
 
     def end_by_commit(self, context: QueryContext | None = None) -> None:
         """Write the transaction cache, if there is anything in it. `context` is that of a statement which is a transaction.
@@ -275,6 +316,7 @@ class Connection:
                     compression_level=variables.binlog_transaction_compression_level_zstd
                     if variables.binlog_transaction_compression
                     else None,
+                    marks=self.marks(ends_statement=context is not None, end=end),
                 )
         finally:
             self.forget()

@@ -5,7 +5,9 @@ Knows which status variables follow from the text. Whose caches they count for, 
     DDL := session invoker? (GRANT, REVOKE, CREATE USER)  updated_db_names?  ddl_logged_with_xid?  default_collation
            sql_require_primary_key? (tables)  default_table_encryption? (databases)
 
-Source: sql/log_event.cc, Query_log_event::Query_log_event and write; fixtures mysql97/ddl_mix; recordings of 9.7.4.
+MariaDB has no more than session, invoker and its own xid, which depends on the statement alone.
+
+Source: sql/log_event.cc, Query_log_event::Query_log_event and write; fixtures mysql97/ddl_mix; recordings of 9.7.4 and MariaDB 10.11.18.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 from binlogio.constants import HeaderFlag, QueryStatus
 from binlogio.events.query import Invoker, StatusVar
 from binlogio.schema.definition import NON_TRANSACTIONAL_ENGINES
-from binlogio.writer.query_events import DEFAULT_COLLATION_VAR, flags_of, query_event, statement_vars
+from binlogio.writer.query_events import collation_vars, flags_of, statement_vars, text_event
 
 if TYPE_CHECKING:
     from binlogio.events.query import QueryEvent
@@ -45,6 +47,20 @@ _GRANTS_ON: Final = re.compile(
 _NAMES_INVOKER: Final = re.compile(
     r"\s*(?:GRANT|REVOKE|CREATE\s+(?:OR\s+REPLACE\s+)?(?:DEFINER\s*=\s*\S+\s+)?(?:FUNCTION|PROCEDURE))\b", re.IGNORECASE
 )
+_MARIADB_NAMES_INVOKER: Final = re.compile(
+    r"\s*(?:GRANT|REVOKE|CREATE\s+(?:OR\s+REPLACE\s+)?(?:ALGORITHM\s*=\s*\w+\s+)?(?:DEFINER\s*=\s*\S+\s+)?(?:SQL\s+SECURITY\s+\w+\s+)?"
+    r"(?:FUNCTION|PROCEDURE|VIEW|TRIGGER|EVENT))\b",
+    re.IGNORECASE,
+)
+_MARIADB_ATOMIC: Final = re.compile(
+    r"\s*(?:(?:CREATE|ALTER|DROP)\s.*?\b(?:TABLE|SEQUENCE|VIEW|TRIGGER|INDEX)|DROP\s+(?:DATABASE|SCHEMA)|RENAME\s+TABLE)\b",
+    re.IGNORECASE | re.DOTALL,
+)
+_MARIADB_NOT_ATOMIC: Final = re.compile(
+    r"\s*(?:CREATE|ALTER|DROP)\s+(?:OR\s+REPLACE\s+)?(?:DEFINER\s*=\s*\S+\s+)?"
+    r"(?:USER|ROLE|EVENT|FUNCTION|PROCEDURE|SERVER|PACKAGE)\b|\s*DROP\s+TEMPORARY\b",
+    re.IGNORECASE,
+)
 _NOT_LOGGED: Final = re.compile(
     r"\s*(?:(?:ANALYZE|OPTIMIZE|REPAIR|FLUSH)\s+(?:LOCAL|NO_WRITE_TO_BINLOG)"
     r"|FLUSH\s+(?:\w+\s+)?(?:LOGS|TABLES\s+WITH\s+READ\s+LOCK))\b",
@@ -72,24 +88,35 @@ def ddl_event(
     `schemas` are those that it changes, None looks for them in the text. `is_atomic` where it is one transaction, None lets the text say it.
     `invoker` is the session's account.
     """
-    text = _text(sql)
+    text, query = _text(sql), context.flavour.query
     database, table = _DATABASE_DDL.match(text), _TABLE_DDL.match(text)
     schema = _name(database, 2) if database is not None else context.schema
     more = [*statement_vars(context)]
-    if invoker is not None and _NAMES_INVOKER.match(text):
+    names_invoker = _NAMES_INVOKER if query.has_requirements else _MARIADB_NAMES_INVOKER
+    if invoker is not None and names_invoker.match(text):
         more.append(StatusVar(QueryStatus.INVOKER, invoker))
     updated = schemas if schemas is not None else _updated_schemas(text, schema, table)
-    if updated:
+    if updated and query.has_updated_schemas:
         more.append(StatusVar(QueryStatus.UPDATED_DB_NAMES, updated))
-    if _is_atomic(text, is_table=table is not None) if is_atomic is None else is_atomic:
-        more.append(StatusVar(QueryStatus.DDL_LOGGED_WITH_XID, xid))
-    more.append(DEFAULT_COLLATION_VAR)
-    if table is not None and table[1].upper() != "DROP":
-        more.append(StatusVar(QueryStatus.SQL_REQUIRE_PRIMARY_KEY, 0))
-    if database is not None and database[1].upper() == "CREATE":
-        more.append(StatusVar(QueryStatus.DEFAULT_TABLE_ENCRYPTION, 0))
+    if not query.has_atomic_engines:
+        is_atomic = is_atomic is not False and is_mariadb_atomic(text)
+    elif is_atomic is None:
+        is_atomic = _is_atomic(text, is_table=table is not None)
+    if is_atomic:
+        more.append(StatusVar(query.ddl_xid, xid))
+    more += collation_vars(context)
+    if query.has_requirements:
+        if table is not None and table[1].upper() != "DROP":
+            more.append(StatusVar(QueryStatus.SQL_REQUIRE_PRIMARY_KEY, 0))
+        if database is not None and database[1].upper() == "CREATE":
+            more.append(StatusVar(QueryStatus.DEFAULT_TABLE_ENCRYPTION, 0))
     flags = HeaderFlag.SUPPRESS_USE if database is not None else 0
-    return query_event(context, sql, schema, tuple(more), flags | flags_of(context))
+    return text_event(context, sql, schema, tuple(more), flags | flags_of(context))
+
+
+def is_mariadb_atomic(text: str) -> bool:
+    """Whether MariaDB logs the statement with the id of its transaction, which it calls atomic DDL."""
+    return _MARIADB_NOT_ATOMIC.match(text) is None and _MARIADB_ATOMIC.match(text) is not None
 
 
 def _text(sql: bytes) -> str:

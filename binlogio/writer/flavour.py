@@ -4,10 +4,12 @@ Knows versions and facts. Does nothing: the writer asks.
 
     8.0.20 to 8.0.25   checksums, GTIDs, anonymous GTIDs, commit times, transaction_length and server versions in the GTID event
     9.0 and later      the same, tagged GTIDs, the logical clock always by WRITESET
+    MariaDB 10.11      GTIDs of domains in the place of BEGIN, GTID_LIST and BINLOG_CHECKPOINT, ANNOTATE_ROWS, rows events of version 1
 
-The sizes are those in files that such servers wrote: 8.0.22, 9.0.1, 9.6.0, 9.7.4. Versions whose format description nobody has shown, and those
-whose rows and Query events look otherwise, are refused.
-Source: libs/mysql/binlog/event/control_events.cpp, Format_description_event; Gtid_event.
+The sizes are those in files that such servers wrote: 8.0.22, 9.0.1, 9.6.0, 9.7.4, MariaDB 10.11.18. Versions whose format description nobody has
+shown, and those whose rows and Query events look otherwise, are refused.
+Source: libs/mysql/binlog/event/control_events.cpp, Format_description_event; Gtid_event; MariaDB: sql/log_event.h, sql/log.cc;
+fixtures mariadb1011.
 """
 
 from __future__ import annotations
@@ -16,10 +18,60 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
+from binlogio.constants import EventType, QueryStatus, RowsFlag
 from binlogio.errors import UnsupportedFeature
 from binlogio.events.format_description import server_version_numbers
 
 Version = tuple[int, int, int]
+
+# The default sql_mode of 8.0 and later: ONLY_FULL_GROUP_BY, STRICT_TRANS_TABLES, NO_ZERO_IN_DATE, NO_ZERO_DATE,
+# ERROR_FOR_DIVISION_BY_ZERO, NO_ENGINE_SUBSTITUTION. sql/system_variables.h.
+DEFAULT_SQL_MODE: Final = 1 << 5 | 1 << 21 | 1 << 23 | 1 << 24 | 1 << 26 | 1 << 30
+UTF8MB4_0900_AI_CI: Final = 255
+# That of MariaDB: STRICT_TRANS_TABLES, ERROR_FOR_DIVISION_BY_ZERO, NO_AUTO_CREATE_USER, NO_ENGINE_SUBSTITUTION. sql/sys_vars.cc.
+_MARIADB_SQL_MODE: Final = 1 << 21 | 1 << 26 | 1 << 28 | 1 << 30
+_UTF8MB4_GENERAL_CI: Final = 45
+_OPTION_EXPLICIT_DEF_TIMESTAMP: Final = (
+    1 << 24
+)  # MariaDB sql/sql_class.h; explicit_defaults_for_timestamp is ON since 10.10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowsEvents:
+    """The rows events of a server version: their types, and the size of their post-header with what is always behind it, in bytes."""
+
+    write: EventType = EventType.WRITE_ROWS_EVENT
+    update: EventType = EventType.UPDATE_ROWS_EVENT
+    delete: EventType = EventType.DELETE_ROWS_EVENT
+    post_header_size: int = 6 + 2 + 2  # table_id, flags, extra_len
+    flags: int = int(RowsFlag.USE_SQL_FOREIGN_KEY)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryVariables:
+    """The status variables of Query events that not all servers write.
+
+    Args:
+        microseconds: says those of the statement's start.
+        ddl_xid: says which transaction DDL is.
+        has_requirements: collations, keys, encryption and whatever else 8.0 and later say of a statement.
+        has_updated_schemas: the databases that a statement changes are named.
+        names_single_table: an UPDATE of one table says so.
+        has_atomic_engines: whether DDL is one transaction depends on the engine of its tables, for each of which DROP TABLE is divided.
+        flags2: what is set in all of them.
+        sql_mode: of a session that has not changed it.
+        collation: of a session that has not changed it, by its number.
+    """
+
+    microseconds: QueryStatus = QueryStatus.MICROSECONDS
+    ddl_xid: QueryStatus = QueryStatus.DDL_LOGGED_WITH_XID
+    has_requirements: bool = True
+    has_updated_schemas: bool = True
+    names_single_table: bool = True
+    has_atomic_engines: bool = True
+    flags2: int = 0
+    sql_mode: int = DEFAULT_SQL_MODE
+    collation: int = UTF8MB4_0900_AI_CI
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +87,12 @@ class Flavour:
         has_commit_times: GTID events say when and by which version, and how long the group is.
         has_tags: GTIDs may have a tag.
         always_writeset: binlog_transaction_dependency_tracking is gone, and WRITESET.
+        has_domains: GTIDs have a domain and MariaDB's flags, and stand in the place of BEGIN and XA START; a file begins with the last ones of
+            each domain, and checkpoints.
+        joins_caches: an autocommitted statement that has filled both caches is one group.
+        keeps_savepoints: rows of other than transactional tables keep ROLLBACK TO from cutting the transaction cache.
+        rows: the rows events.
+        query: the Query events.
     """
 
     name: str
@@ -45,6 +103,11 @@ class Flavour:
     has_commit_times: bool = False
     has_tags: bool = False
     always_writeset: bool = False
+    has_domains: bool = False
+    joins_caches: bool = False
+    keeps_savepoints: bool = False
+    rows: RowsEvents = RowsEvents()
+    query: QueryVariables = QueryVariables()
 
 
 def _sizes(text: str) -> tuple[int, ...]:
@@ -53,6 +116,12 @@ def _sizes(text: str) -> tuple[int, ...]:
 
 _8_0: Final = "000d0008000000000400040000006100041a08000000080808020000000a0a0a2a2a001234000a28"
 _9_0: Final = "000d0008000000000400040000006300041a08000000000000020000000a0a0a2a2a001234000a280000"
+
+_MARIADB_10_11: Final = (
+    "380d000800120004040404120000e400041a08000000080808020000000a0a0a0000000000000a0a0a"
+    + "00" * (160 - 41)
+    + "041304000d0808080a0a0a"
+)
 
 _FLAVOURS: Final[tuple[tuple[Version, Version, Flavour], ...]] = (
     (
@@ -82,27 +151,62 @@ _FLAVOURS: Final[tuple[tuple[Version, Version, Flavour], ...]] = (
         ),
     ),
 )
+_MARIADB_FLAVOURS: Final[tuple[tuple[Version, Version, Flavour], ...]] = (
+    (
+        (10, 11, 0),
+        (10, 12, 0),
+        Flavour(
+            name="MariaDB 10.11",
+            post_header_sizes=_sizes(_MARIADB_10_11),
+            has_checksum=True,
+            has_domains=True,
+            joins_caches=True,
+            keeps_savepoints=True,
+            rows=RowsEvents(
+                write=EventType.WRITE_ROWS_EVENT_V1,
+                update=EventType.UPDATE_ROWS_EVENT_V1,
+                delete=EventType.DELETE_ROWS_EVENT_V1,
+                post_header_size=6 + 2,
+                flags=0,
+            ),
+            query=QueryVariables(
+                microseconds=QueryStatus.MARIADB_HRNOW,
+                ddl_xid=QueryStatus.MARIADB_XID,
+                has_requirements=False,
+                has_updated_schemas=False,
+                names_single_table=False,
+                has_atomic_engines=False,
+                flags2=_OPTION_EXPLICIT_DEF_TIMESTAMP,
+                sql_mode=_MARIADB_SQL_MODE,
+                collation=_UTF8MB4_GENERAL_CI,
+            ),
+        ),
+    ),
+)
+DEFAULT_FLAVOUR: Final = _FLAVOURS[-1][2]
 
 
 @lru_cache(maxsize=64)
 def flavour_of(server_version: str) -> Flavour:
-    """The choices of a version such as `9.7.4`.
+    """The choices of a version such as `9.7.4` or `10.11.18-MariaDB`.
 
     Raises:
         UnsupportedFeature: nobody has shown what its logs look like.
     """
     numbers = server_version_numbers(server_version)
-    if "MariaDB" not in server_version:
-        for since, until, flavour in _FLAVOURS:
-            if since <= numbers < until:
-                return flavour
-    known = ", ".join(f"{_text(since)} to before {_text(until)}" for since, until, _ in _FLAVOURS)
+    for since, until, flavour in _MARIADB_FLAVOURS if "MariaDB" in server_version else _FLAVOURS:
+        if since <= numbers < until:
+            return flavour
     raise UnsupportedFeature(
         "logs of this version cannot be written",
         field="server_version",
-        expected=f"MySQL {known}",
+        expected=f"MySQL {_known(_FLAVOURS)}; MariaDB {_known(_MARIADB_FLAVOURS)}",
         found=server_version,
     )
+
+
+def _known(flavours: tuple[tuple[Version, Version, Flavour], ...]) -> str:
+    return ", ".join(f"{_text(since)} to before {_text(until)}" for since, until, _ in flavours)
 
 
 def _text(version: Version) -> str:

@@ -6,6 +6,7 @@ is there, for what is different every time. `binlogio.encoder` is behind all of 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.constants import EventType
@@ -13,6 +14,7 @@ from binlogio.encoder import Encoder
 from binlogio.events.base import EventHeader
 from binlogio.events.control import XidEvent
 from binlogio.events.rows import DeleteRowsEvent, PartialUpdateRowsEvent, UpdateRowsEvent, WriteRowsEvent
+from binlogio.writer.flavour import flavour_of
 from binlogio.writer.kernel import WriterKernel
 from binlogio.writer.log_file import describe_format
 from binlogio.writer.query_events import QueryContext, begin_event, commit_event
@@ -25,11 +27,10 @@ if TYPE_CHECKING:
     from binlogio.writer.row_shapes import RowShape
 
 MAX_TEMPLATES: Final = 1024
-_TYPES: Final[dict[type[Any], EventType]] = {
-    WriteRowsEvent: EventType.WRITE_ROWS_EVENT,
-    UpdateRowsEvent: EventType.UPDATE_ROWS_EVENT,
-    DeleteRowsEvent: EventType.DELETE_ROWS_EVENT,
-    PartialUpdateRowsEvent: EventType.PARTIAL_UPDATE_ROWS_EVENT,
+_COMPRESSED: Final[dict[type[Any], EventType]] = {
+    WriteRowsEvent: EventType.WRITE_ROWS_COMPRESSED_EVENT_V1,
+    UpdateRowsEvent: EventType.UPDATE_ROWS_COMPRESSED_EVENT_V1,
+    DeleteRowsEvent: EventType.DELETE_ROWS_COMPRESSED_EVENT_V1,
 }
 
 
@@ -38,6 +39,15 @@ class Frames:
 
     def __init__(self, variables: ServerVariables, kernel: WriterKernel | None) -> None:
         self._encoder = Encoder(describe_format(variables).context)
+        self._flavour = flavour_of(variables.server_version)
+        rows = self._flavour.rows
+        self._types: dict[type[Any], EventType] = {
+            WriteRowsEvent: rows.write,
+            UpdateRowsEvent: rows.update,
+            DeleteRowsEvent: rows.delete,
+            PartialUpdateRowsEvent: EventType.PARTIAL_UPDATE_ROWS_EVENT,
+        }
+        self.rows_head_size: Final = rows.post_header_size
         self._server_id = variables.server_id
         self._has_checksum = self._encoder.context.has_checksum
         self._kernel = kernel
@@ -52,8 +62,23 @@ class Frames:
         """
         return self._encoder.encode(event)
 
+    @property
+    def server_id(self) -> int:
+        """In the header of every event; may be set."""
+        return self._server_id
+
+    @server_id.setter
+    def server_id(self, server_id: int) -> None:
+        if server_id != self._server_id:
+            self._server_id = server_id
+            self._templates.clear()
+
+    def opening(self, context: QueryContext) -> tuple[bytes, ...]:
+        """What a cache begins with: BEGIN, and nothing where the GTID event says it."""
+        return () if self._flavour.has_domains else (self.begin(context),)
+
     def begin(self, context: QueryContext) -> bytes:
-        """What a cache begins with."""
+        """BEGIN."""
         last, frame = self._begun
         if last is not context:
             frame = self._from_template(("BEGIN", *context.key), context.timestamp, lambda: begin_event(context))
@@ -75,7 +100,15 @@ class Frames:
         return self._from_template(table.table_id, timestamp, lambda: table.table_map)
 
     def rows(
-        self, kind: type[Any], table: OpenTable, shape: RowShape, images: bytes, flags: int, timestamp: int
+        self,
+        kind: type[Any],
+        table: OpenTable,
+        shape: RowShape,
+        images: bytes,
+        flags: int,
+        timestamp: int,
+        *,
+        is_compressed: bool = False,
     ) -> bytes:
         """A rows event whose images are of one shape; `kind` is its class.
 
@@ -85,13 +118,15 @@ class Frames:
         columns = len(table.plan.columns)
         present = shape.images[0].present
         present_after = shape.images[1].present if len(shape.images) > 1 else b""
-        if self._kernel is None:
+        if self._kernel is None or is_compressed:
             bitmaps = {"present": present, **({"present_after": present_after} if present_after else {})}
             common = {"table_id": table.table_id, "flags": flags, "extra": b"", "column_count": columns}
-            return self.encode(kind(**common, **bitmaps, images=images, header=self._header(timestamp)))
+            type_code = (_COMPRESSED if is_compressed else self._types)[kind]
+            header = replace(self._header(timestamp), type_code=int(type_code))
+            return self.encode(kind(**common, **bitmaps, images=images, header=header))
         return self._kernel.rows_frame(
             images,
-            type_code=_TYPES[kind],
+            type_code=self._types[kind],
             timestamp=timestamp,
             server_id=self._server_id,
             table_id=table.table_id,

@@ -2,7 +2,7 @@
 
 Knows what a group is made of. Knows neither the log nor the order in which groups get there.
 
-    group := gtid | anonymous_gtid | gtid_tagged  event*
+    group := gtid | anonymous_gtid | gtid_tagged | mariadb_gtid  event*
 
 Source: sql/binlog.cc, binlog_cache_data::flush, MYSQL_BIN_LOG::write_transaction; sql/rpl_trx_tracking.h; sql/rpl_gtid.h, Gtid_specification.
 """
@@ -19,6 +19,7 @@ from binlogio.gtid import NO_TAG, Gtid, Tag
 if TYPE_CHECKING:
     from binlogio._kernel.encode import EventBuffer
     from binlogio.event_frames import EventFrames
+    from binlogio.events.gtid_mariadb import MariadbXid
 
 
 class GroupEnd(Enum):
@@ -71,10 +72,39 @@ class Anonymous(Enum):
     ANONYMOUS = "ANONYMOUS"
 
 
+@dataclass(frozen=True, slots=True)
+class InDomain:
+    """MariaDB's gtid_domain_id, server_id and gtid_seq_no, which is None for the next number; no `allow_parallel`: skip_parallel_replication."""
+
+    domain_id: int = 0
+    server_id: int = 1
+    sequence_number: int | None = None
+    allow_parallel: bool = True
+
+
 AUTOMATIC: Final = Automatic()
 ANONYMOUS: Final = Anonymous.ANONYMOUS
-NextGtid = Automatic | Anonymous | Gtid
-"""What `gtid_next` can be: AUTOMATIC with or without a tag, ANONYMOUS, or one GTID."""
+NextGtid = Automatic | Anonymous | Gtid | InDomain
+"""What `gtid_next` can be: AUTOMATIC with or without a tag, ANONYMOUS, or one GTID; for MariaDB what says the same there."""
+
+
+class GroupMarks(NamedTuple):
+    """What MariaDB's GTID event says of a group.
+
+    Args:
+        is_transactional: ROLLBACK would have undone all of it, so that replicas may apply it before those in front of it.
+        is_ddl: tables are made or dropped in it.
+        has_no_engine: it was in the transaction cache, but no engine has anything to commit.
+        xa: the XA transaction that it prepares or ends.
+    """
+
+    is_transactional: bool = False
+    is_ddl: bool = False
+    has_no_engine: bool = False
+    xa: MariadbXid | None = None
+
+
+NO_MARKS: Final = GroupMarks()
 
 
 class Group(NamedTuple):
@@ -91,6 +121,7 @@ class Group(NamedTuple):
         compression_level: of zstd, with which it becomes a TRANSACTION_PAYLOAD_EVENT; None where it stays as it is.
         is_barrier: no later group may be applied beside it (ANALYZE, REPAIR, OPTIMIZE, and CREATE, ALTER and DROP DATABASE).
         thread_id: of the session, which WRITESET_SESSION needs to know.
+        marks: what MariaDB's GTID event says of it.
         on_commit: called in the commit stage, in the order of the log (binlog_order_commits=ON), and never for a group that failed.
     """
 
@@ -104,6 +135,7 @@ class Group(NamedTuple):
     compression_level: int | None = None
     is_barrier: bool = False
     thread_id: int = 0
+    marks: GroupMarks = NO_MARKS
     on_commit: Callable[[], None] | None = None
 
     @property

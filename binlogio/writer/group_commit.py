@@ -33,8 +33,9 @@ from binlogio.writer.group_log import GroupLog, PendingCommit
 if TYPE_CHECKING:
     from binlogio._kernel.encode import EventBuffer
     from binlogio.event_frames import EventFrames
-    from binlogio.gtid import Gtid
+    from binlogio.gtid import Gtid, MariadbGtid
     from binlogio.options import ServerVariables
+    from binlogio.writer.group_events import LoggedGtid
     from binlogio.writer.kernel import WriterKernel
     from binlogio.writer.log_file import ActiveLog, Clock
 
@@ -101,6 +102,12 @@ class GroupCommit:
         return self._clock.max_committed
 
     @property
+    def domains(self) -> tuple[MariadbGtid, ...]:
+        """The last GTIDs of each domain and server, with MariaDB (gtid_binlog_state)."""
+        with self._flush.mutex:
+            return self._groups.domains
+
+    @property
     def position(self) -> Position:
         """Up to where readers may go: behind the last group, or, with sync_binlog=1, the last that was synced."""
         with self._flush.mutex:
@@ -116,10 +123,10 @@ class GroupCommit:
         with self._flush.mutex:
             return self._groups.is_used(gtid)
 
-    def open(self, executed: GtidSet) -> None:
-        """Begin a log; `executed` is what the logs before it have."""
+    def open(self, executed: GtidSet, domains: Sequence[MariadbGtid] = ()) -> None:
+        """Begin a log; `executed` is what the logs before it have, `domains` the same of MariaDB."""
         with self._sync.mutex, self._flush.mutex:
-            self._groups.open(executed)
+            self._groups.open(executed, domains)
             self._passes = 0
             self.ignored_error = None
 
@@ -150,7 +157,7 @@ class GroupCommit:
             self._check()
             yield
 
-    def commit(self, group: Group) -> Gtid | None:
+    def commit(self, group: Group) -> LoggedGtid:
         """Write a group; returns its GTID, None where it is anonymous. It lasts once this returns, where sync_binlog is 1.
 
         Raises:
@@ -169,7 +176,7 @@ class GroupCommit:
                 return gtid
         return self._ordered((group,))[0]
 
-    def commit_all(self, groups: Sequence[Group]) -> Sequence[Gtid | None]:
+    def commit_all(self, groups: Sequence[Group]) -> Sequence[LoggedGtid]:
         """As `commit`, of the groups of one session's two caches, in the order of the log: all of them, or none."""
         if len(groups) == 1:
             return [self.commit(groups[0])]
@@ -177,7 +184,7 @@ class GroupCommit:
 
     def commit_events(
         self, fill: Callable[[EventBuffer | EventFrames], None], timestamp: int, expected_size: int
-    ) -> Gtid | None:
+    ) -> LoggedGtid:
         """As `commit`, of a group whose events `fill` writes where they will stand.
 
         `expected_size` in bytes is a guess. No other session can write meanwhile. Where `fill` raises, nothing is written.
@@ -197,7 +204,7 @@ class GroupCommit:
             and (not self._sync_period or self._passes + 1 < self._sync_period)
         )
 
-    def _commit_alone(self, group: Group) -> Gtid | None:
+    def _commit_alone(self, group: Group) -> LoggedGtid:
         try:
             gtid = self._groups.write(group)
         except OSError as exc:
@@ -211,7 +218,7 @@ class GroupCommit:
 
     # --------------------------------------------------------------------------------------------------- the stages
 
-    def _ordered(self, groups: Sequence[Group | FilledGroup]) -> Sequence[Gtid | None]:
+    def _ordered(self, groups: Sequence[Group | FilledGroup]) -> Sequence[LoggedGtid]:
         own = PendingCommit(groups)
         if any(isinstance(group, Group) and group.is_incident for group in groups):
             self._commit_incident(own)
@@ -255,7 +262,7 @@ class GroupCommit:
             raise
         return led
 
-    def _result(self, own: PendingCommit) -> Sequence[Gtid | None]:
+    def _result(self, own: PendingCommit) -> Sequence[LoggedGtid]:
         if not self._keeps_order:
             with self._finish_lock:
                 self._finish_led([own])

@@ -2,7 +2,7 @@
 
 Knows the events around a group. Knows neither order nor files: place, GTID and clock are given.
 
-    group   := gtid | gtid_tagged | anonymous_gtid  (event* | transaction_payload)
+    group   := gtid | gtid_tagged | anonymous_gtid | mariadb_gtid  (event* | transaction_payload)
     payload := zstd(event*)                         -- events without checksums, whose log_pos is 0
 
 transaction_length counts the GTID event's own bytes, so that its size is a matter of trial where the kernel does not work it out.
@@ -22,7 +22,8 @@ from binlogio.events.base import EventHeader
 from binlogio.events.format_description import server_version_numbers
 from binlogio.events.gtid import AnonymousGtidEvent, GtidEvent, GtidFlag, GtidTaggedEvent
 from binlogio.events.transaction_payload import CompressionType, TransactionPayloadEvent
-from binlogio.gtid import NIL_UUID, Gtid
+from binlogio.gtid import NIL_UUID, Gtid, MariadbGtid
+from binlogio.writer.domain_gtids import DomainGtids
 from binlogio.writer.flavour import flavour_of
 from binlogio.writer.group import Group
 from binlogio.writer.log_file import describe_format
@@ -37,12 +38,16 @@ if TYPE_CHECKING:
 
 MAX_PAYLOAD_SIZE: Final = 1 << 30  # libs/mysql/binlog/event/binlog_event.h, max_log_event_size
 PIECE_SIZE: Final = 1 << 20
+LoggedGtid = Gtid | MariadbGtid | None
 _EVENT_SIZE: Final = slice(9, 13)
 _SIZE_AND_LOG_POS: Final = slice(9, 17)
 
 
 class GroupEvents:
-    """Makes the bytes of groups. Not for several threads at once, but for `compressed`."""
+    """Makes the bytes of groups. Not for several threads at once, but for `compressed`.
+
+    `commit_id` is that of the groups which are made now, where MariaDB gives them one.
+    """
 
     def __init__(self, variables: ServerVariables, clock: Clock, kernel: WriterKernel | None) -> None:
         self._flavour = flavour_of(variables.server_version)
@@ -51,18 +56,29 @@ class GroupEvents:
         self._server_id = variables.server_id
         self._version_number = _version_number(variables.server_version)
         self._clock = clock
+        self._domains = DomainGtids(self._encoder)
+        self.commit_id: int | None = None
+        self._stamped = kernel.stamped if kernel is not None else None
         self._kernel = kernel if self._flavour.has_commit_times else None
         self._buffer: EventBuffer | None = None
         self._gtid_frame_size = 0  # of the last one: the best guess for the next
 
-    def bytes_of(self, group: Group, offset: int, gtid: Gtid | None, clock: LogicalTimestamp) -> bytes:
+    def bytes_of(self, group: Group, offset: int, gtid: LoggedGtid, clock: LogicalTimestamp) -> bytes:
         """All events of a group that is in memory, as they stand at `offset`; `gtid` is None where it is anonymous.
 
         Raises:
             BinlogFormatError: a frame is not as long as its header says.
         """
         frames = group.frames
-        if self._kernel is None or not isinstance(frames, tuple) or (gtid is not None and gtid.tag):
+        if isinstance(gtid, MariadbGtid) and isinstance(frames, tuple) and self._stamped is not None:
+            whole = self._domains.frame(group, gtid, self.commit_id), *frames
+            return self._stamped(whole, offset=offset, checksum=self.has_checksum)
+        if (
+            isinstance(gtid, MariadbGtid)
+            or self._kernel is None
+            or not isinstance(frames, tuple)
+            or (gtid is not None and gtid.tag)
+        ):
             return b"".join(self.pieces_of(group, offset, gtid, clock))
         type_code, before, behind = self._gtid_parts(gtid, clock, self._kernel, may_have_sbr=group.may_have_sbr)
         return self._kernel.transaction(
@@ -77,7 +93,7 @@ class GroupEvents:
             behind=behind,
         )
 
-    def pieces_of(self, group: Group, offset: int, gtid: Gtid | None, clock: LogicalTimestamp) -> Iterator[bytes]:
+    def pieces_of(self, group: Group, offset: int, gtid: LoggedGtid, clock: LogicalTimestamp) -> Iterator[bytes]:
         """The same in pieces of about a megabyte, for groups that are not in memory.
 
         Raises:
@@ -97,11 +113,9 @@ class GroupEvents:
                 piece.clear()
         yield bytes(piece)
 
-    def filled(
-        self, group: FilledGroup, offset: int, gtid: Gtid | None, clock: LogicalTimestamp
-    ) -> EventBuffer | bytes:
+    def filled(self, group: FilledGroup, offset: int, gtid: LoggedGtid, clock: LogicalTimestamp) -> EventBuffer | bytes:
         """All events of a group that writes itself, as they stand at `offset`; good until the next one is asked for."""
-        if self._kernel is None or (gtid is not None and gtid.tag):
+        if self._kernel is None or isinstance(gtid, MariadbGtid) or (gtid is not None and gtid.tag):
             frames = EventFrames(checksum=self.has_checksum)
             group.fill(frames)
             return self.bytes_of(Group(tuple(frames.frames), group.timestamp), offset, gtid, clock)
@@ -142,8 +156,10 @@ class GroupEvents:
         event = TransactionPayloadEvent.create(payload, CompressionType.ZSTD, len(plain), header)
         return group._replace(frames=(self._encoder.encode(event),), compression_level=None)
 
-    def _with_gtid(self, group: Group, gtid: Gtid | None, clock: LogicalTimestamp) -> Iterator[bytes]:
-        if gtid is not None or self._flavour.has_anonymous_gtids:
+    def _with_gtid(self, group: Group, gtid: LoggedGtid, clock: LogicalTimestamp) -> Iterator[bytes]:
+        if isinstance(gtid, MariadbGtid):
+            yield self._domains.frame(group, gtid, self.commit_id)
+        elif gtid is not None or self._flavour.has_anonymous_gtids:
             yield self._gtid_frame(group, gtid, clock)
         yield from group.frames
 

@@ -11,21 +11,23 @@ Source: sql/binlog.cc, MYSQL_BIN_LOG::flush_cache_to_file, process_flush_stage_q
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import count
 from typing import TYPE_CHECKING
 
 from binlogio.errors import BinlogError, UnsupportedFeature, WriterStateError
-from binlogio.gtid import EMPTY_GTID_SET, Gtid, GtidSet, Tag, Uuid
+from binlogio.gtid import EMPTY_GTID_SET, Gtid, GtidSet, MariadbGtid, Tag, Uuid
 from binlogio.writer.commit_stages import Enrolled
+from binlogio.writer.domain_state import DomainState
 from binlogio.writer.flavour import flavour_of
-from binlogio.writer.group import Anonymous, Automatic, FilledGroup, Group
-from binlogio.writer.group_events import GroupEvents
+from binlogio.writer.group import Anonymous, Automatic, FilledGroup, Group, GroupEnd, InDomain
+from binlogio.writer.group_events import GroupEvents, LoggedGtid
 from binlogio.writer.logical_clock import WRITESET, LogicalClock
 from binlogio.writer.own_gtids import GtidState
 
 if TYPE_CHECKING:
     from binlogio.options import ServerVariables
     from binlogio.writer.kernel import WriterKernel
-    from binlogio.writer.log_file import ActiveLog, Clock
+    from binlogio.writer.log_file import ActiveLog, Clock, LoggedGtids
 
 
 class PendingCommit(Enrolled):
@@ -39,7 +41,7 @@ class PendingCommit(Enrolled):
     def __init__(self, groups: Sequence[Group | FilledGroup]) -> None:
         super().__init__()
         self.groups = groups
-        self.gtids: list[Gtid | None] = []
+        self.gtids: list[LoggedGtid] = []
         self.start = 0
         self.before = 0  # the clock in front of them
         self.counter = 0
@@ -66,6 +68,8 @@ class GroupLog:
         self.is_open = False
         self._uuid = uuid
         self._gtids = GtidState(uuid)
+        self._domains = DomainState()
+        self._commit_ids = count(1)
         self._numbers_groups = variables.gtid_mode in ("ON", "ON_PERMISSIVE")
 
     @property
@@ -73,14 +77,25 @@ class GroupLog:
         """The GTIDs of all groups in the log and before it."""
         return self._gtids.used
 
+    @property
+    def domains(self) -> tuple[MariadbGtid, ...]:
+        """The last GTIDs of each domain and server, with MariaDB."""
+        return self._domains.gtids
+
+    @property
+    def logged(self) -> LoggedGtids:
+        """What the next file begins with."""
+        return self._domains.gtids if self._flavour.has_domains else self._gtids.used
+
     def is_used(self, gtid: Gtid) -> bool:
         """Whether a group has this GTID."""
         return self._gtids.is_used(gtid)
 
-    def open(self, executed: GtidSet = EMPTY_GTID_SET) -> None:
-        """Begin a log; `executed` is what the logs before it have."""
-        self.log.open(executed)
+    def open(self, executed: GtidSet = EMPTY_GTID_SET, domains: Sequence[MariadbGtid] = ()) -> None:
+        """Begin a log; `executed` is what the logs before it have, `domains` the same of MariaDB."""
         self._gtids = GtidState(self._uuid, executed)
+        self._domains = DomainState(domains)
+        self.log.open(self.logged)
         self.clock.rotate()
         self.is_open = True
 
@@ -92,10 +107,10 @@ class GroupLog:
 
     def rotate(self) -> None:
         """End the log and begin the next one. Raises what `ActiveLog.rotate` does."""
-        self.log.rotate(self._gtids.used)
+        self.log.rotate(self.logged)
         self.clock.rotate()
 
-    def write(self, group: Group) -> Gtid | None:
+    def write(self, group: Group) -> LoggedGtid:
         """Flush one group that is in memory, in the shortest way.
 
         Raises:
@@ -107,6 +122,7 @@ class GroupLog:
         clock, log = self.clock, self.log
         before = clock.counter
         gtid = self._next_gtid(group)
+        self.events.commit_id = None
         try:
             log.append(self.events.bytes_of(group, log.size, gtid, clock.step(group)))
         except (OSError, BinlogError):
@@ -121,6 +137,7 @@ class GroupLog:
         """
         start, before = self.log.size, self.clock.counter
         pending: list[bytes] = []
+        self.events.commit_id = next(self._commit_ids) if self._flavour.has_domains and _are_parallel(commits) else None
         try:
             for commit in commits:
                 self._flush_one(commit, pending)
@@ -161,7 +178,7 @@ class GroupLog:
                 self.log.truncate(commit.start)
         commit.counter = self.clock.counter
 
-    def _put(self, group: Group | FilledGroup, gtid: Gtid | None, pending: list[bytes]) -> None:
+    def _put(self, group: Group | FilledGroup, gtid: LoggedGtid, pending: list[bytes]) -> None:
         offset, clock = self.log.size + sum(map(len, pending)), self.clock.step(group)
         if isinstance(group, FilledGroup):
             self._write_out(pending)
@@ -179,8 +196,10 @@ class GroupLog:
             self.log.append(pending[0] if len(pending) == 1 else b"".join(pending))
             pending.clear()
 
-    def _next_gtid(self, group: Group | FilledGroup) -> Gtid | None:
+    def _next_gtid(self, group: Group | FilledGroup) -> LoggedGtid:
         chosen = group.assigned_gtid
+        if isinstance(chosen, InDomain):
+            return None if isinstance(group, Group) and group.is_incident else self._domains.take(chosen)
         if isinstance(chosen, Automatic):
             if chosen.tag:
                 self._refuse_tag(chosen.tag)
@@ -196,13 +215,23 @@ class GroupLog:
         if not self._flavour.has_tags:
             raise UnsupportedFeature("servers of this version know no tags", field="gtid_next", found=tag)
 
-    def _give_back(self, before: int, gtids: Sequence[Gtid | None]) -> None:
+    def _give_back(self, before: int, gtids: Sequence[LoggedGtid]) -> None:
         self.clock.undo(before)
-        self._gtids.give_back(gtid for gtid in gtids if gtid is not None)
+        self._gtids.give_back(gtid for gtid in gtids if isinstance(gtid, Gtid))
+        self._domains.give_back(gtid for gtid in gtids if isinstance(gtid, MariadbGtid))
 
     def _check(self) -> None:
         if not self.is_open:
             raise WriterStateError("the writer is not open")
+
+
+def _are_parallel(commits: Sequence[PendingCommit]) -> bool:
+    """Whether the groups, which wait at the same time, may be applied at the same time: transactions of several sessions."""
+    return len(commits) > 1 and all(
+        len(commit.groups) == 1 and isinstance(group, Group) and group.end in (GroupEnd.XID, GroupEnd.COMMIT)
+        for commit in commits
+        for group in commit.groups
+    )
 
 
 class _NotReadable(Exception):

@@ -83,7 +83,8 @@ def refusal(errno: int) -> LoggingError:
 
 def _violation(variables: ServerVariables, state: SessionState, errno: int) -> tuple[LoggingWarning, ...]:
     symbol, message = _VIOLATIONS[errno]
-    has_gtid = variables.gtid_mode in ("ON", "ON_PERMISSIVE") or state.has_assigned_gtid
+    has_gtid = not variables.is_mariadb and variables.gtid_mode in ("ON", "ON_PERMISSIVE")
+    has_gtid |= state.has_assigned_gtid
     if has_gtid or variables.gtid_consistency == "ON":
         raise refusal(errno)
     if variables.gtid_consistency == "WARN":

@@ -23,6 +23,7 @@ class WriterKernel:
     rows_frame: Callable[..., bytes]
     gtid_parts: Callable[..., tuple[bytes, bytes]]
     transaction: Callable[..., bytes]
+    stamped: Callable[..., bytes]
     row_packer: Callable[[TablePlan], Any]
     new_buffer: Callable[..., EventBuffer]
 
@@ -39,4 +40,4 @@ def writer_kernel() -> WriterKernel | None:
     from binlogio._kernel.encode import EventBuffer  # noqa: PLC0415
     from binlogio.rowimage.packing import row_packer  # noqa: PLC0415
 
-    return WriterKernel(hot.rows_frame, hot.gtid_parts, hot.transaction, row_packer, EventBuffer)
+    return WriterKernel(hot.rows_frame, hot.gtid_parts, hot.transaction, hot.stamped, row_packer, EventBuffer)

@@ -2,7 +2,8 @@
 
 Knows headers, flags and ends of a file, positions and checksums. Knows nothing of transactions: a group is bytes that stay together.
 
-    file := magic format_description(IN_USE) previous_gtids group* (rotate | stop)?
+    file := magic format_description(IN_USE) head group* (rotate | stop)?
+    head := previous_gtids | gtid_list binlog_checkpoint+                -- the latter MariaDB's; behind a rotation the last log and this one
 
 IN_USE is cleared in place when the file is closed; the checksum does not see it. Groups are written whole, a rotation comes between
 two. Source: sql/binlog.cc, MYSQL_BIN_LOG::open_binlog, new_file_impl, close; fixtures mysql97/rotated, stopped.
@@ -10,7 +11,7 @@ two. Source: sql/binlog.cc, MYSQL_BIN_LOG::open_binlog, new_file_impl, close; fi
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,8 +21,9 @@ from binlogio.errors import BinlogError, WriterStateError
 from binlogio.events.base import EventHeader
 from binlogio.events.control import RotateEvent, StopEvent
 from binlogio.events.format_description import BINLOG_VERSION, FormatDescriptionEvent
-from binlogio.events.gtid import PreviousGtidsEvent
-from binlogio.gtid import GtidSet, GtidSetEncoding
+from binlogio.events.gtid import MariadbGtidListEvent, PreviousGtidsEvent
+from binlogio.events.mariadb import BinlogCheckpointEvent
+from binlogio.gtid import GtidSet, GtidSetEncoding, MariadbGtid
 from binlogio.index_file import log_number, next_log_name
 from binlogio.writer.flavour import flavour_of
 from binlogio.writer.log_index import LogIndex
@@ -32,6 +34,9 @@ if TYPE_CHECKING:
 
 Clock = Callable[[], int]
 """Gives the time in microseconds since 1970, UTC."""
+
+LoggedGtids = GtidSet | tuple[MariadbGtid, ...]
+"""All GTIDs up to some place in the log; of MariaDB's the last ones of each domain and server."""
 
 MICROSECONDS_PER_SECOND: Final = 1_000_000
 FLAGS_OFFSET: Final = len(BINLOG_MAGIC) + HEADER_SIZE - 2
@@ -82,7 +87,7 @@ class ActiveLog:
         found = [name for name in self._storage.names() if self.index.is_log(name)]
         return sorted({*self.index.names, *found}, key=log_number)
 
-    def open(self, previous: GtidSet) -> None:
+    def open(self, previous: LoggedGtids) -> None:
         """Begin the log behind the existing ones, as a server does when it starts. `previous` are all GTIDs before it.
 
         Raises:
@@ -126,7 +131,7 @@ class ActiveLog:
         """Make what was written last."""
         self._storage.sync(self.name)
 
-    def rotate(self, previous: GtidSet) -> None:
+    def rotate(self, previous: LoggedGtids) -> None:
         """End this log and begin the next one.
 
         Raises:
@@ -139,7 +144,7 @@ class ActiveLog:
         self._broken = True
         try:
             self._end(RotateEvent(position=len(BINLOG_MAGIC), next_log=name, header=self._header()))
-            self._begin(name, previous)
+            self._begin(name, previous, behind=old)
         except (OSError, BinlogError):
             self._go_on(old, size, name)
             raise
@@ -162,8 +167,8 @@ class ActiveLog:
     def _refuse(self) -> None:
         raise WriterStateError("a write failed and could not be undone", file=self.name, hint="open the log anew")
 
-    def _begin(self, name: str, previous: GtidSet, created: int = 0) -> None:
-        data = self._head(previous, created)
+    def _begin(self, name: str, previous: LoggedGtids, created: int = 0, behind: str = "") -> None:
+        data = self._head(previous, created, [behind, name] if behind else [name])
         self.index.register([name])
         self._storage.create(name)
         self._storage.append(name, data)
@@ -173,19 +178,23 @@ class ActiveLog:
         self.index.unregister()
         self.name, self.size = name, len(data)
 
-    def _head(self, previous: GtidSet, created: int) -> bytes:
+    def _head(self, previous: LoggedGtids, created: int, checkpoints: Sequence[str]) -> bytes:
         encoder = Encoder()
         description = describe_format(self._variables, created)
         data = BINLOG_MAGIC
         data += encoder.encode_at(replace(description, header=self._header(HeaderFlag.BINLOG_IN_USE)), len(data))
-        if self._flavour.has_gtids:
-            event = PreviousGtidsEvent(
-                gtid_set=previous,
-                encoding=GtidSetEncoding.TAGGED if previous.has_tags else GtidSetEncoding.UNTAGGED,
-                header=self._header(HeaderFlag.IGNORABLE),
-            )
+        for event in self._head_events(previous, checkpoints):
             data += encoder.encode_at(event, len(data))
         return data
+
+    def _head_events(self, previous: LoggedGtids, checkpoints: Sequence[str]) -> Iterator[Any]:
+        if not isinstance(previous, GtidSet):
+            yield MariadbGtidListEvent(previous, header=self._header())
+            for name in checkpoints:
+                yield BinlogCheckpointEvent(name, header=self._header())
+        elif self._flavour.has_gtids:
+            encoding = GtidSetEncoding.TAGGED if previous.has_tags else GtidSetEncoding.UNTAGGED
+            yield PreviousGtidsEvent(gtid_set=previous, encoding=encoding, header=self._header(HeaderFlag.IGNORABLE))
 
     def _end(self, event: Any) -> None:
         data = self._encoder.encode_at(event, self.size)

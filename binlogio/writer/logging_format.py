@@ -142,7 +142,7 @@ def _decide_ddl(
 ) -> LoggingDecision:
     """DDL is a text whatever the format, but that of temporary tables, which is nothing outside of STATEMENT format."""
     is_temporary = bool(facts.tables) and all(table.temporary for table in facts.tables)
-    if is_temporary and variables.binlog_format != "STATEMENT":
+    if is_temporary and variables.binlog_format not in rules_of(variables).temporary_formats:
         return LoggingDecision(format=LoggingFormat.NOT_LOGGED, warnings=warnings)
     return LoggingDecision(format=LoggingFormat.STATEMENT, statement_cache=CacheKind.DIRECT, warnings=warnings)
 
@@ -150,8 +150,10 @@ def _decide_ddl(
 def _decide_temporary(
     variables: ServerVariables, facts: StatementFacts, state: SessionState, warnings: tuple[LoggingWarning, ...]
 ) -> LoggingDecision:
-    """CREATE and DROP TEMPORARY TABLE are logged in STATEMENT format alone, and DROP only if there was something to drop."""
-    if variables.binlog_format != "STATEMENT" or (facts.kind is StatementKind.DROP_TEMPORARY and not facts.tables):
+    """CREATE and DROP TEMPORARY TABLE are logged in STATEMENT format, MariaDB's in MIXED too, and DROP only if there was something to drop."""
+    if variables.binlog_format not in rules_of(variables).temporary_formats or (
+        facts.kind is StatementKind.DROP_TEMPORARY and not facts.tables
+    ):
         return LoggingDecision(format=LoggingFormat.NOT_LOGGED, warnings=warnings)
     cache = statement_cache(variables, state, facts.tables) if state.in_transaction else CacheKind.DIRECT
     return LoggingDecision(
@@ -269,7 +271,7 @@ def _format(
         or injected
         or facts.kind is StatementKind.LOAD_DATA
         or not can_text
-        or any(table.temporary for table in replicated)
+        or (rules_of(variables).temporary_needs_rows and any(table.temporary for table in replicated))
     )
     return LoggingFormat.ROW if variables.binlog_format == "ROW" or needs_rows else LoggingFormat.STATEMENT
 

@@ -19,6 +19,8 @@ from binlogio.writer.writeset import KeyHasher
 if TYPE_CHECKING:
     from binlogio.events.table_map import TableMapEvent
     from binlogio.schema import TableDefinition
+    from binlogio.schema.column_types import Flavor
+    from binlogio.server_variables import ServerVariables
     from binlogio.writer.kernel import WriterKernel
 
 _WORD: Final = re.compile(r"\w+")
@@ -67,8 +69,9 @@ class OpenTable:
 class OpenTables:
     """All tables of a writer. Several threads may ask."""
 
-    def __init__(self, row_metadata: str, kernel: WriterKernel | None) -> None:
-        self._row_metadata = row_metadata
+    def __init__(self, variables: ServerVariables, kernel: WriterKernel | None) -> None:
+        self._row_metadata = variables.binlog_row_metadata
+        self._flavor: Flavor = "mariadb" if variables.is_mariadb else "mysql"
         self._kernel = kernel
         self._lock = Lock()
         self._tables: dict[TableDefinition, OpenTable] = {}
@@ -105,11 +108,11 @@ class OpenTables:
             self._by_identity.clear()
 
     def _open(self, definition: TableDefinition) -> OpenTable:
-        full = definition.table_map(self._next_id, "FULL")
-        plan = resolve_plan(full, definition=definition.plan_columns())
+        full = definition.table_map(self._next_id, "FULL", self._flavor)
+        plan = resolve_plan(full, definition=definition.plan_columns(self._flavor))
         table = OpenTable(
             definition=definition,
-            table_map=definition.table_map(self._next_id, self._row_metadata),
+            table_map=definition.table_map(self._next_id, self._row_metadata, self._flavor),
             plan=plan,
             packer=self._kernel.row_packer(plan) if self._kernel is not None else None,
         )

@@ -1,4 +1,4 @@
-"""QUERY_EVENTs: statements, BEGIN and the other boundaries, with the status variables of a 9.7 server.
+"""QUERY_EVENTs: statements, BEGIN and the other boundaries, with the status variables of a 9.7 server, or those of another flavour.
 
 Knows which variables stand in which event, in which order; those of DDL are `ddl_events`'. Knows neither caches nor groups.
 
@@ -7,25 +7,22 @@ Knows which variables stand in which event, in which order; those of DDL are `dd
     BEGIN, COMMIT of a statement := session used default_collation
     statement := session used default_collation unnamed_21?
 
-`unnamed_21` stands in INSERT, REPLACE, UPDATE and DELETE, but not in INSERT ... SELECT.
+MariaDB has neither updated_db_names nor anything behind `used`, and compresses long texts with log_bin_compress. `unnamed_21` stands in INSERT, REPLACE, UPDATE and DELETE, but not in INSERT ... SELECT.
 Source: sql/log_event.cc, Query_log_event::write; fixtures mysql97/rowimage_full, format_row and format_statement; recordings of 9.7.4.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
-from binlogio.constants import HeaderFlag, QueryStatus
+from binlogio.constants import EventType, HeaderFlag, QueryStatus
 from binlogio.events.base import EventHeader
 from binlogio.events.load import ExecuteLoadQueryEvent
 from binlogio.events.query import AutoIncrement, QueryEvent, SessionCharset, StatusVar
+from binlogio.writer.flavour import DEFAULT_FLAVOUR, DEFAULT_SQL_MODE, UTF8MB4_0900_AI_CI, Flavour
 
-# The default sql_mode of 8.0 and later: ONLY_FULL_GROUP_BY, STRICT_TRANS_TABLES, NO_ZERO_IN_DATE, NO_ZERO_DATE,
-# ERROR_FOR_DIVISION_BY_ZERO, NO_ENGINE_SUBSTITUTION. sql/system_variables.h.
-DEFAULT_SQL_MODE: Final = 1 << 5 | 1 << 21 | 1 << 23 | 1 << 24 | 1 << 26 | 1 << 30
-UTF8MB4_0900_AI_CI: Final = 255
 CATALOG: Final = "std"
 
 _BYTES_NAME: Final = rb"(?:`(?:[^`]|``)+`|[^\s.`(;,]+)"
@@ -38,7 +35,7 @@ _ROW_CHANGING: Final = re.compile(
 _FILE_NAME: Final = re.compile(
     rb"\s*LOAD\s+(?:DATA|XML)((?:[^']*?'(?:[^'\\]|\\.|'')*')[^']*?\bINTO\b)", re.IGNORECASE | re.DOTALL
 )
-DEFAULT_COLLATION_VAR: Final = StatusVar(QueryStatus.DEFAULT_COLLATION_FOR_UTF8MB4, UTF8MB4_0900_AI_CI)
+_DEFAULT_COLLATION_VAR: Final = StatusVar(QueryStatus.DEFAULT_COLLATION_FOR_UTF8MB4, UTF8MB4_0900_AI_CI)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +50,8 @@ class QueryContext:
         is_thread_specific: the statement uses temporary tables, or CONNECTION_ID().
         time_zone: where the statement uses it, else empty.
         microseconds: of the statement's start, where it uses them.
+        compressed_size: texts of that many bytes and more are compressed, where the server does that.
+        flavour: of the server.
     """
 
     thread_id: int
@@ -68,12 +67,15 @@ class QueryContext:
     is_thread_specific: bool = False
     time_zone: str = ""
     microseconds: int | None = None
+    compressed_size: int | None = None
+    flavour: Flavour = DEFAULT_FLAVOUR
 
     @property
     def key(self) -> tuple[object, ...]:
         """All but the time."""
         return (
             self.thread_id,
+            self.server_id,
             self.schema,
             self.sql_mode,
             self.collation,
@@ -103,16 +105,16 @@ def commit_event(context: QueryContext) -> QueryEvent:
 
 def boundary_event(context: QueryContext, sql: bytes) -> QueryEvent:
     """BEGIN, COMMIT, ROLLBACK, SAVEPOINT and their like, which no database is chosen for."""
-    more = (*statement_vars(context), DEFAULT_COLLATION_VAR)
+    more = (*statement_vars(context), *collation_vars(context))
     return query_event(context, sql, context.schema, more, flags_of(context) | HeaderFlag.SUPPRESS_USE)
 
 
 def statement_event(context: QueryContext, sql: bytes, *, error_code: int = 0) -> QueryEvent:
     """A statement as its text."""
-    more = [*statement_vars(context), DEFAULT_COLLATION_VAR]
-    if _changes_rows_itself(sql):
+    more = [*statement_vars(context), *collation_vars(context)]
+    if context.flavour.query.has_requirements and _changes_rows_itself(sql):
         more.append(StatusVar(QueryStatus.UNNAMED_21, 0))
-    return query_event(context, sql, context.schema, tuple(more), flags_of(context), error_code)
+    return text_event(context, sql, context.schema, tuple(more), flags_of(context), error_code)
 
 
 def load_event(
@@ -135,16 +137,16 @@ def load_event(
         status_vars=tuple(variables),
         schema=query.schema,
         sql=query.sql,
-        header=query.header,
+        header=replace(query.header, type_code=0),
     )
 
 
 def table_ddl_event(context: QueryContext, sql: bytes, *, requires_primary_key: bool = True) -> QueryEvent:
     """CREATE or DROP of a table that is logged as a statement in a transaction, or for its thread alone."""
-    more = [*statement_vars(context), DEFAULT_COLLATION_VAR]
-    if requires_primary_key:
+    more = [*statement_vars(context), *collation_vars(context)]
+    if requires_primary_key and context.flavour.query.has_requirements:
         more.append(StatusVar(QueryStatus.SQL_REQUIRE_PRIMARY_KEY, 0))
-    return query_event(context, sql, context.schema, tuple(more), flags_of(context))
+    return text_event(context, sql, context.schema, tuple(more), flags_of(context))
 
 
 def flags_of(context: QueryContext) -> int:
@@ -159,15 +161,30 @@ def statement_vars(context: QueryContext) -> tuple[StatusVar, ...]:
         found.append(StatusVar(QueryStatus.TIME_ZONE, context.time_zone))
     if context.updated_tables:
         found.append(StatusVar(QueryStatus.TABLE_MAP_FOR_UPDATE, context.updated_tables))
-    if context.updated_schemas != ():
+    if context.updated_schemas != () and context.flavour.query.has_updated_schemas:
         found.append(StatusVar(QueryStatus.UPDATED_DB_NAMES, context.updated_schemas))
     if context.microseconds is not None:
-        found.append(StatusVar(QueryStatus.MICROSECONDS, context.microseconds))
+        found.append(StatusVar(context.flavour.query.microseconds, context.microseconds))
     return tuple(found)
+
+
+def collation_vars(context: QueryContext) -> tuple[StatusVar, ...]:
+    """What stands behind them in all events of 8.0 and later."""
+    return (_DEFAULT_COLLATION_VAR,) if context.flavour.query.has_requirements else ()
 
 
 def _changes_rows_itself(sql: bytes) -> bool:
     return _ROW_CHANGING.match(sql) is not None
+
+
+def text_event(
+    context: QueryContext, sql: bytes, schema: str, more: tuple[StatusVar, ...], flags: int, error_code: int = 0
+) -> QueryEvent:
+    """As `query_event`, of a text that somebody gave, which may be long."""
+    event = query_event(context, sql, schema, more, flags, error_code)
+    if context.compressed_size is None or len(sql) < context.compressed_size:
+        return event
+    return replace(event, header=replace(event.header, type_code=int(EventType.QUERY_COMPRESSED_EVENT)))
 
 
 def query_event(
@@ -177,7 +194,7 @@ def query_event(
     charset = SessionCharset(context.collation, context.collation, context.collation)
     numbers = AutoIncrement(*context.auto_increment)
     session_vars = (
-        StatusVar(QueryStatus.FLAGS2, context.flags2),
+        StatusVar(QueryStatus.FLAGS2, context.flags2 | context.flavour.query.flags2),
         StatusVar(QueryStatus.SQL_MODE, context.sql_mode),
         StatusVar(QueryStatus.CATALOG_NZ, CATALOG),
         *(() if numbers == AutoIncrement(1, 1) else (StatusVar(QueryStatus.AUTO_INCREMENT, numbers),)),

@@ -28,12 +28,20 @@ from binlogio.events import codec_for
 from binlogio.events.base import event_name
 from binlogio.events.control import RotateEvent, StopEvent, XidEvent
 from binlogio.events.format_description import FormatDescriptionEvent
-from binlogio.events.gtid import AnonymousGtidEvent, GtidEvent, GtidTaggedEvent, PreviousGtidsEvent
+from binlogio.events.gtid import (
+    AnonymousGtidEvent,
+    GtidEvent,
+    GtidTaggedEvent,
+    MariadbGtidEvent,
+    MariadbGtidListEvent,
+    PreviousGtidsEvent,
+)
 from binlogio.events.query import QueryEvent
 from binlogio.framing import EventFrame, EventFramer
 from binlogio.groups import GroupPlace, GroupTracker, ends_transaction, starts_transaction
-from binlogio.gtid import EMPTY_GTID_SET, Gtid, GtidSet
+from binlogio.gtid import EMPTY_GTID_SET, Gtid, GtidSet, MariadbGtid
 from binlogio.implementation import is_compiled
+from binlogio.writer.domain_state import DomainState
 from binlogio.writer.log_file import FLAGS_OFFSET
 from binlogio.writer.whole_groups import QUIET_TYPES, GtidRuns, skip_plain_groups
 
@@ -44,7 +52,7 @@ if TYPE_CHECKING:
 READ_SIZE: Final = 1 << 20
 HEAD_SIZE: Final = len(BINLOG_MAGIC)
 SECTOR_SIZE: Final = 512
-_GTIDS: Final = (GtidEvent, GtidTaggedEvent, AnonymousGtidEvent)
+_GTIDS: Final = (GtidEvent, GtidTaggedEvent, AnonymousGtidEvent, MariadbGtidEvent)
 _ENDS_FILE: Final = (RotateEvent, StopEvent, FormatDescriptionEvent)
 _KNOWN_TYPES: Final = frozenset(map(int, EventType))
 _EVENT_SIZE_AT: Final = 9
@@ -53,13 +61,17 @@ _LOG_POS_AT: Final = 13
 
 @dataclass(frozen=True, slots=True)
 class LogState:
-    """What a log holds. `size` and `valid_size`, the end of the last whole group, in bytes; `executed` with the GTIDs of the logs before it."""
+    """What a log holds. `size` and `valid_size`, the end of the last whole group, in bytes.
+
+    `executed` with the GTIDs of the logs before it; `domains` has the last ones of each domain and server, of a MariaDB log.
+    """
 
     name: str
     size: int
     valid_size: int
     in_use: bool
     executed: GtidSet
+    domains: tuple[MariadbGtid, ...] = ()
 
 
 def examine(storage: LogStorage, name: str) -> LogState:
@@ -76,7 +88,7 @@ def examine(storage: LogStorage, name: str) -> LogState:
     except BinlogError as exc:
         exc.locate(file=name)
         raise
-    return LogState(name, storage.size(name), scan.valid_size, scan.framer.in_use, scan.executed)
+    return LogState(name, storage.size(name), scan.valid_size, scan.framer.in_use, scan.executed, scan.domains.gtids)
 
 
 def recover(storage: LogStorage, name: str) -> LogState:
@@ -109,7 +121,8 @@ class _Scan:
         self._is_interrupted = False  # a GTID came before the end of a group
         self._is_malformed = False
         self._is_finished = False
-        self._current: Gtid | None = None
+        self._current: Gtid | MariadbGtid | None = None
+        self.domains = DomainState()
         self._before = EMPTY_GTID_SET
         self._found = GtidRuns()
         self._may_skip = is_compiled()
@@ -171,15 +184,19 @@ class _Scan:
         place = tracker.feed(event)
         if isinstance(event, PreviousGtidsEvent):
             self._before = event.gtid_set
+        elif isinstance(event, MariadbGtidListEvent):
+            self.domains = DomainState(event.gtids)
         elif isinstance(event, _GTIDS):
             self._current = event.gtid
         if before is GroupPlace.OUTSIDE:
             self._group_start = frame.header.offset
         if place is GroupPlace.OUTSIDE:
             self.valid_size = frame.end
-            if self._current is not None:
+            if isinstance(self._current, MariadbGtid):
+                self.domains.add(self._current)
+            elif self._current is not None:
                 self._found.add(self._current)
-                self._current = None
+            self._current = None
 
     def _check_sequence(self, event: Any, frame: EventFrame) -> None:
         """Groups are written whole, one behind the other; anything else was not left by a crash."""

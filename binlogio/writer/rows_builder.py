@@ -2,11 +2,12 @@
 
 Knows when a rows event is full, which table maps come first, and which event ends the statement. Knows neither caches nor files.
 
-    frames of one cache := rows_query? table_map* rows_event*      -- STMT_END on the last rows event
+    frames of one cache := (rows_query | annotate_rows)? table_map* rows_event*      -- STMT_END on the last rows event
 
 A statement that changes any row maps every table that it has locked for writing, each in the cache of its kind, in the order of the locks;
 one that changes none leaves nothing. A rows event takes a row while `10 + column count + bitmaps + rows` stays within
-binlog_row_event_max_size, and at least one; another table, kind of event or bitmap begins another event.
+binlog_row_event_max_size, and at least one; another table, kind of event or bitmap begins another event. The 10 are 8 in MariaDB, whose
+log_bin_compress compresses an event where the first of its rows is long. ANNOTATE_ROWS stands before the first table map of a statement.
 Source: sql/binlog.cc, THD::binlog_prepare_pending_rows_event and write_locked_table_maps; measured on 9.7.4, where header and checksum do
 not count.
 """
@@ -18,8 +19,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.constants import HeaderFlag, RowsFlag
 from binlogio.events.control import RowsQueryEvent
+from binlogio.events.mariadb import AnnotateRowsEvent
 from binlogio.events.rows import (
-    POST_HEADER_V2,
     DeleteRowsEvent,
     PartialUpdateRowsEvent,
     UpdateRowsEvent,
@@ -59,10 +60,12 @@ class StatementFrames:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowsRules:
-    """What variables and version decide about rows events."""
+    """What variables and version decide about rows events. `compressed_size` in bytes is the least that is compressed."""
 
     row_event_max_size: int
     rows_query: bool
+    annotates_rows: bool = False
+    compressed_size: int | None = None
     flags: int = int(RowsFlag.USE_SQL_FOREIGN_KEY)
     partial_json: bool = False
 
@@ -125,8 +128,16 @@ def build_statement(
         kind = bool(cached[True])
         query = RowsQueryEvent(sql=statement.sql_bytes, header=context.header(HeaderFlag.IGNORABLE))
         cached[kind] = (frames.encode(query), *cached[kind])
+    if rules.annotates_rows and statement.sql_bytes:
+        kind = not cached[False]
+        cached[kind] = (annotation(statement, frames, context), *cached[kind])
     counts = {kind: builder.row_count for kind, builder in pending.items()}
     return StatementFrames(cached[True], cached[False], counts.get(True, 0), counts.get(False, 0))
+
+
+def annotation(statement: Statement, frames: Frames, context: QueryContext) -> bytes:
+    """The text of a statement, as MariaDB puts it before the rows."""
+    return frames.encode(AnnotateRowsEvent(sql=statement.sql_bytes, header=context.header()))
 
 
 def build_change(
@@ -167,6 +178,7 @@ class _PendingRows:
         self._flags = 0
         self._images: list[bytes] = []
         self._size = 0
+        self._is_compressed = False
         self.row_count = 0
 
     def add(self, table: OpenTable, kind: type[Change], row: EncodedRow, more_flags: int) -> None:
@@ -183,7 +195,9 @@ class _PendingRows:
             self._table, self._kind, self._shape, self._flags = table, kind, row.shape, more_flags
             columns = len(table.plan.columns)
             bitmaps = bitmap_size(columns) * (2 if kind is Update else 1)
-            self._size = POST_HEADER_V2 + len(lenenc(columns)) + bitmaps
+            self._size = self._maker.rows_head_size + len(lenenc(columns)) + bitmaps
+            least = self._rules.compressed_size
+            self._is_compressed = least is not None and len(row.data) >= least
         self._images.append(row.data)
         self._size += len(row.data)
         self.row_count += 1
@@ -199,6 +213,16 @@ class _PendingRows:
         event_class = self._rules.event_class(self._kind)
         flags = self._rules.flags | self._flags | last
         images = b"".join(self._images)
-        self._frames.append(self._maker.rows(event_class, self._table, self._shape, images, flags, self._timestamp))
+        self._frames.append(
+            self._maker.rows(
+                event_class,
+                self._table,
+                self._shape,
+                images,
+                flags,
+                self._timestamp,
+                is_compressed=self._is_compressed,
+            )
+        )
         self._table = None
         self._images = []

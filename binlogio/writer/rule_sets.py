@@ -11,6 +11,8 @@ Knows the choices of each rule set. What they mean is told by `logging_format`.
 Versions: binlog_direct_non_transactional_updates came with 5.1.44 (STATEMENT and MIXED) and was cut down to STATEMENT in 5.5.5. A server
 from 5.6 on takes rule set 9.7: its table of unsafe accesses is older than WL#2687's text, but not all of it is in 5.5.9.
 
+MariaDB has those of 9.7, but logs temporary tables as 5.6 did: in MIXED format too, and statements with them as their text.
+
 What the old documents leave open is as in rule set 9.7: rows of N tables go to the statement cache where there is one, rows and texts of
 temporary tables, engines that cannot have a format, DDL, and reasons that come with a text. The rule sets before 5.5.9 do not
 take a mix of tables for unsafe: their documents delay an N statement behind a T one and say nothing of a warning, which WL#2687 brought.
@@ -54,6 +56,8 @@ class RuleSet:
         classification: how statements are told apart.
         has_statement_cache: False where the one cache is the transaction cache, and what need not wait goes straight to the log.
         direct_formats: values of binlog_format with which binlog_direct_non_transactional_updates has an effect.
+        temporary_formats: values of binlog_format with which CREATE and DROP TEMPORARY TABLE are logged.
+        temporary_needs_rows: a statement with a temporary table is logged as rows in MIXED format.
         statement_cache_size_variable: the variable that sizes the statement cache.
         max_statement_cache_size_variable: the variable that limits it.
     """
@@ -63,6 +67,8 @@ class RuleSet:
     classification: Classification
     has_statement_cache: bool
     direct_formats: frozenset[str] = frozenset()
+    temporary_formats: frozenset[str] = frozenset(("STATEMENT",))
+    temporary_needs_rows: bool = True
     statement_cache_size_variable: str = "binlog_stmt_cache_size"
     max_statement_cache_size_variable: str = "max_binlog_stmt_cache_size"
 
@@ -97,6 +103,9 @@ RULES_9_7: Final = RuleSet(
     has_statement_cache=True,
     direct_formats=_STATEMENT_AND_MIXED,
 )
+RULES_MARIADB: Final = replace(
+    RULES_9_7, name="MariaDB", temporary_formats=_STATEMENT_AND_MIXED, temporary_needs_rows=False
+)
 _BY_VERSION: Final = (RULES_5_0, RULES_5_1_31, _RULES_5_1_44, _RULES_5_5_4, RULES_5_5_4, RULES_5_5_9, RULES_9_7)
 RULE_SETS: Final[Mapping[str, RuleSet]] = MappingProxyType(
     {rules.name: rules for rules in (RULES_5_0, _RULES_5_1_44, RULES_5_5_4, RULES_5_5_9, RULES_9_7)}
@@ -112,6 +121,8 @@ def rules_of_version(server_version: str) -> RuleSet:
         UnsupportedFeature: the text does not begin like a version.
     """
     numbers = server_version_numbers(server_version)
+    if "MariaDB" in server_version:
+        return RULES_MARIADB
     return next(rules for rules in reversed(_BY_VERSION) if numbers >= rules.since)
 
 

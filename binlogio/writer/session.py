@@ -16,7 +16,6 @@ from __future__ import annotations
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from binlogio.gtid import Gtid
 from binlogio.writer.connection import ClientVariables, Connection
 from binlogio.writer.group import AUTOMATIC, NextGtid
 from binlogio.writer.known_objects import table_access
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     from binlogio.server_variables import ServerVariables
     from binlogio.writer.cache_status import CacheStatus
     from binlogio.writer.group_commit import GroupCommit
+    from binlogio.writer.group_events import LoggedGtid
     from binlogio.writer.kernel import WriterKernel
     from binlogio.writer.log_file import Clock
     from binlogio.writer.open_tables import OpenTables
@@ -124,7 +124,7 @@ class Session:
         return self._connection.has_begun
 
     @property
-    def last_gtid(self) -> Gtid | None:
+    def last_gtid(self) -> LoggedGtid:
         """The GTID of the last group; None where it is anonymous, and before the first."""
         return self._connection.caches.last_gtid
 
@@ -198,7 +198,9 @@ class Session:
         savepoint = transaction.return_to(name)
         if not savepoint.is_registered:
             connection.roll_back_cache(connection.context())  # the log itself took no part then
-        elif caches.transaction.cannot_roll_back:
+        elif caches.transaction.cannot_roll_back or (
+            connection.flavour.keeps_savepoints and transaction.changed_non_transactional
+        ):
             self._log_boundary(b"ROLLBACK TO " + _quoted(name))
         else:
             caches.transaction.truncate(savepoint.position)

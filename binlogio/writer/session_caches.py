@@ -6,20 +6,21 @@ Knows BEGIN at the start of a cache, what closes it, and the hand-over to group 
     statement cache   := BEGIN event* COMMIT                      -- at the end of the statement that filled it, failed or not
     transaction cache := BEGIN event* (XID | COMMIT | ROLLBACK)   -- at the end of the transaction
 
-Rule sets with one cache have none for statements: what does not wait goes to the log without BEGIN and COMMIT.
+MariaDB's GTID events stand for BEGIN and XA START. Rule sets with one cache have none for statements: what does not wait goes to the log without BEGIN and COMMIT.
 
 Source: sql/binlog.cc, binlog_cache_mngr, binlog_cache_data::finalize; oracle rules 8.4, 8.5, 8.9.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from binlogio.events.control import IncidentEvent
 from binlogio.gtid import Gtid
-from binlogio.writer.cache import BinlogCache, CachedFrames
+from binlogio.writer.cache import BinlogCache, CachedFrames, JoinedFrames, joined
 from binlogio.writer.cache_status import CacheStatus
-from binlogio.writer.group import AUTOMATIC, Group, GroupEnd, NextGtid, WriteSet
+from binlogio.writer.group import AUTOMATIC, NO_MARKS, Group, GroupEnd, GroupMarks, InDomain, NextGtid, WriteSet
 from binlogio.writer.query_events import boundary_event
 from binlogio.writer.rule_sets import rules_of, statement_cache_sizes
 from binlogio.writer.writeset import WriteSetBuilder
@@ -30,10 +31,12 @@ if TYPE_CHECKING:
     from binlogio.server_variables import ServerVariables
     from binlogio.writer.frames import Frames
     from binlogio.writer.group_commit import GroupCommit
+    from binlogio.writer.group_events import LoggedGtid
     from binlogio.writer.query_events import QueryContext
     from binlogio.writer.spill import SpillFile
 
 LOST_EVENTS: Final = 1
+DDL_MARKS: Final = GroupMarks(is_ddl=True)
 MAX_HASHES: Final = 1_000_000  # of one transaction; with more nobody knows its rows
 INCIDENT_MESSAGE: Final = "Non-transactional changes were not written to the binlog."
 
@@ -84,7 +87,7 @@ class SessionCaches:
         )
         self.gtid_next: NextGtid = AUTOMATIC
         self.gtid_is_used = False
-        self.last_gtid: Gtid | None = None
+        self.last_gtid: LoggedGtid = None
         self.commit_parent: int | None = None
         self.xa_start: bytes = b""
 
@@ -99,7 +102,7 @@ class SessionCaches:
             if self.xa_start and cache is self.transaction:
                 cache.extend((self._frames.encode(boundary_event(context, self.xa_start)),))
             else:
-                cache.extend((self._frames.begin(context),))
+                cache.extend(self._frames.opening(context))
         cache.extend(frames)
 
     def end_statement(self) -> None:
@@ -115,26 +118,41 @@ class SessionCaches:
         else:
             self._flush(self.statement, None, GroupEnd.STATEMENT, context.timestamp)
 
-    def flush_transaction(self, end: GroupEnd, context: QueryContext, *, compression_level: int | None = None) -> None:
-        """Write the transaction cache."""
+    def flush_transaction(
+        self,
+        end: GroupEnd,
+        context: QueryContext,
+        *,
+        compression_level: int | None = None,
+        marks: GroupMarks = NO_MARKS,
+    ) -> None:
+        """Write the transaction cache, and in front of it whatever is in that of statements."""
         if end is GroupEnd.XID:
             last = self._frames.xid(self._next_xid(), context.timestamp)
         elif end is GroupEnd.COMMIT:
             last = self._frames.commit(context)
         else:
             last = self._frames.encode(boundary_event(context, b"ROLLBACK"))
-        self._flush(self.transaction, last, end, context.timestamp, compression_level=compression_level)
+        self._flush(self.transaction, last, end, context.timestamp, compression_level=compression_level, marks=marks)
 
-    def flush_xa(self, last: bytes, timestamp: int) -> None:
+    def flush_xa(self, last: bytes, timestamp: int, *, marks: GroupMarks = NO_MARKS) -> None:
         """Write the transaction cache as the prepared half of an XA transaction."""
-        self._flush(self.transaction, last, GroupEnd.XA_PREPARE, timestamp)
+        self._flush(self.transaction, last, GroupEnd.XA_PREPARE, timestamp, marks=marks)
 
     def write_statement(
-        self, frames: Sequence[bytes], timestamp: int, *, is_transactional: bool, is_barrier: bool = False
+        self,
+        frames: Sequence[bytes],
+        timestamp: int,
+        *,
+        is_transactional: bool,
+        is_barrier: bool = False,
+        marks: GroupMarks = DDL_MARKS,
     ) -> None:
         """Write events as a group of their own, which counts for the cache of their kind."""
         self._status.count(is_transactional=is_transactional, spilled=False)
-        self._commit(tuple(frames), timestamp, GroupEnd.STATEMENT, may_have_sbr=True, is_barrier=is_barrier)
+        self._commit(
+            tuple(frames), timestamp, GroupEnd.STATEMENT, may_have_sbr=True, is_barrier=is_barrier, marks=marks
+        )
 
     def write_incident(self, context: QueryContext) -> None:
         """Write that changes are missing, which begins another log."""
@@ -155,26 +173,31 @@ class SessionCaches:
         timestamp: int,
         *,
         compression_level: int | None = None,
+        marks: GroupMarks = NO_MARKS,
     ) -> None:
         """Write a cache as a group; the cache is empty afterwards in any case."""
+        first = self.statement if cache is self.transaction and not self.statement.is_empty else None
         try:
             if last is not None:
                 cache.close(last)
             only_rows = cache.has_rows and not cache.has_statements
             self._commit(
-                cache.frames(),
+                cache.frames() if first is None else joined(first.frames(), cache.frames()),
                 timestamp,
                 end,
                 may_have_sbr=not only_rows,
                 compression_level=compression_level if only_rows else None,
                 writeset=cache.writeset.take() if only_rows and self.writesets else None,
+                marks=marks,
             )
         finally:
             cache.reset()
+            if first is not None:
+                first.reset()
 
     def _commit(
         self,
-        frames: tuple[bytes, ...] | CachedFrames,
+        frames: tuple[bytes, ...] | CachedFrames | JoinedFrames,
         timestamp: int,
         end: GroupEnd,
         *,
@@ -182,6 +205,7 @@ class SessionCaches:
         compression_level: int | None = None,
         writeset: WriteSet | None = None,
         is_barrier: bool = False,
+        marks: GroupMarks = NO_MARKS,
     ) -> None:
         group = Group(
             frames=frames,
@@ -194,8 +218,11 @@ class SessionCaches:
             writeset=writeset,
             is_barrier=is_barrier,
             thread_id=self._thread_id,
+            marks=marks,
         )
         self.last_gtid = self._group_commit.commit(group)
         self.commit_parent = None  # another group of the same statement depends on this one
         if isinstance(self.gtid_next, Gtid):
             self.gtid_is_used = True
+        elif isinstance(self.gtid_next, InDomain):
+            self.gtid_next = replace(self.gtid_next, sequence_number=None)

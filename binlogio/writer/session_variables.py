@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.errors import LoggingError
-from binlogio.server_variables import SESSION_VARIABLES, VARIABLE_NAMES
+from binlogio.server_variables import MARIADB_SESSION_VARIABLES, SESSION_VARIABLES, VARIABLE_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -48,6 +48,14 @@ _NOT_IN_TRANSACTION: Final = {
             "binlog_transaction_compression_level_zstd",
         )
     },
+    **dict.fromkeys(
+        ("gtid_domain_id", "gtid_seq_no"),
+        (
+            1953,
+            "ER_INSIDE_TRANSACTION_PREVENTS_SWITCH_GTID_DOMAIN_ID_SEQ_NO",
+            "Cannot modify @@session.gtid_domain_id or @@session.gtid_seq_no inside a transaction",
+        ),
+    ),
 }
 
 
@@ -63,14 +71,14 @@ def set_session_variables(
         UnsupportedFeature: a variable cannot have this value.
     """
     for name in values:
-        _check(name, state)
+        _check(name, state, MARIADB_SESSION_VARIABLES if variables.is_mariadb else SESSION_VARIABLES)
     return replace(variables, **values)
 
 
-def _check(name: str, state: SessionState) -> None:
+def _check(name: str, state: SessionState, of_sessions: frozenset[str]) -> None:
     if name not in VARIABLE_NAMES:
         raise LoggingError(f"Unknown system variable '{name}'", errno=1193, symbol="ER_UNKNOWN_SYSTEM_VARIABLE")
-    if name not in SESSION_VARIABLES:
+    if name not in of_sessions:
         raise LoggingError(
             f"Variable '{name}' is a GLOBAL variable and should be set with SET GLOBAL",
             errno=1229,

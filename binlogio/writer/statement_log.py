@@ -22,7 +22,7 @@ from binlogio.writer.cache import BinlogCache, CachePosition
 from binlogio.writer.engine_mix import NO_ENGINES
 from binlogio.writer.logging_format import decide_logging_format, row_cache
 from binlogio.writer.query_events import QueryContext, load_event, statement_event
-from binlogio.writer.rows_builder import build_change, build_statement
+from binlogio.writer.rows_builder import annotation, build_change, build_statement
 from binlogio.writer.statement import Change, Insert, LoadedFile, Row, Statement, Update, facts_of
 from binlogio.writer.statement_facts import (
     CacheKind,
@@ -107,7 +107,8 @@ def _log_plainly(connection: Connection, statement: Statement) -> bool:
     cache, writeset = caches.transaction, caches.writesets.get(True)
     if not isinstance(change, Insert) and change.is_cascade:
         return False
-    context = connection.plain_context(int(isinstance(change, Update)))
+    names_table = connection.flavour.query.names_single_table and isinstance(change, Update)
+    context = connection.plain_context(int(names_table))
     rows = cache.writeset.position
     try:
         frames = build_change(
@@ -123,8 +124,10 @@ def _log_plainly(connection: Connection, statement: Statement) -> bool:
         cache.writeset.truncate(rows)
         raise
     if frames:
+        if connection.rules.annotates_rows and statement.sql_bytes:
+            frames.insert(0, annotation(statement, connection.frames, context))
         if cache.is_empty:
-            frames.insert(0, connection.frames.begin(context))
+            frames[:0] = connection.frames.opening(context)
         if not cache.has_room(sum(map(len, frames))):
             cache.writeset.truncate(rows)
             return False
@@ -163,7 +166,9 @@ def context_of(
         if len(schemas) > MAX_UPDATED_SCHEMAS:
             schemas = None
     return connection.context(
-        updated_tables=_updated_tables(statement),
+        updated_tables=_updated_tables(statement)
+        if len(facts.tables) > 1 or connection.flavour.query.names_single_table
+        else 0,
         updated_schemas=schemas,
         is_thread_specific=Uses.THREAD_ID in statement.uses or any(table.temporary for table in facts.all_tables),
         uses=statement.uses,
@@ -326,6 +331,7 @@ def _note_changes(connection: Connection, statement: Statement, facts: Statement
     transaction.changed_non_transactional |= keeps_changes(statement)
     is_logged = not connection.caches.transaction.is_empty or not connection.caches.statement.is_empty
     tables = facts.all_tables
+    transaction.used_temporary = any(table.temporary for table in tables)
     transaction.is_registered |= is_logged or any(table.engine.transactional for table in tables)
     if not statement.error:
         transaction.modifies_engine |= _modifies_engine(statement, facts)

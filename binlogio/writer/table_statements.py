@@ -6,6 +6,7 @@ Knows which groups they are and what commits before them. What changes rows in a
     DROP TABLE a, b          -> one such group for each kind of table, non-transactional ones first
     CREATE ... SELECT        -> as DDL; as rows into InnoDB: BEGIN, CREATE ... START TRANSACTION, table_map, rows, XID; into other
                                 engines CREATE, and rows in a group behind it
+                                in MariaDB a group with CREATE and rows, whatever the engine
     CREATE, DROP TEMPORARY   -> logged in STATEMENT format alone: a group outside of a transaction, inside it in a cache
     end of the session       -> ROLLBACK, and DROP TEMPORARY TABLE of what is left of these
 
@@ -164,7 +165,8 @@ def _drop_tables(connection: Connection, statement: Statement, facts: StatementF
     temporary = tuple(table for table in facts.tables if table.temporary)
     for table in facts.tables:
         if not table.temporary:
-            kinds[table.engine.atomic_ddl].append((table.schema, table.name))
+            is_one_of_all = not connection.flavour.query.has_atomic_engines
+            kinds[is_one_of_all or table.engine.atomic_ddl].append((table.schema, table.name))
     for is_atomic, tables in kinds.items():
         if tables:
             sql = drop_tables(statement.sql_bytes, tables, connection.schema)
@@ -180,7 +182,8 @@ def _log_created_rows(connection: Connection, statement: Statement) -> None:
     """CREATE TABLE ... SELECT as rows; where it fails, nothing of it is logged."""
     caches, context = connection.caches, connection.context()
     created = statement.locked[0]
-    starts_transaction = created.is_transactional
+    is_one_group = not connection.flavour.query.has_atomic_engines
+    starts_transaction = created.is_transactional or is_one_group
     if not starts_transaction and not statement.error:
         sql = create_table(created, starts_transaction=False)
         _write_ddl(connection, sql, (), is_atomic=False, counts_as_transactional=True)
@@ -193,14 +196,16 @@ def _log_created_rows(connection: Connection, statement: Statement) -> None:
         context,
         locked=statement.locked,
         writesets=caches.writesets,
+        all_wait=is_one_group,
     )
     cache = caches.transaction if starts_transaction else caches.statement
     frames = built.transactional if starts_transaction else built.non_transactional
     if starts_transaction and not statement.error:
-        sql = create_table(created, starts_transaction=True)
+        sql = create_table(created, starts_transaction=not is_one_group)
         caches.add(cache, (connection.frames.encode(table_ddl_event(context, sql)),), context)
         cache.has_statements = True
-        connection.transaction.modifies_engine = True
+        connection.transaction.modifies_engine = created.is_transactional and bool(frames or not is_one_group)
+        connection.transaction.is_ddl = True
     if frames and not (starts_transaction and statement.error):
         caches.add(cache, frames, context)
         cache.has_rows = True

@@ -55,6 +55,7 @@ class Transaction:
     """One transaction, or one statement outside of any.
 
     `is_registered`: the log or an engine takes part. `modifies_engine`: an engine with two-phase commit has something to commit.
+    `used_temporary`: its last statement has a temporary table. `is_ddl`: it is CREATE TABLE ... SELECT.
     """
 
     is_registered: bool = False
@@ -62,6 +63,8 @@ class Transaction:
     changed_non_transactional: bool = False
     created_temporary: bool = False
     dropped_temporary: bool = False
+    used_temporary: bool = False
+    is_ddl: bool = False
     savepoints: list[Savepoint] = field(default_factory=list)
 
     def clear(self) -> None:
@@ -71,6 +74,8 @@ class Transaction:
         self.changed_non_transactional = False
         self.created_temporary = False
         self.dropped_temporary = False
+        self.used_temporary = False
+        self.is_ddl = False
         if self.savepoints:
             self.savepoints = []
 

@@ -12,9 +12,10 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from binlogio.gtid import EMPTY_GTID_SET, GtidSet, Uuid
+from binlogio.gtid import EMPTY_GTID_SET, GtidSet, MariadbGtid, Uuid
 from binlogio.options import Position, ServerVariables
 from binlogio.writer.cache_status import CacheStatus
+from binlogio.writer.domain_state import DomainState
 from binlogio.writer.group_commit import GroupCommit, Wait, system_wait
 from binlogio.writer.kernel import writer_kernel
 from binlogio.writer.log_file import ActiveLog, Clock
@@ -80,7 +81,7 @@ class BinlogWriter:
         self._group_commit = GroupCommit(self._log, variables, clock, self.server_uuid, self._kernel, wait)
         self._open_spill = open_spill
         self._status = CacheStatus()
-        self._tables = OpenTables(variables.binlog_row_metadata, self._kernel)
+        self._tables = OpenTables(variables, self._kernel)
         self._thread_ids = count(1)
         self._xids = count(1)
         self._file_ids = count(1)
@@ -100,7 +101,7 @@ class BinlogWriter:
             OSError: the directory cannot be read or written.
             BinlogError: the index names a log that is not there, or the last log is damaged where no crash damages it; nothing was changed.
         """
-        self._group_commit.open(self._recovered())
+        self._group_commit.open(*self._recovered())
         return self
 
     def close(self) -> None:
@@ -177,20 +178,30 @@ class BinlogWriter:
 
     @property
     def gtid_executed(self) -> GtidSet:
-        """The GTIDs of all groups in the logs."""
+        """The GTIDs of all groups in the logs, with MySQL."""
         return self._group_commit.executed
+
+    @property
+    def gtid_binlog_state(self) -> tuple[MariadbGtid, ...]:
+        """With MariaDB the last GTID of each domain and server, the latest one of a domain behind its others."""
+        return self._group_commit.domains
 
     @property
     def ignored_error(self) -> BaseException | None:
         """Why nothing is logged any more, where binlog_error_action is IGNORE_ERROR."""
         return self._group_commit.ignored_error
 
-    def _recovered(self) -> GtidSet:
-        """End what a crash left half-done; the GTIDs that are used."""
+    def _recovered(self) -> tuple[GtidSet, tuple[MariadbGtid, ...]]:
+        """End what a crash left half-done; the GTIDs that are used, MySQL's and MariaDB's."""
         index = self._log.index
         index.open()
         listed, existing = index.names, self._log.existing()
-        executed = recover(self._storage, listed[-1]).executed if listed else EMPTY_GTID_SET
+        executed, domains = EMPTY_GTID_SET, DomainState()
+        states = [recover(self._storage, listed[-1])] if listed else []
         if existing and existing[-1] not in listed:
-            executed |= examine(self._storage, existing[-1]).executed
-        return executed
+            states.append(examine(self._storage, existing[-1]))
+        for state in states:
+            executed |= state.executed
+            for gtid in state.domains:
+                domains.add(gtid)
+        return executed, domains.gtids

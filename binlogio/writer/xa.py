@@ -5,6 +5,7 @@ Knows the commands and their texts. What is between XA START and XA END is cache
     prepared := XA START query  event*  XA END query  XA_PREPARE          -- XA PREPARE, or XA COMMIT ... ONE PHASE
     later    := XA COMMIT query | XA ROLLBACK query                       -- a group of its own
 
+MariaDB's GTID event stands for XA START and names the transaction; XA COMMIT ... ONE PHASE is a COMMIT there.
 Source: sql/xa.cc; sql/binlog.cc, do_binlog_xa_commit_rollback; oracle rule D17.
 """
 
@@ -15,6 +16,8 @@ from typing import TYPE_CHECKING
 
 from binlogio.errors import LoggingError
 from binlogio.events.control import XaPrepareEvent
+from binlogio.events.gtid_mariadb import MariadbXid
+from binlogio.writer.group import GroupMarks
 from binlogio.writer.query_events import boundary_event
 
 if TYPE_CHECKING:
@@ -52,7 +55,8 @@ def xa_start(connection: Connection, xid: XaXid) -> None:
     if connection.xa is not None or connection.in_transaction:
         raise _wrong_state("XAER_OUTSIDE: Some work is done outside global transaction", 1400, "ER_XAER_OUTSIDE")
     connection.xa = XaTransaction(xid)
-    connection.caches.xa_start = b"XA START " + xid.text
+    if not connection.flavour.has_domains:
+        connection.caches.xa_start = b"XA START " + xid.text
 
 
 def xa_end(connection: Connection, xid: XaXid) -> None:
@@ -84,9 +88,12 @@ def xa_commit(connection: Connection, xid: XaXid, *, one_phase: bool = False) ->
     """
     if one_phase:
         _own(connection, xid, is_idle=True)
-        _flush(connection, xid, one_phase=1)
+        if connection.flavour.has_domains:
+            connection.end_by_commit()
+        else:
+            _flush(connection, xid, one_phase=1)
     else:
-        _log_end(connection, b"XA COMMIT " + xid.text)
+        _log_end(connection, xid, b"XA COMMIT ")
 
 
 def xa_rollback(connection: Connection, xid: XaXid) -> None:
@@ -100,7 +107,7 @@ def xa_rollback(connection: Connection, xid: XaXid) -> None:
         _own(connection, xid, is_idle=True)
         connection.end_by_rollback(connection.context())
     else:
-        _log_end(connection, b"XA ROLLBACK " + xid.text)
+        _log_end(connection, xid, b"XA ROLLBACK ")
 
 
 def _flush(connection: Connection, xid: XaXid, *, one_phase: int) -> None:
@@ -116,15 +123,21 @@ def _flush(connection: Connection, xid: XaXid, *, one_phase: int) -> None:
                 header=context.header(),
             )
             caches.transaction.close(end)
-            caches.flush_xa(connection.frames.encode(prepare), context.timestamp)
+            marks = connection.marks(ends_statement=False)._replace(xa=_in_gtid(xid))
+            caches.flush_xa(connection.frames.encode(prepare), context.timestamp, marks=marks)
     finally:
         connection.forget()
 
 
-def _log_end(connection: Connection, sql: bytes) -> None:
+def _log_end(connection: Connection, xid: XaXid, command: bytes) -> None:
     context = connection.context()
-    frame = connection.frames.encode(boundary_event(context, sql))
-    connection.caches.write_statement((frame,), context.timestamp, is_transactional=False)
+    frame = connection.frames.encode(boundary_event(context, command + xid.text))
+    marks = GroupMarks(is_transactional=True, xa=_in_gtid(xid))
+    connection.caches.write_statement((frame,), context.timestamp, is_transactional=False, marks=marks)
+
+
+def _in_gtid(xid: XaXid) -> MariadbXid:
+    return MariadbXid(xid.format_id, xid.gtrid, xid.bqual)
 
 
 def _own(connection: Connection, xid: XaXid, *, is_idle: bool) -> XaTransaction:
