@@ -590,3 +590,30 @@ def test_minimal_images_need_only_what_they_have() -> None:
         ]
 
     assert rows == [(None, {"id": 1}), ({"id": 1}, {"v": "new"}), ({"id": 1}, None)]
+
+
+def test_an_xa_transaction_that_has_changed_nothing_is_not_in_the_log() -> None:
+    """Nor is its XA COMMIT or XA ROLLBACK, of whichever session, as a replica would not know it; rows of MyISAM tables are a group of their own."""
+    storage = MemoryStorage()
+    nothing, n_only, something = XaXid(b"a"), XaXid(b"b"), XaXid(b"c")
+
+    with writer(storage, binlog_format="ROW") as log, log.session("shop") as session, log.session("shop") as other:
+        session.xa_start(nothing)
+        session.xa_end(nothing)
+        session.xa_prepare(nothing)
+        other.xa_commit(nothing)
+        session.xa_start(n_only)
+        session.execute(insert(N, 1))
+        session.xa_end(n_only)
+        session.xa_prepare(n_only)
+        session.xa_rollback(n_only)
+        session.xa_start(something)
+        session.execute(insert(T, 1))
+        session.xa_end(something)
+        session.xa_prepare(something)
+        other.xa_commit(something)
+
+    assert texts(storage) == [
+        *("BEGIN", "TableMap", "WriteRows", "COMMIT"),
+        *("XA START X'63',X'',1", "TableMap", "WriteRows", "XA END X'63',X'',1", "XaPrepare", "XA COMMIT X'63',X'',1"),
+    ]

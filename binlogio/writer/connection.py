@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from binlogio.writer.log_file import Clock
     from binlogio.writer.open_tables import OpenTables
     from binlogio.writer.spill import SpillFile
-    from binlogio.writer.xa import XaTransaction
+    from binlogio.writer.xa import XaTransaction, XaXid
 
 OPTION_NO_FOREIGN_KEY_CHECKS: Final = 1 << 26
 OPTION_RELAXED_UNIQUE_CHECKS: Final = 1 << 27
@@ -103,6 +103,7 @@ class Connection:
         kernel: WriterKernel | None,
         status: CacheStatus,
         open_spill: Callable[[], SpillFile],
+        unlogged_xids: set[XaXid],
     ) -> None:
         self.thread_id = thread_id
         self.schema = schema
@@ -126,6 +127,7 @@ class Connection:
         self.has_begun = False
         self.is_closed = False
         self.xa: XaTransaction | None = None
+        self.unlogged_xids = unlogged_xids
         self.temporary_tables: dict[tuple[str, str], bool] = {}
         self.locked_tables: tuple[TableDefinition, ...] = ()
         self.warnings: list[LoggingWarning] = []

@@ -76,6 +76,7 @@ class Session:
         kernel: WriterKernel | None,
         status: CacheStatus,
         open_spill: Callable[[], SpillFile],
+        unlogged_xids: set[XaXid],
     ) -> None:
         self._connection = Connection(
             thread_id=thread_id,
@@ -89,6 +90,7 @@ class Session:
             kernel=kernel,
             status=status,
             open_spill=open_spill,
+            unlogged_xids=unlogged_xids,
         )
 
     def __enter__(self) -> Session:

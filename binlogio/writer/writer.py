@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from datetime import datetime
     from types import TracebackType
 
+    from binlogio.writer.xa import XaXid
+
 _DEFAULT_VARIABLES: Final = ServerVariables()
 
 
@@ -81,6 +83,7 @@ class BinlogWriter:
         self._group_commit = GroupCommit(self._log, variables, clock, self.server_uuid, self._kernel, wait)
         self._open_spill = open_spill
         self._status = CacheStatus()
+        self._unlogged_xids: set[XaXid] = set()
         self._tables = OpenTables(variables, self._kernel)
         self._thread_ids = count(1)
         self._xids = count(1)
@@ -126,6 +129,7 @@ class BinlogWriter:
             kernel=self._kernel,
             status=self._status,
             open_spill=self._open_spill,
+            unlogged_xids=self._unlogged_xids,
         )
 
     @property

@@ -5,6 +5,8 @@ Knows the commands and their texts. What is between XA START and XA END is cache
     prepared := XA START query  event*  XA END query  XA_PREPARE          -- XA PREPARE, or XA COMMIT ... ONE PHASE
     later    := XA COMMIT query | XA ROLLBACK query                       -- a group of its own
 
+A transaction that has cached nothing leaves nothing, neither then nor later.
+
 MariaDB's GTID event stands for XA START and names the transaction; XA COMMIT ... ONE PHASE is a COMMIT there.
 Source: sql/xa.cc; sql/binlog.cc, do_binlog_xa_commit_rollback; oracle rule D17.
 """
@@ -125,11 +127,16 @@ def _flush(connection: Connection, xid: XaXid, *, one_phase: int) -> None:
             caches.transaction.close(end)
             marks = connection.marks(ends_statement=False)._replace(xa=_in_gtid(xid))
             caches.flush_xa(connection.frames.encode(prepare), context.timestamp, marks=marks)
+        elif not one_phase:
+            connection.unlogged_xids.add(xid)
     finally:
         connection.forget()
 
 
 def _log_end(connection: Connection, xid: XaXid, command: bytes) -> None:
+    if xid in connection.unlogged_xids:
+        connection.unlogged_xids.discard(xid)
+        return
     context = connection.context()
     frame = connection.frames.encode(boundary_event(context, command + xid.text))
     marks = GroupMarks(is_transactional=True, xa=_in_gtid(xid))
