@@ -8,8 +8,13 @@ from typing import TYPE_CHECKING, Final
 
 from click.testing import CliRunner, Result
 
+from binlogio import ColumnDefinition, TableDefinition
+from binlogio.constants import EventType
+from binlogio.events.control import XidEvent
+from binlogio.events.rows import WriteRowsEvent
 from binlogio_cli.main import cli
 from corpus import FIXTURES, MYSQL
+from logs import header, log, query
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -40,11 +45,16 @@ def test_replay_says_what_it_did_and_goes_on_where_it_was(tmp_path: Path) -> Non
 
 
 def test_log_without_keys_asks_for_definitions(tmp_path: Path) -> None:
-    """One sentence, with the option that helps."""
-    result = run(tmp_path, ROWS)
+    """One sentence, with the option that helps, where the log has neither names nor the DDL."""
+    table = TableDefinition("d", "t", (ColumnDefinition("id", "int", nullable=False),))
+    row = WriteRowsEvent(1, 1, b"", 1, b"\x01", b"\x00\x07\x00\x00\x00", header(EventType.WRITE_ROWS_EVENT))
+    end = XidEvent(1, header(EventType.XID_EVENT))
+    path = tmp_path / "binlog.000001"
+    path.write_bytes(log(query("BEGIN"), table.table_map(1, "MINIMAL"), row, end))
+    result = run(tmp_path, path)
 
     assert result.exit_code == 1
-    assert "at 2408: the log does not say the key of corpus.pk" in result.stderr
+    assert "the log does not say the key of d.t" in result.stderr
     assert "--table-definitions" in result.stderr
 
 

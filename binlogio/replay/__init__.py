@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from binlogio.replay.applier import ReplaySummary, replay
+from binlogio.replay.filters import ReplayFilter
 from binlogio.replay.targets.sqlite import SqliteTarget
 
-__all__ = ["ReplaySummary", "SqliteTarget", "replay"]
+__all__ = ["ReplayFilter", "ReplaySummary", "SqliteTarget", "replay"]

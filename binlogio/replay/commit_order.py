@@ -97,6 +97,11 @@ class CommitOrderQueue:
         self._states[self._queue[0]] = CommitOrderState.FIRST
         return self._queue[0]
 
+    def behind(self, worker: int) -> tuple[int, ...]:
+        """The workers whose transactions are newer."""
+        queue = tuple(self._queue)
+        return queue[queue.index(worker) + 1 :]
+
     def _require_first(self, worker: int) -> None:
         if self._states[worker] is not CommitOrderState.FIRST:
             raise ReplayError(
@@ -112,6 +117,7 @@ class CommitOrderManager:
     def __init__(self, workers: int) -> None:
         self._queue = CommitOrderQueue(workers)
         self._turn = Condition()
+        self._asked: set[int] = set()
         self.waits = 0
 
     @property
@@ -139,9 +145,26 @@ class CommitOrderManager:
                 self._turn.wait_for(lambda: self._queue.is_first(worker))
             return self._queue.may_commit(worker)
 
+    def wait_for_turn_or_request(self, worker: int) -> bool:
+        """For a worker that has executed its transaction: wait for its turn; True where it is asked to roll back before that."""
+        with self._turn:
+            if not self._queue.is_first(worker):
+                self.waits += 1
+                self._turn.wait_for(lambda: self._queue.is_first(worker) or worker in self._asked)
+            is_asked = not self._queue.is_first(worker)
+            self._asked.discard(worker)
+            return is_asked
+
+    def ask_newer(self, worker: int) -> None:
+        """For a worker that could not get a lock: those behind it that wait for their turn shall roll back and give theirs up."""
+        with self._turn:
+            self._asked.update(self._queue.behind(worker))
+            self._turn.notify_all()
+
     def signal_newer(self, worker: int, *, error: bool = False) -> None:
         """For the worker whose turn it is: its commit is queued, or it failed (`error`)."""
         with self._turn:
+            self._asked.discard(worker)
             self._queue.signal(worker, error=error)
             self._turn.notify_all()
 

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from binlogio.constants import OptionalMetadataType
 from binlogio.errors import ReplayError
-from binlogio.rowimage.image import RowChange, decode_rows
 from binlogio.rowimage.plan import TablePlan, resolve_plan
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
     from binlogio.events.table_map import TableMapEvent
     from binlogio.reader import BinlogReader
@@ -28,6 +27,7 @@ class KeySource:
         self._reader = reader
         self._definitions = {(table.schema, table.name): table for table in tables}
         self._plans: dict[tuple[Any, ...], TablePlan] = {}
+        self._renamed: dict[int, tuple[TablePlan, TablePlan]] = {}
 
     def plan(self, event: Any) -> TablePlan:
         """The plan of a rows event, which must be the last event that the reader gave.
@@ -37,22 +37,26 @@ class KeySource:
         """
         table = self._reader.table_map(event)
         definition = self._definitions.get((table.schema, table.table))
-        if table.optional(OptionalMetadataType.COLUMN_NAME) is not None:
-            return self._reader.plan(event)
-        if definition is None:
-            raise ReplayError(
-                f"the log does not say the key of {table.schema}.{table.table} (binlog_row_metadata=MINIMAL), so its rows"
-                " cannot be found",
-                hint="give its definition: --table-definitions FILE",
-            )
+        if definition is None or table.optional(OptionalMetadataType.COLUMN_NAME) is not None:
+            plan = self._reader.plan(event)
+            if any(column.name is None for column in plan.columns):
+                raise ReplayError(
+                    f"the log does not say the key of {table.schema}.{table.table} (binlog_row_metadata=MINIMAL), so its rows"
+                    " cannot be found",
+                    hint="give its definition: --table-definitions FILE",
+                )
+            return plan
         key = (table.schema, table.table, table.column_types, table.metadata, table.nullable)
         if key not in self._plans:
             self._plans[key] = self._defined(table, definition)
         return self._plans[key]
 
-    def rows(self, event: Any, plan: TablePlan) -> Iterator[RowChange]:
-        """The row changes of the event."""
-        return iter(decode_rows(event, plan))
+    def renamed(self, plan: TablePlan, schema: str) -> TablePlan:
+        """The plan of the table in another schema."""
+        known = self._renamed.get(id(plan))
+        if known is None or known[0] is not plan:
+            known = self._renamed[id(plan)] = (plan, replace(plan, schema=schema))
+        return known[1]
 
     def _defined(self, table: TableMapEvent, definition: TableDefinition) -> TablePlan:
         is_mariadb = self._reader.context.is_mariadb

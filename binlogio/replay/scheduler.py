@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final
 
 NO_CLOCK: Final = 0
-"""What both numbers are where a server wrote none (before 5.7, MariaDB): such a transaction runs alone."""
+"""What both numbers are where a server wrote none (before 5.7): such a transaction runs alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +23,23 @@ class Clock:
 
     last_committed: int
     sequence_number: int
+
+
+class MariadbClock:
+    """The clock that MariaDB's commit ids give: transactions of one group commit may run together, all others one after the other."""
+
+    def __init__(self) -> None:
+        self._number = 0
+        self._parent = 0
+        self._commit_id: int | None = None
+
+    def next(self, commit_id: int | None) -> Clock:
+        """The clock of the next transaction of the file; `commit_id` is None where it was committed alone."""
+        if commit_id is None or commit_id != self._commit_id:
+            self._parent = self._number
+        self._commit_id = commit_id
+        self._number += 1
+        return Clock(self._parent, self._number)
 
 
 class LogicalClock:

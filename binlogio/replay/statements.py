@@ -4,7 +4,7 @@ Knows the few statements that frame transactions or empty and remove tables. Wha
 so in its summary, and a column that then does not fit is an error there.
 
     statement := BEGIN | COMMIT | ROLLBACK | SAVEPOINT name | ROLLBACK TO name | XA ... xid
-               | DROP TABLE names | TRUNCATE name | DROP DATABASE name | other
+               | DROP TABLE names | RENAME TABLE name TO name | TRUNCATE name | DROP DATABASE name | other
 """
 
 from __future__ import annotations
@@ -32,6 +32,16 @@ _TRUNCATE: Final = re.compile(rf"{_SPACE}*TRUNCATE{_SPACE}+(?:TABLE{_SPACE}+)?({
 _DROP_DATABASE: Final = re.compile(
     rf"{_SPACE}*DROP{_SPACE}+(?:DATABASE|SCHEMA){_SPACE}+(?:IF{_SPACE}+EXISTS{_SPACE}+)?({_NAME})", _FLAGS
 )
+_RENAME: Final = re.compile(
+    rf"{_SPACE}*RENAME{_SPACE}+TABLES?{_SPACE}+(?:IF{_SPACE}+EXISTS{_SPACE}+)?"
+    rf"({_TABLE}{_SPACE}+TO{_SPACE}+{_TABLE}(?:{_SPACE}*,{_SPACE}*{_TABLE}{_SPACE}+TO{_SPACE}+{_TABLE})*){_SPACE}*\Z",
+    _FLAGS,
+)
+_ALTER_RENAME: Final = re.compile(
+    rf"{_SPACE}*ALTER{_SPACE}+TABLE{_SPACE}+({_TABLE}){_SPACE}+RENAME{_SPACE}+(?:TO{_SPACE}+|AS{_SPACE}+|=)?({_TABLE}){_SPACE}*\Z",
+    _FLAGS,
+)
+_TO: Final = re.compile(rf"{_SPACE}+TO{_SPACE}+", _FLAGS)
 _TABLES: Final = re.compile(rf"({_NAME})(?:{_SPACE}*\.{_SPACE}*({_NAME}))?", _FLAGS)
 _HEX: Final = re.compile(r"X'([0-9a-f]*)'|0x([0-9a-f]*)|'((?:[^'\\]|\\.|'')*)'", _FLAGS)
 
@@ -81,6 +91,13 @@ class DropTables:
 
 
 @dataclass(frozen=True, slots=True)
+class RenameTables:
+    """Tables have other names; `renames` are ((schema, table), (schema, table)), one after the other."""
+
+    renames: tuple[tuple[tuple[str, str], tuple[str, str]], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Truncate:
     """A table is empty now."""
 
@@ -103,7 +120,17 @@ class OtherStatement:
 
 
 Statement = (
-    Begin | Commit | Rollback | Savepoint | RollbackTo | Xa | DropTables | Truncate | DropDatabase | OtherStatement
+    Begin
+    | Commit
+    | Rollback
+    | Savepoint
+    | RollbackTo
+    | Xa
+    | DropTables
+    | RenameTables
+    | Truncate
+    | DropDatabase
+    | OtherStatement
 )
 
 _WHOLE: Final[dict[str, Statement]] = {"BEGIN": Begin(), "COMMIT": Commit(), "ROLLBACK": Rollback()}
@@ -144,12 +171,23 @@ def _drop(match: re.Match[str], schema: str) -> Statement:
     return OtherStatement(changes_rows=False) if match[1] else DropTables(_tables(match[2], schema))
 
 
+def _rename(match: re.Match[str], schema: str) -> RenameTables:
+    names = _tables(_TO.sub(", ", match[1]), schema)
+    return RenameTables(tuple(zip(names[::2], names[1::2], strict=True)))
+
+
+def _alter_rename(match: re.Match[str], schema: str) -> RenameTables:
+    return RenameTables(((_tables(match[1], schema)[0], _tables(match[2], schema)[0]),))
+
+
 _Build = Callable[["re.Match[str]", str], Statement]
 _PATTERNS: Final[tuple[tuple[re.Pattern[str], _Build], ...]] = (
     (_SAVEPOINT, lambda match, schema: Savepoint(_name(match[1]).lower())),
     (_ROLLBACK_TO, lambda match, schema: RollbackTo(_name(match[1]).lower())),
     (_XA, lambda match, schema: Xa(match[1].upper().replace("BEGIN", "START"), xid_key(match[2]))),
     (_DROP_TABLES, _drop),
+    (_RENAME, _rename),
+    (_ALTER_RENAME, _alter_rename),
     (_TRUNCATE, lambda match, schema: Truncate(*_tables(match[1], schema)[0])),
     (_DROP_DATABASE, lambda match, schema: DropDatabase(_name(match[1]))),
 )

@@ -1,61 +1,57 @@
 """Where a replay goes, and what every target can do.
 
 Knows the protocol only; each target has a module of its own.
+
+    target    the database: what is in it already, and a session for each worker
+    session   execute a transaction (workers in parallel), then commit it (in turn), or roll it back
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from binlogio.replay.progress import Ledger, Progress
+    from binlogio.replay.summary import RowCounts
+    from binlogio.replay.transactions import Transaction
 
-    from binlogio.options import Position
-    from binlogio.rowimage.plan import TablePlan
+
+class Session(Protocol):
+    """What one worker has. Every method raises ReplayError, without file, where a transaction does not fit what is there."""
+
+    @property
+    def counts(self) -> RowCounts:
+        """What was committed through this session."""
+
+    def execute(self, transaction: Transaction) -> None:
+        """Do everything that can be done before the transaction's turn has come.
+
+        Raises:
+            LockRefused: it may be tried again, after `rollback`.
+        """
+
+    def commit(self, transaction: Transaction, ledger: Ledger) -> None:
+        """Do the rest, and keep the changes together with how far the target is now. Raises as `execute`."""
+
+    def rollback(self) -> None:
+        """Forget what `execute` did; nothing, where nothing is open."""
+
+    def close(self) -> None:
+        """Give the session back."""
 
 
 class Target(Protocol):
-    """Tables that row changes are applied to, one transaction per event group.
-
-    Every method raises ReplayError, without file and offset, where the change does not fit what is there.
-    """
+    """A database that transactions are applied to."""
 
     @property
-    def position(self) -> Position | None:
-        """Behind the last event group that was applied, by the file's base name; None where there was none."""
+    def progress(self) -> Progress:
+        """Which event groups are in it."""
 
-    def begin(self) -> None:
-        """Begin an event group."""
+    def session(self, number: int) -> Session:
+        """A session for worker `number`, from 0."""
 
-    def commit(self, position: Position) -> None:
-        """End it, keeping the changes and `position` together."""
-
-    def rollback(self) -> None:
-        """Forget the changes of the group."""
-
-    def savepoint(self, name: str) -> None:
-        """Remember this place of the group."""
-
-    def rollback_to(self, name: str) -> None:
-        """Forget what came behind the savepoint."""
-
-    def insert(self, table: TablePlan, after: Sequence[Any]) -> None:
-        """Add a row; a row of the same key must not be there."""
-
-    def update(self, table: TablePlan, before: Sequence[Any], after: Sequence[Any]) -> None:
-        """Change the row that `before` tells, which must be there."""
-
-    def delete(self, table: TablePlan, before: Sequence[Any]) -> None:
-        """Remove the row that `before` tells, which must be there."""
-
-    def truncate(self, schema: str, table: str) -> None:
-        """Empty a table; one that is not there is empty already."""
-
-    def drop_table(self, schema: str, table: str) -> None:
-        """Remove a table, if it is there."""
-
-    def drop_database(self, schema: str) -> None:
-        """Remove all tables of a schema."""
+    def flush(self) -> None:
+        """Keep what was committed and is not yet kept."""
 
     def close(self) -> None:
-        """Give the target back; a group that was begun is forgotten."""
+        """Give the target back; what was not committed is forgotten."""

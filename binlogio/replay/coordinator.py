@@ -1,0 +1,206 @@
+"""The coordinator: gives the transactions of a log to workers, as the logical clock allows, and has them commit in order.
+
+Knows workers, turns, and errors. Knows neither events nor what a target is made of.
+
+    A worker executes its transaction up to its commit, waits for its turn, commits, and signals the next one. A statement that commits by itself
+    (DDL) waits for its turn before it is executed. A new file begins when the one before it has ended altogether.
+    A transaction that meets a lock is tried again. One that is older than those that hold the lock, and wait for its turn, has them roll back
+    first; they execute again when their turn has come.
+    If one fails, all later ones roll back (`preserve_commit_order`); without that, what the clock let run at the same time is left to itself.
+
+Source: WL#6813; sql/rpl_rli_pdb.cc, Slave_worker::retry_transaction; sql/rpl_replica_commit_order_manager.cc.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import Future, ThreadPoolExecutor
+from threading import Condition
+from typing import TYPE_CHECKING, Final
+
+from binlogio.errors import BinlogError, ReplayError
+from binlogio.replay.commit_order import WAITING_FOR_ITS_TURN, CommitOrderManager, stopped_by_older
+from binlogio.replay.progress import Ledger
+from binlogio.replay.scheduler import LogicalClock
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from binlogio.replay.summary import ReplaySummary
+    from binlogio.replay.targets import Session, Target
+    from binlogio.replay.transactions import Transaction
+
+WAITING_FOR_AN_EVENT: Final = "Waiting for an event from Coordinator"
+WAITING_FOR_DEPENDENT: Final = "Waiting for dependent transaction to commit"
+EXECUTING: Final = "Executing event"
+MOST_RETRIES: Final = 10
+"""replica_transaction_retries."""
+
+
+class LockRefused(ReplayError):
+    """A deadlock, or a lock that was not given in time: the transaction may be tried again."""
+
+
+class Coordinator:
+    """One replay of one log."""
+
+    def __init__(
+        self,
+        target: Target,
+        summary: ReplaySummary,
+        *,
+        workers: int = 1,
+        preserve_commit_order: bool = True,
+        watch: Callable[[Transaction], None] = lambda _: None,
+    ) -> None:
+        self._target = target
+        self._summary = summary
+        self._watch = watch
+        self._clock = LogicalClock()
+        self._order = CommitOrderManager(workers) if preserve_commit_order else None
+        self._progress = target.progress
+        self._ledger = Ledger(self._progress.low)
+        self._sessions: list[Session] = []
+        self._threads = [ThreadPoolExecutor(1, f"replay worker {number}") for number in range(workers)]
+        self._idle = list(range(workers))
+        self._failures: list[tuple[int, BaseException]] = []
+        self._changed = Condition()
+        self._count = 0
+        self.states = [WAITING_FOR_AN_EVENT] * workers
+        self.state = EXECUTING
+
+    def run(self, transactions: Iterable[Transaction]) -> None:
+        """Apply them all; comes back when every worker is idle.
+
+        Raises:
+            BinlogError: of the first transaction that failed; or reading failed, and all transactions up to there are applied.
+        """
+        try:
+            try:
+                self._sessions.extend(self._target.session(number) for number in range(len(self._threads)))
+                for transaction in transactions:
+                    if not self._give(transaction):
+                        break
+            finally:
+                for thread in self._threads:
+                    thread.shutdown()
+                self._summary.waits = self._order.waits if self._order is not None else 0
+                self._target.flush()
+                for session in self._sessions:
+                    self._summary.add(session.counts)
+                    session.close()
+        except BinlogError:
+            if not self._failures:
+                raise
+        if self._failures:
+            raise self._first_failure()
+
+    def _first_failure(self) -> BaseException:
+        """The failure of the oldest transaction."""
+        return min(self._failures, key=lambda failure: failure[0])[1]
+
+    def _give(self, transaction: Transaction) -> bool:
+        """Give a transaction to a worker, once there is one and the clock allows; False after a failure."""
+        if transaction.starts_file:
+            with self._changed:
+                self._changed.wait_for(lambda: self._clock.is_idle or self._failures)
+                self._clock.new_file()
+        if self._progress.has(transaction.start, transaction.end):
+            self._summary.skipped_groups += 1
+            self._watch(transaction)
+            return not self._failures
+        with self._changed:
+            self.state = WAITING_FOR_DEPENDENT
+            self._changed.wait_for(lambda: self._failures or self._may_begin(transaction))
+            self.state = EXECUTING
+            if self._failures:
+                return False
+            worker = 0 if transaction.is_bound else self._idle[0]
+            if self._order is not None and not self._order.register(worker):
+                return False
+            self._idle.remove(worker)
+            self._clock.begin(transaction.clock)
+            self._ledger.begin(transaction.start, transaction.end)
+            self._count += 1
+        number = self._count
+        done = self._threads[worker].submit(self._work, worker, transaction)
+        done.add_done_callback(lambda future: self._take_back(worker, transaction, number, future))
+        return True
+
+    def _may_begin(self, transaction: Transaction) -> bool:
+        if not self._idle or (transaction.is_bound and 0 not in self._idle):
+            return False
+        return self._clock.may_begin(transaction.clock)
+
+    def _take_back(self, worker: int, transaction: Transaction, number: int, future: Future[None]) -> None:
+        failure = future.exception()
+        with self._changed:
+            if failure is not None:
+                self._failures.append((number, failure))
+            else:
+                self._summary.ended(transaction)
+                self._watch(transaction)
+            self._clock.end(transaction.clock)
+            self._idle.append(worker)
+            self.states[worker] = WAITING_FOR_AN_EVENT
+            self._changed.notify_all()
+
+    def _work(self, worker: int, transaction: Transaction) -> None:
+        session, is_applied = self._sessions[worker], False
+        try:
+            self._apply(worker, session, transaction)
+            is_applied = True
+        except BinlogError as exc:
+            exc.locate(file=transaction.path)
+            raise
+        finally:
+            if not is_applied:
+                session.rollback()
+            if self._order is not None:
+                self._order.wait_for_older(worker)
+                self._order.signal_newer(worker, error=not is_applied)
+
+    def _apply(self, worker: int, session: Session, transaction: Transaction) -> None:
+        for attempt in range(MOST_RETRIES + 1):
+            try:
+                if transaction.commits_itself or attempt:
+                    self._wait_for_turn(worker)
+                self.states[worker] = EXECUTING
+                session.execute(transaction)
+                while self._is_asked_to_roll_back(worker):
+                    session.rollback()
+                    self._summary.count_retry()
+                    self._wait_for_turn(worker)
+                    session.execute(transaction)
+                session.commit(transaction, self._ledger)
+            except LockRefused:
+                if attempt == MOST_RETRIES:
+                    raise
+                session.rollback()
+                self._summary.count_retry()
+                if self._order is not None:
+                    self._order.ask_newer(worker)
+            else:
+                self._ledger.end(transaction.end)
+                return
+
+    def _wait_for_turn(self, worker: int) -> None:
+        """Wait until all older transactions have committed.
+
+        Raises:
+            ReplayError: one of them failed.
+        """
+        if self._order is None:
+            return
+        self.states[worker] = WAITING_FOR_ITS_TURN
+        if not self._order.wait_for_older(worker):
+            raise stopped_by_older()
+
+    def _is_asked_to_roll_back(self, worker: int) -> bool:
+        """Wait for the worker's turn; True where an older transaction wants its locks before that."""
+        if self._order is None:
+            return False
+        self.states[worker] = WAITING_FOR_ITS_TURN
+        if self._order.wait_for_turn_or_request(worker):
+            return True
+        self._wait_for_turn(worker)
+        return False

@@ -1,0 +1,83 @@
+"""What a replay did, in numbers.
+
+Knows counters only. Workers have one `RowCounts` each, which are added up in the end.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from binlogio.options import Position
+    from binlogio.replay.find_row import Algorithm
+    from binlogio.replay.transactions import Transaction
+
+
+@dataclass(slots=True)
+class RowCounts:
+    """What one worker applied. `algorithms` counts by table and by how rows were found."""
+
+    inserts: int = 0
+    updates: int = 0
+    deletes: int = 0
+    statements: int = 0
+    executed_statements: int = 0
+    incomplete_inserts: int = 0
+    ignored: int = 0
+    rows_by_table: Counter[str] = field(default_factory=Counter)
+    algorithms: Counter[tuple[str, Algorithm]] = field(default_factory=Counter)
+
+    @property
+    def rows(self) -> int:
+        """Row changes that were applied."""
+        return self.inserts + self.updates + self.deletes
+
+    def add(self, other: RowCounts) -> None:
+        """Take another worker's numbers in."""
+        self.inserts += other.inserts
+        self.updates += other.updates
+        self.deletes += other.deletes
+        self.statements += other.statements
+        self.executed_statements += other.executed_statements
+        self.incomplete_inserts += other.incomplete_inserts
+        self.ignored += other.ignored
+        self.rows_by_table += other.rows_by_table
+        self.algorithms += other.algorithms
+
+
+@dataclass(slots=True)
+class ReplaySummary(RowCounts):
+    """What a replay did. `position` is behind the last group that was applied, None where there was none.
+
+    `statements` are those that were not followed (DDL and the like); `unfinished` is True where the log ends in the middle of a
+    group, which was not applied; `prepared` counts XA transactions that wait for an XA COMMIT beyond the end of the log.
+    `incomplete_inserts` are rows of which the log left columns out (binlog_row_image=MINIMAL): the source gave them their default
+    values, which the log does not say; here they are NULL. `ignored` are changes that did not fit in IDEMPOTENT mode. `waits` counts
+    how often a worker waited for its turn, `retries` how often a transaction was tried again.
+    """
+
+    groups: int = 0
+    skipped_groups: int = 0
+    filtered_groups: int = 0
+    rolled_back_groups: int = 0
+    prepared: int = 0
+    unfinished: bool = False
+    position: Position | None = None
+    waits: int = 0
+    retries: int = 0
+    _lock: Lock = field(default_factory=Lock, repr=False, compare=False)
+
+    def ended(self, transaction: Transaction) -> None:
+        """A transaction is in the target."""
+        with self._lock:
+            self.groups += 1
+            self.filtered_groups += transaction.is_filtered
+            self.rolled_back_groups += transaction.outcome == "rollback"
+
+    def count_retry(self) -> None:
+        """A transaction is tried again."""
+        with self._lock:
+            self.retries += 1

@@ -1,0 +1,235 @@
+"""One table in SQLite: how it is made, how a row of it is found, and the SQL for a change of it.
+
+Knows SQL of SQLite and the table's columns and indexes there. How rows are looked for is `find_row`'s business, what values look like is
+`sqlite_values`'.
+
+A table that is not there is made, with the columns and the primary key of the log's. One that is there may have other indexes, and more columns
+behind those of the log, which must be called the same: what a log has and a target has not would be lost without a word.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from binlogio.errors import ReplayError
+from binlogio.replay.find_row import Algorithm, Index, RowNotFound, find_row
+from binlogio.replay.targets.sqlite_values import sqlite_type, sqlite_value
+from binlogio.rowimage.json import JsonDocument
+from binlogio.rowimage.json_diff import JsonDiffs
+from binlogio.rowimage.values import ABSENT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from binlogio.rowimage.plan import ColumnPlan, TablePlan
+
+_ROW_ID_ALIASES: Final = ("_rowid_", "rowid", "oid")  # a column of such a name hides SQLite's own
+_SHOWN_VALUE: Final = 60
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What SQLite says of a table."""
+
+    columns: tuple[str, ...]
+    not_null: tuple[bool, ...]
+    indexes: tuple[Index, ...]
+
+
+class SqliteTable:
+    """A table of the target, and the log's table that changes it."""
+
+    def __init__(self, connection: sqlite3.Connection, plan: TablePlan) -> None:
+        self.plan = plan
+        self.name = quoted(f"{plan.schema}.{plan.table}")
+        self._connection = connection
+        self._insert_sql: dict[tuple[int, ...], str] = {}
+        with as_replay_error(plan):
+            found = self._open()
+        taken = {column.lower() for column in found.columns}
+        self._row_id = next((alias for alias in _ROW_ID_ALIASES if alias not in taken), _ROW_ID_ALIASES[0])
+        columns = tuple(
+            replace(column, nullable=not not_null)
+            for column, not_null in zip(plan.columns, found.not_null, strict=False)
+        )
+        self._target = replace(plan, columns=columns)
+        self._indexes = found.indexes
+
+    def insert(self, rows: Sequence[Sequence[Any]], *, replaces: bool = False) -> None:
+        """Add rows that have values for the same columns.
+
+        Raises:
+            ReplayError: a row of such a key is there.
+        """
+        positions = tuple(position for position in range(len(self.plan.columns)) if rows[0][position] is not ABSENT)
+        sql = self._insert_sql.get(positions)
+        if sql is None:
+            sql = self._insert_sql[positions] = self._insert(positions)
+        if replaces:
+            sql = sql.replace("INSERT", "INSERT OR REPLACE", 1)
+        columns = [(position, self.plan.columns[position]) for position in positions]
+        values = [tuple(sqlite_value(row[position], column) for position, column in columns) for row in rows]
+        if len(rows) == 1:
+            self._insert_one(sql, values[0], rows[0])
+            return
+        self._connection.execute('SAVEPOINT "binlogio rows"')
+        try:
+            self._connection.executemany(sql, values)
+        except sqlite3.Error:  # one after the other, to say which
+            self._connection.execute('ROLLBACK TO "binlogio rows"')
+            for row, stored in zip(rows, values, strict=True):
+                self._insert_one(sql, stored, row)
+        self._connection.execute('RELEASE "binlogio rows"')
+
+    def _insert(self, positions: tuple[int, ...]) -> str:
+        names = ", ".join(quoted(self.plan.columns[position].label) for position in positions)
+        what = f"({names}) VALUES ({', '.join('?' * len(positions))})" if positions else "DEFAULT VALUES"
+        return f"INSERT INTO {self.name} {what}"
+
+    def _insert_one(self, sql: str, values: Sequence[Any], row: Sequence[Any]) -> None:
+        try:
+            self._connection.execute(sql, values)
+        except sqlite3.IntegrityError as exc:
+            raise self._error(f"INSERT of a row whose key is there already: {exc}", row) from exc
+        except (sqlite3.Error, OverflowError) as exc:
+            raise self._error(f"INSERT failed: {exc}", row) from exc
+
+    def update(self, before: Sequence[Any], after: Sequence[Any], *, replaces: bool = False) -> Algorithm:
+        """Change the row that `before` tells.
+
+        Raises:
+            ReplayError: the row is not there, or its new key belongs to another one.
+        """
+        row_id, algorithm = self._find(before, "UPDATE")
+        after = [self._whole(row_id, column, value) for column, value in zip(self.plan.columns, after, strict=True)]
+        columns, values = self._present(after)
+        if not columns:
+            return algorithm
+        changes = ", ".join(f"{quoted(column.label)} = ?" for column in columns)
+        what = "UPDATE OR IGNORE" if replaces else "UPDATE"
+        try:
+            self._connection.execute(
+                f"{what} {self.name} SET {changes} WHERE {self._row_id} = ?",
+                (*values, row_id),
+            )
+        except sqlite3.IntegrityError as exc:
+            raise self._error("UPDATE to a key that belongs to another row", after) from exc
+        except sqlite3.Error as exc:
+            raise self._error(f"UPDATE failed: {exc}", before) from exc
+        return algorithm
+
+    def delete(self, before: Sequence[Any]) -> Algorithm:
+        """Remove the row that `before` tells.
+
+        Raises:
+            ReplayError: the row is not there.
+        """
+        row_id, algorithm = self._find(before, "DELETE")
+        with as_replay_error(self.plan):
+            self._connection.execute(f"DELETE FROM {self.name} WHERE {self._row_id} = ?", (row_id,))  # noqa: S608
+        return algorithm
+
+    def _find(self, before: Sequence[Any], what: str) -> tuple[int, Algorithm]:
+        search = find_row(before, self.plan, self._target, self._indexes)
+        compared = search.same or search.key
+        columns = [self.plan.columns[position] for position, _ in compared]
+        values = [sqlite_value(value, column) for (_, value), column in zip(compared, columns, strict=True)]
+        same = " AND ".join(f"{quoted(column.label)} IS ?" for column in columns)
+        with as_replay_error(self.plan):
+            sql = f"SELECT {self._row_id} FROM {self.name} WHERE {same} LIMIT 1"  # noqa: S608
+            row = self._connection.execute(sql, values).fetchone()
+        if row is None:
+            error = self._error(f"{what} of a row that is not there", before)
+            raise RowNotFound(error.reason, field=error.field, found=error.found)
+        return int(row[0]), search.algorithm
+
+    def _open(self) -> _Found:
+        """Make the table, or see that the one that is there fits.
+
+        Raises:
+            ReplayError: it does not.
+        """
+        name = f"{self.plan.schema}.{self.plan.table}"
+        existing = table_names(self._connection)
+        if name not in existing:
+            twin = next((other for other in existing if other.lower() == name.lower()), None)
+            if twin is not None:
+                raise ReplayError(f"{name} and {twin} differ in case only, which SQLite takes for the same table")
+            self._connection.execute(f"CREATE TABLE {self.name} ({', '.join(self._created())})")
+        found = self._described()
+        here = tuple(column.label for column in self.plan.columns)
+        if found.columns[: len(here)] != here:
+            raise ReplayError(
+                f"{name} has other columns in the log than in the target; a replay of rows does not follow DDL such as ALTER TABLE",
+                expected=", ".join(found.columns),
+                found=", ".join(here),
+            )
+        return found
+
+    def _created(self) -> Iterator[str]:
+        for column in self.plan.columns:
+            yield f"{quoted(column.label)} {sqlite_type(column)}".rstrip()
+        if self.plan.primary_key:
+            names = (quoted(self.plan.columns[position].label) for position, _ in self.plan.primary_key)
+            yield f"PRIMARY KEY ({', '.join(names)})"
+
+    def _described(self) -> _Found:
+        rows = self._connection.execute(f"PRAGMA table_info({self.name})").fetchall()
+        columns = tuple(row[1] for row in rows)
+        key = tuple((row[0], 0) for row in sorted(rows, key=lambda row: row[5]) if row[5])
+        indexes = [Index("PRIMARY", key, is_unique=True, is_primary=True)] if key else []
+        for _, index, unique, origin, partial in self._connection.execute(f"PRAGMA index_list({self.name})").fetchall():
+            parts = self._connection.execute(f"PRAGMA index_info({quoted(index)})").fetchall()
+            if origin != "pk" and not partial and all(part[1] >= 0 for part in parts):
+                indexes.append(Index(index, tuple((part[1], 0) for part in parts), is_unique=bool(unique)))
+        return _Found(columns, tuple(bool(row[3] or row[5]) for row in rows), tuple(indexes))
+
+    def _whole(self, row_id: int, column: ColumnPlan, value: Any) -> Any:
+        """The value itself; JSON diffs are applied to what the row has."""
+        if not isinstance(value, JsonDiffs):
+            return value
+        sql = f"SELECT {quoted(column.label)} FROM {self.name} WHERE {self._row_id} = ?"  # noqa: S608
+        (text,) = self._connection.execute(sql, (row_id,)).fetchone()
+        if text is None:
+            raise self._error(f"UPDATE of a part of {column.label}, which is NULL", ())
+        return value.apply(JsonDocument.from_text(text))
+
+    def _present(self, row: Sequence[Any]) -> tuple[list[ColumnPlan], list[Any]]:
+        """The columns that the image has, and their values as SQLite stores them."""
+        columns = [self.plan.columns[at] for at, value in enumerate(row) if value is not ABSENT]
+        return columns, [sqlite_value(row[column.position], column) for column in columns]
+
+    def _error(self, reason: str, row: Sequence[Any]) -> ReplayError:
+        """The error that says which table and which key."""
+        pairs = list(zip(self.plan.columns, row, strict=False))
+        key = [position for position, _ in self.plan.primary_key]
+        shown = [pairs[position] for position in key if position < len(pairs)] or pairs
+        text = ", ".join(f"{column.label}={_shown(value, column)}" for column, value in shown if value is not ABSENT)
+        return ReplayError(reason, field=f"{self.plan.schema}.{self.plan.table}", found=text or None)
+
+
+def table_names(connection: sqlite3.Connection) -> list[str]:
+    """The tables of the database."""
+    return [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()]
+
+
+def quoted(name: str) -> str:
+    """A name as SQLite's SQL writes it."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _shown(value: Any, column: ColumnPlan) -> str:
+    text = repr(sqlite_value(value, column))
+    return text if len(text) <= _SHOWN_VALUE else f"{text[: _SHOWN_VALUE - 3]}..."
+
+
+@contextmanager
+def as_replay_error(plan: TablePlan) -> Iterator[None]:
+    """Say what SQLite refused as an error of the replay."""
+    try:
+        yield
+    except sqlite3.Error as exc:
+        raise ReplayError(f"SQLite refused: {exc}", field=f"{plan.schema}.{plan.table}") from exc

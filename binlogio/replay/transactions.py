@@ -1,0 +1,305 @@
+"""The event groups of a log as transactions: what to do, in order, with everything that is needed to do it elsewhere and later.
+
+Knows groups, savepoints, distributed transactions, and what the log says of tables at the moment when it says it. Knows no target.
+
+    A group inside a compressed payload ends with the payload; one that never ended, as a server that died leaves it, is none.
+    XA: steps are put aside at XA PREPARE and belong to the transaction of XA COMMIT, which is a group of its own; of groups that the target
+    has already, they are put aside as well.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any, Final
+
+from binlogio.constants import HeaderFlag
+from binlogio.decoder import ROWS_EVENTS
+from binlogio.errors import BinlogError, ReplayError
+from binlogio.events.control import IncidentEvent, XaPrepareEvent
+from binlogio.events.format_description import FormatDescriptionEvent, StartV3Event
+from binlogio.events.gtid import MariadbGtidEvent
+from binlogio.events.load import AppendBlockEvent, BeginLoadQueryEvent, ExecuteLoadQueryEvent
+from binlogio.events.query import QueryEvent
+from binlogio.events.statement_context import IntvarEvent, RandEvent, UserVarEvent
+from binlogio.groups import GroupPlace, GroupTracker
+from binlogio.options import Position
+from binlogio.replay import statements
+from binlogio.replay.scheduler import NO_CLOCK, Clock, MariadbClock
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from binlogio.events.table_map import TableMapEvent
+    from binlogio.reader import BinlogReader
+    from binlogio.replay.filters import ReplayFilter
+    from binlogio.replay.key_source import KeySource
+    from binlogio.rowimage.plan import TablePlan
+
+_NEW_FILE: Final = (FormatDescriptionEvent, StartV3Event)
+_CONTEXT: Final = (IntvarEvent, RandEvent, UserVarEvent)
+_LOAD: Final = (BeginLoadQueryEvent, AppendBlockEvent, ExecuteLoadQueryEvent)
+
+
+@dataclass(frozen=True, slots=True)
+class RowsStep:
+    """The rows of one event. `plan` is None where the log does not say enough, and `refusal` says what is missing."""
+
+    event: Any
+    table_map: TableMapEvent
+    plan: TablePlan | None
+    refusal: ReplayError | None = None
+
+    @property
+    def offset(self) -> int:
+        """Where the event begins."""
+        return int(self.event.header.offset)
+
+
+@dataclass(frozen=True, slots=True)
+class StatementStep:
+    """A statement, with the events that give it its context."""
+
+    event: QueryEvent
+    statement: statements.Statement
+    context: tuple[Any, ...] = ()
+
+    @property
+    def offset(self) -> int:
+        """Where the event begins."""
+        return int(self.event.header.offset)
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedStep:
+    """An event that nobody can replay."""
+
+    offset: int
+    refusal: ReplayError
+
+
+Step = RowsStep | StatementStep | RefusedStep
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transaction:
+    """One event group. `end` is behind its last event; `outcome` is `commit`, `rollback` or `prepare`; `xid` is that of an XA group.
+
+    `commits_itself` where a statement of it ends the transaction that it is in: DDL and the like. `is_filtered` where nothing of it is wanted: it
+    keeps its place all the same. `is_bound` where it uses what only its session has, such as temporary tables.
+    """
+
+    path: str
+    start: Position
+    end: Position
+    clock: Clock
+    description: FormatDescriptionEvent | None
+    starts_file: bool
+    steps: tuple[Step, ...]
+    outcome: str = "commit"
+    xid: str | None = None
+    commits_itself: bool = False
+    is_filtered: bool = False
+    is_bound: bool = False
+
+
+@dataclass(slots=True)
+class _Group:
+    """The group that is being read."""
+
+    start: Position
+    clock: Clock
+    gtid: Any = None
+    steps: list[Step] = field(default_factory=list)
+    context: list[Any] = field(default_factory=list)
+    outcome: str = "commit"
+    xid: str | None = None
+    in_transaction: bool = False
+    commits_itself: bool = False
+    is_bound: bool = False
+    timestamp: int = 0
+
+
+class TransactionReader:
+    """Iterates over the transactions of a log. `unfinished` is True where it ended in the middle of one, `prepared` are the XA ones that wait."""
+
+    def __init__(self, reader: BinlogReader, keys: KeySource, wanted: ReplayFilter) -> None:
+        self.unfinished = False
+        self.prepared: Final[dict[str, tuple[Step, ...]]] = {}
+        self._reader = reader
+        self._keys = keys
+        self._filter = wanted
+        self._groups = GroupTracker()
+        self._group: _Group | None = None
+        self._end: Position | None = None
+        self._starts_file = True
+        self._description: FormatDescriptionEvent | None = None
+        self._mariadb_clock = MariadbClock()
+
+    def __iter__(self) -> Iterator[Transaction]:
+        for event in self._reader:
+            if event.header.inner is None:
+                if self._end is not None:  # only now, since the events of a payload come behind it
+                    yield from self._finish()
+                if not self._follow(event):
+                    return
+            if self._group is not None:
+                self._take(self._group, event)
+            if event.header.inner is None and self._group is not None and self._groups.place is GroupPlace.OUTSIDE:
+                self._end = self._reader.position
+        if self._end is not None:
+            yield from self._finish()
+        self.unfinished = self._group is not None
+
+    def _follow(self, event: Any) -> bool:
+        """Take an event that is none of a payload; False where nothing from here on is wanted."""
+        if isinstance(event, _NEW_FILE):
+            self._group, self._groups, self._starts_file = None, GroupTracker(), True
+            self._mariadb_clock = MariadbClock()
+            self._description = event if isinstance(event, FormatDescriptionEvent) else None
+        self._groups.feed(event)
+        if self._groups.starts_group:
+            if self._filter.is_behind_end(self._place(event), event.header.timestamp):
+                self._group = None
+                return False
+            self._group = _Group(self._place(event), self._clock_of(event), getattr(event, "gtid", None))
+            self._group.in_transaction = isinstance(event, MariadbGtidEvent) and not event.standalone
+        return True
+
+    def _place(self, event: Any) -> Position:
+        return Position(_base_name(self._reader.position.file), event.header.offset)
+
+    def _clock_of(self, event: Any) -> Clock:
+        if isinstance(event, MariadbGtidEvent):
+            return self._mariadb_clock.next(event.commit_id)
+        last_committed = getattr(event, "last_committed", None)
+        sequence_number = getattr(event, "sequence_number", None)
+        if last_committed is None or sequence_number is None:
+            return Clock(NO_CLOCK, NO_CLOCK)
+        return Clock(last_committed, sequence_number)
+
+    def _finish(self) -> Iterator[Transaction]:
+        group, end = self._group, self._end
+        self._group = self._end = None
+        if group is None or end is None:
+            return
+        steps, outcome = tuple(group.steps), group.outcome
+        is_filtered = not self._filter.wants_group(group.start, group.gtid)
+        if outcome == "prepare" and group.xid is not None:
+            self.prepared[group.xid] = () if is_filtered else steps
+            steps = ()
+        elif outcome in ("xa commit", "xa rollback") and group.xid is not None:
+            steps = self._put_aside(group, steps, is_filtered=is_filtered)
+            outcome = "commit"
+        starts_file, self._starts_file = self._starts_file, False
+        yield Transaction(
+            path=end.file,
+            start=group.start,
+            end=Position(_base_name(end.file), end.offset),
+            clock=group.clock,
+            description=self._description,
+            starts_file=starts_file,
+            steps=() if is_filtered or outcome == "rollback" else steps,
+            outcome=outcome,
+            xid=group.xid,
+            commits_itself=group.commits_itself and not is_filtered,
+            is_filtered=is_filtered,
+            is_bound=group.is_bound,
+        )
+
+    def _put_aside(self, group: _Group, steps: tuple[Step, ...], *, is_filtered: bool) -> tuple[Step, ...]:
+        """What an XA transaction had done when it was prepared; nothing where it was rolled back."""
+        xid = group.xid or ""
+        prepared = self.prepared.pop(xid, None)
+        if group.outcome == "xa rollback":
+            return ()
+        if prepared is None and not is_filtered:
+            refusal = ReplayError(
+                "XA COMMIT of a transaction that was prepared before the log begins",
+                found=xid,
+                hint="begin with the log that has its XA PREPARE",
+            )
+            return (RefusedStep(group.start.offset, refusal),)
+        return (*(prepared or ()), *steps)
+
+    def _take(self, group: _Group, event: Any) -> None:
+        group.timestamp = event.header.timestamp
+        if isinstance(event, ROWS_EVENTS):
+            step = self._rows(event)
+            if step is not None:
+                group.steps.append(step)
+        elif isinstance(event, _CONTEXT):
+            group.context.append(event)
+        elif isinstance(event, QueryEvent):
+            self._statement(group, event)
+        elif isinstance(event, XaPrepareEvent):
+            group.xid = statements.xid_key(event.xid_text)
+            group.outcome = "commit" if event.one_phase else "prepare"
+        elif isinstance(event, _LOAD):
+            if isinstance(event, ExecuteLoadQueryEvent):
+                group.steps.append(RefusedStep(event.header.offset, text_refused("LOAD DATA")))
+        elif isinstance(event, IncidentEvent):
+            refusal = ReplayError(f"the source lost changes here: {event.message}")
+            group.steps.append(RefusedStep(event.header.offset, refusal))
+
+    def _rows(self, event: Any) -> RowsStep | None:
+        table_map = self._reader.table_map(event)
+        if not self._filter.wants_table(table_map.schema, table_map.table):
+            return None
+        schema = self._filter.schema(table_map.schema)
+        renamed = table_map if schema == table_map.schema else replace(table_map, schema=schema)
+        try:
+            plan = self._keys.plan(event)
+        except BinlogError as exc:
+            refusal = exc if isinstance(exc, ReplayError) else ReplayError(exc.reason, field=exc.field)
+            return RowsStep(event, renamed, None, refusal)
+        return RowsStep(event, renamed, plan if plan.schema == schema else self._keys.renamed(plan, schema))
+
+    def _statement(self, group: _Group, event: QueryEvent) -> None:
+        context, group.context = tuple(group.context), []
+        statement = statements.recognize(event.sql, event.schema)
+        group.is_bound |= bool(event.header.flags & HeaderFlag.THREAD_SPECIFIC)
+        if isinstance(statement, statements.Begin):
+            group.in_transaction = True
+        elif isinstance(statement, statements.Commit):
+            pass
+        elif isinstance(statement, statements.Rollback):
+            group.outcome = "rollback"
+        elif isinstance(statement, statements.Xa):
+            self._xa(group, statement)
+        else:
+            if not group.in_transaction:
+                group.commits_itself = not (isinstance(statement, statements.OtherStatement) and statement.changes_rows)
+            named = replace(event, schema=self._filter.schema(event.schema)) if event.schema else event
+            group.steps.append(StatementStep(named, self._renamed(statement), context))
+
+    def _renamed(self, statement: statements.Statement) -> statements.Statement:
+        if isinstance(statement, statements.Truncate | statements.DropDatabase):
+            return replace(statement, schema=self._filter.schema(statement.schema))
+        if isinstance(statement, statements.DropTables):
+            tables = tuple((self._filter.schema(schema), name) for schema, name in statement.tables)
+            return replace(statement, tables=tables)
+        if isinstance(statement, statements.RenameTables):
+            pairs = (tuple((self._filter.schema(schema), name) for schema, name in pair) for pair in statement.renames)
+            return replace(statement, renames=tuple((old, new) for old, new in pairs))
+        return statement
+
+    @staticmethod
+    def _xa(group: _Group, statement: statements.Xa) -> None:
+        if statement.step == "START":
+            group.xid, group.in_transaction = statement.xid, True
+        elif statement.step == "ROLLBACK":
+            group.xid, group.outcome = statement.xid, "xa rollback"
+        elif statement.step == "COMMIT" and group.xid != statement.xid:
+            group.xid, group.outcome = statement.xid, "xa commit"
+
+
+def text_refused(what: str) -> ReplayError:
+    """The refusal of a statement where only row changes can be replayed."""
+    return ReplayError(
+        f"{what} is in the log as text; only row changes can be replayed", hint="the source needs binlog_format=ROW"
+    )
+
+
+def _base_name(file: str) -> str:
+    return PurePosixPath(file.replace("\\", "/")).name
