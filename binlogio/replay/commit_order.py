@@ -117,6 +117,7 @@ class CommitOrderManager:
     def __init__(self, workers: int) -> None:
         self._queue = CommitOrderQueue(workers)
         self._turn = Condition()
+        self._executed: set[int] = set()  # and wait for their turn, with the locks that they have
         self._asked: set[int] = set()
         self.waits = 0
 
@@ -146,25 +147,41 @@ class CommitOrderManager:
             return self._queue.may_commit(worker)
 
     def wait_for_turn_or_request(self, worker: int) -> bool:
-        """For a worker that has executed its transaction: wait for its turn; True where it is asked to roll back before that."""
+        """For a worker that has executed its transaction: wait for its turn; True where it is asked to roll back before that.
+
+        A worker that is asked calls `gave_up` when it has rolled back.
+        """
         with self._turn:
             if not self._queue.is_first(worker):
                 self.waits += 1
+                self._executed.add(worker)
                 self._turn.wait_for(lambda: self._queue.is_first(worker) or worker in self._asked)
             is_asked = not self._queue.is_first(worker)
-            self._asked.discard(worker)
+            if not is_asked:
+                self._forget(worker)
             return is_asked
 
-    def ask_newer(self, worker: int) -> None:
-        """For a worker that could not get a lock: those behind it that wait for their turn shall roll back and give theirs up."""
+    def gave_up(self, worker: int) -> None:
+        """For a worker that was asked: its transaction is rolled back."""
         with self._turn:
-            self._asked.update(self._queue.behind(worker))
+            self._forget(worker)
             self._turn.notify_all()
+
+    def ask_newer(self, worker: int) -> None:
+        """For a worker that could not get a lock: those behind it that have executed shall roll back; comes back when they have."""
+        with self._turn:
+            self._asked.update(self._executed.intersection(self._queue.behind(worker)))
+            self._turn.notify_all()
+            self._turn.wait_for(lambda: self._asked.isdisjoint(self._queue.behind(worker)))
+
+    def _forget(self, worker: int) -> None:
+        self._asked.discard(worker)
+        self._executed.discard(worker)
 
     def signal_newer(self, worker: int, *, error: bool = False) -> None:
         """For the worker whose turn it is: its commit is queued, or it failed (`error`)."""
         with self._turn:
-            self._asked.discard(worker)
+            self._forget(worker)
             self._queue.signal(worker, error=error)
             self._turn.notify_all()
 

@@ -153,11 +153,14 @@ class Coordinator:
             exc.locate(file=transaction.path)
             raise
         finally:
-            if not is_applied:
-                session.rollback()
-            if self._order is not None:
-                self._order.wait_for_older(worker)
-                self._order.signal_newer(worker, error=not is_applied)
+            try:
+                if not is_applied:
+                    session.rollback()
+            finally:
+                if self._order is not None:
+                    self._order.gave_up(worker)
+                    self._order.wait_for_older(worker)
+                    self._order.signal_newer(worker, error=not is_applied)
 
     def _apply(self, worker: int, session: Session, transaction: Transaction) -> None:
         for attempt in range(MOST_RETRIES + 1):
@@ -167,8 +170,7 @@ class Coordinator:
                 self.states[worker] = EXECUTING
                 session.execute(transaction)
                 while self._is_asked_to_roll_back(worker):
-                    session.rollback()
-                    self._summary.count_retry()
+                    self._give_up(worker, session)
                     self._wait_for_turn(worker)
                     session.execute(transaction)
                 session.commit(transaction, self._ledger)
@@ -182,6 +184,13 @@ class Coordinator:
             else:
                 self._ledger.end(transaction.end)
                 return
+
+    def _give_up(self, worker: int, session: Session) -> None:
+        """Roll back for an older transaction, to execute again."""
+        session.rollback()
+        self._summary.count_retry()
+        if self._order is not None:
+            self._order.gave_up(worker)
 
     def _wait_for_turn(self, worker: int) -> None:
         """Wait until all older transactions have committed.

@@ -1,0 +1,236 @@
+"""The coordinator with real threads: order, errors and locks, on a target that only writes down what happens."""
+
+from __future__ import annotations
+
+import os
+import random
+from dataclasses import dataclass, field
+from threading import Barrier, Lock
+from typing import Any, Final
+
+import pytest
+
+from binlogio.errors import ReplayError
+from binlogio.options import Position
+from binlogio.replay.commit_order import WORKER_STOPPED
+from binlogio.replay.coordinator import Coordinator, LockRefused
+from binlogio.replay.progress import Ledger, Progress
+from binlogio.replay.scheduler import Clock
+from binlogio.replay.summary import ReplaySummary, RowCounts
+from binlogio.replay.transactions import Transaction
+
+FILE: Final = "binlog.000001"
+SCHEDULES: Final = int(os.environ.get("BINLOGIO_SCHEDULES", "1000"))
+
+
+@dataclass
+class WrittenDown:
+    """A target that keeps the sequence numbers of what was committed."""
+
+    fails: int = -1
+    delays: random.Random | None = None
+    locks: dict[int, int] = field(default_factory=dict)  # number of a transaction to the lock that it takes
+    committed: list[int] = field(default_factory=list)
+    rolled_back: list[int] = field(default_factory=list)
+    held: dict[int, int] = field(default_factory=dict)
+    progress: Progress = field(default_factory=Progress)
+    lock: Lock = field(default_factory=Lock)
+
+    def session(self, number: int) -> WrittenDownSession:
+        """A session."""
+        _ = number
+        return WrittenDownSession(self)
+
+    def flush(self) -> None:
+        """Nothing waits."""
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+    def spin(self) -> None:
+        """Let other threads run for a random number of turns."""
+        with self.lock:
+            turns = self.delays.randrange(0, 60) if self.delays else 0
+        for _ in range(turns):
+            os.sched_yield()
+
+
+@dataclass
+class WrittenDownSession:
+    """One worker's session."""
+
+    target: WrittenDown
+    counts: RowCounts = field(default_factory=RowCounts)
+    number: int = -1
+
+    def execute(self, transaction: Transaction) -> None:
+        """Take a lock, or fail."""
+        self.number = transaction.clock.sequence_number
+        self.target.spin()
+        wanted = self.target.locks.get(self.number)
+        with self.target.lock:
+            if wanted is not None and self.target.held.setdefault(wanted, self.number) != self.number:
+                raise LockRefused("lock wait timeout")
+        if self.number == self.target.fails:
+            raise ReplayError(f"transaction {self.number} cannot be applied")
+
+    def commit(self, transaction: Transaction, ledger: Ledger) -> None:
+        """Write it down."""
+        self.target.spin()
+        with self.target.lock:
+            self.target.committed.append(transaction.clock.sequence_number)
+            self.target.progress = Progress(ledger.low_with(transaction.end))
+        self._release()
+
+    def rollback(self) -> None:
+        """Write that down, too."""
+        with self.target.lock:
+            self.target.rolled_back.append(self.number)
+        self._release()
+
+    def _release(self) -> None:
+        with self.target.lock:
+            for lock in [lock for lock, holder in self.target.held.items() if holder == self.number]:
+                del self.target.held[lock]
+
+    def close(self) -> None:
+        """Nothing to give back."""
+
+
+def transactions(clocks: list[Clock], **more: Any) -> list[Transaction]:
+    return [
+        Transaction(
+            path=FILE,
+            start=Position(FILE, 100 * number),
+            end=Position(FILE, 100 * number + 100),
+            clock=clock,
+            description=None,
+            starts_file=number == 1,
+            steps=(),
+            **more,
+        )
+        for number, clock in enumerate(clocks, 1)
+    ]
+
+
+def random_clocks(rng: random.Random, count: int) -> list[Clock]:
+    clocks: list[Clock] = []
+    for number in range(1, count + 1):
+        parent = clocks[-1].last_committed if clocks and rng.random() < 0.7 else rng.randint(0, number - 1)
+        clocks.append(Clock(parent, number))
+    return clocks
+
+
+def run(target: WrittenDown, clocks: list[Clock], *, workers: int = 4, preserve: bool = True) -> ReplaySummary:
+    summary = ReplaySummary()
+    Coordinator(target, summary, workers=workers, preserve_commit_order=preserve).run(transactions(clocks))
+    return summary
+
+
+def test_commits_at_the_target_are_in_the_order_of_the_log() -> None:
+    """With random delays in every worker, in every one of many schedules."""
+    waits = 0
+    for seed in range(SCHEDULES):
+        rng = random.Random(seed)
+        target = WrittenDown(delays=random.Random(seed))
+        waits += run(target, random_clocks(rng, 12), workers=rng.randint(2, 4)).waits
+
+        assert target.committed == list(range(1, 13)), seed
+        assert target.progress.low == Position(FILE, 1300)
+    assert waits > 0
+
+
+def test_without_the_order_only_the_clock_is_kept() -> None:
+    """All are committed, none before its commit parent, and some out of order."""
+    reordered = 0
+    for seed in range(SCHEDULES // 5):
+        rng = random.Random(seed)
+        clocks = random_clocks(rng, 12)
+        target = WrittenDown(delays=random.Random(seed))
+        run(target, clocks, preserve=False)
+
+        assert sorted(target.committed) == list(range(1, 13))
+        for clock in clocks:
+            at = target.committed.index(clock.sequence_number)
+            assert set(range(1, clock.last_committed + 1)) <= set(target.committed[:at])
+        reordered += target.committed != sorted(target.committed)
+    assert reordered > 0
+
+
+@pytest.mark.parametrize("fails", range(1, 201, 1 if SCHEDULES > 1000 else 7))
+def test_an_error_leaves_exactly_the_transactions_before_it(fails: int) -> None:
+    """And it is this error that comes out, not those of the workers behind it."""
+    target = WrittenDown(fails=fails, delays=random.Random(fails))
+    with pytest.raises(ReplayError, match=f"transaction {fails} cannot be applied"):
+        run(target, random_clocks(random.Random(fails), 200), workers=8)
+
+    assert target.committed == list(range(1, fails))
+    assert target.progress.low == (Position(FILE, 100 * fails) if fails > 1 else None)
+
+
+def test_a_newer_transaction_gives_its_locks_up_for_an_older_one() -> None:
+    """The newer one waits for its turn with a lock that the older one needs: it rolls back and executes again."""
+    started = Barrier(2)
+
+    class Together(WrittenDownSession):
+        def execute(self, transaction: Transaction) -> None:
+            number = transaction.clock.sequence_number
+            if number == 1 and 1 not in self.target.rolled_back:
+                started.wait()  # the newer one has the lock
+            super().execute(transaction)
+            if number == 2 and not self.target.rolled_back:
+                started.wait()
+
+    class Target(WrittenDown):
+        def session(self, number: int) -> WrittenDownSession:
+            _ = number
+            return Together(self)
+
+    target = Target(locks={1: 7, 2: 7})
+    summary = run(target, [Clock(0, 1), Clock(0, 2)], workers=2)
+
+    assert target.committed == [1, 2]
+    assert summary.retries >= 2
+
+
+def test_ddl_waits_for_its_turn_before_it_is_executed() -> None:
+    """It commits by itself, so that nothing could be rolled back."""
+    executed: list[tuple[int, list[int]]] = []
+
+    class Noting(WrittenDownSession):
+        def execute(self, transaction: Transaction) -> None:
+            super().execute(transaction)
+            executed.append((self.number, list(self.target.committed)))
+
+    class Target(WrittenDown):
+        def session(self, number: int) -> WrittenDownSession:
+            _ = number
+            return Noting(self)
+
+    target = Target(delays=random.Random(1))
+    Coordinator(target, ReplaySummary(), workers=4).run(
+        transactions([Clock(0, number) for number in range(1, 9)], commits_itself=True)
+    )
+
+    assert executed == [(number, list(range(1, number))) for number in range(1, 9)]
+
+
+def test_workers_behind_an_error_say_why_they_stopped() -> None:
+    """With the server's number and message."""
+    target = WrittenDown(fails=1)
+    coordinator = Coordinator(target, ReplaySummary(), workers=4)
+    with pytest.raises(ReplayError, match="transaction 1"):
+        coordinator.run(transactions([Clock(0, number) for number in range(1, 9)]))
+    others = [str(failure) for number, failure in coordinator._failures if number > 1]
+
+    assert all(WORKER_STOPPED in text and "ERROR 3030" in text for text in others)
+    assert target.committed == []
+
+
+def test_groups_that_the_target_has_are_skipped_one_by_one() -> None:
+    """Workers that committed out of order leave holes behind the low water mark; a second replay fills these, and nothing else."""
+    target = WrittenDown(progress=Progress(Position(FILE, 300), frozenset({500, 700})))
+    summary = run(target, [Clock(0, number) for number in range(1, 9)])
+
+    assert target.committed == [3, 5, 7, 8]
+    assert summary.skipped_groups == 4
