@@ -11,7 +11,7 @@ Source: sql/binlog.cc, binlog_commit, MYSQL_BIN_LOG::commit and rollback; sql/tr
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from binlogio.constants import RowsFlag
@@ -155,19 +155,30 @@ class Connection:
         )
         self.frames.server_id = variables.server_id
         if has_domains:
-            self.caches.gtid_next = InDomain(
-                variables.gtid_domain_id,
-                variables.server_id,
-                variables.gtid_seq_no or None,
-                not variables.skip_parallel_replication,
-            )
+            self._set_next_in_domain()
         self.encoder = RowEncoder(
-            variables.binlog_row_image, partial_json=self.rules.partial_json, row_packer=self._row_packer
+            variables.binlog_row_image,
+            partial_json=self.rules.partial_json,
+            image_rules=self.flavour.rows.images,
+            row_packer=self._row_packer,
         )
         self.auto_increment = client.auto_increment_increment, client.auto_increment_offset
         self.flags2 = client.flags2
         self.logs_rows_only = variables.binlog_format == "ROW" and variables.sql_log_bin
         self._contexts: dict[int, QueryContext] = {}
+
+    def _set_next_in_domain(self) -> None:
+        """Take gtid_seq_no for the next group, after which it is 0 again."""
+        variables, known = self.variables, self.caches.gtid_next
+        waiting = known.sequence_number if isinstance(known, InDomain) else None
+        self.caches.gtid_next = InDomain(
+            variables.gtid_domain_id,
+            variables.server_id,
+            variables.gtid_seq_no or waiting,
+            not variables.skip_parallel_replication,
+        )
+        if variables.gtid_seq_no:
+            self.variables = replace(variables, gtid_seq_no=0)
 
     @property
     def in_transaction(self) -> bool:

@@ -21,6 +21,7 @@ from typing import Final
 from binlogio.constants import EventType, QueryStatus, RowsFlag
 from binlogio.errors import UnsupportedFeature
 from binlogio.events.format_description import server_version_numbers
+from binlogio.writer.row_image import MARIADB_IMAGES, MYSQL_IMAGES, ImageRules
 
 Version = tuple[int, int, int]
 
@@ -45,6 +46,7 @@ class RowsEvents:
     delete: EventType = EventType.DELETE_ROWS_EVENT
     post_header_size: int = 6 + 2 + 2  # table_id, flags, extra_len
     flags: int = int(RowsFlag.USE_SQL_FOREIGN_KEY)
+    images: ImageRules = MYSQL_IMAGES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,6 +170,7 @@ _MARIADB_FLAVOURS: Final[tuple[tuple[Version, Version, Flavour], ...]] = (
                 delete=EventType.DELETE_ROWS_EVENT_V1,
                 post_header_size=6 + 2,
                 flags=0,
+                images=MARIADB_IMAGES,
             ),
             query=QueryVariables(
                 microseconds=QueryStatus.MARIADB_HRNOW,

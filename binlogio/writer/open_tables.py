@@ -14,6 +14,7 @@ from binlogio.rowimage.plan import TablePlan, resolve_plan
 from binlogio.writer.engine_mix import EngineMix
 from binlogio.writer.engines import INNODB
 from binlogio.writer.known_objects import table_access
+from binlogio.writer.log_file import describe_format
 from binlogio.writer.writeset import KeyHasher
 
 if TYPE_CHECKING:
@@ -71,6 +72,7 @@ class OpenTables:
 
     def __init__(self, variables: ServerVariables, kernel: WriterKernel | None) -> None:
         self._row_metadata = variables.binlog_row_metadata
+        self._context = describe_format(variables).context
         self._flavor: Flavor = "mariadb" if variables.is_mariadb else "mysql"
         self._kernel = kernel
         self._lock = Lock()
@@ -109,7 +111,7 @@ class OpenTables:
 
     def _open(self, definition: TableDefinition) -> OpenTable:
         full = definition.table_map(self._next_id, "FULL", self._flavor)
-        plan = resolve_plan(full, definition=definition.plan_columns(self._flavor))
+        plan = resolve_plan(full, self._context, definition=definition.plan_columns(self._flavor))
         table = OpenTable(
             definition=definition,
             table_map=definition.table_map(self._next_id, self._row_metadata, self._flavor),

@@ -9,7 +9,7 @@ Knows definitions and names of columns; no values and no events.
 
 `key` is the primary key equivalent (PKE): the PRIMARY KEY, or the first UNIQUE key whose parts are all NOT NULL and whole columns, or all
 columns. `filled` are columns that the server fills: generated ones that depend on a given one (of an insert all), and those with
-CURRENT_TIMESTAMP. An update that INSERT ... ON DUPLICATE KEY UPDATE or REPLACE became has all columns in its after image. Blobs are
+CURRENT_TIMESTAMP. MariaDB's rules are others in three respects (`ImageRules`). An update that INSERT ... ON DUPLICATE KEY UPDATE or REPLACE became has all columns in its after image. Blobs are
 the four sizes of BLOB and TEXT; JSON, GEOMETRY and VECTOR are not.
 
 Source: WL#5092; sql/table.cc, TABLE::mark_columns_per_binlog_row_image and mark_generated_columns; measured on 9.7.4.
@@ -39,6 +39,25 @@ class RowOperation(Enum):
     DELETE = "delete"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImageRules:
+    """What differs from server to server.
+
+    Args:
+        needs_key: rows of tables without a key are always whole.
+        upserts_are_whole: an UPSERT has all columns in its after image.
+        fills_all_generated: every generated column is in the after image of an update, whatever it depends on.
+    """
+
+    needs_key: bool = False
+    upserts_are_whole: bool = True
+    fills_all_generated: bool = False
+
+
+MYSQL_IMAGES: Final = ImageRules()
+MARIADB_IMAGES: Final = ImageRules(needs_key=True, upserts_are_whole=False, fills_all_generated=True)
+
+
 @dataclass(frozen=True, slots=True)
 class ImageColumns:
     """The positions of the columns in the images of a row, in the order of the table; None where there is no such image."""
@@ -49,25 +68,33 @@ class ImageColumns:
 
 def primary_key_equivalent(table: TableDefinition) -> tuple[int, ...]:
     """The positions of the columns by which a replica finds a row."""
+    return _key(table) or tuple(range(len(table.columns)))
+
+
+def _key(table: TableDefinition) -> tuple[int, ...] | None:
     if table.primary_key:
         return _positions(table, table.primary_key)
     for key in table.unique_keys:
         positions = _positions(table, key.columns)
         if not any(key.prefixes) and not any(table.columns[position].nullable for position in positions):
             return positions
-    return tuple(range(len(table.columns)))
+    return None
 
 
 def image_columns(
-    table: TableDefinition, row_image: str, operation: RowOperation, given: Iterable[int] = ()
+    table: TableDefinition,
+    row_image: str,
+    operation: RowOperation,
+    given: Iterable[int] = (),
+    rules: ImageRules = MYSQL_IMAGES,
 ) -> ImageColumns:
     """The columns of the images with binlog_row_image = `row_image`. `given` are those to which the statement gave a value."""
     everything = tuple(range(len(table.columns)))
     before = after = everything
-    if row_image != "FULL":
+    if row_image != "FULL" and (_key(table) is not None or not rules.needs_key):
         before = _with_what_is_no_blob(table, row_image, primary_key_equivalent(table))
-        if operation is not RowOperation.UPSERT:
-            written = _written(table, operation, frozenset(given))
+        if operation is not RowOperation.UPSERT or not rules.upserts_are_whole:
+            written = _written(table, operation, frozenset(given), rules)
             after = _with_what_is_no_blob(table, row_image, written)
     return ImageColumns(
         before=None if operation is RowOperation.INSERT else before,
@@ -86,12 +113,12 @@ def _with_what_is_no_blob(table: TableDefinition, row_image: str, chosen: Iterab
     return tuple(sorted(taken))
 
 
-def _written(table: TableDefinition, operation: RowOperation, given: frozenset[int]) -> set[int]:
+def _written(table: TableDefinition, operation: RowOperation, given: frozenset[int], rules: ImageRules) -> set[int]:
     """The columns that the statement gave a value, and those that the server gave one because of it."""
     is_insert = operation is RowOperation.INSERT
     written = set(given)
     written.update(i for i, column in enumerate(table.columns) if _is_filled(column, is_insert=is_insert))
-    if is_insert:
+    if is_insert or rules.fills_all_generated:
         written.update(i for i, column in enumerate(table.columns) if column.generated_from is not None)
         return written
     changed = -1

@@ -14,7 +14,7 @@ from binlogio.rowimage.image import RowChange, RowImage, encode_partial_rows, en
 from binlogio.rowimage.json import JsonDocument
 from binlogio.rowimage.json_diff import JsonDiffs
 from binlogio.rowimage.values import ABSENT
-from binlogio.writer.row_image import RowOperation, image_columns
+from binlogio.writer.row_image import MYSQL_IMAGES, ImageRules, RowOperation, image_columns
 from binlogio.writer.row_values import changed_row, given_columns, new_row, whole_row, with_documents
 from binlogio.writer.statement import Change, Delete, Insert, Row, Update
 
@@ -57,12 +57,20 @@ class EncodedRow:
 class RowEncoder:
     """Encodes rows as binlog_row_image and binlog_row_value_options say; remembers shapes.
 
-    `row_packer` is the kernel's, None where there is none.
+    `row_packer` is the kernel's, None where there is none. `image_rules` are the server's.
     """
 
-    def __init__(self, row_image: str, *, partial_json: bool, row_packer: Callable[[TablePlan], Any] | None) -> None:
+    def __init__(
+        self,
+        row_image: str,
+        *,
+        partial_json: bool,
+        row_packer: Callable[[TablePlan], Any] | None,
+        image_rules: ImageRules = MYSQL_IMAGES,
+    ) -> None:
         self._row_image = row_image
         self._partial_json = partial_json
+        self._image_rules = image_rules
         self._row_packer = row_packer
         self._shapes: dict[tuple[object, ...], RowShape] = {}
 
@@ -141,7 +149,9 @@ class RowEncoder:
         if shape is None:
             if len(self._shapes) >= MAX_SHAPES:
                 self._shapes.clear()
-            columns = image_columns(table.definition, self._row_image, RowOperation(operation), given)
+            columns = image_columns(
+                table.definition, self._row_image, RowOperation(operation), given, self._image_rules
+            )
             shape = RowShape(
                 tuple(self._image_shape(table, one) for one in (columns.before, columns.after) if one is not None)
             )
@@ -155,9 +165,12 @@ class RowEncoder:
             packer = self._row_packer(replace(table.plan, columns=tuple(table.plan.columns[i] for i in columns)))
         size = bitmap_size(len(table.plan.columns))
         bits = sum(1 << position for position in columns)
+        sets_spare_bits = (
+            is_whole and not table.plan.spare_null_bits
+        )  # a server sets those behind the null bits, or these
         return ImageShape(
             columns=columns,
-            present=b"\xff" * size if is_whole else bits.to_bytes(size, "little"),  # the server sets spare bits too
+            present=b"\xff" * size if sets_spare_bits else bits.to_bytes(size, "little"),
             not_null=tuple(position for position in table.not_null if position in columns),
             is_whole=is_whole,
             packer=packer if self._row_packer is not None else None,

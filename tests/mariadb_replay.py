@@ -1,0 +1,271 @@
+"""What a real MariaDB server logged, executed anew: its statements in our sessions, with the rows that the server changed.
+
+Knows the scripts of `fixtures/mariadb1011`, as far as a session can do what they say: the SQL decides what is executed, and when; the log
+decides what nobody can know without a server, the rows.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict, deque
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final
+
+import binlogio.reader
+from binlogio.events.gtid import MariadbGtidEvent
+from binlogio.events.mariadb import AnnotateRowsEvent
+from binlogio.events.query import QueryEvent
+from binlogio.events.rows import DeleteRowsEvent, UpdateRowsEvent, WriteRowsEvent
+from binlogio.events.table_map import TableMapEvent
+from binlogio.rowimage.values import ABSENT
+from binlogio.schema.catalogue import Catalogue
+from binlogio.schema.logged_ddl import follow_event
+from binlogio.server_variables import VARIABLE_NAMES, ServerVariables
+from binlogio.writer import Delete, Insert, Statement, StatementFacts, StatementKind, Update, XaXid
+from binlogio.writer.known_objects import table_access
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from binlogio.schema import TableDefinition
+    from binlogio.writer import BinlogWriter, Session
+    from binlogio.writer.statement import Change
+    from corpus import Case
+
+VERSION: Final = "10.11.18-MariaDB-0+deb12u1-log"
+_STRINGS: Final = re.compile(r"'(?:[^'\\]|\\.|'')*'|`[^`]*`|\"[^\"]*\"|--[^\n]*\n|/\*.*?\*/|;", re.DOTALL)
+_ASSIGNMENT: Final = re.compile(r"(?:SESSION\s+)?(\w+)\s*=\s*('[^']*'|[^,;]+)")
+_XA: Final = re.compile(
+    r"XA (START|END|PREPARE|COMMIT|ROLLBACK) (x?)'([^']*)'(?:,\s*(x?)'([^']*)')?(?:,\s*(\d+))?( ONE PHASE)?"
+)
+_TEMPORARY: Final = re.compile(r"(CREATE|DROP) TEMPORARY TABLE (\w+)")
+_FORGOTTEN: Final = frozenset(("time_zone", "timestamp", "rand_seed1", "rand_seed2"))  # rows do not say them
+_SQL_MODES: Final[dict[str, Any]] = {"": 0}
+
+
+@dataclass(slots=True)
+class Recorded:
+    """A statement that left rows: the changes, in the order of the events, and the tables that it had locked."""
+
+    changes: list[Change]
+    locked: list[TableDefinition] = field(default_factory=list)
+
+
+class Recording:
+    """The log of a case: its events, and the rows by the text of the statement that changed them."""
+
+    def __init__(self, case: Path) -> None:
+        self.events: list[Any] = []
+        self.rows: dict[str, deque[Recorded]] = defaultdict(deque)
+        self._catalogue = Catalogue()
+        self._maps: dict[int, TableDefinition] = {}
+        logs = [case / name for name in (case / "files.txt").read_text().split()]
+        found = Recorded([])
+        text = ""
+        with binlogio.reader.open(logs) as reader:
+            for event in reader:
+                self.events.append(event)
+                if isinstance(event, QueryEvent):
+                    follow_event(self._catalogue, event, reader.context)
+                elif isinstance(event, AnnotateRowsEvent):
+                    text, found = event.sql.decode(), Recorded([])
+                    self.rows[text].append(found)
+                elif isinstance(event, MariadbGtidEvent):
+                    text, found = "", Recorded([])
+                elif isinstance(event, TableMapEvent):
+                    self._maps[event.table_id] = self._definition(event)
+                    found.locked.append(self._maps[event.table_id])
+                elif isinstance(event, WriteRowsEvent | UpdateRowsEvent | DeleteRowsEvent):
+                    if not found.changes and not text:
+                        self.rows[""].append(found)
+                    found.changes.append(self._change(reader, event))
+                    if event.ends_statement and not text:
+                        found = Recorded([])
+
+    def _definition(self, event: TableMapEvent) -> TableDefinition:
+        known = self._catalogue.find(event.schema, event.table)
+        assert known is not None, event.table
+        definition = known.table.definition()
+        if (
+            definition.columns[0].name == "next_not_cached_value"
+        ):  # a sequence is not transactional, whatever its engine
+            definition = replace(definition, engine="MyISAM")
+        return definition if event.table != "autoinc" else _filled(definition)
+
+    def _change(self, reader: Any, event: Any) -> Change:
+        table = self._maps[event.table_id]
+        names = [column.name for column in table.columns]
+
+        def named(image: Any) -> dict[str, Any]:
+            return {name: value for name, value in zip(names, image.values, strict=True) if value is not ABSENT}
+
+        rows = list(reader.rows(event))
+        if isinstance(event, UpdateRowsEvent):
+            return Update(table, [(named(row.before), named(row.after)) for row in rows])
+        if isinstance(event, WriteRowsEvent):
+            return Insert(table, [named(row.after) for row in rows])
+        return Delete(table, [named(row.before) for row in rows])
+
+    @property
+    def left(self) -> list[str]:
+        """The texts of statements that nobody has executed yet, in the order of the log."""
+        return [text for text, found in self.rows.items() if found]
+
+
+def statements(script: str) -> Iterator[str]:
+    """The statements of a script, without comments between them."""
+    start = 0
+    for match in _STRINGS.finditer(script):
+        if match[0].startswith("--"):
+            start = match.end() if not script[start : match.start()].strip() else start
+        elif match[0] == ";":
+            yield script[start : match.start()].strip()
+            start = match.end()
+
+
+def variables_of(case: Case) -> ServerVariables:
+    """The server's variables of a case."""
+    given = case.load("expected.json")["globals"]
+    known = {name: value for name, value in given.items() if name in VARIABLE_NAMES}
+    known |= {
+        name: bool(value) for name, value in known.items() if name in ("binlog_annotate_row_events", "log_bin_compress")
+    }
+    return ServerVariables(server_version=VERSION, **{"binlog_row_metadata": "NO_LOG", **known})
+
+
+class Replay:
+    """Executes a script in the sessions of a writer."""
+
+    def __init__(self, log: BinlogWriter, rows: Recording, *, given_columns: bool = False) -> None:
+        self._log = log
+        self._session: Session = log.session()
+        self._rows = rows.rows
+        self._given_columns = given_columns
+        self._temporary: set[str] = set()
+        self._in_two_phases = False
+        self._last_table: TableDefinition
+
+    def run(self, script: str) -> None:
+        """Every statement, but those that change rows and have left none in the log."""
+        for sql in statements(script):
+            self._execute(sql)
+
+    def _execute(self, sql: str) -> None:
+        word, _, rest = sql.partition(" ")
+        command = getattr(self, f"_{word.lower()}", None)
+        if command is not None:
+            command(sql, rest.strip())
+        elif self._session.variables.binlog_format == "STATEMENT":
+            self._text(sql)
+        elif self._rows[sql] or ("NEXTVAL" in sql and self._rows[""]):
+            self._dml(sql)
+
+    def _begin(self, _sql: str, _rest: str) -> None:
+        self._session.begin()
+
+    def _commit(self, _sql: str, _rest: str) -> None:
+        self._session.commit()
+
+    def _savepoint(self, _sql: str, name: str) -> None:
+        self._session.savepoint(name)
+
+    def _rollback(self, _sql: str, rest: str) -> None:
+        self._session.rollback_to(rest.removeprefix("TO "))
+
+    def _use(self, _sql: str, schema: str) -> None:
+        self._session.schema = schema
+
+    def _flush(self, _sql: str, _rest: str) -> None:
+        self._session.flush_logs()
+
+    def _create(self, sql: str, _rest: str) -> None:
+        if re.match(r"CREATE TABLE .* AS SELECT", sql) is None:
+            self._ddl(sql)
+            return
+        found = self._rows[sql].popleft()
+        facts = StatementFacts(kind=StatementKind.CREATE_SELECT, tables=(table_access(found.locked[0], write=True),))
+        self._session.execute(Statement(sql, found.changes, facts=facts, locked=found.locked))
+
+    def _drop(self, sql: str, _rest: str) -> None:
+        self._ddl(sql)
+
+    def _truncate(self, sql: str, _rest: str) -> None:
+        self._ddl(sql)
+
+    def _alter(self, sql: str, _rest: str) -> None:
+        if self._in_two_phases:
+            self._session.set_variables(gtid_seq_no=15)  # behind START ALTER and COMMIT ALTER, which we do not write
+        else:
+            self._ddl(sql)
+
+    def _ddl(self, sql: str) -> None:
+        temporary = _TEMPORARY.match(sql)
+        if temporary is None:
+            self._session.ddl(sql)
+        else:  # not in the log, as its format is ROW
+            (self._temporary.add if temporary[1] == "CREATE" else self._temporary.discard)(temporary[2])
+
+    def _text(self, sql: str) -> None:
+        """A statement that changes rows of the last table that was mapped."""
+        facts = StatementFacts(tables=(table_access(self._last_table, write=True),))
+        self._session.execute(Statement(sql, facts=facts, modifies_engine=True))
+
+    def _dml(self, sql: str) -> None:
+        text, found = (sql, self._rows[sql].popleft()) if self._rows[sql] else ("", self._rows[""].popleft())
+        self._last_table = found.locked[-1]
+        changes = [self._with_columns(sql, change) for change in found.changes]
+        accesses = [table_access(table, write=True) for table in dict.fromkeys(found.locked)]
+        for name in self._temporary & set(re.findall(r"\w+", sql)):
+            hidden = replace(found.locked[0], name=name)
+            accesses.append(table_access(hidden, read=True, temporary=True))
+        facts = StatementFacts(tables=tuple(accesses), verb=sql.partition(" ")[0].upper())
+        self._session.execute(Statement(text, changes, facts=facts, locked=found.locked))
+
+    def _with_columns(self, sql: str, change: Change) -> Change:
+        """The change with the columns that its text names."""
+        if not self._given_columns or isinstance(change, Delete):
+            return change
+        if isinstance(change, Update):
+            replaces = sql.startswith(("INSERT", "REPLACE"))
+            names = re.findall(r"(\w+)=", sql.partition(" UPDATE " if replaces else " SET ")[2].partition(" WHERE ")[0])
+            return replace(
+                change, columns=[*(_listed(sql, change) if replaces else ()), *names], replaces_insert=replaces
+            )
+        return replace(change, columns=_listed(sql, change))
+
+    def _set(self, _sql: str, text: str) -> None:
+        values: dict[str, Any] = {}
+        for name, value in _ASSIGNMENT.findall(text):
+            if name not in _FORGOTTEN:
+                plain = value.strip("' ")
+                values[name] = int(plain) if plain.isdecimal() else _SQL_MODES.get(plain, plain)
+        self._in_two_phases = values.pop("binlog_alter_two_phase", "OFF") == "ON"
+        self._session.set_variables(**values)
+
+    def _xa(self, sql: str, _rest: str) -> None:
+        found = _XA.match(sql)
+        assert found is not None, sql
+        xid = XaXid(_bytes(found[2], found[3]), _bytes(found[4], found[5]), int(found[6] or 1))
+        if found[1] == "COMMIT":
+            self._session.xa_commit(xid, one_phase=found[7] is not None)
+        else:
+            getattr(self._session, f"xa_{found[1].lower()}")(xid)
+
+
+def _filled(table: TableDefinition) -> TableDefinition:
+    """The one table of the scripts whose columns the server fills: `g` is stored, and `gv`, which is virtual, never in a minimal image."""
+    more: dict[str, dict[str, Any]] = {"id": {"auto_increment": True}, "g": {"generated_from": ("a",)}}
+    return replace(table, columns=tuple(replace(column, **more.get(column.name, {})) for column in table.columns))
+
+
+def _listed(sql: str, change: Change) -> list[str]:
+    """The columns to which INSERT or REPLACE gives a value."""
+    listed = re.match(r"(?:INSERT|REPLACE) INTO \w+ \(([\w, ]+)\)", sql)
+    if listed is not None:
+        return re.findall(r"\w+", listed[1])
+    return [] if sql.endswith("VALUES ()") else [column.name for column in change.table.columns]
+
+
+def _bytes(prefix: str | None, text: str | None) -> bytes:
+    return bytes.fromhex(text or "") if prefix else (text or "").encode()
