@@ -42,10 +42,12 @@ if TYPE_CHECKING:
     from binlogio._kernel.images import ImagePlan
     from binlogio.events.rows import RowsEvent
     from binlogio.rowimage.plan import TablePlan
+    from binlogio.schema.catalogue import KnownTable
     from binlogio.storage import LogFile, OpenedLog
 
     TableBatch = tuple[str, pa.RecordBatch]
 
+_TABLE_ID_SIZE: Final = 6  # bytes; where it is 4, the flags behind it say nothing of the table
 _DESCRIPTION_SIZE: Final = 1 << 10  # bytes that a format description never exceeds by much
 _OPEN_AT_ONCE: Final = WINDOW_SIZE  # payloads that open to no more than this are opened as a whole
 
@@ -79,6 +81,8 @@ class LogWalk(BigEvents):
         self._framer = EventFramer(verify_checksum=selection.verify_checksum, decryptor_for=decryptor_for)
         self._context = ParseContext()
         self._plans = 0
+        self._images: dict[TablePlan, ImagePlan] = {}
+        self._resolved: dict[bytes, tuple[KnownTable | None, TablePlan, ImagePlan]] = {}
         self._router = route.Router(
             self._resolve,
             self._open_payload,
@@ -289,19 +293,27 @@ class LogWalk(BigEvents):
 
     def _resolve(self, body: bytes) -> Any:
         """The kernel's plan for the body of a table map; None where construct refuses it."""
+        key = body[_TABLE_ID_SIZE:]
+        if key in self._resolved:
+            known, plan, images = self._resolved[key]
+            if self._definitions.is_still_known(plan.schema, plan.table, known):
+                return images
         header = EventHeader(type_code=EventType.TABLE_MAP_EVENT, offset=self._window.offset)
         try:
             table_map = EVENT_CODECS[EventType.TABLE_MAP_EVENT].parse(header, body, self._context)
-            if not self._selection.wants(table_map.schema, table_map.table):
-                plan = resolve_plan(table_map, self._context)
-                images = TableRecords.skipped(plan)
-            else:
+            wanted = self._selection.wants(table_map.schema, table_map.table)
+            if wanted:
                 plan = self._definitions.plan(table_map, self._context)
-                images = self._take(self._plans, plan)
+            else:
+                plan = resolve_plan(table_map, self._context)
+            if plan not in self._images:
+                self._images[plan] = self._take(self._plans, plan) if wanted else TableRecords.skipped(plan)
+                self._images[plan].set_record_bits(*record_bits(plan))
+                self._plans += 1
         except BinlogError:
             return None
-        self._plans += 1
-        images.set_record_bits(*record_bits(plan))
+        images = self._images[plan]
+        self._resolved[key] = self._definitions.known(plan.schema, plan.table), plan, images
         return images
 
     def _follow(self, code: int, body: bytes) -> bool:

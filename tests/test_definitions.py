@@ -21,6 +21,7 @@ from binlogio.errors import BinlogFormatError, UnsupportedFeature
 from binlogio.events.base import ParseContext
 from binlogio.events.rows import WriteRowsEvent
 from binlogio.events.table_map import TableMapEvent
+from binlogio.implementation import is_compiled
 from binlogio.log_parts import LogPartReader
 from binlogio.reader import BinlogReader
 from binlogio.record_types import Selection
@@ -134,6 +135,19 @@ def test_an_alter_table_in_the_middle_is_right_before_and_after(
     path = save(tmp_path / "a.000001", query(CREATE), *insert(1, 2), query(f"ALTER TABLE t {alter}"), *insert(*values))
 
     assert everywhere(path) == [{"a": 1, "b": 2}, expected]
+
+
+@pytest.mark.skipif(not is_compiled(), reason="batches over several statements are the kernel's")
+def test_ddl_that_leaves_a_table_as_it_is_does_not_end_its_batch(tmp_path: Path) -> None:
+    """Neither that of other tables nor what says the same again; a batch ends where the table changes, and only there."""
+    again = [query("CREATE TABLE u (x INT)"), *insert(1, 2), query("DROP TABLE u"), *insert(3, 4)]
+    same = [query("DROP TABLE t"), query(CREATE), *insert(5, 6)]
+    path = save(
+        tmp_path / "a.000001", query(CREATE), *again, *same, query("ALTER TABLE t RENAME COLUMN b TO c"), *insert(7, 8)
+    )
+    found = [batch["after"].to_pylist() for _, batch in binlogio.read_tables(path)]
+
+    assert found == [[{"a": 1, "b": 2}, {"a": 3, "b": 4}, {"a": 5, "b": 6}], [{"a": 7, "c": 8}]]
 
 
 def test_the_types_of_a_definition_count_where_the_log_has_none(tmp_path: Path) -> None:

@@ -41,6 +41,7 @@ cdef class Router:
     cdef dict overflow
     cdef int64_t overflow_count
     cdef dict by_body
+    cdef dict by_plan
     cdef readonly list plans
     cdef Plan** cores
     cdef list keep

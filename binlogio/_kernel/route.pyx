@@ -68,6 +68,7 @@ cdef class Router:
         self.rows_post_header_v1 = v1
         self.plans = []
         self.by_body = {}
+        self.by_plan = {}
         self.overflow = {}
         self.keep = []
         self.statement = 1
@@ -467,7 +468,9 @@ cdef class Router:
             plan = self.resolve_plan(<bytes>(<const char*>body)[:size + (rest - body)])
             if plan is None:
                 return -1
-            number = self.by_body[key] = len(self.plans)
+            number = self.by_body[key] = self.by_plan.setdefault(plan, len(self.plans))
+            if number < len(self.plans):
+                return number
             self.plans.append(plan)
             self.cores = <Plan**>realloc(self.cores, len(self.plans) * sizeof(void*))
             if self.cores == NULL:

@@ -21,7 +21,7 @@ from binlogio.events import codec_for
 from binlogio.events.base import EventHeader
 from binlogio.rowimage.column_shape import shape_of
 from binlogio.rowimage.plan import TablePlan, resolve_plan
-from binlogio.schema.catalogue import Catalogue, TableName
+from binlogio.schema.catalogue import Catalogue, KnownTable, TableName
 from binlogio.schema.collations import max_character_bytes
 from binlogio.schema.column_types import binlog_type
 from binlogio.schema.definition import ColumnDefinition, PlanColumn, TableDefinition
@@ -128,6 +128,16 @@ class DefinitionSource:
         else:
             described = self._learned(event, server)
         return resolve_plan(event, context) if described is None else _plan(described, event, context, server.flavor)
+
+    def known(self, schema: str, table: str) -> KnownTable | None:
+        """What the DDL said of a table when a plan was last made."""
+        return self._catalogue.find(schema, table)
+
+    def is_still_known(self, schema: str, table: str, known: KnownTable | None) -> bool:
+        """Whether the DDL up to here still says of a table what it said: then a plan that was made of it is still right."""
+        self._was_asked = True
+        self._catch_up()
+        return self._catalogue.find(schema, table) == known
 
     def _learned(self, event: TableMapEvent, server: ServerDefaults) -> Described | None:
         """What the DDL in the log says of a table, if the table map agrees."""
