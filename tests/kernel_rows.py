@@ -56,7 +56,8 @@ def one_value(column: ColumnPlan, data: bytes) -> bytes:
 
 def route_rows(images: ImagePlan, *events: Any) -> tuple[Router, bytes]:
     """A router that has taken rows events of a table; what it took is in the bytes, which must live as long."""
-    width = len(images.table.columns)
+    plan: Any = images.table
+    width = len(plan.columns)
     table_map = TableMapEvent(
         7, 1, "d", "t", (3,) * width, (0,) * width, (True,) * width, (), EventHeader(type_code=19)
     )
