@@ -72,9 +72,10 @@ def is_transactional(name: str) -> bool:
 
 
 class Shop:
-    """The tables, with their locks. Threads run `work`; `executed` counts statements."""
+    """The tables, with their locks. Threads run `work`; `executed` counts statements. With `has_xa` some transactions are XA ones."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, has_xa: bool = True) -> None:
+        self._has_xa = has_xa
         self.rows: dict[Cell, Row] = {}
         self.executed = 0
         self._locks = {(name, number): Lock() for name in TABLES for number in IDS if is_transactional(name)}
@@ -95,6 +96,10 @@ class Shop:
         rows = sorted((number, row) for (table, number), row in self.rows.items() if table == name)
         return "".join(f"{number}\t{row.v}\t{row.note}\t{row.document}\n" for number, row in rows)
 
+    def logged(self, statement: Statement) -> Statement:
+        """What a session is told of a statement."""
+        return statement
+
     def _work(self, log: BinlogWriter, variables: dict[str, Any], transactions: int, random: Random) -> None:
         with log.session("shop") as session:
             session.set_variables(**variables)
@@ -107,7 +112,7 @@ class Shop:
         steps = [_cells(random) for _ in range(random.randint(1, 3))]
         kind = random.choices(["autocommit", "commit", "rollback", "savepoint", "xa"], [3, 6, 1, 2, 1])[0]
         is_statement = session.variables.binlog_format == "STATEMENT"
-        if kind == "xa" and is_statement:  # every statement of it is unsafe
+        if kind == "xa" and (is_statement or not self._has_xa):  # as text every statement of it is unsafe
             kind = "commit"
         if kind == "autocommit":
             steps = steps[:1]
@@ -180,7 +185,7 @@ class Shop:
             sql, after, error = self._choose(cells, random)
             changes = [_change(sql, cell, self.rows.get(cell), row) for cell, row in after.items()]
             tables = [TABLES[name] for name in sorted(names)]
-            statement = replace(Statement.from_sql(sql, "shop", tables, changes), error=error)
+            statement = self.logged(replace(Statement.from_sql(sql, "shop", tables, changes), error=error))
             try:
                 session.execute(statement)
             except LoggingError as refusal:

@@ -1,0 +1,174 @@
+"""Judges that are not ours: MariaDB's own tools and a replica of it, for what we write as MariaDB would."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+import binlogio.reader
+from binlogio.constants import BINLOG_MAGIC, HeaderFlag
+from binlogio.encoder import Encoder
+from binlogio.events.base import EventHeader
+from binlogio.events.control import RotateEvent
+from binlogio.index_file import INDEX_SUFFIX
+from binlogio.options import ServerVariables
+from binlogio.rowimage.json import JsonDocument
+from binlogio.rowimage.json_diff import JsonDiffs
+from binlogio.writer import BinlogWriter, Statement, Update
+from binlogio.writer.statement import Change
+from real_servers import Instance, vendor
+from shop_transactions import CREATE, TABLES, Shop
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = [pytest.mark.server, pytest.mark.slow]
+
+TRANSACTIONS: Final = 150  # of a session; there are 8
+SESSIONS: Final[list[dict[str, Any]]] = [
+    {"binlog_format": "STATEMENT"},
+    {"binlog_format": "MIXED"},
+    {"binlog_format": "MIXED", "binlog_annotate_row_events": False},
+    {"binlog_format": "ROW", "binlog_row_image": "FULL"},
+    {"binlog_format": "ROW", "binlog_row_image": "MINIMAL"},
+    {"binlog_format": "ROW", "binlog_row_image": "NOBLOB", "skip_parallel_replication": True},
+    {"binlog_format": "ROW", "binlog_annotate_row_events": False},
+    {"binlog_format": "ROW", "binlog_row_image": "MINIMAL"},
+]
+_SQL_RUNNING: Final = 11  # column of SHOW SLAVE STATUS
+OPTIONS: Final = (
+    "--server-id=99", "--relay-log=relay", "--skip-slave-start", "--slave-parallel-threads=4",
+    "--slave-parallel-mode=conservative",
+)  # fmt: skip
+
+
+class MariadbShop(Shop):
+    """The same, where JSON is text."""
+
+    def logged(self, statement: Statement) -> Statement:
+        """What a session is told of a statement."""
+        return replace(statement, changes=[_with_text(change) for change in statement.changes])
+
+
+def _with_text(change: Change) -> Change:
+    if isinstance(change, Update):
+        return replace(change, rows=[(_row(old), _row(_applied(old, new))) for old, new in change.rows])
+    return replace(change, rows=[_row(row) for row in change.rows])
+
+
+def _applied(old: Any, new: Any) -> Any:
+    if isinstance(new, dict) and isinstance(new.get("j"), JsonDiffs):
+        return new | {"j": new["j"].apply(old["j"])}
+    return new
+
+
+def _row(row: Any) -> Any:
+    if isinstance(row, dict):
+        return {name: _text(value) for name, value in row.items()}
+    return [_text(value) for value in row]
+
+
+def _text(value: Any) -> Any:
+    return value.text if isinstance(value, JsonDocument) else value
+
+
+def _feed(server: Instance, text: bytes) -> None:
+    """Run what the tool has printed; a statement that failed half-way on the source does so again."""
+    done = server.vendor.run(
+        "mariadb", "--no-defaults", "-uroot", "--force", "--binary-mode", "-S", f"/run/mysqld/{server.name}.sock", stdin=text
+    )  # fmt: skip
+    errors = re.findall(rb"^ERROR (?!1062)\d+.*", done.stderr, re.MULTILINE)
+    assert errors == []
+
+
+def variables(**values: Any) -> ServerVariables:
+    """Those of a MariaDB server."""
+    return ServerVariables(
+        server_version="10.11.18-MariaDB-log", binlog_row_metadata="NO_LOG", binlog_row_event_max_size=1024,
+        max_binlog_size=300_000, **values,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "values",
+    [{"sync_binlog": 1}, {"binlog_checksum": "NONE", "log_bin_compress": True, "sync_binlog": 0}],
+    ids=["crc32", "compressed"],
+)
+def test_mariadb_fed_through_its_own_tool_has_the_tables_of_eight_sessions(values: dict[str, Any]) -> None:
+    """mariadb-binlog has nothing to complain about, and what it prints leaves the same rows."""
+    mariadb = vendor("mariadb")
+    shop = MariadbShop(has_xa=False)
+    with mariadb.folder("shop") as folder, mariadb.server("shop") as server:
+        with BinlogWriter(folder / "binlog", variables=variables(**values)) as log:
+            shop.run(log, SESSIONS, TRANSACTIONS, 1)
+        server.sql(f"CREATE DATABASE shop; {CREATE}")
+        for name in (folder / f"binlog{INDEX_SUFFIX}").read_text().split():
+            printed = mariadb.run(
+                "mariadb-binlog", "--no-defaults", "--verify-binlog-checksum", mariadb.inside(folder / name)
+            )
+            assert (printed.returncode, printed.stderr) == (0, b"")
+            _feed(server, printed.stdout)
+
+        assert shop.executed > 5 * TRANSACTIONS
+        for name in TABLES:
+            assert server.sql(f"SELECT * FROM shop.{name} ORDER BY id") == shop.expected(name)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [{"sync_binlog": 1}, {"binlog_checksum": "NONE", "log_bin_compress": True, "sync_binlog": 0}],
+    ids=["crc32", "compressed"],
+)
+def test_a_mariadb_replica_of_four_threads_has_the_tables_of_eight_sessions(values: dict[str, Any]) -> None:
+    """It applies our files from its relay log, in the order that our GTIDs allow."""
+    mariadb = vendor("mariadb")
+    shop = MariadbShop()
+    with mariadb.folder("relay") as folder, mariadb.server("relay", *OPTIONS) as server:
+        with BinlogWriter(folder / "binlog", variables=variables(**values)) as log:
+            shop.run(log, SESSIONS, TRANSACTIONS, 2)
+        with BinlogWriter(folder / "binlog", variables=variables(**values)) as log, log.session("shop") as session:
+            session.ddl("CREATE TABLE finished (id INT PRIMARY KEY)")
+        server.sql(f"SET sql_log_bin=0; CREATE DATABASE shop; {CREATE}")
+        names = (folder / f"binlog{INDEX_SUFFIX}").read_text().split()
+        relay = [f"relay.{number:06}" for number in range(1, len(names) + 2)]
+        files = [_first_relay_log(folder / names[0]), *((folder / name).read_bytes() for name in names)]
+        for data, target in zip(files, relay, strict=True):
+            (server.data / target).write_bytes(data)
+        (server.data / "relay.index").write_text("".join(f"./{name}\n" for name in relay))
+        mariadb.run("chown", "mysql", *(f"/{server.data.name}/{name}" for name in (*relay, "relay.index")))
+        server.sql(
+            "CHANGE MASTER TO MASTER_HOST='none', MASTER_USE_GTID=no, MASTER_LOG_FILE='binlog.000001', MASTER_LOG_POS=4,"
+            "RELAY_LOG_FILE='relay.000001', RELAY_LOG_POS=4;"
+            "START SLAVE SQL_THREAD;"
+        )
+        _wait_for_the_end(server)
+
+        assert len(names) > 3
+        for name in TABLES:
+            assert server.sql(f"SELECT * FROM shop.{name} ORDER BY id") == shop.expected(name)
+
+
+def _first_relay_log(log: Path) -> bytes:
+    """What a replica writes first: a rotation to the log that its source sends, without which its threads know no name."""
+    with binlogio.reader.open(log) as reader:
+        description = next(iter(reader))
+    encoder, data = Encoder(), BINLOG_MAGIC
+    data += encoder.encode_at(description, len(data))
+    header = EventHeader(server_id=1, flags=int(HeaderFlag.ARTIFICIAL))
+    return data + encoder.encode_at(RotateEvent(len(BINLOG_MAGIC), "binlog.000001", header), len(data))
+
+
+def _wait_for_the_end(server: Instance) -> None:
+    """The last statement is there, and the threads have not stopped."""
+    for _ in range(300):
+        found = server.sql(
+            "SELECT 'finished' FROM information_schema.tables WHERE table_name = 'finished'; DO SLEEP(0.3);"
+            "SHOW SLAVE STATUS;"
+        )
+        if found.startswith("finished"):
+            return
+        assert found.split("\t")[_SQL_RUNNING] == "Yes", found
+    pytest.fail("the replica did not come to the end")
