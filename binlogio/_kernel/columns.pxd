@@ -1,7 +1,7 @@
 # cython: language_level=3
 """A column under construction: the Arrow buffers of one image side's values."""
 
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from binlogio._kernel.charsets cimport Characters
 from binlogio._kernel.memory cimport Memory
@@ -62,8 +62,6 @@ cdef class Column:
     cdef int64_t _dates(self, const uint8_t** pointers, int64_t count, int32_t* out) except -2 nogil
     cdef int64_t _moments(self, const uint8_t** pointers, int64_t count, int64_t* out) except -2 nogil
     cdef int32_t* _new_offsets(self, int64_t count) except NULL nogil
-    cdef int64_t _enum_names(self, const uint8_t** pointers, int64_t count) except -2 nogil
-    cdef int64_t _strings(self, const uint8_t** pointers, int64_t count) except -2 nogil
     cdef int64_t _variable(self, const uint8_t** pointers, int64_t count) except -2 nogil
     cdef int append_absent(self, int64_t count) except -1 nogil
     cdef bint _is_date(self) noexcept nogil
@@ -71,5 +69,4 @@ cdef class Column:
     cdef void _nullify(self, int64_t i) noexcept nogil
     cdef bint _text(self, int64_t kind, const uint8_t* p, int64_t size) except -1 nogil
     cdef bint _native(self, const uint8_t* p, int64_t size) except -1 nogil
-    cdef bint _members(self, uint64_t bits) except -1 nogil
     cdef int64_t _text_of_date(self, const uint8_t** pointers, int64_t count) except -2 nogil

@@ -11,15 +11,16 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
 from binlogio._kernel.charsets cimport Characters
-from binlogio._kernel.cursor cimport big, little, u16, u24, u32
+from binlogio._kernel.cursor cimport big, little, u24, u32
 from binlogio._kernel.inflate cimport inflate_column
 from binlogio._kernel.json_text cimport append_json
 from binlogio._kernel.memory cimport Memory
 from binlogio._kernel.text cimport (
-    append_date, append_latin, inet4_text, inet6_text, is_ascii, is_utf8, old_decimal_text, uuid_text,
+    append_date, append_latin, inet4_text, inet6_text, is_utf8, old_decimal_text, uuid_text,
 )
-from binlogio._kernel.value_bytes cimport copy_value, copy_values, mark_values
+from binlogio._kernel.value_bytes cimport copy_values, mark_values
 from binlogio._kernel.value_decimals cimport Groups, big_decimal, set_groups, small_decimal
+from binlogio._kernel.value_texts cimport append_members, append_names, append_strings
 from binlogio._kernel.value_times cimport (
     NO_DAY, V_BAD, V_GOOD, V_NO_DATE, Day, datetime2, days_of, old_datetime, old_time, old_timestamp, time2, timestamp2,
 )
@@ -109,9 +110,10 @@ cdef class Column:
         if as_text:
             bad = self._text_of_date(pointers, count)
         elif self.kind == K_UTF8 or self.kind == K_BYTES:
-            bad = self._strings(pointers, count)
+            bad = append_strings(self.data, self._new_offsets(count), pointers, count, -self.width, self.kind == K_UTF8)
         elif self.kind == K_ENUM_NAMES:
-            bad = self._enum_names(pointers, count)
+            bad = append_names(self.data, self._new_offsets(count), pointers, count, self.width, self.names.data,
+                               <const uint32_t*>self.name_offsets.data, self.name_count)
         elif self.kind > K_BYTES:
             bad = self._variable(pointers, count)
         else:
@@ -268,71 +270,6 @@ cdef class Column:
             (<int32_t*>self.offsets.grow(4))[0] = 0
         return <int32_t*>self.offsets.grow(4 * count)
 
-    cdef int64_t _strings(self, const uint8_t** pointers, int64_t count) except -2 nogil:
-        """Bytes behind their length, all copied, then looked at as a whole: text is nearly always ASCII, or at least good."""
-        cdef int64_t i
-        cdef int prefix = -self.width
-        cdef int64_t first = self.data.size
-        cdef int64_t end = first
-        cdef int64_t at
-        cdef int32_t* offsets = self._new_offsets(count)
-        cdef uint8_t* out
-        cdef bint good
-        for i in range(count):
-            end += pointers[i][0] if prefix == 1 else u16(pointers[i]) if prefix == 2 else little(pointers[i], prefix)
-            if end > 0x7FFFFFFF:
-                return i
-            offsets[i] = <int32_t>end
-        self.data.grow(end - first)
-        out = self.data.data
-        at = first
-        for i in range(count):
-            copy_value(out + at, pointers[i] + prefix, offsets[i] - at)
-            at = offsets[i]
-        if self.kind == K_BYTES or is_ascii(out + first, end - first):
-            return -1
-        if is_utf8(out + first, end - first):
-            good = True
-            at = first
-            for i in range(count):  # no value begins within a character
-                good &= at == end or out[at] & 0xC0 != 0x80
-                at = offsets[i]
-            if good:
-                return -1
-        for i in range(count):
-            if not is_utf8(out + first, offsets[i] - first):
-                return i
-            first = offsets[i]
-        return -1
-
-    cdef int64_t _enum_names(self, const uint8_t** pointers, int64_t count) except -2 nogil:
-        """Names of ENUMs' members; 0 is the empty string that the server stores for what was no member."""
-        cdef int64_t i, size
-        cdef int64_t first = self.data.size
-        cdef int64_t end = first
-        cdef uint64_t index
-        cdef int width = self.width
-        cdef int32_t* offsets = self._new_offsets(count)
-        cdef const uint32_t* ends = <const uint32_t*>self.name_offsets.data
-        cdef uint8_t* out
-        for i in range(count):
-            index = pointers[i][0] if width == 1 else little(pointers[i], width)
-            if index > <uint64_t>self.name_count:
-                return i
-            if index:
-                end += ends[index] - ends[index - 1]
-            if end > 0x7FFFFFFF:
-                return i
-            offsets[i] = <int32_t>end
-        out = self.data.grow(end - first)
-        for i in range(count):
-            index = pointers[i][0] if width == 1 else little(pointers[i], width)
-            if index:
-                size = ends[index] - ends[index - 1]
-                copy_value(out, self.names.data + ends[index - 1], size)
-                out += size
-        return -1
-
     cdef int64_t _variable(self, const uint8_t** pointers, int64_t count) except -2 nogil:
         """Values of any length: offsets and bytes."""
         cdef int64_t i, size = 0
@@ -379,7 +316,8 @@ cdef class Column:
                     if not self._native(p, size):
                         return i
                 elif kind == K_SET_NAMES:
-                    if not self._members(little(p, <int>size)):
+                    if not append_members(self.data, little(p, <int>size), self.names.data,
+                                          <const uint32_t*>self.name_offsets.data, self.name_count):
                         return i
                 elif kind == K_GEOMETRY:
                     # Rows that were there before a NOT NULL column was added have the empty string in it.
@@ -427,21 +365,6 @@ cdef class Column:
             inet4_text(self.data, whole)
         else:
             inet6_text(self.data, whole)
-        return True
-
-    cdef bint _members(self, uint64_t bits) except -1 nogil:
-        """The names of a SET's members, in the order of its definition, with commas between."""
-        cdef const uint32_t* offsets = <const uint32_t*>self.name_offsets.data
-        cdef int64_t i
-        cdef bint first = True
-        if self.name_count < 64 and bits >> self.name_count:
-            return False
-        for i in range(self.name_count):
-            if (bits >> i) & 1:
-                if not first:
-                    self.data.grow(1)[0] = 44  # a comma
-                first = False
-                memcpy(self.data.grow(offsets[i + 1] - offsets[i]), self.names.data + offsets[i], offsets[i + 1] - offsets[i])
         return True
 
     cdef int64_t _text_of_date(self, const uint8_t** pointers, int64_t count) except -2 nogil:
