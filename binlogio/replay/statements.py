@@ -41,6 +41,7 @@ _ALTER_RENAME: Final = re.compile(
     rf"{_SPACE}*ALTER{_SPACE}+TABLE{_SPACE}+({_TABLE}){_SPACE}+RENAME{_SPACE}+(?:TO{_SPACE}+|AS{_SPACE}+|=)?({_TABLE}){_SPACE}*\Z",
     _FLAGS,
 )
+_CREATE_WITH_ROWS: Final = re.compile(rf"{_SPACE}*CREATE\b.*\sSTART{_SPACE}+TRANSACTION{_SPACE}*\Z", _FLAGS)
 _TO: Final = re.compile(rf"{_SPACE}+TO{_SPACE}+", _FLAGS)
 _TABLES: Final = re.compile(rf"({_NAME})(?:{_SPACE}*\.{_SPACE}*({_NAME}))?", _FLAGS)
 _HEX: Final = re.compile(r"X'([0-9a-f]*)'|0x([0-9a-f]*)|'((?:[^'\\]|\\.|'')*)'", _FLAGS)
@@ -113,6 +114,11 @@ class DropDatabase:
 
 
 @dataclass(frozen=True, slots=True)
+class CreateWithRows:
+    """CREATE TABLE ... START TRANSACTION: a table that comes to be together with the rows behind it (CREATE TABLE ... SELECT of MySQL 8.0.21 on)."""
+
+
+@dataclass(frozen=True, slots=True)
 class OtherStatement:
     """A statement that a replay of rows does not follow. `changes_rows` is a guess by its first word."""
 
@@ -130,6 +136,7 @@ Statement = (
     | RenameTables
     | Truncate
     | DropDatabase
+    | CreateWithRows
     | OtherStatement
 )
 
@@ -188,6 +195,7 @@ _PATTERNS: Final[tuple[tuple[re.Pattern[str], _Build], ...]] = (
     (_DROP_TABLES, _drop),
     (_RENAME, _rename),
     (_ALTER_RENAME, _alter_rename),
+    (_CREATE_WITH_ROWS, lambda match, schema: CreateWithRows()),
     (_TRUNCATE, lambda match, schema: Truncate(*_tables(match[1], schema)[0])),
     (_DROP_DATABASE, lambda match, schema: DropDatabase(_name(match[1]))),
 )

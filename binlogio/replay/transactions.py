@@ -19,6 +19,7 @@ from binlogio.errors import BinlogError, ReplayError
 from binlogio.events.control import IncidentEvent, XaPrepareEvent
 from binlogio.events.format_description import FormatDescriptionEvent, StartV3Event
 from binlogio.events.gtid import MariadbGtidEvent
+from binlogio.events.gtid_mariadb import MariadbGtidExtraFlag
 from binlogio.events.load import AppendBlockEvent, BeginLoadQueryEvent, ExecuteLoadQueryEvent
 from binlogio.events.query import QueryEvent
 from binlogio.events.statement_context import IntvarEvent, RandEvent, UserVarEvent
@@ -39,6 +40,9 @@ if TYPE_CHECKING:
 _NEW_FILE: Final = (FormatDescriptionEvent, StartV3Event)
 _CONTEXT: Final = (IntvarEvent, RandEvent, UserVarEvent)
 _LOAD: Final = (BeginLoadQueryEvent, AppendBlockEvent, ExecuteLoadQueryEvent)
+
+# MariaDB logs ALTER TABLE twice: when it starts, and when it has come to an end, which is what counts.
+_ALTER_NOT_DONE: Final = MariadbGtidExtraFlag.START_ALTER | MariadbGtidExtraFlag.ROLLBACK_ALTER
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +167,10 @@ class TransactionReader:
                 self._group = None
                 return False
             self._group = _Group(self._place(event), self._clock_of(event), getattr(event, "gtid", None))
-            self._group.in_transaction = isinstance(event, MariadbGtidEvent) and not event.standalone
+            if isinstance(event, MariadbGtidEvent):
+                self._group.in_transaction = not event.standalone
+                if event.flags_extra & _ALTER_NOT_DONE:
+                    self._group.outcome = "rollback"
         return True
 
     def _place(self, event: Any) -> Position:
@@ -202,7 +209,7 @@ class TransactionReader:
             steps=() if is_filtered or outcome == "rollback" else steps,
             outcome=outcome,
             xid=group.xid,
-            commits_itself=group.commits_itself and not is_filtered,
+            commits_itself=group.commits_itself and not is_filtered and outcome != "rollback",
             is_filtered=is_filtered,
             is_bound=group.is_bound,
         )
@@ -268,7 +275,9 @@ class TransactionReader:
         elif isinstance(statement, statements.Xa):
             self._xa(group, statement)
         else:
-            if not group.in_transaction:
+            if isinstance(statement, statements.CreateWithRows):
+                group.commits_itself = True
+            elif not group.in_transaction:
                 group.commits_itself = not (isinstance(statement, statements.OtherStatement) and statement.changes_rows)
             named = replace(event, schema=self._filter.schema(event.schema)) if event.schema else event
             group.steps.append(StatementStep(named, self._renamed(statement), context))

@@ -1,0 +1,211 @@
+"""MySQL and MariaDB as the target of a replay: a connection for each worker, and how far it is in a table beside the data.
+
+Knows connections, the position table, and what DDL means for it. What a session does with the steps of a transaction is `mysql_session`'s business.
+
+    binlogio_replay.position    a row for each worker: up to where no group is missing (low), and its own groups behind that (done); all of a file.
+                                pending: the end of a group that commits by itself (DDL) and that was begun.
+
+DDL commits before and after itself, so its position cannot be part of it: it is announced before and confirmed after it. A replay that finds one
+announced and not confirmed does it again, and takes "exists already" and "does not exist" for an answer.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import parse_qs, unquote, urlsplit
+
+import pymysql
+from pymysql.constants import CLIENT
+
+from binlogio.errors import ReplayError
+from binlogio.options import Position
+from binlogio.replay.coordinator import LockRefused
+from binlogio.replay.progress import Progress
+from binlogio.replay.targets.mysql_session import MysqlSession
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+SCHEMES: Final = ("mysql://", "mariadb://")
+SCHEMA: Final = "binlogio_replay"
+_TABLE: Final = f"{SCHEMA}.position"
+_CREATE_SCHEMA: Final = f"CREATE DATABASE IF NOT EXISTS {SCHEMA}"
+_CREATE_TABLE: Final = (
+    f"CREATE TABLE IF NOT EXISTS {_TABLE} (worker INT PRIMARY KEY, file VARCHAR(512) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,"
+    " low BIGINT UNSIGNED NOT NULL, done LONGTEXT NOT NULL, pending BIGINT UNSIGNED NULL) ENGINE=InnoDB"
+)
+_USER: Final = "root"
+_HOST: Final = "localhost"
+_PORT: Final = 3306
+_SESSION: Final = (
+    "SET time_zone = '+00:00', sql_mode = 'NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES', foreign_key_checks = 0,"
+    " innodb_lock_wait_timeout = 5"
+)
+_ISOLATION: Final = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"
+
+# include/mysqld_ername.h of MySQL and MariaDB.
+ER_LOCK_WAIT_TIMEOUT: Final = 1205
+ER_LOCK_DEADLOCK: Final = 1213
+_CONNECTION_LOST: Final = (2003, 2006, 2013, 2014, 2055)
+
+
+@dataclass(frozen=True, slots=True)
+class MysqlAddress:
+    """Where a server is and who asks."""
+
+    user: str
+    password: str
+    host: str
+    port: int
+    unix_socket: str | None
+
+    @classmethod
+    def parse(cls, url: str) -> MysqlAddress:
+        """`mysql://user:password@host:port/?unix_socket=/run/mysqld.sock`.
+
+        Raises:
+            ReplayError: the URL is none.
+        """
+        parts = urlsplit(url)
+        try:
+            port = parts.port or _PORT
+        except ValueError as exc:
+            raise ReplayError("the target's URL has no such port", found=url) from exc
+        if not url.startswith(SCHEMES) or parts.path not in ("", "/"):
+            raise ReplayError(
+                "the target is no server's URL", expected="mysql://user@host/?unix_socket=/path", found=url
+            )
+        socket = parse_qs(parts.query).get("unix_socket", [None])[0]
+        return cls(
+            unquote(parts.username or _USER), unquote(parts.password or ""), parts.hostname or _HOST, port, socket
+        )
+
+
+class Connection:
+    """One connection; what the server refuses comes out as a ReplayError with its number."""
+
+    def __init__(self, address: MysqlAddress) -> None:
+        try:
+            self._connection = pymysql.connect(
+                user=address.user,
+                password=address.password,
+                host=address.host,
+                port=address.port,
+                unix_socket=address.unix_socket,
+                charset="utf8mb4",
+                autocommit=True,
+                client_flag=CLIENT.FOUND_ROWS,
+                binary_prefix=True,
+            )
+        except pymysql.err.MySQLError as exc:
+            raise ConnectionError(f"the server cannot be reached: {_message(exc)}") from exc
+        self.version = str(self._connection.get_server_info())
+        self.restore()
+
+    @property
+    def is_mariadb(self) -> bool:
+        """Whether the server is MariaDB."""
+        return "mariadb" in self.version.lower()
+
+    def restore(self) -> None:
+        """The session as row changes need it."""
+        self.run("SET NAMES utf8mb4")
+        self.run(_SESSION)
+        self.run(_ISOLATION)
+
+    def run(self, sql: str | bytes, *, expected_error: int = 0, tolerated: Sequence[int] = ()) -> int:
+        """Run a statement; returns how many rows it concerned, -1 where it failed as it may.
+
+        Raises:
+            LockRefused: a deadlock, or a lock that was not given in time.
+            ReplayError: the server refuses.
+            ConnectionError: the server is gone.
+        """
+        try:
+            return int(self._connection.query(sql))
+        except pymysql.err.MySQLError as exc:
+            code = exc.args[0] if exc.args and isinstance(exc.args[0], int) else 0
+            if code in (ER_LOCK_WAIT_TIMEOUT, ER_LOCK_DEADLOCK):
+                raise LockRefused(f"ERROR {_message(exc)}") from exc
+            if (code and code == expected_error) or code in tolerated:
+                return -1
+            if code in _CONNECTION_LOST or not code:
+                raise ConnectionError(f"the connection to the server was lost: {_message(exc)}") from exc
+            raise ReplayError(f"ERROR {_message(exc)}") from exc
+
+    def ask(self, sql: str) -> list[tuple[Any, ...]]:
+        """The rows of a query. Raises as `run`."""
+        self.run(sql)
+        result = self._connection._result
+        return [tuple(row) for row in (result.rows or ())] if result is not None else []
+
+    def close(self) -> None:
+        """Close it; what was not committed is rolled back."""
+        if self._connection.open:
+            self._connection.close()
+
+
+class MysqlTarget:
+    """A server's tables. Use `MysqlTarget.open`.
+
+    `applies_events` is True where row events are sent as they are (BINLOG statements), False where they become SQL, None where
+    the log decides: events of a server of the same kind are sent as they are.
+    """
+
+    def __init__(
+        self, address: MysqlAddress, connection: Connection, *, idempotent: bool, applies_events: bool | None
+    ) -> None:
+        self.idempotent = idempotent
+        self.applies_events = applies_events
+        self._address = address
+        self._connection = connection
+        self._progress, self.pending = self._read()
+
+    @classmethod
+    def open(cls, url: str, *, idempotent: bool = False, applies_events: bool | None = None) -> MysqlTarget:
+        """Connect, and make the position table where it is not there.
+
+        Raises:
+            ReplayError: the URL is none, or the server refuses.
+            OSError: the server cannot be reached.
+        """
+        address = MysqlAddress.parse(url)
+        connection = Connection(address)
+        try:
+            for sql in (_CREATE_SCHEMA, _CREATE_TABLE):
+                connection.run(sql)
+            return cls(address, connection, idempotent=idempotent, applies_events=applies_events)
+        except BaseException:
+            connection.close()
+            raise
+
+    @property
+    def progress(self) -> Progress:
+        """Which event groups are in the tables."""
+        return self._progress
+
+    def session(self, number: int) -> MysqlSession:
+        """A connection of its own."""
+        connection = Connection(self._address)
+        connection.run(f"INSERT IGNORE INTO {_TABLE} VALUES ({number}, '', 0, '[]', NULL)")  # noqa: S608
+        return MysqlSession(connection, self, number, _TABLE)
+
+    def flush(self) -> None:
+        """Sessions keep what they commit; here it is only read again."""
+        self._progress, self.pending = self._read()
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()
+
+    def _read(self) -> tuple[Progress, frozenset[Position]]:
+        rows = self._connection.ask(f"SELECT file, low, done, pending FROM {_TABLE} WHERE file <> ''")  # noqa: S608
+        parts = [Progress(Position(file, int(low)), frozenset(json.loads(done))) for file, low, done, _ in rows]
+        pending = frozenset(Position(file, int(end)) for file, _, _, end in rows if end is not None)
+        return Progress.of(parts), pending
+
+
+def _message(exc: BaseException) -> str:
+    return ": ".join(str(part) for part in exc.args)

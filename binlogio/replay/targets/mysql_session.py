@@ -1,0 +1,260 @@
+"""What one worker does with a MySQL or MariaDB server: the steps of a transaction, by events or by SQL, and its position with them.
+
+Knows transactions, BINLOG statements, and errors that a statement had at its source already. Knows neither threads nor turns.
+
+    rows by events   BINLOG '<format description>' once, then BINLOG '<table maps, rows events>' for each statement of the source: the server's own
+                     applier does it, find_row and all
+    rows by SQL      INSERT, UPDATE and DELETE, where source and target are not of one kind
+
+Source: sql/sql_binlog.cc, mysql_client_binlog_statement.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from dataclasses import replace
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, Final
+
+from binlogio.constants import ChecksumAlgorithm, EventType, RowsFlag
+from binlogio.encoder import Encoder
+from binlogio.errors import ReplayError
+from binlogio.replay import statements
+from binlogio.replay.find_row import ER_KEY_NOT_FOUND, RowNotFound
+from binlogio.replay.row_changes import row_changes
+from binlogio.replay.summary import RowCounts
+from binlogio.replay.targets.mysql_statements import context_of
+from binlogio.replay.targets.mysql_table import MysqlTable
+from binlogio.replay.targets.mysql_values import backticked, text_literal
+from binlogio.replay.transactions import RefusedStep, RowsStep, StatementStep
+from binlogio.rowimage.values import ABSENT
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from binlogio.events.format_description import FormatDescriptionEvent
+    from binlogio.replay.progress import Ledger
+    from binlogio.replay.targets.mysql import Connection, MysqlTarget
+    from binlogio.replay.transactions import Step, Transaction
+
+# What DDL answers that was done already: databases, tables, columns, keys and so on that exist, or do not.
+_DONE_ALREADY: Final = (1007, 1008, 1049, 1050, 1051, 1054, 1060, 1061, 1091, 1146, 1304, 1305, 1359, 1360, 1396, 1537, 1539, 1826, 3162, 4031)  # fmt: skip
+_MOST_EVENT_BYTES: Final = 4 << 20  # in one BINLOG statement
+
+
+class MysqlSession:
+    """One worker's connection."""
+
+    def __init__(self, connection: Connection, target: MysqlTarget, number: int, table: str) -> None:
+        self.counts = RowCounts()
+        self._pending_counts = RowCounts()
+        self._connection = connection
+        self._target = target
+        self._number = number
+        self._table = table
+        self._description: FormatDescriptionEvent | None = None
+        self._encoder = Encoder()
+        self._tables: dict[int, MysqlTable] = {}
+        self._own: list[int] = []
+        self._file = ""
+        self._is_open = False
+        self._is_changed = False
+        self._is_done = False
+
+    def execute(self, transaction: Transaction) -> None:
+        """Run the steps, in a transaction that stays open."""
+        self._pending_counts = RowCounts()
+        if transaction.commits_itself:
+            start, end = transaction.start, transaction.end
+            self._connection.run(
+                f"UPDATE {self._table} SET file = {text_literal(start.file)}, low = {start.offset}, done = '[]',"  # noqa: S608
+                f" pending = {end.offset} WHERE worker = {self._number}"
+            )
+        has_rows = any(isinstance(step, RowsStep) for step in transaction.steps)
+        if has_rows and self._sends_events(transaction):
+            self._describe(transaction.description)
+        if has_rows or not transaction.commits_itself:
+            self._connection.run("BEGIN")
+            self._is_open = True
+        self._is_done = False
+        for is_rows, steps in groupby(transaction.steps, lambda step: isinstance(step, RowsStep)):
+            if is_rows:
+                self._rows([step for step in steps if isinstance(step, RowsStep)], transaction)
+            else:
+                for step in steps:
+                    self._other(step, transaction)
+
+    def commit(self, transaction: Transaction, ledger: Ledger) -> None:
+        """Keep the position, and commit."""
+        if transaction.end.file != self._file:
+            self._file, self._own = transaction.end.file, []
+        low = ledger.low_with(transaction.end)
+        own = [end for end in (*self._own, transaction.end.offset) if end > low.offset]
+        if transaction.commits_itself and self._is_open:
+            self._connection.run("COMMIT")
+            self._is_open = False
+        self._connection.run(
+            f"UPDATE {self._table} SET file = {text_literal(low.file)}, low = {low.offset}, done = '{json.dumps(own)}',"  # noqa: S608
+            f" pending = NULL WHERE worker = {self._number}"
+        )
+        if self._is_open:
+            self._connection.run("COMMIT")
+        self._own, self._is_open = own, False
+        self.counts.add(self._pending_counts)
+
+    def rollback(self) -> None:
+        """Roll back what is open."""
+        if self._is_open:
+            self._is_open = False
+            self._connection.run("ROLLBACK")
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()
+
+    # ------------------------------------------------------------------------------------------------- statements
+
+    def _other(self, step: Step, transaction: Transaction) -> None:
+        try:
+            if isinstance(step, RefusedStep):
+                raise step.refusal
+            if isinstance(step, StatementStep):
+                self._statement(step, transaction)
+        except ReplayError as exc:
+            exc.locate(offset=step.offset)
+            raise
+
+    def _statement(self, step: StatementStep, transaction: Transaction) -> None:
+        statement = step.statement
+        if isinstance(statement, statements.Savepoint):
+            self._connection.run(f"SAVEPOINT {backticked(statement.name)}")
+        elif isinstance(statement, statements.RollbackTo):
+            self._connection.run(f"ROLLBACK TO {backticked(statement.name)}")
+        else:
+            again = transaction.commits_itself and transaction.end in self._target.pending
+            is_missing = isinstance(statement, statements.DropDatabase | statements.DropTables)
+            tolerated = _DONE_ALREADY if again else ((1049,) if is_missing else ())
+            for sql in context_of(step.event, step.context, is_mariadb=self._connection.is_mariadb):
+                self._connection.run(sql, tolerated=(1049,) if sql.startswith("USE ") else ())
+            found = self._connection.run(step.event.sql, expected_error=step.event.error_code, tolerated=tolerated)
+            self._is_changed = True
+            self._is_done = again and found < 0 and isinstance(statement, statements.CreateWithRows)
+            self._pending_counts.executed_statements += 1
+            self._tables.clear()
+
+    def _restore(self) -> None:
+        """Undo what a statement's context changed."""
+        if self._is_changed:
+            self._connection.restore()
+            self._connection.run("SET @@session.timestamp = DEFAULT, @@session.auto_increment_increment = DEFAULT, @@session.auto_increment_offset = DEFAULT")  # fmt: skip
+            self._is_changed = False
+
+    # ------------------------------------------------------------------------------------------------------- rows
+
+    def _rows(self, steps: list[RowsStep], transaction: Transaction) -> None:
+        if self._is_done:  # with the table that is there already, its rows came to be
+            return
+        if not transaction.commits_itself:  # a table that comes to be with its rows takes nothing else in
+            self._restore()
+        some: list[RowsStep] = []
+        for step in steps:
+            try:
+                if not self._sends_events(transaction):
+                    self._by_sql(step)
+                    continue
+                some.append(step)
+                if step.event.ends_statement or sum(len(one.event.images) for one in some) > _MOST_EVENT_BYTES:
+                    self._by_events(some)
+                    some = []
+            except ReplayError as exc:
+                exc.locate(offset=step.offset)
+                raise
+        if some:
+            self._by_events(some)
+
+    def _sends_events(self, transaction: Transaction) -> bool:
+        description = transaction.description
+        if description is None or self._target.applies_events is False:
+            return False
+        return bool(self._target.applies_events) or description.context.is_mariadb == self._connection.is_mariadb
+
+    def _describe(self, description: FormatDescriptionEvent | None) -> None:
+        """Tell the server how the events look that come next. It does not take that within a transaction."""
+        if description is None or self._description is description:
+            return
+        self._encoder = Encoder()
+        plain = replace(description, checksum_algorithm=ChecksumAlgorithm.OFF, created=0)
+        self._connection.run(_binlog(self._encoder.encode(plain)))
+        if not self._connection.is_mariadb:
+            self._connection.run("SET @@session.gtid_next = 'AUTOMATIC'")  # which the description has undone
+        self._description = description
+
+    def _by_events(self, steps: Sequence[RowsStep]) -> None:
+        """The events of one statement of the source, as they are."""
+        maps = {step.table_map.table_id: step.table_map for step in steps}
+        last = steps[-1].event
+        events: list[Any] = [
+            *maps.values(),
+            *(_plain(step.event) for step in steps[:-1]),
+            _plain(replace(last, flags=last.flags | RowsFlag.STMT_END)),
+        ]
+        data = b"".join(self._encoder.encode(event) for event in events)
+        self._connection.run(_binlog(data), tolerated=_IDEMPOTENT if self._target.idempotent else ())
+        for step in steps:
+            self._pending_counts.rows_by_table[f"{step.table_map.schema}.{step.table_map.table}"] += 1
+
+    def _by_sql(self, step: RowsStep) -> None:
+        """The rows of one event."""
+        changes = list(row_changes(step))
+        if step.plan is None:
+            return
+        table = self._tables.get(id(step.plan))
+        if table is None or table.plan is not step.plan:
+            table = MysqlTable.of(step.plan, self._connection.ask, is_mariadb=self._connection.is_mariadb)
+            self._tables[id(step.plan)] = table
+        name, counts = f"{step.plan.schema}.{step.plan.table}", self._pending_counts
+        inserted = [after for before, after in changes if before is None and after is not None]
+        for sql, count in table.insert(inserted, replaces=self._target.idempotent) if inserted else ():
+            self._connection.run(sql)
+            counts.inserts += count
+        counts.incomplete_inserts += sum(ABSENT in after for after in inserted)
+        for before, after in changes if not inserted else ():
+            self._change(table, name, before or (), after)
+        counts.rows_by_table[name] += len(changes)
+
+    def _change(self, table: MysqlTable, name: str, before: Sequence[Any], after: Sequence[Any] | None) -> None:
+        counts = self._pending_counts
+        sql, algorithm = table.delete(before) if after is None else table.update(before, after)
+        counts.algorithms[name, algorithm] += 1
+        tolerated = _IDEMPOTENT if self._target.idempotent else ()
+        found = 1 if sql is None else self._connection.run(sql, tolerated=tolerated)
+        if found < 1 and not self._target.idempotent:
+            raise RowNotFound(f"ERROR {ER_KEY_NOT_FOUND}: can't find record", field=name)
+        if found < 1:
+            counts.ignored += 1
+        elif after is None:
+            counts.deletes += 1
+        else:
+            counts.updates += 1
+
+
+_IDEMPOTENT: Final = (1032, 1062)
+_PLAIN: Final = {
+    EventType.WRITE_ROWS_COMPRESSED_EVENT_V1: EventType.WRITE_ROWS_EVENT_V1,
+    EventType.UPDATE_ROWS_COMPRESSED_EVENT_V1: EventType.UPDATE_ROWS_EVENT_V1,
+    EventType.DELETE_ROWS_COMPRESSED_EVENT_V1: EventType.DELETE_ROWS_EVENT_V1,
+    EventType.WRITE_ROWS_COMPRESSED_EVENT: EventType.WRITE_ROWS_EVENT,
+    EventType.UPDATE_ROWS_COMPRESSED_EVENT: EventType.UPDATE_ROWS_EVENT,
+    EventType.DELETE_ROWS_COMPRESSED_EVENT: EventType.DELETE_ROWS_EVENT,
+}
+
+
+def _plain(event: Any) -> Any:
+    """The event without MariaDB's compression, which BINLOG does not take."""
+    code = _PLAIN.get(event.header.type_code)
+    return event if code is None else replace(event, header=replace(event.header, type_code=code))
+
+
+def _binlog(data: bytes) -> str:
+    return f"BINLOG '{b64encode(data).decode()}'"

@@ -1,0 +1,120 @@
+"""The session context of a statement in the log, as SQL that sets it: what a server's applier sets before it runs the statement.
+
+Knows status variables of QUERY_EVENT and the events before it. The same variables are shown by `binlogio dump`, which escapes for terminals what
+must go to a server as it is.
+
+Source: sql/log_event.cc, Query_log_event::do_apply_event, Query_log_event::print_query_header.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from binlogio.constants import QueryStatus
+from binlogio.events.statement_context import IntvarEvent, IntvarKind, RandEvent, UserVarEvent, UserVarType
+from binlogio.replay.targets.mysql_values import backticked, text_literal
+from binlogio.rowimage.charset import charset_of
+from binlogio.rowimage.decimal import decimal_size, decimal_text, decode_decimal
+from binlogio.schema.collations import collation_name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from binlogio.events.query import QueryEvent
+
+# sql/query_options.h: OPTION_*; a bit that is set switches the last two off.
+_AUTO_IS_NULL: Final = 1 << 14
+_NO_FOREIGN_KEY_CHECKS: Final = 1 << 26
+_RELAXED_UNIQUE_CHECKS: Final = 1 << 27
+
+
+def context_of(event: QueryEvent, before: tuple[Any, ...], *, is_mariadb: bool) -> Iterator[str]:
+    """The statements that give `event` its context; `before` are the events that belong to it. The last one sets the time."""
+    if event.schema:
+        if not event.schema.isascii():
+            yield "SET @@session.character_set_client = utf8mb4"
+        yield f"USE {backticked(event.schema)}"
+    settings = [f"pseudo_thread_id={event.thread_id}"]
+    for variable in event.status_vars:
+        setting = _SETTINGS.get(variable.code)
+        if setting is not None and not (is_mariadb and variable.code in _ONLY_MYSQL):
+            settings += setting(variable.value)
+    microseconds = event.status(QueryStatus.MICROSECONDS) or event.status(QueryStatus.MARIADB_HRNOW) or 0
+    settings.append(f"timestamp={event.header.timestamp}.{microseconds:06d}")
+    yield "SET " + ", ".join(f"@@session.{setting}" for setting in settings)
+    for part in before:
+        yield _PARTS[type(part)](part)
+
+
+def _flags2(flags: int) -> list[str]:
+    return [
+        f"foreign_key_checks={int(not flags & _NO_FOREIGN_KEY_CHECKS)}",
+        f"unique_checks={int(not flags & _RELAXED_UNIQUE_CHECKS)}",
+        f"sql_auto_is_null={int(bool(flags & _AUTO_IS_NULL))}",
+    ]
+
+
+def _charset(value: Any) -> list[str]:
+    charset = charset_of(value.client)
+    client = charset.name if charset is not None else str(value.client)
+    return [
+        f"character_set_client={client}",
+        f"collation_connection={collation_name(value.connection)}",
+        f"collation_server={collation_name(value.server)}",
+    ]
+
+
+_SETTINGS: Final[dict[int, Callable[[Any], list[str]]]] = {
+    QueryStatus.FLAGS2: _flags2,
+    QueryStatus.SQL_MODE: lambda value: [f"sql_mode={value}"],
+    QueryStatus.AUTO_INCREMENT: lambda value: [
+        f"auto_increment_increment={value.increment}",
+        f"auto_increment_offset={value.offset}",
+    ],
+    QueryStatus.CHARSET: _charset,
+    QueryStatus.TIME_ZONE: lambda value: [f"time_zone={text_literal(value)}"],
+    QueryStatus.LC_TIME_NAMES: lambda value: [f"lc_time_names={value}"],
+    QueryStatus.CHARSET_DATABASE: lambda value: [f"collation_database={collation_name(value) if value else 'DEFAULT'}"],
+    QueryStatus.EXPLICIT_DEFAULTS_FOR_TIMESTAMP: lambda value: [f"explicit_defaults_for_timestamp={value}"],
+    QueryStatus.DEFAULT_COLLATION_FOR_UTF8MB4: lambda value: [f"default_collation_for_utf8mb4={collation_name(value)}"],
+    QueryStatus.SQL_REQUIRE_PRIMARY_KEY: lambda value: [f"sql_require_primary_key={value}"],
+}
+_ONLY_MYSQL: Final = frozenset(
+    {
+        QueryStatus.EXPLICIT_DEFAULTS_FOR_TIMESTAMP,
+        QueryStatus.DEFAULT_COLLATION_FOR_UTF8MB4,
+        QueryStatus.SQL_REQUIRE_PRIMARY_KEY,
+    }
+)
+
+
+def _intvar(event: IntvarEvent) -> str:
+    name = "LAST_INSERT_ID" if event.kind == IntvarKind.LAST_INSERT_ID_EVENT else "INSERT_ID"
+    return f"SET {name}={event.value}"
+
+
+def _user_var(event: UserVarEvent) -> str:
+    return f"SET @{backticked(event.name)}:={_user_value(event)}"
+
+
+def _user_value(event: UserVarEvent) -> str:
+    if event.value is None:
+        return "NULL"
+    if event.number is not None:
+        return repr(event.number)
+    if event.type == UserVarType.DECIMAL_RESULT:
+        precision, scale = event.value[0], event.value[1]
+        return decimal_text(decode_decimal(event.value[2 : 2 + decimal_size(precision, scale)], precision, scale))
+    charset = charset_of(event.collation)
+    introducer = f"_{charset.name} " if charset is not None else ""
+    literal = f"{introducer}x'{event.value.hex()}'"
+    if charset is None or event.collation is None:
+        return literal
+    return f"{literal} COLLATE {collation_name(event.collation)}"
+
+
+_PARTS: Final[dict[type, Callable[[Any], str]]] = {
+    IntvarEvent: _intvar,
+    RandEvent: lambda event: f"SET @@session.rand_seed1={event.seed1}, @@session.rand_seed2={event.seed2}",
+    UserVarEvent: _user_var,
+}

@@ -1,0 +1,124 @@
+"""One table of a MySQL or MariaDB target, changed by SQL of rows: which columns and indexes it has, and the statements for changes.
+
+Knows the information schema. How rows are looked for is `find_row`'s business, what values look like in SQL that of `mysql_values`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from binlogio.errors import ReplayError
+from binlogio.replay.find_row import Algorithm, Index, RowSearch, find_row
+from binlogio.replay.targets.mysql_values import backticked, same, table_name, text_literal, value
+from binlogio.rowimage.json_diff import JsonDiffs
+from binlogio.rowimage.values import ABSENT
+
+if TYPE_CHECKING:
+    from binlogio.rowimage.plan import TablePlan
+
+Ask = Callable[[str], list[tuple[Any, ...]]]
+_MOST_BYTES: Final = 1 << 20  # of one statement
+
+
+class MysqlTable:
+    """A table of the target, and the log's table that changes it."""
+
+    def __init__(self, plan: TablePlan, columns: Sequence[tuple[str, bool]], indexes: tuple[Index, ...], *, is_mariadb: bool) -> None:  # fmt: skip
+        self.plan = plan
+        self._is_mariadb = is_mariadb
+        self._name = table_name(plan.schema, plan.table)
+        self._names = [name for name, _ in columns]
+        shared = zip(plan.columns, columns, strict=False)
+        self._target = replace(plan, columns=tuple(replace(c, nullable=nullable) for c, (_, nullable) in shared))
+        self._indexes = indexes
+
+    @classmethod
+    def of(cls, plan: TablePlan, ask: Ask, *, is_mariadb: bool) -> MysqlTable:
+        """The table as the target's information schema describes it.
+
+        Raises:
+            ReplayError: there is none.
+        """
+        where = f"table_schema = {text_literal(plan.schema)} AND table_name = {text_literal(plan.table)}"
+        columns = ask(
+            f"SELECT column_name, is_nullable = 'YES' FROM information_schema.columns WHERE {where} ORDER BY ordinal_position"  # noqa: S608
+        )
+        if not columns:
+            raise ReplayError("the target has no such table", field=f"{plan.schema}.{plan.table}")
+        names = [name for name, _ in columns]
+        parts: dict[str, list[tuple[int, int]]] = {}
+        unique: dict[str, bool] = {}
+        for index, non_unique, column, prefix in ask(
+            f"SELECT index_name, non_unique, column_name, sub_part FROM information_schema.statistics WHERE {where}"  # noqa: S608
+            " ORDER BY index_name <> 'PRIMARY', index_name, seq_in_index"
+        ):
+            if column is not None:
+                parts.setdefault(index, []).append((names.index(column), prefix or 0))
+                unique[index] = not non_unique
+        indexes = tuple(
+            Index(name, tuple(some), is_unique=unique[name], is_primary=name == "PRIMARY")
+            for name, some in parts.items()
+        )
+        return cls(plan, [(name, bool(nullable)) for name, nullable in columns], indexes, is_mariadb=is_mariadb)
+
+    def insert(self, rows: Sequence[Sequence[Any]], *, replaces: bool = False) -> Iterator[tuple[str, int]]:
+        """Statements with many rows each, and how many; all rows have values for the same columns."""
+        positions = [at for at in range(len(self._target.columns)) if rows[0][at] is not ABSENT]
+        names = ", ".join(backticked(self._names[at]) for at in positions)
+        head = f"{'REPLACE' if replaces else 'INSERT'} INTO {self._name} ({names}) VALUES "
+        some: list[str] = []
+        size = 0
+        for row in rows:
+            text = f"({', '.join(self._value(row, at) for at in positions)})"
+            if some and size + len(text) > _MOST_BYTES:
+                yield head + ",".join(some), len(some)
+                some, size = [], 0
+            some.append(text)
+            size += len(text)
+        yield head + ",".join(some), len(some)
+
+    def update(self, before: Sequence[Any], after: Sequence[Any]) -> tuple[str | None, Algorithm]:
+        """The statement, None where nothing of the change concerns the target.
+
+        Raises:
+            ReplayError: the before image tells no row; or a change of a part of a document, which only a server's own applier can make.
+        """
+        search = find_row(before, self.plan, self._target, self._indexes)
+        changed = [at for at in range(len(self._target.columns)) if after[at] is not ABSENT]
+        if not changed:
+            return None, search.algorithm
+        if any(isinstance(after[at], JsonDiffs) for at in changed):
+            raise ReplayError(
+                "a partial update of a JSON document, whose before image is not in the log, cannot be written as SQL",
+                field=f"{self.plan.schema}.{self.plan.table}",
+                hint="apply the events themselves (--apply binlog)",
+            )
+        changes = ", ".join(f"{backticked(self._names[at])} = {self._value(after, at)}" for at in changed)
+        return f"UPDATE {self._name} SET {changes} WHERE {self._where(search)} LIMIT 1", search.algorithm  # noqa: S608
+
+    def delete(self, before: Sequence[Any]) -> tuple[str, Algorithm]:
+        """The statement.
+
+        Raises:
+            ReplayError: the before image tells no row.
+        """
+        search = find_row(before, self.plan, self._target, self._indexes)
+        return f"DELETE FROM {self._name} WHERE {self._where(search)} LIMIT 1", search.algorithm  # noqa: S608
+
+    def _value(self, row: Sequence[Any], at: int) -> str:
+        return value(row[at], self.plan.columns[at], is_mariadb=self._is_mariadb)
+
+    def _where(self, search: RowSearch) -> str:
+        columns = self.plan.columns
+        conditions = [
+            f"{backticked(self._names[at])} <=> {value(found, columns[at], is_mariadb=self._is_mariadb)}"
+            for at, found in search.key
+            if search.index is not None and not dict(search.index.parts)[at]
+        ]  # so that the server takes the index; a key over a prefix is compared whole
+        conditions += [
+            same(found, columns[at], self._names[at], is_mariadb=self._is_mariadb)
+            for at, found in search.same or (search.key if not conditions else ())
+        ]
+        return " AND ".join(conditions)
