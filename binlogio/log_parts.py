@@ -28,16 +28,19 @@ if TYPE_CHECKING:
 class LogPartReader:
     """Reads splits of logs, or whole ones, as (table, batch) pairs.
 
-    With `follows_ddl` it learns names from the DDL in the logs, which then have to come whole and in order.
+    `definitions` say what the columns of tables are; without them nothing is learned from the DDL in the logs.
     """
 
-    def __init__(self, selection: Selection, keyring: Keyring | None, *, follows_ddl: bool = False) -> None:
+    def __init__(
+        self, selection: Selection, keyring: Keyring | None, *, definitions: DefinitionSource | None = None
+    ) -> None:
         self._selection = selection
         self._keyring = keyring
-        self._definitions = DefinitionSource(selection.definitions, follows_ddl=follows_ddl)
+        self._definitions = definitions or DefinitionSource(selection.definitions, follows_ddl=False)
         self._log: LogFile | None = None
         self._opened: OpenedLog | None = None
         self._read: Callable[[Split | None], Iterator[TableBatch]] | None = None
+        self._forget_plans: Callable[[], None] | None = None
 
     def read(self, part: tuple[LogFile, Split | None], /) -> Iterator[TableBatch]:
         """The row changes of a part.
@@ -65,13 +68,20 @@ class LogPartReader:
             from binlogio.records import Repeated  # noqa: PLC0415
 
             reader = MixedReader if self._selection.mixed else ColumnarReader
-            return reader(log, opened, self._selection, Repeated(), decryptor_for, self._definitions).read
+            walk = reader(log, opened, self._selection, Repeated(), decryptor_for, self._definitions)
+            self._forget_plans = walk.forget_plans
+            return walk.read
         from binlogio.construct_reader import ConstructReader  # noqa: PLC0415
 
         return lambda _: iter(ConstructReader(log, opened, self._selection, decryptor_for, self._definitions))
+
+    def forget_plans(self) -> None:
+        """Ask the definitions anew: they know more than they did."""
+        if self._forget_plans is not None:
+            self._forget_plans()
 
     def close(self) -> None:
         """Give back the file that is open."""
         if self._opened is not None:
             self._opened.close()
-        self._log = self._opened = self._read = None
+        self._log = self._opened = self._read = self._forget_plans = None

@@ -75,6 +75,7 @@ class LogWalk(BigEvents):
         self._selection = selection
         self._repeated = repeated
         self._described = False
+        self._is_at_event = True  # the window begins with one; else a group was looked for in vain
         self._opened = opened
         self._can_go_back = opened.seekable
         self._window = Window(opened.read, readinto=opened.readinto)
@@ -111,6 +112,10 @@ class LogWalk(BigEvents):
             yield from self._give_out()
             raise
 
+    def forget_plans(self) -> None:
+        """Ask anew what the columns of tables are."""
+        self._router.forget_plans()
+
     # --------------------------------------------------------------------------------------------- what becomes of rows
 
     @abstractmethod
@@ -145,6 +150,7 @@ class LogWalk(BigEvents):
         while True:
             window = self._window  # another one once encryption has begun
             status, at = router.route(window.view, 0, window.offset)
+            self._definitions.pass_window()
             yield from self._flush()
             window.take(at)
             if status == route.NEED_DATA:
@@ -167,14 +173,16 @@ class LogWalk(BigEvents):
             return split.start == 0
         self._window.read_to = split.end
         self._router.stop_at(split.end)
-        if split.start <= self._window.offset:
+        if split.start <= self._window.offset and self._is_at_event:
             return True
         self._router.end_statement()
         self._window.go_to(split.start, self._opened)
+        self._is_at_event = False
         while True:
             found, seen = find_group(self._window.view, self._window.offset, checksum=self._context.has_checksum)
             if found >= 0:
                 self._window.take(found)
+                self._is_at_event = True
                 return self._window.offset < split.end
             self._window.take(seen)
             if self._window.offset >= split.end or not self._window.fill(least_for(self._window)):
@@ -303,7 +311,10 @@ class LogWalk(BigEvents):
             table_map = EVENT_CODECS[EventType.TABLE_MAP_EVENT].parse(header, body, self._context)
             wanted = self._selection.wants(table_map.schema, table_map.table)
             if wanted:
+                belied = self._definitions.belied
                 plan = self._definitions.plan(table_map, self._context)
+                if self._definitions.belied > belied:
+                    self._router.forget_plans()
             else:
                 plan = resolve_plan(table_map, self._context)
             if plan not in self._images:

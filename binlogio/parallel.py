@@ -6,7 +6,7 @@ Knows threads, and how far they may be ahead of the consumer; nothing of logs.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from threading import Condition
 from typing import Final, Generic, Protocol, TypeVar
@@ -39,6 +39,7 @@ class InOrder(Generic[Part, Result]):
         parts: what there is to read.
         open_reader: gives each thread a reader of its own.
         size_of: bytes of a result.
+        holds: says of a part, when all before it are done, whether its results are to be taken.
     """
 
     def __init__(
@@ -46,10 +47,12 @@ class InOrder(Generic[Part, Result]):
         parts: Sequence[Part],
         open_reader: Callable[[], PartReader[Part, Result]],
         size_of: Callable[[Result], int],
+        holds: Callable[[Part], bool] = lambda _: True,
     ) -> None:
         self._parts = parts
         self._open_reader = open_reader
         self._size_of = size_of
+        self._holds = holds
         self._change = Condition()
         self._next = 0  # part that no thread has taken
         self._wanted = 0  # part that the consumer is at
@@ -58,14 +61,17 @@ class InOrder(Generic[Part, Result]):
         self._ends: list[BaseException | bool] = [False] * len(parts)  # behind the last result: True, or the error
         self._stopped = False
 
-    def results(self, threads: int) -> Iterator[Result]:
-        """All results, computed by `threads` threads while the caller iterates."""
+    def results(self, threads: int) -> Generator[Result, None, int]:
+        """All results, computed by `threads` threads while the caller iterates; returns how many parts it gave: up to one that does not hold."""
         with ThreadPoolExecutor(threads, "binlogio-read") as pool:
             try:
                 for _ in range(min(threads, len(self._parts))):
                     pool.submit(self._work)
-                for number in range(len(self._parts)):
+                for number, part in enumerate(self._parts):
+                    if not self._holds(part):
+                        return number
                     yield from self._take(number)
+                return len(self._parts)
             finally:
                 with self._change:
                     self._stopped = True

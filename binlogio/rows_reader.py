@@ -10,19 +10,18 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from fnmatch import fnmatchcase
 from functools import partial
-from itertools import islice
+from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Any, Final
 
-from binlogio.constants import OptionalMetadataType
 from binlogio.definition_files import load_definitions
-from binlogio.errors import BinlogError, BinlogFormatError, UnsupportedFeature
+from binlogio.errors import BinlogFormatError, UnsupportedFeature
 from binlogio.event_filter import EVERY_EVENT, EventFilter
-from binlogio.events.table_map import TableMapEvent
 from binlogio.implementation import is_compiled
 from binlogio.options import ReadOptions
 from binlogio.parallel import InOrder
+from binlogio.part_definitions import PartFacts
 from binlogio.schema.definition_source import DefinitionSource
-from binlogio.splits import Split, cut
+from binlogio.splits import Split
 from binlogio.storage import Source, find_logs
 
 if TYPE_CHECKING:
@@ -39,7 +38,6 @@ _ZERO_DATES: Final = ("error", "null", "text")
 DEFAULT_BATCH_ROWS: Final = 1 << 16
 _MIXED_ROWS: Final = 1 << 12
 _TIMESTAMP: Final = 4
-_LOOKED_AT: Final = 1 << 20  # bytes of a log, for its first table map
 _SMALLEST_SPLIT: Final = 2 << 20  # bytes; less is not worth a thread
 _LARGEST_SPLIT: Final = 16 << 20  # bytes; with more the threads get too far ahead of each other
 
@@ -178,16 +176,33 @@ class TableBatches:
     def _batches(self, selection: Selection) -> Iterator[tuple[str, pa.RecordBatch]]:
         from binlogio.log_parts import LogPartReader  # noqa: PLC0415 - imports pyarrow
 
-        threads = 1 if self._threads > 1 and self._learns_from_statements() else self._threads
-        open_reader = partial(LogPartReader, selection, self._keyring, follows_ddl=threads == 1)
+        if self._threads > 1:
+            yield from self._side_by_side(selection)
+            return
+        definitions = DefinitionSource(selection.definitions)
+        with closing(LogPartReader(selection, self._keyring, definitions=definitions)) as reader:
+            for log in self._logs:
+                yield from reader.read((log, None))
+
+    def _side_by_side(self, selection: Selection) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """By threads. Where a part lacked what a statement before it says, all begins anew from there."""
+        from binlogio.side_by_side import NumberedReader  # noqa: PLC0415 - imports pyarrow
+
         # Construct holds Python's lock, so threads gain it nothing within a log.
-        parts = [part for log in self._logs for part in _parts(log, threads if is_compiled() else 1)]
-        if threads == 1:
-            with closing(open_reader()) as reader:
-                for part in parts:
-                    yield from reader.read(part)
-        else:
-            yield from InOrder(parts, open_reader, _batch_size).results(threads)
+        parts = [part for log in self._logs for part in _parts(log, self._threads if is_compiled() else 1)]
+        logs = [None if i and parts[i - 1][0] is log else log.name for i, (log, _) in enumerate(parts)]
+        done, known = 0, DefinitionSource()
+        while done < len(parts):
+            facts = PartFacts(logs[done:], done, known)
+            in_order = InOrder(
+                list(enumerate(parts))[done:],
+                partial(NumberedReader, selection, self._keyring, facts),
+                _batch_size,
+                partial(_holds, facts),
+            )
+            done += yield from in_order.results(self._threads)
+            if done < len(parts):
+                known, logs[done] = facts.all_before(done), None
 
     def _row_records(self) -> Iterator[tuple[str, pa.RecordBatch]]:
         """As `mixed`, by the event reader."""
@@ -205,26 +220,6 @@ class TableBatches:
                 columns[_TIMESTAMP] = tuple(microseconds // 1_000_000 for microseconds in columns[_TIMESTAMP])
                 arrays = [pa.array(column, one.type) for column, one in zip(columns, mixed_schema(), strict=True)]
                 yield "", pa.RecordBatch.from_arrays(arrays, schema=mixed_schema())
-
-    def _learns_from_statements(self) -> bool:
-        """Whether names come from the DDL in the logs, which must then be read in one piece: the first table map tells."""
-        from binlogio.reader import BinlogReader  # noqa: PLC0415
-
-        given = self._options["definitions"]
-        if given is not None and self._tables is not None and given.defines(self._tables):
-            return False
-        options = ReadOptions(verify_checksum=self._options["verify_checksum"])
-        logs = [log for log in self._logs if log.stream is None]  # a stream is read once only, and in one piece
-        with BinlogReader(logs, options, keyring=self._keyring) as reader:
-            try:
-                for event in reader:
-                    if isinstance(event, TableMapEvent):
-                        return event.optional(OptionalMetadataType.COLUMN_NAME) is None
-                    if reader.position.offset > _LOOKED_AT:
-                        break
-            except BinlogError:
-                return False  # whoever reads the rows will say it
-        return False
 
     def _wants(self, schema: str, table: str) -> bool:
         if not self._options["where"].wants_table(schema, table):
@@ -250,12 +245,18 @@ def read_split(
 
 
 def _parts(log: LogFile, threads: int) -> list[tuple[LogFile, Split | None]]:
-    """What one thread after another takes: as many parts as keep all threads busy to the end."""
+    """What one thread after another takes: parts that get smaller, so that all threads are busy to the end."""
     if threads == 1 or log.size is None or log.stream is not None:
         return [(log, None)]
-    rounds = -(-log.size // (threads * _LARGEST_SPLIT))
-    count = min(threads * rounds, log.size // _SMALLEST_SPLIT)
-    return [(log, split) for split in cut(log.size, count)] if count > 1 else [(log, None)]
+    points = [0]
+    while (left := log.size - points[-1]) > _SMALLEST_SPLIT:
+        points.append(points[-1] + min(_LARGEST_SPLIT, max(_SMALLEST_SPLIT, left // (2 * threads))))
+    points[-1] = log.size
+    return [(log, Split(start, end)) for start, end in pairwise(points)] if len(points) > 2 else [(log, None)]
+
+
+def _holds(facts: PartFacts, part: tuple[int, tuple[LogFile, Split | None]]) -> bool:
+    return facts.holds(part[0])
 
 
 def _batch_size(result: tuple[str, pa.RecordBatch]) -> int:
@@ -291,8 +292,7 @@ def read_tables(
         keyring: as in `binlogio.open`.
         filesystem: as in `binlogio.open`.
         where: which events are wanted: by place, time, server, GTID, operation. Others are skipped without a look at their rows.
-        definitions: as in `binlogio.open`. Where neither these nor the logs' metadata name the columns, the DDL in the logs does, and
-            they are read in one piece whatever `threads` says.
+        definitions: as in `binlogio.open`. Where neither these nor the logs' metadata name the columns, the DDL in the logs does.
 
     Raises:
         OSError: a file does not exist or cannot be opened.

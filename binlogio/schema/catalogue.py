@@ -40,6 +40,13 @@ class Catalogue:
         self._tables: dict[TableName, KnownTable] = {}
         self._dropped: set[TableName] = set()
 
+    def copy(self) -> Catalogue:
+        """Another one that knows the same."""
+        other = Catalogue()
+        other.unknown, other.databases, other.temporary = dict(self.unknown), dict(self.databases), set(self.temporary)
+        other._tables, other._dropped = dict(self._tables), set(self._dropped)
+        return other
+
     def find(self, schema: str, name: str) -> KnownTable | None:
         """The table as it is now; None where the log does not say."""
         return self._tables.get(self.known_name((schema, name)))

@@ -61,7 +61,8 @@ class DefinitionSource:
         given: what the user gave.
         follows_ddl: learn from statements. Only for who reads logs from their start: readers of parts would each know something else.
 
-    `unnamed` says of tables (schema, name) whose columns got no names, although the log tells of them, why that is so.
+    `unnamed` says of tables (schema, name) whose columns got no names, although the log tells of them, why that is so; `belied` counts the
+    definitions that a table map belied: plans made before of other maps of the table may be wrong then.
     """
 
     def __init__(self, given: GivenDefinitions | None = None, *, follows_ddl: bool = True) -> None:
@@ -73,6 +74,7 @@ class DefinitionSource:
         self._was_asked = False
         self._log: str | None = None
         self.unnamed: Final[dict[TableName, str]] = {}
+        self.belied = 0
 
     def begin_log(self, name: str) -> None:
         """Go on with another log; what the last one said holds where this one is the next of its series."""
@@ -80,6 +82,9 @@ class DefinitionSource:
             self._catalogue = Catalogue()
             self._pending.clear()
         self._log = name
+
+    def pass_window(self) -> None:
+        """Some of the log was read; who waits for that may want to know."""
 
     def follow(self, event: QueryEvent, context: ParseContext) -> bool:
         """Take note of a statement. True where plans that were made before may no longer be right."""
@@ -161,8 +166,22 @@ class DefinitionSource:
         if reason is not None:
             self._catalogue.forget(name, reason)
             self.unnamed[name] = reason
+            self.belied += 1
             return None
         return described
+
+    def adopt(self, other: DefinitionSource) -> None:
+        """Know what another one knows from statements, and nothing else."""
+        other._catch_up()
+        self._catalogue = other._catalogue.copy()
+        self._log = other._log
+        self._pending.clear()
+        self._pending_bytes = 0
+
+    def forget(self, name: TableName, reason: str) -> None:
+        """Take what statements said of a table up to here for wrong."""
+        self._catch_up()
+        self._catalogue.forget(name, reason)
 
     def _catch_up(self) -> None:
         """Carry out the statements that wait."""

@@ -1,0 +1,50 @@
+"""A thread's reader of parts of logs that others are read beside.
+
+Knows how names go from part to part: what one says of tables is told to those behind it, by `binlogio.part_definitions`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from binlogio.log_parts import LogPartReader
+from binlogio.part_definitions import PartDefinitions
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pyarrow as pa
+
+    from binlogio.encryption import Keyring
+    from binlogio.part_definitions import PartFacts
+    from binlogio.record_types import Selection
+    from binlogio.splits import Split
+    from binlogio.storage import LogFile
+
+    TableBatch = tuple[str, pa.RecordBatch]
+
+
+class NumberedReader:
+    """Reads parts of logs, each with its number."""
+
+    def __init__(self, selection: Selection, keyring: Keyring | None, facts: PartFacts) -> None:
+        self._definitions = PartDefinitions(selection.definitions, facts)
+        self._reader = LogPartReader(selection, keyring, definitions=self._definitions)
+
+    def read(self, part: tuple[int, tuple[LogFile, Split | None]], /) -> Iterator[TableBatch]:
+        """The row changes of a part.
+
+        Raises:
+            OSError, BinlogError: as `LogPartReader.read`.
+        """
+        number, place = part
+        if self._definitions.begin_part(number):
+            self._reader.forget_plans()
+        try:
+            yield from self._reader.read(place)
+        finally:
+            self._definitions.pass_window()
+
+    def close(self) -> None:
+        """Give back the file that is open."""
+        self._reader.close()
