@@ -617,3 +617,73 @@ def test_an_xa_transaction_that_has_changed_nothing_is_not_in_the_log() -> None:
         *("BEGIN", "TableMap", "WriteRows", "COMMIT"),
         *("XA START X'63',X'',1", "TableMap", "WriteRows", "XA END X'63',X'',1", "XaPrepare", "XA COMMIT X'63',X'',1"),
     ]
+
+
+# ------------------------------------------------------------------------------------- what a 9.7.0 server answered when asked
+
+
+@pytest.mark.parametrize(
+    ("binlog_format", "statement", "expected"),
+    [
+        ("ROW", Statement("UPDATE t SET v = 'y' WHERE id = 9", [Update(T, [])]), []),
+        ("ROW", Statement("INSERT", [Insert(T, [(1, "x")])], error=1062), ["BEGIN", "SAVEPOINT `s`", "COMMIT"]),
+        ("STATEMENT", Statement("INSERT", [Insert(T, [(1, "x")])], error=1062), []),
+        ("ROW", Statement("INSERT", [Insert(T, [])], error=1062), []),
+        ("ROW", insert(N, 1), ["BEGIN", *("TableMap", "WriteRows"), "COMMIT", "BEGIN", "SAVEPOINT `s`", "COMMIT"]),
+    ],
+    ids=["no row", "rows undone", "text undone", "no row undone", "group of its own"],
+)
+def test_a_savepoint_is_in_the_log_once_the_transaction_had_anything_for_it(
+    binlog_format: str, statement: Statement, expected: list[str]
+) -> None:
+    """Whether it is there still or not; that an engine takes part is not enough."""
+    storage = MemoryStorage()
+
+    with writer(storage, binlog_format=binlog_format) as log, log.session("shop") as session:
+        session.begin()
+        session.execute(statement)
+        session.savepoint("s")
+        session.commit()
+
+    assert texts(storage) == expected
+
+
+def test_truncation_counts_for_the_cache_of_its_table_s_kind() -> None:
+    """Of an InnoDB table it is a transaction."""
+    with writer(MemoryStorage()) as log, log.session("shop") as session:
+        session.execute(Statement.from_sql("TRUNCATE TABLE n", "shop", [T, N]))
+        of_n = log.status["Binlog_cache_use"], log.status["Binlog_stmt_cache_use"]
+        session.execute(Statement.from_sql("TRUNCATE t", "shop", [T, N]))
+        of_both = log.status["Binlog_cache_use"], log.status["Binlog_stmt_cache_use"]
+
+    assert (of_n, of_both) == ((0, 1), (1, 1))
+
+
+def test_the_format_may_be_set_without_autocommit_until_something_is_executed() -> None:
+    """1679 behind a statement that an engine or the log takes part in."""
+    with writer(MemoryStorage()) as log, log.session("shop") as session:
+        session.set_variables(autocommit=False)
+        session.set_variables(binlog_format="ROW")
+        session.execute(insert(T, 1))
+        with pytest.raises(LoggingError) as caught:
+            session.set_variables(binlog_format="STATEMENT")
+
+    assert caught.value.errno == 1679
+
+
+@pytest.mark.parametrize(
+    ("commands", "expected"),
+    [([], [6414]), (["commit"], []), (["rollback"], []), (["begin"], [6414]), (["begin", "begin"], [])],
+    ids=lambda value: " ".join(map(str, value)),
+)
+def test_a_failed_statement_counts_as_mixed_with_the_next_up_to_the_end_of_a_transaction(
+    commands: list[str], expected: list[int]
+) -> None:
+    """Engines that do not go together; BEGIN ends a transaction only where there is one."""
+    with writer(MemoryStorage()) as log, log.session("shop") as session:
+        session.execute(Statement("INSERT", [Insert(N, [])], error=1062))
+        for command in commands:
+            getattr(session, command)()
+        session.execute(insert(T, 1))
+
+        assert [warning.errno for warning in session.warnings] == expected

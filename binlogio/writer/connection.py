@@ -330,6 +330,7 @@ class Connection:
                     if variables.binlog_transaction_compression
                     else None,
                     marks=self.marks(ends_statement=context is not None, end=end),
+                    creates_table=self.transaction.is_ddl and self.flavour.has_domains,
                 )
         finally:
             self.forget()
@@ -360,6 +361,8 @@ class Connection:
 
     def commit(self) -> None:
         """End the transaction, if there is one, by COMMIT."""
+        if self.in_transaction:
+            self.engine_mix = NO_ENGINES
         if not self.has_begun and self.caches.transaction.is_empty and not self.transaction.is_registered:
             return
         if self.has_begun and isinstance(self.caches.gtid_next, Gtid) and self.caches.transaction.is_empty:
@@ -373,6 +376,7 @@ class Connection:
         """End the transaction, if there is one, by ROLLBACK."""
         self.has_begun = False
         self.end_by_rollback(self.context())
+        self.engine_mix = NO_ENGINES
 
     def forget(self) -> None:
         """A transaction has ended."""

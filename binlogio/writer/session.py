@@ -17,6 +17,7 @@ from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.writer.connection import ClientVariables, Connection
+from binlogio.writer.engine_mix import NO_ENGINES
 from binlogio.writer.group import AUTOMATIC, NextGtid
 from binlogio.writer.known_objects import table_access
 from binlogio.writer.query_events import boundary_event
@@ -163,6 +164,7 @@ class Session:
         """End the transaction, if there is one, and write its group, if it has changed anything."""
         self._connection.start()
         self._connection.commit()
+        self._connection.engine_mix = NO_ENGINES
 
     def rollback(self) -> None:
         """End the transaction, if there is one; what of it can be undone is not logged."""
@@ -178,13 +180,13 @@ class Session:
         self.execute(Statement(sql, facts=StatementFacts(kind=StatementKind.DDL), updated_schemas=schemas))
 
     def savepoint(self, name: str) -> None:
-        """SAVEPOINT. It is logged once something takes part in the transaction."""
+        """SAVEPOINT. It is logged once anything of the transaction is."""
         connection = self._connection
         connection.start()
         if not connection.in_transaction:
             return
         caches, transaction = connection.caches, connection.transaction
-        if transaction.is_registered:
+        if transaction.is_logged:
             self._log_boundary(b"SAVEPOINT " + _quoted(name))
         transaction.add_savepoint(name, caches.transaction.position)
 
@@ -198,7 +200,7 @@ class Session:
         connection.start()
         caches, transaction = connection.caches, connection.transaction
         savepoint = transaction.return_to(name)
-        if not savepoint.is_registered:
+        if not savepoint.is_logged:
             connection.roll_back_cache(connection.context())  # the log itself took no part then
         elif caches.transaction.cannot_roll_back or (
             connection.flavour.keeps_savepoints and transaction.changed_non_transactional
@@ -206,6 +208,7 @@ class Session:
             self._log_boundary(b"ROLLBACK TO " + _quoted(name))
         else:
             caches.transaction.truncate(savepoint.position)
+        transaction.is_logged = savepoint.is_logged
         transaction.is_registered = savepoint.is_registered
         transaction.modifies_engine = savepoint.modifies_engine
         connection.warnings += transaction.rollback_warnings()
@@ -289,7 +292,9 @@ class Session:
         if "gtid_next" in values:
             self._set_gtid_next(values.pop("gtid_next"))
         own = {name: values.pop(name) for name in tuple(values) if name in _CLIENT_VARIABLES}
-        variables = set_session_variables(connection.variables, connection.state(), values)
+        is_active = connection.has_begun or connection.xa is not None or connection.transaction.is_registered
+        state = replace(connection.state(), in_transaction=is_active)
+        variables = set_session_variables(connection.variables, state, values)
         client = replace(connection.client, **own)
         if client.autocommit and not connection.client.autocommit:
             connection.commit()

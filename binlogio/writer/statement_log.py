@@ -133,7 +133,7 @@ def _log_plainly(connection: Connection, statement: Statement) -> bool:
             return False
         cache.extend(frames)
         cache.has_rows = True
-        connection.transaction.modifies_engine = True
+        connection.transaction.is_logged = connection.transaction.modifies_engine = True
     connection.transaction.is_registered = True
     connection.engine_mix = table.mix
     connection.end_statement(context)
@@ -262,6 +262,7 @@ def _log_rows(connection: Connection, statement: Statement, facts: StatementFact
         if not error.at_statement_end:
             connection.warnings.append(ROW_LOGGING_FAILED)
         raise
+    connection.transaction.is_logged |= bool(built.transactional or built.non_transactional)
     if statement.error and not connection.is_autocommitted and not all_wait:
         caches.transaction.truncate(start)
     _note_changes(connection, statement, facts)
@@ -332,6 +333,7 @@ def _note_changes(connection: Connection, statement: Statement, facts: Statement
     is_logged = not connection.caches.transaction.is_empty or not connection.caches.statement.is_empty
     tables = facts.all_tables
     transaction.used_temporary = any(table.temporary for table in tables)
+    transaction.is_logged |= is_logged
     transaction.is_registered |= is_logged or any(table.engine.transactional for table in tables)
     if not statement.error:
         transaction.modifies_engine |= _modifies_engine(statement, facts)

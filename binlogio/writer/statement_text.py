@@ -113,7 +113,7 @@ def _events(words: StatementWords, *, updates_on_duplicate: bool = False) -> fro
 
 
 def _tables_of_ddl(words: StatementWords, known: Names) -> Iterator[TableAccess]:
-    """The temporary table that a DDL statement changes, and all tables that DROP TABLE drops; no others make a difference to the log."""
+    """The temporary table that a DDL statement changes, and all tables of DROP TABLE and TRUNCATE; no others make a difference to the log."""
     keyword = "ON" if "INDEX" in words.words[:3] else words.verb if words.verb == "TRUNCATE" else "TABLE"
     if words.verb not in ("ALTER", "CREATE", "DROP", "TRUNCATE") or keyword not in words.words:
         return
@@ -122,7 +122,7 @@ def _tables_of_ddl(words: StatementWords, known: Names) -> Iterator[TableAccess]
     start += 2 * (words.words[start : start + 2] == ("IF", "EXISTS"))
     drops = words.words[:2] == ("DROP", "TABLE")
     while (name := _name_at(words, start)) is not None:
-        if known.is_temporary(*name) or (drops and known.is_defined(*name)):
+        if known.is_temporary(*name) or ((drops or words.verb == "TRUNCATE") and known.is_defined(*name)):
             found = known.access(*name, write=True)
             if found is not None:
                 yield found

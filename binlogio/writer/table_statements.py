@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 from binlogio.constants import QueryStatus
 from binlogio.writer.ddl_events import ddl_event, is_logged_ddl
 from binlogio.writer.ddl_text import create_table, drop_at_disconnect, drop_tables, is_drop_table
+from binlogio.writer.engine_mix import NO_ENGINES
 from binlogio.writer.logical_clock import is_barrier
 from binlogio.writer.query_events import table_ddl_event
 from binlogio.writer.rows_builder import build_statement
@@ -65,10 +66,12 @@ def log_create_select(connection: Connection, statement: Statement) -> None:
     if decision.format is LoggingFormat.STATEMENT:
         if not statement.error:
             connection.warnings += decision.warnings_when_cached
-            _write_ddl(connection, statement.sql_bytes, statement.updated_schemas)
+            is_atomic = None if connection.flavour.query.has_atomic_engines else False
+            _write_ddl(connection, statement.sql_bytes, statement.updated_schemas, is_atomic=is_atomic)
     elif decision.format is LoggingFormat.ROW:
         _log_created_rows(connection, statement)
     connection.tables.forget(statement.sql_bytes)
+    connection.engine_mix = NO_ENGINES
     connection.forget()
 
 
@@ -91,7 +94,8 @@ def log_temporary_table(connection: Connection, statement: Statement) -> None:
         sql = statement.sql_bytes
         if drops:
             sql = drop_tables(sql, tables, connection.schema, temporary=True)
-        frame = connection.frames.encode(table_ddl_event(context, sql, requires_primary_key=not drops))
+        xid = None if drops or connection.flavour.query.has_atomic_engines else connection.next_xid()
+        frame = connection.frames.encode(table_ddl_event(context, sql, requires_primary_key=not drops, xid=xid))
         if decision.statement_cache is CacheKind.DIRECT:
             connection.caches.write_statement((frame,), context.timestamp, is_transactional=False)
         else:
@@ -101,7 +105,7 @@ def log_temporary_table(connection: Connection, statement: Statement) -> None:
             caches.add(cache, (frame,), context)
             cache.has_statements = True
             cache.cannot_roll_back |= decision.cannot_be_rolled_back
-            connection.transaction.is_registered = True
+            connection.transaction.is_logged = connection.transaction.is_registered = True
     for table in tables:
         if drops:
             connection.temporary_tables.pop(table, None)

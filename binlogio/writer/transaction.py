@@ -46,6 +46,7 @@ class Savepoint:
 
     name: str
     position: CachePosition
+    is_logged: bool
     is_registered: bool
     modifies_engine: bool
 
@@ -54,10 +55,11 @@ class Savepoint:
 class Transaction:
     """One transaction, or one statement outside of any.
 
-    `is_registered`: the log or an engine takes part. `modifies_engine`: an engine with two-phase commit has something to commit.
+    `is_logged`: something of it went into a cache. `is_registered`: the log or an engine takes part. `modifies_engine`: an engine with two-phase commit has something to commit.
     `used_temporary`: its last statement has a temporary table. `is_ddl`: it is CREATE TABLE ... SELECT.
     """
 
+    is_logged: bool = False
     is_registered: bool = False
     modifies_engine: bool = False
     changed_non_transactional: bool = False
@@ -69,6 +71,7 @@ class Transaction:
 
     def clear(self) -> None:
         """The next transaction begins."""
+        self.is_logged = False
         self.is_registered = False
         self.modifies_engine = False
         self.changed_non_transactional = False
@@ -91,7 +94,7 @@ class Transaction:
     def add_savepoint(self, name: str, position: CachePosition) -> None:
         """Remember a savepoint; one of the same name is forgotten."""
         self.savepoints = [savepoint for savepoint in self.savepoints if not _same(savepoint.name, name)]
-        self.savepoints.append(Savepoint(name, position, self.is_registered, self.modifies_engine))
+        self.savepoints.append(Savepoint(name, position, self.is_logged, self.is_registered, self.modifies_engine))
 
     def return_to(self, name: str) -> Savepoint:
         """Forget the savepoints behind one, which stays.
