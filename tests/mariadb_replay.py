@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict, deque
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import binlogio.reader
-from binlogio.events.gtid import MariadbGtidEvent
+from binlogio.constants import QueryStatus
+from binlogio.events.control import RotateEvent, StopEvent, XidEvent
+from binlogio.events.gtid import MariadbGtidEvent, MariadbGtidListEvent
+from binlogio.events.gtid_mariadb import MariadbGtidExtraFlag, MariadbGtidFlag
 from binlogio.events.mariadb import AnnotateRowsEvent
 from binlogio.events.query import QueryEvent
 from binlogio.events.rows import DeleteRowsEvent, UpdateRowsEvent, WriteRowsEvent
@@ -22,10 +25,11 @@ from binlogio.schema.catalogue import Catalogue
 from binlogio.schema.logged_ddl import follow_event
 from binlogio.server_variables import VARIABLE_NAMES, ServerVariables
 from binlogio.writer import Delete, Insert, Statement, StatementFacts, StatementKind, Update, XaXid
-from binlogio.writer.known_objects import table_access
+from binlogio.writer.known_objects import KnownObjects, table_access
+from binlogio.writer.statement_facts import TableAccess
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from binlogio.schema import TableDefinition
@@ -53,14 +57,14 @@ class Recorded:
 
 
 class Recording:
-    """The log of a case: its events, and the rows by the text of the statement that changed them."""
+    """Logs of a server: their events, and the rows by the text of the statement that changed them; `tables` are all that there ever were."""
 
-    def __init__(self, case: Path) -> None:
+    def __init__(self, logs: Sequence[Path]) -> None:
         self.events: list[Any] = []
         self.rows: dict[str, deque[Recorded]] = defaultdict(deque)
         self._catalogue = Catalogue()
         self._maps: dict[int, TableDefinition] = {}
-        logs = [case / name for name in (case / "files.txt").read_text().split()]
+        self.tables: dict[tuple[str, str], TableDefinition] = {}
         found = Recorded([])
         text = ""
         with binlogio.reader.open(logs) as reader:
@@ -68,6 +72,7 @@ class Recording:
                 self.events.append(event)
                 if isinstance(event, QueryEvent):
                     follow_event(self._catalogue, event, reader.context)
+                    self.tables |= {name: known.table.definition() for name, known in self._catalogue.tables()}
                 elif isinstance(event, AnnotateRowsEvent):
                     text, found = event.sql.decode(), Recorded([])
                     self.rows[text].append(found)
@@ -82,6 +87,11 @@ class Recording:
                     found.changes.append(self._change(reader, event))
                     if event.ends_statement and not text:
                         found = Recorded([])
+
+    @classmethod
+    def of(cls, folder: Path) -> Recording:
+        """That of a case."""
+        return cls([folder / name for name in (folder / "files.txt").read_text().split()])
 
     def _definition(self, event: TableMapEvent) -> TableDefinition:
         known = self._catalogue.find(event.schema, event.table)
@@ -113,6 +123,47 @@ class Recording:
         return [text for text, found in self.rows.items() if found]
 
 
+def _seen(event: Any, tables: dict[int, str]) -> dict[str, Any]:
+    """All of an event but what differs from one run to the next: times, ids of threads, tables and transactions."""
+    if isinstance(event, TableMapEvent):
+        tables[event.table_id] = f"{event.schema}.{event.table}"
+    found = {field.name: getattr(event, field.name) for field in fields(event) if field.name != "header"}
+    for name in ("created", "thread_id", "exec_time"):
+        found.pop(name, None)
+    if isinstance(event, XidEvent):
+        found.pop("xid")
+    if "table_id" in found:
+        found["table_id"] = tables[found["table_id"]]
+    if isinstance(event, QueryEvent):
+        found["status_vars"] = tuple(
+            replace(var, value=0) if var.code == QueryStatus.MARIADB_XID else var for var in event.status_vars
+        )
+        if event.sql.startswith(b"CREATE TABLE `"):  # of CREATE TABLE ... SELECT: the server makes the text
+            found["sql"] = re.findall(rb"`(\w+)`", event.sql)
+    if isinstance(event, MariadbGtidEvent) and event.commit_id is not None:  # who waits for whom is chance
+        found |= {"commit_id": None, "flags": event.flags & ~MariadbGtidFlag.GROUP_COMMIT_ID}
+    if isinstance(event, MariadbGtidListEvent):
+        found["gtids"] = frozenset(event.gtids)
+    return {"type": type(event).__name__, "code": event.header.type_code, "server": event.header.server_id,
+            "flags": event.header.flags, **found}  # fmt: skip
+
+
+def comparable(events: list[Any]) -> list[dict[str, Any]]:
+    """Events as they can be compared with those of another run."""
+    tables: dict[int, str] = {}
+    return [_seen(event, tables) for event in _in_one_phase(events) if not isinstance(event, RotateEvent | StopEvent)]
+
+
+def _in_one_phase(events: list[Any]) -> Iterator[Any]:
+    """Without the groups of an ALTER TABLE in two phases (binlog_alter_two_phase), which we do not write."""
+    rest = iter(events)
+    for event in rest:
+        if isinstance(event, MariadbGtidEvent) and event.flags_extra & ~MariadbGtidExtraFlag.MULTI_ENGINE:
+            next(rest)
+        else:
+            yield event
+
+
 def statements(script: str) -> Iterator[str]:
     """The statements of a script, without comments between them."""
     start = 0
@@ -141,10 +192,10 @@ class Replay:
         self._log = log
         self._session: Session = log.session()
         self._rows = rows.rows
+        self._tables = rows.tables
         self._given_columns = given_columns
         self._temporary: set[str] = set()
         self._in_two_phases = False
-        self._last_table: TableDefinition
 
     def run(self, script: str) -> None:
         """Every statement, but those that change rows and have left none in the log."""
@@ -156,10 +207,10 @@ class Replay:
         command = getattr(self, f"_{word.lower()}", None)
         if command is not None:
             command(sql, rest.strip())
-        elif self._session.variables.binlog_format == "STATEMENT":
-            self._text(sql)
         elif self._rows[sql] or ("NEXTVAL" in sql and self._rows[""]):
             self._dml(sql)
+        elif self._session.variables.binlog_format != "ROW":
+            self._text(sql)
 
     def _begin(self, _sql: str, _rest: str) -> None:
         self._session.begin()
@@ -171,7 +222,10 @@ class Replay:
         self._session.savepoint(name)
 
     def _rollback(self, _sql: str, rest: str) -> None:
-        self._session.rollback_to(rest.removeprefix("TO "))
+        if rest:
+            self._session.rollback_to(rest.removeprefix("TO "))
+        else:
+            self._session.rollback()
 
     def _use(self, _sql: str, schema: str) -> None:
         self._session.schema = schema
@@ -183,12 +237,18 @@ class Replay:
         if re.match(r"CREATE TABLE .* AS SELECT", sql) is None:
             self._ddl(sql)
             return
-        found = self._rows[sql].popleft()
-        facts = StatementFacts(kind=StatementKind.CREATE_SELECT, tables=(table_access(found.locked[0], write=True),))
+        found = self._rows[sql].popleft() if self._rows[sql] else Recorded([])
+        created = TableAccess(schema=self._session.schema, name=sql.split()[2], write=True)
+        if found.locked:
+            created = table_access(found.locked[0], write=True)
+        facts = StatementFacts(kind=StatementKind.CREATE_SELECT, tables=(created,))
         self._session.execute(Statement(sql, found.changes, facts=facts, locked=found.locked))
 
-    def _drop(self, sql: str, _rest: str) -> None:
-        self._ddl(sql)
+    def _drop(self, sql: str, rest: str) -> None:
+        if rest.startswith("TABLE"):
+            self._session.execute(self._from_sql(sql))
+        else:
+            self._ddl(sql)
 
     def _truncate(self, sql: str, _rest: str) -> None:
         self._ddl(sql)
@@ -203,23 +263,34 @@ class Replay:
         temporary = _TEMPORARY.match(sql)
         if temporary is None:
             self._session.ddl(sql)
-        else:  # not in the log, as its format is ROW
-            (self._temporary.add if temporary[1] == "CREATE" else self._temporary.discard)(temporary[2])
+            return
+        (self._temporary.add if temporary[1] == "CREATE" else self._temporary.discard)(temporary[2])
+        table = TableAccess(schema=self._session.schema, name=temporary[2], write=True, temporary=True)
+        kind = StatementKind.CREATE_TEMPORARY if temporary[1] == "CREATE" else StatementKind.DROP_TEMPORARY
+        self._session.execute(Statement(sql, facts=StatementFacts(kind=kind, tables=(table,))))
 
     def _text(self, sql: str) -> None:
-        """A statement that changes rows of the last table that was mapped."""
-        facts = StatementFacts(tables=(table_access(self._last_table, write=True),))
-        self._session.execute(Statement(sql, facts=facts, modifies_engine=True))
+        """A statement that changes rows, whichever these are."""
+        statement = self._from_sql(sql)
+        changes = [Insert(table, [()]) for table in statement.locked]  # whatever they are, they are not logged
+        self._session.execute(replace(statement, changes=changes))
+
+    def _from_sql(self, sql: str) -> Statement:
+        schema = self._session.schema
+        temporary = [replace(next(iter(self._tables.values())), schema=schema, name=name) for name in self._temporary]
+        objects = KnownObjects(temporary_tables=temporary)
+        return Statement.from_sql(sql, schema, self._tables.values(), objects=objects)
 
     def _dml(self, sql: str) -> None:
         text, found = (sql, self._rows[sql].popleft()) if self._rows[sql] else ("", self._rows[""].popleft())
-        self._last_table = found.locked[-1]
         changes = [self._with_columns(sql, change) for change in found.changes]
         accesses = [table_access(table, write=True) for table in dict.fromkeys(found.locked)]
         for name in self._temporary & set(re.findall(r"\w+", sql)):
             hidden = replace(found.locked[0], name=name)
             accesses.append(table_access(hidden, read=True, temporary=True))
         facts = StatementFacts(tables=tuple(accesses), verb=sql.partition(" ")[0].upper())
+        if self._session.variables.binlog_format != "ROW":
+            facts = self._from_sql(sql).facts or facts
         self._session.execute(Statement(text, changes, facts=facts, locked=found.locked))
 
     def _with_columns(self, sql: str, change: Change) -> Change:

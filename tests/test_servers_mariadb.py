@@ -19,6 +19,8 @@ from binlogio.rowimage.json import JsonDocument
 from binlogio.rowimage.json_diff import JsonDiffs
 from binlogio.writer import BinlogWriter, Statement, Update
 from binlogio.writer.statement import Change
+from mariadb_replay import VERSION, Recording, Replay, comparable
+from memory_storage import MemoryStorage
 from real_servers import Instance, vendor
 from shop_transactions import CREATE, TABLES, Shop
 
@@ -172,3 +174,102 @@ def _wait_for_the_end(server: Instance) -> None:
             return
         assert found.split("\t")[_SQL_RUNNING] == "Yes", found
     pytest.fail("the replica did not come to the end")
+
+
+SCRIPT: Final = """
+SET binlog_format=ROW;
+CREATE DATABASE s;
+USE s;
+CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(50)) ENGINE=InnoDB;
+CREATE TABLE u (id INT PRIMARY KEY, v VARCHAR(50)) ENGINE=InnoDB;
+CREATE TABLE m (id INT PRIMARY KEY, v VARCHAR(50)) ENGINE=MyISAM;
+INSERT INTO t VALUES (1,'a'),(2,'b'); INSERT INTO m VALUES (1,'a'); INSERT INTO u VALUES (1,'x');
+UPDATE t JOIN m USING (id) SET t.v='m1', m.v='m2';
+INSERT INTO m VALUES (2,'auto');
+BEGIN; INSERT INTO t VALUES (3,'c'); UPDATE m SET v='n2'; COMMIT;
+BEGIN; INSERT INTO m VALUES (3,'c'); ROLLBACK;
+BEGIN; INSERT INTO m VALUES (4,'c'); ROLLBACK;
+BEGIN; INSERT INTO t VALUES (5,'c'); SAVEPOINT a; INSERT INTO m VALUES (5,'c'); INSERT INTO u VALUES (5,'u'); ROLLBACK TO a; COMMIT;
+XA START 'one'; INSERT INTO t VALUES (6,'xa'); XA END 'one'; XA COMMIT 'one' ONE PHASE;
+XA START 'two','b',7; INSERT INTO t VALUES (7,'xa'); XA END 'two','b',7; XA PREPARE 'two','b',7; XA COMMIT 'two','b',7;
+FLUSH BINARY LOGS;
+SET binlog_format=STATEMENT;
+INSERT INTO t VALUES (13,'c');
+UPDATE t SET v='one' WHERE id=13;
+UPDATE t JOIN u USING (id) SET t.v='m1', u.v='m2';
+UPDATE t JOIN m USING (id) SET t.v='m1', m.v='m2';
+INSERT INTO m VALUES (12,'auto');
+BEGIN; INSERT INTO t VALUES (23,'c'); INSERT INTO m VALUES (13,'c'); COMMIT;
+BEGIN; INSERT INTO m VALUES (14,'c'); INSERT INTO t VALUES (24,'c'); COMMIT;
+BEGIN; INSERT INTO t VALUES (25,'c'); INSERT INTO m VALUES (15,'c'); ROLLBACK;
+BEGIN; INSERT INTO t VALUES (26,'c'); SAVEPOINT a; INSERT INTO m VALUES (16,'c'); INSERT INTO u VALUES (16,'u'); ROLLBACK TO a; COMMIT;
+CREATE TEMPORARY TABLE tt (a INT);
+INSERT INTO tt VALUES (1);
+INSERT INTO t SELECT a+100, 'x' FROM tt;
+DROP TEMPORARY TABLE tt;
+CREATE TABLE ct AS SELECT * FROM t;
+SET binlog_format=MIXED;
+CREATE TEMPORARY TABLE tt (a INT);
+INSERT INTO tt VALUES (1);
+INSERT INTO t SELECT a+300, 'x' FROM tt;
+DROP TEMPORARY TABLE tt;
+INSERT INTO u VALUES (301, UUID());
+SET binlog_format=ROW;
+CREATE TABLE cm ENGINE=MyISAM AS SELECT * FROM t;
+CREATE TABLE like_t LIKE t;
+ALTER TABLE u ADD COLUMN z INT;
+CREATE INDEX i ON u (z);
+DROP INDEX i ON u;
+TRUNCATE TABLE u;
+CREATE ALGORITHM=UNDEFINED DEFINER=`root`@`localhost` SQL SECURITY DEFINER VIEW `v` AS SELECT 1;
+DROP VIEW v;
+CREATE USER x@localhost;
+DROP USER x@localhost;
+ALTER DATABASE s COMMENT 'x';
+CREATE DATABASE s2;
+DROP TABLE like_t, m;
+USE s2;
+DROP TABLE s.cm;
+DROP DATABASE s2;
+USE s;
+SET foreign_key_checks=0, unique_checks=0;
+INSERT INTO t VALUES (2003,'x');
+SET binlog_row_image=MINIMAL;
+UPDATE t SET v='y' WHERE id=2003;
+CREATE TABLE nk (id INT, v VARCHAR(50));
+INSERT INTO nk (v) VALUES ('k');
+UPDATE nk SET v='y' WHERE v='k';
+INSERT INTO t (id) VALUES (2004);
+DELETE FROM t WHERE id=2004;
+SET binlog_row_image=NOBLOB;
+CREATE TABLE b (id INT PRIMARY KEY, a INT, x TEXT);
+INSERT INTO b VALUES (1,1,'text');
+UPDATE b SET a=2 WHERE id=1;
+UPDATE b SET x='new' WHERE id=1;
+DELETE FROM b WHERE id=1;
+SET gtid_domain_id=3, server_id=77;
+INSERT INTO t VALUES (2006,'x');
+SET gtid_seq_no=5000;
+INSERT INTO t VALUES (2007,'x');
+INSERT INTO t VALUES (2008,'x');
+"""
+
+
+def test_a_live_server_writes_what_we_write() -> None:
+    """Event by event, in all formats, for both kinds of tables, temporary tables, XA and DDL."""
+    mariadb = vendor("mariadb")
+    storage = MemoryStorage()
+    with mariadb.server("live", "--character-set-server=utf8mb4") as server:
+        server.sql("RESET MASTER;" + SCRIPT)
+        server.sql("FLUSH BINARY LOGS")
+        recording = Recording(sorted(server.data.glob("binlog.0*[0-9]"))[:-1])
+    live = ServerVariables(server_version=VERSION, binlog_row_metadata="NO_LOG")
+    with BinlogWriter("binlog", variables=live, storage=storage) as log:
+        Replay(log, recording, given_columns=True).run(SCRIPT)
+    with binlogio.reader.open(storage.streams()) as reader:
+        actual = comparable(list(reader))
+    expected = comparable(recording.events)
+
+    for number, (one, other) in enumerate(zip(expected, actual, strict=False)):
+        assert other == one, number
+    assert len(actual) == len(expected)

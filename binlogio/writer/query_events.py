@@ -103,9 +103,9 @@ def commit_event(context: QueryContext) -> QueryEvent:
     return boundary_event(context, b"COMMIT")
 
 
-def boundary_event(context: QueryContext, sql: bytes) -> QueryEvent:
-    """BEGIN, COMMIT, ROLLBACK, SAVEPOINT and their like, which no database is chosen for."""
-    more = (*statement_vars(context), *collation_vars(context))
+def boundary_event(context: QueryContext, sql: bytes, *, xid: int | None = None) -> QueryEvent:
+    """BEGIN, COMMIT, ROLLBACK, SAVEPOINT and their like, which no database is chosen for. `xid` as in `table_ddl_event`."""
+    more = (*statement_vars(context), *collation_vars(context), *_xid_vars(xid))
     return query_event(context, sql, context.schema, more, flags_of(context) | HeaderFlag.SUPPRESS_USE)
 
 
@@ -141,9 +141,11 @@ def load_event(
     )
 
 
-def table_ddl_event(context: QueryContext, sql: bytes, *, requires_primary_key: bool = True) -> QueryEvent:
-    """CREATE or DROP of a table that is logged as a statement in a transaction, or for its thread alone."""
-    more = [*statement_vars(context), *collation_vars(context)]
+def table_ddl_event(
+    context: QueryContext, sql: bytes, *, requires_primary_key: bool = True, xid: int | None = None
+) -> QueryEvent:
+    """CREATE or DROP of a table that is logged as a statement in a transaction, or for its thread alone; with MariaDB's `xid` of atomic DDL."""
+    more = [*statement_vars(context), *collation_vars(context), *_xid_vars(xid)]
     if requires_primary_key and context.flavour.query.has_requirements:
         more.append(StatusVar(QueryStatus.SQL_REQUIRE_PRIMARY_KEY, 0))
     return text_event(context, sql, context.schema, tuple(more), flags_of(context))
@@ -166,6 +168,10 @@ def statement_vars(context: QueryContext) -> tuple[StatusVar, ...]:
     if context.microseconds is not None:
         found.append(StatusVar(context.flavour.query.microseconds, context.microseconds))
     return tuple(found)
+
+
+def _xid_vars(xid: int | None) -> tuple[StatusVar, ...]:
+    return () if xid is None else (StatusVar(QueryStatus.MARIADB_XID, xid),)
 
 
 def collation_vars(context: QueryContext) -> tuple[StatusVar, ...]:

@@ -125,10 +125,13 @@ class SessionCaches:
         *,
         compression_level: int | None = None,
         marks: GroupMarks = NO_MARKS,
+        creates_table: bool = False,
     ) -> None:
-        """Write the transaction cache, and in front of it whatever is in that of statements."""
+        """Write the transaction cache, and in front of it whatever is in that of statements. `creates_table`: CREATE TABLE ... SELECT."""
         if end is GroupEnd.XID:
             last = self._frames.xid(self._next_xid(), context.timestamp)
+        elif end is GroupEnd.COMMIT and creates_table:
+            last = self._frames.encode(boundary_event(context, b"COMMIT", xid=self._next_xid()))
         elif end is GroupEnd.COMMIT:
             last = self._frames.commit(context)
         else:

@@ -71,20 +71,27 @@ def set_session_variables(
         UnsupportedFeature: a variable cannot have this value.
     """
     for name in values:
-        _check(name, state, MARIADB_SESSION_VARIABLES if variables.is_mariadb else SESSION_VARIABLES)
+        _check(name, variables, state)
     return replace(variables, **values)
 
 
-def _check(name: str, state: SessionState, of_sessions: frozenset[str]) -> None:
+def _check(name: str, variables: ServerVariables, state: SessionState) -> None:
     if name not in VARIABLE_NAMES:
         raise LoggingError(f"Unknown system variable '{name}'", errno=1193, symbol="ER_UNKNOWN_SYSTEM_VARIABLE")
-    if name not in of_sessions:
+    if name not in (MARIADB_SESSION_VARIABLES if variables.is_mariadb else SESSION_VARIABLES):
         raise LoggingError(
             f"Variable '{name}' is a GLOBAL variable and should be set with SET GLOBAL",
             errno=1229,
             symbol="ER_GLOBAL_VARIABLE",
         )
-    if name == "binlog_format" and state.has_temporary_tables:
+    if name == "binlog_format" and state.has_temporary_tables and variables.is_mariadb:
+        if variables.binlog_format == "ROW":
+            raise LoggingError(
+                "Cannot switch out of the row-based binary log format when the session has open temporary tables",
+                errno=1559,
+                symbol="ER_TEMP_TABLE_PREVENTS_SWITCH_OUT_OF_RBR",
+            )
+    elif name == "binlog_format" and state.has_temporary_tables:
         raise LoggingError(
             "Changing @@session.binlog_format is disallowed when the session has open temporary table(s). You could "
             "wait until these temporary table(s) are dropped and try again.",
