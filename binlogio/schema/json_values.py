@@ -10,6 +10,7 @@ Knows what JSON cannot say: bytes are "0x..." text; decimals, dates and times ar
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
@@ -24,6 +25,7 @@ from binlogio.schema.column_types import BINARY_TYPES, GEOMETRY_TYPES, NAMED_TYP
 from binlogio.schema.definition import ColumnDefinition
 
 _FLOAT32_SIZE: Final = 4
+_SRID: Final = re.compile(r"SRID=(\d{1,9});")  # as `binlogio.rowimage.text` shows it
 _INTEGERS: Final = ("tinyint", "smallint", "mediumint", "int", "bigint", "year")
 
 
@@ -153,6 +155,9 @@ def _json(value: Any, sql_type: SqlType, column: ColumnDefinition) -> JsonDocume
 def _geometry(value: Any, sql_type: SqlType, column: ColumnDefinition) -> Geometry:
     text = _text(value, sql_type, column)
     if not text.startswith("0x"):
+        own = _SRID.match(text)
+        if own is not None:
+            return Geometry.from_wkt(text[own.end() :], int(own[1]))
         return Geometry.from_wkt(text, column.srid or 0)
     data = _bytes(text)
     if len(data) < SRID_SIZE:

@@ -98,6 +98,11 @@ class LogIndex:
         """Add a log behind the others, and make that last."""
         self._replace(self.file_name, [*self._lines, _HERE + name])
 
+    def replace(self, names: Iterable[str]) -> None:
+        """Have these logs and no others, and make that last; those that were there keep the lines that they have."""
+        lines = {_log_of(line): line for line in self._lines}
+        self._replace(self.file_name, [lines.get(name, _HERE + name) for name in names])
+
     def take_out(self, names: Sequence[str]) -> None:
         """Take logs out, and make that last; the files stay."""
         gone = set(names)

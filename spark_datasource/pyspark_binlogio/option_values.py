@@ -67,6 +67,20 @@ def count(name: str, value: str) -> int:
     return int(value)
 
 
+def number(name: str, value: str) -> int:
+    """A number, also 0."""
+    if not value.strip().isdigit():
+        raise refused(name, value, "a whole number")
+    return int(value)
+
+
+def file_name(name: str, value: str) -> str:
+    """The name of a file without a folder."""
+    if not value.strip() or "/" in value:
+        raise refused(name, value, "a name without a folder")
+    return value.strip()
+
+
 def size(name: str, value: str) -> int:
     """Bytes: 1048576, 128m, 1g, 64MB, as Spark's own sizes."""
     match = _SIZE.fullmatch(value.strip())

@@ -9,11 +9,12 @@ the table below is refused, with the nearest name that is.
     tables                             globs for schema.table, separated by commas
     columns                            names of the table's columns that `before` and `after` shall have
     images                             both (default) | before | after: the other image is left out
-    schemaFile                         table definitions for logs with binlog_row_metadata=MINIMAL: .sql or .json
+    schemaFile                         table definitions for logs with binlog_row_metadata=MINIMAL: .sql or .json; or JSON itself, of
+                                       which those are passed over that do not fit a table
     zeroDates                          error (default) | null | text
     startingTimestamp, endingTimestamp   transactions from the one on, and before the other, by the time of their events
     startingGtids, endingGtids         leave out the transactions of the one set (they are known), and those not in the other
-    startingPosition                   file:offset; earlier files and transactions are left out
+    startingPosition, endingPosition   file:offset; earlier files and transactions are left out, and those from the other on
     pathGlobFilter                     read only the files whose name matches; with {a,b}
     recursiveFileLookup                true | false: look into the directories of a directory
     ignoreMissingFiles                 true | false: a file that is not there is no error
@@ -24,6 +25,15 @@ the table below is refused, with the nearest name that is.
     verifyChecksum                     true | false
     keyring                            the server's keys for encrypted logs: a file on the driver, or its text
     maxFilesPerTrigger, maxBytesPerTrigger   of one batch of a stream
+
+Those of a write are `path`, `table` and `schemaFile` (what the tables' columns are in MySQL), and:
+
+    basename                           of the logs; binlog
+    serverVersion                      whose logs they are like: 8.0.20 to 8.0.25, 9.x; 9.7.0
+    maxBinlogSize                      a log ends with the transaction that reaches it; 1g
+    binlogChecksum                     CRC32 (default) | NONE
+    txnAppId, txnVersion               of a frame that may be written again: a version of the application is written once. For a stream
+                                       txnAppId stands for the checkpoint, and the batch is the version
 """
 
 from __future__ import annotations
@@ -77,6 +87,7 @@ class BinlogOptions:
     starting_gtids: str | None = None
     ending_gtids: str | None = None
     starting_position: tuple[str, int] | None = None
+    ending_position: tuple[str, int] | None = None
     path_glob_filter: tuple[str, ...] = ()
     recursive_file_lookup: bool = False
     ignore_missing_files: bool = False
@@ -88,6 +99,14 @@ class BinlogOptions:
     keyring: str | None = field(default=None, repr=False)
     max_files_per_trigger: int | None = None
     max_bytes_per_trigger: int | None = None
+    basename: str = "binlog"
+    server_version: str | None = None
+    max_binlog_size: int | None = None
+    binlog_checksum: str | None = None
+    txn_app_id: str | None = None
+    txn_version: int | None = None
+    checkpoint_location: str | None = None
+    given: frozenset[str] = frozenset()
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> BinlogOptions:
@@ -96,12 +115,27 @@ class BinlogOptions:
         Raises:
             BinlogOptionError: an unknown name, a value that is none of those allowed, or two that contradict each other.
         """
-        given = {_known(name): value for name, value in options.items()}
-        parsed = {name: _OPTIONS[name][1](name, value) for name, value in given.items()}
+        parsed = {}
+        for any_case, value in options.items():
+            name = _known(any_case)
+            parsed[name] = _OPTIONS[name][1](name, value)
+        given = frozenset(parsed)
         _refuse_contradictions(parsed)
         tables = TableFilter(parsed.pop("table", None), parsed.pop("tables", ()))
         paths = parsed.pop("path", ()) + parsed.pop("paths", ())
-        return cls(paths=paths, tables=tables, **{_OPTIONS[name][0]: value for name, value in parsed.items()})
+        fields = {_OPTIONS[name][0]: value for name, value in parsed.items()}
+        return cls(paths=paths, tables=tables, given=given, **fields)
+
+    def refuse_others(self, *, writes: bool) -> None:
+        """Refuse options that only a write has, or only a read.
+
+        Raises:
+            BinlogOptionError: such an option is given.
+        """
+        others = self.given - _WRITE_OPTIONS - _BOTH if writes else self.given & _WRITE_OPTIONS
+        if others:
+            one, other = ("read", "writes") if writes else ("write", "reads")
+            raise BinlogOptionError(f"binlog: option {min(others)} is one of a {one}, and this {other}")
 
     def wants_file(self, name: str) -> bool:
         """True where `pathGlobFilter` lets a file of this name (without its directory) through."""
@@ -144,6 +178,7 @@ _OPTIONS: Final[dict[str, tuple[str, Callable[[str, str], Any]]]] = {
     "startingGtids": ("starting_gtids", values.gtid_set),
     "endingGtids": ("ending_gtids", values.gtid_set),
     "startingPosition": ("starting_position", values.position),
+    "endingPosition": ("ending_position", values.position),
     "pathGlobFilter": ("path_glob_filter", values.file_globs),
     "recursiveFileLookup": ("recursive_file_lookup", values.boolean),
     "ignoreMissingFiles": ("ignore_missing_files", values.boolean),
@@ -155,4 +190,23 @@ _OPTIONS: Final[dict[str, tuple[str, Callable[[str, str], Any]]]] = {
     "keyring": ("keyring", values.text),
     "maxFilesPerTrigger": ("max_files_per_trigger", values.count),
     "maxBytesPerTrigger": ("max_bytes_per_trigger", values.size),
+    "basename": ("basename", values.file_name),
+    "serverVersion": ("server_version", values.text),
+    "maxBinlogSize": ("max_binlog_size", values.size),
+    "binlogChecksum": ("binlog_checksum", values.choice("CRC32", "NONE")),
+    "txnAppId": ("txn_app_id", values.text),
+    "txnVersion": ("txn_version", values.number),
+    "checkpointLocation": ("checkpoint_location", values.text),
 }
+_WRITE_OPTIONS: Final = frozenset(
+    (
+        "basename",
+        "serverVersion",
+        "maxBinlogSize",
+        "binlogChecksum",
+        "txnAppId",
+        "txnVersion",
+        "checkpointLocation",
+    )
+)
+_BOTH: Final = frozenset(("path", "paths", "table", "schemaFile", "columnNameOfCorruptRecord"))

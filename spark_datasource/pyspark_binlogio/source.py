@@ -10,7 +10,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+)
 
 from pyspark_binlogio.options import BinlogOptionError, BinlogOptions
 
@@ -61,6 +67,7 @@ class BinlogDataSource(DataSource):
 
         if not self._parsed.paths:
             raise BinlogOptionError(NO_PATH)
+        self._parsed.refuse_others(writes=False)
         return BinlogBatchReader(self._parsed, schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
@@ -69,4 +76,32 @@ class BinlogDataSource(DataSource):
 
         if not self._parsed.paths:
             raise BinlogOptionError(NO_PATH)
+        self._parsed.refuse_others(writes=False)
         return BinlogStreamReader(self._parsed, schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:  # noqa: FBT001 - Spark's signature
+        """A writer of records of the view `rows` as logs of a folder.
+
+        Raises:
+            BinlogOptionError: a column that the view does not have, one that is missing, or an option of a read.
+            BinlogError: somebody writes to the folder's last log.
+            OSError: the folder cannot be read.
+        """
+        from pyspark_binlogio.log_writer import BinlogBatchWriter  # noqa: PLC0415
+
+        self._check_folder()
+        return BinlogBatchWriter(self._parsed, schema, overwrite=overwrite)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: FBT001, N802
+        """A writer of the batches of a stream; errors as those of `writer`."""
+        from pyspark_binlogio.log_writer import BinlogStreamWriter  # noqa: PLC0415
+
+        self._check_folder()
+        if overwrite:
+            raise BinlogOptionError("binlog: a stream is written in output mode append: logs grow, and nothing else")
+        return BinlogStreamWriter(self._parsed, schema)
+
+    def _check_folder(self) -> None:
+        if len(self._parsed.paths) != 1:
+            raise BinlogOptionError('binlog: give one folder to write to, as save("/var/lib/binlog")')
+        self._parsed.refuse_others(writes=True)

@@ -1,0 +1,303 @@
+"""The commit of a write: staged files of all tasks become logs behind those that are there, in the order of their records; the index comes last.
+
+Knows files, names, heads and ends. Knows nothing of records or events in groups.
+
+    commit := check order and GTIDs, finish each segment (head, ROTATE or STOP), register names, rename, note the batch, replace the index
+
+What a crash leaves half-done before the index was replaced is undone by the next commit (`binlogio.writer.log_index`). A batch that has a number is noted
+with the last log that it wrote, and is done once the index has that log: the same batch again does nothing then.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final
+
+from binlogio.constants import BINLOG_MAGIC, HEADER_SIZE
+from binlogio.encoder import Encoder, stamp
+from binlogio.errors import BinlogFormatError, WriterStateError
+from binlogio.events.base import EventHeader
+from binlogio.events.control import RotateEvent, StopEvent
+from binlogio.gtid import EMPTY_GTID_SET, GtidSet
+from binlogio.implementation import is_compiled
+from binlogio.index_file import log_number, next_log_name
+from binlogio.writer.log_file import describe_format
+from binlogio.writer.log_index import LogIndex
+from binlogio.writer.recovery import examine
+from pyspark_binlogio.record_runs import IN_ORDER_HINT, out_of_order
+from pyspark_binlogio.segments import Segment, head_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from binlogio.options import ServerVariables
+    from binlogio.writer.log_storage import LogStorage
+
+WINDOW_SIZE: Final = 4 << 20
+BATCHES_SUFFIX: Final = ".batches"
+_EVENT_SIZE: Final = slice(9, 13)
+
+
+@dataclass(frozen=True, slots=True)
+class BatchNumber:
+    """Which batch of which application a write is."""
+
+    application: str
+    number: int
+
+
+class LogFolder:
+    """A series of logs that are there, and those that come behind them. Nobody else may write to them meanwhile.
+
+    Without `changes_files` the storage can only write files anew.
+    """
+
+    def __init__(
+        self, stem: str, storage: LogStorage, variables: ServerVariables, *, changes_files: bool = True
+    ) -> None:
+        self._stem = stem
+        self._storage = storage
+        self._changes_files = changes_files
+        self._variables = variables
+        self._index = LogIndex(stem, storage)
+        self._encoder = Encoder(describe_format(variables).context)
+
+    def executed(self) -> GtidSet:
+        """The GTIDs of all logs that are there.
+
+        Raises:
+            WriterStateError: somebody writes to the last one.
+        """
+        existing = self._existing(self._storage.names())
+        if not existing:
+            return EMPTY_GTID_SET
+        state = examine(self._storage, existing[-1])
+        if state.in_use:
+            raise WriterStateError(
+                "the last log is in use: a server or another writer has not closed it",
+                file=existing[-1],
+                hint="write to another folder, or let its writer end or recover it",
+            )
+        return state.executed
+
+    def is_done(self, batch: BatchNumber) -> bool:
+        """Whether this batch, or a later one, has been written."""
+        self._index.open()
+        done = self._batches().get(batch.application)
+        return done is not None and done["batch"] >= batch.number
+
+    def commit(
+        self, segments: Sequence[Segment], *, overwrite: bool, batch: BatchNumber | None = None
+    ) -> tuple[str, ...]:
+        """Make logs of the segments; returns their names. Where it raises, nothing of them is there.
+
+        Raises:
+            BinlogFormatError: tasks are not in order, share a transaction, or have GTIDs that the logs have.
+            OSError: the storage cannot.
+        """
+        self._index.open()
+        self._forget_undone()
+        segments = _in_order(segments)
+        old = self._existing(self._storage.names())
+        executed = EMPTY_GTID_SET if overwrite else self.executed()
+        names = _names_behind(old[-1] if old else None, self._stem, len(segments))
+        finished: list[str] = []
+        for segment, (name, next_name) in zip(segments, pairwise([*names, ""]), strict=True):
+            _refuse_known(segment, executed)
+            created = segment.first_timestamp if name == names[0] else 0
+            finished.append(self._finish(segment, executed, created, next_name))
+            executed = executed.union(segment.gtids)
+        self._publish(finished, names, old, overwrite=overwrite, batch=batch)
+        return names
+
+    def _existing(self, present: Iterable[str]) -> list[str]:
+        found = [name for name in present if self._index.is_log(name)]
+        return sorted({*self._index.names, *found}, key=log_number)
+
+    def _publish(
+        self,
+        staged: Sequence[str],
+        names: Sequence[str],
+        old: Sequence[str],
+        *,
+        overwrite: bool,
+        batch: BatchNumber | None,
+    ) -> None:
+        index, storage = self._index, self._storage
+        indexed = index.names
+        placed: list[str] = []
+        try:
+            index.register([*names, *(indexed if overwrite else ())])
+            for stage, name in zip(staged, names, strict=True):
+                placed.append(name)
+                storage.rename(stage, name)
+            storage.sync_names()
+            if batch is not None and names:
+                self._note(batch, names[-1])
+            index.replace(names if overwrite else [*old, *names])
+        except BaseException:
+            self._undo(placed, indexed)
+            raise
+        with suppress(OSError):  # it is done; what is left over is in the register, and goes with the next commit
+            for name in old if overwrite else ():
+                storage.remove(name)
+            storage.sync_names()
+            index.unregister()
+
+    def _undo(self, placed: Sequence[str], indexed: tuple[str, ...]) -> None:
+        """Have the index and the logs as they were, as far as the storage still can; the register knows the rest."""
+        with suppress(OSError):
+            if self._index.names != indexed:
+                self._index.replace(indexed)
+            present = self._storage.names()
+            for name in placed:
+                if name in present:
+                    self._storage.remove(name)
+            self._index.unregister()
+
+    # ----------------------------------------------------------------------------------------------- heads and ends
+
+    def _finish(self, segment: Segment, previous: GtidSet, created: int, next_name: str) -> str:
+        """Give a segment the head and the end that it has among the others; returns where it is."""
+        head = head_of(self._variables, previous, segment.server_id, segment.first_timestamp, created=created)
+        header = EventHeader(timestamp=segment.last_timestamp, server_id=segment.server_id)
+        size = segment.size - segment.head_size + len(head)
+        end = self._encoder.encode_at(
+            RotateEvent(position=len(BINLOG_MAGIC), next_log=next_name, header=header)
+            if next_name
+            else StopEvent(header=header),
+            size,
+        )
+        if self._changes_files and len(head) == segment.head_size:
+            try:
+                self._storage.overwrite(segment.name, 0, head)
+                self._storage.append(segment.name, end)
+                self._storage.sync(segment.name)
+            finally:
+                self._storage.close(segment.name)
+            return segment.name
+        name = f"{segment.name}-finished"
+        self._storage.create(name)
+        try:
+            self._storage.append(name, head)
+            self._copy(segment, name, len(head))
+            self._storage.append(name, end)
+            self._storage.sync(name)
+        finally:
+            self._storage.close(name)
+        self._storage.remove(segment.name)
+        return name
+
+    def _copy(self, segment: Segment, name: str, offset: int) -> None:
+        """The groups of a segment, as they stand at `offset` of another file."""
+        at, size = segment.head_size, WINDOW_SIZE
+        while at < segment.size:
+            window = bytearray(self._storage.read(segment.name, at, size))
+            whole = _whole_events(window)
+            if not whole:
+                size *= 4
+                continue
+            del window[whole:]
+            if offset != at:
+                self._stamp(window, offset)
+            self._storage.append(name, window)
+            at, offset, size = at + whole, offset + whole, WINDOW_SIZE
+
+    def _stamp(self, events: bytearray, offset: int) -> None:
+        has_checksum = self._encoder.context.has_checksum
+        if is_compiled():
+            from binlogio._kernel.frames import stamp_events  # noqa: PLC0415 - there is none where no compiler was
+
+            stamp_events(events, offset, checksum=has_checksum)
+            return
+        at = 0
+        while at < len(events):
+            end = at + _size_at(events, at)
+            events[at:end] = stamp(bytes(events[at:end]), offset + at, has_checksum=has_checksum)
+            at = end
+
+    # -------------------------------------------------------------------------------------------------- the batches
+
+    def _batches(self) -> dict[str, Any]:
+        """The last batch of each application, but for those whose logs never came into the index."""
+        last = log_number(self._index.names[-1])[1] if self._index.names else 0
+        return {key: done for key, done in self._noted().items() if log_number(done["log"])[1] <= last}
+
+    def _noted(self) -> dict[str, Any]:
+        name = self._stem + BATCHES_SUFFIX
+        return dict(json.loads(self._storage.read(name))) if name in self._storage.names() else {}
+
+    def _forget_undone(self) -> None:
+        """Before other logs take the numbers of those that a batch was noted with and that never came."""
+        batches = self._batches()
+        if batches != self._noted():
+            self._write_batches(batches)
+
+    def _note(self, batch: BatchNumber, log: str) -> None:
+        self._write_batches({**self._batches(), batch.application: {"batch": batch.number, "log": log}})
+
+    def _write_batches(self, batches: dict[str, Any]) -> None:
+        name, side = self._stem + BATCHES_SUFFIX, self._stem + BATCHES_SUFFIX + ".new"
+        if side in self._storage.names():
+            self._storage.remove(side)
+        self._storage.create(side)
+        try:
+            self._storage.append(side, json.dumps(batches, indent=1).encode())
+            self._storage.sync(side)
+        finally:
+            self._storage.close(side)
+        self._storage.rename(side, name)
+        self._storage.sync_names()
+
+
+def _in_order(segments: Iterable[Segment]) -> list[Segment]:
+    ordered = sorted(segments, key=lambda segment: segment.first)
+    for one, other in pairwise(ordered):
+        if other.first <= one.last:
+            raise out_of_order(one.last, other.first)
+        if other.first_key == one.last_key:
+            raise BinlogFormatError(
+                "a transaction is in two tasks",
+                file=other.first_key[0][0] or None,
+                field="gtid",
+                found=other.first_key[1] or f"sequence_number {other.first_key[2]}",
+                hint=IN_ORDER_HINT,
+            )
+    return ordered
+
+
+def _refuse_known(segment: Segment, executed: GtidSet) -> None:
+    known = segment.gtids.intersection(executed)
+    if known:
+        raise BinlogFormatError(
+            "transactions with these GTIDs are in the logs already",
+            field="gtid",
+            found=str(known)[:200],
+            hint="write them once, to another folder, or with mode overwrite",
+        )
+
+
+def _names_behind(last: str | None, stem: str, count: int) -> tuple[str, ...]:
+    names: list[str] = []
+    for _ in range(count):
+        last = f"{stem}.000001" if last is None else next_log_name(last)
+        names.append(last)
+    return tuple(names)
+
+
+def _size_at(events: bytearray, at: int) -> int:
+    return int.from_bytes(events[at + _EVENT_SIZE.start : at + _EVENT_SIZE.stop], "little")
+
+
+def _whole_events(window: bytearray) -> int:
+    """How many bytes of a window are whole events."""
+    at = 0
+    while at + HEADER_SIZE <= len(window):
+        size = _size_at(window, at)
+        if size < HEADER_SIZE or at + size > len(window):
+            break
+        at += size
+    return at

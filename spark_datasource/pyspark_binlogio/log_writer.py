@@ -1,0 +1,249 @@
+"""Writes records of the view `rows` as binary logs: what Spark's driver and tasks call, once for a batch, or batch by batch of a stream.
+
+Knows Spark's interfaces for writers, and how a frame's columns become those of the view. Transactions, files and the commit are those of
+`record_runs`, `segments` and `log_commit`.
+
+    a task    stages files in a folder that no reader looks into, and says what is in them
+    commit    makes logs of them, all or none
+    abort     removes them
+
+Columns that a frame lacks: file is one and the same, row counts, server_id is 1, gtid and sequence_number are null (each pos is then a transaction), the
+bitmaps are what the images have; with option `table`, schema and table are its.
+"""
+
+from __future__ import annotations
+
+import shutil
+import uuid
+import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from binlogio.gtid import EMPTY_GTID_SET
+from binlogio.options import ServerVariables
+from binlogio.row_records import ROW_COLUMNS
+from binlogio.writer.flavour import flavour_of
+from binlogio.writer.log_storage import LocalStorage
+from pyspark_binlogio.batches import ARROW_TYPES
+from pyspark_binlogio.log_commit import BatchNumber, LogFolder
+from pyspark_binlogio.option_values import BinlogOptionError, nearest
+from pyspark_binlogio.record_runs import transactions
+from pyspark_binlogio.segments import Segment, SegmentWriter
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+    from binlogio.gtid import GtidSet
+    from binlogio.writer.log_storage import LogStorage
+    from pyspark_binlogio.options import BinlogOptions
+
+STAGING: Final = "_binlog_staging"
+_NEEDED: Final = ("op", "timestamp", "pos")
+_IMAGES: Final = ("before", "after")
+
+
+@dataclass(slots=True)
+class Staged(WriterCommitMessage):
+    """What a task has staged."""
+
+    segments: tuple[Segment, ...]
+
+
+class _LogWriter:
+    """What both kinds of writer do."""
+
+    def __init__(self, options: BinlogOptions, schema: StructType, staging: str) -> None:
+        self._options = options
+        self._staging = f"{STAGING}/{staging}"
+        self._variables = server_variables(options)
+        _check_columns(to_arrow_schema(schema, timezone="UTC"), options)
+
+    def _storage(self) -> LogStorage:
+        uri = self._options.paths[0]
+        if "://" not in uri:
+            return LocalStorage(Path(uri))
+        from pyspark_binlogio.object_storage import ObjectStorage  # noqa: PLC0415
+
+        return ObjectStorage.from_uri(uri)
+
+    def _folder(self) -> LogFolder:
+        is_local = "://" not in self._options.paths[0]
+        return LogFolder(self._options.basename, self._storage(), self._variables, changes_files=is_local)
+
+    def _write(self, batches: Iterable[pa.RecordBatch], executed: GtidSet) -> Staged:
+        """Stage the records of a task.
+
+        Raises:
+            BinlogError: a record says what cannot be, or they are not in order.
+            OSError: the storage cannot.
+        """
+        if "://" not in self._options.paths[0]:
+            (Path(self._options.paths[0]) / self._staging).mkdir(parents=True, exist_ok=True)
+        writer = SegmentWriter(
+            self._storage(),
+            f"{self._staging}/{uuid.uuid4().hex}",
+            self._variables,
+            self._options.schema_file,
+            executed,
+        )
+        try:
+            return Staged(tuple(writer.write(transactions(_as_records(batches, self._options)))))
+        except BaseException:
+            writer.remove()
+            raise
+
+    def _commit(
+        self, messages: Iterable[WriterCommitMessage | None], *, overwrite: bool, batch: BatchNumber | None
+    ) -> None:
+        segments = [segment for one in messages if isinstance(one, Staged) for segment in one.segments]
+        if batch is None or not self._folder().is_done(batch):
+            self._folder().commit(segments, overwrite=overwrite, batch=batch)
+        self._clear()
+
+    def _clear(self) -> None:
+        """Remove what is staged; what a task that nobody waits for still writes stays, where no reader looks."""
+        uri = self._options.paths[0]
+        if "://" not in uri:
+            shutil.rmtree(Path(uri) / self._staging, ignore_errors=True)
+            with suppress(OSError):  # others may have something there
+                (Path(uri) / STAGING).rmdir()
+            return
+        from pyspark_binlogio.object_storage import remove_folder  # noqa: PLC0415
+
+        with suppress(OSError):
+            remove_folder(uri, self._staging)
+
+
+class BinlogBatchWriter(_LogWriter, DataSourceArrowWriter):
+    """Writes a frame: all of it or nothing."""
+
+    def __init__(self, options: BinlogOptions, schema: StructType, *, overwrite: bool) -> None:
+        super().__init__(options, schema, uuid.uuid4().hex)
+        self._overwrite = overwrite
+        folder = self._folder()
+        self._batch = _batch_of(options)
+        self._executed = EMPTY_GTID_SET if overwrite else folder.executed()
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        """Stage the records of a task; errors as those of the records, and of the storage."""
+        return self._write(iterator, self._executed)
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Make logs of what all tasks have staged."""
+        self._commit(messages, overwrite=self._overwrite, batch=self._batch)
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Remove what is staged."""
+        self._clear()
+
+
+class BinlogStreamWriter(_LogWriter, DataSourceStreamArrowWriter):
+    """Writes the batches of a stream, each once, however often it is run."""
+
+    def __init__(self, options: BinlogOptions, schema: StructType) -> None:
+        self._application = options.txn_app_id or options.checkpoint_location or ""
+        super().__init__(options, schema, f"{zlib.crc32(self._application.encode()):08x}")
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        """Stage the records of a task; errors as in a batch write."""
+        return self._write(iterator, EMPTY_GTID_SET)
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
+        """Make logs of what all tasks of a batch have staged, unless that was done before."""
+        self._commit(messages, overwrite=False, batch=BatchNumber(self._application, batchId))
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        """Remove what is staged."""
+        self._clear()
+
+
+def server_variables(options: BinlogOptions) -> ServerVariables:
+    """The variables of the server that would have written the logs.
+
+    Raises:
+        BinlogOptionError: logs of this server are not written.
+    """
+    given: dict[str, Any] = {
+        "server_version": options.server_version,
+        "max_binlog_size": options.max_binlog_size,
+        "binlog_checksum": options.binlog_checksum,
+    }
+    variables = ServerVariables(**{name: value for name, value in given.items() if value is not None})
+    if variables.is_mariadb:
+        raise BinlogOptionError("binlog: option serverVersion: Spark writes the logs of MySQL servers only")
+    flavour_of(variables.server_version)
+    return variables
+
+
+def _batch_of(options: BinlogOptions) -> BatchNumber | None:
+    if (options.txn_app_id is None) != (options.txn_version is None):
+        raise BinlogOptionError("binlog: options txnAppId and txnVersion go together")
+    if options.txn_app_id is None or options.txn_version is None:
+        return None
+    return BatchNumber(options.txn_app_id, options.txn_version)
+
+
+def _check_columns(schema: pa.Schema, options: BinlogOptions) -> None:
+    """Refuse on the driver what no task could write."""
+    known = (*ROW_COLUMNS, options.column_name_of_corrupt_record)
+    for field in schema:
+        if field.name not in known:
+            raise BinlogOptionError(
+                f"binlog: a record to write has no column {field.name!r}; did you mean {nearest(field.name, known)!r}? "
+                f"It has those of view rows: {', '.join(ROW_COLUMNS)}"
+            )
+    needed = _NEEDED if options.tables.table is not None else (*_NEEDED, "schema", "table")
+    missing = [name for name in needed if name not in schema.names]
+    images = [schema.field(name).type for name in _IMAGES if name in schema.names]
+    if missing or not images:
+        raise BinlogOptionError(
+            f"binlog: a record to write needs {', '.join(missing or ['before or after'])}; it is one of view rows"
+        )
+    if not all(pa.types.is_struct(kind) or _is_text(kind) for kind in images) or len(set(images)) > 1:
+        raise BinlogOptionError(
+            "binlog: columns before and after: expected two structs of the same columns, or JSON text, "
+            f"found {' and '.join(map(str, images))}"
+        )
+    if not pa.types.is_struct(images[0]) and options.schema_file is None:
+        raise BinlogOptionError(
+            "binlog: images as JSON text do not say what the columns are; give the tables' CREATE TABLE in option schemaFile"
+        )
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _as_records(batches: Iterable[pa.RecordBatch], options: BinlogOptions) -> Iterator[pa.RecordBatch]:
+    """The batches with all columns of the view, in its types."""
+    first_row = 0
+    for batch in batches:
+        names = set(batch.schema.names)
+        kind = batch.column("after" if "after" in names else "before").type
+        columns = {}
+        for name, spark_name in ROW_COLUMNS.items():
+            wanted = ARROW_TYPES[spark_name] if name not in _IMAGES or _is_text(kind) else kind
+            if name in names:
+                array = batch.column(name)
+                columns[name] = array if array.type == wanted else array.cast(wanted)
+            else:
+                columns[name] = _default(name, wanted, batch.num_rows, first_row, options)
+        first_row += batch.num_rows
+        yield pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+
+
+def _default(name: str, kind: pa.DataType, count: int, first_row: int, options: BinlogOptions) -> pa.Array:
+    if name == "row":
+        return pa.array(np.arange(first_row, first_row + count, dtype=np.int32))
+    schema, _, table = (options.tables.table or "").partition(".")
+    constants = {"file": "", "server_id": 1, "schema": schema, "table": table}
+    value = constants.get(name)
+    return pa.nulls(count, kind) if value is None else pa.array([value] * count, kind)

@@ -1,0 +1,123 @@
+"""A folder of an object store, or of any `pyarrow.fs` filesystem, as the place of logs that are written.
+
+Knows streams and moves. Such a place can neither change nor lengthen what is there: a file that must look otherwise is written anew, and a move may be a
+copy and a removal.
+"""
+
+from __future__ import annotations
+
+import errno
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyarrow.fs import FileSelector, FileSystem, FileType
+
+from binlogio.errors import UnsupportedFeature
+
+if TYPE_CHECKING:
+    from binlogio.writer.log_storage import LogStorage
+
+
+class ObjectStorage:
+    """A `binlogio.writer.log_storage.LogStorage`, but for what changes a file."""
+
+    def __init__(self, filesystem: FileSystem, folder: str) -> None:
+        self._filesystem = filesystem
+        self._folder = folder.rstrip("/")
+        self._open: dict[str, Any] = {}
+
+    @classmethod
+    def from_uri(cls, uri: str) -> LogStorage:
+        """The folder of a URI.
+
+        Raises:
+            UnsupportedFeature: pyarrow knows no such place.
+        """
+        return cls(*_open(uri))
+
+    def names(self) -> list[str]:
+        """The names of all files."""
+        found = self._filesystem.get_file_info(FileSelector(self._folder, allow_not_found=True))
+        return [one.base_name for one in found if one.type == FileType.File]
+
+    def size(self, name: str) -> int:
+        """How many bytes a file has."""
+        return int(self._info(name).size)
+
+    def modified(self, name: str) -> int:
+        """When a file was written, in microseconds since 1970, UTC."""
+        epoch = datetime(1970, 1, 1, tzinfo=timezone.utc)
+        return int((self._info(name).mtime - epoch).total_seconds() * 1_000_000)
+
+    def read(self, name: str, offset: int = 0, size: int = -1) -> bytes:
+        """Up to `size` of a file's bytes from `offset` on; all of them where it is negative."""
+        with self._filesystem.open_input_file(self._path(name)) as file:
+            file.seek(offset)
+            return bytes(file.read() if size < 0 else file.read(size))
+
+    def create(self, name: str) -> None:
+        """Begin a file, which is there once it is closed."""
+        path = self._path(name)
+        self._filesystem.create_dir(path.rpartition("/")[0], recursive=True)
+        self._open[name] = self._filesystem.open_output_stream(path)
+
+    def append(self, name: str, data: bytes | bytearray | memoryview) -> None:
+        """Write to a file that was begun."""
+        self._open[name].write(data)
+
+    def overwrite(self, name: str, offset: int, data: bytes) -> None:
+        """Not possible."""
+        raise OSError(errno.EOPNOTSUPP, "objects cannot be changed", self._path(name))
+
+    def truncate(self, name: str, size: int) -> None:
+        """Not possible."""
+        raise OSError(errno.EOPNOTSUPP, "objects cannot be changed", self._path(name))
+
+    def sync(self, name: str) -> None:
+        """Nothing: what is closed lasts."""
+
+    def close(self, name: str) -> None:
+        """End a file, if it was begun."""
+        stream = self._open.pop(name, None)
+        if stream is not None:
+            stream.close()
+
+    def rename(self, name: str, new_name: str) -> None:
+        """Give a file another name."""
+        self._filesystem.move(self._path(name), self._path(new_name))
+
+    def remove(self, name: str) -> None:
+        """Remove a file."""
+        self.close(name)
+        self._filesystem.delete_file(self._path(name))
+
+    def sync_names(self) -> None:
+        """Nothing."""
+
+    def _path(self, name: str) -> str:
+        return f"{self._folder}/{name}"
+
+    def _info(self, name: str) -> Any:
+        info = self._filesystem.get_file_info(self._path(name))
+        if info.type == FileType.NotFound:
+            raise FileNotFoundError(errno.ENOENT, "no such file", self._path(name))
+        return info
+
+
+def remove_folder(uri: str, folder: str) -> None:
+    """Remove all that is in a folder below that of the URI.
+
+    Raises:
+        OSError: there is none, or it cannot be removed.
+    """
+    filesystem, path = _open(uri)
+    filesystem.delete_dir(f"{path.rstrip('/')}/{folder}")
+
+
+def _open(uri: str) -> tuple[FileSystem, str]:
+    try:
+        filesystem, path = FileSystem.from_uri(uri)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as exc:
+        raise UnsupportedFeature(f"cannot open {uri!r}: {exc}") from exc
+    return filesystem, path

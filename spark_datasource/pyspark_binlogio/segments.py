@@ -1,0 +1,259 @@
+"""Staged logs: whole transactions in files of one task, each with a head of its own, without an end.
+
+Knows heads, groups and when a file is full. What stands in the head about the logs before, and how the file ends, is known when all tasks are
+done; `log_commit` writes it then. A task guesses the head, so that most heads need no other room.
+
+    segment := magic format_description previous_gtids group+
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from binlogio.constants import BINLOG_MAGIC, HeaderFlag
+from binlogio.encoder import Encoder
+from binlogio.errors import BinlogError, BinlogFormatError, UnsupportedFeature
+from binlogio.events.base import EventHeader
+from binlogio.events.gtid import PreviousGtidsEvent
+from binlogio.gtid import EMPTY_GTID_SET, Gtid, GtidSet, GtidSetEncoding, Interval
+from binlogio.options import ServerVariables
+from binlogio.writer.frames import Frames
+from binlogio.writer.group import FilledGroup
+from binlogio.writer.group_events import GroupEvents
+from binlogio.writer.kernel import writer_kernel
+from binlogio.writer.log_file import MICROSECONDS_PER_SECOND, describe_format
+from binlogio.writer.query_events import QueryContext
+from pyspark_binlogio.written_tables import WrittenTables
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from binlogio._kernel.encode import EventBuffer
+    from binlogio.event_frames import EventFrames
+    from binlogio.writer.log_storage import LogStorage
+    from pyspark_binlogio.record_runs import Place, Run, Transaction, TransactionKey
+
+THREAD_ID: Final = 1
+_WRITE_SIZE: Final = 4 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Segment:
+    """A staged file.
+
+    Args:
+        name: where it is in the storage.
+        first, last: places of its first and last record.
+        first_key, last_key: what its first and last transaction are.
+        gtids: of its transactions.
+        previous: those that its head names; a guess.
+        head_size, size: in bytes.
+        server_id: of its first record.
+        first_timestamp, last_timestamp: of its transactions, in seconds since 1970.
+    """
+
+    name: str
+    first: Place
+    last: Place
+    first_key: TransactionKey
+    last_key: TransactionKey
+    gtids: GtidSet
+    previous: GtidSet
+    head_size: int
+    size: int
+    server_id: int
+    first_timestamp: int
+    last_timestamp: int
+
+
+def head_of(
+    variables: ServerVariables, previous: GtidSet, server_id: int, timestamp: int, *, created: int = 0
+) -> bytes:
+    """What a finished log begins with. `created` is not 0 in the first log after a start."""
+    encoder = Encoder()
+    header = EventHeader(timestamp=timestamp, server_id=server_id)
+    description = replace(describe_format(variables, created), header=header)
+    data = BINLOG_MAGIC + encoder.encode_at(description, len(BINLOG_MAGIC))
+    event = PreviousGtidsEvent(
+        gtid_set=previous,
+        encoding=GtidSetEncoding.TAGGED if previous.has_tags else GtidSetEncoding.UNTAGGED,
+        header=replace(header, flags=HeaderFlag.IGNORABLE),
+    )
+    return data + encoder.encode_at(event, len(data))
+
+
+class SegmentWriter:
+    """Writes the transactions of one task to files `name_stem-0`, `name_stem-1`, ... of a storage."""
+
+    def __init__(
+        self,
+        storage: LogStorage,
+        name_stem: str,
+        variables: ServerVariables,
+        definitions: str | None,
+        executed: GtidSet,
+    ) -> None:
+        self._storage = storage
+        self._name_stem = name_stem
+        self._variables = variables
+        self._executed = executed
+        self._kernel = writer_kernel()
+        self._tables = WrittenTables(definitions, variables, self._kernel)
+        self._servers: dict[int, tuple[Frames, GroupEvents]] = {}
+        self._now = 0  # in microseconds, of the transaction that is being written
+        self._xid = 0
+        self._segments: list[Segment] = []
+        self._pending = bytearray()
+        self._sequence_number = 0
+        self._written = EMPTY_GTID_SET
+        self._gtids: list[Gtid] = []
+
+    def write(self, transactions: Iterable[Transaction]) -> list[Segment]:
+        """Write them all.
+
+        Raises:
+            BinlogError: a record says what cannot be.
+            OSError: the storage cannot; what was written stays behind, and can be removed.
+        """
+        is_open = False
+        for transaction in transactions:
+            if is_open and self._segments[-1].size >= self._variables.max_binlog_size:
+                self._finish()
+                is_open = False
+            if not is_open:
+                self._begin(transaction)
+                is_open = True
+            self._add(transaction)
+        if is_open:
+            self._finish()
+        return self._segments
+
+    def remove(self) -> None:
+        """Remove what was written, as far as that is possible: whoever has the folder will remove the rest."""
+        for segment in self._segments:
+            try:
+                self._storage.remove(segment.name)
+            except OSError:
+                continue
+
+    def _begin(self, transaction: Transaction) -> None:
+        run = transaction.runs[0]
+        gtid = _gtid_of(transaction)
+        previous = self._executed.union(self._written)
+        if gtid is not None and gtid.gno > 1:
+            previous = previous.union(GtidSet.from_intervals([(gtid.tsid, Interval(1, gtid.gno))]))
+        head = head_of(self._variables, previous, run.server_id, run.timestamp)
+        segment = Segment(
+            name=f"{self._name_stem}-{len(self._segments)}",
+            first=transaction.first,
+            last=transaction.last,
+            first_key=transaction.key,
+            last_key=transaction.key,
+            gtids=EMPTY_GTID_SET,
+            previous=previous,
+            head_size=len(head),
+            size=len(head),
+            server_id=run.server_id,
+            first_timestamp=run.timestamp,
+            last_timestamp=run.timestamp,
+        )
+        self._sequence_number = 0
+        self._segments.append(segment)
+        self._storage.create(segment.name)
+        self._pending += head
+
+    def _add(self, transaction: Transaction) -> None:
+        segment = self._segments[-1]
+        gtid = _gtid_of(transaction)
+        try:
+            data = self._group(transaction, gtid, segment.size)
+        except BinlogError as exc:
+            exc.hint = (
+                exc.hint or f"in the transaction at {transaction.key[0][0]}, {transaction.gtid or 'without a GTID'}"
+            )
+            raise
+        self._pending += data
+        if gtid is not None:
+            self._gtids.append(gtid)
+        self._segments[-1] = replace(
+            segment,
+            last=transaction.last,
+            last_key=transaction.key,
+            size=segment.size + len(data),
+            last_timestamp=transaction.runs[-1].timestamp,
+        )
+        if len(self._pending) >= _WRITE_SIZE:
+            self._flush()
+
+    def _group(self, transaction: Transaction, gtid: Gtid | None, offset: int) -> EventBuffer | bytes:
+        runs = transaction.runs
+        first, last = runs[0], runs[-1]
+        tables = [self._tables.open(run) for run in runs]
+        frames, events = self._server(first.server_id)
+        context = QueryContext(
+            thread_id=THREAD_ID,
+            schema="",
+            timestamp=first.timestamp,
+            server_id=first.server_id,
+            updated_tables=int(first.op == "update"),
+        )
+
+        def fill(buffer: EventBuffer | EventFrames) -> None:
+            buffer.add_frame(frames.begin(context))
+            for run, table in zip(runs, tables, strict=True):
+                buffer.add_frame(self._server(run.server_id)[0].table_map(table, run.timestamp))
+                self._tables.add(buffer, run, table)
+            if all(table.is_transactional for table in tables):
+                buffer.add_frame(frames.xid(self._xid, last.timestamp))
+            else:
+                buffer.add_frame(frames.commit(replace(context, timestamp=last.timestamp)))
+
+        self._xid += 1
+        self._now = last.timestamp * MICROSECONDS_PER_SECOND
+        clock: Any = (self._sequence_number, self._sequence_number + 1)
+        self._sequence_number += 1
+        group = FilledGroup(fill=fill, timestamp=first.timestamp, expected_size=sum(_size(run) for run in runs))
+        return events.filled(group, offset, gtid, clock)
+
+    def _server(self, server_id: int) -> tuple[Frames, GroupEvents]:
+        found = self._servers.get(server_id)
+        if found is None:
+            variables = replace(self._variables, server_id=server_id)
+            events = GroupEvents(variables, lambda: self._now, self._kernel)
+            found = self._servers[server_id] = Frames(variables, self._kernel), events
+        return found
+
+    def _flush(self) -> None:
+        self._storage.append(self._segments[-1].name, self._pending)
+        self._pending = bytearray()
+
+    def _finish(self) -> None:
+        self._flush()
+        segment = self._segments[-1]
+        self._storage.sync(segment.name)
+        self._storage.close(segment.name)
+        gtids = GtidSet.from_gtids(self._gtids)
+        if gtids.count != len(self._gtids) or not gtids.isdisjoint(self._written):
+            raise BinlogFormatError("a GTID belongs to two transactions", field="gtid", found=str(gtids)[:80])
+        self._gtids = []
+        self._written = self._written.union(gtids)
+        self._segments[-1] = replace(segment, gtids=gtids)
+
+
+def _size(run: Run) -> int:
+    return int(run.before.nbytes + run.after.nbytes)
+
+
+def _gtid_of(transaction: Transaction) -> Gtid | None:
+    if transaction.gtid is None:
+        return None
+    try:
+        return Gtid.parse(transaction.gtid)
+    except BinlogError as exc:
+        raise UnsupportedFeature(
+            "not the GTID of a MySQL transaction, and no other logs are written",
+            field="gtid",
+            found=repr(transaction.gtid),
+            hint="set the column gtid to NULL for logs without GTIDs",
+        ) from exc

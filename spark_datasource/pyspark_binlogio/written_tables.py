@@ -1,0 +1,272 @@
+"""The tables of records that are written: what their columns are in MySQL, and their images as rows events.
+
+Knows definitions and images, typed (structs) or as JSON text. Knows neither transactions nor files.
+
+A table's columns are those of its definition in `schemaFile`; without one those of the struct, by Spark's types, all of them NULL-able:
+
+    tinyint smallint int bigint float double decimal(p,s)   the same        boolean                  tinyint(1)
+    string    longtext (utf8mb4)      binary         longblob               date                     date
+    timestamp timestamp(6)            timestamp_ntz  datetime(6)            interval day to second   time(6)
+    struct<srid, wkb>  geometry       array<float>   vector(16383)
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final, cast
+
+import pyarrow as pa
+
+from binlogio.arrow import column_spec
+from binlogio.arrow_encode import TableEncoder
+from binlogio.constants import EventType
+from binlogio.definition_files import load_definitions
+from binlogio.errors import BinlogFormatError, UnsupportedFeature
+from binlogio.event_frames import EventFrames, RowsFrames
+from binlogio.primitives import bitmap_size
+from binlogio.rowimage.image import RowChange, RowImage, encode_rows
+from binlogio.rowimage.json import JsonDocument
+from binlogio.rowimage.values import ABSENT
+from binlogio.schema import ColumnDefinition, TableDefinition
+from binlogio.schema.json_values import value_from_json
+from binlogio.schema.server_defaults import NEWEST_MYSQL
+from binlogio.writer.open_tables import OpenTables
+
+if TYPE_CHECKING:
+    from binlogio._kernel.encode import EventBuffer
+    from binlogio.arrow_encode import Operation
+    from binlogio.options import ServerVariables
+    from binlogio.writer.kernel import WriterKernel
+    from binlogio.writer.open_tables import OpenTable
+    from pyspark_binlogio.record_runs import Run
+
+_MAX_ENCODERS: Final = 1024
+_EVENT_TYPES: Final = {
+    "insert": EventType.WRITE_ROWS_EVENT,
+    "update": EventType.UPDATE_ROWS_EVENT,
+    "delete": EventType.DELETE_ROWS_EVENT,
+}
+_SQL_TYPES: Final = {
+    pa.bool_(): "tinyint(1)",
+    pa.int8(): "tinyint",
+    pa.int16(): "smallint",
+    pa.int32(): "int",
+    pa.int64(): "bigint",
+    pa.float32(): "float",
+    pa.float64(): "double",
+    pa.string(): "longtext",
+    pa.binary(): "longblob",
+    pa.date32(): "date",
+    pa.timestamp("us", "UTC"): "timestamp(6)",
+    pa.timestamp("us"): "datetime(6)",
+    pa.duration("us"): "time(6)",
+}
+
+
+class WrittenTables:
+    """The tables of one task.
+
+    Args:
+        definitions: what `schemaFile` is given: a file, or JSON itself; None without it.
+        variables: the server's variables.
+        kernel: what the compiled kernel does.
+    """
+
+    def __init__(self, definitions: str | None, variables: ServerVariables, kernel: WriterKernel | None) -> None:
+        is_json = definitions is not None and definitions.startswith("{")
+        self._given = load_definitions(json.loads(definitions) if is_json and definitions else definitions)
+        self._opened = OpenTables(variables, kernel)
+        self._row_event_max_size = variables.binlog_row_event_max_size
+        self._tables: dict[tuple[str, str, pa.DataType], OpenTable] = {}
+        self._encoders: dict[tuple[Any, ...], TableEncoder] = {}
+        self._natural: dict[int, dict[str, pa.DataType]] = {}
+
+    def open(self, run: Run) -> OpenTable:
+        """The table of a run.
+
+        Raises:
+            UnsupportedFeature: nobody knows its columns, or a column cannot be.
+        """
+        image = run.before if run.op == "delete" else run.after
+        key = run.schema, run.table, image.type
+        table = self._tables.get(key)
+        if table is None:
+            table = self._tables[key] = self._opened.get(self._definition(*key))
+            self._natural[table.table_id] = {column.label: column_spec(column).type for column in table.plan.columns}
+        return table
+
+    def add(self, buffer: EventBuffer | EventFrames, run: Run, table: OpenTable) -> None:
+        """Add the rows events of a run.
+
+        Raises:
+            BinlogFormatError: a value does not fit its column, or an image lacks a column.
+        """
+        if pa.types.is_struct(run.after.type):
+            self._add_typed(buffer, run, table)
+        else:
+            self._add_json(buffer, run, table)
+
+    def _definition(self, schema: str, name: str, image: pa.DataType) -> TableDefinition:
+        described = None if self._given is None else self._given.find(schema, name, NEWEST_MYSQL)
+        if described is not None:
+            return described.definition
+        if not pa.types.is_struct(image):
+            raise UnsupportedFeature(
+                "nobody knows the columns of a table whose images are JSON",
+                field=f"{schema}.{name}",
+                hint="give its CREATE TABLE in option schemaFile, or structs as before and after",
+            )
+        columns = tuple(_column(f"{schema}.{name}", field) for field in image)
+        return TableDefinition(schema, name, columns)
+
+    def _add_typed(self, buffer: EventBuffer | EventFrames, run: Run, table: OpenTable) -> None:
+        present = {
+            name: _bitmap(table, given, {field.name for field in image.type})
+            for name, given, image in (
+                ("before", run.before_present, run.before),
+                ("after", run.after_present, run.after),
+            )
+        }
+        first, second = present["after" if run.op == "insert" else "before"], present["after"]
+        key = table.table_id, run.op, first, second
+        encoder = self._encoders.get(key)
+        if encoder is None:
+            if len(self._encoders) >= _MAX_ENCODERS:
+                self._encoders.clear()
+            operation = cast("Operation", run.op)  # record_runs lets no other through
+            encoder = self._encoders[key] = TableEncoder(table.plan, operation, first, second)
+        encoder.encode(
+            buffer,
+            None if run.op == "insert" else self._batch(run.before, table, present["before"]),
+            None if run.op == "delete" else self._batch(run.after, table, present["after"]),
+            table_id=table.table_id,
+            timestamp=run.timestamp,
+            server_id=run.server_id,
+            row_event_max_size=self._row_event_max_size,
+        )
+
+    def _batch(self, image: pa.StructArray, table: OpenTable, present: bytes) -> pa.RecordBatch:
+        """The columns that an image has, in types that say what Spark's cannot."""
+        natural = self._natural[table.table_id]
+        absent = {name for place, name in enumerate(table.names) if not present[place >> 3] >> (place & 7) & 1}
+        names = [field.name for field in image.type if field.name not in absent]
+        arrays = [_native(image.field(name), natural.get(name)) for name in names]
+        return pa.RecordBatch.from_arrays(arrays, names=names)
+
+    def _add_json(self, buffer: EventBuffer | EventFrames, run: Run, table: OpenTable) -> None:
+        frames = EventFrames(checksum=buffer.checksum if not isinstance(buffer, EventFrames) else True)
+        open_shape, rows = None, None
+        for present, present_after, change in _json_changes(run, table):
+            if open_shape != (present, present_after):
+                if rows is not None:
+                    rows.finish(ends_statement=False)
+                open_shape = present, present_after
+                rows = RowsFrames(
+                    frames,
+                    type_code=_EVENT_TYPES[run.op],
+                    timestamp=run.timestamp,
+                    server_id=run.server_id,
+                    table_id=table.table_id,
+                    flags=0,
+                    column_count=len(table.names),
+                    present=present,
+                    present_after=present_after,
+                    before=None,
+                    after=None,
+                    max_size=self._row_event_max_size,
+                )
+            if rows is not None:
+                rows.append_images(encode_rows([change], table.plan, present, present_after))
+        if rows is not None:
+            rows.finish()
+        for frame in frames.frames:
+            buffer.add_frame(frame)
+
+
+def _column(table: str, field: pa.Field) -> ColumnDefinition:
+    kind = field.type
+    if pa.types.is_decimal(kind):
+        return ColumnDefinition(field.name, f"decimal({kind.precision},{kind.scale})")
+    if pa.types.is_list(kind) and pa.types.is_float32(kind.value_type):
+        return ColumnDefinition(field.name, "vector(16383)")
+    if pa.types.is_struct(kind) and {one.name for one in kind} == {"srid", "wkb"}:
+        return ColumnDefinition(field.name, "geometry")
+    if kind not in _SQL_TYPES:
+        raise UnsupportedFeature(
+            "no column type of MySQL is obvious for this one of Spark",
+            field=f"{table}.{field.name}",
+            found=str(kind),
+            hint="give the table's CREATE TABLE in option schemaFile",
+        )
+    return ColumnDefinition(field.name, _SQL_TYPES[kind])
+
+
+def _bitmap(table: OpenTable, given: bytes | None, names: set[str]) -> bytes:
+    """Which of the table's columns an image has: those of the record's bitmap, or those that the image names."""
+    count = len(table.names)
+    if given is None:
+        bits = sum(1 << place for place, name in enumerate(table.names) if name in names)
+        return bits.to_bytes(bitmap_size(count), "little")
+    if len(given) != bitmap_size(count) or int.from_bytes(given, "little") >> count:
+        raise BinlogFormatError(
+            "the bitmap of a record is that of a table with other columns",
+            field=table.definition.full_name,
+            expected=f"{count} columns",
+            found=given.hex(),
+            hint="give the table's CREATE TABLE in option schemaFile, or leave out before_present and after_present",
+        )
+    return given
+
+
+def _native(array: pa.Array, natural: pa.DataType | None) -> pa.Array:
+    """Spark's decimal(20,0) as a number without sign, and its text as a long decimal; everything else as it is."""
+    kind = array.type
+    if natural is None or kind == natural:
+        return array
+    if pa.types.is_decimal(kind) and pa.types.is_integer(natural):
+        return array.cast(natural)
+    if pa.types.is_decimal256(natural) and pa.types.is_string(kind):
+        return array.cast(natural)
+    return array
+
+
+def _json_changes(run: Run, table: OpenTable) -> Iterator[tuple[bytes, bytes | None, RowChange]]:
+    """Each change with the bitmaps of its images, as a rows event of its kind wants them."""
+    for before_text, after_text in zip(run.before.to_pylist(), run.after.to_pylist(), strict=True):
+        before, before_present = _json_image(before_text, run.before_present, table, wanted=run.op != "insert")
+        after, after_present = _json_image(after_text, run.after_present, table, wanted=run.op != "delete")
+        first = after_present if run.op == "insert" else before_present
+        yield first, after_present if run.op == "update" else None, RowChange(before, after)
+
+
+def _json_image(text: str, given: bytes | None, table: OpenTable, *, wanted: bool) -> tuple[RowImage | None, bytes]:
+    if not wanted:
+        return None, b""
+    name = table.definition.full_name
+    try:
+        values = json.loads(text)
+    except ValueError as exc:
+        raise BinlogFormatError(f"the image is not JSON: {exc}", field=name) from exc
+    if not isinstance(values, dict) or not values.keys() <= set(table.names):
+        raise BinlogFormatError(
+            "the image is no JSON object with the table's columns",
+            field=name,
+            expected=", ".join(table.names),
+            found=text[:80],
+        )
+    present = _bitmap(table, given, set(values))
+    image = []
+    for place, column in enumerate(table.definition.columns):
+        is_present = present[place >> 3] >> (place & 7) & 1
+        if is_present and column.name not in values:
+            raise BinlogFormatError("the image lacks a column of its bitmap", field=f"{name}.{column.name}")
+        image.append(_json_value(values[column.name], column) if is_present else ABSENT)
+    return RowImage(table.plan, tuple(image)), present
+
+
+def _json_value(value: Any, column: ColumnDefinition) -> Any:
+    """A value as the view `rows` shows it: a JSON document is the text of one."""
+    if isinstance(value, str) and column.sql_type.name == "json":
+        return JsonDocument.from_text(value)
+    return value_from_json(value, column)
