@@ -66,7 +66,7 @@ class _Change:
 
 
 @dataclass(slots=True)
-class _Alter:
+class Alter:
     """What the clauses ask for."""
 
     table: ParsedTable
@@ -93,20 +93,29 @@ def alter_table(words: Words, table: ParsedTable, server: ServerDefaults, databa
     Raises:
         UnsupportedFeature: a clause is not understood, or does not fit the table.
     """
-    alter = _Alter(table, server)
+    return _carried_out(words, read_clauses(words, table, server), database_collation)
+
+
+def read_clauses(words: Words, table: ParsedTable, server: ServerDefaults) -> Alter:
+    """What the clauses from the place on ask for.
+
+    Raises:
+        UnsupportedFeature: a clause is not understood.
+    """
+    alter = Alter(table, server)
     while not words.ended:
         _clause(words, alter)
         if len(alter.changes) + len(alter.keys) > MOST_COLUMNS:
             words.refuse("no more columns than a table can have")
         if not words.accept(",") and not words.ended:
             words.refuse("the next clause")
-    return _carried_out(words, alter, database_collation)
+    return alter
 
 
 # ---------------------------------------------------------------------------------------------------------- clauses
 
 
-def _clause(words: Words, alter: _Alter) -> None:
+def _clause(words: Words, alter: Alter) -> None:
     if read_charset_option(words, alter.options):
         while read_charset_option(words, alter.options):
             pass
@@ -126,7 +135,7 @@ def _clause(words: Words, alter: _Alter) -> None:
         words.refuse("a clause of ALTER TABLE")
 
 
-def _option(words: Words, alter: _Alter, keyword: str) -> None:
+def _option(words: Words, alter: Alter, keyword: str) -> None:
     """An option, and those that follow it without a comma."""
     if keyword in ("ENGINE", "TYPE"):
         words.accept("=")
@@ -138,7 +147,7 @@ def _option(words: Words, alter: _Alter, keyword: str) -> None:
             words.skip_one()
 
 
-def _add(words: Words, alter: _Alter) -> None:
+def _add(words: Words, alter: Alter) -> None:
     if words.accept("PARTITION"):
         words.at = len(words.tokens)
         return
@@ -163,7 +172,7 @@ def _add(words: Words, alter: _Alter) -> None:
         _column(words, alter, None, if_not_exists=if_not_exists)
 
 
-def _add_key(words: Words, alter: _Alter) -> None:
+def _add_key(words: Words, alter: Alter) -> None:
     alter.has_period = alter.has_period or words.sees("PERIOD")
     if "IF" in (token.upper for token in words.tokens[words.at : words.at + 3]):
         words.refuse("a key that is added whether or not it is there")
@@ -172,7 +181,7 @@ def _add_key(words: Words, alter: _Alter) -> None:
         alter.keys.append(key)
 
 
-def _column(words: Words, alter: _Alter, old: str | None, *, if_not_exists: bool = False) -> None:
+def _column(words: Words, alter: Alter, old: str | None, *, if_not_exists: bool = False) -> None:
     """Take note of a column's definition, which is read when the table's new collation is known."""
     at = words.at
     name = words.name()
@@ -187,7 +196,7 @@ def _column(words: Words, alter: _Alter, old: str | None, *, if_not_exists: bool
         alter.changes.append((old, at, place))
 
 
-def _drop(words: Words, alter: _Alter) -> None:
+def _drop(words: Words, alter: Alter) -> None:
     if words.accept("PARTITION"):
         words.at = len(words.tokens)
     elif words.accept("PRIMARY", "KEY"):
@@ -211,26 +220,26 @@ def _drop(words: Words, alter: _Alter) -> None:
             alter.dropped.append(name)
 
 
-def _modify(words: Words, alter: _Alter) -> None:
+def _modify(words: Words, alter: Alter) -> None:
     words.accept("COLUMN")
     if_exists = words.accept("IF", "EXISTS")
     _changed(words, alter, words.next.text, if_exists=if_exists)
 
 
-def _change(words: Words, alter: _Alter) -> None:
+def _change(words: Words, alter: Alter) -> None:
     words.accept("COLUMN")
     if_exists = words.accept("IF", "EXISTS")
     _changed(words, alter, words.name(), if_exists=if_exists)
 
 
-def _changed(words: Words, alter: _Alter, old: str, *, if_exists: bool) -> None:
+def _changed(words: Words, alter: Alter, old: str, *, if_exists: bool) -> None:
     count = len(alter.changes)
     _column(words, alter, old)
     if if_exists and alter.table.index(old) is None:
         del alter.changes[count:]
 
 
-def _rename(words: Words, alter: _Alter) -> None:
+def _rename(words: Words, alter: Alter) -> None:
     if words.accept("COLUMN"):
         words.accept("IF", "EXISTS")
         old = words.name()
@@ -246,7 +255,7 @@ def _rename(words: Words, alter: _Alter) -> None:
         alter.name = words.table_name()
 
 
-def _alter(words: Words, alter: _Alter) -> None:
+def _alter(words: Words, alter: Alter) -> None:
     if words.accept_any("INDEX", "KEY", "CHECK", "CONSTRAINT"):
         words.accept("IF", "EXISTS")
         words.name()
@@ -263,7 +272,7 @@ def _alter(words: Words, alter: _Alter) -> None:
         words.skip_one()
 
 
-def _convert(words: Words, alter: _Alter) -> None:
+def _convert(words: Words, alter: Alter) -> None:
     words.expect("TO")
     if not read_charset_option(words, alter.options):
         words.refuse("a character set")
@@ -271,7 +280,7 @@ def _convert(words: Words, alter: _Alter) -> None:
     alter.converts = True
 
 
-_CLAUSES: Final[dict[str, Callable[[Words, _Alter], None]]] = {
+_CLAUSES: Final[dict[str, Callable[[Words, Alter], None]]] = {
     "ADD": _add,
     "DROP": _drop,
     "MODIFY": _modify,
@@ -285,7 +294,7 @@ _CLAUSES: Final[dict[str, Callable[[Words, _Alter], None]]] = {
 # ------------------------------------------------------------------------------------------------------ carrying out
 
 
-def _carried_out(words: Words, alter: _Alter, database_collation: str) -> ParsedTable:
+def _carried_out(words: Words, alter: Alter, database_collation: str) -> ParsedTable:
     table = alter.table
     usual = database_collation
     chosen = alter.options.chosen_collation(alter.server, usual)
@@ -318,7 +327,7 @@ def _read(words: Words, change: tuple[str | None, int, str | None], setting: Tab
     return _Change(old, parse_column(one, setting), place)
 
 
-def _with_columns(table: ParsedTable, alter: _Alter, changes: list[_Change]) -> ParsedTable:
+def _with_columns(table: ParsedTable, alter: Alter, changes: list[_Change]) -> ParsedTable:
     known = {column.name.casefold() for column in table.columns}
     for name in (*alter.dropped, *alter.renamed, *alter.visible, *(c.old for c in changes if c.old is not None)):
         if name.casefold() not in known:
@@ -366,7 +375,7 @@ def _put(table: ParsedTable, columns: list[ColumnDefinition], change: _Change) -
     columns.insert(at, change.column.column)
 
 
-def _with_keys(table: ParsedTable, alter: _Alter, changes: list[_Change]) -> ParsedTable:
+def _with_keys(table: ParsedTable, alter: Alter, changes: list[_Change]) -> ParsedTable:
     gone = {name.casefold() for name in alter.dropped_keys}
     keys = []
     for key in table.keys:
@@ -386,7 +395,7 @@ def _with_keys(table: ParsedTable, alter: _Alter, changes: list[_Change]) -> Par
     return table
 
 
-def _over_new_columns(key: Key, alter: _Alter, changes: list[_Change]) -> Key:
+def _over_new_columns(key: Key, alter: Alter, changes: list[_Change]) -> Key:
     """The key over the columns as they are called afterwards, without those that are dropped."""
     names = dict(alter.renamed)
     names |= {change.old.casefold(): change.column.column.name for change in changes if change.old is not None}

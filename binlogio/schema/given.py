@@ -42,12 +42,16 @@ class GivenDefinitions:
     Args:
         tables: a definition, a CREATE TABLE text or a JSON object for each `schema.table`.
         script: SQL statements, such as those of `mysqldump --no-data`; `tables` are right where both name a table.
+        passes_over: that a definition does not fit a table map is no error: the map is of a time that it is not about.
 
     Raises:
         UnsupportedFeature: a definition that cannot be, a text that is not understood, or a script that defines no table.
     """
 
-    def __init__(self, tables: Mapping[str, Any] | None = None, script: str | None = None) -> None:
+    def __init__(
+        self, tables: Mapping[str, Any] | None = None, script: str | None = None, *, passes_over: bool = False
+    ) -> None:
+        self.passes_over: Final = passes_over
         self._tables: dict[TableName, TableDefinition | str] = {}
         self._script = script
         self._read: dict[ServerDefaults, dict[TableName, Described]] = {}

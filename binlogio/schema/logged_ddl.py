@@ -47,11 +47,12 @@ def follow_event(catalogue: Catalogue, event: QueryEvent, context: ParseContext)
     if not may_define(event.sql) or (alter is not None and alter.flags & (_START_ALTER | _ROLLBACK_ALTER)):
         return
     failed = f"a statement failed half-way with error {event.error_code}" if event.error_code else None
-    server, session = _server_of(event, context), _session_of(event)
-    follow_statement(catalogue, _text_of(event), event.schema, server, session, failed=failed)
+    server, session = server_of(event, context), session_of(event)
+    follow_statement(catalogue, text_of(event), event.schema, server, session, failed=failed)
 
 
-def _server_of(event: QueryEvent, context: ParseContext) -> ServerDefaults:
+def server_of(event: QueryEvent, context: ParseContext) -> ServerDefaults:
+    """The server that wrote the log, with the collations that the statement's session had."""
     server = ServerDefaults.of(context)
     utf8mb4 = event.status(QueryStatus.DEFAULT_COLLATION_FOR_UTF8MB4)
     pairs = [("utf8mb4", _collation(utf8mb4))]
@@ -62,7 +63,8 @@ def _server_of(event: QueryEvent, context: ParseContext) -> ServerDefaults:
     return replace(server, charset_collations=known) if known else server
 
 
-def _session_of(event: QueryEvent) -> SessionFacts:
+def session_of(event: QueryEvent) -> SessionFacts:
+    """What the statement depends on beside its text."""
     charset = event.status(QueryStatus.CHARSET)
     return SessionFacts(
         thread_id=event.thread_id,
@@ -82,7 +84,7 @@ def _collation(number: int | None) -> str | None:
         return None
 
 
-def _text_of(event: QueryEvent) -> str:
+def text_of(event: QueryEvent) -> str:
     """The statement, in the client's character set where the event says which."""
     session = event.status(QueryStatus.CHARSET)
     charset = charset_of(session.client) if session is not None else None

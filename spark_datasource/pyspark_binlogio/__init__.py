@@ -2,7 +2,7 @@
 
 Spark finds this package by its prefix `pyspark_` and takes `DefaultSource`; where it does not (one package with that prefix that
 cannot be imported stops its search), `register(spark)` does it by hand. `binlogio_session()` starts a local session with
-sane settings.
+sane settings. `replay` gives what a table held at a moment, and `merge_into` keeps a Delta or Parquet table up to date from a stream.
 
 Every session that uses any Python data source imports this package, so it imports nothing itself, and never fails.
 """
@@ -12,12 +12,26 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    import os
+    from collections.abc import Sequence
 
+    from pyspark.sql import DataFrame, SparkSession
+
+    from binlogio.schema import TableDefinition
+    from pyspark_binlogio.merge import BatchSink
+    from pyspark_binlogio.replay_until import UntilLike
     from pyspark_binlogio.source import BinlogDataSource
     from pyspark_binlogio.source import BinlogDataSource as DefaultSource
 
-__all__ = ["BinlogDataSource", "DefaultSource", "binlogio_session", "register"]
+__all__ = [
+    "BinlogDataSource",
+    "DefaultSource",
+    "binlogio_session",
+    "in_transaction_order",
+    "merge_into",
+    "register",
+    "replay",
+]
 
 
 def __getattr__(name: str) -> object:
@@ -50,3 +64,70 @@ def binlogio_session(app_name: str = "binlogio", *, settings: dict[str, str] | N
     from pyspark_binlogio.session import start_session  # noqa: PLC0415
 
     return start_session(app_name, settings or {})
+
+
+def in_transaction_order(records: DataFrame, partitions: int) -> DataFrame:
+    """Records of the view `rows` as `write.format("binlog")` wants them: ranges of whole transactions, each in the order of the log."""
+    from pyspark_binlogio.transaction_order import ordered  # noqa: PLC0415
+
+    return ordered(records, partitions)
+
+
+def replay(
+    spark: SparkSession,
+    changes: DataFrame | str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    table: str | TableDefinition,
+    base: DataFrame | None = None,
+    until: UntilLike = None,
+    *,
+    key: Sequence[str] | None = None,
+    unfollowed: str = "error",
+    **options: str,
+) -> DataFrame:
+    """The rows that a table held at a moment, with its columns of then: `replay(spark, "/var/lib/mysql/binlog.*", "shop.orders")`.
+
+    From paths everything is followed that a log says: rollbacks, distributed transactions, CREATE, ALTER, RENAME, TRUNCATE and DROP. A frame
+    has row changes and nothing else, so all of its changes count, and the table's columns are those of its images.
+
+    Args:
+        spark: the session.
+        changes: paths of logs; or a frame in the shape of the view `rows`, typed by option `table`, or with JSON images.
+        table: its name, `schema.table`; or its definition, as it was when the changes began. Frames with JSON images need one.
+        base: what the table held before the changes. Without it, it was empty; or where the changes begin later, rows that they do not
+            touch are not known.
+        until: a datetime (UTC where it has no zone), a position as (file, offset), or a GTID set; None for the end.
+        key: the columns that tell rows apart, where neither the definition nor the log says it. A table without a key is a multiset.
+        unfollowed: "error", or "ignore" to go on where a statement changes rows as text, or cannot be followed.
+        options: of the source, for paths: `keyring`, `zeroDates`, `verifyChecksum` ...
+
+    Raises:
+        ReplayError: the logs do not tell what the table held.
+        BinlogOptionError: an option or argument that makes no sense.
+        OSError: a path names nothing.
+    """
+    from pyspark_binlogio.table_replay import replay_changes  # noqa: PLC0415
+
+    return replay_changes(spark, changes, table, base, until, key=key, unfollowed=unfollowed, options=options)
+
+
+def merge_into(
+    path: str | os.PathLike[str],
+    table: str | TableDefinition,
+    *,
+    format: str = "delta",  # noqa: A002 - Spark's word
+    key: Sequence[str] | None = None,
+) -> BatchSink:
+    """What `writeStream.foreachBatch(...)` takes to keep a table up to date; a batch that comes again changes nothing.
+
+    Args:
+        path: a Delta table, or a directory of Parquet files with a manifest; made where there is none.
+        table: which table's changes to take, `schema.table`; or its definition, which JSON images need.
+        format: "delta" (needs the extra `delta`), or "parquet".
+        key: the columns that tell rows apart, where there is no definition.
+
+    Raises:
+        BinlogOptionError: an unknown format, or no key.
+    """
+    from pyspark_binlogio.merge import sink  # noqa: PLC0415
+
+    return sink(path, table, format_name=format, key=key)

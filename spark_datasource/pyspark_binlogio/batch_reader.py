@@ -5,6 +5,7 @@ Knows how options, pushed filters and a schema become requests to a view. What a
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +18,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from binlogio.definition_files import load_definitions
 from binlogio.event_filter import EventFilter, Range
 from binlogio.gtid import GtidSet
+from binlogio.schema.given import GivenDefinitions
 from pyspark_binlogio.damage import tolerant
 from pyspark_binlogio.filters import NOTHING_PUSHED, push
 from pyspark_binlogio.log_files import find_log_files
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from pyspark.sql.datasource import Filter
     from pyspark.sql.types import StructType
 
+    from binlogio.definition_files import Definitions
     from binlogio.keyring import Keyring
     from binlogio.storage import LogFile
     from pyspark_binlogio.options import BinlogOptions
@@ -43,7 +46,7 @@ def view_columns(options: BinlogOptions) -> Mapping[str, pa.DataType]:
     if options.tables.table is not None and not options.paths:
         raise BinlogOptionError(NO_PATH)
     logs = find_log_files(options) if options.tables.table is not None else []
-    columns = view.columns(_request(options), logs)
+    columns = view.columns(request_of(options), logs)
     corrupt = options.column_name_of_corrupt_record
     return {**columns, corrupt: pa.string()} if options.mode == "PERMISSIVE" else columns
 
@@ -55,7 +58,7 @@ class BinlogBatchReader(DataSourceReader):
         self._options = options
         self._schema = to_arrow_schema(schema, timezone="UTC")
         self._pushed = NOTHING_PUSHED
-        self._request = replace(_request(options), columns=_table_columns(options, self._schema))
+        self._request = replace(request_of(options), columns=_table_columns(options, self._schema))
         _check_schema(self._schema, options)
 
     @property
@@ -110,7 +113,7 @@ class BinlogBatchReader(DataSourceReader):
                     raise
 
     def _read(self, piece: Piece) -> Iterator[pa.RecordBatch]:
-        where = _from_position(self._request.where, piece.log, self._options)
+        where = _within_positions(self._request.where, piece.log, self._options)
         if piece.within is not None:
             where = replace(where, pos=where.pos.within(piece.within))
         request = replace(self._request, where=where)
@@ -144,7 +147,13 @@ class _PushFilters:
         return self._reader.push(filters)
 
 
-def _request(options: BinlogOptions) -> Request:
+def request_of(options: BinlogOptions) -> Request:
+    """What a read wants, as its options say.
+
+    Raises:
+        BinlogError: the keyring is none, or a definition is not understood.
+        OSError: one of their files cannot be read.
+    """
     keyring = None
     if options.keyring is not None:
         from binlogio.keyring import load_keyring  # noqa: PLC0415
@@ -159,7 +168,10 @@ def _request(options: BinlogOptions) -> Request:
     if options.ending_timestamp is not None:
         times = times.within(Range(end=options.ending_timestamp))
     where = EventFilter(timestamp=times, known_gtids=known, wanted_gtids=wanted)
-    definitions = None if options.schema_file is None else load_definitions(options.schema_file)
+    given: Definitions | None = options.schema_file
+    if isinstance(given, str) and given.startswith("{"):
+        given = GivenDefinitions(json.loads(given), passes_over=True)
+    definitions = load_definitions(given)
     return Request(options=options, where=where, keyring=keyring, definitions=definitions)
 
 
@@ -173,11 +185,14 @@ def _both(one: EventFilter, other: EventFilter) -> EventFilter:
     )
 
 
-def _from_position(where: EventFilter, log: LogFile, options: BinlogOptions) -> EventFilter:
-    """`startingPosition` holds for one log only; those before it are not planned."""
-    if options.starting_position is None or Path(log.name).name != options.starting_position[0]:
-        return where
-    return replace(where, pos=where.pos.within(Range(start=options.starting_position[1])))
+def _within_positions(where: EventFilter, log: LogFile, options: BinlogOptions) -> EventFilter:
+    """`startingPosition` and `endingPosition` hold for one log each; those before the one and behind the other are not planned."""
+    name, pos = Path(log.name).name, where.pos
+    if options.starting_position is not None and name == options.starting_position[0]:
+        pos = pos.within(Range(start=options.starting_position[1]))
+    if options.ending_position is not None and name == options.ending_position[0]:
+        pos = pos.within(Range(end=options.ending_position[1]))
+    return replace(where, pos=pos)
 
 
 def _table_columns(options: BinlogOptions, schema: pa.Schema) -> tuple[str, ...] | None:
@@ -194,7 +209,7 @@ def _check_schema(schema: pa.Schema, options: BinlogOptions) -> None:
     """Refuse what can never be: a column of no such name, or of another type than the view has."""
     typed = options.tables.table is not None and options.view in ("rows", "cdf")
     untyped = VIEWS["rows" if options.view == "cdf" else options.view].columns(
-        _request(replace(options, tables=type(options.tables)(), keyring=None)), []
+        request_of(replace(options, tables=type(options.tables)(), keyring=None)), []
     )
     known = {**untyped, options.column_name_of_corrupt_record: pa.string()}
     for field in schema:

@@ -29,7 +29,9 @@ def find_log_files(options: BinlogOptions) -> list[LogFile]:
         log
         for path in options.paths
         for log in _find(path, options)
-        if options.wants_file(Path(log.name).name) and not _is_before(log.name, options.starting_position)
+        if options.wants_file(Path(log.name).name)
+        and not _is_before(log.name, options.starting_position)
+        and not _is_behind(log.name, options.ending_position)
     ]
 
 
@@ -39,6 +41,14 @@ def _is_before(name: str, position: tuple[str, int] | None) -> bool:
     stem, number, _ = log_number(Path(name).name)
     start_stem, start, _ = log_number(position[0])
     return stem == start_stem and number < start
+
+
+def _is_behind(name: str, position: tuple[str, int] | None) -> bool:
+    if position is None:
+        return False
+    stem, number, _ = log_number(Path(name).name)
+    end_stem, end, _ = log_number(position[0])
+    return stem == end_stem and number > end
 
 
 def _find(path: str, options: BinlogOptions) -> Iterator[LogFile]:

@@ -1,0 +1,196 @@
+"""What DDL statements do to the rows that a table has: which column was which before, and what rows get in new columns.
+
+Knows the defaults of columns and the clauses of ALTER TABLE. What a table's columns are is the business of `create_table` and `alter_table`.
+
+    default := DEFAULT literal | DEFAULT CURRENT_TIMESTAMP | DEFAULT expression | nothing: NULL, or for NOT NULL what the type has for it
+
+Source: sql/sql_yacc.yy, rule column_attribute; sql/field.cc, Create_field::init; sql/sql_table.cc, mysql_prepare_alter_table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from binlogio.schema.alter_table import read_clauses
+from binlogio.schema.column_types import GEOMETRY_TYPES
+from binlogio.schema.create_table import begins_key
+from binlogio.schema.definition import ColumnDefinition
+from binlogio.schema.parsed_table import ParsedTable
+from binlogio.schema.server_defaults import ServerDefaults
+from binlogio.schema.sql_tokens import Words
+
+_NOW: Final = ("CURRENT_TIMESTAMP", "NOW", "LOCALTIME", "LOCALTIMESTAMP")
+_NUMBERS: Final = ("tinyint", "smallint", "mediumint", "int", "bigint", "float", "double", "decimal", "bit", "year")
+_ZERO_TIMES: Final = {
+    "date": "0000-00-00",
+    "datetime": "0000-00-00 00:00:00",
+    "timestamp": "0000-00-00 00:00:00",
+    "time": "00:00:00",
+}
+# Rows that are there get a number each, or a computed value: nobody can say which.
+_COMPUTED: Final = ("AUTO_INCREMENT", "GENERATED", "AS", "SERIAL")
+
+
+@dataclass(frozen=True, slots=True)
+class Default:
+    """What rows get in a column that they have no value for.
+
+    `text` is in the server's text form, None for NULL. `is_now` where it is the time of the statement; `is_known` is False where it
+    depends on what a log does not say.
+    """
+
+    text: str | bytes | None = None
+    is_now: bool = False
+    is_known: bool = True
+
+
+UNKNOWN_DEFAULT: Final = Default(is_known=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnChanges:
+    """What an ALTER TABLE does to columns, by their names in small letters.
+
+    Args:
+        renamed: new name to old name, where they differ.
+        added: names of the new columns.
+        defaults: what the columns that are added or redefined have as default.
+        drops_rows: whether it empties or exchanges partitions.
+        name: the table's new name, where it gets one.
+    """
+
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    added: frozenset[str] = frozenset()
+    defaults: Mapping[str, Default] = field(default_factory=dict)
+    drops_rows: bool = False
+    name: tuple[str | None, str] | None = None
+
+    def followed_by(self, later: ColumnChanges) -> ColumnChanges:
+        """Both, one after the other."""
+        added = {name: later.defaults.get(name, UNKNOWN_DEFAULT) for name in later.added}
+        renamed = {}
+        for name in {*self.added, *self.renamed, *later.renamed} - later.added:
+            former = later.renamed.get(name, name)
+            if former in self.added:
+                added[name] = self.defaults.get(former, UNKNOWN_DEFAULT)
+            else:
+                renamed[name] = self.renamed.get(former, former)
+        return replace(self, renamed=renamed, added=frozenset(added), defaults=added)
+
+
+def created_defaults(words: Words) -> dict[str, Default]:
+    """The defaults of the columns of a CREATE TABLE, by names in small letters; the place is at the first parenthesis, else there are none.
+
+    Raises:
+        UnsupportedFeature: the statement ends too early.
+    """
+    found: dict[str, Default] = {}
+    if not words.accept("("):
+        return found
+    while not words.ended and words.next.upper != ")":
+        if begins_key(words):
+            _skip_to_comma(words)
+        else:
+            name = words.name().casefold()
+            found[name] = _default(words)
+        words.accept(",")
+    return found
+
+
+def column_changes(words: Words, table: ParsedTable, server: ServerDefaults) -> ColumnChanges:
+    """What the clauses of an ALTER TABLE from the place on do to the columns of a table.
+
+    Raises:
+        UnsupportedFeature: a clause is not understood.
+    """
+    drops_rows = any(
+        words.tokens[at].upper in ("DROP", "TRUNCATE", "EXCHANGE") and words.tokens[at + 1].upper == "PARTITION"
+        for at in range(words.at, len(words.tokens) - 1)
+    )
+    alter = read_clauses(words, table, server)
+    renamed = {new.casefold(): old for old, new in alter.renamed.items() if old != new.casefold()}
+    added: set[str] = set()
+    defaults: dict[str, Default] = {}
+    for old, at, _ in alter.changes:
+        column = Words(words.tokens, words.sql_mode)
+        column.at = at
+        name = column.name().casefold()
+        defaults[name] = _default(column)
+        if old is None:
+            added.add(name)
+        elif old.casefold() != name:
+            renamed[name] = old.casefold()
+    return ColumnChanges(
+        renamed=renamed, added=frozenset(added), defaults=defaults, drops_rows=drops_rows, name=alter.name
+    )
+
+
+def implicit_default(column: ColumnDefinition) -> Default:
+    """What a column without DEFAULT has: NULL, or where that may not be, the type's zero."""
+    if column.nullable:
+        return Default()
+    kind = column.sql_type
+    if kind.name in _NUMBERS:
+        return Default("0")
+    if kind.name in _ZERO_TIMES:
+        return Default(_ZERO_TIMES[kind.name])
+    if kind.name == "enum":
+        return Default(kind.members[0])
+    if kind.name in ("json", "vector", *GEOMETRY_TYPES):
+        return UNKNOWN_DEFAULT
+    return Default("")
+
+
+def _default(words: Words) -> Default:
+    """The default of the column whose type is at the place; moves to its end. `Default()` where the statement has none."""
+    found = Default()
+    while not words.ended and words.next.upper not in (",", ")"):
+        if words.next.kind == "quoted":
+            words.take()
+        elif words.accept("ON", "UPDATE"):
+            words.skip_one()
+        elif words.accept("DEFAULT"):
+            found = _value(words)
+        elif words.accept_any(*_COMPUTED):
+            found = UNKNOWN_DEFAULT
+        else:
+            words.skip_one()
+    return found
+
+
+def _value(words: Words) -> Default:
+    sign = words.accept_any("-", "+")
+    token = words.next
+    if token.kind == "text":
+        return Default(words.text())
+    words.skip_one()
+    if token.kind == "number":
+        return Default(sign.replace("+", "") + token.text)
+    if token.upper == "NULL":
+        return Default()
+    if token.upper in ("TRUE", "FALSE"):
+        return Default("1" if token.upper == "TRUE" else "0")
+    if token.upper in _NOW:
+        return Default(is_now=True)
+    if token.upper in ("B", "X") and words.next.kind == "text":
+        return _literal(token.upper, words.text())
+    if token.upper.startswith("0X"):
+        return _literal("X", token.text[2:])
+    return UNKNOWN_DEFAULT
+
+
+def _literal(kind: str, digits: str) -> Default:
+    """A bit or hexadecimal literal: its bytes."""
+    try:
+        number = int(digits or "0", 2 if kind == "B" else 16)
+    except ValueError:
+        return UNKNOWN_DEFAULT
+    size = -(-len(digits) // (8 if kind == "B" else 2))
+    return Default(number.to_bytes(size, "big"))
+
+
+def _skip_to_comma(words: Words) -> None:
+    while not words.ended and words.next.upper not in (",", ")"):
+        words.skip_one()

@@ -1,0 +1,64 @@
+"""Images that are JSON text, as structs of the columns of a table that somebody defines.
+
+Knows what `binlogio.rowimage.text` makes of values, and takes it back: numbers and dates from their text, bytes from 0x and digits.
+Dates that no calendar has are NULL here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark.sql import functions as F  # noqa: N812
+
+from binlogio.record_types import RecordType
+from binlogio.rowimage.plan import TablePlan, resolve_plan
+from pyspark_binlogio.option_values import BinlogOptionError
+from pyspark_binlogio.spark_types import quoted, spark_ddl, spark_type
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from binlogio.schema.definition import TableDefinition
+
+_TIME = r"^(-?)(\d+):(\d+):(\d+(?:\.\d+)?)$"
+
+
+def plan_of(definition: TableDefinition) -> TablePlan:
+    """The columns of a definition, as MySQL has them."""
+    return resolve_plan(definition.table_map(1), definition=definition.plan_columns())
+
+
+def typed_images(changes: DataFrame, definition: TableDefinition) -> DataFrame:
+    """The changes, with structs for `before` and `after`.
+
+    Raises:
+        BinlogOptionError: a column whose values cannot be told from their text.
+    """
+    image = spark_type(RecordType.of(plan_of(definition), None, zero_dates="null").image_type)
+    texts = ", ".join(f"{quoted(field.name)} string" for field in image)
+    for name in ("before", "after"):
+        parsed = F.from_json(F.col(name), texts)
+        values = F.struct(*(_typed(parsed.getField(field.name), field).alias(field.name) for field in image))
+        changes = changes.withColumn(name, F.when(F.col(name).isNotNull(), values))
+    return changes
+
+
+def _typed(text: Column, field: pa.Field) -> Column:
+    kind = field.type
+    if pa.types.is_struct(kind):
+        raise BinlogOptionError(
+            f"binlog: column {field.name}: a geometry cannot be told from its text; load the changes with option table"
+        )
+    if pa.types.is_binary(kind):
+        return F.unhex(F.substring(text, 3, 1 << 30))
+    if pa.types.is_list(kind):
+        return F.from_json(text, spark_ddl(kind))
+    if pa.types.is_duration(kind):
+        sign = F.when(F.regexp_extract(text, _TIME, 1) == "-", -1).otherwise(1)
+        hours, minutes = (F.regexp_extract(text, _TIME, n).cast("int") * sign for n in (2, 3))
+        seconds = F.regexp_extract(text, _TIME, 4).cast("decimal(18,6)") * sign
+        return F.when(text.isNotNull(), F.make_dt_interval(F.lit(0), hours, minutes, seconds))
+    if pa.types.is_timestamp(kind) and kind.tz is not None:
+        return F.try_to_timestamp(F.concat(text, F.lit("+00:00")))
+    return text.cast("string") if pa.types.is_string(kind) else text.try_cast(spark_ddl(kind))

@@ -1,0 +1,330 @@
+"""What a replay has to know of a log beside its row changes: statements, tables, and groups whose changes do not hold or hold later.
+
+Knows how one piece of a log becomes marks; what they mean for a table is `table_history`'s business. Knows nothing of Spark.
+
+    mark := place gtid what
+    what := Definition (a statement)  Mapped (a table map that says something new)  Images  Void  Prepared  XaEnd  TextChange  Lost  Cut
+
+Source: the model of `binlogio.replay.applier`, which applies the same groups one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from binlogio.decoder import ROWS_EVENTS
+from binlogio.events.base import NEW_HEADER, ParseContext
+from binlogio.events.control import IncidentEvent, XaPrepareEvent
+from binlogio.events.load import ExecuteLoadQueryEvent
+from binlogio.events.query import QueryEvent
+from binlogio.events.rows import DeleteRowsEvent, PartialUpdateRowsEvent, RowsEvent, WriteRowsEvent
+from binlogio.events.table_map import TableMapEvent
+from binlogio.group_context import GroupContext
+from binlogio.groups import GroupPlace, GroupTracker
+from binlogio.replay import statements
+from binlogio.row_records import present_bitmaps
+from binlogio.rowimage.image import decode_rows
+from binlogio.schema.logged_ddl import may_define
+
+if TYPE_CHECKING:
+    from binlogio.reader import BinlogReader
+    from binlogio.rowimage.plan import TablePlan
+
+    IsBeyond = Callable[[int, int], bool]
+
+END_OF_LOG: Final = 1 << 62
+
+
+class Place(NamedTuple):
+    """Where something is in a log: the number of the file in the read, an offset, and the number of a row at that offset."""
+
+    file: int
+    pos: int
+    row: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A statement that defines, renames, empties or drops tables."""
+
+    event: QueryEvent
+    context: ParseContext
+
+
+@dataclass(frozen=True, slots=True)
+class Mapped:
+    """A table map, which says something else than the last one of its table did."""
+
+    event: TableMapEvent
+    context: ParseContext
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Images:
+    """Which images the changes of a table have: whether all after images are whole, all before images are, and the before bitmaps."""
+
+    schema: str
+    table: str
+    whole_after: bool = True
+    whole_before: bool = True
+    has_diffs: bool = False
+    before_present: frozenset[int] = frozenset()
+
+    def __or__(self, other: Images) -> Images:
+        """What is true of the changes of both."""
+        return replace(
+            self,
+            whole_after=self.whole_after and other.whole_after,
+            whole_before=self.whole_before and other.whole_before,
+            has_diffs=self.has_diffs or other.has_diffs,
+            before_present=self.before_present | other.before_present,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Void:
+    """Changes up to `end` that do not hold; those of engines without transactions hold where the client took them back."""
+
+    end: Place
+    by_client: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """Changes up to `end` of a distributed transaction, which hold once it is committed."""
+
+    end: Place
+    xid: str
+
+
+@dataclass(frozen=True, slots=True)
+class XaEnd:
+    """The end of a distributed transaction that was prepared before."""
+
+    xid: str
+    commits: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TextChange:
+    """A statement that changed rows and is in the log as text."""
+
+    sql: str
+    schema: str
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """The source says that changes are missing here."""
+
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Here begins the first group that is later than what is wanted."""
+
+
+What = Definition | Mapped | Images | Void | Prepared | XaEnd | TextChange | Lost | Cut
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Something that a replay has to know, and where it is."""
+
+    place: Place
+    what: What
+
+
+def marks_of(
+    reader: BinlogReader, file: int, is_beyond: IsBeyond, wants_group: Callable[[str | None], bool]
+) -> Iterator[Mark]:
+    """The marks of a piece of a log.
+
+    Args:
+        reader: the piece, which begins and ends at event groups.
+        file: the number of its file in the read.
+        is_beyond: whether a group that ends at this offset and this time (in seconds) is later than what is wanted.
+        wants_group: whether the group of this GTID is wanted.
+
+    Raises:
+        BinlogError: the bytes are no binary log.
+    """
+    scan = _Scan(reader, file)
+    for event in reader:
+        yield from scan.feed(event, is_beyond, wants_group)
+        if scan.is_done:
+            return
+    yield from scan.finish(is_beyond, wants_group)
+
+
+class _Scan:
+    """Follows the groups of a piece."""
+
+    def __init__(self, reader: BinlogReader, file: int) -> None:
+        self.is_done = False
+        self._reader = reader
+        self._file = file
+        self._tracker = GroupTracker()
+        self._context = GroupContext()
+        self._maps: dict[tuple[str, str], TableMapEvent] = {}
+        self._images: dict[tuple[str, str], Images] = {}
+        self._first_images: dict[tuple[str, str], Place] = {}
+        self._group: _Group | None = None
+
+    def feed(self, event: Any, is_beyond: IsBeyond, wants_group: Callable[[str | None], bool]) -> Iterator[Mark]:
+        """Take the next event; gives the marks of the group that ended before it."""
+        if event.header.inner is None:
+            yield from self._end_group(is_beyond, wants_group)
+            if self.is_done:
+                return
+            self._context.feed(event)
+            self._tracker.feed(event)
+            if self._tracker.starts_group:
+                yield from self._abandon(event.header.offset)
+                self._group = _Group(Place(self._file, event.header.offset))
+        group = self._group
+        if group is None:
+            return
+        group.gtid = self._context.gtid
+        group.timestamp = max(group.timestamp, event.header.timestamp)
+        self._take(group, event)
+        if event.header.inner is None and self._tracker.place is GroupPlace.OUTSIDE:
+            group.end = self._reader.position.offset
+
+    def finish(self, is_beyond: IsBeyond, wants_group: Callable[[str | None], bool]) -> Iterator[Mark]:
+        """The marks that are left when there are no more events."""
+        yield from self._end_group(is_beyond, wants_group)
+        if not self.is_done:
+            yield from self._abandon(END_OF_LOG)
+        for name, images in self._images.items():
+            yield Mark(self._first_images[name], images)
+
+    def _end_group(self, is_beyond: IsBeyond, wants_group: Callable[[str | None], bool]) -> Iterator[Mark]:
+        group = self._group
+        if group is None or group.end is None:
+            return
+        self._group = None
+        if is_beyond(group.end, group.timestamp):
+            self.is_done = True
+            yield Mark(group.start, Cut())
+            for name, images in self._images.items():
+                yield Mark(self._first_images[name], images)
+            return
+        if wants_group(group.gtid):
+            yield from group.marks()
+            return
+        for mark in group.found:
+            if isinstance(mark.what, Mapped):
+                self._maps.pop((mark.what.event.schema, mark.what.event.table), None)
+
+    def _abandon(self, end: int) -> Iterator[Mark]:
+        """A group that never ended, as a server that died leaves it: nothing of it holds."""
+        if self._group is not None:
+            yield Mark(self._group.start, Void(Place(self._file, end), by_client=False))
+        self._group = None
+
+    def _take(self, group: _Group, event: Any) -> None:
+        place = Place(self._file, event.header.offset)
+        if isinstance(event, TableMapEvent):
+            self._mapped(group, event, place)
+        elif isinstance(event, ROWS_EVENTS):
+            self._rows(group, event, place)
+        elif isinstance(event, QueryEvent):
+            group.statement(event, place, self._reader.context)
+        elif isinstance(event, XaPrepareEvent):
+            group.xid = statements.xid_key(event.xid_text)
+            group.is_prepared = not event.one_phase
+        elif isinstance(event, ExecuteLoadQueryEvent):
+            group.found.append(Mark(place, TextChange(event.sql.decode("utf-8", "replace"), event.schema)))
+        elif isinstance(event, IncidentEvent):
+            group.found.append(Mark(place, Lost(str(event.message))))
+
+    def _mapped(self, group: _Group, event: TableMapEvent, place: Place) -> None:
+        event = replace(event, table_id=0, header=NEW_HEADER)
+        name = event.schema, event.table
+        if self._maps.get(name) != event:
+            self._maps[name] = event
+            group.found.append(Mark(place, Mapped(event, self._reader.context)))
+
+    def _rows(self, group: _Group, event: RowsEvent, place: Place) -> None:
+        table = self._reader.table_map(event)
+        name = table.schema, table.table
+        if event.header.inner is not None:
+            group.inner_rows.append((event, self._reader.plan(event)))
+        images = _images(event, *name)
+        known = self._images.get(name)
+        if known is None:
+            self._first_images[name] = place
+        if known is None or known | images != known:
+            self._images[name] = images if known is None else known | images
+
+
+class _Group:
+    """What is known of an event group so far."""
+
+    def __init__(self, start: Place) -> None:
+        self.start = start
+        self.end: int | None = None
+        self.gtid: str | None = None
+        self.timestamp = 0
+        self.found: list[Mark] = []
+        self.inner_rows: list[tuple[Any, TablePlan]] = []
+        self.xid: str | None = None
+        self.is_prepared = False
+        self._rolls_back = False
+        self._savepoints: dict[str, Place] = {}
+
+    def marks(self) -> Iterator[Mark]:
+        """The marks of the group, which has ended."""
+        behind = Place(self.start.file, self.end or 0)
+        if self._rolls_back:
+            yield Mark(self.start, Void(behind, by_client=True))
+        elif self.is_prepared and self.xid is not None:
+            yield Mark(self.start, Prepared(behind, self.xid))
+        yield from self.found
+
+    def statement(self, event: QueryEvent, place: Place, context: ParseContext) -> None:
+        """Take a statement."""
+        statement = statements.recognize(event.sql, event.schema)
+        if isinstance(statement, statements.Rollback):
+            self._rolls_back = True
+        elif isinstance(statement, statements.Savepoint):
+            self._savepoints[statement.name] = self._here(event, place)
+        elif isinstance(statement, statements.RollbackTo):
+            since = self._savepoints.get(statement.name, self.start)
+            self.found.append(Mark(since, Void(self._here(event, place), by_client=True)))
+        elif isinstance(statement, statements.Xa):
+            self._xa(statement, place)
+        elif isinstance(statement, statements.Truncate) or may_define(event.sql):
+            self.found.append(Mark(place, Definition(event, context)))
+        elif isinstance(statement, statements.OtherStatement) and statement.changes_rows:
+            self.found.append(Mark(place, TextChange(event.sql.decode("utf-8", "replace"), event.schema)))
+
+    def _xa(self, statement: statements.Xa, place: Place) -> None:
+        if statement.step == "START":
+            self.xid = statement.xid
+        elif statement.step in ("COMMIT", "ROLLBACK") and self.xid is None:
+            self.found.append(Mark(place, XaEnd(statement.xid, statement.step == "COMMIT")))
+
+    def _here(self, event: QueryEvent, place: Place) -> Place:
+        """The place, and inside a payload the number of rows before it."""
+        if event.header.inner is None:
+            return place
+        rows = sum(sum(1 for _ in decode_rows(rows, plan)) for rows, plan in self.inner_rows)
+        return place._replace(row=rows)
+
+
+def _images(event: RowsEvent, schema: str, table: str) -> Images:
+    whole = (1 << event.column_count) - 1
+    before, after = (None if bits is None else int.from_bytes(bits, "little") for bits in present_bitmaps(event))
+    return Images(
+        schema=schema,
+        table=table,
+        whole_after=isinstance(event, DeleteRowsEvent) or after == whole,
+        whole_before=isinstance(event, WriteRowsEvent) or before == whole,
+        has_diffs=isinstance(event, PartialUpdateRowsEvent) and before != whole,
+        before_present=frozenset() if before is None else frozenset({before}),
+    )

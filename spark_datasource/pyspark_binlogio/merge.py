@@ -1,0 +1,90 @@
+"""Merging a stream of row changes into a table, batch by batch: the function that `foreachBatch` takes.
+
+Knows that a batch may come again after a crash, and which batches count as the same: those of one query (its checkpoint) with one number.
+What a table is on disk is the business of `delta_table` and `parquet_table`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from binlogio.schema import TableDefinition
+from pyspark_binlogio.option_values import BinlogOptionError
+from pyspark_binlogio.replay_frames import frame_stage
+from pyspark_binlogio.replay_until import Until
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from pyspark_binlogio.replay_stage import Stage
+
+_QUERY_ID: Final = "sql.streaming.queryId"
+_NO_QUERY: Final = "binlogio"
+
+BatchSink = Callable[["DataFrame", int], None]
+
+
+class MergedTable(Protocol):
+    """A table on disk that keeps, for each writer, the number of its last batch."""
+
+    def last_batch(self, writer: str) -> int | None:
+        """The last batch of a writer that is in the table."""
+
+    def apply(self, spark: SparkSession, stage: Stage, writer: str, batch: int) -> None:
+        """Put the changes and the batch's number into the table, both or neither."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Sink:
+    """The function itself; `target` opens the table."""
+
+    target: MergedTable
+    table: str | TableDefinition
+    key: tuple[str, ...] | None
+
+    def __call__(self, batch: DataFrame, batch_id: int) -> None:
+        """Merge a batch, unless it is in the table already."""
+        spark = batch.sparkSession
+        writer = _writer(spark)
+        last = self.target.last_batch(writer)
+        if last is not None and batch_id <= last:
+            return
+        changes = batch.persist()
+        try:
+            stage, _ = frame_stage(changes, self.table, None, Until(), self.key)
+            self.target.apply(spark, stage, writer, batch_id)
+        finally:
+            changes.unpersist()
+
+
+def sink(
+    path: str | os.PathLike[str],
+    table: str | TableDefinition,
+    *,
+    format_name: str,
+    key: Sequence[str] | None,
+) -> BatchSink:
+    """What `pyspark_binlogio.merge_into` gives; arguments and errors are explained there."""
+    target: Any
+    if format_name == "delta":
+        from pyspark_binlogio.delta_table import DeltaMerge as target  # noqa: N813, PLC0415 - needs an extra
+    elif format_name == "parquet":
+        from pyspark_binlogio.parquet_table import ParquetMerge as target  # noqa: N813, PLC0415
+    else:
+        raise BinlogOptionError(f"binlog: format: expected delta or parquet, found {format_name!r}")
+    names = tuple(key) if key is not None else None
+    known = names if names is not None else table.primary_key if isinstance(table, TableDefinition) else ()
+    if not known:
+        raise BinlogOptionError(
+            "binlog: merge_into: rows are merged by their key; give key, or a definition that has one"
+        )
+    return _Sink(target(os.fspath(path)), table, names)
+
+
+def _writer(spark: SparkSession) -> str:
+    """The query that runs the sink: batch numbers go on where its checkpoint does, and begin anew with another one."""
+    found = spark.sparkContext.getLocalProperty(_QUERY_ID)
+    return _NO_QUERY if found is None else str(found)

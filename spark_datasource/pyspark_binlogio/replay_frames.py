@@ -1,0 +1,178 @@
+"""Changes for a replay that somebody has in a frame already, in the shape of the view `rows`.
+
+Knows what such a frame says by itself: which files, which images are whole. It says nothing of statements, so all of its changes hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import StringType, StructType
+
+from binlogio.event_filter import EventFilter
+from binlogio.index_file import log_number
+from binlogio.schema import TableDefinition
+from pyspark_binlogio.json_images import typed_images
+from pyspark_binlogio.option_values import BinlogOptionError
+from pyspark_binlogio.replay_stage import Layout, Stage, whole
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from pyspark_binlogio.replay_until import Until
+
+_NEEDED: Final = ("file", "pos", "row", "before", "after")
+_BITMAPS: Final = ("before_present", "after_present")
+_ENDS: Final = (("least", F.min), ("most", F.max))
+
+
+@dataclass(frozen=True, slots=True)
+class _Facts:
+    """What one look over all changes says."""
+
+    files: tuple[str, ...]
+    before: frozenset[bytes]
+    after: frozenset[bytes]
+
+
+def frame_stage(
+    changes: DataFrame, table: str | TableDefinition, base: DataFrame | None, until: Until, key: Sequence[str] | None
+) -> tuple[Stage, DataFrame | None]:
+    """The changes of a table, and the rows before them.
+
+    Raises:
+        BinlogOptionError: the frame is not in the shape of the view `rows`, or a column of the key is not in it.
+    """
+    definition = table if isinstance(table, TableDefinition) else None
+    name = definition.full_name if definition is not None else str(table)
+    missing = [column for column in _NEEDED if column not in changes.columns]
+    if missing:
+        raise BinlogOptionError(f"binlog: the changes lack the columns {', '.join(missing)} of the view rows")
+    own = _of_table(changes, name)
+    for bitmap in _BITMAPS:
+        if bitmap not in own.columns:
+            own = own.withColumn(bitmap, F.lit(None).cast("binary"))
+    if isinstance(own.schema["after"].dataType, StringType):
+        if definition is None:
+            raise BinlogOptionError(
+                f"binlog: the images are JSON text; give the definition of {name}, or load the changes with option table"
+            )
+        own = typed_images(own, definition)
+    image = own.schema["after"].dataType
+    if not isinstance(image, StructType):
+        raise BinlogOptionError(f"binlog: after: expected a struct or a string, found {image.simpleString()}")
+    names = tuple(key) if key is not None else definition.primary_key if definition is not None else ()
+    lacking = [one for one in names if one not in image.names]
+    if lacking:
+        raise BinlogOptionError(
+            f"binlog: key: {name} has no column {', '.join(lacking)}; it has {', '.join(image.names)}"
+        )
+    facts = _facts(own)
+    placed = _until(own.withColumn("_at", _place(facts)), until)
+    return _stage(placed, image, names, facts, definition), None if base is None else base.select(
+        whole(image).alias("row")
+    ).select("row.*")
+
+
+def _of_table(changes: DataFrame, name: str) -> DataFrame:
+    if "schema" not in changes.columns or "table" not in changes.columns:
+        return changes
+    schema, _, table = name.partition(".")
+    return changes.where((F.col("schema") == schema) & (F.col("table") == table))
+
+
+def _facts(changes: DataFrame) -> _Facts:
+    """The files and bitmaps: by their least and greatest, which are cheap, and one by one only where these differ."""
+    names = ("file", *_BITMAPS)
+    bounds = changes.agg(*(end(name).alias(f"{which}_{name}") for name in names for which, end in _ENDS)).first()
+    least, most = ([None if bounds is None else bounds[f"{which}_{name}"] for name in names] for which, _ in _ENDS)
+    files = tuple(dict.fromkeys(file for file in (least[0], most[0]) if file is not None))
+    if least[1:] == most[1:] and (len(files) < 2 or _is_numbered(files)):
+        return _Facts(files, *(frozenset({bytes(one)} if one is not None else ()) for one in least[1:]))
+    seen = changes.groupBy(*names).count().collect()
+    bitmaps = (frozenset(bytes(row[name]) for row in seen if row[name] is not None) for name in _BITMAPS)
+    return _Facts(tuple(sorted({row["file"] for row in seen}, key=log_number)), *bitmaps)
+
+
+def _is_numbered(files: tuple[str, ...]) -> bool:
+    """Whether two names differ in their last number alone; so do then all names that are between them in the alphabet."""
+    found: list[Any] = [log_number(file) for file in files]
+    widths = {len(file) for file in files}
+    return len({stem for stem, _, _ in found}) == 1 and len(widths) == 1 and not any(more for _, _, more in found)
+
+
+def _stage(
+    changes: DataFrame, image: StructType, key: tuple[str, ...], facts: _Facts, definition: TableDefinition | None
+) -> Stage:
+    width = len(definition.columns) if definition is not None else len(image)
+    bitmaps = [int.from_bytes(bits, "little") for bits in facts.before | facts.after]
+    width = max([width, *(bits.bit_length() for bits in bitmaps)])
+    every = (1 << width) - 1
+    whole_after = all(int.from_bytes(bits, "little") == every for bits in facts.after)
+    whole_before = all(int.from_bytes(bits, "little") == every for bits in facts.before)
+    numbers = {column.name: n for n, column in enumerate(definition.columns)} if definition is not None else {}
+    if not numbers and width == len(image):
+        numbers = {name: n for n, name in enumerate(image.names)}
+    if not whole_after and not all(name in numbers for name in image.names):
+        raise BinlogOptionError(
+            "binlog: some images lack columns, and which these are cannot be told; give the table's definition"
+        )
+    return Stage(
+        changes=changes.select("_at", F.lit(0).alias("_layout"), "before", "after", *_BITMAPS),
+        image=image,
+        key=key,
+        layouts=(Layout(tuple(numbers.get(name) for name in image.names)),),
+        json=frozenset(_documents(image, definition)),
+        whole_after=whole_after,
+        has_diffs=bool(key) and not whole_before,
+    )
+
+
+def _documents(image: StructType, definition: TableDefinition | None) -> list[str]:
+    """The columns that may hold JSON documents."""
+    if definition is not None:
+        return [column.name for column in definition.columns if column.sql_type.name == "json"]
+    return [field.name for field in image.fields if isinstance(field.dataType, StringType)]
+
+
+def _place(facts: _Facts) -> Column:
+    return F.struct(_number(facts.files).alias("file"), F.col("pos"), F.col("row").cast("bigint").alias("row"))
+
+
+def _number(files: tuple[str, ...]) -> Column:
+    if len(files) <= 1:
+        return F.lit(0).cast("bigint")
+    if _is_numbered(files):
+        return F.substring_index("file", ".", -1).cast("bigint")
+    return F.array_position(F.array(*(F.lit(file) for file in files)), F.col("file")).cast("bigint")
+
+
+def _until(changes: DataFrame, until: Until) -> DataFrame:
+    if until.gtids is not None:
+        where = EventFilter(wanted_gtids=until.gtids)
+        return changes.where(F.udf(where.wants_group, "boolean")(F.col("gtid")))
+    if until.position is not None:
+        file, offset = until.position
+        stem, number, _ = log_number(file)
+        own = F.substring_index("file", "/", -1)
+        later = F.substring_index("file", ".", -1).try_cast("bigint") > number
+        later = later & (F.substring(own, 1, len(stem)) == stem) & (own != file)
+        return changes.where(~((own == file) & (F.col("pos") >= offset)) & ~F.coalesce(later, F.expr("false")))
+    if until.moment is None:
+        return changes
+    late = F.col("timestamp").cast("double") > until.moment
+    first = changes.where(late).agg(F.min(F.struct("_at", "file", "gtid", "sequence_number")).alias("first")).first()
+    if first is None or first["first"] is None:
+        return changes
+    cut = first["first"]
+    place = F.struct(*(F.lit(cut["_at"][name]).cast("bigint").alias(name) for name in ("file", "pos", "row")))
+    found = changes.where(F.col("_at") < place)
+    if cut["gtid"] is not None:
+        found = found.where(~F.col("gtid").eqNullSafe(F.lit(cut["gtid"])))
+    if cut["sequence_number"]:
+        same = (F.col("file") == cut["file"]) & F.col("sequence_number").eqNullSafe(F.lit(cut["sequence_number"]))
+        found = found.where(~same)
+    return found

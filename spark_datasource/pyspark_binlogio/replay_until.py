@@ -1,0 +1,45 @@
+"""Up to when a replay goes: a time, a position, or a set of transactions.
+
+Knows what each means for an event group, and for a record of the view `rows`. A group counts as a whole or not at all.
+
+    time        groups whose last event is not later; the first later one ends the replay
+    position    groups that end there or before
+    GTID set    the groups of the set, and no others
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import Union
+
+from binlogio.gtid import GtidSet
+from binlogio.options import Position
+
+UntilLike = Union[datetime, "tuple[str, int]", Position, str, None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Until:
+    """Where to stop; `moment` is in seconds since 1970, `position` has the log's base name."""
+
+    moment: float | None = None
+    position: tuple[str, int] | None = None
+    gtids: GtidSet | None = None
+
+    @classmethod
+    def of(cls, given: UntilLike) -> Until:
+        """What a caller means.
+
+        Raises:
+            BinlogError: the text is no GTID set.
+        """
+        if given is None:
+            return cls()
+        if isinstance(given, datetime):
+            aware = given if given.tzinfo is not None else given.replace(tzinfo=timezone.utc)
+            return cls(moment=aware.timestamp())
+        if isinstance(given, str):
+            return cls(gtids=GtidSet.parse(given))
+        file, offset = given
+        return cls(position=(file.replace("\\", "/").rpartition("/")[2], offset))

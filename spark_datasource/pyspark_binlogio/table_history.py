@@ -1,0 +1,263 @@
+"""The history of tables: from the marks of a log, which stretches of it made a table what it is, and under which name and columns.
+
+Knows the order of marks, and what each of them but statements (`table_statements`) means for the tables. Knows nothing of Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Final
+
+from binlogio.constants import OptionalMetadataType, QueryStatus
+from binlogio.errors import BinlogError, ReplayError, UnsupportedFeature
+from binlogio.events.base import ParseContext
+from binlogio.events.query import QueryEvent
+from binlogio.schema import TableDefinition, from_table_map
+from binlogio.schema.catalogue import Catalogue, KnownTable, TableName
+from binlogio.schema.logged_ddl import follow_event, server_of, session_of, text_of
+from binlogio.schema.parsed_table import PRIMARY, Key, ParsedTable
+from binlogio.schema.sql_tokens import Token, Words, tokenize
+from pyspark_binlogio.log_marks import (
+    Cut,
+    Definition,
+    Images,
+    Lost,
+    Mapped,
+    Mark,
+    Place,
+    Prepared,
+    TextChange,
+    Void,
+    XaEnd,
+)
+from pyspark_binlogio.table_life import BEGIN, END, NOTHING, Detour, Life, Stretch
+from pyspark_binlogio.table_statements import Statement
+
+_MARIADB_UNDONE: Final = 2 | 8  # START ALTER and ROLLBACK ALTER change nothing
+
+
+class TableHistory:
+    """The lives of all tables of a log.
+
+    Args:
+        marks: what the log has beside row changes, in any order.
+        given: definitions of tables as they were when the log began.
+    """
+
+    def __init__(self, marks: Iterable[Mark], given: Iterable[TableDefinition] = ()) -> None:
+        self.cut = END
+        self.detours: list[Detour] = []
+        self.images: dict[TableName, list[tuple[Place, Images]]] = {}
+        self._lives: dict[TableName, Life] = {}
+        self._gone: dict[TableName, Place] = {}
+        self._catalogue = Catalogue()
+        self._prepared: dict[str, tuple[Place, Place]] = {}
+        for definition in given:
+            name = definition.schema, definition.name
+            self._catalogue.put(name, KnownTable(_parsed(definition)))
+            self._lives[name] = Life([Stretch(name, BEGIN, definition=definition, is_given=True)], is_whole=False)
+        self._follow(sorted(marks, key=_order))
+
+    def life(self, name: TableName) -> Life:
+        """The life of the table that has this name in the end.
+
+        Raises:
+            ReplayError: there is none.
+        """
+        life = self._lives.get(name)
+        if life is not None:
+            return life
+        gone = self._gone.get(name)
+        raise ReplayError(
+            f"there is no table {'.'.join(name)}",
+            found=f"dropped or renamed at offset {gone.pos}" if gone is not None else "no log tells of it",
+            expected=", ".join(sorted(".".join(one) for one in self._lives)) or "no table at all",
+        )
+
+    def images_of(self, life: Life) -> Images:
+        """Which images the changes have that made the table."""
+        found = Images(schema="", table="")
+        for stretch in life.stretches:
+            for place, images in self.images.get(stretch.name, ()):
+                if place < stretch.end:
+                    found |= images
+        return found
+
+    def detours_of(self, life: Life) -> list[Detour]:
+        """The changes that do not hold where they stand, in the order of the log."""
+        definition = life.now.definition
+        transactional = definition is None or definition.is_transactional
+        return [one for one in self.detours if transactional or not one.spares_untransactional]
+
+    # ------------------------------------------------------------------------------------------------------ marks
+
+    def _follow(self, marks: list[Mark]) -> None:
+        self.cut = min((mark.place for mark in marks if isinstance(mark.what, Cut)), default=END)
+        for mark in marks:
+            what = mark.what
+            if isinstance(what, Images):
+                self.images.setdefault((what.schema, what.table), []).append((mark.place, what))
+            elif mark.place >= self.cut:
+                continue
+            elif isinstance(what, Void):
+                self.detours.append(Detour(mark.place, what.end, None, what.by_client))
+            elif isinstance(what, Prepared):
+                self._prepared[what.xid] = mark.place, what.end
+            elif isinstance(what, XaEnd):
+                self._end_prepared(what, mark.place)
+            elif isinstance(what, Mapped):
+                self._map(what, mark.place)
+            elif isinstance(what, Definition):
+                self._define(what.event, what.context, mark.place)
+            elif isinstance(what, TextChange):
+                self._text_change(what, mark.place)
+            elif isinstance(what, Lost):
+                for life in self._lives.values():
+                    life.problems.append((mark.place, f"the source lost changes here: {what.message}"))
+        self.detours += [Detour(start, end, None) for start, end in self._prepared.values()]
+        self.detours.sort(key=lambda one: (one.start, one.end))
+
+    def _end_prepared(self, what: XaEnd, place: Place) -> None:
+        prepared = self._prepared.pop(what.xid, None)
+        if prepared is not None:
+            self.detours.append(Detour(*prepared, place if what.commits else None))
+        elif what.commits:
+            for life in self._lives.values():
+                life.problems.append(
+                    (place, f"XA COMMIT of a transaction that was prepared before the log: {what.xid}")
+                )
+
+    def _map(self, mapped: Mapped, place: Place) -> None:
+        event = mapped.event
+        name = event.schema, event.table
+        life = self._lives.get(name)
+        if life is None:
+            life = self._lives[name] = Life([Stretch(name, BEGIN)], is_whole=False)
+        now = life.now
+        if now.mapped is None:
+            now.mapped, now.flavor_of = mapped, mapped.context
+        elif not _is_alike(now.mapped, mapped):
+            life.change(place, NOTHING, Stretch(name, place, mapped=mapped, flavor_of=mapped.context))
+        if life.now.definition is None and self._catalogue.find(*name) is None:
+            self._learn(life.now, mapped)
+
+    def _learn(self, stretch: Stretch, mapped: Mapped) -> None:
+        """Take the definition that FULL metadata is, so that an ALTER TABLE can be followed."""
+        if mapped.event.optional(OptionalMetadataType.COLUMN_NAME) is None:
+            return
+        try:
+            definition = from_table_map(mapped.event, mapped.context)
+        except BinlogError:
+            return
+        self._catalogue.put(stretch.name, KnownTable(_parsed(definition)))
+
+    def _text_change(self, change: TextChange, place: Place) -> None:
+        if any(one.start <= place < one.end for one in self.detours):
+            return
+        words = _words_of(change.sql)
+        for name, life in self._lives.items():
+            if name[1].casefold() in words:
+                life.problems.append(
+                    (place, f"a statement that changes rows is in the log as text: {change.sql[:80]!r}")
+                )
+
+    # ------------------------------------------------------------------------------------------------- statements
+
+    def _define(self, event: QueryEvent, context: ParseContext, place: Place) -> None:
+        alter = event.status(QueryStatus.MARIADB_GTID_FLAGS3)
+        if alter is not None and alter.flags & _MARIADB_UNDONE:
+            return
+        server, session = server_of(event, context), session_of(event)
+        try:
+            words = Words(tokenize(text_of(event), server, session.sql_mode), session.sql_mode)
+        except UnsupportedFeature as exc:
+            self._not_followed(_words_of(text_of(event)), place, str(exc))
+            follow_event(self._catalogue, event, context)
+            return
+        statement = Statement(self, words, event, context, place)
+        try:
+            statement.carry_out()
+        except UnsupportedFeature as exc:
+            self._not_followed(_words_of(text_of(event)), place, str(exc))
+            statement.follow()
+
+    def _not_followed(self, words: frozenset[str], place: Place, reason: str) -> None:
+        for name, life in self._lives.items():
+            if name[1].casefold() in words:
+                life.problems.append((place, reason))
+
+    def known(self, name: TableName) -> TableName:
+        """The name under which a table is known: servers that fold case log a statement as it was typed."""
+        if name in self._lives:
+            return name
+        alike = [one for one in self._lives if _folded(one) == _folded(name)]
+        return alike[0] if len(alike) == 1 else name
+
+    def begin(self, name: TableName, life: Life) -> None:
+        """A table of this name begins."""
+        self._lives[name] = life
+        self._gone.pop(name, None)
+
+    def end(self, name: TableName, place: Place) -> Life | None:
+        """There is no table of this name any more."""
+        self._gone[name] = place
+        return self._lives.pop(self.known(name), None)
+
+    def current(self, name: TableName) -> Life | None:
+        """The life of the table that has this name now."""
+        return self._lives.get(self.known(name))
+
+    def names(self) -> list[TableName]:
+        """The tables that there are now."""
+        return list(self._lives)
+
+    @property
+    def catalogue(self) -> Catalogue:
+        """What statements say of the tables."""
+        return self._catalogue
+
+
+def _order(mark: Mark) -> tuple[Place, bool]:
+    """By place; a group that does not hold comes before what is in it."""
+    return mark.place, not isinstance(mark.what, (Void, Prepared))
+
+
+def _is_alike(one: Mapped, other: Mapped) -> bool:
+    same = ("column_types", "metadata", "optional_metadata")
+    return all(getattr(one.event, name) == getattr(other.event, name) for name in same)
+
+
+def _folded(name: TableName) -> TableName:
+    return name[0].casefold(), name[1].casefold()
+
+
+def _words_of(sql: str) -> frozenset[str]:
+    """The words of a statement that may be names, in small letters; of one that cannot be read, all of its words."""
+    try:
+        tokens: Iterable[Token] = tokenize(sql)
+    except UnsupportedFeature:
+        return frozenset("".join(one if one.isalnum() or one in "_$" else " " for one in sql).casefold().split())
+    return frozenset(token.text.casefold() for token in tokens if token.is_name)
+
+
+def _parsed(definition: TableDefinition) -> ParsedTable:
+    """A definition, so that statements can go on from it."""
+    columns = tuple(
+        replace(column, collation=found) if (found := definition.collation_of(column)) != "binary" else column
+        for column in definition.columns
+    )
+    prefixes = definition.primary_key_prefixes or (0,) * len(definition.primary_key)
+    table = ParsedTable(
+        schema=definition.schema,
+        name=definition.name,
+        columns=columns,
+        engine=definition.engine,
+        collation=definition.collation,
+    )
+    if definition.primary_key:
+        table = table.with_key(Key(PRIMARY, tuple(zip(definition.primary_key, prefixes, strict=True)), is_unique=True))
+    for key in definition.unique_keys:
+        sizes = key.prefixes or (0,) * len(key.columns)
+        table = table.with_key(Key("", tuple(zip(key.columns, sizes, strict=True)), is_unique=True))
+    return table

@@ -1,0 +1,109 @@
+"""What a table's life is made of: stretches with the same name and columns, and changes that hold elsewhere than they stand.
+
+Knows how the columns of a stretch are told from its table map and from its definition. How lives come about is `table_history`'s business.
+
+    life    := stretch (change stretch)*        from the last CREATE TABLE or TRUNCATE on; before it nothing of the table is left
+    stretch := name, places from and to, and the columns between: nothing but row changes happens in it
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
+
+from binlogio.errors import BinlogFormatError
+from binlogio.events.base import ParseContext
+from binlogio.rowimage.plan import TablePlan, resolve_plan
+from binlogio.schema.column_history import ColumnChanges, Default
+from binlogio.schema.definition_source import DefinitionSource
+from binlogio.schema.given import GivenDefinitions
+from binlogio.schema.server_defaults import ServerDefaults
+from pyspark_binlogio.log_marks import END_OF_LOG, Mapped, Place
+
+if TYPE_CHECKING:
+    from binlogio.schema.catalogue import TableName
+    from binlogio.schema.definition import TableDefinition
+
+BEGIN: Final = Place(-1, 0)
+END: Final = Place(END_OF_LOG, 0)
+NOTHING: Final = ColumnChanges()
+
+
+@dataclass(slots=True)
+class Stretch:
+    """A part of a table's life. `then` is what ends it; `defaults` are those of its columns by name in small letters."""
+
+    name: TableName
+    start: Place
+    end: Place = END
+    mapped: Mapped | None = None
+    definition: TableDefinition | None = None
+    is_given: bool = False
+    flavor_of: ParseContext | None = None
+    defaults: dict[str, Default] = field(default_factory=dict)
+    then: ColumnChanges = NOTHING
+
+    def plan(self) -> TablePlan | None:
+        """The columns; None where nobody says.
+
+        Raises:
+            BinlogError: a definition that was given does not fit the table, or a type that nobody can read.
+        """
+        if self.mapped is None:
+            return self._planned()
+        event, context = self.mapped.event, self.mapped.context
+        source = DefinitionSource(self.given(), follows_ddl=False)
+        try:
+            return source.plan(event, context)
+        except BinlogFormatError:
+            if self.is_given:
+                raise
+            self.definition = None  # statements can be missing from a log
+            return resolve_plan(event, context)
+
+    def given(self) -> GivenDefinitions | None:
+        """The definition as readers take it."""
+        return None if self.definition is None else GivenDefinitions({".".join(self.name): self.definition})
+
+    def _planned(self) -> TablePlan | None:
+        if self.definition is None:
+            return None
+        flavor = ServerDefaults.of(self.flavor_of).flavor if self.flavor_of is not None else "mysql"
+        event = self.definition.table_map(1, "FULL", flavor)
+        context = self.flavor_of if self.flavor_of is not None else ParseContext()
+        return resolve_plan(event, context, self.definition.plan_columns(flavor))
+
+
+@dataclass(frozen=True, slots=True)
+class Detour:
+    """Changes from `start` up to `end` that hold from another place on; nowhere if `to` is None."""
+
+    start: Place
+    end: Place
+    to: Place | None
+    spares_untransactional: bool = False
+
+
+@dataclass(slots=True)
+class Life:
+    """A table's life so far."""
+
+    stretches: list[Stretch]
+    is_whole: bool  # whether it began in the log, empty
+    problems: list[tuple[Place, str]] = field(default_factory=list)
+
+    @property
+    def now(self) -> Stretch:
+        """The last stretch."""
+        return self.stretches[-1]
+
+    def change(self, at: Place, then: ColumnChanges, following: Stretch) -> None:
+        """End the last stretch, and go on with another."""
+        self.now.end, self.now.then = at, then
+        self.stretches.append(following)
+
+    def begin_again(self, at: Place) -> None:
+        """Nothing is left of the rows."""
+        self.stretches = [replace(self.now, start=at, then=NOTHING)]
+        self.is_whole = True
+        self.problems.clear()

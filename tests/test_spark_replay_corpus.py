@@ -1,0 +1,151 @@
+"""Replay on Spark gives the tables of real servers, value by value: shuffled records, and any number of partitions.
+
+`expected.json` is what the server itself said with SELECT. By default a few cases stand for all; with `BINLOGIO_CORPUS` there are all of them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from dataclasses import replace
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+from binlogio.arrow_values import as_value
+from binlogio.constants import ColumnType
+from binlogio.errors import ReplayError
+from binlogio.rowimage.values import ABSENT, EnumValue, SetValue
+from corpus import Case, cases
+from expected_values import NOT_AS_THE_SOURCE, expected_row, ours, shown_document, unlike
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from binlogio.rowimage.plan import ColumnPlan, TablePlan
+    from pyspark_binlogio.table_replay import LogReplay
+
+pytestmark = pytest.mark.spark
+
+PARTITIONS: Final = (1, 3, 16)
+CHOSEN: Final = (
+    "mysql97/compressed",  # payloads, and ALTER TABLE in the middle
+    "mysql97/ddl_mix",
+    "mysql97/format_row",  # XA, savepoints, rollbacks, engines without transactions
+    "mysql97/metadata_minimal",
+    "mysql97/partial_json",
+    "mysql97/rowimage_minimal",
+    "mysql97/types_temporal",
+    "mariadb1011/gtid",  # ALTER TABLE in two phases
+    "mariadb1011/types",
+)
+ALL: Final = {case.id: case for case in cases() if case.load("expected.json") is not None}
+RUN: Final = [case for name, case in ALL.items() if name in CHOSEN or "BINLOGIO_CORPUS" in os.environ]
+# What no row change tells, so that the replay says so: statements that are in the log as text, and partitions that were dropped.
+_TEXT: Final = "in the log as text"
+UNTOLD: Final = {"compressed": {"corpus.t": _TEXT, "corpus.a": _TEXT}, "ddl_mix": {"corpus.part": "empties partitions"}}
+
+
+def opened(spark: SparkSession, case: Case) -> LogReplay:
+    """The logs of a case, looked through."""
+    from pyspark_binlogio.table_replay import LogReplay  # noqa: PLC0415 - there may be no Spark
+
+    options = {"zeroDates": "text", **({"keyring": str(case.keys)} if case.keys is not None else {})}
+    return LogReplay.open(spark, [str(log) for log in case.logs], [], None, options)
+
+
+def shuffled(changes: DataFrame, partitions: int) -> DataFrame:
+    """The records in no order, in so many partitions."""
+    from pyspark.sql.functions import rand  # noqa: PLC0415
+
+    return changes.repartition(partitions, rand(partitions)).sortWithinPartitions(rand(partitions + 1))
+
+
+def rows(state: DataFrame, table: dict[str, Any], plan: TablePlan, untold: set[str]) -> Counter[tuple[Any, ...]]:
+    """The rows of a state in the form of `expected.json`. Where no image had a column of `untold`, nobody knows its value."""
+    columns = []
+    for array, spec, column in zip(state.toArrow().columns, table["columns"], plan.columns, strict=True):
+        null = ABSENT if column.label.casefold() in untold else None
+        if spec["encoding"] == "json" and column.type == ColumnType.JSON:
+            documents = (shown_document(text) if text is not None else None for text in array.to_pylist())
+            columns.append([json.dumps(one, sort_keys=True) if one is not None else null for one in documents])
+            continue
+        columns.append(
+            [ours(_value(value, column), spec, column) if value is not None else null for value in array.to_pylist()]
+        )
+    return Counter(zip(*columns, strict=True))
+
+
+def untold(replay: LogReplay, name: str) -> set[str]:
+    """Columns that inserts may lack and whose default the log does not tell, such as generated ones."""
+    schema, _, table = name.partition(".")
+    life = replay.history.life((schema, table))
+    if replay.history.images_of(life).whole_after:
+        return set()
+    return {column for column, default in life.now.defaults.items() if not default.is_known}
+
+
+def _value(value: Any, column: ColumnPlan) -> Any:
+    """A value of Spark as the reader gives it."""
+    if column.type == ColumnType.NEWDECIMAL:
+        return Decimal(value)
+    if isinstance(value, Decimal):
+        return int(value)
+    if column.type == ColumnType.ENUM and column.members is not None:
+        return EnumValue(value, column.members.index(value) + 1 if value in column.members else 0)
+    if column.type == ColumnType.SET and column.members is not None:
+        chosen = value.split(",") if value else []
+        return SetValue(value, sum(1 << column.members.index(one) for one in chosen))
+    return as_value(value, column)
+
+
+@pytest.mark.parametrize("case", RUN, ids=lambda case: case.id)
+def test_replay_gives_the_tables_of_the_server(
+    spark: SparkSession, case: Case, record_property: Callable[[str, object], None]
+) -> None:
+    """Every row of every table."""
+    if case.folder.name == "format_statement":
+        pytest.skip("the rows of this case are not in its log")
+    replay = opened(spark, case)
+    expected = case.load("expected.json")["tables"]
+    compared = 0
+    for name, table in expected.items():
+        if name in NOT_AS_THE_SOURCE.get(case.id, ()):
+            continue
+        if name in UNTOLD.get(case.folder.name, {}):
+            with pytest.raises(ReplayError, match=UNTOLD[case.folder.name][name]):
+                replay.state(name)
+            continue
+        plan = replay.plan(name)
+        theirs = Counter(expected_row(row, table, plan) for row in table["rows"])
+        for partitions, state in states(spark, replay, name):
+            assert [column["name"] for column in table["columns"]] == state.columns or "@1" in state.columns, name
+            mine = rows(state, table, plan, untold(replay, name))
+            only_theirs, only_mine = theirs - mine, mine - theirs
+            assert not unlike(only_theirs, only_mine), f"{name}: not in our rows, with {partitions} partitions"
+            assert only_mine.total() == only_theirs.total(), f"{name}: only in our rows, with {partitions} partitions"
+            compared += theirs.total()
+
+    record_property("replayed", json.dumps({"tables": len(expected), "rows compared": compared}))
+
+
+def states(spark: SparkSession, replay: LogReplay, name: str) -> Iterator[tuple[int, DataFrame]]:
+    """The state of a table from shuffled records, by the number of their partitions."""
+    from pyspark_binlogio.replay_stage import state_of  # noqa: PLC0415
+
+    stages = [
+        (replace(stage, changes=stage.changes.localCheckpoint()), start)
+        for stage, start in replay.stages(name, None, None, "error")
+    ]
+    for partitions in PARTITIONS:
+        spark.conf.set("spark.sql.shuffle.partitions", str(partitions))
+        state: DataFrame | None = None
+        for stage, start in stages:
+            mixed = replace(stage, changes=shuffled(stage.changes, partitions))
+            state = state_of(mixed, None if state is None else start.base(state))
+        assert state is not None
+        yield partitions, state
