@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from threading import Condition
+from threading import Condition, Lock
 from typing import Final, Generic, Protocol, TypeVar
 
 Part = TypeVar("Part")
@@ -17,6 +17,9 @@ Part_contra = TypeVar("Part_contra", contravariant=True)
 Result_co = TypeVar("Result_co", covariant=True)
 
 MOST_AHEAD: Final = 24 << 20  # bytes of results that wait for the consumer
+_AT_ONCE: Final = (
+    8 << 20
+)  # bytes that are worth waking the consumer for: that stops a thread, and can cost what a result does
 
 
 class PartReader(Protocol[Part_contra, Result_co]):
@@ -53,10 +56,14 @@ class InOrder(Generic[Part, Result]):
         self._open_reader = open_reader
         self._size_of = size_of
         self._holds = holds
-        self._change = Condition()
+        self._lock = Lock()
+        self._arrival = Condition(self._lock)  # what the consumer waits for
+        self._room = Condition(self._lock)  # what threads wait for
+        self._blocked = 0  # threads that wait for room
         self._next = 0  # part that no thread has taken
         self._wanted = 0  # part that the consumer is at
         self._ahead = 0  # bytes
+        self._due = 0  # bytes of results of the part that the consumer is at, before it is woken; none are too few for the first
         self._results: list[deque[tuple[Result, int]]] = [deque() for _ in parts]
         self._ends: list[BaseException | bool] = [False] * len(parts)  # behind the last result: True, or the error
         self._stopped = False
@@ -73,26 +80,40 @@ class InOrder(Generic[Part, Result]):
                     yield from self._take(number)
                 return len(self._parts)
             finally:
-                with self._change:
+                with self._lock:
                     self._stopped = True
-                    self._change.notify_all()
+                    self._room.notify_all()
                 pool.shutdown(wait=False, cancel_futures=True)
 
     def _take(self, number: int) -> Iterator[Result]:
         waiting = self._results[number]
+        with self._lock:
+            self._wanted = number
+            self._room.notify_all()
         while True:
-            with self._change:
-                self._wanted = number
-                self._change.notify_all()
-                self._change.wait_for(lambda: waiting or self._ends[number] is not False)
-                if not waiting:
-                    break
-                result, size = waiting.popleft()
-                self._ahead -= size
-            yield result
+            with self._lock:
+                self._arrival.wait_for(self._is_due)
+                count = len(waiting)
+            if not count:
+                break
+            self._due = _AT_ONCE
+            for _ in range(count):
+                with self._lock:
+                    result, size = waiting.popleft()
+                    self._ahead -= size
+                    if self._blocked:
+                        self._room.notify_all()
+                yield result
         end = self._ends[number]
         if isinstance(end, BaseException):
             raise end
+
+    def _is_due(self) -> bool:
+        """Whether the consumer is to go on."""
+        waiting = self._results[self._wanted]
+        if self._ends[self._wanted] is not False or (waiting and self._blocked):
+            return True
+        return bool(waiting) and sum(size for _, size in waiting) >= self._due
 
     def _work(self) -> None:
         reader = self._open_reader()
@@ -105,14 +126,15 @@ class InOrder(Generic[Part, Result]):
                             return
                 except BaseException as exc:  # noqa: BLE001 - carried to the consumer, who raises it
                     end = exc
-                with self._change:
+                with self._lock:
                     self._ends[number] = end
-                    self._change.notify_all()
+                    if number == self._wanted:
+                        self._arrival.notify()
         finally:
             reader.close()
 
     def _next_part(self) -> int | None:
-        with self._change:
+        with self._lock:
             if self._stopped or self._next == len(self._parts):
                 return None
             number, self._next = self._next, self._next + 1
@@ -121,11 +143,19 @@ class InOrder(Generic[Part, Result]):
     def _put(self, number: int, result: Result) -> bool:
         size = self._size_of(result)
         waiting = self._results[number]
-        with self._change:
-            self._change.wait_for(
-                lambda: self._stopped or self._ahead + size <= MOST_AHEAD or (number == self._wanted and not waiting)
-            )
+        with self._lock:
+            if not self._has_room(number, size):
+                self._blocked += 1
+                self._arrival.notify()
+                self._room.wait_for(lambda: self._has_room(number, size))
+                self._blocked -= 1
             waiting.append((result, size))
             self._ahead += size
-            self._change.notify_all()
+            if number == self._wanted and self._is_due():
+                self._arrival.notify()
             return not self._stopped
+
+    def _has_room(self, number: int, size: int) -> bool:
+        return (
+            self._stopped or self._ahead + size <= MOST_AHEAD or (number == self._wanted and not self._results[number])
+        )
