@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Final
 
 from click.testing import CliRunner, Result
 
+import binlogio
 from binlogio import ColumnDefinition, TableDefinition
 from binlogio.constants import EventType
 from binlogio.events.control import XidEvent
+from binlogio.events.gtid import GtidEvent
 from binlogio.events.rows import WriteRowsEvent
 from binlogio_cli.main import cli
 from corpus import FIXTURES, MYSQL
@@ -40,7 +42,7 @@ def test_replay_says_what_it_did_and_goes_on_where_it_was(tmp_path: Path) -> Non
     assert "replayed 19 event groups: 8 rows inserted, 1 updated, 0 deleted\n" in first.stdout
     assert "position: binlog.000001 6879\n" in first.stdout
     assert "replayed 0 event groups" in second.stdout
-    assert "skipped 19 event groups" in second.stdout
+    assert "19 event groups were skipped" in second.stdout
     assert value == "18446744073709551615"
 
 
@@ -108,3 +110,71 @@ def test_target_that_is_no_database_is_an_io_error(tmp_path: Path) -> None:
 
     assert result.exit_code == 4
     assert "cannot be used as a SQLite database" in result.stderr
+
+
+def test_dry_run_counts_and_changes_nothing() -> None:
+    """What the log would do, by table."""
+    result = CliRunner().invoke(cli, ["replay", "--to", "dry-run:", str(FULL_METADATA)])
+
+    assert result.exit_code == 0
+    assert "8 rows inserted, 1 updated, 0 deleted" in result.stdout
+    assert "corpus.m1: " in result.stdout
+
+
+def test_filtered_transactions_keep_their_place(tmp_path: Path) -> None:
+    """One table, under another name of its schema; the position is that of the whole log."""
+    result = run(tmp_path, "--table", "corpus.m1", "--rewrite-db", "corpus->other", "--workers", "4", FULL_METADATA)
+    with closing(sqlite3.connect(tmp_path / "x.db")) as connection:
+        names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+
+    assert result.exit_code == 0
+    assert names == {"binlogio_position", "other.m1"}
+    assert "position: binlog.000001 6879\n" in result.stdout
+
+
+def test_positions_bound_what_is_replayed(tmp_path: Path) -> None:
+    """From a place on, up to a place; a replay without the bound goes on there."""
+    with binlogio.open(FULL_METADATA) as reader:
+        xids = [event.header.offset + event.header.event_size for event in reader if isinstance(event, XidEvent)]
+    stop = f"{FULL_METADATA.name}:{xids[0]}"
+    first = run(tmp_path, "--stop-position", stop, FULL_METADATA)
+    second = run(tmp_path, FULL_METADATA)
+    behind = CliRunner().invoke(cli, ["replay", "--to", "dry-run:", "--start-position", stop, str(FULL_METADATA)])
+
+    assert f"position: {FULL_METADATA.name} {xids[0]}\n" in first.stdout
+    assert "position: binlog.000001 6879\n" in second.stdout
+    assert "event groups were not wanted" in behind.stdout
+    assert "1 updated" in behind.stdout
+
+
+def test_gtids_and_times_choose_transactions() -> None:
+    """None before 1971, none of a set that has all."""
+    for option, value in (
+        ("--stop-datetime", "1971-01-01"),
+        ("--exclude-gtids", _gtids()),
+        ("--include-gtids", "11111111-1111-1111-1111-111111111111:1"),
+    ):
+        result = CliRunner().invoke(cli, ["replay", "--to", "dry-run:", option, value, str(FULL_METADATA)])
+
+        assert result.exit_code == 0
+        assert "0 rows inserted, 0 updated, 0 deleted" in result.stdout
+
+
+def _gtids() -> str:
+    with binlogio.open(FULL_METADATA) as reader:
+        return next(f"{event.uuid}:1-1000" for event in reader if isinstance(event, GtidEvent))
+
+
+def test_options_that_cannot_be_read_are_wrong_usage(tmp_path: Path) -> None:
+    """With what was expected."""
+    for option, value in (
+        ("--start-position", "4"),
+        ("--stop-position", "binlog.000001:x"),
+        ("--stop-datetime", "tomorrow"),
+        ("--include-gtids", "x"),
+        ("--rewrite-db", "a=b"),
+        ("--to", "ftp://x"),
+    ):
+        result = run(tmp_path, option, value, FULL_METADATA)
+
+        assert result.exit_code == 2

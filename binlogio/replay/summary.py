@@ -18,13 +18,17 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class RowCounts:
-    """What one worker applied. `algorithms` counts by table and by how rows were found."""
+    """What one worker applied. `algorithms` counts by table and by how rows were found.
+
+    `events` are rows events that a server applied by itself, which does not say how many rows they had; none of the other numbers has them.
+    """
 
     inserts: int = 0
     updates: int = 0
     deletes: int = 0
     statements: int = 0
     executed_statements: int = 0
+    events: int = 0
     incomplete_inserts: int = 0
     ignored: int = 0
     rows_by_table: Counter[str] = field(default_factory=Counter)
@@ -42,6 +46,7 @@ class RowCounts:
         self.deletes += other.deletes
         self.statements += other.statements
         self.executed_statements += other.executed_statements
+        self.events += other.events
         self.incomplete_inserts += other.incomplete_inserts
         self.ignored += other.ignored
         self.rows_by_table += other.rows_by_table

@@ -201,8 +201,7 @@ class MysqlSession:
         ]
         data = b"".join(self._encoder.encode(event) for event in events)
         self._connection.run(_binlog(data), tolerated=_IDEMPOTENT if self._target.idempotent else ())
-        for step in steps:
-            self._pending_counts.rows_by_table[f"{step.table_map.schema}.{step.table_map.table}"] += 1
+        self._pending_counts.events += len(steps)
 
     def _by_sql(self, step: RowsStep) -> None:
         """The rows of one event."""

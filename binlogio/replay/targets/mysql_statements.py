@@ -11,21 +11,27 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.constants import QueryStatus
+from binlogio.events.query import SessionCharset
 from binlogio.events.statement_context import IntvarEvent, IntvarKind, RandEvent, UserVarEvent, UserVarType
 from binlogio.replay.targets.mysql_values import backticked, text_literal
 from binlogio.rowimage.charset import charset_of
 from binlogio.rowimage.decimal import decimal_size, decimal_text, decode_decimal
-from binlogio.schema.collations import collation_name
+from binlogio.schema.collations import collation_id, collation_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from binlogio.events.query import QueryEvent
+    from binlogio.events.query import QueryEvent, StatusVar
 
 # sql/query_options.h: OPTION_*; a bit that is set switches the last two off.
 _AUTO_IS_NULL: Final = 1 << 14
 _NO_FOREIGN_KEY_CHECKS: Final = 1 << 26
 _RELAXED_UNIQUE_CHECKS: Final = 1 << 27
+
+# sql/sql_class.h, sql_mode_t: modes that both know, and all of MariaDB's.
+_COMMON_MODES: Final = 0xE7F800EF
+_MYSQL_MODES: Final = _COMMON_MODES | 1 << 32  # TIME_TRUNCATE_FRACTIONAL
+_MARIADB_MODES: Final = (1 << 36) - 1
 
 
 def context_of(event: QueryEvent, before: tuple[Any, ...], *, is_mariadb: bool) -> Iterator[str]:
@@ -38,12 +44,29 @@ def context_of(event: QueryEvent, before: tuple[Any, ...], *, is_mariadb: bool) 
     for variable in event.status_vars:
         setting = _SETTINGS.get(variable.code)
         if setting is not None and not (is_mariadb and variable.code in _ONLY_MYSQL):
-            settings += setting(variable.value)
+            settings += setting(_known(variable, is_mariadb=is_mariadb))
     microseconds = event.status(QueryStatus.MICROSECONDS) or event.status(QueryStatus.MARIADB_HRNOW) or 0
     settings.append(f"timestamp={event.header.timestamp}.{microseconds:06d}")
     yield "SET " + ", ".join(f"@@session.{setting}" for setting in settings)
     for part in before:
         yield _PARTS[type(part)](part)
+
+
+def _known(variable: StatusVar, *, is_mariadb: bool) -> Any:
+    """The value, without what a server of the other kind, or of another age, does not know."""
+    if variable.code == QueryStatus.SQL_MODE:
+        return int(variable.value) & (_MARIADB_MODES if is_mariadb else _MYSQL_MODES)
+    if variable.code == QueryStatus.CHARSET:
+        value = variable.value
+        return SessionCharset(value.client, *(_known_collation(one, is_mariadb=is_mariadb) for one in (value.connection, value.server)))  # fmt: skip
+    return variable.value
+
+
+def _known_collation(number: int, *, is_mariadb: bool) -> int:
+    name = collation_name(number)
+    if is_mariadb and "_0900_" in name:
+        return collation_id("utf8mb4_general_ci")
+    return collation_id("utf8mb4_0900_ai_ci") if not is_mariadb and "uca1400" in name else number
 
 
 def _flags2(flags: int) -> list[str]:

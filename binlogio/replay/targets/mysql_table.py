@@ -25,13 +25,21 @@ _MOST_BYTES: Final = 1 << 20  # of one statement
 class MysqlTable:
     """A table of the target, and the log's table that changes it."""
 
-    def __init__(self, plan: TablePlan, columns: Sequence[tuple[str, bool]], indexes: tuple[Index, ...], *, is_mariadb: bool) -> None:  # fmt: skip
+    def __init__(
+        self,
+        plan: TablePlan,
+        columns: Sequence[tuple[str, bool, bool]],
+        indexes: tuple[Index, ...],
+        *,
+        is_mariadb: bool,
+    ) -> None:
         self.plan = plan
         self._is_mariadb = is_mariadb
         self._name = table_name(plan.schema, plan.table)
-        self._names = [name for name, _ in columns]
+        self._names = [name for name, _, _ in columns]
+        self._is_generated = [is_generated for _, _, is_generated in columns]
         shared = zip(plan.columns, columns, strict=False)
-        self._target = replace(plan, columns=tuple(replace(c, nullable=nullable) for c, (_, nullable) in shared))
+        self._target = replace(plan, columns=tuple(replace(c, nullable=nullable) for c, (_, nullable, _) in shared))
         self._indexes = indexes
 
     @classmethod
@@ -43,11 +51,12 @@ class MysqlTable:
         """
         where = f"table_schema = {text_literal(plan.schema)} AND table_name = {text_literal(plan.table)}"
         columns = ask(
-            f"SELECT column_name, is_nullable = 'YES' FROM information_schema.columns WHERE {where} ORDER BY ordinal_position"  # noqa: S608
+            "SELECT column_name, is_nullable = 'YES', COALESCE(generation_expression, '') <> '' FROM information_schema.columns"  # noqa: S608
+            f" WHERE {where} ORDER BY ordinal_position"
         )
         if not columns:
             raise ReplayError("the target has no such table", field=f"{plan.schema}.{plan.table}")
-        names = [name for name, _ in columns]
+        names = [name for name, _, _ in columns]
         parts: dict[str, list[tuple[int, int]]] = {}
         unique: dict[str, bool] = {}
         for index, non_unique, column, prefix in ask(
@@ -61,11 +70,16 @@ class MysqlTable:
             Index(name, tuple(some), is_unique=unique[name], is_primary=name == "PRIMARY")
             for name, some in parts.items()
         )
-        return cls(plan, [(name, bool(nullable)) for name, nullable in columns], indexes, is_mariadb=is_mariadb)
+        return cls(
+            plan,
+            [(name, bool(nullable), bool(generated)) for name, nullable, generated in columns],
+            indexes,
+            is_mariadb=is_mariadb,
+        )
 
     def insert(self, rows: Sequence[Sequence[Any]], *, replaces: bool = False) -> Iterator[tuple[str, int]]:
         """Statements with many rows each, and how many; all rows have values for the same columns."""
-        positions = [at for at in range(len(self._target.columns)) if rows[0][at] is not ABSENT]
+        positions = self._written(rows[0])
         names = ", ".join(backticked(self._names[at]) for at in positions)
         head = f"{'REPLACE' if replaces else 'INSERT'} INTO {self._name} ({names}) VALUES "
         some: list[str] = []
@@ -86,7 +100,7 @@ class MysqlTable:
             ReplayError: the before image tells no row; or a change of a part of a document, which only a server's own applier can make.
         """
         search = find_row(before, self.plan, self._target, self._indexes)
-        changed = [at for at in range(len(self._target.columns)) if after[at] is not ABSENT]
+        changed = self._written(after)
         if not changed:
             return None, search.algorithm
         if any(isinstance(after[at], JsonDiffs) for at in changed):
@@ -106,6 +120,11 @@ class MysqlTable:
         """
         search = find_row(before, self.plan, self._target, self._indexes)
         return f"DELETE FROM {self._name} WHERE {self._where(search)} LIMIT 1", search.algorithm  # noqa: S608
+
+    def _written(self, row: Sequence[Any]) -> list[int]:
+        """The columns of an image that the target has and does not compute."""
+        count = len(self._target.columns)
+        return [at for at in range(count) if row[at] is not ABSENT and not self._is_generated[at]]
 
     def _value(self, row: Sequence[Any], at: int) -> str:
         return value(row[at], self.plan.columns[at], is_mariadb=self._is_mariadb)

@@ -1,0 +1,211 @@
+"""Replay into real servers: what is in a log comes back from MySQL 9.7 and MariaDB 10.11 as it was in the server that wrote it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pymysql
+import pytest
+
+import binlogio
+from binlogio import BinlogWriter, ColumnDefinition, Insert, ServerVariables, Statement, TableDefinition, Update
+from binlogio.replay import ReplaySummary, replay
+from binlogio.replay.targets.mysql import SCHEMA, MysqlTarget
+from binlogio.replay.targets.mysql_values import backticked
+from corpus import FIXTURES, Case, cases
+from real_servers import Instance, vendor
+
+sys.path.insert(0, str(FIXTURES))
+from server_tables import expected as tables_of  # type: ignore[import-not-found]
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = [pytest.mark.server, pytest.mark.slow]
+
+OPTIONS: Final = {
+    "mysql": ("--innodb-flush-log-at-trx-commit=0", "--sync-binlog=0", "--gtid-mode=ON", "--enforce-gtid-consistency=ON", "--max-allowed-packet=1G"),
+    "mariadb": ("--innodb-flush-log-at-trx-commit=0",),
+}  # fmt: skip
+SYSTEM: Final = ("mysql", "sys", "information_schema", "performance_schema")
+FOLDERS: Final = {"mysql97": "mysql", "mariadb1011": "mariadb"}
+# LOAD DATA is in these as text, with its file.
+REFUSED: Final = ("mysql97/format_statement", "mariadb1011/format_statement")
+# Foreign keys that cascade: a replay of the log, the server's own too, does not give these rows.
+NOT_COMPARED: Final = ("corpus.kid2",)
+# What MariaDB knows and MySQL does not, and the other way round, in types, DDL or session variables: nothing that a replay could help.
+CROSSED: Final = {
+    "mysql": ("mariadb1011/group_commit", "mariadb1011/rowimage_full", "mariadb1011/rowimage_minimal"),
+    "mariadb": ("mysql97/group_commit", "mysql97/types_int", "mysql97/crashed"),
+}
+
+
+def _cases(kind: str) -> list[Case]:
+    return [case for case in cases() if FOLDERS.get(case.id.split("/")[0]) == kind and case.load("expected.json")]
+
+
+@pytest.fixture(scope="module", params=["mysql", "mariadb"])
+def server(request: pytest.FixtureRequest) -> Iterator[Instance]:
+    """One server of each vendor for all tests."""
+    common = ("--character-set-server=utf8mb4", "--log-bin-trust-function-creators=1")
+    with vendor(request.param).server("replay", *OPTIONS[request.param], *common) as instance:
+        yield instance
+
+
+def connect(server: Instance) -> Any:
+    return pymysql.connect(unix_socket=str(server.socket), user="root", charset="utf8mb4", autocommit=True)
+
+
+def url(server: Instance) -> str:
+    return f"mysql://root@/?unix_socket={server.socket}"
+
+
+def emptied(server: Instance) -> None:
+    """Without a database."""
+    with closing(connect(server)) as connection, connection.cursor() as cursor:
+        cursor.execute("SHOW DATABASES")
+        for (name,) in cursor.fetchall():
+            if name not in SYSTEM:
+                cursor.execute(f"DROP DATABASE {backticked(name)}")
+
+
+def tables(server: Instance) -> dict[str, Any]:
+    with closing(connect(server)) as connection:
+        found = json.loads(tables_of(connection, {}))["tables"]
+    return {name: rows_of(table) for name, table in found.items() if not name.startswith(f"{SCHEMA}.")}
+
+
+def rows_of(table: dict[str, Any]) -> list[Any]:
+    """The rows; numbers of FLOAT and DOUBLE as such, since every client spells them in its own way."""
+    columns = table["columns"]
+    return [
+        [float(v) if c["encoding"] == "double" and v is not None else v for v, c in zip(row, columns, strict=True)]
+        for row in table["rows"]
+    ]
+
+
+def wanted_of(case: Case) -> dict[str, Any]:
+    return {name: rows_of(table) for name, table in case.load("expected.json")["tables"].items()}
+
+
+def replayed(server: Instance, case: Case, **options: Any) -> ReplaySummary:
+    applies_events = options.pop("applies_events", None)
+    with (
+        closing(MysqlTarget.open(url(server), applies_events=applies_events)) as target,
+        binlogio.open(case.logs, keyring=case.keys) as reader,
+    ):
+        return replay(reader, target, **options)
+
+
+@pytest.mark.parametrize("workers", [1, 8])
+def test_logs_of_the_same_vendor_end_in_the_tables_of_their_server(server: Instance, workers: int) -> None:
+    """Every case, every row image; events are applied as they are."""
+    wrong = {}
+    for case in _cases(server.vendor.kind):
+        if case.id in REFUSED:
+            continue
+        emptied(server)
+        replayed(server, case, workers=workers)
+        found, wanted = tables(server), wanted_of(case)
+        different = [name for name in wanted if name not in NOT_COMPARED and found.get(name) != wanted[name]]
+        if different:
+            wrong[case.id] = different
+
+    assert wrong == {}
+
+
+def test_logs_of_the_other_vendor_end_in_the_same_rows(server: Instance) -> None:
+    """As SQL of rows, found by find_row; where both know the types and the DDL."""
+    wrong = {}
+    for case in cases():
+        if case.id not in CROSSED[server.vendor.kind]:
+            continue
+        emptied(server)
+        summary = replayed(server, case, workers=8)
+        found, wanted = tables(server), wanted_of(case)
+        assert summary.rows == sum(summary.rows_by_table.values()) > 0
+        different = [name for name in wanted if found.get(name) != wanted[name]]
+        if different:
+            wrong[case.id] = different
+
+    assert wrong == {}
+
+
+def test_rows_as_sql_are_those_of_the_events(server: Instance) -> None:
+    """The same vendor, by SQL: every type and every kind of key. JSON's text does not say all that a document has, such as dates."""
+    wrong = {}
+    names = ("types_int", "types_decimal", "types_string", "types_temporal", "types_enum_set_bit", "types_blob", "types_geometry_vector", "rowimage_full", "rowimage_minimal", "types_old_temporal", "metadata_full")  # fmt: skip
+    for case in _cases(server.vendor.kind):
+        if case.folder.name not in names:
+            continue
+        emptied(server)
+        replayed(server, case, workers=4, applies_events=False)
+        found, wanted = tables(server), wanted_of(case)
+        different = [name for name in wanted if found.get(name) != wanted[name]]
+        if different:
+            wrong[case.id] = different
+
+    assert wrong == {}
+
+
+HOSTILE: Final = (
+    "'; DROP TABLE t; -- ", '"quoted"', "back\\slash\\'", "`tick`", "/* comment */", "nul\0byte", "\x1a\r\n\b\t", "%s %d {}", "ünï 🙂",
+)  # fmt: skip
+HOSTILE_BYTES: Final = (b"\xff\xfe'\\\x00", b"\x80\x81", b"\xbf\x27 OR 1=1")
+
+
+@pytest.mark.parametrize("applies_events", [True, False])
+def test_hostile_names_and_values_come_back_as_they_are(server: Instance, tmp_path: Path, applies_events: bool) -> None:
+    """Quotes, backslashes, comments, NUL and bytes of no character set, in names of schemas, tables and columns, and in values."""
+    schema, name, column = "s'`\\\"; --", "t`'; DROP", "c'\\`\"/*"
+    mariadb = server.vendor.kind == "mariadb"
+    if mariadb and applies_events:
+        pytest.skip("the log is one of MySQL")
+    columns = (
+        ColumnDefinition("id", "int", nullable=False),
+        ColumnDefinition(column, "varchar(80)"),
+        ColumnDefinition("b`", "varbinary(80)"),
+    )
+    table = TableDefinition(schema, name, columns, ("id",), collation="utf8mb4_general_ci")
+    rows: list[dict[str, Any]] = [{"id": at, column: text, "b`": None} for at, text in enumerate(HOSTILE)]
+    rows += [{"id": 100 + at, column: None, "b`": data} for at, data in enumerate(HOSTILE_BYTES)]
+    quoted = {part: backticked(part) for part in (schema, name, column, "b`")}
+    variables = ServerVariables(binlog_row_metadata="FULL")
+    with BinlogWriter(tmp_path / "binlog", variables=variables) as log, log.session() as session:
+        session.begin()
+        session.execute(Statement("INSERT", (Insert(table, [{**row, column: "x"} for row in rows]),)))
+        session.commit()
+        session.begin()
+        session.execute(Statement("UPDATE", (Update(table, [({**row, column: "x"}, row) for row in rows]),)))
+        session.commit()
+    emptied(server)
+    with closing(connect(server)) as connection, connection.cursor() as cursor:
+        cursor.execute(f"CREATE DATABASE {quoted[schema]}")
+        cursor.execute(
+            f"CREATE TABLE {quoted[schema]}.{quoted[name]} (id INT PRIMARY KEY, {quoted[column]} VARCHAR(80), {quoted['b`']} VARBINARY(80))"
+            " CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci"
+        )
+        with (
+            closing(MysqlTarget.open(url(server), applies_events=applies_events)) as target,
+            binlogio.open(sorted(tmp_path.glob("binlog.0*"))) as reader,
+        ):
+            replay(reader, target)
+        cursor.execute(f"SELECT * FROM {quoted[schema]}.{quoted[name]} ORDER BY id")
+        found = cursor.fetchall()
+
+    assert [tuple(row.values()) for row in rows] == list(found)
+
+
+def test_second_replay_does_nothing(server: Instance) -> None:
+    """The position is in the target, workers and DDL included."""
+    case = next(case for case in _cases(server.vendor.kind) if case.folder.name == "group_commit")
+    emptied(server)
+    first, second = replayed(server, case, workers=8, preserve_commit_order=False), replayed(server, case, workers=3)
+
+    assert second.groups == 0
+    assert second.skipped_groups == first.groups
+    assert tables(server) == wanted_of(case)
