@@ -687,3 +687,57 @@ def test_a_failed_statement_counts_as_mixed_with_the_next_up_to_the_end_of_a_tra
         session.execute(insert(T, 1))
 
         assert [warning.errno for warning in session.warnings] == expected
+
+
+def test_create_table_select_without_autocommit_is_committed_at_once() -> None:
+    """What comes behind it is another transaction."""
+    storage = MemoryStorage()
+    facts = StatementFacts(kind=StatementKind.CREATE_SELECT, tables=(table_access(T, write=True),))
+
+    with writer(storage, binlog_format="ROW") as log, log.session("shop") as session:
+        session.set_variables(autocommit=False)
+        session.execute(Statement("CREATE TABLE t SELECT 1", [Insert(T, [(1, "x")])], facts=facts, locked=[T]))
+        session.execute(insert(N, 1))
+
+    found = [text[:12] for text in texts(storage)]
+    assert found == [
+        "BEGIN",
+        "CREATE TABLE",
+        "TableMap",
+        "WriteRows",
+        "Xid",
+        "BEGIN",
+        "TableMap",
+        "WriteRows",
+        "COMMIT",
+    ]
+
+
+def test_rows_locked_for_update_violate_gtid_consistency_as_changed_ones_do() -> None:
+    """1785 for a MyISAM table behind an InnoDB one."""
+    with writer(MemoryStorage(), enforce_gtid_consistency="ON") as log, log.session("shop") as session:
+        session.begin()
+        session.execute(insert(T, 1))
+        with pytest.raises(LoggingError) as caught:
+            session.execute(Statement.from_sql("SELECT * FROM n FOR UPDATE", "shop", [T, N]))
+
+    assert caught.value.errno == 1785
+
+
+def test_ddl_and_a_refused_statement_end_what_engines_are_mixed_with() -> None:
+    """A failed statement counts, unless one of these comes behind it."""
+    both = Statement("UPDATE", [Update(T, []), Update(N, [])])
+
+    with writer(MemoryStorage(), enforce_gtid_consistency="ON") as log, log.session("shop") as session:
+        found = []
+        for between in (None, "ddl", "refused"):
+            session.execute(Statement("INSERT", [Insert(N, [])], error=1062))
+            if between == "ddl":
+                session.ddl("CREATE TABLE x (id INT)")
+            elif between == "refused":
+                with pytest.raises(LoggingError):
+                    session.execute(both)
+            session.execute(insert(T, 1))
+            found.append([warning.errno for warning in session.warnings])
+
+    assert found == [[6414], [], []]

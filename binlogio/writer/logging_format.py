@@ -108,7 +108,9 @@ def decide_logging_format(variables: ServerVariables, facts: StatementFacts, sta
     if facts.kind in _TEMPORARY_DDL:
         return _decide_temporary(variables, facts, state, warnings)
     if facts.kind is StatementKind.SELECT and not any(table.write for table in facts.sub_statement_tables):
-        return LoggingDecision(format=LoggingFormat.NOT_LOGGED)
+        locked = [table for table in facts.all_tables if table.write]
+        warnings += check_dml(variables, state, locked, is_row=variables.binlog_format == "ROW")
+        return LoggingDecision(format=LoggingFormat.NOT_LOGGED, warnings=warnings)
     return _decide_dml(variables, facts, state, warnings)
 
 

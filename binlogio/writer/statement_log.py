@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from binlogio.errors import BinlogError, CacheLimitExceeded
+from binlogio.errors import BinlogError, CacheLimitExceeded, LoggingError
 from binlogio.events.load import AppendBlockEvent, BeginLoadQueryEvent
 from binlogio.writer.cache import BinlogCache, CachePosition
 from binlogio.writer.engine_mix import NO_ENGINES
@@ -147,7 +147,12 @@ def decide(connection: Connection, facts: StatementFacts) -> LoggingDecision:
         LoggingError: the statement is refused.
     """
     connection.mix(facts)
-    decision = decide_logging_format(connection.variables, facts, connection.state())
+    try:
+        decision = decide_logging_format(connection.variables, facts, connection.state())
+    except LoggingError:
+        if connection.is_autocommitted:
+            connection.engine_mix = NO_ENGINES
+        raise
     connection.warnings += decision.warnings
     return decision
 

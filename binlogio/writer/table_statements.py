@@ -49,6 +49,7 @@ def log_ddl(connection: Connection, statement: Statement) -> None:
         is_atomic = all(table.engine.atomic_ddl for table in facts.tables) if facts.tables else None
         _write_ddl(connection, statement.sql_bytes, statement.updated_schemas, is_atomic=is_atomic)
     connection.tables.forget(statement.sql_bytes)
+    connection.engine_mix = NO_ENGINES
 
 
 def log_create_select(connection: Connection, statement: Statement) -> None:
@@ -216,4 +217,6 @@ def _log_created_rows(connection: Connection, statement: Statement) -> None:
     if statement.error:
         caches.statement.reset()
         return
-    connection.end_statement(context)
+    caches.end_statement()
+    caches.flush_statement(context)
+    connection.end_by_commit(context)
