@@ -18,7 +18,7 @@ CREATE = "CREATE TABLE shop.t (id BIGINT NOT NULL PRIMARY KEY, v VARCHAR(900))"
 T = TableDefinition(
     "shop", "t", (ColumnDefinition("id", "bigint", nullable=False), ColumnDefinition("v", "varchar(900)")), ("id",)
 )
-PAUSE_S = 0.01
+PAUSE_S = 0.03
 
 
 def main() -> None:

@@ -24,7 +24,8 @@ def main() -> None:
     source, target, checkpoint, definitions, how = sys.argv[1:]
     warnings.simplefilter("ignore")
     spark = binlogio_session("copy", settings=SETTINGS)
-    stream = spark.readStream.format("binlog").option("maxBytesPerTrigger", "64k").option("maxPartitionBytes", "40k")
+    stream = spark.readStream.format("binlog").option("maxBytesPerTrigger", "128k" if how == "forever" else "16m")
+    stream = stream.option("maxPartitionBytes", "80k" if how == "forever" else "16m")
     frame = stream.option("schemaFile", definitions).load(source)
     writer = frame.writeStream.format("binlog").option("schemaFile", definitions)
     writer = writer.option("checkpointLocation", checkpoint)

@@ -1,0 +1,283 @@
+"""Logs that grow, read as a stream: each record comes once, and none before its transaction is whole.
+
+All but the last tests call the reader as Spark does, without Spark.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import shutil
+from dataclasses import replace
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+from binlogio.constants import BINLOG_MAGIC, HeaderFlag
+from binlogio.encoder import Encoder
+from binlogio.errors import BinlogFormatError
+from binlogio.options import ServerVariables
+from binlogio.reader import BinlogReader
+from binlogio.storage import find_logs
+from binlogio.writer import BinlogWriter, Insert, Statement
+from corpus import MARIADB, MYSQL
+from growing_logs import T
+from spark_frames import GTID_ON, ROTATED, TYPES_INT, load, tasks
+
+pytest.importorskip("pyspark.sql.streaming.datasource")
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from pyspark_binlogio.batch_reader import view_columns
+from pyspark_binlogio.options import BinlogOptions
+from pyspark_binlogio.source import BinlogDataSource
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+PLACE = ["file", "pos", "row", "gtid", "sequence_number"]
+
+
+class Stream:
+    """A query over logs. `offset` survives it, as a checkpoint does, as JSON."""
+
+    def __init__(self, path: Path | str, offset: str | None = None, **options: str) -> None:
+        given = {**options, "path": str(path)}
+        schema = from_arrow_schema(pa.schema(list(view_columns(BinlogOptions.parse(given)).items())))
+        self.reader: Any = BinlogDataSource(given).streamReader(schema)
+        self.offset = offset if offset is not None else json.dumps(self.reader.initialOffset())
+
+    def batch(self) -> list[dict[str, Any]]:
+        """The records of the next batch; none where there is nothing new."""
+        start = json.loads(self.offset)
+        end = self.reader.latestOffset(start, self.reader.getDefaultReadLimit())
+        self.offset = json.dumps(end)
+        return [] if start == end else self.between(start, end)
+
+    def between(self, start: Any, end: Any) -> list[dict[str, Any]]:
+        """The records of a batch that is in the log of batches."""
+        return [
+            row
+            for partition in self.reader.partitions(start, end)
+            for batch in self.reader.read(partition)
+            for row in batch.select(PLACE).to_pylist()
+        ]
+
+    def batches(self) -> list[list[dict[str, Any]]]:
+        """All batches that have records, up to where there is nothing new."""
+        found, before = [], ""
+        while before != self.offset:
+            before = self.offset
+            found.append(self.batch())
+        return [batch for batch in found if batch]
+
+    def rest(self) -> list[dict[str, Any]]:
+        """The records of all these."""
+        return list(chain(*self.batches()))
+
+
+def expected(*paths: Path | str, **options: str) -> list[dict[str, Any]]:
+    return pa.Table.from_batches(tasks(*paths, **options)).select(PLACE).to_pylist()
+
+
+def transaction(row: dict[str, Any]) -> tuple[Any, ...]:
+    return row["file"], row["gtid"], row["sequence_number"]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [GTID_ON / "binlog.000001", MARIADB / "gtid" / "binlog.000001", MYSQL / "gtid_off" / "binlog.000001", MYSQL / "compressed" / "binlog.000001"],
+    ids=lambda path: f"{path.parent.parent.name}-{path.parent.name}",
+)  # fmt: skip
+def test_growing_file_gives_whole_transactions_only(path: Path, tmp_path: Path) -> None:
+    """Cut at and beside the end of every event: a batch has all records of a transaction, or none; together all of them, once."""
+    data = path.read_bytes()
+    log = tmp_path / path.name
+    shutil.copy(path, log)
+    whole = expected(log)
+    with BinlogReader(find_logs(path)) as reader:
+        ends = [event.header.offset + event.header.event_size for event in reader if event.header.inner is None]
+    log.write_bytes(b"")
+    stream = Stream(log)
+    found: list[dict[str, Any]] = []
+    for size in [0, 3, 4, *(cut for end in ends for cut in (end - 1, end, end + 5)), len(data)]:
+        log.write_bytes(data[: max(log.stat().st_size, size)])
+        batch = stream.batch()
+        keys = {transaction(row) for row in batch}
+
+        assert len(batch) == sum(transaction(row) in keys for row in whole)
+        found += batch
+    assert found == whole
+
+
+def test_file_that_is_not_there_yet_is_waited_for(tmp_path: Path) -> None:
+    """No file, an empty one, a new one behind it."""
+    stream = Stream(tmp_path)
+    seen = []
+    for source in sorted(ROTATED.glob("binlog.0*")):
+        assert stream.batch() == []
+        log = tmp_path / source.name
+        log.write_bytes(b"")
+        assert stream.batch() == []
+        shutil.copy(source, log)
+        seen += stream.batch()
+
+    assert seen == expected(tmp_path)
+
+
+def test_files_per_trigger_limit_a_batch(tmp_path: Path) -> None:
+    """One file after the other; two at a time where that is the limit."""
+    count = len(list(ROTATED.glob("binlog.0*")))
+    singles = Stream(ROTATED, maxFilesPerTrigger="1").batches()
+    pairs = Stream(ROTATED, maxFilesPerTrigger="2").batches()
+
+    assert list(chain(*singles)) == list(chain(*pairs)) == expected(ROTATED)
+    assert all(len({row["file"] for row in batch}) == 1 for batch in singles)
+    assert len(singles) <= count
+    assert len(pairs) < len(singles)
+
+
+def test_bytes_per_trigger_limit_a_batch_but_for_one_group() -> None:
+    """However small the limit is, a batch has a whole transaction."""
+    whole = expected(GTID_ON)
+    batches = Stream(GTID_ON, maxBytesPerTrigger="1").batches()
+    few = Stream(GTID_ON, maxBytesPerTrigger="2k").batches()
+
+    assert list(chain(*batches)) == list(chain(*few)) == whole
+    assert len(few) < len(batches)
+    assert all(len({transaction(row) for row in batch}) == 1 for batch in batches)
+
+
+def test_restart_goes_on_in_mid_file() -> None:
+    """From the offset alone; and a batch that was begun is the same batch when it is run again, by another reader."""
+    options = {"maxBytesPerTrigger": "700", "maxPartitionBytes": "300"}
+    stream = Stream(GTID_ON, **options)
+    found = []
+    for _ in range(1000):
+        start = stream.offset
+        batch = stream.batch()
+        if not batch and stream.offset == start:
+            break
+        again = Stream(GTID_ON, start, **options).between(json.loads(start), json.loads(stream.offset))
+
+        assert again == batch
+        found += batch
+        stream = Stream(GTID_ON, stream.offset, **options)
+    assert found == expected(GTID_ON)
+
+
+def test_purge_of_what_was_read_does_not_matter_and_of_what_was_not_is_told(tmp_path: Path) -> None:
+    """The error names the file; with ignoreMissingFiles the stream goes on with what is there."""
+    for source in ROTATED.glob("binlog.0*"):
+        shutil.copy(source, tmp_path)
+    names = sorted(path.name for path in tmp_path.iterdir())
+    stream = Stream(tmp_path, maxFilesPerTrigger="1")
+    first = stream.batch()
+    (tmp_path / names[0]).unlink()
+    second = stream.batch()
+
+    assert {Path(row["file"]).name for row in [*first, *second]} <= set(names[:2])
+    offset = stream.offset
+    gone = Path(json.loads(offset)["file"])
+    later = [path for path in sorted(tmp_path.iterdir()) if path.name > gone.name]
+    gone.unlink()
+    with pytest.raises(BinlogFormatError, match=gone.name):
+        stream.batch()
+    if later:
+        assert Stream(tmp_path, offset, ignoreMissingFiles="true").rest() == expected(*later)
+
+
+def test_available_now_ends_where_the_logs_ended_when_it_began(tmp_path: Path) -> None:
+    """What is written meanwhile waits for the next query, even where a limit makes many batches."""
+    with (
+        BinlogWriter(tmp_path / "binlog", variables=ServerVariables(max_binlog_size=4096)) as log,
+        log.session() as session,
+    ):
+
+        def insert(numbers: range) -> None:
+            for number in numbers:
+                session.execute(Statement("insert", [Insert(T, [(number, "x" * 300)])]))
+
+        insert(range(30))
+        stream = Stream(tmp_path, maxBytesPerTrigger="1k")
+        stream.reader.prepareForTriggerAvailableNow()
+        found = stream.batch()
+        insert(range(30, 60))
+        found += stream.rest()
+        rest = Stream(tmp_path, stream.offset).rest()
+
+        assert len(found) == 30
+        assert len(rest) == 30
+        assert found + rest == expected(tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["gzip", "relay", "encrypted"])
+def test_file_that_cannot_be_cut_comes_whole_once_it_is_finished(kind: str, tmp_path: Path) -> None:
+    """When there is a next one: whoever wrote it writes to that."""
+    options = {}
+    if kind == "gzip":
+        source = GTID_ON / "binlog.000001"
+        log = tmp_path / "binlog.000001.gz"
+        log.write_bytes(gzip.compress(source.read_bytes()))
+    elif kind == "encrypted":
+        pytest.importorskip("cryptography")
+        source = MYSQL / "encrypted" / "binlog.000001"
+        log = tmp_path / source.name
+        shutil.copy(source, log)
+        options["keyring"] = str(MYSQL / "encrypted" / "keyring")
+    else:
+        source = GTID_ON / "binlog.000001"
+        log = tmp_path / source.name
+        log.write_bytes(as_relay_log(source))
+    stream = Stream(tmp_path, maxBytesPerTrigger="100", **options)
+
+    assert stream.batch() == []
+    shutil.copy(TYPES_INT, tmp_path / "binlog.000002")
+    batch = stream.batch()
+    assert batch == expected(log, **options)
+    assert batch
+    assert stream.rest() == expected(tmp_path / "binlog.000002")
+
+
+def as_relay_log(path: Path) -> bytes:
+    """The log as a replica's, whose events have the positions of its source."""
+    data, encoder = BINLOG_MAGIC, Encoder()
+    with BinlogReader(find_logs(path)) as reader:
+        for event in reader:
+            first = event.header.offset == len(BINLOG_MAGIC)
+            flags = event.header.flags | HeaderFlag.RELAY_LOG if first else event.header.flags
+            header = replace(event.header, flags=flags, log_pos=event.header.log_pos + 1000)
+            data += encoder.encode(replace(event, header=header))
+    return data
+
+
+def test_logs_of_two_servers_are_refused(tmp_path: Path) -> None:
+    """A stream has one order."""
+    shutil.copy(TYPES_INT, tmp_path / "a.000001")
+    shutil.copy(TYPES_INT, tmp_path / "b.000001")
+    with pytest.raises(BinlogFormatError, match="the logs of one server"):
+        Stream(tmp_path).batch()
+
+
+@pytest.mark.spark
+def test_query_goes_on_from_its_checkpoint(spark: SparkSession, tmp_path: Path) -> None:
+    """Two AvailableNow runs with a file between them, into a folder by foreachBatch: batches are keyed by their number."""
+    source, out, checkpoint = (tmp_path / name for name in ("source", "out", "checkpoint"))
+    source.mkdir()
+    numbers: list[int] = []
+
+    def keep(frame: DataFrame, number: int) -> None:
+        numbers.append(number)
+        frame.write.mode("overwrite").parquet(str(out / f"batch={number}"))
+
+    for name in ("binlog.000001", "binlog.000002"):
+        shutil.copy(GTID_ON / name, source)
+        frame = spark.readStream.format("binlog").option("maxFilesPerTrigger", "1").load(str(source))
+        query = frame.writeStream.foreachBatch(keep).option("checkpointLocation", str(checkpoint))
+        assert query.trigger(availableNow=True).start().awaitTermination(120)
+
+    found = spark.read.parquet(str(out)).orderBy("file", "pos", "row").select(*PLACE).collect()
+    assert [row.asDict() for row in found] == [row.asDict() for row in load(spark, source).select(*PLACE).collect()]
+    assert numbers == sorted(set(numbers))
