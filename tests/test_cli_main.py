@@ -102,7 +102,7 @@ def test_help_lists_the_commands() -> None:
         (["dump", str(MYSQL / "encrypted" / "binlog.000001")], 3, "with --keyring"),
         (["dump", str(MYSQL / "crashed" / "binlog.bitflip")], 1, "checksum is wrong"),
         (["replay", str(ROWS)], 2, "--to"),
-        (["replay", "--to", "mysql://db1", str(ROWS)], 2, "a target is sqlite:///FILE"),
+        (["replay", "--to", "ftp://db1", str(ROWS)], 2, "a target is sqlite:///FILE"),
     ],
 )
 def test_exit_codes_tell_what_was_wrong(arguments: list[str], code: int, sentence: str) -> None:

@@ -1,0 +1,32 @@
+"""A replay that is killed: `python killed_replay.py URL WORKERS FILES...`, for tests that stop it at any moment."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import closing
+
+import binlogio
+from binlogio.replay import SqliteTarget, replay
+from binlogio.replay.targets.sqlite import SCHEME
+
+
+def main() -> None:
+    """Replay and say so."""
+    url, workers, *files = sys.argv[1:]
+    with closing(_target(url)) as target, binlogio.open(files) as reader:
+        sys.stdout.write("begins\n")
+        sys.stdout.flush()
+        replay(reader, target, workers=int(workers))
+    sys.stdout.write("done\n")
+
+
+def _target(url: str) -> SqliteTarget:
+    if url.startswith(SCHEME):
+        return SqliteTarget.open(url.removeprefix(SCHEME), groups_per_commit=7)
+    from binlogio.replay.targets.mysql import MysqlTarget  # noqa: PLC0415 - the servers are not always asked for
+
+    return MysqlTarget.open(url)  # type: ignore[return-value]
+
+
+if __name__ == "__main__":
+    main()
