@@ -215,3 +215,11 @@ def test_scripts_of_the_demo_run(tmp_path: Path) -> None:
         *(("shop", name) for name in ("customers", "orders", "order_lines", "visits")),
         *(("types", name) for name in ("everything", "no key")),
     }
+
+
+def test_a_log_of_mariadb_is_told_in_its_words(tmp_path: Path) -> None:
+    """gtid_binlog_state instead of gtid_executed."""
+    result = write(tmp_path, [TABLE, BEGIN, INSERT, COMMIT], "--set", "server_version=10.11.18-MariaDB")
+
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout.endswith("statements; gtid_binlog_state: 0-1-1\n")

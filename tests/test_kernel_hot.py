@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from binlogio._kernel import hot
 from binlogio._kernel.encode import EventBuffer
 from binlogio.constants import CHECKSUM_SIZE, ChecksumAlgorithm, EventType
-from binlogio.encoder import Encoder
+from binlogio.encoder import Encoder, stamp
 from binlogio.errors import BinlogFormatError, WriterStateError
 from binlogio.events.base import EventHeader, ParseContext
 from binlogio.events.control import RowsQueryEvent, XidEvent
@@ -51,6 +52,25 @@ def test_rows_frames_are_those_of_the_encoder(columns: int, checksum: bool) -> N
 
     assert encoder.encode(event)[:end] == frame[:end]
     assert encoder.encode(update)[:end] == updates[:end]
+
+
+def test_frames_of_a_group_are_stamped_as_by_the_encoder() -> None:
+    """Those of version 1 too."""
+    sizes = (0,) * 22 + (8, 8, 8)  # of the post-headers of types 1 to 25
+    rows = Encoder(replace(CRC32, post_header_sizes=sizes)).encode(
+        WriteRowsEvent(7, 1, b"", 2, b"\x03", b"\xfcimages", replace(HEADER, type_code=EventType.WRITE_ROWS_EVENT_V1))
+    )
+    built = hot.rows_frame(
+        b"\xfcimages", type_code=23, timestamp=HEADER.timestamp, server_id=7, table_id=7, flags=1, column_count=2, present=b"\x03"
+    )  # fmt: skip
+    frames = (built, Encoder(CRC32).encode(XidEvent(5, HEADER)))
+
+    assert built[:-4] == rows[:-4]
+    assert hot.stamped(frames, offset=1000, checksum=True) == b"".join(
+        (stamp(frames[0], 1000, has_checksum=True), stamp(frames[1], 1000 + len(built), has_checksum=True))
+    )
+    with pytest.raises(BinlogFormatError, match="not as long as its header says"):
+        hot.stamped((built + b"x",), offset=4, checksum=True)
 
 
 @settings(max_examples=100)

@@ -6,11 +6,12 @@ Knows that a table id stands for one definition up to the next DDL. Knows no row
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.rowimage.plan import TablePlan, resolve_plan
+from binlogio.schema.definition import DEFAULT_COLLATION
 from binlogio.writer.engine_mix import EngineMix
 from binlogio.writer.engines import INNODB
 from binlogio.writer.known_objects import table_access
@@ -28,6 +29,7 @@ _WORD: Final = re.compile(r"\w+")
 _MEANS_ANY: Final = frozenset(("flush", "database", "schema"))
 FIRST_TABLE_ID: Final = 100  # below are the server's own tables
 MAX_REMEMBERED: Final = 4096
+_GENERAL: Final = "utf8mb4_general_ci"
 DUMMY_TABLE_ID: Final = 0xFFFFFF  # ends a statement without rows; never a table. sql/table_id.h
 
 
@@ -110,13 +112,25 @@ class OpenTables:
             self._by_identity.clear()
 
     def _open(self, definition: TableDefinition) -> OpenTable:
-        full = definition.table_map(self._next_id, "FULL", self._flavor)
-        plan = resolve_plan(full, self._context, definition=definition.plan_columns(self._flavor))
+        mapped = definition if self._flavor == "mysql" else _with_known_collations(definition)
+        full = mapped.table_map(self._next_id, "FULL", self._flavor)
+        plan = resolve_plan(full, self._context, definition=mapped.plan_columns(self._flavor))
         table = OpenTable(
             definition=definition,
-            table_map=definition.table_map(self._next_id, self._row_metadata, self._flavor),
+            table_map=mapped.table_map(self._next_id, self._row_metadata, self._flavor),
             plan=plan,
             packer=self._kernel.row_packer(plan) if self._kernel is not None else None,
         )
         self._next_id += 2 if self._next_id + 1 == DUMMY_TABLE_ID else 1
         return table
+
+
+def _with_known_collations(table: TableDefinition) -> TableDefinition:
+    """The table as MariaDB has it, where utf8mb4 without another collation is utf8mb4_general_ci."""
+    columns = tuple(
+        replace(column, collation=_GENERAL) if column.charset == "utf8mb4" and column.collation is None else column
+        for column in table.columns
+    )
+    return replace(
+        table, columns=columns, collation=_GENERAL if table.collation == DEFAULT_COLLATION else table.collation
+    )

@@ -82,13 +82,20 @@ def command(
             for script, script_lines in lines:
                 runner.run(script, script_lines)
             runner.close()
-            names, gtids = writer.names[names_before:], str(writer.gtid_executed).replace("\n", "")
+            names, gtids = writer.names[names_before:], _gtids(writer)
     except (ScriptError, BinlogError) as exc:
         raise Refusal(str(exc)) from exc
     for name in names:
         path = directory / Path(name).name
         click.echo(f"wrote {safe(str(path))}, {path.stat().st_size} bytes")
-    click.echo(f"{runner.statements} statements; gtid_executed: {gtids or 'none'}")
+    click.echo(f"{runner.statements} statements; {gtids}")
+
+
+def _gtids(writer: BinlogWriter) -> str:
+    """What the logs have, in the words of their server."""
+    if writer.variables.is_mariadb:
+        return f"gtid_binlog_state: {','.join(map(str, writer.gtid_binlog_state)) or 'none'}"
+    return f"gtid_executed: {str(writer.gtid_executed).replace(chr(10), '') or 'none'}"
 
 
 def _read(script: str) -> list[tuple[int, Json]]:
