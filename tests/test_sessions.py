@@ -741,3 +741,37 @@ def test_ddl_and_a_refused_statement_end_what_engines_are_mixed_with() -> None:
             found.append([warning.errno for warning in session.warnings])
 
     assert found == [[6414], [], []]
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"), [([], []), ([((1, "x"), (1, "y"))], ["BEGIN", "INSERT", "UPDATE", "ROLLBACK"])]
+)
+def test_a_late_statement_that_has_changed_no_row_is_rolled_back_as_if_it_were_not_there(
+    rows: list[Any], expected: list[str]
+) -> None:
+    """It was unsafe all the same."""
+    storage = MemoryStorage()
+
+    with writer(storage) as log, log.session("shop") as session:
+        session.begin()
+        session.execute(Statement("INSERT", [Insert(T, [(1, "x")])]))
+        session.execute(Statement("UPDATE", [Update(N, rows)]))
+        unsafe = [warning.errno for warning in session.warnings]
+        session.rollback()
+
+    assert unsafe == [6414, 1592]
+    assert texts(storage) == expected
+
+
+def test_without_autocommit_a_commit_forgets_savepoints_and_temporary_tables_also_where_nothing_was_logged() -> None:
+    """1305, and no warning of what another transaction did."""
+    with writer(MemoryStorage(), binlog_format="ROW") as log, log.session("shop") as session:
+        session.set_variables(autocommit=False)
+        session.execute(CREATE_TEMPORARY)
+        session.savepoint("s")
+        session.commit()
+        with pytest.raises(LoggingError) as caught:
+            session.rollback_to("s")
+        session.rollback()
+
+        assert (caught.value.errno, list(session.warnings)) == (1305, [])

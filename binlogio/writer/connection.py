@@ -361,9 +361,12 @@ class Connection:
 
     def commit(self) -> None:
         """End the transaction, if there is one, by COMMIT."""
-        if self.in_transaction:
+        is_open = self.in_transaction
+        if is_open:
             self.engine_mix = NO_ENGINES
         if not self.has_begun and self.caches.transaction.is_empty and not self.transaction.is_registered:
+            if is_open:
+                self.transaction.clear()
             return
         if self.has_begun and isinstance(self.caches.gtid_next, Gtid) and self.caches.transaction.is_empty:
             if not self.caches.gtid_is_used and not self.gtid_is_skipped:

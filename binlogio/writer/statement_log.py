@@ -30,6 +30,7 @@ from binlogio.writer.statement_facts import (
     LoggingFormat,
     LoggingWarning,
     StatementFacts,
+    StatementKind,
 )
 from binlogio.writer.statement_uses import Uses
 
@@ -207,7 +208,8 @@ def _log_text(
         ]
         connection.caches.add(cache, [connection.frames.encode(event) for event in events], context)
     cache.has_statements = True
-    cache.cannot_roll_back |= decision.cannot_be_rolled_back
+    is_kept = keeps or facts.kind is StatementKind.CREATE_TEMPORARY_SELECT
+    cache.cannot_roll_back |= decision.cannot_be_rolled_back and is_kept
     _note_changes(connection, statement, facts)
 
 
