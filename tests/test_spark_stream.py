@@ -79,7 +79,8 @@ class Stream:
 
 
 def expected(*paths: Path | str, **options: str) -> list[dict[str, Any]]:
-    return pa.Table.from_batches(tasks(*paths, **options)).select(PLACE).to_pylist()
+    rows: list[dict[str, Any]] = pa.Table.from_batches(tasks(*paths, **options)).select(PLACE).to_pylist()
+    return rows
 
 
 def transaction(row: dict[str, Any]) -> tuple[Any, ...]:

@@ -70,7 +70,8 @@ def _pieces(wholes: Iterable[Piece], max_bytes: int) -> Iterator[tuple[Piece, in
     for whole in wholes:
         start, end = _extent(whole)
         size = end - start
-        if whole.log.name.endswith(_COMPRESSED) or (size <= max_bytes and start == 0):
+        is_all = start == 0 and end == (whole.log.size or 0)
+        if whole.log.name.endswith(_COMPRESSED) or (size <= max_bytes and is_all):
             yield whole, size
             continue
         for split in cut(size, max(1, -(-size // max_bytes))):
