@@ -26,6 +26,7 @@ from binlogio.schema import ColumnDefinition, TableDefinition
 from binlogio.writer import BinlogWriter, Delete, Insert, Session, Statement, Update, XaXid
 from binlogio.writer.batches import BatchSession
 from binlogio.writer.domain_state import DomainState
+from binlogio.writer.frames import MAX_SHORT_TEXT, Frames
 from binlogio.writer.group import Group, GroupEnd, InDomain
 from binlogio.writer.group_log import GroupLog, PendingCommit
 from binlogio.writer.log_file import ActiveLog, describe_format
@@ -261,6 +262,20 @@ def test_statements_without_text_and_sessions_without_annotation_leave_none() ->
     assert not any(isinstance(event, AnnotateRowsEvent) for event in events)
     assert rows == [EventType.WRITE_ROWS_EVENT_V1, EventType.DELETE_ROWS_EVENT_V1]
     assert [event.flags for event in events if isinstance(event, MariadbGtidEvent)] == [0x0C, 0x04]
+
+
+@pytest.mark.parametrize("checksum", ["CRC32", "NONE"])
+@pytest.mark.parametrize("size", [0, 1, 300, MAX_SHORT_TEXT, MAX_SHORT_TEXT + 1])
+def test_an_annotation_is_what_the_encoder_makes_of_it(size: int, checksum: str) -> None:
+    """But for the checksum, which is still to be written."""
+    own = variables(binlog_checksum=checksum)
+    frames, end = Frames(own, None), None if checksum == "NONE" else -4
+    event = AnnotateRowsEvent(b"x" * size, HEADER)
+
+    assert (
+        frames.annotation(event.sql, HEADER.timestamp)[:end]
+        == Encoder(describe_format(own).context).encode(event)[:end]
+    )
 
 
 def test_what_mariadb_has_not_is_refused() -> None:

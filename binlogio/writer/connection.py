@@ -355,7 +355,7 @@ class Connection:
         """
         end = end_of_rollback(self.caches.transaction)
         if end is GroupEnd.ROLLBACK:
-            self.caches.flush_transaction(end, context)
+            self.caches.flush_transaction(end, context, marks=self.marks(ends_statement=False, end=end))
         else:
             self.caches.transaction.reset()
 

@@ -27,6 +27,12 @@ if TYPE_CHECKING:
 ONE_PHASE: Final = 255  # of extra_engines: nothing was prepared, or nobody knows yet what will be
 MAX_TEMPLATES: Final = 256
 _TIMESTAMP_SIZE: Final = 4
+_STANDALONE: Final = int(MariadbGtidFlag.STANDALONE)  # operations of flags are slow
+_TRANSACTIONAL: Final = int(MariadbGtidFlag.TRANSACTIONAL)
+_ALLOW_PARALLEL: Final = int(MariadbGtidFlag.ALLOW_PARALLEL)
+_DDL: Final = int(MariadbGtidFlag.DDL)
+_PREPARED_XA: Final = int(MariadbGtidFlag.PREPARED_XA)
+_COMPLETED_XA: Final = int(MariadbGtidFlag.COMPLETED_XA)
 _NUMBER: Final = slice(HEADER_SIZE, HEADER_SIZE + 8)
 
 
@@ -69,13 +75,13 @@ class DomainGtids:
 
 def _flags(group: Group) -> int:
     wanted = group.assigned_gtid
-    flags = 0 if isinstance(wanted, InDomain) and not wanted.allow_parallel else int(MariadbGtidFlag.ALLOW_PARALLEL)
+    flags = 0 if isinstance(wanted, InDomain) and not wanted.allow_parallel else _ALLOW_PARALLEL
     if group.end is GroupEnd.STATEMENT:
-        flags |= int(MariadbGtidFlag.STANDALONE)
+        flags |= _STANDALONE
     if group.marks.is_ddl:
-        flags |= int(MariadbGtidFlag.DDL)
+        flags |= _DDL
     elif group.marks.is_transactional:
-        flags |= int(MariadbGtidFlag.TRANSACTIONAL)
+        flags |= _TRANSACTIONAL
     if group.marks.xa is not None:
-        flags |= int(MariadbGtidFlag.PREPARED_XA if group.is_xa else MariadbGtidFlag.COMPLETED_XA)
+        flags |= _PREPARED_XA if group.is_xa else _COMPLETED_XA
     return flags

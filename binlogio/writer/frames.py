@@ -9,10 +9,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from binlogio.constants import EventType
+from binlogio.constants import HEADER_SIZE, EventType
 from binlogio.encoder import Encoder
 from binlogio.events.base import EventHeader
 from binlogio.events.control import XidEvent
+from binlogio.events.mariadb import AnnotateRowsEvent
 from binlogio.events.rows import DeleteRowsEvent, PartialUpdateRowsEvent, UpdateRowsEvent, WriteRowsEvent
 from binlogio.writer.flavour import flavour_of
 from binlogio.writer.kernel import WriterKernel
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from binlogio.writer.row_shapes import RowShape
 
 MAX_TEMPLATES: Final = 1024
+MAX_SHORT_TEXT: Final = 1 << 20
+_SIZE: Final = slice(9, 13)
 _COMPRESSED: Final[dict[type[Any], EventType]] = {
     WriteRowsEvent: EventType.WRITE_ROWS_COMPRESSED_EVENT_V1,
     UpdateRowsEvent: EventType.UPDATE_ROWS_COMPRESSED_EVENT_V1,
@@ -94,6 +97,20 @@ class Frames:
         frame = self._from_template("XID", timestamp, lambda: XidEvent(xid=0, header=self._header(timestamp)))
         end = len(frame) - 4 * self._has_checksum
         return frame[: end - 8] + xid.to_bytes(8, "little") + frame[end:]
+
+    def annotation(self, sql: bytes, timestamp: int) -> bytes:
+        """The text of a statement, as MariaDB puts it before the rows.
+
+        Raises:
+            BinlogFormatError: it does not fit 4 GiB.
+        """
+        if len(sql) > MAX_SHORT_TEXT:
+            return self.encode(AnnotateRowsEvent(sql=sql, header=self._header(timestamp)))
+        empty = self._from_template(
+            AnnotateRowsEvent, timestamp, lambda: AnnotateRowsEvent(sql=b"", header=self._header(timestamp))
+        )
+        size = (len(empty) + len(sql)).to_bytes(4, "little")
+        return empty[: _SIZE.start] + size + empty[_SIZE.stop : HEADER_SIZE] + sql + empty[HEADER_SIZE:]
 
     def table_map(self, table: OpenTable, timestamp: int) -> bytes:
         """The table map of an open table, whose id stands for it."""

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.constants import HeaderFlag, RowsFlag
 from binlogio.events.control import RowsQueryEvent
-from binlogio.events.mariadb import AnnotateRowsEvent
 from binlogio.events.rows import (
     DeleteRowsEvent,
     PartialUpdateRowsEvent,
@@ -130,14 +129,9 @@ def build_statement(
         cached[kind] = (frames.encode(query), *cached[kind])
     if rules.annotates_rows and statement.sql_bytes:
         kind = not cached[False]
-        cached[kind] = (annotation(statement, frames, context), *cached[kind])
+        cached[kind] = (frames.annotation(statement.sql_bytes, context.timestamp), *cached[kind])
     counts = {kind: builder.row_count for kind, builder in pending.items()}
     return StatementFrames(cached[True], cached[False], counts.get(True, 0), counts.get(False, 0))
-
-
-def annotation(statement: Statement, frames: Frames, context: QueryContext) -> bytes:
-    """The text of a statement, as MariaDB puts it before the rows."""
-    return frames.encode(AnnotateRowsEvent(sql=statement.sql_bytes, header=context.header()))
 
 
 def build_change(

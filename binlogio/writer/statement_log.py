@@ -22,7 +22,7 @@ from binlogio.writer.cache import BinlogCache, CachePosition
 from binlogio.writer.engine_mix import NO_ENGINES
 from binlogio.writer.logging_format import decide_logging_format, row_cache
 from binlogio.writer.query_events import QueryContext, load_event, statement_event
-from binlogio.writer.rows_builder import annotation, build_change, build_statement
+from binlogio.writer.rows_builder import build_change, build_statement
 from binlogio.writer.statement import Change, Insert, LoadedFile, Row, Statement, Update, facts_of
 from binlogio.writer.statement_facts import (
     CacheKind,
@@ -126,7 +126,7 @@ def _log_plainly(connection: Connection, statement: Statement) -> bool:
         raise
     if frames:
         if connection.rules.annotates_rows and statement.sql_bytes:
-            frames.insert(0, annotation(statement, connection.frames, context))
+            frames.insert(0, connection.frames.annotation(statement.sql_bytes, context.timestamp))
         if cache.is_empty:
             frames[:0] = connection.frames.opening(context)
         if not cache.has_room(sum(map(len, frames))):

@@ -95,7 +95,8 @@ def log_temporary_table(connection: Connection, statement: Statement) -> None:
         sql = statement.sql_bytes
         if drops:
             sql = drop_tables(sql, tables, connection.schema, temporary=True)
-        xid = None if drops or connection.flavour.query.has_atomic_engines else connection.next_xid()
+        is_atomic = facts.kind is StatementKind.CREATE_TEMPORARY and not connection.flavour.query.has_atomic_engines
+        xid = connection.next_xid() if is_atomic else None
         frame = connection.frames.encode(table_ddl_event(context, sql, requires_primary_key=not drops, xid=xid))
         if decision.statement_cache is CacheKind.DIRECT:
             connection.caches.write_statement((frame,), context.timestamp, is_transactional=False)
