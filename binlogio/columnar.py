@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from binlogio._kernel.batches import fill_all
+from binlogio._kernel.batches import fill_all, fill_windows
 from binlogio.constants import EventType
 from binlogio.construct_records import image_pairs
 from binlogio.errors import BinlogError
@@ -47,6 +47,37 @@ class ColumnarReader(LogWalk):
         self._records[number] = records
         return records.images
 
+    def _take_window(self) -> Generator[TableBatch, None, tuple[int, int]]:
+        """As for one window; where batches are open, for as many windows of a file as go into them."""
+        window = self._window
+        if not self._open or not window.is_a_file:
+            return (yield from super()._take_window())
+        batches: list[Batch | None] = [None] * self._plans
+        for number, batch in self._open.values():
+            batches[number] = batch
+        found: list[tuple[int, int, list[tuple[int, Place]] | None]] = []
+
+        def move(
+            descriptor: int, buffer: bytearray, begin: int, end: int, offset: int, read_to: int, step: int
+        ) -> tuple[int, int, int]:
+            status, at, begin, end, offset, places = fill_windows(
+                self._router, batches, descriptor, buffer, begin, end, offset, read_to, step,
+                self._selection.batch_rows, BATCH_BYTES, _OPEN_BYTES,
+            )  # fmt: skip
+            found.append((status, at, places))
+            return begin, end, offset
+
+        window.move(move)
+        ((status, at, places),) = found
+        if places is None:
+            yield from self._flush()
+            return status, at
+        for number, place in places:
+            plan = self._records[number].plan
+            yield from self._flush_table((plan.schema, plan.table), number, place)
+        yield from self._end_window()
+        return status, at
+
     def _flush(self) -> Iterator[TableBatch]:
         found: dict[tuple[str, str], tuple[int, int]] = {}
         again: list[tuple[int, int]] = []  # plans of a table that another plan has rows of
@@ -60,6 +91,10 @@ class ColumnarReader(LogWalk):
         for number, first_event in again:
             plan = self._records[number].plan
             yield from self._flush_tables({(plan.schema, plan.table): (number, first_event)})
+        yield from self._end_window()
+
+    def _end_window(self) -> Iterator[TableBatch]:
+        """Leave a window whose rows are taken."""
         self._router.clear()
         if sum(batch.value_bytes for _, batch in self._open.values()) > _OPEN_BYTES:
             yield from self._give_out()

@@ -78,7 +78,7 @@ class LogWalk(BigEvents):
         self._is_at_event = True  # the window begins with one; else a group was looked for in vain
         self._opened = opened
         self._can_go_back = opened.seekable
-        self._window = Window(opened.read, readinto=opened.readinto)
+        self._window = Window(opened.read, readinto=opened.readinto, descriptor=opened.descriptor)
         self._framer = EventFramer(verify_checksum=selection.verify_checksum, decryptor_for=decryptor_for)
         self._context = ParseContext()
         self._plans = 0
@@ -146,12 +146,10 @@ class LogWalk(BigEvents):
         return False
 
     def _walk(self) -> Iterator[TableBatch]:
-        router = self._router
         while True:
             window = self._window  # another one once encryption has begun
-            status, at = router.route(window.view, 0, window.offset)
+            status, at = yield from self._take_window()
             self._definitions.pass_window()
-            yield from self._flush()
             window.take(at)
             if status == route.NEED_DATA:
                 if not (yield from self._more()):
@@ -165,6 +163,12 @@ class LogWalk(BigEvents):
                 yield from self._open_big_payload(self._event_bytes())
             else:
                 self._refuse(self._event_bytes())
+
+    def _take_window(self) -> Generator[TableBatch, None, tuple[int, int]]:
+        """Route what is in the window, and take its rows; returns the router's status, and where it stopped."""
+        status, at = self._router.route(self._window.view, 0, self._window.offset)
+        yield from self._flush()
+        return status, at
 
     def _go_to(self, split: Split) -> bool:
         """Begin at the first event group of a split, and stop before the first one behind it. False where it has none."""

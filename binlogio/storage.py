@@ -13,6 +13,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from glob import glob, has_magic
+from io import FileIO
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final, Protocol, cast
 
@@ -119,6 +120,11 @@ class OpenedLog:
     def readinto(self) -> Callable[[memoryview], int | None] | None:
         """The stream's own `readinto`, where the bytes need nothing done to them."""
         return getattr(self.stream, "readinto", None) if self.encoding == "plain" and self.seekable else None
+
+    @property
+    def descriptor(self) -> int | None:
+        """Of the file that the bytes are read from as they are; None where something else is done to get them."""
+        return self.stream.fileno() if isinstance(self.stream, FileIO) and self.readinto is not None else None
 
     def seek(self, offset: int) -> None:
         """Go to `offset`; only where the file is `seekable`."""

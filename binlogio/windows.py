@@ -33,6 +33,7 @@ class Window:
     Args:
         read: gives up to that many bytes, none at the end.
         readinto: fills a part of memory and says how much of it, where the source can do that; then `read` is not called.
+        descriptor: of the file that these read, where it is one; None else.
         offset: where the first byte stands.
     """
 
@@ -42,12 +43,14 @@ class Window:
         offset: int = 0,
         size: int = WINDOW_SIZE,
         readinto: Callable[[memoryview], int | None] | None = None,
+        descriptor: int | None = None,
     ) -> None:
         self.offset = offset
         self.at_end = False
         self.read_to = NO_END
         self._read = read
         self._readinto = readinto
+        self._descriptor = descriptor
         self._size = size
         self._buffer = bytearray(size)
         self._begin = 0
@@ -95,6 +98,22 @@ class Window:
             if count == room and self.held >= least:
                 break
         return self.held >= least
+
+    @property
+    def is_a_file(self) -> bool:
+        """Whether somebody else could go on reading."""
+        return self._descriptor is not None and len(self._buffer) == self._size
+
+    def move(self, move: Callable[[int, bytearray, int, int, int, int, int], tuple[int, int, int]]) -> None:
+        """Let somebody else go on over the file.
+
+        `move` takes the file's descriptor, the buffer, where in it what is held begins and ends, the offset, `read_to`, and how many bytes are
+        read at a time behind that; it returns where what is held begins and ends then, and the offset.
+        """
+        if self._descriptor is not None:
+            self._begin, self._end, self.offset = move(
+                self._descriptor, self._buffer, self._begin, self._end, self.offset, self.read_to, _STEP
+            )
 
     def _move_up(self, size: int) -> None:
         """Let the buffer begin with what is held, and have `size` bytes, or as many as that is."""

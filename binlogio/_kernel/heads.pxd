@@ -27,7 +27,7 @@ cdef class Heads:
     cdef int gtid_size
     cdef int64_t gtid_group
     cdef list own_memories(self)
-    cdef int begin(self) except -1
+    cdef int begin(self) except -1 nogil
     cdef int add(self, Router router, RowsEvent* event, int64_t row, int64_t run, Plan* plan, Presence before,
                  Presence after) except -1 nogil
 

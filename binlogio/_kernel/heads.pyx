@@ -56,7 +56,7 @@ cdef class Heads:
             self.gtid_validity, self.last_committed, self.sequence_number, self.clock_validity,
         ]
 
-    cdef int begin(self) except -1:
+    cdef int begin(self) except -1 nogil:
         """Other event groups have the numbers of those before."""
         self.gtid_group = -1
         return 0

@@ -61,6 +61,8 @@ cdef class Router:
     cdef int64_t server_id_count
     cdef uint8_t operations
     cdef uint32_t stored, actual
+    cdef void drop_events(self) noexcept nogil
+    cdef int walk(self, const uint8_t* data, int64_t size, int64_t* at, int64_t base) except -1 nogil
     cdef int _route(self, const uint8_t* data, int64_t size, int64_t* at, int64_t base, int64_t pos) except -1 nogil
     cdef int _gtid(self, const uint8_t* body, const uint8_t* end) except -1 nogil
     cdef int _gtid_tagged(self, const uint8_t* body, const uint8_t* end) except -1 nogil

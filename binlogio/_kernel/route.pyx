@@ -201,12 +201,23 @@ cdef class Router:
 
     def clear(self) -> None:
         """Drop the rows events; the current group and the table maps stay."""
+        self.drop_events()
+        self.kept_bytes = 0
+        self.keep = []
+
+    cdef void drop_events(self) noexcept nogil:
+        """As `clear`, where nothing was unpacked."""
         self.groups[0] = self.groups[self.group_count - 1]
         self.group_count = 1
         self.event_count = 0
         self.rows_bytes = 0
-        self.kept_bytes = 0
-        self.keep = []
+
+    cdef int walk(self, const uint8_t* data, int64_t size, int64_t* at, int64_t base) except -1 nogil:
+        """As `route`, without a limit, for bytes of a file."""
+        cdef int status = S_GO_ON
+        while status == S_GO_ON:
+            status = self._route(data, size, at, base, -1)
+        return status
 
     def route(self, const uint8_t[::1] data, int64_t at, int64_t base, int64_t full=1 << 62, int64_t pos=-1, bint new_pos=True):
         """Walk the events of `data` from `at` on; returns (status, where it stopped).

@@ -1,0 +1,103 @@
+"""A plain file is read by the kernel itself, many windows at a stretch: that gives what windows that Python reads give, and its errors."""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import binlogio
+from binlogio import BinlogWriter, ColumnDefinition, Insert, ServerVariables, Statement, TableDefinition, windows
+from binlogio.implementation import is_compiled
+from binlogio.storage import LogFile, OpenedLog
+
+pytestmark = pytest.mark.skipif(not is_compiled(), reason="construct goes event by event")
+
+WINDOW = 4096
+
+
+@pytest.fixture
+def small_windows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Windows that a small log is many of; events in it are larger than some and smaller than others."""
+    monkeypatch.setattr(windows.Window.__init__, "__defaults__", (0, WINDOW, None, None))
+    monkeypatch.setattr(windows, "_STEP", WINDOW // 4)
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two tables, rows events of a few hundred bytes, and now and then one of several windows."""
+    folder = tmp_path_factory.mktemp("log")
+    tables = [
+        TableDefinition("d", name, (ColumnDefinition("a", "int"), ColumnDefinition("b", "blob"))) for name in "tu"
+    ]
+    with BinlogWriter(folder / "binlog", variables=ServerVariables()) as log, log.session() as session:
+        for number in range(300):
+            size = WINDOW * 3 if number % 50 == 49 else number % 700
+            for table in tables[: 1 + number % 3 // 2]:
+                session.execute(Statement("INSERT", (Insert(table, [{"a": number, "b": b"x" * size}] * 2),)))
+    return folder / "binlog.000001"
+
+
+def rows_of(source: Any, **options: Any) -> tuple[dict[str, list[Any]], str]:
+    """Of each table its records, and the error that ends them."""
+    found: dict[str, list[Any]] = {}
+    try:
+        for table, batch in binlogio.read_tables(source, **options):
+            found.setdefault(table, []).extend({**record, "file": ""} for record in batch.to_pylist())
+    except binlogio.BinlogError as exc:
+        return found, str(exc).partition(": at ")[2]  # behind the name
+    return found, ""
+
+
+@pytest.mark.usefixtures("small_windows")
+@pytest.mark.parametrize("batch_rows", [1, 7, 100_000])
+def test_a_file_gives_what_a_stream_gives(path: Path, batch_rows: int) -> None:
+    assert rows_of(path, batch_rows=batch_rows) == rows_of(io.BytesIO(path.read_bytes()), batch_rows=batch_rows)
+
+
+@pytest.mark.usefixtures("small_windows")
+@pytest.mark.parametrize("cut", [1, 5, 20, 4095, 4096, 4097, 100_000])
+def test_a_torn_file_ends_as_a_torn_stream_does(path: Path, tmp_path: Path, cut: int) -> None:
+    data = path.read_bytes()[:-cut]
+    (tmp_path / "torn").write_bytes(data)
+
+    assert rows_of(tmp_path / "torn") == rows_of(io.BytesIO(data))
+
+
+@pytest.mark.usefixtures("small_windows")
+@pytest.mark.parametrize("place", [0.2, 0.5, 0.99])
+def test_damage_in_a_file_is_told_as_in_a_stream(path: Path, tmp_path: Path, place: float) -> None:
+    data = bytearray(path.read_bytes())
+    data[int(len(data) * place)] ^= 1
+    (tmp_path / "bad").write_bytes(data)
+    found, error = rows_of(tmp_path / "bad")
+
+    assert (found, error) == rows_of(io.BytesIO(bytes(data)))
+    assert error
+
+
+@pytest.mark.usefixtures("small_windows")
+def test_a_file_that_cannot_be_read_any_more_is_an_os_error(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The descriptor stops being one for reading in the middle of the log."""
+    opened: list[OpenedLog] = []
+    open_log = LogFile.open
+
+    def noted(log: LogFile, keyring: Any = None) -> OpenedLog:
+        opened.append(open_log(log, keyring))
+        return opened[-1]
+
+    monkeypatch.setattr(LogFile, "open", noted)
+    batches = iter(binlogio.read_tables(path, batch_rows=7))
+    next(batches)
+    writable = os.open(path, os.O_WRONLY)
+    os.dup2(writable, opened[0].stream.fileno())  # type: ignore[attr-defined]
+    os.close(writable)
+
+    with pytest.raises(OSError) as caught:
+        list(batches)
+
+    assert caught.value.errno == errno.EBADF
