@@ -36,12 +36,18 @@ def typed_images(changes: DataFrame, definition: TableDefinition) -> DataFrame:
         BinlogOptionError: a column whose values cannot be told from their text.
     """
     image = spark_type(RecordType.of(plan_of(definition), None, zero_dates="null").image_type)
-    texts = ", ".join(f"{quoted(field.name)} string" for field in image)
+    names = [*(field.name for field in image), *(f"@{number + 1}" for number in range(len(image)))]
+    texts = ", ".join(f"{quoted(name)} string" for name in names)
     for name in ("before", "after"):
         parsed = F.from_json(F.col(name), texts)
-        values = F.struct(*(_typed(parsed.getField(field.name), field).alias(field.name) for field in image))
+        values = F.struct(*(_typed(_text(parsed, n, field), field).alias(field.name) for n, field in enumerate(image)))
         changes = changes.withColumn(name, F.when(F.col(name).isNotNull(), values))
     return changes
+
+
+def _text(parsed: Column, number: int, field: pa.Field) -> Column:
+    """The text of a column, by its name or by its number where the log has no names."""
+    return F.coalesce(parsed.getField(field.name), parsed.getField(f"@{number + 1}"))
 
 
 def _typed(text: Column, field: pa.Field) -> Column:

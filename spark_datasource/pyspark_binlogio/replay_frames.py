@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.types import StringType, StructType
+from pyspark.sql.types import StringType, StructField, StructType
 
 from binlogio.event_filter import EventFilter
 from binlogio.index_file import log_number
@@ -61,6 +61,8 @@ def frame_stage(
                 f"binlog: the images are JSON text; give the definition of {name}, or load the changes with option table"
             )
         own = typed_images(own, definition)
+    elif definition is not None:
+        own = _named(own, definition)
     image = own.schema["after"].dataType
     if not isinstance(image, StructType):
         raise BinlogOptionError(f"binlog: after: expected a struct or a string, found {image.simpleString()}")
@@ -75,6 +77,17 @@ def frame_stage(
     return _stage(placed, image, names, facts, definition), None if base is None else base.select(
         whole(image).alias("row")
     ).select("row.*")
+
+
+def _named(changes: DataFrame, definition: TableDefinition) -> DataFrame:
+    """The changes with the definition's names in the place of @1, @2 ..., which columns have that the log does not name."""
+    image = changes.schema["after"].dataType
+    numbered = [f"@{number + 1}" for number in range(len(definition.columns))]
+    if not isinstance(image, StructType) or image.names != numbered:
+        return changes
+    pairs = zip(definition.columns, image.fields, strict=True)
+    named = StructType([StructField(column.name, field.dataType) for column, field in pairs])
+    return changes.withColumns({name: F.col(name).cast(named) for name in ("before", "after")})
 
 
 def _of_table(changes: DataFrame, name: str) -> DataFrame:
@@ -153,7 +166,8 @@ def _number(files: tuple[str, ...]) -> Column:
 def _until(changes: DataFrame, until: Until) -> DataFrame:
     if until.gtids is not None:
         where = EventFilter(wanted_gtids=until.gtids)
-        return changes.where(F.udf(where.wants_group, "boolean")(F.col("gtid")))
+        is_wanted = F.udf(lambda gtid: where.wants_group(gtid), "boolean", useArrow=False)  # noqa: PLW0108 - Spark judges by hints
+        return changes.where(is_wanted(F.col("gtid")))
     if until.position is not None:
         file, offset = until.position
         stem, number, _ = log_number(file)

@@ -76,9 +76,9 @@ def write_changes(folder: Path) -> int:
             after[number] = key
     whole = pa.array([b"\x3f"] * CHANGES, pa.binary())
     version = np.arange(CHANGES)
-    number = np.arange(CHANGES) * _FILES // CHANGES
+    file = np.arange(CHANGES) * _FILES // CHANGES
     columns = {
-        "file": pa.array([f"binlog.{one + 1:06d}" for one in range(_FILES)]).take(pa.array(number)),
+        "file": pa.array([f"binlog.{one + 1:06d}" for one in range(_FILES)]).take(pa.array(file)),
         "pos": pa.array(version // 100 * 8192 + 4),
         "row": pa.array((version % 100).astype(np.int32)),
         "before": images(before, version - 1, before >= 0),

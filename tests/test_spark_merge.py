@@ -1,0 +1,111 @@
+"""Merging batches into Delta tables and Parquet files: the state is that of a replay, and no batch counts twice."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from changed_rows import ORDERS, changes, held, row
+from corpus import MYSQL
+from pyspark_binlogio import merge_into, replay
+from pyspark_binlogio.options import BinlogOptionError
+from pyspark_binlogio.parquet_table import read_parquet
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = pytest.mark.spark
+
+FORMATS = ("delta", "parquet")
+
+
+def merged(spark: SparkSession, path: Path, name: str) -> DataFrame | None:
+    """What the table holds."""
+    if name == "parquet":
+        return read_parquet(spark, path)
+    from deltalake import DeltaTable  # noqa: PLC0415 - an extra
+
+    return spark.createDataFrame(DeltaTable(str(path)).to_pyarrow_table())
+
+
+def batches(spark: SparkSession) -> list[DataFrame]:
+    """Whole images, then partial ones."""
+    return [
+        changes(spark, (None, row(1, "a", 1)), (None, row(2, "b")), (None, row(3, "c")), (row(3, "c"), None)),
+        changes(spark, (row(2, "b"), row(5, "b")), (row(1, "a", 1), row(1, "d", 1)), (None, row(3, "e")), first=10),
+        changes(spark, ({"id": 1}, {"total": None}), ({"id": 5}, {"id": 6}), ({"id": 3}, None), first=20),
+    ]
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_batches_make_what_a_replay_of_all_changes_makes(spark: SparkSession, tmp_path: Path, name: str) -> None:
+    """Each batch twice, as after a crash behind its commit; and an old one again."""
+    sink = merge_into(tmp_path / "t", ORDERS, format=name)
+    every = batches(spark)
+    for number, batch in enumerate(every):
+        sink(batch, number)
+        sink(batch, number)
+    sink(every[0], 0)
+    all_of_them = every[0].unionByName(every[1]).unionByName(every[2])
+
+    assert held(merged(spark, tmp_path / "t", name)) == held(replay(spark, all_of_them, ORDERS))
+    assert held(merged(spark, tmp_path / "t", name)) == [(1, "d", None), (6, "b", None)]
+
+
+def test_parquet_files_of_a_crash_before_the_manifest_are_not_read_and_go(spark: SparkSession, tmp_path: Path) -> None:
+    """What such a crash leaves: files that the manifest does not name."""
+    first, second, _ = batches(spark)
+    sink = merge_into(tmp_path, ORDERS, format="parquet")
+    sink(first, 0)
+    before = held(read_parquet(spark, tmp_path))
+    second.select("after.*").write.parquet(str(tmp_path / "data-of-the-crash"))
+
+    assert held(read_parquet(spark, tmp_path)) == before
+    sink(second, 1)
+    assert not (tmp_path / "data-of-the-crash").exists()
+    assert held(read_parquet(spark, tmp_path)) == [(1, "d", 1), (3, "e", None), (5, "b", None)]
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_stream_that_crashes_behind_a_merge_goes_on_with_each_change_once(
+    spark: SparkSession, tmp_path: Path, name: str
+) -> None:
+    """Spark gives the batch again, with the same number; the query's id is the writer of the table."""
+    log = MYSQL / "types_int" / "binlog.000001"
+    sink = merge_into(tmp_path / "t", "corpus.t_serial", format=name, key=["@1"])
+    crashes = [True]
+
+    def crash_once(batch: DataFrame, number: int) -> None:
+        sink(batch, number)
+        if crashes:
+            crashes.pop()
+            raise RuntimeError("the process dies here")
+
+    def run() -> Any:
+        source = spark.readStream.format("binlog").option("table", "corpus.t_serial").load(str(log))
+        stream = source.writeStream.foreachBatch(crash_once).option("checkpointLocation", str(tmp_path / "checkpoint"))
+        return stream.trigger(availableNow=True).start()
+
+    failed = run()
+    with pytest.raises(Exception, match="the process dies here"):
+        failed.awaitTermination()
+    again = run()
+    again.awaitTermination()
+    found = merged(spark, tmp_path / "t", name)
+
+    assert again.id == failed.id
+    assert found is not None
+    assert sorted(found.collect()) == sorted(replay(spark, log, "corpus.t_serial").collect())
+
+
+def test_sink_without_a_key_or_of_another_format_is_refused(tmp_path: Path) -> None:
+    """Nothing is written."""
+    with pytest.raises(BinlogOptionError, match="rows are merged by their key"):
+        merge_into(tmp_path / "t", "shop.orders")
+    with pytest.raises(BinlogOptionError, match="expected delta or parquet, found 'iceberg'"):
+        merge_into(tmp_path / "t", ORDERS, format="iceberg")
+
+    assert not (tmp_path / "t").exists()
