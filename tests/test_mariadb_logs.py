@@ -7,12 +7,12 @@ from itertools import count
 from typing import Any, Final
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from binlogio.constants import EventType
 from binlogio.encoder import Encoder
-from binlogio.errors import LoggingError, UnsupportedFeature
+from binlogio.errors import BinlogError, LoggingError, UnsupportedFeature
 from binlogio.events.base import EventHeader
 from binlogio.events.control import IncidentEvent, XidEvent
 from binlogio.events.gtid import MariadbGtidEvent, MariadbGtidListEvent
@@ -20,6 +20,7 @@ from binlogio.events.mariadb import AnnotateRowsEvent, BinlogCheckpointEvent
 from binlogio.events.query import QueryEvent, StatusVar
 from binlogio.events.rows import DeleteRowsEvent, UpdateRowsEvent, WriteRowsEvent
 from binlogio.gtid import EMPTY_GTID_SET, MariadbGtid, Uuid
+from binlogio.implementation import CONSTRUCT, VARIABLE
 from binlogio.options import ServerVariables
 from binlogio.reader import open as open_logs
 from binlogio.schema import ColumnDefinition, TableDefinition
@@ -30,6 +31,8 @@ from binlogio.writer.frames import MAX_SHORT_TEXT, Frames
 from binlogio.writer.group import Group, GroupEnd, InDomain
 from binlogio.writer.group_log import GroupLog, PendingCommit
 from binlogio.writer.log_file import ActiveLog, describe_format
+from binlogio.writer.recovery import examine
+from binlogio.writer.whole_groups import GtidRuns, skip_plain_groups
 from memory_storage import MemoryStorage
 
 VERSION: Final = "10.11.18-MariaDB"
@@ -161,6 +164,63 @@ def test_a_log_in_use_is_cut_behind_its_last_whole_group_and_numbers_go_on() -> 
 
         assert gtids_of(crashed) == [f"0-1-{number}" for number in range(1, kept + 2)]
         assert len(crashed.files["binlog.000001"]) == ends[kept]
+
+
+def examined(storage: MemoryStorage, monkeypatch: pytest.MonkeyPatch, *, is_slow: bool) -> object:
+    """What a log holds, or what is wrong with it and where."""
+    with monkeypatch.context() as patch:
+        if is_slow:
+            patch.setenv(VARIABLE, CONSTRUCT)
+        try:
+            return examine(storage, "binlog.000001")
+        except BinlogError as exc:
+            return exc.reason, exc.offset
+
+
+@settings(max_examples=60)
+@given(
+    st.sampled_from(["CRC32", "NONE"]),
+    st.integers(0, 400),
+    st.none() | st.tuples(st.integers(0, 4000), st.integers(0, 7)),
+)
+def test_a_log_is_examined_in_bulk_as_event_by_event(checksum: str, cut: int, flip: tuple[int, int] | None) -> None:
+    """Groups of all kinds, tails and damage."""
+    storage = MemoryStorage()
+    log = writer(storage, binlog_checksum=checksum).open()
+    with log.session("shop") as session:
+        for number in range(5):
+            session.execute(insert(number))
+            session.execute(insert(number, M))
+        session.set_variables(gtid_domain_id=2)
+        work(session)
+        session.execute(insert(7))
+    data = storage.files["binlog.000001"]
+    del data[len(data) - cut :]
+    if flip is not None:
+        data[min(330 + flip[0], len(data) - 1)] ^= 1 << flip[1]
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        quick, slow = (examined(storage, monkeypatch, is_slow=is_slow) for is_slow in (False, True))
+
+    assert quick == slow
+
+
+def test_plain_groups_are_passed_over_up_to_ddl() -> None:
+    """With their GTIDs; not without somebody who takes them."""
+    storage, state = MemoryStorage(), DomainState()
+    with writer(storage) as log, log.session("shop") as session:
+        for number in range(3):
+            session.execute(insert(number))
+            session.execute(insert(number, M))
+        end = log.position.offset
+        session.ddl("CREATE TABLE u (id INT)")
+    start = next(event.header.offset for event in events_of(storage) if isinstance(event, MariadbGtidEvent))
+
+    def read(offset: int, size: int) -> bytes:
+        return storage.read("binlog.000001", offset, size)
+
+    assert skip_plain_groups(read, start, GtidRuns(), has_checksum=True) == start
+    assert skip_plain_groups(read, start, GtidRuns(), has_checksum=True, domains=state) == end
+    assert state.gtids == (MariadbGtid(0, 1, 6),)
 
 
 def test_numbers_of_groups_that_the_disk_did_not_take_are_given_again() -> None:

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
 
 READ_SIZE: Final = 1 << 20
 HEAD_SIZE: Final = len(BINLOG_MAGIC)
+PAUSE_SIZE: Final = 1 << 16
 SECTOR_SIZE: Final = 512
 _GTIDS: Final = (GtidEvent, GtidTaggedEvent, AnonymousGtidEvent, MariadbGtidEvent)
 _ENDS_FILE: Final = (RotateEvent, StopEvent, FormatDescriptionEvent)
@@ -126,6 +127,7 @@ class _Scan:
         self._before = EMPTY_GTID_SET
         self._found = GtidRuns()
         self._may_skip = is_compiled()
+        self._skip_from = 0  # behind something that is no plain group, not at once again
         self.framer = EventFramer()
         self.valid_size = 0
 
@@ -137,7 +139,8 @@ class _Scan:
         try:
             for frame in self._frames():
                 self._take(frame)
-                if self._may_skip and self._tracker.place is GroupPlace.OUTSIDE and frame.header.offset > HEAD_SIZE:
+                is_outside = self._tracker.place is GroupPlace.OUTSIDE and frame.header.offset > HEAD_SIZE
+                if self._may_skip and is_outside and frame.end >= self._skip_from:
                     self._skip(frame.context)
         except BinlogFormatError as exc:
             if not self.framer.in_use or self._is_malformed:
@@ -158,11 +161,13 @@ class _Scan:
                 return
 
     def _skip(self, context: ParseContext) -> None:
-        """Go on behind the groups that need no closer look, as long as there are many of them."""
+        """Go on behind the groups that need no closer look; where there are few of them, a while is spent on closer looks."""
         framer = self.framer
         read = partial(self._storage.read, self._name)
-        end = skip_plain_groups(read, framer.offset, self._found, has_checksum=context.has_checksum)
-        self._may_skip = end - framer.offset > READ_SIZE
+        end = skip_plain_groups(
+            read, framer.offset, self._found, has_checksum=context.has_checksum, domains=self.domains
+        )
+        self._skip_from = end if end - framer.offset > READ_SIZE else end + PAUSE_SIZE
         if end > framer.offset:
             self.framer = EventFramer(context=context, offset=end)
             self.framer.in_use = framer.in_use

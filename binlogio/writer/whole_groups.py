@@ -1,9 +1,10 @@
 """Plain whole groups in bulk: the quick way through a long log, up to whatever needs a closer look.
 
-Knows, of the groups that rows and MySQL's GTID events make, how they begin and end. Everything else is left to `recovery`. Needs the compiled
+Knows, of the groups that rows and GTID events make, how they begin and end. Everything else is left to `recovery`. Needs the compiled
 kernel.
 
-    plain group := (gtid | anonymous_gtid)  BEGIN  (table_map | rows_event | rows_query)*  (xid | COMMIT)
+    plain group := opening  (table_map | rows_event | rows_query | annotate_rows)*  (xid | COMMIT)
+    opening     := (gtid | anonymous_gtid)  BEGIN  |  mariadb_gtid               -- of a transaction, not XA, without extra flags
 """
 
 from __future__ import annotations
@@ -16,10 +17,13 @@ import numpy as np
 
 from binlogio.constants import CHECKSUM_SIZE, HEADER_SIZE, EventType
 from binlogio.errors import BinlogFormatError
-from binlogio.gtid import NO_TAG, Gtid, GtidSet, Interval, Tsid, Uuid
+from binlogio.events.gtid_mariadb import MariadbGtidFlag
+from binlogio.gtid import NO_TAG, Gtid, GtidSet, Interval, MariadbGtid, Tsid, Uuid
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from binlogio.writer.domain_state import DomainState
 
 WINDOW_SIZE: Final = 4 << 20
 MAX_WINDOW_SIZE: Final = 64 << 20
@@ -34,15 +38,28 @@ QUIET_TYPES: Final = frozenset(  # say nothing about the end of their group, ins
         EventType.DELETE_ROWS_EVENT,
         EventType.PARTIAL_UPDATE_ROWS_EVENT,
         EventType.ROWS_QUERY_LOG_EVENT,
+        EventType.ANNOTATE_ROWS_EVENT,
+        EventType.WRITE_ROWS_COMPRESSED_EVENT_V1,
+        EventType.UPDATE_ROWS_COMPRESSED_EVENT_V1,
+        EventType.DELETE_ROWS_COMPRESSED_EVENT_V1,
     }
 )
 _GTID: Final = int(EventType.GTID_LOG_EVENT)
 _ANONYMOUS: Final = int(EventType.ANONYMOUS_GTID_LOG_EVENT)
+_MARIADB: Final = int(EventType.MARIADB_GTID_EVENT)
 _QUERY: Final = int(EventType.QUERY_EVENT)
 _XID: Final = int(EventType.XID_EVENT)
 _IS_QUIET: Final = np.isin(np.arange(256), [int(code) for code in QUIET_TYPES])
 _UUID: Final = slice(HEADER_SIZE + 1, HEADER_SIZE + 17)
 _GNO: Final = slice(HEADER_SIZE + 17, HEADER_SIZE + 25)
+_SERVER_ID: Final = slice(5, 9)
+_NUMBER: Final = slice(HEADER_SIZE, HEADER_SIZE + 8)
+_DOMAIN: Final = slice(HEADER_SIZE + 8, HEADER_SIZE + 12)
+_FLAGS: Final = HEADER_SIZE + 12
+_GROUP_COMMIT_ID: Final = int(MariadbGtidFlag.GROUP_COMMIT_ID)
+_PLAIN_FLAGS: Final = int(
+    MariadbGtidFlag.TRANSACTIONAL | MariadbGtidFlag.ALLOW_PARALLEL | MariadbGtidFlag.WAITED | MariadbGtidFlag.DDL
+)
 _SCHEMA_LENGTH: Final = HEADER_SIZE + 8
 _STATUS_LENGTH: Final = slice(HEADER_SIZE + 11, HEADER_SIZE + 13)
 _QUERY_POST_HEADER: Final = 13
@@ -79,10 +96,17 @@ class GtidRuns:
             self._tsid = None
 
 
-def skip_plain_groups(read: Callable[[int, int], bytes], start: int, gtids: GtidRuns, *, has_checksum: bool) -> int:
+def skip_plain_groups(
+    read: Callable[[int, int], bytes],
+    start: int,
+    gtids: GtidRuns,
+    *,
+    has_checksum: bool,
+    domains: DomainState | None = None,
+) -> int:
     """Go over the plain whole groups from `start` on, and note their GTIDs; returns where the first other thing begins.
 
-    `read` gives bytes of the file: offset, size.
+    `read` gives bytes of the file: offset, size. Without `domains` MariaDB's groups are other things.
 
     Raises:
         OSError: from `read`.
@@ -99,17 +123,18 @@ def skip_plain_groups(read: Callable[[int, int], bytes], start: int, gtids: Gtid
             return start  # what was found before the damage will be looked at again
         offsets = (np.frombuffer(memoryview(index.offset), np.int64) - start).tolist()
         types = np.frombuffer(memoryview(index.type_code), np.uint8)
-        groups = np.flatnonzero((types == _GTID) | (types == _ANONYMOUS)).tolist()
+        groups = np.flatnonzero((types == _GTID) | (types == _ANONYMOUS) | (types == _MARIADB)).tolist()
         loud = np.cumsum(~_IS_QUIET[types]).tolist()
         ends = [*offsets[1:], index.end - start]
         done = 0
         for first, after in pairwise((*groups, len(offsets))):
-            last = after - 1
+            last, in_domain = after - 1, types[first] == _MARIADB
             if (
                 offsets[first] != done
-                or loud[last] - loud[first] != 2
-                or types[first + 1] != _QUERY
-                or _sql(data, offsets[first + 1], ends[first + 1] - footer) != b"BEGIN"
+                or loud[last] - loud[first] != (1 if in_domain else 2)
+                or (in_domain and (domains is None or not _is_plain(data[done : ends[first] - footer])))
+                or not (in_domain or types[first + 1] == _QUERY)
+                or not (in_domain or _sql(data, offsets[first + 1], ends[first + 1] - footer) == b"BEGIN")
                 or not (types[last] == _XID or _is_commit(data, types[last], offsets[last], ends[last] - footer))
             ):
                 break
@@ -119,11 +144,27 @@ def skip_plain_groups(read: Callable[[int, int], bytes], start: int, gtids: Gtid
                 if uuid not in tsids:
                     tsids[uuid] = Tsid(Uuid(uuid), NO_TAG)
                 gtids.add_number(tsids[uuid], int.from_bytes(event[_GNO], "little", signed=True))
+            elif in_domain and domains is not None:
+                domains.add(_gtid(data[done : ends[first]]))
             done = ends[last]
         start += done
         if len(data) < size or (done == 0 and (len(groups) != 1 or size >= MAX_WINDOW_SIZE)):
             return start
         size = WINDOW_SIZE if done else size * 4  # for a group that is larger than the window
+
+
+def _is_plain(event: bytes) -> bool:
+    """Whether a MariaDB GTID event, without its checksum, opens a transaction, has the size that its flags ask for, and no extra ones."""
+    flags = event[_FLAGS] if len(event) > _FLAGS else ~0
+    if flags & ~(_PLAIN_FLAGS | _GROUP_COMMIT_ID):
+        return False
+    rest = event[_FLAGS + 1 :]
+    return len(rest) == 8 if flags & _GROUP_COMMIT_ID else rest == bytes(6)
+
+
+def _gtid(event: bytes) -> MariadbGtid:
+    domain_id, server_id, number = (int.from_bytes(event[part], "little") for part in (_DOMAIN, _SERVER_ID, _NUMBER))
+    return MariadbGtid(domain_id, server_id, number)
 
 
 def _is_commit(data: bytes, type_code: int, start: int, end: int) -> bool:
