@@ -122,9 +122,22 @@ def column_changes(words: Words, table: ParsedTable, server: ServerDefaults) -> 
             added.add(name)
         elif old.casefold() != name:
             renamed[name] = old.casefold()
+    defaults |= _set_defaults(words)
     return ColumnChanges(
         renamed=renamed, added=frozenset(added), defaults=defaults, drops_rows=drops_rows, name=alter.name
     )
+
+
+def _set_defaults(words: Words) -> dict[str, Default]:
+    """What ALTER COLUMN name SET DEFAULT and DROP DEFAULT say, in all of the statement."""
+    found: dict[str, Default] = {}
+    for at in range(1, len(words.tokens) - 1):
+        word, behind = words.tokens[at], words.tokens[at + 1]
+        if word.kind == behind.kind == "word" and word.upper in ("SET", "DROP") and behind.upper == "DEFAULT":
+            value = Words(words.tokens, words.sql_mode)
+            value.at = at + 2
+            found[words.tokens[at - 1].text.casefold()] = _value(value) if word.upper == "SET" else UNKNOWN_DEFAULT
+    return found
 
 
 def implicit_default(column: ColumnDefinition) -> Default:

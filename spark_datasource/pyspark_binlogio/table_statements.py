@@ -204,20 +204,34 @@ class Statement:
         definition = self._definition(name)
         old = now.definition
         is_same = definition is not None and old is not None and definition.columns == old.columns
-        if name == now.name and is_same and definition is not None and definition.primary_key == _key(old):
+        if name == now.name and is_same and not changes.defaults and _key(definition) == _key(old):
             now.definition = definition
             return
-        kept = {name: default for name, default in now.defaults.items() if name not in changes.defaults}
-        for new, former in changes.renamed.items():
-            if former in kept and new not in changes.defaults:
-                kept[new] = kept[former]
         following = Stretch(name, self._place, definition=definition, is_given=now.is_given, flavor_of=self._context)
-        defaults = self._effective(dict(changes.defaults), definition)
-        following.defaults = {**defaults, **kept, **{one: defaults[one] for one in changes.defaults if one in defaults}}
+        following.defaults = self._defaults_after(now, changes, definition)
         added = {
             one: self._timed(following.defaults.get(one, UNKNOWN_DEFAULT), one, definition) for one in changes.added
         }
         life.change(self._place, replace(changes, defaults=added), following)
+
+    def _defaults_after(
+        self, before: Stretch, changes: ColumnChanges, definition: TableDefinition | None
+    ) -> dict[str, Default]:
+        """The defaults of the columns: as the statement says, else as they were, under the names of now."""
+        said = self._effective(dict(changes.defaults), definition)
+        columns = (
+            [column.name.casefold() for column in definition.columns]
+            if definition is not None
+            else [*before.defaults, *changes.defaults]
+        )
+        found = {}
+        for name in columns:
+            former = changes.renamed.get(name, name)
+            if name in changes.defaults:
+                found[name] = said.get(name, UNKNOWN_DEFAULT)
+            elif former in before.defaults:
+                found[name] = before.defaults[former]
+        return found
 
     def _timed(self, default: Default, name: str, definition: TableDefinition | None) -> Default:
         """The value that rows get: of CURRENT_TIMESTAMP the time of the statement, where the session's time zone does not matter."""

@@ -1,0 +1,133 @@
+"""The history of a table: which statements begin, end and change it, and what its rows get in new columns."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from binlogio.errors import ReplayError
+from binlogio.events.base import EventHeader, ParseContext
+from binlogio.events.query import QueryEvent
+from binlogio.schema.column_history import Default
+from pyspark_binlogio.log_marks import Cut, Definition, Mark, Place, Prepared, TextChange, Void, XaEnd
+from pyspark_binlogio.table_history import TableHistory
+
+CREATE = "CREATE TABLE t (id INT NOT NULL PRIMARY KEY, a VARCHAR(10) DEFAULT 'x') ENGINE=InnoDB"
+CONTEXT = ParseContext(server_version="9.7.4")
+
+
+def statement(sql: str) -> Definition:
+    event = QueryEvent(thread_id=1, exec_time=0, error_code=0, status_vars=(), schema="db", sql=sql.encode())
+    return Definition(replace(event, header=EventHeader(timestamp=1_767_225_600)), CONTEXT)
+
+
+def history(*sql: str) -> TableHistory:
+    """Statements at 100, 200 ..."""
+    return TableHistory(Mark(Place(0, 100 * number), statement(text)) for number, text in enumerate(sql, start=1))
+
+
+@pytest.mark.parametrize(
+    "again",
+    ["TRUNCATE t", "DROP TABLE t", "DROP TABLE IF EXISTS `db`.`t`, u", "DROP DATABASE db", "RENAME TABLE t TO old"],
+)
+def test_only_what_comes_behind_the_last_beginning_counts(again: str) -> None:
+    """What emptied or removed the table, and the CREATE TABLE behind that."""
+    behind = () if again.startswith("TRUNCATE") else (CREATE,)
+    life = history(CREATE, again, *behind).life(("db", "t"))
+
+    assert life.is_whole
+    assert [stretch.start for stretch in life.stretches] == [Place(0, 300 if behind else 200)]
+
+
+def test_renamed_table_keeps_its_rows_under_both_names() -> None:
+    """As tools do that change a table by copying it: the copy takes its place."""
+    found = history(CREATE, CREATE.replace("TABLE t", "TABLE _t_new"), "RENAME TABLE t TO _t_old, _t_new TO t")
+    life = found.life(("db", "t"))
+
+    assert [(stretch.name[1], stretch.start, stretch.end.pos) for stretch in life.stretches[:1]] == [
+        ("_t_new", Place(0, 200), 300)
+    ]
+    assert life.now.name == ("db", "t")
+    assert found.life(("db", "_t_old")).stretches[0].name == ("db", "t")
+
+
+def test_alter_table_says_what_rows_get_and_which_column_was_which() -> None:
+    """DEFAULT, the type's zero, the time of the statement, and what nobody can tell."""
+    alter = (
+        "ALTER TABLE t ADD COLUMN n INT NOT NULL, ADD c CHAR(3) DEFAULT 'abc', ADD z INT, CHANGE a b VARCHAR(20), "
+        "ADD ts TIMESTAMP DEFAULT CURRENT_TIMESTAMP, ADD d DATETIME DEFAULT CURRENT_TIMESTAMP, ADD g INT AS (id + 1)"
+    )
+    then = history(CREATE, alter).life(("db", "t")).stretches[0].then
+
+    assert then.renamed == {"b": "a"}
+    assert {name: default.text for name, default in then.defaults.items() if default.is_known} == {
+        "n": "0",
+        "c": "abc",
+        "z": None,
+        "ts": "2026-01-01 00:00:00",
+    }
+    assert {name for name, default in then.defaults.items() if not default.is_known} == {"d", "g"}
+
+
+def test_statement_that_leaves_the_columns_alone_ends_no_stretch() -> None:
+    """An index, an option; but another key does."""
+    alike = history(CREATE, "ALTER TABLE t ADD INDEX (a)", "CREATE INDEX i ON t (a)", "ALTER TABLE t COMMENT 'x'")
+    other = history(CREATE, "ALTER TABLE t DROP PRIMARY KEY, ADD PRIMARY KEY (id, a)")
+
+    assert len(alike.life(("db", "t")).stretches) == 1
+    assert len(other.life(("db", "t")).stretches) == 2
+
+
+def test_inserts_get_the_defaults_of_their_time() -> None:
+    """After a rename of the column too."""
+    life = history(CREATE, "ALTER TABLE t RENAME COLUMN a TO b, ADD c INT NOT NULL DEFAULT 7").life(("db", "t"))
+
+    other = history(CREATE, "ALTER TABLE t ALTER COLUMN a SET DEFAULT 'y'").life(("db", "t"))
+
+    assert other.now.defaults["a"] == Default("y")
+    assert life.stretches[0].defaults == {"id": Default("0"), "a": Default("x")}
+    assert life.now.defaults == {"id": Default("0"), "b": Default("x"), "c": Default("7")}
+
+
+def test_distributed_transactions_hold_where_they_are_committed() -> None:
+    """Of three, one is committed, one rolled back, and one waits beyond the end."""
+    marks = [
+        *(Mark(Place(0, pos), Prepared(Place(0, pos + 50), xid)) for pos, xid in ((100, "a"), (200, "b"), (300, "c"))),
+        Mark(Place(0, 400), XaEnd("b", commits=True)),
+        Mark(Place(0, 500), XaEnd("a", commits=False)),
+    ]
+    found = TableHistory(marks).detours
+
+    assert [(one.start.pos, one.to) for one in found] == [(100, None), (200, Place(0, 400)), (300, None)]
+
+
+def test_statement_that_was_rolled_back_is_no_problem() -> None:
+    """Text that changes rows of the table is one everywhere else; of other tables it is none."""
+    create = Mark(Place(0, 50), statement(CREATE))
+    marks = [
+        Mark(Place(0, pos), TextChange(sql, "db"))
+        for pos, sql in ((150, "INSERT INTO t VALUES (1)"), (300, "DELETE FROM u WHERE a = 't'"))
+    ]
+    void = Mark(Place(0, 100), Void(Place(0, 200), by_client=True))
+
+    assert TableHistory([create, void, *marks]).life(("db", "t")).problems == []
+    assert len(TableHistory([create, *marks]).life(("db", "t")).problems) == 1
+
+
+def test_nothing_behind_the_cut_is_followed() -> None:
+    found = TableHistory(
+        [
+            Mark(Place(0, 100), statement(CREATE)),
+            Mark(Place(0, 200), Cut()),
+            Mark(Place(0, 210), statement("DROP TABLE t")),
+        ]
+    )
+
+    assert found.cut == Place(0, 200)
+    assert found.life(("db", "t")).now.start == Place(0, 100)
+
+
+def test_dropped_table_is_refused() -> None:
+    with pytest.raises(ReplayError, match=r"there is no table db\.t.*dropped or renamed at offset 200"):
+        history(CREATE, "DROP TABLE t").life(("db", "t"))
