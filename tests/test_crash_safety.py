@@ -10,7 +10,7 @@ from typing import Final
 
 import pytest
 
-from binlogio.gtid import GtidSet
+from binlogio.gtid import GtidSet, MariadbGtid
 from binlogio.options import ServerVariables
 from binlogio.reader import open as open_logs
 from binlogio.schema import ColumnDefinition, TableDefinition
@@ -28,9 +28,9 @@ TIMES: Final = int(os.environ.get("BINLOGIO_CRASHES", "1"))  # as many disks aft
 class Workload:
     """Transactions, rotations and a purge, over two starts; knows which rows the writer has promised, and which may be gone."""
 
-    def __init__(self, sync_binlog: int) -> None:
+    def __init__(self, sync_binlog: int, server_version: str = "9.7.4") -> None:
         self.variables = ServerVariables(
-            server_version="9.7.4", server_uuid=UUID, sync_binlog=sync_binlog, max_binlog_size=4096
+            server_version=server_version, server_uuid=UUID, sync_binlog=sync_binlog, max_binlog_size=4096
         )
         self.written = 0
         self.promised: list[int] = []
@@ -76,6 +76,8 @@ def rows_and_gtids(storage: CrashingStorage, *names: str) -> tuple[list[int], li
                     rows += [row.after.values[0] for row in reader.rows(event) if row.after is not None]
                 elif type(event).__name__ == "GtidEvent":
                     gnos.append(event.gno)
+                elif type(event).__name__ == "MariadbGtidEvent":
+                    gnos.append(event.sequence_number)
             assert reader.torn_tail is None
     return rows, gnos
 
@@ -83,7 +85,7 @@ def rows_and_gtids(storage: CrashingStorage, *names: str) -> tuple[list[int], li
 def check(workload: Workload, storage: CrashingStorage, *, keeps_promises: bool) -> None:
     """The next start succeeds, and what it finds is what was promised."""
     with workload.writer(storage) as log:
-        executed = log.gtid_executed
+        executed, domains = log.gtid_executed, log.gtid_binlog_state
         names = log.names
     logs = {name for name in storage.names() if name.removeprefix("binlog.").isdigit()}
     rows, gnos = rows_and_gtids(storage, *names)
@@ -94,7 +96,10 @@ def check(workload: Workload, storage: CrashingStorage, *, keeps_promises: bool)
     assert [gno - 1 for gno in gnos] == rows
     if rows:
         assert rows == list(range(rows[0], rows[-1] + 1))
-        assert executed == GtidSet.parse(f"{UUID}:1-{rows[-1] + 1}")
+        if workload.variables.is_mariadb:
+            assert domains == (MariadbGtid(0, 1, rows[-1] + 1),)
+        else:
+            assert executed == GtidSet.parse(f"{UUID}:1-{rows[-1] + 1}")
     if keeps_promises:
         assert set(workload.promised) - set(rows) <= workload.may_be_gone
 
@@ -121,13 +126,18 @@ def test_the_workload_rotates_and_purges() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("sync_binlog", "disasters"), [(1, 2), (0, 1), (3, 1)])
-def test_a_stop_at_any_operation_loses_nothing_that_was_promised(sync_binlog: int, disasters: int) -> None:
+@pytest.mark.parametrize(
+    ("sync_binlog", "disasters", "version"),
+    [(1, 2, "9.7.4"), (0, 1, "9.7.4"), (3, 1, "9.7.4"), (1, 1, "10.11.18-MariaDB"), (0, 1, "10.11.18-MariaDB")],
+)
+def test_a_stop_at_any_operation_loses_nothing_that_was_promised(
+    sync_binlog: int, disasters: int, version: str
+) -> None:
     """With sync_binlog=1; without, whole groups from the end at most. No group in part, no file without its name."""
     for stop_at in range(1, COUNT + 1):
         for seed in range(disasters * TIMES):
             random = Random(stop_at * 100 + seed)
-            workload, storage = stopped(sync_binlog, stop_at, random)
+            workload, storage = stopped(sync_binlog, stop_at, random, version)
             check(workload, storage, keeps_promises=sync_binlog == 1)
 
 
@@ -145,9 +155,11 @@ def test_a_stop_while_another_is_being_recovered_from_loses_nothing_either() -> 
         check(workload, storage, keeps_promises=True)
 
 
-def stopped(sync_binlog: int, stop_at: int, random: Random) -> tuple[Workload, CrashingStorage]:
+def stopped(
+    sync_binlog: int, stop_at: int, random: Random, server_version: str = "9.7.4"
+) -> tuple[Workload, CrashingStorage]:
     """A workload that was stopped, if it has as many operations, and what is left of its disk."""
-    workload, storage = Workload(sync_binlog), CrashingStorage(random, stop_at)
+    workload, storage = Workload(sync_binlog, server_version), CrashingStorage(random, stop_at)
     try:
         workload.run(storage)
     except Crash:
