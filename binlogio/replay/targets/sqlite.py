@@ -14,13 +14,15 @@ from __future__ import annotations
 import json
 import sqlite3
 from contextlib import suppress
+from dataclasses import replace
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.errors import ReplayError
 from binlogio.options import Position
 from binlogio.replay import statements
-from binlogio.replay.find_row import RowNotFound
+from binlogio.replay.bulk_rows import BulkRows, bulk_rows, may_join
+from binlogio.replay.find_row import Algorithm, RowNotFound
 from binlogio.replay.progress import Progress
 from binlogio.replay.row_changes import row_changes
 from binlogio.replay.summary import RowCounts
@@ -30,7 +32,7 @@ from binlogio.rowimage.values import ABSENT
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from binlogio.replay.progress import Ledger
     from binlogio.replay.row_changes import Change
@@ -208,19 +210,20 @@ class SqliteSession:
     def __init__(self, target: SqliteTarget) -> None:
         self.counts = RowCounts()
         self._target = target
-        self._decoded: list[tuple[Step, list[Change]]] = []
+        self._decoded: list[tuple[Step, list[Change] | BulkRows]] = []
 
     def execute(self, transaction: Transaction) -> None:
         """Decode the rows."""
         self._decoded = []
-        for step in transaction.steps:
-            try:
-                changes = list(row_changes(step)) if isinstance(step, RowsStep) else []
-                _refuse_text(step)
-            except ReplayError as exc:
-                exc.locate(offset=step.offset)
-                raise
-            self._decoded.append((step, changes))
+        for steps in _joined(transaction.steps):
+            first = steps[0]
+            if isinstance(first, RowsStep) and transaction.description is not None and not self._target.idempotent:
+                rows = [step for step in steps if isinstance(step, RowsStep)]
+                bulk = bulk_rows(rows, transaction.description.context)
+                if bulk is not None:
+                    self._decoded.append((replace(first, event=tuple(step.event for step in rows)), bulk))
+                    continue
+            self._decoded.extend((step, _decoded(step)) for step in steps)
 
     def commit(self, transaction: Transaction, ledger: Ledger) -> None:
         """Apply what was decoded."""
@@ -244,7 +247,13 @@ class SqliteSession:
     def close(self) -> None:
         """There is nothing to give back."""
 
-    def _apply(self, step: Step, changes: list[Change], counts: RowCounts) -> None:
+    def _apply(self, step: Step, changes: list[Change] | BulkRows, counts: RowCounts) -> None:
+        if isinstance(changes, BulkRows):
+            if isinstance(step, RowsStep) and not self._bulk(changes, counts):
+                for event in step.event:
+                    one = replace(step, event=event)
+                    self._apply(one, _decoded(one), counts)
+            return
         try:
             if isinstance(step, RowsStep) and step.plan is not None:
                 self._rows(step.plan, changes, counts)
@@ -253,6 +262,22 @@ class SqliteSession:
         except ReplayError as exc:
             exc.locate(offset=step.offset)
             raise
+
+    def _bulk(self, rows: BulkRows, counts: RowCounts) -> bool:
+        """Many rows at once; False where they do not all fit, so that they are applied one by one to say which does not."""
+        name = f"{rows.plan.schema}.{rows.plan.table}"
+        if not self._target.table(rows.plan).change_all(rows.before, rows.after):
+            return False
+        if rows.before is None:
+            count = len(rows.after or ())
+            counts.inserts += count
+        else:
+            count = len(rows.before)
+            counts.deletes += count if rows.after is None else 0
+            counts.updates += count if rows.after is not None else 0
+            counts.algorithms[name, Algorithm.INDEX_SCAN] += count
+        counts.rows_by_table[name] += count
+        return True
 
     def _rows(self, plan: TablePlan, changes: list[Change], counts: RowCounts) -> None:
         table, name = self._target.table(plan), f"{plan.schema}.{plan.table}"
@@ -283,6 +308,30 @@ class SqliteSession:
             act(self._target, statement)
         else:
             counts.statements += 1
+
+
+def _joined(steps: Sequence[Step]) -> Iterator[list[Step]]:
+    """The steps, those together whose rows can be decoded together."""
+    some: list[Step] = []
+    for step in steps:
+        last = some[-1] if some else None
+        if last is not None and not (
+            isinstance(step, RowsStep) and isinstance(last, RowsStep) and may_join(step, last)
+        ):
+            yield some
+            some = []
+        some.append(step)
+    if some:
+        yield some
+
+
+def _decoded(step: Step) -> list[Change]:
+    try:
+        _refuse_text(step)
+        return list(row_changes(step)) if isinstance(step, RowsStep) else []
+    except ReplayError as exc:
+        exc.locate(offset=step.offset)
+        raise
 
 
 def _refuse_text(step: Step) -> None:

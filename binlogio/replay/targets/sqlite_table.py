@@ -97,6 +97,33 @@ class SqliteTable:
         except (sqlite3.Error, OverflowError) as exc:
             raise self._error(f"INSERT failed: {exc}", row) from exc
 
+    def change_all(self, before: list[tuple[Any, ...]] | None, after: list[tuple[Any, ...]] | None) -> bool:
+        """Apply many changes of one kind, whose values are as SQLite stores them; False, and nothing done, where they do not all fit."""
+        positions = tuple(range(len(self.plan.columns)))
+        key = next((index for index in self._indexes if index.is_key(self._target)), None)
+        if before is None:
+            sql, values = self._insert(positions), after or []
+        elif key is None:
+            return False
+        else:
+            at = [position for position, _ in key.parts]
+            same = " AND ".join(f"{quoted(self.plan.columns[position].label)} IS ?" for position in at)
+            keys = [tuple(row[position] for position in at) for row in before]
+            changes = ", ".join(f"{quoted(column.label)} = ?" for column in self.plan.columns)
+            if after is None:
+                sql, values = f"DELETE FROM {self.name} WHERE {same}", keys  # noqa: S608
+            else:
+                sql, values = f"UPDATE {self.name} SET {changes} WHERE {same}", [*map(tuple.__add__, after, keys)]  # noqa: S608
+        self._connection.execute('SAVEPOINT "binlogio rows"')
+        try:
+            is_done = self._connection.executemany(sql, values).rowcount == len(values)
+        except (sqlite3.Error, OverflowError):
+            is_done = False
+        if not is_done:
+            self._connection.execute('ROLLBACK TO "binlogio rows"')
+        self._connection.execute('RELEASE "binlogio rows"')
+        return is_done
+
     def update(self, before: Sequence[Any], after: Sequence[Any], *, replaces: bool = False) -> Algorithm:
         """Change the row that `before` tells.
 

@@ -1,0 +1,154 @@
+"""The rows of many events of one table at once, by the compiled kernel, as columns' values that SQLite stores.
+
+Knows which types come out of Arrow just as `sqlite_values` has them; rows with any other, with incomplete images or with JSON diffs are none of its
+business, and the caller decodes them one by one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final
+
+from binlogio.constants import ChecksumAlgorithm, ColumnType, EventType
+from binlogio.encoder import Encoder
+from binlogio.events.rows import DeleteRowsEvent, UpdateRowsEvent, WriteRowsEvent
+from binlogio.implementation import is_compiled
+from binlogio.primitives import bitmap_size
+from binlogio.rowimage.image import PRE_GA_EVENTS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pyarrow as pa
+
+    from binlogio.events.base import ParseContext
+    from binlogio.replay.transactions import RowsStep
+    from binlogio.rowimage.plan import ColumnPlan, TablePlan
+
+WORTH_IT: Final = 4096  # bytes of images; with less, the kernel costs more than it gains
+_MOST_VALUES: Final = 1 << 30  # bytes
+_SMALL_SCALE: Final = 6  # Arrow writes smaller numbers with an exponent
+_TABLE_ID_SIZE: Final = 6
+_POST_HEADER: Final = 8
+_TYPES: Final = frozenset(
+    {
+        ColumnType.TINY, ColumnType.SHORT, ColumnType.INT24, ColumnType.LONG, ColumnType.LONGLONG, ColumnType.DOUBLE, ColumnType.NEWDECIMAL,
+        ColumnType.DATE, ColumnType.DATETIME2, ColumnType.TIMESTAMP2, ColumnType.VARCHAR, ColumnType.STRING, ColumnType.ENUM, ColumnType.JSON,
+        ColumnType.TINY_BLOB, ColumnType.BLOB, ColumnType.MEDIUM_BLOB, ColumnType.LONG_BLOB,
+    }
+)  # fmt: skip
+_CODES: Final[dict[type, int]] = {
+    WriteRowsEvent: EventType.WRITE_ROWS_EVENT,
+    UpdateRowsEvent: EventType.UPDATE_ROWS_EVENT,
+    DeleteRowsEvent: EventType.DELETE_ROWS_EVENT,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class BulkRows:
+    """Changes of one kind: inserts have no `before`, deletes no `after`; both are rows of values for every column."""
+
+    plan: TablePlan
+    before: list[tuple[Any, ...]] | None
+    after: list[tuple[Any, ...]] | None
+
+
+def may_join(step: RowsStep, last: RowsStep) -> bool:
+    """Whether the rows of two events can be taken together."""
+    return step.plan is last.plan and type(step.event) is type(last.event)
+
+
+def bulk_rows(steps: Sequence[RowsStep], context: ParseContext) -> BulkRows | None:
+    """The rows of events that `may_join`; None where they have to be decoded one by one."""
+    plan, first = steps[0].plan, steps[0].event
+    if (
+        plan is None
+        or type(first) not in _CODES
+        or first.header.type_code in PRE_GA_EVENTS
+        or sum(len(step.event.images) for step in steps) < WORTH_IT
+    ):
+        return None
+    if not is_compiled() or not _is_plain(plan) or not all(_is_whole(step.event) for step in steps):
+        return None
+    from binlogio._kernel.route import Router  # noqa: PLC0415 - it may not be there
+    from binlogio.records import Repeated, TableRecords  # noqa: PLC0415 - imports pyarrow
+
+    plain = replace(context, checksum_algorithm=ChecksumAlgorithm.OFF)
+    table_map = Encoder(plain).encode(steps[0].table_map)
+    frames = b"".join(part for step in steps for part in (table_map, _frame(step, steps[0].table_map.table_id)))
+    records = TableRecords.of(plan, None, zero_dates="text")
+    router = Router(lambda _: records.images, lambda _, __: None, checksum=False, verify=False)
+    router.describe(checksum=False, table_id_size=_TABLE_ID_SIZE, v0=_POST_HEADER, v1=_POST_HEADER)
+    _, end = router.route(frames, 0, 0)  # it keeps pointers into the frames
+    batch = records.new_batch()
+    if end != len(frames) or router.rows_event_count != len(steps):
+        return None
+    tables = router.found()  # which also links the events of a table
+    if len(tables) != 1:
+        return None
+    taken, _, _ = batch.fill(router, 0, 0, 0, len(frames), _MOST_VALUES)
+    if batch.failed_event >= 0 or taken < len(steps):
+        return None
+    found = records.record_batch(batch, "", Repeated())
+    before = None if isinstance(first, WriteRowsEvent) else _rows(found.column("before"), plan)
+    after = None if isinstance(first, DeleteRowsEvent) else _rows(found.column("after"), plan)
+    return BulkRows(plan, before, after)
+
+
+def _frame(step: RowsStep, table_id: int) -> bytes:
+    """The event as it stands in a log without checksums, with the current version's header."""
+    from binlogio._kernel.hot import rows_frame  # noqa: PLC0415 - it may not be there
+
+    event = step.event
+    return rows_frame(
+        event.images,
+        type_code=_CODES[type(event)],
+        timestamp=0,
+        server_id=0,
+        table_id=table_id,
+        flags=event.flags,
+        column_count=event.column_count,
+        present=event.present,
+        present_after=event.present_after if isinstance(event, UpdateRowsEvent) else b"",
+        checksum=False,
+    )
+
+
+def _is_whole(event: Any) -> bool:
+    """Whether all columns are in all images."""
+    full = (1 << event.column_count) - 1
+    bitmaps = (event.present, event.present_after) if isinstance(event, UpdateRowsEvent) else (event.present,)
+    return all(
+        len(bits) == bitmap_size(event.column_count) and int.from_bytes(bits, "little") & full == full
+        for bits in bitmaps
+    )
+
+
+@lru_cache(maxsize=256)
+def _is_plain(plan: TablePlan) -> bool:
+    return all(
+        column.type in _TYPES
+        and column.native is None
+        and not (column.type == ColumnType.ENUM and column.members is None)
+        and not (column.type == ColumnType.NEWDECIMAL and column.scale > _SMALL_SCALE)
+        for column in plan.columns
+    )
+
+
+def _rows(images: pa.StructArray, plan: TablePlan) -> list[tuple[Any, ...]]:
+    children = images.flatten()
+    return list(
+        zip(*(_values(child, column) for child, column in zip(children, plan.columns, strict=True)), strict=True)
+    )
+
+
+def _values(array: pa.Array, column: ColumnPlan) -> list[Any]:
+    import pyarrow as pa  # noqa: PLC0415
+
+    if column.type == ColumnType.NEWDECIMAL:
+        array = array.cast(pa.string())
+    values: list[Any] = array.to_pylist()
+    if column.type == ColumnType.LONGLONG and column.unsigned:
+        return [value if value is None or value < 1 << 63 else str(value) for value in values]
+    return values
