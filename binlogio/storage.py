@@ -276,7 +276,7 @@ def _local(name: str) -> LogFile:
 
 
 def _begins_like_a_log(path: Path) -> bool:
-    with path.open("rb") as file:
+    with path.open("rb", buffering=0) as file:
         head = file.read(len(BINLOG_MAGIC))
     compressed = path.suffix in (".gz", ".zst") and head[:2] in (_GZIP_MAGIC, _ZSTD_MAGIC[:2])
     return head in (BINLOG_MAGIC, ENCRYPTED_MAGIC) or compressed

@@ -234,3 +234,16 @@ def test_unknown_events_are_records_that_can_be_counted(spark: SparkSession, tmp
         ("type 100", at, IGNORABLE, {"body": body.hex()})
     ]
     assert count(spark, tmp_path) == count(spark, log)
+
+
+@pytest.mark.spark
+def test_images_of_any_table_may_be_variant(spark: SparkSession) -> None:
+    """What Spark's own parse_json makes of the JSON text, column by column."""
+    frame = load(spark, TYPES_INT, imageType="variant")
+    texts = load(spark, TYPES_INT)
+
+    assert dict(frame.dtypes)["after"] == "variant"
+    found = frame.selectExpr("to_json(before) AS before", "to_json(after) AS after").collect()
+    wanted = texts.selectExpr("to_json(parse_json(before)) AS before", "to_json(parse_json(after)) AS after").collect()
+    assert found == wanted
+    assert any(row.after for row in found)

@@ -37,6 +37,7 @@ from pyspark_binlogio.log_commit import BatchNumber, LogFolder
 from pyspark_binlogio.option_values import BinlogOptionError, nearest
 from pyspark_binlogio.record_runs import transactions
 from pyspark_binlogio.segments import Segment, SegmentWriter
+from pyspark_binlogio.spark_types import VARIANT
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -206,6 +207,10 @@ def _check_columns(schema: pa.Schema, options: BinlogOptions) -> None:
     if missing or not images:
         raise BinlogOptionError(
             f"binlog: a record to write needs {', '.join(missing or ['before or after'])}; it is one of view rows"
+        )
+    if VARIANT in images:
+        raise BinlogOptionError(
+            "binlog: columns before and after cannot be variant; write to_json(before) and to_json(after)"
         )
     if not all(pa.types.is_struct(kind) or _is_text(kind) for kind in images) or len(set(images)) > 1:
         raise BinlogOptionError(

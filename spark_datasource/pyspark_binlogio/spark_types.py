@@ -4,6 +4,7 @@ Knows both vocabularies. Spark has no unsigned numbers, no DECIMAL of more than 
 
     unsigned      the next wider type; BIGINT UNSIGNED and BIT(n) decimal(20,0)
     DECIMAL(65)   string         TIME   interval day to second         DATETIME   timestamp_ntz        TIMESTAMP   timestamp
+    JSON text     string, or with imageType=variant, variant
     GEOMETRY      struct<srid: bigint, wkb: binary>                    VECTOR     array<float>
 
 Source: pyspark.sql.pandas.types, to_arrow_type; every batch must have exactly the types that it gives.
@@ -23,6 +24,12 @@ _WIDER: Final = {
     pa.timestamp("s", "UTC"): pa.timestamp("us", "UTC"),
     pa.null(): pa.string(),
 }
+VARIANT: Final = pa.struct(
+    [
+        pa.field("value", pa.binary(), nullable=False),
+        pa.field("metadata", pa.binary(), nullable=False, metadata={b"variant": b"true"}),
+    ]
+)
 _NAMES: Final = {
     pa.int8(): "tinyint",
     pa.int16(): "smallint",
@@ -53,6 +60,8 @@ def spark_type(arrow_type: pa.DataType) -> pa.DataType:
 
 def spark_ddl(arrow_type: pa.DataType) -> str:
     """Spark's name of such a type."""
+    if arrow_type == VARIANT:
+        return "variant"
     if pa.types.is_decimal(arrow_type):
         return f"decimal({arrow_type.precision},{arrow_type.scale})"
     if pa.types.is_struct(arrow_type):
@@ -75,6 +84,8 @@ def conformed(array: pa.Array, to: pa.DataType) -> pa.Array:
     """
     if array.type == to:
         return array
+    if to == VARIANT and pa.types.is_string(array.type):
+        return _variants(array, to)
     if pa.types.is_struct(to) and pa.types.is_struct(array.type):
         fields = [_field(array, field) for field in to]
         mask = array.is_null() if array.null_count else None
@@ -92,3 +103,12 @@ def _field(array: pa.StructArray, field: pa.Field) -> pa.Array:
     if index < 0:
         return pa.nulls(len(array), field.type)
     return conformed(array.field(index), field.type)
+
+
+def _variants(texts: pa.StringArray, to: pa.DataType) -> pa.Array:
+    """JSON texts as what Spark's parse_json makes of them."""
+    from pyspark.sql.types import VariantVal  # noqa: PLC0415 - what else is here needs no Spark
+
+    parsed = [None if text is None else VariantVal.parseJson(text) for text in texts.to_pylist()]
+    values = [None if one is None else {"value": one.value, "metadata": one.metadata} for one in parsed]
+    return pa.array(values, to)
