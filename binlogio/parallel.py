@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from threading import Condition, Lock
-from typing import Final, Generic, Protocol, TypeVar
+from typing import Final, Generic, Literal, Protocol, TypeVar
 
 Part = TypeVar("Part")
 Result = TypeVar("Result")
@@ -116,22 +116,30 @@ class InOrder(Generic[Part, Result]):
         return bool(waiting) and sum(size for _, size in waiting) >= self._due
 
     def _work(self) -> None:
-        reader = self._open_reader()
+        try:
+            reader = self._open_reader()
+        except BaseException as exc:  # noqa: BLE001 - carried to the consumer, who would wait for ever
+            if (number := self._next_part()) is not None:
+                self._end(number, exc)
+            return
         try:
             while (number := self._next_part()) is not None:
-                end: BaseException | bool = True
+                end: BaseException | Literal[True] = True
                 try:
                     for result in reader.read(self._parts[number]):
                         if not self._put(number, result):
                             return
                 except BaseException as exc:  # noqa: BLE001 - carried to the consumer, who raises it
                     end = exc
-                with self._lock:
-                    self._ends[number] = end
-                    if number == self._wanted:
-                        self._arrival.notify()
+                self._end(number, end)
         finally:
             reader.close()
+
+    def _end(self, number: int, end: BaseException | Literal[True]) -> None:
+        with self._lock:
+            self._ends[number] = end
+            if number == self._wanted:
+                self._arrival.notify()
 
     def _next_part(self) -> int | None:
         with self._lock:

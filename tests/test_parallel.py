@@ -62,3 +62,30 @@ def test_readers_wait_for_a_consumer_that_is_slow() -> None:
 
     assert ahead <= MOST_AHEAD // RESULT_BYTES + 1
     assert len(rest) == 4 * RESULTS_A_PART - RESULTS_A_PART // 2
+
+
+def test_a_reader_that_cannot_be_opened_is_an_error() -> None:
+    """Nobody waits for a part that no thread will read."""
+
+    def refuse() -> _Counting:
+        raise OSError("no more files")
+
+    with pytest.raises(OSError, match="no more files"):
+        list(InOrder(range(3), refuse, lambda _: 1).results(2))
+
+
+@pytest.mark.parametrize("first_bad", [0, 4, 8])
+def test_parts_from_one_that_does_not_hold_on_are_left_out(first_bad: int) -> None:
+    """They may be asked for again, by who knows better."""
+    read_on, open_readers = Event(), list[int]()
+    read_on.set()
+    in_order = InOrder(
+        [0, 1, 2, 3, 4, 6, 7, 8, 9],
+        lambda: _Counting(read_on, [], open_readers),
+        lambda _: 1,
+        lambda part: part < first_bad,
+    )
+    found = {part for part, _ in in_order.results(3)}
+
+    assert found == {part for part in (0, 1, 2, 3, 4, 6, 7, 8, 9) if part < first_bad}
+    assert open_readers == []
