@@ -70,6 +70,7 @@ class ServerVariables:
     gtid_seq_no: int = 0
     skip_parallel_replication: bool = False
     binlog_annotate_row_events: bool = True
+    binlog_alter_two_phase: bool = False
     log_bin_compress: bool = False
     log_bin_compress_min_len: int = 256
 
@@ -165,5 +166,5 @@ MARIADB_SESSION_VARIABLES: Final = (
         "binlog_transaction_compression",
         "binlog_transaction_compression_level_zstd",
     }
-) | {"binlog_annotate_row_events", "gtid_domain_id", "gtid_seq_no", "server_id", "skip_parallel_replication"}
+) | {"binlog_alter_two_phase", "binlog_annotate_row_events", "gtid_domain_id", "gtid_seq_no", "server_id", "skip_parallel_replication"}
 """The same with MariaDB."""

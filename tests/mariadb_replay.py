@@ -15,7 +15,7 @@ import binlogio.reader
 from binlogio.constants import QueryStatus
 from binlogio.events.control import RotateEvent, StopEvent, XidEvent
 from binlogio.events.gtid import MariadbGtidEvent, MariadbGtidListEvent
-from binlogio.events.gtid_mariadb import MariadbGtidExtraFlag, MariadbGtidFlag
+from binlogio.events.gtid_mariadb import MariadbGtidFlag
 from binlogio.events.mariadb import AnnotateRowsEvent
 from binlogio.events.query import QueryEvent
 from binlogio.events.rows import DeleteRowsEvent, UpdateRowsEvent, WriteRowsEvent
@@ -45,7 +45,7 @@ _XA: Final = re.compile(
 )
 _TEMPORARY: Final = re.compile(r"(CREATE|DROP) TEMPORARY TABLE (\w+)")
 _FORGOTTEN: Final = frozenset(("time_zone", "timestamp", "rand_seed1", "rand_seed2"))  # rows do not say them
-_SQL_MODES: Final[dict[str, Any]] = {"": 0}
+_VALUES: Final[dict[str, Any]] = {"": 0, "ON": True, "OFF": False}
 
 
 @dataclass(slots=True)
@@ -151,17 +151,7 @@ def _seen(event: Any, tables: dict[int, str]) -> dict[str, Any]:
 def comparable(events: list[Any]) -> list[dict[str, Any]]:
     """Events as they can be compared with those of another run."""
     tables: dict[int, str] = {}
-    return [_seen(event, tables) for event in _in_one_phase(events) if not isinstance(event, RotateEvent | StopEvent)]
-
-
-def _in_one_phase(events: list[Any]) -> Iterator[Any]:
-    """Without the groups of an ALTER TABLE in two phases (binlog_alter_two_phase), which we do not write."""
-    rest = iter(events)
-    for event in rest:
-        if isinstance(event, MariadbGtidEvent) and event.flags_extra & ~MariadbGtidExtraFlag.MULTI_ENGINE:
-            next(rest)
-        else:
-            yield event
+    return [_seen(event, tables) for event in events if not isinstance(event, RotateEvent | StopEvent)]
 
 
 def statements(script: str) -> Iterator[str]:
@@ -195,7 +185,6 @@ class Replay:
         self._tables = rows.tables
         self._given_columns = given_columns
         self._temporary: set[str] = set()
-        self._in_two_phases = False
 
     def run(self, script: str) -> None:
         """Every statement, but those that change rows and have left none in the log."""
@@ -254,10 +243,7 @@ class Replay:
         self._ddl(sql)
 
     def _alter(self, sql: str, _rest: str) -> None:
-        if self._in_two_phases:
-            self._session.set_variables(gtid_seq_no=15)  # behind START ALTER and COMMIT ALTER, which we do not write
-        else:
-            self._ddl(sql)
+        self._ddl(sql)
 
     def _ddl(self, sql: str) -> None:
         temporary = _TEMPORARY.match(sql)
@@ -310,8 +296,7 @@ class Replay:
         for name, value in _ASSIGNMENT.findall(text):
             if name not in _FORGOTTEN:
                 plain = value.strip("' ")
-                values[name] = int(plain) if plain.isdecimal() else _SQL_MODES.get(plain, plain)
-        self._in_two_phases = values.pop("binlog_alter_two_phase", "OFF") == "ON"
+                values[name] = int(plain) if plain.isdecimal() else _VALUES.get(plain, plain)
         self._session.set_variables(**values)
 
     def _xa(self, sql: str, _rest: str) -> None:

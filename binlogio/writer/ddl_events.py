@@ -16,7 +16,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from binlogio.constants import HeaderFlag, QueryStatus
-from binlogio.events.query import Invoker, StatusVar
+from binlogio.events.query import Invoker, MariadbAlterFlags, StatusVar
 from binlogio.schema.definition import NON_TRANSACTIONAL_ENGINES
 from binlogio.writer.query_events import collation_vars, flags_of, statement_vars, text_event
 
@@ -69,6 +69,12 @@ _NOT_LOGGED: Final = re.compile(
 SYSTEM_SCHEMA: Final = "mysql"
 
 
+def is_alter_table(sql: bytes) -> bool:
+    """Whether a statement is ALTER TABLE."""
+    table = _TABLE_DDL.match(_text(sql))
+    return table is not None and table[1].upper() == "ALTER"
+
+
 def is_logged_ddl(sql: bytes) -> bool:
     """Whether a statement is logged at all: not with LOCAL or NO_WRITE_TO_BINLOG, and not what is about this server alone."""
     return _NOT_LOGGED.match(_text(sql)) is None
@@ -82,11 +88,12 @@ def ddl_event(
     *,
     is_atomic: bool | None = None,
     invoker: Invoker | None = None,
+    alter: MariadbAlterFlags | None = None,
 ) -> QueryEvent:
     """A statement that is logged as its text.
 
     `schemas` are those that it changes, None looks for them in the text. `is_atomic` where it is one transaction, None lets the text say it.
-    `invoker` is the session's account.
+    `invoker` is the session's account, `alter` a half of MariaDB's ALTER TABLE in two phases.
     """
     text, query = _text(sql), context.flavour.query
     database, table = _DATABASE_DDL.match(text), _TABLE_DDL.match(text)
@@ -104,6 +111,8 @@ def ddl_event(
         is_atomic = _is_atomic(text, is_table=table is not None)
     if is_atomic:
         more.append(StatusVar(query.ddl_xid, xid))
+    if alter is not None:
+        more.append(StatusVar(QueryStatus.MARIADB_GTID_FLAGS3, alter))
     more += collation_vars(context)
     if query.has_requirements:
         if table is not None and table[1].upper() != "DROP":

@@ -46,7 +46,8 @@ class DomainGtids:
     def frame(self, group: Group, gtid: MariadbGtid, commit_id: int | None) -> bytes:
         """The event of a group; `commit_id` is that of the groups that were committed with it, None where there are none."""
         flags = _flags(group)
-        if commit_id is not None or group.marks.xa is not None or group.marks.has_no_engine:
+        marks = group.marks
+        if commit_id is not None or marks.xa is not None or marks.alter is not None or marks.has_no_engine:
             return self._encoded(group, gtid, flags, commit_id)
         key = gtid.domain_id, gtid.server_id, flags
         template = self._templates.get(key)
@@ -59,15 +60,17 @@ class DomainGtids:
         return timestamp + template[_TIMESTAMP_SIZE : _NUMBER.start] + number + template[_NUMBER.stop :]
 
     def _encoded(self, group: Group, gtid: MariadbGtid, flags: int, commit_id: int | None) -> bytes:
-        has_no_engine = group.marks.has_no_engine or group.is_xa
+        has_no_engine, alter = group.marks.has_no_engine or group.is_xa, group.marks.alter
+        flags_extra = int(MariadbGtidExtraFlag.MULTI_ENGINE) if has_no_engine else 0
         event = MariadbGtidEvent(
             sequence_number=gtid.sequence_number,
             domain_id=gtid.domain_id,
             flags=flags | (0 if commit_id is None else MariadbGtidFlag.GROUP_COMMIT_ID),
             commit_id=commit_id,
             xid=group.marks.xa,
-            flags_extra=int(MariadbGtidExtraFlag.MULTI_ENGINE) if has_no_engine else 0,
+            flags_extra=flags_extra | (alter.flags if alter is not None else 0),
             extra_engines=ONE_PHASE if has_no_engine else None,
+            sa_seq_no=alter.start_alter_sequence if alter is not None else None,
             header=EventHeader(timestamp=group.timestamp, server_id=gtid.server_id, flags=int(HeaderFlag.SUPPRESS_USE)),
         )
         return self._encoder.encode(event)

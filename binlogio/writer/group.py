@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from binlogio._kernel.encode import EventBuffer
     from binlogio.event_frames import EventFrames
     from binlogio.events.gtid_mariadb import MariadbXid
+    from binlogio.events.query import MariadbAlterFlags
 
 
 class GroupEnd(Enum):
@@ -96,12 +97,14 @@ class GroupMarks(NamedTuple):
         is_ddl: tables are made or dropped in it.
         has_no_engine: it was in the transaction cache, but no engine has anything to commit.
         xa: the XA transaction that it prepares or ends.
+        alter: which half of an ALTER TABLE in two phases it is, and the number of its first half, which only the second one names.
     """
 
     is_transactional: bool = False
     is_ddl: bool = False
     has_no_engine: bool = False
     xa: MariadbXid | None = None
+    alter: MariadbAlterFlags | None = None
 
 
 NO_MARKS: Final = GroupMarks()

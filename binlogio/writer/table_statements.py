@@ -2,7 +2,7 @@
 
 Knows which groups they are and what commits before them. What changes rows in an existing table is `statement_log`'s.
 
-    DDL                      -> commits what is open, then query: a group without BEGIN
+    DDL                      -> commits what is open, then query: a group without BEGIN; MariaDB's ALTER TABLE in two phases: two of them
     DROP TABLE a, b          -> one such group for each kind of table, non-transactional ones first
     CREATE ... SELECT        -> as DDL; as rows into InnoDB: BEGIN, CREATE ... START TRANSACTION, table_map, rows, XID; into other
                                 engines CREATE, and rows in a group behind it
@@ -16,12 +16,16 @@ Source: sql/sql_table.cc, sql/sql_insert.cc, Query_result_create; sql/sql_base.c
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from binlogio.constants import QueryStatus
-from binlogio.writer.ddl_events import ddl_event, is_logged_ddl
+from binlogio.events.gtid_mariadb import MariadbGtidExtraFlag
+from binlogio.events.query import MariadbAlterFlags
+from binlogio.gtid import MariadbGtid
+from binlogio.writer.ddl_events import ddl_event, is_alter_table, is_logged_ddl
 from binlogio.writer.ddl_text import create_table, drop_at_disconnect, drop_tables, is_drop_table
 from binlogio.writer.engine_mix import NO_ENGINES
+from binlogio.writer.group import GroupMarks
 from binlogio.writer.logical_clock import is_barrier
 from binlogio.writer.query_events import table_ddl_event
 from binlogio.writer.rows_builder import build_statement
@@ -31,6 +35,10 @@ from binlogio.writer.statement_log import context_of, decide, keeps_changes
 
 if TYPE_CHECKING:
     from binlogio.writer.connection import Connection
+    from binlogio.writer.query_events import QueryContext
+
+_START_ALTER: Final = int(MariadbGtidExtraFlag.START_ALTER)
+_COMMIT_ALTER: Final = int(MariadbGtidExtraFlag.COMMIT_ALTER)
 
 
 def log_ddl(connection: Connection, statement: Statement) -> None:
@@ -153,16 +161,36 @@ def _write_ddl(
 ) -> None:
     """Write a statement as a group of its own. One that is a transaction counts for the transaction cache."""
     context = connection.context(is_thread_specific=is_thread_specific)
-    event = ddl_event(
-        context, sql, connection.next_xid(), schemas, is_atomic=is_atomic, invoker=connection.client.invoker
-    )
     connection.caches.end_statement()
+    alter = None
+    if connection.variables.binlog_alter_two_phase and connection.flavour.has_domains and is_alter_table(sql):
+        alter = MariadbAlterFlags(_COMMIT_ALTER, _begin_alter(connection, context, sql))
+    event = ddl_event(
+        context,
+        sql,
+        connection.next_xid(),
+        schemas,
+        is_atomic=is_atomic,
+        invoker=connection.client.invoker,
+        alter=alter,
+    )
     connection.caches.write_statement(
         (connection.frames.encode(event),),
         context.timestamp,
         is_transactional=counts_as_transactional or event.status(QueryStatus.DDL_LOGGED_WITH_XID) is not None,
         is_barrier=is_barrier(sql),
+        marks=GroupMarks(is_ddl=True, alter=alter),
     )
+
+
+def _begin_alter(connection: Connection, context: QueryContext, sql: bytes) -> int | None:
+    """Write the first half of an ALTER TABLE in two phases, which replicas begin with; its number."""
+    begin = MariadbAlterFlags(_START_ALTER, None)
+    frame = connection.frames.encode(ddl_event(context, sql, 0, is_atomic=False, alter=begin))
+    marks = GroupMarks(is_ddl=True, alter=begin)
+    connection.caches.write_statement((frame,), context.timestamp, is_transactional=False, marks=marks)
+    begun = connection.caches.last_gtid
+    return begun.sequence_number if isinstance(begun, MariadbGtid) else None
 
 
 def _drop_tables(connection: Connection, statement: Statement, facts: StatementFacts) -> None:
