@@ -142,6 +142,15 @@ def test_dropped_partition_is_refused_and_can_be_ignored(spark: SparkSession) ->
     assert replay(spark, DDL_MIX, "corpus.part", unfollowed="ignore").count() > 0
 
 
+def test_base_of_a_table_that_begins_in_the_log_does_not_count(spark: SparkSession) -> None:
+    """What it held before CREATE TABLE is gone."""
+    log = MYSQL / "types_int" / "binlog.000001"
+    alone = replay(spark, log, "corpus.t_serial")
+    base = spark.createDataFrame([(77, 77)], "s int, v int")
+
+    assert sorted(replay(spark, log, "corpus.t_serial", base).collect()) == sorted(alone.collect())
+
+
 def test_table_that_is_not_there_is_refused(spark: SparkSession) -> None:
     """With the names of those that are."""
     with pytest.raises(ReplayError, match=r"there is no table corpus\.nothing.*corpus\.part"):

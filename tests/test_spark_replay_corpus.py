@@ -134,7 +134,7 @@ def states(spark: SparkSession, replay: LogReplay, name: str) -> Iterator[tuple[
 
     stages = [
         (replace(stage, changes=stage.changes.localCheckpoint()), start)
-        for stage, start in replay.stages(name, None, None, "error")
+        for stage, start in replay.stages(name, None, "error")
     ]
     usual = str(spark.conf.get(_SHUFFLE))
     for partitions in PARTITIONS:

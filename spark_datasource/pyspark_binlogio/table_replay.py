@@ -96,8 +96,9 @@ class LogReplay:
         self, table: str, base: DataFrame | None = None, *, key: Sequence[str] | None = None, unfollowed: str = "error"
     ) -> DataFrame:
         """The rows of a table; arguments and errors as those of `pyspark_binlogio.replay`."""
-        state = base
-        for stage, start in self.stages(table, base, key, unfollowed):
+        schema, _, name = table.partition(".")
+        state = None if self.history.life((schema, name)).is_whole else base
+        for stage, start in self.stages(table, key, unfollowed):
             state = state_of(stage, None if state is None else start.base(state))
         if state is None:
             raise ReplayError(f"nothing tells the columns of {table}")
@@ -108,9 +109,7 @@ class LogReplay:
         schema, _, name = table.partition(".")
         return _known(self.history.life((schema, name)), table, UNFOLLOWED[1])[-1].plan
 
-    def stages(
-        self, table: str, base: DataFrame | None, key: Sequence[str] | None, unfollowed: str
-    ) -> list[tuple[Stage, _Start]]:
+    def stages(self, table: str, key: Sequence[str] | None, unfollowed: str) -> list[tuple[Stage, _Start]]:
         """The parts of the table's life in which its key stays the same, each with what turns the rows before it into its own columns."""
         schema, _, name = table.partition(".")
         life = self.history.life((schema, name))
