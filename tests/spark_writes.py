@@ -54,7 +54,7 @@ def writer(schema: pa.Schema, folder: Path | str, *, overwrite: bool = False, **
     return cast("DataSourceArrowWriter", source.writer(from_arrow_schema(schema), overwrite))
 
 
-def stage(driver: DataSourceArrowWriter, part: pa.Table, batch_rows: int = 100) -> Any:
+def stage(driver: DataSourceArrowWriter, part: pa.Table, batch_rows: int = 7) -> Any:
     """What a task does with its part: the writer goes to it, and its message back, as bytes."""
     task = pickle.loads(pickle.dumps(driver))  # noqa: S301 - our own bytes
     return pickle.loads(pickle.dumps(task.write(iter(part.to_batches(max_chunksize=batch_rows)))))  # noqa: S301

@@ -12,17 +12,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import reduce
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+import pyarrow as pa
 
 from binlogio.errors import BinlogFormatError
 from binlogio.index_file import log_number
 
 if TYPE_CHECKING:
     import numpy.typing as npt
-    import pyarrow as pa
 
 IN_ORDER_HINT: Final = "write pyspark_binlogio.in_transaction_order(df, n), which puts the records in order"
 _OPS: Final = {"insert": "an insert", "update": "an update", "delete": "a delete"}
@@ -74,16 +73,15 @@ def transactions(batches: Iterable[pa.RecordBatch]) -> Iterator[Transaction]:
         if batch.num_rows == 0:
             continue
         _refuse_nulls(batch)
-        for start, stop, first in _runs(batch):
-            key, place = _key(batch, start), _place(batch, start)
-            if pending is not None and place <= pending.last:
-                raise out_of_order(pending.last, place)
-            if pending is None or (first and key != pending.key):
+        for key, first, last, run in _runs(batch):
+            if pending is not None and first <= pending.last:
+                raise out_of_order(pending.last, first)
+            if pending is None or key != pending.key:
                 if pending is not None:
                     yield pending
-                pending = Transaction(key, _value(batch, "gtid", start), place, place)
-            pending.runs.append(_run(batch, start, stop))
-            pending.last = _place(batch, stop - 1)
+                pending = Transaction(key, key[1], first, last)
+            pending.runs.append(run)
+            pending.last = last
     if pending is not None:
         yield pending
 
@@ -111,23 +109,42 @@ def _refuse_nulls(batch: pa.RecordBatch) -> None:
             raise BinlogFormatError("the column of a record to write cannot be null", field=name)
 
 
-def _runs(batch: pa.RecordBatch) -> Iterator[tuple[int, int, bool]]:
-    """Start and stop of each run, and whether a transaction may begin there. Refuses records within a run that are not in order."""
-    count = batch.num_rows
+def _runs(batch: pa.RecordBatch) -> Iterator[tuple[TransactionKey, Place, Place, Run]]:
+    """Each run with its transaction, and its first and last place. Refuses records of one file that are not in order."""
+    starts = _starts(batch)
+    stops = [*starts[1:], batch.num_rows]
+    values = zip(*(_taken(batch, name, starts) for name in _RUN), strict=True)
+    places, lasts = _places(batch, starts), _places(batch, [stop - 1 for stop in stops])
+    names = zip(*(_taken(batch, name, starts) for name in ("gtid", "sequence_number")), strict=True)
+    before, after = batch.column("before"), batch.column("after")
+    for start, stop, first, last, name, head in zip(starts, stops, places, lasts, names, values, strict=True):
+        schema, table, op, before_present, after_present, server_id, timestamp = head
+        run = Run(
+            schema=schema,
+            table=table,
+            op=op,
+            server_id=server_id,
+            timestamp=timestamp // _US_PER_S,
+            before_present=before_present,
+            after_present=after_present,
+            before=before.slice(start, stop - start),
+            after=after.slice(start, stop - start),
+        )
+        _refuse_missing_images(run)
+        yield _key(first, *name), first, last, run
+
+
+def _starts(batch: pa.RecordBatch) -> list[int]:
     changed = {name: _changes(batch.column(name)) for name in (*_TRANSACTION, *_RUN)}
     has_no_name = np.asarray(batch.column("gtid").is_null()) & np.asarray(batch.column("sequence_number").is_null())
     pos, row = (batch.column(name).to_numpy() for name in ("pos", "row"))
     moved = pos[1:] != pos[:-1]
-    begins = reduce(np.logical_or, (changed[name] for name in _TRANSACTION)) | (moved & has_no_name[1:])
     backwards = ~changed["file"] & ((pos[1:] < pos[:-1]) | (~moved & (row[1:] <= row[:-1])))
     if backwards.any():
         at = int(np.flatnonzero(backwards)[0])
-        raise out_of_order(_place(batch, at), _place(batch, at + 1))
-    breaks = np.flatnonzero(reduce(np.logical_or, (changed[name] for name in _RUN), begins)) + 1
-    edges = [0, *breaks.tolist(), count]
-    is_first = np.concatenate(([True], begins))
-    for start, stop in pairwise(edges):
-        yield start, stop, bool(is_first[start])
+        raise out_of_order(*_places(batch, [at, at + 1]))
+    breaks = reduce(np.logical_or, changed.values(), moved & has_no_name[1:])
+    return [0, *(np.flatnonzero(breaks) + 1).tolist()]
 
 
 def _changes(array: pa.Array) -> npt.NDArray[np.bool_]:
@@ -136,37 +153,26 @@ def _changes(array: pa.Array) -> npt.NDArray[np.bool_]:
     return np.asarray(codes[1:] != codes[:-1])
 
 
-def _value(batch: pa.RecordBatch, name: str, row: int) -> Any:
-    return batch.column(name)[row].as_py()
+def _taken(batch: pa.RecordBatch, name: str, rows: list[int]) -> list[Any]:
+    taken = batch.column(name).take(pa.array(rows))
+    return list((taken.cast(pa.int64()) if name == "timestamp" else taken).to_pylist())
 
 
-def _place(batch: pa.RecordBatch, row: int) -> Place:
-    return log_number(_value(batch, "file", row) or ""), _value(batch, "pos", row), _value(batch, "row", row)
+def _places(batch: pa.RecordBatch, rows: list[int]) -> list[Place]:
+    files, *numbers = (_taken(batch, name, rows) for name in ("file", "pos", "row"))
+    keys = {file: log_number(file or "") for file in set(files)}
+    return [(keys[file], pos, row) for file, pos, row in zip(files, *numbers, strict=True)]
 
 
-def _key(batch: pa.RecordBatch, row: int) -> TransactionKey:
-    gtid, number = _value(batch, "gtid", row), _value(batch, "sequence_number", row)
+def _key(place: Place, gtid: str | None, number: int | None) -> TransactionKey:
     if gtid is None and number is None:
-        number = -1 - int(_value(batch, "pos", row))  # no sequence_number is below 0
-    return log_number(_value(batch, "file", row) or ""), gtid, number
+        number = -1 - place[1]  # no sequence_number is below 0
+    return place[0], gtid, number
 
 
-def _run(batch: pa.RecordBatch, start: int, stop: int) -> Run:
-    op = _value(batch, "op", start)
-    before, after = (batch.column(name).slice(start, stop - start) for name in ("before", "after"))
-    if op not in _OPS:
-        raise BinlogFormatError("no such operation", field="op", expected=", ".join(_OPS), found=repr(op))
-    for name, image, has_image in ("before", before, op != "insert"), ("after", after, op != "delete"):
+def _refuse_missing_images(run: Run) -> None:
+    if run.op not in _OPS:
+        raise BinlogFormatError("no such operation", field="op", expected=", ".join(_OPS), found=repr(run.op))
+    for name, image, has_image in ("before", run.before, run.op != "insert"), ("after", run.after, run.op != "delete"):
         if has_image and image.null_count:
-            raise BinlogFormatError(f"a record of {_OPS[op]} has no {name} image", field=name)
-    return Run(
-        schema=_value(batch, "schema", start),
-        table=_value(batch, "table", start),
-        op=op,
-        server_id=_value(batch, "server_id", start),
-        timestamp=batch.column("timestamp")[start].value // _US_PER_S,
-        before_present=_value(batch, "before_present", start),
-        after_present=_value(batch, "after_present", start),
-        before=before,
-        after=after,
-    )
+            raise BinlogFormatError(f"a record of {_OPS[run.op]} has no {name} image", field=name)

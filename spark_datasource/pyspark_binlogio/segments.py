@@ -32,10 +32,11 @@ if TYPE_CHECKING:
     from binlogio._kernel.encode import EventBuffer
     from binlogio.event_frames import EventFrames
     from binlogio.writer.log_storage import LogStorage
-    from pyspark_binlogio.record_runs import Place, Run, Transaction, TransactionKey
+    from pyspark_binlogio.record_runs import Place, Transaction, TransactionKey
 
 THREAD_ID: Final = 1
 _WRITE_SIZE: Final = 4 << 20
+_ROW_SIZE: Final = 256  # a guess, in bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,7 +214,9 @@ class SegmentWriter:
         self._now = last.timestamp * MICROSECONDS_PER_SECOND
         clock: Any = (self._sequence_number, self._sequence_number + 1)
         self._sequence_number += 1
-        group = FilledGroup(fill=fill, timestamp=first.timestamp, expected_size=sum(_size(run) for run in runs))
+        group = FilledGroup(
+            fill=fill, timestamp=first.timestamp, expected_size=_ROW_SIZE * sum(len(run.after) for run in runs)
+        )
         return events.filled(group, offset, gtid, clock)
 
     def _server(self, server_id: int) -> tuple[Frames, GroupEvents]:
@@ -239,10 +242,6 @@ class SegmentWriter:
         self._gtids = []
         self._written = self._written.union(gtids)
         self._segments[-1] = replace(segment, gtids=gtids)
-
-
-def _size(run: Run) -> int:
-    return int(run.before.nbytes + run.after.nbytes)
 
 
 def _gtid_of(transaction: Transaction) -> Gtid | None:

@@ -13,7 +13,7 @@ A table's columns are those of its definition in `schemaFile`; without one those
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import pyarrow as pa
@@ -81,6 +81,8 @@ class WrittenTables:
         self._tables: dict[tuple[str, str, pa.DataType], OpenTable] = {}
         self._encoders: dict[tuple[Any, ...], TableEncoder] = {}
         self._natural: dict[int, dict[str, pa.DataType]] = {}
+        self._names: dict[pa.DataType, frozenset[str]] = {}
+        self._columns: dict[tuple[int, bytes], list[tuple[str, int, pa.DataType | None]]] = {}
 
     def open(self, run: Run) -> OpenTable:
         """The table of a run.
@@ -121,12 +123,12 @@ class WrittenTables:
         return TableDefinition(schema, name, columns)
 
     def _add_typed(self, buffer: EventBuffer | EventFrames, run: Run, table: OpenTable) -> None:
+        names = self._names.get(run.after.type)
+        if names is None:
+            names = self._names[run.after.type] = frozenset(field.name for field in run.after.type)
         present = {
-            name: _bitmap(table, given, {field.name for field in image.type})
-            for name, given, image in (
-                ("before", run.before_present, run.before),
-                ("after", run.after_present, run.after),
-            )
+            "before": _bitmap(table, run.before_present, names),
+            "after": _bitmap(table, run.after_present, names),
         }
         first, second = present["after" if run.op == "insert" else "before"], present["after"]
         key = table.table_id, run.op, first, second
@@ -148,11 +150,20 @@ class WrittenTables:
 
     def _batch(self, image: pa.StructArray, table: OpenTable, present: bytes) -> pa.RecordBatch:
         """The columns that an image has, in types that say what Spark's cannot."""
-        natural = self._natural[table.table_id]
-        absent = {name for place, name in enumerate(table.names) if not present[place >> 3] >> (place & 7) & 1}
-        names = [field.name for field in image.type if field.name not in absent]
-        arrays = [_native(image.field(name), natural.get(name)) for name in names]
-        return pa.RecordBatch.from_arrays(arrays, names=names)
+        key = table.table_id, present
+        columns = self._columns.get(key)
+        if columns is None:
+            absent = {name for place, name in enumerate(table.names) if not present[place >> 3] >> (place & 7) & 1}
+            natural = self._natural[table.table_id]
+            if len(self._columns) >= _MAX_ENCODERS:
+                self._columns.clear()
+            columns = self._columns[key] = [
+                (field.name, place, natural.get(field.name))
+                for place, field in enumerate(image.type)
+                if field.name not in absent
+            ]
+        arrays = [_native(image.field(place), natural) for _, place, natural in columns]
+        return pa.RecordBatch.from_arrays(arrays, names=[name for name, _, _ in columns])
 
     def _add_json(self, buffer: EventBuffer | EventFrames, run: Run, table: OpenTable) -> None:
         frames = EventFrames(checksum=buffer.checksum if not isinstance(buffer, EventFrames) else True)
@@ -202,7 +213,7 @@ def _column(table: str, field: pa.Field) -> ColumnDefinition:
     return ColumnDefinition(field.name, _SQL_TYPES[kind])
 
 
-def _bitmap(table: OpenTable, given: bytes | None, names: set[str]) -> bytes:
+def _bitmap(table: OpenTable, given: bytes | None, names: Collection[str]) -> bytes:
     """Which of the table's columns an image has: those of the record's bitmap, or those that the image names."""
     count = len(table.names)
     if given is None:
