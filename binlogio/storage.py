@@ -259,16 +259,26 @@ def _find(path: str, filesystem: FileSystem | None) -> Iterator[LogFile]:
         names = [str(entry) for entry in local.iterdir() if entry.is_file() and _begins_like_a_log(entry)]
         if not names:
             raise FileNotFoundError(2, "no binary log in this directory", path)
+        yield from _still_there(names)
     elif has_magic(path) and not local.exists():
         names = [name for name in glob(path) if Path(name).is_file() and not is_index_file(name)]
         if not names:
             raise FileNotFoundError(2, "no file matches", path)
+        yield from _still_there(names)
     elif is_index_file(path):
         yield from (_local(str(local.parent / name)) for name in read_index(local))
-        return
     else:
-        names = [path]
-    yield from (_local(name) for name in sorted(names, key=log_number))
+        yield _local(path)
+
+
+def _still_there(names: list[str]) -> Iterator[LogFile]:
+    """Those that nobody has purged since they were listed."""
+    for name in sorted(names, key=log_number):
+        try:
+            log = _local(name)
+        except FileNotFoundError:
+            continue
+        yield log
 
 
 def _local(name: str) -> LogFile:
@@ -276,7 +286,10 @@ def _local(name: str) -> LogFile:
 
 
 def _begins_like_a_log(path: Path) -> bool:
-    with path.open("rb", buffering=0) as file:
-        head = file.read(len(BINLOG_MAGIC))
+    try:
+        with path.open("rb", buffering=0) as file:
+            head = file.read(len(BINLOG_MAGIC))
+    except FileNotFoundError:  # purged since it was listed
+        return False
     compressed = path.suffix in (".gz", ".zst") and head[:2] in (_GZIP_MAGIC, _ZSTD_MAGIC[:2])
     return head in (BINLOG_MAGIC, ENCRYPTED_MAGIC) or compressed

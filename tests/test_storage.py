@@ -5,7 +5,9 @@ from __future__ import annotations
 import gzip
 import io
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -56,6 +58,28 @@ def _read(source: Source, **options: Any) -> bytes:
 
 
 # -------------------------------------------------------------------------------------------------------- local names
+
+
+def test_log_that_is_purged_while_a_directory_is_listed_is_left_out(tmp_path: Path) -> None:
+    """Old logs come and go all the time; the one that stays is always found, and no listing fails."""
+    (tmp_path / "binlog.000500").write_bytes(DATA)
+    ends = Event()
+
+    def purge() -> None:
+        while not ends.is_set():
+            for number in range(1, 60):
+                (tmp_path / f"binlog.{number:06d}").write_bytes(DATA)
+            for number in range(1, 60):
+                (tmp_path / f"binlog.{number:06d}").unlink()
+
+    with ThreadPoolExecutor(1) as pool:
+        purged = pool.submit(purge)
+        try:
+            for source in [tmp_path, tmp_path / "binlog.*"] * 100:
+                assert _names(find_logs(source))[-1] == "binlog.000500"
+        finally:
+            ends.set()
+        purged.result()
 
 
 def test_directory_gives_its_logs_in_the_order_of_their_numbers(folder: Path) -> None:

@@ -9,6 +9,7 @@ that is run again after a crash is the same batch.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from pyspark_binlogio.options import BinlogOptions
 
 Offset = dict[str, Any]
+_LISTINGS: Final = 3
 _NOTHING: Final[Offset] = {"file": "", "pos": 0}
 
 
@@ -112,10 +114,11 @@ class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         Raises:
             BinlogFormatError: they are of several series.
         """
-        try:
-            logs = find_log_files(self._options)
-        except FileNotFoundError:
-            return []
+        logs: list[LogFile] = []
+        for _ in range(_LISTINGS):
+            with suppress(FileNotFoundError):  # there is none yet; or one went while an index was read
+                logs = find_log_files(self._options)
+                break
         stems = {log_number(log.name)[0] for log in logs}
         if len(stems) > 1:
             raise BinlogFormatError(
