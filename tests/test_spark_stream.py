@@ -190,6 +190,24 @@ def test_purge_of_what_was_read_does_not_matter_and_of_what_was_not_is_told(tmp_
         assert Stream(tmp_path, offset, ignoreMissingFiles="true").rest() == expected(*later)
 
 
+def test_log_that_is_missing_between_two_others_is_told(tmp_path: Path) -> None:
+    """Before it is passed over, and in a batch that is run again; pathGlobFilter and ignoreMissingFiles leave out what they leave out."""
+    for number in range(1, 4):
+        shutil.copy(TYPES_INT, tmp_path / f"binlog.{number:06d}")
+    stream = Stream(tmp_path)
+    start = json.loads(stream.offset)
+    assert len(stream.batch()) == 3 * 46
+    (tmp_path / "binlog.000002").unlink()
+
+    end = json.loads(stream.offset)
+    with pytest.raises(BinlogFormatError, match=r"binlog\.000003: a log between two others is not there"):
+        stream.between(start, end)
+    with pytest.raises(BinlogFormatError, match=r"binlog\.000003: a log between two others is not there"):
+        Stream(tmp_path).batch()
+    for options in ({"ignoreMissingFiles": "true"}, {"pathGlobFilter": "*.00000{1,3}"}):
+        assert len(Stream(tmp_path, **options).batch()) == 2 * 46
+
+
 def test_available_now_ends_where_the_logs_ended_when_it_began(tmp_path: Path) -> None:
     """What is written meanwhile waits for the next query, even where a limit makes many batches."""
     with (

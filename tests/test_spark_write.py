@@ -406,7 +406,7 @@ def test_batch_with_a_number_is_written_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "options", "error", "sentence"),
     [
-        (lambda t: t.rename_columns(["file", "pos", "row", "op", "timestamp", "server_id", "gtid", "sequence_number", "schema", "tabel", "before", "after"]), {}, BinlogOptionError, "has no column 'tabel'; did you mean 'table'"),
+        (lambda t: t.rename_columns(["file", "pos", "row", "op", "timestamp", "server_id", "gtid", "sequence_number", "schema", "tablet", "before", "after"]), {}, BinlogOptionError, "has no column 'tablet'; did you mean 'table'"),
         (lambda t: t.drop_columns(["op"]), {}, BinlogOptionError, "needs op"),
         (lambda t: t.drop_columns(["before", "after"]), {}, BinlogOptionError, "needs before or after"),
         (lambda t: t, {"view": "rows"}, BinlogOptionError, "option view is one of a read, and this writes"),

@@ -109,7 +109,7 @@ class BinlogOptions:
     txn_app_id: str | None = None
     txn_version: int | None = None
     checkpoint_location: str | None = None
-    given: frozenset[str] = frozenset()
+    given: frozenset[str] = field(default=frozenset(), compare=False)  # names, for `refuse_others`
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> BinlogOptions:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
@@ -76,7 +77,7 @@ class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """How far the next batch goes: to the end of a group that is whole, and no further than the limit but for one group.
 
         Raises:
-            BinlogFormatError: the log of `start` is gone, and `ignoreMissingFiles` is not set.
+            BinlogFormatError: the log of `start` is gone, or one behind it, and `ignoreMissingFiles` is not set.
             OSError: a log cannot be read.
         """
         latest = self._latest(start, limit)
@@ -95,9 +96,9 @@ class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if end["file"] not in names or (start["file"] and start["file"] not in names):
             self._refuse_gap(start if start["file"] not in names else end, logs)
         pieces = []
+        logs = [log for log in logs if _key(start["file"]) <= _key(log.name) <= _key(end["file"])]
+        self._refuse_holes(logs)
         for log in logs:
-            if _key(log.name) < _key(start["file"]) or _key(log.name) > _key(end["file"]):
-                continue
             first = start["pos"] if log.name == start["file"] else 0
             last = end["pos"] if log.name == end["file"] else HIGHEST
             if first < last:
@@ -133,6 +134,7 @@ class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         logs = [log for log in self._logs() if _key(log.name) >= _key(start["file"])]
         if start["file"] and (not logs or logs[0].name != start["file"]):
             self._refuse_gap(start, logs)
+        self._refuse_holes(logs)
         files = limit.max_files if isinstance(limit, ReadMaxFiles) else len(logs)
         room = limit.max_bytes if isinstance(limit, ReadMaxBytes) else HIGHEST
         found = start
@@ -172,6 +174,21 @@ class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             found=logs[0].name if logs else "no log at all",
             hint="set ignoreMissingFiles to go on with what is there",
         )
+
+    def _refuse_holes(self, logs: list[LogFile]) -> None:
+        """Servers number their logs one by one: where one is missing between two others, so are its transactions."""
+        if self._options.ignore_missing_files or self._options.path_glob_filter:
+            return
+        for one, other in pairwise(logs):
+            number, next_number = log_number(one.name)[1], log_number(other.name)[1]
+            if next_number > number + 1:
+                raise BinlogFormatError(
+                    "a log between two others is not there: transactions may be lost",
+                    file=other.name,
+                    expected=f"number {number + 1} behind {one.name}",
+                    found=f"number {next_number}",
+                    hint="set ignoreMissingFiles to go on with what is there",
+                )
 
 
 def _key(name: str) -> tuple[str, int, str]:
