@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections import Counter
 from contextlib import closing
@@ -13,6 +14,7 @@ import binlogio
 from binlogio.constants import EventType
 from binlogio.errors import ReplayError
 from binlogio.events.control import XaPrepareEvent, XidEvent
+from binlogio.events.gtid import AnonymousGtidEvent
 from binlogio.events.rows import DeleteRowsEvent, UpdateRowsEvent, WriteRowsEvent
 from binlogio.options import Position
 from binlogio.replay import ReplaySummary, SqliteTarget, replay
@@ -407,3 +409,58 @@ def test_directory_is_an_io_error(tmp_path: Path) -> None:
     """SQLite cannot open it."""
     with pytest.raises(OSError, match="cannot be used as a SQLite database"):
         SqliteTarget.open(tmp_path)
+
+
+# -------------------------------------------------------------------------------------------------------- workers
+
+MANY: Final = 200
+EVERY: Final = os.environ.get("BINLOGIO_SCHEDULES") is not None
+
+
+@pytest.fixture(scope="module")
+def parallel_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two hundred transactions that the source ran together, ten at a time."""
+    path: Path = tmp_path_factory.mktemp("parallel") / "binlog.000001"
+    events: list[Any] = []
+    for number in range(1, MANY + 1):
+        parent = (number - 1) // 10 * 10
+        gtid = AnonymousGtidEvent(
+            flags=1, last_committed=parent, sequence_number=number, header=header(EventType.ANONYMOUS_GTID_LOG_EVENT)
+        )
+        events += [gtid, *group(change(None, (number, str(number), None)))]
+    path.write_bytes(log(*events))
+    return path
+
+
+@pytest.mark.parametrize("fails", range(1, MANY + 1, 1 if EVERY else 17))
+def test_transaction_that_fails_leaves_exactly_those_before_it(parallel_log: Path, fails: int) -> None:
+    """With 8 workers; the position is behind the last one that holds, and the next replay stops at the same one."""
+    with closing(SqliteTarget.open(":memory:")) as target:
+        target.execute('CREATE TABLE "d.t" (id, name TEXT, document TEXT, PRIMARY KEY (id))')
+        target.execute(f"INSERT INTO \"d.t\" VALUES ({fails}, 'in the way', NULL)")
+        for _ in range(2):
+            with binlogio.open(parallel_log) as reader, pytest.raises(ReplayError, match=f"found id={fails}$"):
+                replay(reader, target, workers=8)
+            rows = contents(target)
+
+            assert sorted(row[0] for row in rows if row[1] != "in the way") == list(range(1, fails))
+        target.execute("DELETE FROM \"d.t\" WHERE name = 'in the way'")
+        with binlogio.open(parallel_log) as reader:
+            summary = replay(reader, target, workers=8)
+
+        assert (summary.groups, summary.skipped_groups) == (MANY - fails + 1, fails - 1)
+        assert [row[0] for row in contents(target)] == list(range(1, MANY + 1))
+
+
+def test_idempotent_target_takes_what_is_there_already(tmp_path: Path) -> None:
+    """Rows are replaced, and those that are not there are not missed."""
+    with closing(SqliteTarget.open(":memory:", idempotent=True)) as target:
+        summary = replayed(
+            tmp_path,
+            target,
+            *group(change(None, ONE), change(None, TWO)),
+            *group(change(None, (1, "uno", None)), change((7, "seven", None), None), change(TWO, (1, "two", None))),
+        )
+
+        assert sorted(contents(target)) == [(1, "uno", None), TWO]
+        assert summary.ignored == 1

@@ -76,7 +76,9 @@ def bulk_rows(steps: Sequence[RowsStep], context: ParseContext) -> BulkRows | No
 
     plain = replace(context, checksum_algorithm=ChecksumAlgorithm.OFF)
     table_map = Encoder(plain).encode(steps[0].table_map)
-    frames = b"".join(part for step in steps for part in (table_map, _frame(step, steps[0].table_map.table_id)))
+    frames = b"".join(
+        part for step in steps for part in (table_map, rows_frame_of(step.event, steps[0].table_map.table_id))
+    )
     records = TableRecords.of(plan, None, zero_dates="text")
     router = Router(lambda _: records.images, lambda _, __: None, checksum=False, verify=False)
     router.describe(checksum=False, table_id_size=_TABLE_ID_SIZE, v0=_POST_HEADER, v1=_POST_HEADER)
@@ -96,16 +98,20 @@ def bulk_rows(steps: Sequence[RowsStep], context: ParseContext) -> BulkRows | No
     return BulkRows(plan, before, after)
 
 
-def _frame(step: RowsStep, table_id: int) -> bytes:
-    """The event as it stands in a log without checksums, with the current version's header."""
+def has_quick_frame(event: Any) -> bool:
+    """Whether `rows_frame_of` can build the event."""
+    return type(event) in _CODES and event.header.type_code not in PRE_GA_EVENTS and not event.extra and is_compiled()
+
+
+def rows_frame_of(event: Any, table_id: int) -> bytes:
+    """The event as it stands in a log of MySQL without checksums, with the current version's header."""
     from binlogio._kernel.hot import rows_frame  # noqa: PLC0415 - it may not be there
 
-    event = step.event
     return rows_frame(
         event.images,
         type_code=_CODES[type(event)],
-        timestamp=0,
-        server_id=0,
+        timestamp=event.header.timestamp,
+        server_id=event.header.server_id,
         table_id=table_id,
         flags=event.flags,
         column_count=event.column_count,

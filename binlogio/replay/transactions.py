@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
 _NEW_FILE: Final = (FormatDescriptionEvent, StartV3Event)
 _CONTEXT: Final = (IntvarEvent, RandEvent, UserVarEvent)
-_LOAD: Final = (BeginLoadQueryEvent, AppendBlockEvent, ExecuteLoadQueryEvent)
 
 # MariaDB logs ALTER TABLE twice: when it starts, and when it has come to an end, which is what counts.
 _ALTER_NOT_DONE: Final = MariadbGtidExtraFlag.START_ALTER | MariadbGtidExtraFlag.ROLLBACK_ALTER
@@ -75,6 +74,20 @@ class StatementStep:
 
 
 @dataclass(frozen=True, slots=True)
+class LoadStep:
+    """LOAD DATA, with the file."""
+
+    event: ExecuteLoadQueryEvent
+    data: bytes
+    context: tuple[Any, ...] = ()
+
+    @property
+    def offset(self) -> int:
+        """Where the event begins."""
+        return int(self.event.header.offset)
+
+
+@dataclass(frozen=True, slots=True)
 class RefusedStep:
     """An event that nobody can replay."""
 
@@ -82,7 +95,7 @@ class RefusedStep:
     refusal: ReplayError
 
 
-Step = RowsStep | StatementStep | RefusedStep
+Step = RowsStep | StatementStep | LoadStep | RefusedStep
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,6 +152,7 @@ class TransactionReader:
         self._starts_file = True
         self._description: FormatDescriptionEvent | None = None
         self._mariadb_clock = MariadbClock()
+        self._blocks: dict[int, list[bytes]] = {}
 
     def __iter__(self) -> Iterator[Transaction]:
         for event in self._reader:
@@ -242,9 +256,13 @@ class TransactionReader:
         elif isinstance(event, XaPrepareEvent):
             group.xid = statements.xid_key(event.xid_text)
             group.outcome = "commit" if event.one_phase else "prepare"
-        elif isinstance(event, _LOAD):
-            if isinstance(event, ExecuteLoadQueryEvent):
-                group.steps.append(RefusedStep(event.header.offset, text_refused("LOAD DATA")))
+        elif isinstance(event, BeginLoadQueryEvent | AppendBlockEvent):
+            self._blocks.setdefault(event.file_id, []).append(event.block)
+        elif isinstance(event, ExecuteLoadQueryEvent):
+            context, group.context = tuple(group.context), []
+            data = b"".join(self._blocks.pop(event.file_id, ()))
+            named = replace(event, schema=self._filter.schema(event.schema))
+            group.steps.append(LoadStep(named, data, context))
         elif isinstance(event, IncidentEvent):
             refusal = ReplayError(f"the source lost changes here: {event.message}")
             group.steps.append(RefusedStep(event.header.offset, refusal))

@@ -97,7 +97,7 @@ class Connection:
                 charset="utf8mb4",
                 autocommit=True,
                 client_flag=CLIENT.FOUND_ROWS,
-                binary_prefix=True,
+                local_infile=True,
             )
         except pymysql.err.MySQLError as exc:
             raise ConnectionError(f"the server cannot be reached: {_message(exc)}") from exc
@@ -189,6 +189,8 @@ class MysqlTarget:
     def session(self, number: int) -> MysqlSession:
         """A connection of its own."""
         connection = Connection(self._address)
+        if self.idempotent and not connection.is_mariadb:
+            connection.run("SET @@session.rbr_exec_mode = 'IDEMPOTENT'")
         connection.run(f"INSERT IGNORE INTO {_TABLE} VALUES ({number}, '', 0, '[]', NULL)")  # noqa: S608
         return MysqlSession(connection, self, number, _TABLE)
 

@@ -12,6 +12,7 @@ Source: sql/sql_binlog.cc, mysql_client_binlog_statement.
 from __future__ import annotations
 
 import json
+import tempfile
 from base64 import b64encode
 from dataclasses import replace
 from itertools import groupby
@@ -20,26 +21,30 @@ from typing import TYPE_CHECKING, Any, Final
 from binlogio.constants import ChecksumAlgorithm, EventType, RowsFlag
 from binlogio.encoder import Encoder
 from binlogio.errors import ReplayError
+from binlogio.events.base import NEW_HEADER
 from binlogio.replay import statements
+from binlogio.replay.bulk_rows import has_quick_frame, rows_frame_of
 from binlogio.replay.find_row import ER_KEY_NOT_FOUND, RowNotFound
 from binlogio.replay.row_changes import row_changes
 from binlogio.replay.summary import RowCounts
 from binlogio.replay.targets.mysql_statements import context_of
 from binlogio.replay.targets.mysql_table import MysqlTable
 from binlogio.replay.targets.mysql_values import backticked, text_literal
-from binlogio.replay.transactions import RefusedStep, RowsStep, StatementStep
+from binlogio.replay.transactions import LoadStep, RefusedStep, RowsStep, StatementStep
 from binlogio.rowimage.values import ABSENT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from binlogio.events.format_description import FormatDescriptionEvent
+    from binlogio.events.table_map import TableMapEvent
     from binlogio.replay.progress import Ledger
     from binlogio.replay.targets.mysql import Connection, MysqlTarget
     from binlogio.replay.transactions import Step, Transaction
 
 # What DDL answers that was done already: databases, tables, columns, keys and so on that exist, or do not.
 _DONE_ALREADY: Final = (1007, 1008, 1049, 1050, 1051, 1054, 1060, 1061, 1091, 1146, 1304, 1305, 1359, 1360, 1396, 1537, 1539, 1826, 3162, 4031)  # fmt: skip
+_MOST_MAPS: Final = 1000
 _MOST_EVENT_BYTES: Final = 4 << 20  # in one BINLOG statement
 
 
@@ -55,6 +60,7 @@ class MysqlSession:
         self._table = table
         self._description: FormatDescriptionEvent | None = None
         self._encoder = Encoder()
+        self._maps: dict[TableMapEvent, bytes] = {}
         self._tables: dict[int, MysqlTable] = {}
         self._own: list[int] = []
         self._file = ""
@@ -121,6 +127,8 @@ class MysqlSession:
                 raise step.refusal
             if isinstance(step, StatementStep):
                 self._statement(step, transaction)
+            if isinstance(step, LoadStep):
+                self._load(step)
         except ReplayError as exc:
             exc.locate(offset=step.offset)
             raise
@@ -142,6 +150,22 @@ class MysqlSession:
             self._is_done = again and found < 0 and isinstance(statement, statements.CreateWithRows)
             self._pending_counts.executed_statements += 1
             self._tables.clear()
+
+    def _load(self, step: LoadStep) -> None:
+        """LOAD DATA LOCAL of a file that has what the source's had."""
+        event = step.event
+        for sql in context_of(event, step.context, is_mariadb=self._connection.is_mariadb):
+            self._connection.run(sql)
+        duplicates = _DUPLICATES.get(event.duplicates, b"")
+        with tempfile.NamedTemporaryFile(prefix="binlogio-load-") as file:
+            file.write(step.data)
+            file.flush()
+            name = file.name.replace("\\", "\\\\").replace("'", "\\'").encode()
+            head, rest = event.sql[: event.file_name_start], event.sql[event.file_name_end :]
+            text = head + b" LOCAL INFILE '" + name + b"'" + duplicates + b" INTO" + rest
+            self._connection.run(text, expected_error=event.error_code)
+        self._is_changed = True
+        self._pending_counts.executed_statements += 1
 
     def _restore(self) -> None:
         """Undo what a statement's context changed."""
@@ -184,6 +208,7 @@ class MysqlSession:
         if description is None or self._description is description:
             return
         self._encoder = Encoder()
+        self._maps = {}
         plain = replace(description, checksum_algorithm=ChecksumAlgorithm.OFF, created=0)
         self._connection.run(_binlog(self._encoder.encode(plain)))
         if not self._connection.is_mariadb:
@@ -194,14 +219,25 @@ class MysqlSession:
         """The events of one statement of the source, as they are."""
         maps = {step.table_map.table_id: step.table_map for step in steps}
         last = steps[-1].event
-        events: list[Any] = [
-            *maps.values(),
-            *(_plain(step.event) for step in steps[:-1]),
-            _plain(replace(last, flags=last.flags | RowsFlag.STMT_END)),
-        ]
-        data = b"".join(self._encoder.encode(event) for event in events)
+        events = [step.event for step in steps[:-1]] + [replace(last, flags=last.flags | RowsFlag.STMT_END)]
+        data = b"".join([*map(self._map, maps.values()), *map(self._event, events)])
         self._connection.run(_binlog(data), tolerated=_IDEMPOTENT if self._target.idempotent else ())
         self._pending_counts.events += len(steps)
+
+    def _map(self, table_map: TableMapEvent) -> bytes:
+        """The table map, as it stands in a log."""
+        key = replace(table_map, header=NEW_HEADER)
+        if key not in self._maps:
+            if len(self._maps) >= _MOST_MAPS:
+                self._maps.clear()
+            self._maps[key] = self._encoder.encode(table_map)
+        return self._maps[key]
+
+    def _event(self, event: Any) -> bytes:
+        """The rows event, as it stands in a log."""
+        if not self._connection.is_mariadb and has_quick_frame(event):
+            return rows_frame_of(event, event.table_id)
+        return self._encoder.encode(_plain(event))
 
     def _by_sql(self, step: RowsStep) -> None:
         """The rows of one event."""
@@ -238,6 +274,7 @@ class MysqlSession:
             counts.updates += 1
 
 
+_DUPLICATES: Final = {1: b" IGNORE", 2: b" REPLACE"}
 _IDEMPOTENT: Final = (1032, 1062)
 _PLAIN: Final = {
     EventType.WRITE_ROWS_COMPRESSED_EVENT_V1: EventType.WRITE_ROWS_EVENT_V1,

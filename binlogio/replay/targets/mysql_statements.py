@@ -21,6 +21,7 @@ from binlogio.schema.collations import collation_id, collation_name
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from binlogio.events.load import ExecuteLoadQueryEvent
     from binlogio.events.query import QueryEvent, StatusVar
 
 # sql/query_options.h: OPTION_*; a bit that is set switches the last two off.
@@ -28,24 +29,30 @@ _AUTO_IS_NULL: Final = 1 << 14
 _NO_FOREIGN_KEY_CHECKS: Final = 1 << 26
 _RELAXED_UNIQUE_CHECKS: Final = 1 << 27
 
+_USUAL: Final = ("auto_increment_increment=1", "auto_increment_offset=1", "lc_time_names=0")
+
 # sql/sql_class.h, sql_mode_t: modes that both know, and all of MariaDB's.
 _COMMON_MODES: Final = 0xE7F800EF
 _MYSQL_MODES: Final = _COMMON_MODES | 1 << 32  # TIME_TRUNCATE_FRACTIONAL
 _MARIADB_MODES: Final = (1 << 36) - 1
 
 
-def context_of(event: QueryEvent, before: tuple[Any, ...], *, is_mariadb: bool) -> Iterator[str]:
+def context_of(
+    event: QueryEvent | ExecuteLoadQueryEvent, before: tuple[Any, ...], *, is_mariadb: bool
+) -> Iterator[str]:
     """The statements that give `event` its context; `before` are the events that belong to it. The last one sets the time."""
     if event.schema:
         if not event.schema.isascii():
             yield "SET @@session.character_set_client = utf8mb4"
         yield f"USE {backticked(event.schema)}"
-    settings = [f"pseudo_thread_id={event.thread_id}"]
+    # The log names these where they are not as usual; what the statement before had must not stay.
+    settings = [f"pseudo_thread_id={event.thread_id}", *_USUAL]
     for variable in event.status_vars:
         setting = _SETTINGS.get(variable.code)
         if setting is not None and not (is_mariadb and variable.code in _ONLY_MYSQL):
             settings += setting(_known(variable, is_mariadb=is_mariadb))
-    microseconds = event.status(QueryStatus.MICROSECONDS) or event.status(QueryStatus.MARIADB_HRNOW) or 0
+    by_code = {variable.code: variable.value for variable in event.status_vars}
+    microseconds = by_code.get(QueryStatus.MICROSECONDS) or by_code.get(QueryStatus.MARIADB_HRNOW) or 0
     settings.append(f"timestamp={event.header.timestamp}.{microseconds:06d}")
     yield "SET " + ", ".join(f"@@session.{setting}" for setting in settings)
     for part in before:

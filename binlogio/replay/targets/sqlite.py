@@ -27,7 +27,7 @@ from binlogio.replay.progress import Progress
 from binlogio.replay.row_changes import row_changes
 from binlogio.replay.summary import RowCounts
 from binlogio.replay.targets.sqlite_table import SqliteTable, quoted, table_names
-from binlogio.replay.transactions import RefusedStep, RowsStep, StatementStep, text_refused
+from binlogio.replay.transactions import LoadStep, RefusedStep, RowsStep, StatementStep, text_refused
 from binlogio.rowimage.values import ABSENT
 
 if TYPE_CHECKING:
@@ -337,6 +337,8 @@ def _decoded(step: Step) -> list[Change]:
 def _refuse_text(step: Step) -> None:
     if isinstance(step, RefusedStep):
         raise step.refusal
+    if isinstance(step, LoadStep):
+        raise text_refused("LOAD DATA")
     if (
         isinstance(step, StatementStep)
         and isinstance(step.statement, statements.OtherStatement)
