@@ -7,7 +7,7 @@ from typing import Any, Final
 import pytest
 
 import binlogio
-from binlogio.implementation import missing_module
+from binlogio.implementation import is_compiled
 from binlogio.replay import bulk_rows as module
 from binlogio.replay.bulk_rows import bulk_rows
 from binlogio.replay.filters import EVERYTHING
@@ -17,7 +17,7 @@ from binlogio.replay.targets.sqlite_values import sqlite_value
 from binlogio.replay.transactions import RowsStep, TransactionReader
 from corpus import Case, cases
 
-pytestmark = pytest.mark.skipif(missing_module() is not None, reason="needs the compiled kernel")
+pytestmark = pytest.mark.skipif(not is_compiled(), reason="needs the compiled kernel")
 
 TAKEN: Final = 100
 
