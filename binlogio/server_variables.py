@@ -166,5 +166,12 @@ MARIADB_SESSION_VARIABLES: Final = (
         "binlog_transaction_compression",
         "binlog_transaction_compression_level_zstd",
     }
-) | {"binlog_alter_two_phase", "binlog_annotate_row_events", "gtid_domain_id", "gtid_seq_no", "server_id", "skip_parallel_replication"}
+) | {
+    "binlog_alter_two_phase",
+    "binlog_annotate_row_events",
+    "gtid_domain_id",
+    "gtid_seq_no",
+    "server_id",
+    "skip_parallel_replication",
+}
 """The same with MariaDB."""

@@ -1,4 +1,5 @@
 from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 from binlogio._kernel.charsets import Characters
 from binlogio._kernel.heads import Heads, Presence
@@ -12,8 +13,8 @@ FLOAT: int
 DOUBLE: int
 NOTHING: int
 
-Value = tuple[bytes, int, int, int, int, Sequence[bytes] | None, Characters | None]
-ByConstruct = Callable[[int, bytes, bytes | None, int], bytes | None]
+Value: TypeAlias = tuple[bytes, int, int, int, int, Sequence[bytes] | None, Characters | None]
+ByConstruct: TypeAlias = Callable[[int, bytes, bytes | None, int], bytes | None]
 
 class ImageJson:
     plan: ImagePlan
