@@ -11,7 +11,6 @@ from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio._kernel import route
-from binlogio._kernel.frames import find_group
 from binlogio.big_events import BigEvents, unreadable
 from binlogio.compression import decompress_zstd
 from binlogio.constants import BINLOG_MAGIC, HEADER_SIZE, EventType
@@ -20,7 +19,6 @@ from binlogio.decoder import plain_payload
 from binlogio.errors import BinlogError
 from binlogio.event_parts import (
     decrypted,
-    least_for,
     reader_of,
 )
 from binlogio.events import EVENT_CODECS
@@ -33,6 +31,7 @@ from binlogio.refusals import refuse_event, rows_event
 from binlogio.rowimage.image import record_bits
 from binlogio.rowimage.plan import resolve_plan
 from binlogio.schema.definition_source import DefinitionSource
+from binlogio.split_bounds import group_at
 from binlogio.splits import Split
 from binlogio.windows import NO_END, WINDOW_SIZE, Window
 
@@ -171,26 +170,26 @@ class LogWalk(BigEvents):
         return status, at
 
     def _go_to(self, split: Split) -> bool:
-        """Begin at the first event group of a split, and stop before the first one behind it. False where it has none."""
+        """Begin at the first event group of a split, and stop before the first one behind it. False where it has none.
+
+        Both are looked for in the same way, so that damage between two splits is walked over by the first of them.
+        """
         if self._is_one_piece():
             self._window.read_to = NO_END
             return split.start == 0
         self._window.read_to = split.end
-        self._router.stop_at(split.end)
-        if split.start <= self._window.offset and self._is_at_event:
-            return True
-        self._router.end_statement()
-        self._window.go_to(split.start, self._opened)
-        self._is_at_event = False
-        while True:
-            found, seen = find_group(self._window.view, self._window.offset, checksum=self._context.has_checksum)
-            if found >= 0:
-                self._window.take(found)
-                self._is_at_event = True
-                return self._window.offset < split.end
-            self._window.take(seen)
-            if self._window.offset >= split.end or not self._window.fill(least_for(self._window)):
+        has_checksum = self._context.has_checksum
+        if split.start > self._window.offset or not self._is_at_event:
+            start = group_at(self._opened, split.start, split.end, has_checksum=has_checksum)
+            self._is_at_event = start is not None
+            if start is None:
                 return False
+            self._router.end_statement()
+            self._window.go_to(start, self._opened)
+        stop = group_at(self._opened, split.end, None, has_checksum=has_checksum)
+        self._router.stop_at(NO_END if stop is None else stop)
+        self._opened.seek(self._window.offset + self._window.held)
+        return True
 
     def _is_one_piece(self) -> bool:
         """True for logs in which nobody can find an event by its position: relay logs have their source's, encrypted ones hide it."""

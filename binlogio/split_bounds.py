@@ -65,10 +65,10 @@ def split_bounds(log: LogFile, split: Split, keyring: Keyring | None = None) -> 
         has_checksum = _divisible(opened)
         if has_checksum is None:
             return WHOLE if split.start == 0 else None
-        start = None if split.start == 0 else _group_at(opened, split.start, split.end, has_checksum=has_checksum)
+        start = None if split.start == 0 else group_at(opened, split.start, split.end, has_checksum=has_checksum)
         if start is None and split.start > 0:
             return None
-        return Bounds(start, _group_at(opened, split.end, None, has_checksum=has_checksum))
+        return Bounds(start, group_at(opened, split.end, None, has_checksum=has_checksum))
     finally:
         opened.close()
 
@@ -95,7 +95,7 @@ def group_behind(log: LogFile, offset: int, keyring: Keyring | None = None) -> i
     opened = log.open(keyring)
     try:
         has_checksum = _divisible(opened) if is_compiled() else None
-        return None if has_checksum is None else _group_at(opened, offset, None, has_checksum=has_checksum)
+        return None if has_checksum is None else group_at(opened, offset, None, has_checksum=has_checksum)
     finally:
         opened.close()
 
@@ -128,7 +128,7 @@ def _has_gtids(opened: OpenedLog, offset: int) -> bool:
         offset += max(HEADER_SIZE, int.from_bytes(header[9:13], "little"))
 
 
-def _group_at(opened: OpenedLog, offset: int, before: int | None, *, has_checksum: bool) -> int | None:
+def group_at(opened: OpenedLog, offset: int, before: int | None, *, has_checksum: bool) -> int | None:
     """The first event group that begins at or behind `offset`, and before `before`."""
     from binlogio._kernel.frames import find_group  # noqa: PLC0415 - there may be none
 
