@@ -6,7 +6,7 @@ until the next `fill`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,13 +16,6 @@ if TYPE_CHECKING:
 WINDOW_SIZE: Final = 1 << 20  # fits the cache of a core
 _STEP: Final = 1 << 18  # bytes that are read at a time behind `read_to`
 NO_END: Final = 1 << 62
-
-
-class Readable(Protocol):
-    """Something that gives bytes."""
-
-    def read(self, size: int, /) -> bytes:
-        """Up to `size` bytes; none at the end."""
 
 
 class Window:

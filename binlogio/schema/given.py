@@ -7,7 +7,7 @@ so that a mistake in it shows when it is given. Files are opened by `binlogio.de
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -63,11 +63,6 @@ class GivenDefinitions:
     def find(self, schema: str, name: str, server: ServerDefaults) -> Described | None:
         """The definition of a table, as `server` takes it; None where none was given."""
         return self._described(server).get((schema, name))
-
-    def defines(self, names: Iterable[str]) -> bool:
-        """Whether there is a definition for each of these `schema.table`; globs are none of them."""
-        described = self._described(NEWEST_MYSQL)
-        return all(_split(name) in described for name in names)
 
     def _described(self, server: ServerDefaults) -> dict[TableName, Described]:
         found = self._read.get(server)
