@@ -142,6 +142,26 @@ cdef uint64_t _between_midpoints(uint64_t fraction, int exponent, int fraction_b
     return s
 
 
+cdef inline uint8_t* put_fixed(uint8_t* to, uint64_t digits, int count, int point, bint has_fraction) noexcept nogil:
+    """0.digits * 10**point without an exponent; with `has_fraction` a whole number ends in .0. Returns where it ends."""
+    if point <= 0:
+        memcpy(to, b"0.", 2)
+        memset(to + 2, 48, -point)
+        return put_digits(to + 2 - point, digits, count)
+    if count <= point:
+        to = put_digits(to, digits, count)
+        memset(to, 48, point - count)
+        to += point - count
+        if has_fraction:
+            memcpy(to, b".0", 2)
+            to += 2
+        return to
+    put_digits(to + 1, digits, count)
+    memmove(to, to + 1, point)
+    to[point] = 46
+    return to + count + 1
+
+
 cdef int append_double(Memory out, double value, bint json) except -1 nogil:
     """Append the text of `value`; 0 where it is infinite or no number. In JSON it never looks like an integer."""
     cdef uint64_t bits, digits
@@ -177,22 +197,8 @@ cdef int append_double(Memory out, double value, bint json) except -1 nogil:
             to += 1
             point = -point
         to = put_digits(to, point, digit_count(point))
-    elif point <= 0:
-        memcpy(to, b"0.", 2)
-        memset(to + 2, 48, -point)
-        to = put_digits(to + 2 - point, digits, count)
-    elif count <= point:
-        to = put_digits(to, digits, count)
-        memset(to, 48, point - count)
-        to += point - count
-        if json:
-            memcpy(to, b".0", 2)
-            to += 2
     else:
-        put_digits(to + 1, digits, count)
-        memmove(to, to + 1, point)
-        to[point] = 46
-        to += count + 1
+        to = put_fixed(to, digits, count, point, json)
     out.size = to - out.data
     return 1
 
@@ -239,21 +245,8 @@ cdef int append_json_number(Memory out, double value, bint single) except -1 nog
         to[1] = 45 if point < 0 else 43
         point = -point if point < 0 else point
         to = put_digits(to + 2, point, 3 if point > 99 else 2)
-    elif point <= 0:
-        memcpy(to, b"0.", 2)
-        memset(to + 2, 48, -point)
-        to = put_digits(to + 2 - point, digits, count)
-    elif count <= point:
-        to = put_digits(to, digits, count)
-        memset(to, 48, point - count)
-        to += point - count
-        memcpy(to, b".0", 2)
-        to += 2
     else:
-        put_digits(to + 1, digits, count)
-        memmove(to, to + 1, point)
-        to[point] = 46
-        to += count + 1
+        to = put_fixed(to, digits, count, point, True)
     out.size = to - out.data
     return 1
 
