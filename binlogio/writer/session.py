@@ -34,13 +34,7 @@ if TYPE_CHECKING:
 
     from binlogio.schema import TableDefinition
     from binlogio.server_variables import ServerVariables
-    from binlogio.writer.cache_status import CacheStatus
-    from binlogio.writer.group_commit import GroupCommit
     from binlogio.writer.group_events import LoggedGtid
-    from binlogio.writer.kernel import WriterKernel
-    from binlogio.writer.log_file import Clock
-    from binlogio.writer.open_tables import OpenTables
-    from binlogio.writer.spill import SpillFile
 
 _CLIENT_VARIABLES: Final = frozenset(field.name for field in fields(ClientVariables))
 _LOGGERS: Final[dict[StatementKind, Callable[[Connection, Statement], None]]] = {
@@ -63,36 +57,8 @@ class Session:
     WriterStateError once the session is closed, and OSError where the log cannot be written.
     """
 
-    def __init__(
-        self,
-        *,
-        thread_id: int,
-        schema: str,
-        variables: ServerVariables,
-        group_commit: GroupCommit,
-        tables: OpenTables,
-        clock: Clock,
-        next_xid: Callable[[], int],
-        next_file_id: Callable[[], int],
-        kernel: WriterKernel | None,
-        status: CacheStatus,
-        open_spill: Callable[[], SpillFile],
-        unlogged_xids: set[XaXid],
-    ) -> None:
-        self._connection = Connection(
-            thread_id=thread_id,
-            schema=schema,
-            variables=variables,
-            group_commit=group_commit,
-            tables=tables,
-            clock=clock,
-            next_xid=next_xid,
-            next_file_id=next_file_id,
-            kernel=kernel,
-            status=status,
-            open_spill=open_spill,
-            unlogged_xids=unlogged_xids,
-        )
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
 
     def __enter__(self) -> Session:
         return self

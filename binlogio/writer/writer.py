@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from binlogio.gtid import EMPTY_GTID_SET, GtidSet, MariadbGtid, Uuid
 from binlogio.options import Position, ServerVariables
 from binlogio.writer.cache_status import CacheStatus
+from binlogio.writer.connection import Connection
 from binlogio.writer.domain_state import DomainState
 from binlogio.writer.group_commit import GroupCommit, Wait, system_wait
 from binlogio.writer.kernel import writer_kernel
@@ -117,7 +118,7 @@ class BinlogWriter:
 
     def session(self, schema: str = "") -> Session:
         """A new session whose default schema is `schema`."""
-        return Session(
+        connection = Connection(
             thread_id=next(self._thread_ids),
             schema=schema,
             variables=self.variables,
@@ -131,6 +132,7 @@ class BinlogWriter:
             open_spill=self._open_spill,
             unlogged_xids=self._unlogged_xids,
         )
+        return Session(connection)
 
     @property
     def status(self) -> dict[str, int]:
