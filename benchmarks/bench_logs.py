@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from binlogio import BinlogWriter, ColumnDefinition, Delete, Insert, ServerVariables, Statement, TableDefinition, Update
-from binlogio.arrow_cells import natural_schema
-from binlogio.arrow_encode import plan_of
+from binlogio.arrow.cells import natural_schema
+from binlogio.arrow.encode import plan_of
 from binlogio.constants import BINLOG_MAGIC, CHECKSUM_SIZE, HEADER_SIZE, EventType
 from binlogio.events.gtid_mariadb import MariadbGtidFlag
 from binlogio.writer.batches import BatchChange, BatchSession

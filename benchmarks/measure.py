@@ -85,7 +85,7 @@ def in_turn(
 
 
 _WITH_PEAK: Final = """
-import resource, sys, pyarrow, binlogio.rows_reader, binlogio.columnar
+import resource, sys, pyarrow, binlogio.columnar.rows_reader, binlogio.columnar.table_batches
 
 def peak():
     try:
@@ -95,7 +95,7 @@ def peak():
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << (0 if sys.platform == "darwin" else 10)
 
 before = peak()
-rows = sum(batch.num_rows for _, batch in binlogio.rows_reader.read_tables(sys.argv[1], zero_dates="null"))
+rows = sum(batch.num_rows for _, batch in binlogio.columnar.rows_reader.read_tables(sys.argv[1], zero_dates="null"))
 print(rows, before, peak())
 """
 

@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     KERNEL: str
 
+    from binlogio.columnar.rows_reader import read_rows, read_tables
     from binlogio.errors import (
         BadMagic,
         BinlogError,
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
     from binlogio.gtid import Gtid, GtidSet
     from binlogio.options import Position, ServerVariables
     from binlogio.reader import BinlogReader, open  # noqa: A004 - binlogio.open, as gzip.open and the like
-    from binlogio.rows_reader import read_rows, read_tables
     from binlogio.schema import ColumnDefinition, TableDefinition
     from binlogio.writer import BinlogWriter, Delete, Insert, Session, Statement, Update
 
@@ -104,7 +104,7 @@ _HOMES: Final = {
     **dict.fromkeys(("Gtid", "GtidSet"), "binlogio.gtid"),
     **dict.fromkeys(("Position", "ServerVariables"), "binlogio.options"),
     **dict.fromkeys(("BinlogReader", "open"), "binlogio.reader"),
-    **dict.fromkeys(("read_rows", "read_tables"), "binlogio.rows_reader"),
+    **dict.fromkeys(("read_rows", "read_tables"), "binlogio.columnar.rows_reader"),
     **dict.fromkeys(("ColumnDefinition", "TableDefinition"), "binlogio.schema"),
     **dict.fromkeys(("BinlogWriter", "Delete", "Insert", "Session", "Statement", "Update"), "binlogio.writer"),
 }

@@ -10,9 +10,9 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from binlogio.columnar.definition_files import load_definitions
 from binlogio.compression import decompress_zstd
 from binlogio.decoder import Decoder
-from binlogio.definition_files import load_definitions
 from binlogio.errors import BinlogError, BinlogFormatError, WriterStateError
 from binlogio.events.base import ParseContext
 from binlogio.events.query import QueryEvent
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from pyarrow.fs import FileSystem
 
-    from binlogio.definition_files import Definitions
+    from binlogio.columnar.definition_files import Definitions
     from binlogio.encryption import Keyring
 
 _CHUNK_SIZE: Final = 1 << 20

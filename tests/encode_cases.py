@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from binlogio.arrow import column_spec
+from binlogio.arrow.types import column_spec
 from binlogio.constants import ColumnType as T
 from binlogio.rowimage import ColumnPlan, EnumValue, Geometry, JsonDocument, SetValue, TablePlan
 from rowimage_cases import BINARY, LATIN1, UTF8MB4, column

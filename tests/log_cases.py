@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from hypothesis import strategies as st
 
-from binlogio.arrow import wire_width
+from binlogio.arrow.types import wire_width
 from binlogio.compression import compress_zstd
 from binlogio.constants import BINLOG_MAGIC, EventType, OptionalMetadataType
 from binlogio.constants import ColumnType as T

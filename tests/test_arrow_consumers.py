@@ -19,7 +19,7 @@ import pytest
 
 import binlogio
 from binlogio import BinlogWriter, ColumnDefinition, Insert, ServerVariables, Statement, TableDefinition, Update
-from binlogio.rows_reader import RowBatches
+from binlogio.columnar.rows_reader import RowBatches
 
 TABLE: Final = TableDefinition(
     "shop",

@@ -10,7 +10,7 @@ import pytest
 
 import binlogio
 from binlogio import BinlogError, BinlogWriter, ColumnDefinition, Insert, ServerVariables, Statement, TableDefinition
-from binlogio.windows import WINDOW_SIZE
+from binlogio.columnar.windows import WINDOW_SIZE
 
 pytestmark = pytest.mark.usefixtures("kernel")
 TABLE: Final = TableDefinition(

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 import binlogio
+from binlogio.columnar.record_types import Selection
+from binlogio.columnar.rows_reader import read_split
 from binlogio.constants import HEADER_SIZE
 from binlogio.errors import ChecksumMismatch
 from binlogio.events.gtid import GtidEvent
 from binlogio.events.gtid_tagged import GtidTaggedEvent
-from binlogio.record_types import Selection
-from binlogio.rows_reader import read_split
 from binlogio.splits import Split
 from binlogio.storage import LogFile
 from corpus import MYSQL

@@ -15,16 +15,16 @@ import pytest
 from click.testing import CliRunner
 
 import binlogio
-from binlogio import rows_reader
+from binlogio.columnar import rows_reader
+from binlogio.columnar.log_parts import LogPartReader
+from binlogio.columnar.record_types import Selection
 from binlogio.constants import ColumnType, EventType, TableMapFlag
 from binlogio.errors import BinlogFormatError, UnsupportedFeature
 from binlogio.events.base import ParseContext
 from binlogio.events.rows import WriteRowsEvent
 from binlogio.events.table_map import TableMapEvent
 from binlogio.implementation import is_compiled
-from binlogio.log_parts import LogPartReader
 from binlogio.reader import BinlogReader
-from binlogio.record_types import Selection
 from binlogio.schema import ColumnDefinition, TableDefinition, definition_source, from_table_map
 from binlogio.schema.definition_source import DefinitionSource
 from binlogio.schema.given import GivenDefinitions

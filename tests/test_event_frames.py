@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from binlogio.arrow_encode import encode_rows_events
+from binlogio.arrow.encode import encode_rows_events
 from binlogio.constants import ColumnType as T
 from binlogio.errors import BinlogError, BinlogFormatError
 from binlogio.event_frames import EventFrames

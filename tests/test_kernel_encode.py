@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from binlogio import _kernel
 from binlogio._kernel import cells
 from binlogio._kernel.encode import EventBuffer, RowsEncoder
-from binlogio.arrow_cells import ColumnArrays
-from binlogio.arrow_encode import TableEncoder, encode_rows_events
+from binlogio.arrow.cells import ColumnArrays
+from binlogio.arrow.encode import TableEncoder, encode_rows_events
 from binlogio.constants import CHECKSUM_SIZE, HEADER_SIZE, ChecksumAlgorithm, EventType, RowsFlag
 from binlogio.constants import ColumnType as T
 from binlogio.encoder import Encoder

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from binlogio._kernel import cells
 from binlogio._kernel.cells import Cells
 from binlogio._kernel.encode import EventBuffer, RowsEncoder
-from binlogio.arrow_encode import encode_rows_events
+from binlogio.arrow.encode import encode_rows_events
 from binlogio.constants import CHECKSUM_SIZE, HEADER_SIZE, EventType
 from binlogio.constants import ColumnType as T
 from binlogio.errors import BinlogError, BinlogFormatError, WriterStateError

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from binlogio.columnar.construct_reader import ROWS_TYPES
 from binlogio.constants import BINLOG_MAGIC, CHECKSUM_SIZE, HEADER_SIZE, EventType
 from binlogio.constants import ColumnType as T
-from binlogio.construct_reader import ROWS_TYPES
 from binlogio.event_filter import EventFilter, Range
 from binlogio.events.rows import WriteRowsEvent
 from binlogio.rowimage import RowChange, RowImage, encode_rows, resolve_plan

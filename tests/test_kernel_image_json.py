@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 
 from binlogio._kernel.floating import json_number
 from binlogio._kernel.image_json import MixedBatch
+from binlogio.columnar.mixed_records import image_json, mixed_record_batch
+from binlogio.columnar.records import Repeated
+from binlogio.columnar.row_records import image_text
 from binlogio.constants import ColumnType as T
 from binlogio.constants import EventType
 from binlogio.errors import BinlogFormatError
-from binlogio.mixed_records import image_json, mixed_record_batch
-from binlogio.records import Repeated
-from binlogio.row_records import image_text
 from binlogio.rowimage import ColumnPlan, TablePlan, decode_rows
 from binlogio.rowimage.charset import CHARSET_NAMES, charset_of
 from binlogio.rowimage.floating import float_text

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from binlogio._kernel import inflate
 from binlogio._kernel.text import native_text, old_decimal
-from binlogio.character_tables import characters_of
+from binlogio.arrow.character_tables import characters_of
 from binlogio.errors import BinlogFormatError
 from binlogio.rowimage.charset import MULTI_BYTE, charset_named
 from binlogio.rowimage.column_compression import MAX_RATIO

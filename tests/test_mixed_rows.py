@@ -9,7 +9,7 @@ import pytest
 
 import binlogio
 from binlogio import BinlogError
-from binlogio.row_records import ROW_COLUMNS, row_records
+from binlogio.columnar.row_records import ROW_COLUMNS, row_records
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import binlogio
+from binlogio.columnar.row_records import row_records
 from binlogio.constants import BINLOG_MAGIC, EventType
 from binlogio.events.base import EventHeader
 from binlogio.events.control import XidEvent
 from binlogio.events.format_description import StartV3Event
 from binlogio.events.rows import DeleteRowsEvent, UpdateRowsEvent, WriteRowsEvent
 from binlogio.events.table_map import TableMapEvent
-from binlogio.row_records import row_records
 from logs import POST_HEADER_SIZES, description, encode, header, query
 
 if TYPE_CHECKING:

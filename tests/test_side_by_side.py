@@ -18,9 +18,8 @@ from binlogio import (
     ServerVariables,
     Statement,
     TableDefinition,
-    part_definitions,
-    rows_reader,
 )
+from binlogio.columnar import part_definitions, rows_reader
 from binlogio.implementation import is_compiled
 from binlogio.splits import Split
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from binlogio.arrow_values import as_value
+from binlogio.arrow.values import as_value
 from binlogio.constants import ColumnType
 from binlogio.errors import ReplayError
 from binlogio.rowimage.values import ABSENT, EnumValue, SetValue

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 import binlogio
+from binlogio.columnar.split_bounds import split_bounds
 from binlogio.options import ReadOptions
 from binlogio.reader import BinlogReader
-from binlogio.split_bounds import split_bounds
 from binlogio.splits import Split
 from binlogio.storage import LogFile
 from corpus import FIXTURES, MARIADB, MYSQL

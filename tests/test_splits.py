@@ -12,14 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import binlogio
-from binlogio import BinlogWriter, ColumnDefinition, Insert, ServerVariables, Statement, TableDefinition, rows_reader
-from binlogio.columnar import ColumnarReader
+from binlogio import BinlogWriter, ColumnDefinition, Insert, ServerVariables, Statement, TableDefinition
+from binlogio.columnar import rows_reader
+from binlogio.columnar.record_types import Selection
+from binlogio.columnar.records import Repeated
+from binlogio.columnar.table_batches import ColumnarReader
 from binlogio.constants import BINLOG_MAGIC, HeaderFlag
 from binlogio.encoder import Encoder
 from binlogio.keyring import load_keyring
 from binlogio.reader import mariadb_decryptor_for
-from binlogio.record_types import Selection
-from binlogio.records import Repeated
 from binlogio.splits import Split, cut
 from binlogio.storage import LogFile
 

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 import binlogio
-from binlogio import BinlogWriter, ColumnDefinition, Insert, ServerVariables, Statement, TableDefinition, windows
+from binlogio import BinlogWriter, ColumnDefinition, Insert, ServerVariables, Statement, TableDefinition
+from binlogio.columnar import windows
 from binlogio.implementation import is_compiled
 from binlogio.storage import LogFile, OpenedLog
 

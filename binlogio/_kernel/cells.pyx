@@ -18,7 +18,7 @@ from binlogio._kernel.json_build cimport JsonBuilder
 from binlogio._kernel.memory cimport Memory
 from binlogio._kernel.text cimport is_ascii, is_utf8
 
-# The numbers by which Python names the kinds (`binlogio.arrow_encode`).
+# The numbers by which Python names the kinds (`binlogio.arrow.encode`).
 COPY1 = 1  # integers and floats as they are
 COPY2 = 2
 COPY4 = 3

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from binlogio.arrow_encode import Operation, TableEncoder
+from binlogio.arrow.encode import Operation, TableEncoder
 from binlogio.errors import UnsupportedFeature
 from binlogio.gtid import Gtid
 from binlogio.writer.frames import Frames

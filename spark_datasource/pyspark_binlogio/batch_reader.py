@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from binlogio.definition_files import load_definitions
+from binlogio.columnar.definition_files import load_definitions
 from binlogio.event_filter import EventFilter, Range
 from binlogio.gtid import GtidSet
 from binlogio.schema.given import GivenDefinitions
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pyspark.sql.datasource import Filter
     from pyspark.sql.types import StructType
 
-    from binlogio.definition_files import Definitions
+    from binlogio.columnar.definition_files import Definitions
     from binlogio.keyring import Keyring
     from binlogio.storage import LogFile
     from pyspark_binlogio.options import BinlogOptions

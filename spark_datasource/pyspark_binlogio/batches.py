@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from binlogio.columnar.split_bounds import WHOLE, split_bounds
 from binlogio.constants import EventType
 from binlogio.errors import BinlogError
 from binlogio.options import ReadOptions
 from binlogio.reader import BinlogReader
 from binlogio.schema.definition_source import DefinitionSource
-from binlogio.split_bounds import WHOLE, split_bounds
 
 if TYPE_CHECKING:
     from pyspark_binlogio.partitions import Piece

@@ -15,6 +15,7 @@ from dataclasses import fields
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
+from binlogio.columnar.group_context import GroupContext
 from binlogio.constants import OptionalMetadataType, QueryStatus
 from binlogio.errors import MissingTableMap
 from binlogio.events.base import event_name
@@ -24,7 +25,6 @@ from binlogio.events.mariadb import AnnotateRowsEvent
 from binlogio.events.query import QueryEvent, StatusVar
 from binlogio.events.rows import DeleteRowsEvent, PartialUpdateRowsEvent, UpdateRowsEvent, WriteRowsEvent
 from binlogio.events.table_map import MetadataField
-from binlogio.group_context import GroupContext
 from binlogio.gtid import Gtid, GtidSet, MariadbGtid, Tsid, Uuid
 from binlogio.rowimage.charset import charset_of
 

@@ -27,9 +27,9 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from binlogio.columnar.row_records import ROW_COLUMNS
 from binlogio.gtid import EMPTY_GTID_SET
 from binlogio.options import ServerVariables
-from binlogio.row_records import ROW_COLUMNS
 from binlogio.writer.flavour import flavour_of
 from binlogio.writer.log_storage import LocalStorage
 from pyspark_binlogio.batches import ARROW_TYPES

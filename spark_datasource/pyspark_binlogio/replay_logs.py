@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812
 
+from binlogio.columnar.record_types import RecordType
 from binlogio.errors import BinlogError
 from binlogio.event_filter import EventFilter
 from binlogio.index_file import log_number
-from binlogio.record_types import RecordType
 from pyspark_binlogio.batch_reader import request_of
 from pyspark_binlogio.batches import opened
 from pyspark_binlogio.log_files import find_log_files

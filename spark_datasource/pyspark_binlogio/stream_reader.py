@@ -22,11 +22,11 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
+from binlogio.columnar.growing_log import last_group_end
+from binlogio.columnar.split_bounds import group_behind, is_one_piece
 from binlogio.errors import BinlogFormatError
 from binlogio.event_filter import HIGHEST, Range
-from binlogio.growing_log import last_group_end
 from binlogio.index_file import log_number
-from binlogio.split_bounds import group_behind, is_one_piece
 from pyspark_binlogio.batch_reader import BinlogBatchReader
 from pyspark_binlogio.log_files import find_log_files
 from pyspark_binlogio.partitions import Piece

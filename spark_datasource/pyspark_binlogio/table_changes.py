@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import pyarrow as pa
 
+from binlogio.columnar.record_types import Selection
+from binlogio.columnar.row_records import ROW_COLUMNS
+from binlogio.columnar.rows_reader import DEFAULT_BATCH_ROWS, read_split
 from binlogio.index_file import log_number
-from binlogio.record_types import Selection
-from binlogio.row_records import ROW_COLUMNS
-from binlogio.rows_reader import DEFAULT_BATCH_ROWS, read_split
 from pyspark_binlogio.batches import ARROW_TYPES
 from pyspark_binlogio.option_values import BinlogOptionError
 from pyspark_binlogio.spark_types import spark_type

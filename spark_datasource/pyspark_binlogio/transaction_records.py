@@ -10,15 +10,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from binlogio.columnar.group_context import GroupContext
+from binlogio.columnar.row_records import OPERATIONS
 from binlogio.events.control import IncidentEvent, RowsQueryEvent, XaPrepareEvent, XidEvent
 from binlogio.events.gtid import AnonymousGtidEvent, GtidEvent, GtidTaggedEvent
 from binlogio.events.load import ExecuteLoadQueryEvent
 from binlogio.events.mariadb import AnnotateRowsEvent
 from binlogio.events.query import QueryEvent
 from binlogio.events.transaction_payload import TransactionPayloadEvent
-from binlogio.group_context import GroupContext
 from binlogio.groups import GroupPlace, GroupTracker, ends_transaction, starts_transaction
-from binlogio.row_records import OPERATIONS
 from binlogio.rowimage.image import decode_rows
 from pyspark_binlogio.event_records import statement_text, transaction_number
 

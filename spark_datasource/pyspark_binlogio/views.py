@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from binlogio.columnar.row_records import ROW_COLUMNS, row_records
 from binlogio.event_filter import EVERY_EVENT, EventFilter
 from binlogio.implementation import is_compiled
-from binlogio.row_records import ROW_COLUMNS, row_records
 from pyspark_binlogio.batches import ARROW_TYPES, record_batches
 from pyspark_binlogio.event_records import EVENT_COLUMNS, event_records
 from pyspark_binlogio.spark_types import VARIANT

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import pyarrow as pa
 
-from binlogio.arrow import column_spec
-from binlogio.arrow_encode import TableEncoder
+from binlogio.arrow.encode import TableEncoder
+from binlogio.arrow.types import column_spec
+from binlogio.columnar.definition_files import load_definitions
 from binlogio.constants import EventType
-from binlogio.definition_files import load_definitions
 from binlogio.errors import BinlogFormatError, UnsupportedFeature
 from binlogio.event_frames import EventFrames, RowsFrames
 from binlogio.primitives import bitmap_size
@@ -35,7 +35,7 @@ from binlogio.writer.open_tables import OpenTables
 
 if TYPE_CHECKING:
     from binlogio._kernel.encode import EventBuffer
-    from binlogio.arrow_encode import Operation
+    from binlogio.arrow.encode import Operation
     from binlogio.options import ServerVariables
     from binlogio.writer.kernel import WriterKernel
     from binlogio.writer.open_tables import OpenTable

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from binlogio.arrow import ColumnSpec, column_spec
+from binlogio.arrow.types import ColumnSpec, column_spec
 from binlogio.errors import BinlogFormatError
 from binlogio.event_filter import EVERY_EVENT, EventFilter
 

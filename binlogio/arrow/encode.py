@@ -1,6 +1,6 @@
 """Record batches to rows events, through the kernel where it is there.
 
-Knows which columns an image has and which kind of event a change is. Values are `arrow_cells`' and the kernel's business; a row that the
+Knows which columns an image has and which kind of event a change is. Values are `cells`' and the kernel's business; a row that the
 kernel refuses is left to `binlogio.rowimage`, which encodes it or says what is wrong with it. Without the kernel that is every row.
 
     insert := an after image a row       delete := a before image a row       update := both
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from binlogio.arrow_values import ColumnValues
+from binlogio.arrow.values import ColumnValues
 from binlogio.constants import DEFAULT_ROW_EVENT_MAX_SIZE, EventType
 from binlogio.errors import BinlogFormatError
 from binlogio.event_frames import EventFrames, RowsFrames
@@ -110,7 +110,7 @@ def _rows_encoder_of(buffer: EventBuffer | EventFrames) -> type[Any]:
 def _columns_class() -> type[ColumnValues]:
     if not is_compiled():
         return ColumnValues
-    from binlogio.arrow_cells import ColumnArrays  # noqa: PLC0415
+    from binlogio.arrow.cells import ColumnArrays  # noqa: PLC0415
 
     return ColumnArrays
 

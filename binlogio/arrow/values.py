@@ -1,6 +1,6 @@
 """The values of Arrow arrays as `binlogio.rowimage` takes them, row by row.
 
-Knows both vocabularies, MySQL's and Arrow's, but not the compiled kernel, whose `arrow_cells` come back to this for what they refuse.
+Knows both vocabularies, MySQL's and Arrow's, but not the compiled kernel, whose `cells` come back to this for what they refuse.
 """
 
 from __future__ import annotations

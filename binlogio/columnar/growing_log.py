@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from binlogio.columnar.event_parts import least_for
+from binlogio.columnar.split_bounds import GROUP_STARTS
+from binlogio.columnar.windows import Window
 from binlogio.constants import BINLOG_MAGIC
 from binlogio.errors import BinlogFormatError
-from binlogio.event_parts import least_for
 from binlogio.implementation import is_compiled
 from binlogio.options import ReadOptions
 from binlogio.reader import BinlogReader
-from binlogio.split_bounds import GROUP_STARTS
-from binlogio.windows import Window
 
 if TYPE_CHECKING:
     from binlogio.keyring import Keyring

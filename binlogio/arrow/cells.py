@@ -6,7 +6,7 @@ type is not the column's own: those are encoded value by value through `binlogio
     text columns take `string`, or `binary` for bytes that are to be kept as they are
     JSON columns take `string` (JSON text), or `binary` (the server's binary JSON)
     ENUM and SET columns take `string` (names), or unsigned integers
-    all other columns take the type that `binlogio.arrow` gives them
+    all other columns take the type that `binlogio.arrow.types` gives them
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ import pyarrow as pa
 from construct import GreedyBytes
 
 from binlogio._kernel import cells as kernel
-from binlogio.arrow import column_spec
-from binlogio.arrow_values import ColumnValues, as_value
-from binlogio.character_tables import characters_of
+from binlogio.arrow.character_tables import characters_of
+from binlogio.arrow.types import column_spec
+from binlogio.arrow.values import ColumnValues, as_value
 from binlogio.constants import ColumnType
 from binlogio.errors import BinlogError
 from binlogio.primitives import BAD_BYTES

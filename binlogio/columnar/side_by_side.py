@@ -1,23 +1,23 @@
 """A thread's reader of parts of logs that others are read beside.
 
-Knows how names go from part to part: what one says of tables is told to those behind it, by `binlogio.part_definitions`.
+Knows how names go from part to part: what one says of tables is told to those behind it, by `binlogio.columnar.part_definitions`.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from binlogio.log_parts import LogPartReader
-from binlogio.part_definitions import PartDefinitions
+from binlogio.columnar.log_parts import LogPartReader
+from binlogio.columnar.part_definitions import PartDefinitions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import pyarrow as pa
 
+    from binlogio.columnar.part_definitions import PartFacts
+    from binlogio.columnar.record_types import Selection
     from binlogio.encryption import Keyring
-    from binlogio.part_definitions import PartFacts
-    from binlogio.record_types import Selection
     from binlogio.splits import Split
     from binlogio.storage import LogFile
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from binlogio.construct_reader import ROWS_TYPES, RowsWalk
+from binlogio.columnar.construct_reader import ROWS_TYPES, RowsWalk
 from binlogio.events import EVENT_CODECS
 from binlogio.events.base import EventHeader
 
 if TYPE_CHECKING:
+    from binlogio.columnar.record_types import Selection
     from binlogio.events.rows import RowsEvent
     from binlogio.framing import EventFrame
-    from binlogio.record_types import Selection
     from binlogio.rowimage.plan import TablePlan
     from binlogio.schema.definition_source import DefinitionSource
 

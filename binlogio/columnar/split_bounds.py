@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from binlogio.columnar.event_parts import least_for
+from binlogio.columnar.windows import Window
 from binlogio.constants import HEADER_SIZE, EventType
 from binlogio.errors import BinlogError
-from binlogio.event_parts import least_for
 from binlogio.framing import EventFrame, EventFramer
 from binlogio.implementation import is_compiled
-from binlogio.windows import Window
 
 if TYPE_CHECKING:
     from binlogio.keyring import Keyring

@@ -14,11 +14,11 @@ import json
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
+from binlogio.columnar.group_context import GroupContext
 from binlogio.errors import BinlogFormatError
 from binlogio.event_filter import EVERY_EVENT, EventFilter
 from binlogio.events.base import event_name
 from binlogio.events.rows import DeleteRowsEvent, PartialUpdateRowsEvent, UpdateRowsEvent, WriteRowsEvent
-from binlogio.group_context import GroupContext
 from binlogio.rowimage.text import json_value
 from binlogio.rowimage.values import ABSENT
 

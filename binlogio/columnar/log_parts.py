@@ -1,7 +1,7 @@
 """Parts of logs, one after another in one thread, with what is costly to have kept from one part to the next.
 
 Knows when a file is opened and closed, and that the plans of its tables hold for all its parts. How a part is read is
-`binlogio.columnar`'s business, or `binlogio.construct_reader`'s where there is no kernel.
+`binlogio.columnar.table_batches`'s business, or `binlogio.columnar.construct_reader`'s where there is no kernel.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from binlogio.columnar.record_types import Selection
     from binlogio.encryption import Keyring
-    from binlogio.record_types import Selection
     from binlogio.splits import Split
     from binlogio.storage import LogFile, OpenedLog
 
@@ -63,15 +63,15 @@ class LogPartReader:
     def _reader_of(self, log: LogFile, opened: OpenedLog) -> Callable[[Split | None], Iterator[TableBatch]]:
         decryptor_for = mariadb_decryptor_for(self._keyring)
         if is_compiled():
-            from binlogio.columnar import ColumnarReader  # noqa: PLC0415 - there is none without the kernel
-            from binlogio.mixed_reader import MixedReader  # noqa: PLC0415
-            from binlogio.records import Repeated  # noqa: PLC0415
+            from binlogio.columnar.mixed_reader import MixedReader  # noqa: PLC0415
+            from binlogio.columnar.records import Repeated  # noqa: PLC0415
+            from binlogio.columnar.table_batches import ColumnarReader  # noqa: PLC0415 - there is none without the kernel
 
             reader = MixedReader if self._selection.mixed else ColumnarReader
             walk = reader(log, opened, self._selection, Repeated(), decryptor_for, self._definitions)
             self._forget_plans = walk.forget_plans
             return walk.read
-        from binlogio.construct_reader import ConstructReader  # noqa: PLC0415
+        from binlogio.columnar.construct_reader import ConstructReader  # noqa: PLC0415
 
         return lambda _: iter(ConstructReader(log, opened, self._selection, decryptor_for, self._definitions))
 

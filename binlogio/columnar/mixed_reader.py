@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from binlogio._kernel.image_json import ImageJson, MixedBatch
+from binlogio.columnar.event_parts import MOST_BYTES
+from binlogio.columnar.log_walk import LogWalk
+from binlogio.columnar.mixed_records import image_json, mixed_record_batch
+from binlogio.columnar.row_records import image_text
 from binlogio.errors import BinlogFormatError
-from binlogio.event_parts import MOST_BYTES
 from binlogio.events.base import event_name
-from binlogio.log_walk import LogWalk
-from binlogio.mixed_records import image_json, mixed_record_batch
-from binlogio.row_records import image_text
 from binlogio.rowimage.image import decode_rows
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final
 
+from binlogio.columnar.windows import WINDOW_SIZE, Window
 from binlogio.constants import HEADER_SIZE
 from binlogio.events import codec_for
 from binlogio.events.base import EventHeader, ParseContext, parse_header
-from binlogio.windows import WINDOW_SIZE, Window
 
 MOST_BYTES: Final = 64 << 20  # of values in one batch, and the most that is read to see whether something is an event
 

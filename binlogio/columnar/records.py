@@ -19,10 +19,10 @@ from binlogio._kernel.columns import Column
 from binlogio._kernel.heads import Heads, Presence
 from binlogio._kernel.images import ImagePlan
 from binlogio._kernel.json_diff import json_texts
-from binlogio.arrow import GEOMETRY, ZERO_DATES, ColumnSpec, column_spec
-from binlogio.character_tables import characters_of
+from binlogio.arrow.character_tables import characters_of
+from binlogio.arrow.types import GEOMETRY, ZERO_DATES, ColumnSpec, column_spec
+from binlogio.columnar.record_types import RecordType
 from binlogio.errors import BinlogFormatError
-from binlogio.record_types import RecordType
 from binlogio.rowimage.json import JsonDocument
 from binlogio.rowimage.json_diff import JsonDiffs, diffs_layout
 

@@ -13,23 +13,23 @@ from typing import TYPE_CHECKING, Final
 
 from binlogio._kernel import route
 from binlogio._kernel.crc import crc32_of
+from binlogio.columnar.event_bytes import EventBytes
+from binlogio.columnar.event_parts import event_size, part_event, prefix_size, reader_of
+from binlogio.columnar.refusals import refuse_event
+from binlogio.columnar.windows import Window
 from binlogio.compression import decompress_zstd, open_zstd
 from binlogio.constants import CHECKSUM_SIZE, HEADER_SIZE, EventType
 from binlogio.decoder import plain_payload
 from binlogio.errors import BinlogError, BinlogFormatError, ChecksumMismatch
-from binlogio.event_bytes import EventBytes
-from binlogio.event_parts import event_size, part_event, prefix_size, reader_of
 from binlogio.events import codec_for
 from binlogio.events.base import EventHeader, ParseContext, build_header, event_name, parse_header
 from binlogio.events.transaction_payload import CompressionType, TransactionPayloadEvent, parse_payload_head
 from binlogio.framing import EventFrame, EventFramer, TornTail
-from binlogio.refusals import refuse_event
-from binlogio.windows import Window
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from binlogio.record_types import Selection
+    from binlogio.columnar.record_types import Selection
     from binlogio.schema.definition_source import DefinitionSource
 
     TableBatch = tuple[str, pa.RecordBatch]

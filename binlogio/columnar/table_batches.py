@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio._kernel.batches import fill_all, fill_windows
+from binlogio.columnar.construct_records import image_pairs
+from binlogio.columnar.log_walk import LogWalk
+from binlogio.columnar.records import TableRecords
 from binlogio.constants import EventType
-from binlogio.construct_records import image_pairs
 from binlogio.errors import BinlogError
-from binlogio.log_walk import LogWalk
 from binlogio.primitives import BAD_BYTES
-from binlogio.records import TableRecords
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator

@@ -11,29 +11,29 @@ from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio._kernel import route
-from binlogio.big_events import BigEvents, unreadable
-from binlogio.compression import decompress_zstd
-from binlogio.constants import BINLOG_MAGIC, HEADER_SIZE, EventType
-from binlogio.construct_reader import ROWS_TYPES, RowsWalk
-from binlogio.decoder import plain_payload
-from binlogio.errors import BinlogError
-from binlogio.event_parts import (
+from binlogio.columnar.big_events import BigEvents, unreadable
+from binlogio.columnar.construct_reader import ROWS_TYPES, RowsWalk
+from binlogio.columnar.event_parts import (
     decrypted,
     reader_of,
 )
+from binlogio.columnar.record_types import Selection
+from binlogio.columnar.records import Repeated, TableRecords
+from binlogio.columnar.refusals import refuse_event, rows_event
+from binlogio.columnar.split_bounds import group_at
+from binlogio.columnar.windows import NO_END, WINDOW_SIZE, Window
+from binlogio.compression import decompress_zstd
+from binlogio.constants import BINLOG_MAGIC, HEADER_SIZE, EventType
+from binlogio.decoder import plain_payload
+from binlogio.errors import BinlogError
 from binlogio.events import EVENT_CODECS
 from binlogio.events.base import EventHeader, ParseContext, parse_header
 from binlogio.events.format_description import BINLOG_VERSION
 from binlogio.framing import EventFrame, EventFramer, Framing, TornTail
-from binlogio.record_types import Selection
-from binlogio.records import Repeated, TableRecords
-from binlogio.refusals import refuse_event, rows_event
 from binlogio.rowimage.image import record_bits
 from binlogio.rowimage.plan import resolve_plan
 from binlogio.schema.definition_source import DefinitionSource
-from binlogio.split_bounds import group_at
 from binlogio.splits import Split
-from binlogio.windows import NO_END, WINDOW_SIZE, Window
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -1,4 +1,4 @@
-"""Logs to record batches by construct alone: what `columnar` does without the compiled kernel, a hundred times as slowly.
+"""Logs to record batches by construct alone: what `table_batches` does without the compiled kernel, a hundred times as slowly.
 
 Knows which events matter to rows, and leaves all others closed, as the kernel does. It is the kernel's oracle: what the kernel refuses is said
 by the code here.
@@ -10,9 +10,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+from binlogio.columnar.construct_records import ImagePair, PendingRecords, RowsSource, image_pairs
+from binlogio.columnar.record_types import RecordType, Selection
+from binlogio.columnar.row_records import OPERATIONS
 from binlogio.compression import decompress_zstd
 from binlogio.constants import EventType
-from binlogio.construct_records import ImagePair, PendingRecords, RowsSource, image_pairs
 from binlogio.decoder import ROWS_EVENTS, Decoder
 from binlogio.errors import BinlogError, MissingTableMap, UnsupportedFeature
 from binlogio.events import EVENT_CODECS
@@ -24,8 +26,6 @@ from binlogio.events.gtid_tagged import GtidTaggedEvent
 from binlogio.events.rows import POST_HEADER_V0, POST_HEADER_V1
 from binlogio.events.table_map import TableMapEvent
 from binlogio.framing import EventFrame, EventFramer, Framing, TornTail
-from binlogio.record_types import RecordType, Selection
-from binlogio.row_records import OPERATIONS
 from binlogio.rowimage.plan import resolve_plan
 from binlogio.schema.definition_source import DefinitionSource
 

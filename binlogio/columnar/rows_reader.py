@@ -1,6 +1,6 @@
 """`read_rows` and `read_tables`: row changes of logs as Arrow record batches.
 
-Knows how the two are called and what a caller can make of the result. The work is done in `binlogio.columnar`.
+Knows how the two are called and what a caller can make of the result. The work is done in `binlogio.columnar.table_batches`.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from functools import partial
 from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Any, Final
 
-from binlogio.definition_files import load_definitions
+from binlogio.columnar.definition_files import load_definitions
+from binlogio.columnar.parallel import InOrder
+from binlogio.columnar.part_definitions import PartFacts
 from binlogio.errors import BinlogFormatError, UnsupportedFeature
 from binlogio.event_filter import EVERY_EVENT, EventFilter
 from binlogio.implementation import is_compiled
 from binlogio.options import ReadOptions
-from binlogio.parallel import InOrder
-from binlogio.part_definitions import PartFacts
 from binlogio.schema.definition_source import DefinitionSource
 from binlogio.splits import Split
 from binlogio.storage import Source, find_logs
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyarrow.fs import FileSystem
 
-    from binlogio.definition_files import Definitions
+    from binlogio.columnar.definition_files import Definitions
+    from binlogio.columnar.record_types import Selection
     from binlogio.encryption import Keyring
-    from binlogio.record_types import Selection
     from binlogio.storage import LogFile
 
 _ZERO_DATES: Final = ("error", "null", "text")
@@ -133,7 +133,7 @@ class MixedBatches:
 
 def mixed_schema() -> pa.Schema:
     """The columns of a record whose images are JSON text."""
-    from binlogio.record_types import MIXED_SCHEMA  # noqa: PLC0415 - imports pyarrow
+    from binlogio.columnar.record_types import MIXED_SCHEMA  # noqa: PLC0415 - imports pyarrow
 
     return MIXED_SCHEMA
 
@@ -161,20 +161,20 @@ class TableBatches:
         return ", ".join(self._tables) if self._tables is not None else "every table"
 
     def __iter__(self) -> Iterator[tuple[str, pa.RecordBatch]]:
-        from binlogio.record_types import Selection  # noqa: PLC0415 - imports pyarrow
+        from binlogio.columnar.record_types import Selection  # noqa: PLC0415 - imports pyarrow
 
         return self._batches(Selection(wants=self._wants, **self._options))
 
     def mixed(self) -> Iterator[tuple[str, pa.RecordBatch]]:
         """Batches of all tables, with JSON images, in the order of the log."""
-        from binlogio.record_types import Selection  # noqa: PLC0415 - imports pyarrow
+        from binlogio.columnar.record_types import Selection  # noqa: PLC0415 - imports pyarrow
 
         if is_compiled():
             return self._batches(Selection(wants=self._wants, mixed=True, **self._options))
         return self._row_records()
 
     def _batches(self, selection: Selection) -> Iterator[tuple[str, pa.RecordBatch]]:
-        from binlogio.log_parts import LogPartReader  # noqa: PLC0415 - imports pyarrow
+        from binlogio.columnar.log_parts import LogPartReader  # noqa: PLC0415 - imports pyarrow
 
         if self._threads > 1:
             yield from self._side_by_side(selection)
@@ -186,7 +186,7 @@ class TableBatches:
 
     def _side_by_side(self, selection: Selection) -> Iterator[tuple[str, pa.RecordBatch]]:
         """By threads. Where a part lacked what a statement before it says, all begins anew from there."""
-        from binlogio.side_by_side import NumberedReader  # noqa: PLC0415 - imports pyarrow
+        from binlogio.columnar.side_by_side import NumberedReader  # noqa: PLC0415 - imports pyarrow
 
         # Construct holds Python's lock, so threads gain it nothing within a log.
         parts = [part for log in self._logs for part in _parts(log, self._threads if is_compiled() else 1)]
@@ -208,8 +208,8 @@ class TableBatches:
         """As `mixed`, by the event reader."""
         import pyarrow as pa  # noqa: PLC0415
 
+        from binlogio.columnar.row_records import row_records  # noqa: PLC0415
         from binlogio.reader import BinlogReader  # noqa: PLC0415
-        from binlogio.row_records import row_records  # noqa: PLC0415
 
         options = ReadOptions(verify_checksum=self._options["verify_checksum"])
         source = DefinitionSource(self._options["definitions"])
@@ -238,7 +238,7 @@ def read_split(
         BinlogError: the bytes are not a binary log.
         OSError: the file cannot be read.
     """
-    from binlogio.log_parts import LogPartReader  # noqa: PLC0415 - imports pyarrow
+    from binlogio.columnar.log_parts import LogPartReader  # noqa: PLC0415 - imports pyarrow
 
     with closing(LogPartReader(selection, keyring)) as reader:
         yield from reader.read((log, split))

@@ -15,13 +15,13 @@ import pyarrow as pa
 from binlogio._kernel import column_kinds as kinds
 from binlogio._kernel.image_json import DOUBLE, FLOAT, NOTHING, SIGNED, UNSIGNED, ImageJson, MixedBatch
 from binlogio._kernel.images import ImagePlan
-from binlogio.arrow import ColumnSpec, column_spec
-from binlogio.character_tables import characters_of
+from binlogio.arrow.character_tables import characters_of
+from binlogio.arrow.types import ColumnSpec, column_spec
+from binlogio.columnar.record_types import MIXED_SCHEMA
+from binlogio.columnar.records import Repeated, head_arrays, presence_array, text_array
 from binlogio.constants import ColumnType
 from binlogio.errors import BinlogFormatError
 from binlogio.primitives import BAD_BYTES
-from binlogio.record_types import MIXED_SCHEMA
-from binlogio.records import Repeated, head_arrays, presence_array, text_array
 from binlogio.rowimage.image import RowChange, RowImage
 from binlogio.rowimage.layout import PARTIAL_JSON, column_layout
 from binlogio.rowimage.text import json_value

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from binlogio.columnar.row_records import OPERATIONS, present_bitmaps
 from binlogio.constants import ColumnType
 from binlogio.errors import BinlogFormatError
 from binlogio.events.base import event_name
-from binlogio.row_records import OPERATIONS, present_bitmaps
 from binlogio.rowimage.charset import charset_of
 from binlogio.rowimage.decimal import decimal_text
 from binlogio.rowimage.geometry import Geometry
@@ -25,8 +25,8 @@ from binlogio.rowimage.text import value_text
 from binlogio.rowimage.values import ABSENT, EnumValue, SetValue
 
 if TYPE_CHECKING:
+    from binlogio.columnar.record_types import RecordType
     from binlogio.events.rows import RowsEvent
-    from binlogio.record_types import RecordType
     from binlogio.rowimage.image import RowImage
     from binlogio.rowimage.plan import ColumnPlan
 
