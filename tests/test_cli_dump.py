@@ -158,7 +158,7 @@ def test_statements_stand_with_their_context() -> None:
 
     assert re.search(r"^SET INSERT_ID=\d+/\*!\*/;$", text, re.MULTILINE)
     assert re.search(r"^SET @@RAND_SEED1=\d+, @@RAND_SEED2=\d+/\*!\*/;$", text, re.MULTILINE)
-    assert re.search(r"^SET @`.*`:=_utf8mb4 0x[0-9a-f]+/\*!\*/;$", text, re.MULTILINE)
+    assert re.search(r"^SET @`.*`:=_utf8mb4 x'[0-9a-f]+' COLLATE utf8mb4_\w+/\*!\*/;$", text, re.MULTILINE)
     assert "\tBegin_load_query: file_id: 1  block_len: " in text
 
 

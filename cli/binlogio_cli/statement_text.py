@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.constants import QueryStatus
 from binlogio.events.query import AutoIncrement, SessionCharset
-from binlogio.events.statement_context import IntvarEvent, IntvarKind, RandEvent, UserVarEvent, UserVarType
+from binlogio.events.statement_context import IntvarEvent, IntvarKind, RandEvent, UserVarEvent
 from binlogio.rowimage.charset import charset_of
+from binlogio.schema.user_variables import user_variable_value
 from binlogio_cli.quoting import identifier, safe_lines, string_literal
 
 if TYPE_CHECKING:
@@ -128,24 +129,4 @@ def rand(event: RandEvent) -> str:
 
 def user_var(event: UserVarEvent) -> str:
     """SET @variable."""
-    return f"SET @{identifier(event.name)}:={_user_value(event)}{DELIMITER}"
-
-
-def _user_value(event: UserVarEvent) -> str:
-    if event.value is None:
-        return "NULL"
-    if event.number is not None:
-        return repr(event.number)
-    if event.type == UserVarType.DECIMAL_RESULT:
-        return _decimal(event.value)
-    charset = charset_of(event.collation)
-    introducer = f"_{charset.name} " if charset is not None else ""
-    return f"{introducer}0x{event.value.hex()}" if event.value else f"{introducer}''"
-
-
-def _decimal(value: bytes) -> str:
-    """Precision, scale, and the packed digits."""
-    from binlogio.rowimage.decimal import decimal_size, decimal_text, decode_decimal  # noqa: PLC0415 - seldom needed
-
-    precision, scale = value[0], value[1]
-    return decimal_text(decode_decimal(value[2 : 2 + decimal_size(precision, scale)], precision, scale))
+    return f"SET @{identifier(event.name)}:={user_variable_value(event)}{DELIMITER}"

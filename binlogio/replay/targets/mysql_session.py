@@ -27,7 +27,7 @@ from binlogio.replay.bulk_rows import has_quick_frame, rows_frame_of
 from binlogio.replay.find_row import ER_KEY_NOT_FOUND, RowNotFound
 from binlogio.replay.row_changes import row_changes
 from binlogio.replay.summary import RowCounts
-from binlogio.replay.targets.mysql_statements import context_of
+from binlogio.replay.targets.mysql_statements import CLIENT_UTF8, context_of
 from binlogio.replay.targets.mysql_table import MysqlTable
 from binlogio.replay.targets.mysql_values import backticked, text_literal
 from binlogio.replay.transactions import LoadStep, RefusedStep, RowsStep, StatementStep
@@ -135,10 +135,11 @@ class MysqlSession:
 
     def _statement(self, step: StatementStep, transaction: Transaction) -> None:
         statement = step.statement
-        if isinstance(statement, statements.Savepoint):
-            self._connection.run(f"SAVEPOINT {backticked(statement.name)}")
-        elif isinstance(statement, statements.RollbackTo):
-            self._connection.run(f"ROLLBACK TO {backticked(statement.name)}")
+        if isinstance(statement, statements.Savepoint | statements.RollbackTo):
+            if not statement.name.isascii():
+                self._connection.run(CLIENT_UTF8)
+            word = "SAVEPOINT" if isinstance(statement, statements.Savepoint) else "ROLLBACK TO"
+            self._connection.run(f"{word} {backticked(statement.name)}")
         else:
             again = transaction.commits_itself and transaction.end in self._target.pending
             is_missing = isinstance(statement, statements.DropDatabase | statements.DropTables)

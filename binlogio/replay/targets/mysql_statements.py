@@ -8,15 +8,16 @@ Source: sql/log_event.cc, Query_log_event::do_apply_event, Query_log_event::prin
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.constants import QueryStatus
 from binlogio.events.query import SessionCharset
-from binlogio.events.statement_context import IntvarEvent, IntvarKind, RandEvent, UserVarEvent, UserVarType
+from binlogio.events.statement_context import IntvarEvent, IntvarKind, RandEvent, UserVarEvent
 from binlogio.replay.targets.mysql_values import backticked, text_literal
 from binlogio.rowimage.charset import charset_of
-from binlogio.rowimage.decimal import decimal_size, decimal_text, decode_decimal
 from binlogio.schema.collations import collation_id, collation_name
+from binlogio.schema.user_variables import user_variable_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
 _AUTO_IS_NULL: Final = 1 << 14
 _NO_FOREIGN_KEY_CHECKS: Final = 1 << 26
 _RELAXED_UNIQUE_CHECKS: Final = 1 << 27
+
+CLIENT_UTF8: Final = "SET @@session.character_set_client = utf8mb4"
+"""What names that are not ASCII need before them, where a statement of another character set came before."""
 
 _USUAL: Final = ("auto_increment_increment=1", "auto_increment_offset=1", "lc_time_names=0")
 
@@ -41,10 +45,12 @@ def context_of(
     event: QueryEvent | ExecuteLoadQueryEvent, before: tuple[Any, ...], *, is_mariadb: bool
 ) -> Iterator[str]:
     """The statements that give `event` its context; `before` are the events that belong to it. The last one sets the time."""
+    parts = [_PARTS[type(part)](_known_part(part, is_mariadb=is_mariadb)) for part in before]
+    if not event.schema.isascii() or not all(map(str.isascii, parts)):  # what the statement before had may stay
+        yield CLIENT_UTF8
     if event.schema:
-        if not event.schema.isascii():
-            yield "SET @@session.character_set_client = utf8mb4"
         yield f"USE {backticked(event.schema)}"
+    yield from parts
     # The log names these where they are not as usual; what the statement before had must not stay.
     settings = [f"pseudo_thread_id={event.thread_id}", *_USUAL]
     for variable in event.status_vars:
@@ -55,8 +61,6 @@ def context_of(
     microseconds = by_code.get(QueryStatus.MICROSECONDS) or by_code.get(QueryStatus.MARIADB_HRNOW) or 0
     settings.append(f"timestamp={event.header.timestamp}.{microseconds:06d}")
     yield "SET " + ", ".join(f"@@session.{setting}" for setting in settings)
-    for part in before:
-        yield _PARTS[type(part)](part)
 
 
 def _known(variable: StatusVar, *, is_mariadb: bool) -> Any:
@@ -67,6 +71,12 @@ def _known(variable: StatusVar, *, is_mariadb: bool) -> Any:
         value = variable.value
         return SessionCharset(value.client, *(_known_collation(one, is_mariadb=is_mariadb) for one in (value.connection, value.server)))  # fmt: skip
     return variable.value
+
+
+def _known_part(part: Any, *, is_mariadb: bool) -> Any:
+    if isinstance(part, UserVarEvent) and part.collation is not None:
+        return replace(part, collation=_known_collation(part.collation, is_mariadb=is_mariadb))
+    return part
 
 
 def _known_collation(number: int, *, is_mariadb: bool) -> int:
@@ -124,23 +134,7 @@ def _intvar(event: IntvarEvent) -> str:
 
 
 def _user_var(event: UserVarEvent) -> str:
-    return f"SET @{backticked(event.name)}:={_user_value(event)}"
-
-
-def _user_value(event: UserVarEvent) -> str:
-    if event.value is None:
-        return "NULL"
-    if event.number is not None:
-        return repr(event.number)
-    if event.type == UserVarType.DECIMAL_RESULT:
-        precision, scale = event.value[0], event.value[1]
-        return decimal_text(decode_decimal(event.value[2 : 2 + decimal_size(precision, scale)], precision, scale))
-    charset = charset_of(event.collation)
-    introducer = f"_{charset.name} " if charset is not None else ""
-    literal = f"{introducer}x'{event.value.hex()}'"
-    if charset is None or event.collation is None:
-        return literal
-    return f"{literal} COLLATE {collation_name(event.collation)}"
+    return f"SET @{backticked(event.name)}:={user_variable_value(event)}"
 
 
 _PARTS: Final[dict[type, Callable[[Any], str]]] = {
