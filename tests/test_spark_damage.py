@@ -4,20 +4,27 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+import pyarrow.compute
 import pytest
 
 import binlogio
 from binlogio.errors import BinlogError, ChecksumMismatch
 from corpus import MYSQL
-from spark_frames import tasks
+from pyspark_binlogio.option_values import BinlogOptionError
+from pyspark_binlogio.options import BinlogOptions
+from spark_frames import TYPES_INT, tasks
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    import pyarrow as pa
-
 pytest.importorskip("pyspark.sql.datasource")
+from pyspark.sql import datasource
+from pyspark.sql.pandas.types import from_arrow_schema
 
+from pyspark_binlogio.batch_reader import BinlogBatchReader, view_columns
+
+AS_THEY_WERE = ["pos", "row", "op", "before", "after"]
 LOG = MYSQL / "gtid_on" / "binlog.000001"
 
 
@@ -81,6 +88,7 @@ def test_permissive_says_what_was_wrong(damaged: tuple[Path, int], view: str) ->
     [
         pytest.param(b"", 0, id="empty"),
         pytest.param(b"\xfebi", 0, id="less than the magic"),
+        pytest.param(b"\xfebin", 0, id="the magic alone"),
         pytest.param(b"this is a text file\n" * 20, 0, id="text"),
         pytest.param(LOG.read_bytes()[:-7], None, id="cut"),
     ],
@@ -92,7 +100,83 @@ def test_files_that_are_no_logs_are_named(tmp_path: Path, content: bytes, record
     with pytest.raises(BinlogError) as failure:
         tasks(path)
     found = positions(tasks(path, mode="DROPMALFORMED"))
+    said = [row for batch in tasks(path, mode="PERMISSIVE", maxPartitionBytes="50") for row in batch.to_pylist()]
 
     assert failure.value.file == str(path)
+    assert [row["_corrupt_record"] for row in said if row["_corrupt_record"]] == [str(failure.value)]
     assert str(path) in str(failure.value)
     assert found == (positions(tasks(LOG)) if records is None else [])
+
+
+def test_damage_in_the_head_is_said_once(tmp_path: Path) -> None:
+    """Every piece reads the format description; the first one tells."""
+    path = tmp_path / LOG.name
+    data = bytearray(LOG.read_bytes())
+    data[40] ^= 1
+    path.write_bytes(data)
+    rows = [row for batch in tasks(path, mode="PERMISSIVE", maxPartitionBytes="900") for row in batch.to_pylist()]
+
+    assert [(row["pos"], "checksum is wrong" in row["_corrupt_record"]) for row in rows] == [(4, True)]
+
+
+@pytest.mark.parametrize("mode", ["PERMISSIVE", "DROPMALFORMED"])
+def test_columns_of_a_table_are_looked_for_behind_the_damage(tmp_path: Path, mode: str) -> None:
+    """The first change of the table is damaged, and a newer log is none at all."""
+    path = tmp_path / "binlog.000001"
+    table = {"table": "corpus.t_int"}
+    whole = pa.Table.from_batches(tasks(TYPES_INT, **table))
+    at = whole.column("pos").to_pylist()[0]
+    data = bytearray(TYPES_INT.read_bytes())
+    data[at + 25] ^= 1
+    path.write_bytes(data)
+    (tmp_path / "binlog.000002").write_text("this is a text file" * 20)
+    with pytest.raises(BinlogError, match=r"binlog\.000002: at 0: this is not a binary log"):
+        tasks(tmp_path / "binlog.*", **table)
+
+    found = pa.Table.from_batches(tasks(tmp_path / "binlog.*", mode=mode, **table))
+    changes = found.filter(found.column("op").is_valid())
+    kept = whole.filter(pa.compute.not_equal(whole.column("pos"), at))
+    assert changes.select(AS_THEY_WERE).equals(kept.select(AS_THEY_WERE))
+    assert len(found) - len(changes) == (2 if mode == "PERMISSIVE" else 0)
+
+
+def test_table_that_no_log_has_is_told_with_those_that_they_have() -> None:
+    """Which logs were looked into, and the nearest name."""
+    with pytest.raises(BinlogOptionError) as failure:
+        tasks(TYPES_INT, table="corpus.t_itn")
+
+    assert "no log has a change of table corpus.t_itn" in str(failure.value)
+    assert f"looked into {TYPES_INT}; did you mean 'corpus.t_int'? There are changes of corpus.t_" in str(failure.value)
+
+
+def test_filters_are_looked_at_again_where_records_may_have_no_values() -> None:
+    """A record of damage has no operation, which a filter that was pushed would not have noticed."""
+    filters = [datasource.IsNotNull(("op",)), datasource.EqualTo(("op",), "insert")]
+
+    def pushed(mode: str) -> list[Any]:
+        options = {"path": str(LOG), "mode": mode}
+        schema = from_arrow_schema(pa.schema(list(view_columns(BinlogOptions.parse(options)).items())))
+        return list(BinlogBatchReader(BinlogOptions.parse(options), schema).pushFilters(filters))
+
+    assert pushed("DROPMALFORMED") == pushed("FAILFAST") == []
+    assert pushed("PERMISSIVE") == filters
+
+
+@pytest.mark.parametrize(
+    ("case", "options", "words"),
+    [
+        ("encrypted", {}, "(give the server's keyring in option keyring)"),
+        ("types_temporal", {"table": "corpus.t_datetime"}, "(set option zeroDates to null or text)"),
+        (
+            "types_int",
+            {"table": "corpus.t_int", "columns": "id"},
+            "give definitions of the tables in option schemaFile)",
+        ),
+    ],
+)
+def test_what_to_do_is_said_in_the_words_of_the_options(case: str, options: dict[str, str], words: str) -> None:
+    """Not in those of Python's functions."""
+    with pytest.raises(BinlogError) as failure:
+        tasks(MYSQL / case / "binlog.000001", **options)
+
+    assert words in str(failure.value)

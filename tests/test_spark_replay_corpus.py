@@ -1,6 +1,7 @@
 """Replay on Spark gives the tables of real servers, value by value: shuffled records, and any number of partitions.
 
-`expected.json` is what the server itself said with SELECT. By default a few cases stand for all; with `BINLOGIO_CORPUS` there are all of them.
+`expected.json` is what the server itself said with SELECT. By default a few cases stand for all; with `BINLOGIO_CORPUS` there are all of them, and
+`BINLOGIO_PARTITIONS=16` has each of them with every number of partitions up to that.
 """
 
 from __future__ import annotations
@@ -31,7 +32,10 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.spark
 
-PARTITIONS: Final = (1, 3, 16) if "BINLOGIO_CORPUS" in os.environ else (3,)
+_USUAL: Final = (1, 3, 16) if "BINLOGIO_CORPUS" in os.environ else (3,)
+PARTITIONS: Final = (
+    range(1, int(os.environ["BINLOGIO_PARTITIONS"]) + 1) if "BINLOGIO_PARTITIONS" in os.environ else _USUAL
+)
 _SHUFFLE: Final = "spark.sql.shuffle.partitions"
 CHOSEN: Final = (
     "mysql97/compressed",  # payloads, and ALTER TABLE in the middle

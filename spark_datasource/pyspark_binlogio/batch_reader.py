@@ -72,12 +72,13 @@ class BinlogBatchReader(DataSourceReader):
         return _PushFilters(self)
 
     def push(self, filters: Iterable[Filter]) -> list[Filter]:
-        """As `pushFilters`."""
+        """As `pushFilters`; where a record may say that a log is damaged, Spark looks at all filters again, since it has no values."""
         view = VIEWS[self._options.view]
-        self._pushed, rest = push(filters, view.filters, view.never_null())
+        given = list(filters)
+        self._pushed, rest = push(given, view.filters, view.never_null())
         where = self._request.where
         self._request = replace(self._request, where=_both(where, self._pushed.events))
-        return rest
+        return given if self._options.mode == "PERMISSIVE" else rest
 
     def partitions(self) -> list[InputPartition]:
         """Byte ranges of the logs that the paths name, no bigger than `maxPartitionBytes`.

@@ -5,22 +5,32 @@
     DROPMALFORMED   the same without that record
 
 A group in which the damage stands is given up to the damage. Where no group can be found by its place (relay, encrypted and compressed
-logs) the rest of the log is lost. Files that cannot be opened are errors in every mode, as with Spark's own sources.
+logs) the rest of the log is lost. Damage in the head, which every piece of a log reads, is said by the first piece. Files that cannot be opened
+are errors in every mode, as with Spark's own sources. Errors tell what to do in the words of the options.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from binlogio.errors import BinlogFormatError
+from binlogio.constants import BINLOG_MAGIC
+from binlogio.errors import BinlogError, BinlogFormatError, TruncatedEvent
 from binlogio.splits import Split
 from pyspark_binlogio.partitions import Piece
 
 if TYPE_CHECKING:
     from pyspark_binlogio.options import BinlogOptions
+
+_WORDS: Final = (
+    ("as keyring=", "in option keyring"),
+    ('zero_dates="null" or zero_dates="text"', "set option zeroDates to null or text"),
+    ("give definitions of the tables", "give definitions of the tables in option schemaFile"),
+    ("give a table definition", "give the table's definition in option schemaFile"),
+)
+"""What hints call arguments of Python's functions, and what a Spark user calls them."""
 
 
 def tolerant(
@@ -29,20 +39,43 @@ def tolerant(
     """The batches of a piece, and of what is behind the damage in it.
 
     Raises:
-        BinlogError: the log is damaged, and the mode is FAILFAST.
+        BinlogError: the log is damaged, and the mode is FAILFAST; or it cannot be read for another reason.
     """
     rest: Piece | None = piece
     while rest is not None:
         try:
             yield from read(rest)
-        except BinlogFormatError as exc:
-            if options.mode == "FAILFAST":
+            _refuse_magic_alone(rest)
+        except BinlogError as exc:
+            _reword(exc)
+            if options.mode == "FAILFAST" or not isinstance(exc, BinlogFormatError):
                 raise
-            if options.mode == "PERMISSIVE":
+            if options.mode == "PERMISSIVE" and _is_of(rest, exc.offset):
                 yield _corrupt_record(piece.log.name, exc, options.column_name_of_corrupt_record)
             rest = _behind(rest, exc.offset)
         else:
             rest = None
+
+
+def _reword(exc: BinlogError) -> None:
+    for words, option_words in _WORDS:
+        exc.hint = exc.hint and exc.hint.replace(words, option_words)
+
+
+def _refuse_magic_alone(piece: Piece) -> None:
+    """A log that is read once and has nothing but its first four bytes is none; a stream waits for what will come."""
+    if piece.within is None and piece.log.size == len(BINLOG_MAGIC):
+        raise TruncatedEvent(
+            "the file ends behind its magic number",
+            file=piece.log.name,
+            offset=len(BINLOG_MAGIC),
+            expected="a format description",
+            found="the end of the file",
+        )
+
+
+def _is_of(piece: Piece, offset: int | None) -> bool:
+    return offset is None or piece.split is None or piece.split.start <= offset
 
 
 def _behind(piece: Piece, offset: int | None) -> Piece | None:

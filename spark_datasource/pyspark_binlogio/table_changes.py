@@ -11,6 +11,7 @@ it has in the first of its changes in the newest log that has any.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -21,12 +22,13 @@ from binlogio.columnar.row_records import ROW_COLUMNS
 from binlogio.columnar.rows_reader import DEFAULT_BATCH_ROWS, read_split
 from binlogio.index_file import log_number
 from pyspark_binlogio.batches import ARROW_TYPES
-from pyspark_binlogio.option_values import BinlogOptionError
+from pyspark_binlogio.damage import tolerant
+from pyspark_binlogio.option_values import BinlogOptionError, nearest
+from pyspark_binlogio.partitions import Piece
 from pyspark_binlogio.spark_types import spark_type
 
 if TYPE_CHECKING:
     from binlogio.storage import LogFile
-    from pyspark_binlogio.partitions import Piece
     from pyspark_binlogio.views import Request
 
 CHANGE_TYPE: Final = "_change_type"
@@ -36,6 +38,7 @@ CDF_FILTERS: Final = {COMMIT_TIMESTAMP: "timestamp"}
 VERSION_BITS: Final = 40
 """Of _commit_version those that the offset has; a log may have a terabyte."""
 
+_SHOWN: Final = 20  # of the tables that a message names
 _SPARK_BATCH_ROWS: Final = 1 << 13  # Spark is slower with fewer and with many more
 
 
@@ -125,10 +128,32 @@ def _selection(request: Request, *, mixed: bool = False) -> Selection:
 
 def _image_type(request: Request, logs: list[LogFile]) -> pa.DataType:
     """What the table's columns are in Spark."""
+    seen: dict[str, None] = {}
+    selection = _selection(request)
+
+    def wants(schema: str, table: str) -> bool:
+        seen[f"{schema}.{table}"] = None
+        return selection.wants(schema, table)
+
+    def changes(piece: Piece) -> Iterator[pa.RecordBatch]:
+        wanted = replace(selection, wants=wants)
+        return (batch for _, batch in read_split(piece.log, piece.split, wanted, request.keyring))
+
+    mode = "DROPMALFORMED" if request.options.mode == "PERMISSIVE" else request.options.mode
     for log in reversed(logs):
-        for _, batch in read_split(log, None, _selection(request), request.keyring):
+        for batch in tolerant(changes, Piece(log), replace(request.options, mode=mode)):
             return spark_type(batch.schema.field("after").type)
+    name = request.options.tables.table or ""
+    more = f" and {len(seen) - _SHOWN} more" if len(seen) > _SHOWN else ""
+    others = f"{', '.join([*seen][:_SHOWN])}{more}"
+    there = f"did you mean {nearest(name, tuple(seen))!r}? There are changes of {others}; or " if seen else ""
     raise BinlogOptionError(
-        f"binlog: no log has a change of table {request.options.tables.table}, so nobody knows its columns; "
+        f"binlog: no log has a change of table {name}, so nobody knows its columns; {_looked_into(logs)}; {there}"
         "give a schema with .schema(...), or leave out table for images as JSON"
     )
+
+
+def _looked_into(logs: list[LogFile]) -> str:
+    if not logs:
+        return "there is no log"
+    return f"looked into {logs[0].name}" + (f" to {logs[-1].name}" if len(logs) > 1 else "")
