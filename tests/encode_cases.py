@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 from hypothesis import strategies as st
@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from binlogio.arrow.types import column_spec
 from binlogio.constants import ColumnType as T
 from binlogio.rowimage import ColumnPlan, EnumValue, Geometry, JsonDocument, SetValue, TablePlan
+from binlogio.rowimage.native_types import decode_native
 from rowimage_cases import BINARY, LATIN1, UTF8MB4, column
 
 UTC = timezone.utc
@@ -69,6 +70,16 @@ def _temporal(fsp: int) -> list[tuple[ColumnPlan, st.SearchStrategy[Any]]]:
 
 def _text(alphabet: st.SearchStrategy[str], most: int) -> st.SearchStrategy[str]:
     return st.text(alphabet, max_size=most)
+
+
+def _repeated(alphabet: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    """Text that is worth compressing."""
+    return st.tuples(st.text(alphabet, min_size=1, max_size=9), st.integers(12, 90)).map(lambda pair: pair[0] * pair[1])
+
+
+def _addresses(version: Literal[4, 6]) -> st.SearchStrategy[str]:
+    """As MariaDB prints them."""
+    return st.ip_addresses(v=version).map(lambda address: decode_native(address.packed, f"inet{version}"))
 
 
 ANY_TEXT = st.characters(codec="utf-8")
@@ -131,7 +142,11 @@ COLUMNS: list[tuple[ColumnPlan, st.SearchStrategy[Any]]] = [
     (column(T.GEOMETRY, 4), st.builds(Geometry, st.integers(0, 2**32 - 1), st.binary(max_size=30))),
     (column(T.VECTOR, 4, dimension=5), st.lists(FLOATS, max_size=5).map(tuple)),
     (column(T.STRING, 0xFE10, collation_id=BINARY, native="uuid"), st.uuids().map(str)),
-    (column(T.VARCHAR_COMPRESSED, 4001, collation_id=UTF8MB4), _text(ANY_TEXT, 200)),
+    (column(T.STRING, 0xFE04, collation_id=BINARY, native="inet4"), _addresses(4)),
+    (column(T.STRING, 0xFE10, collation_id=BINARY, native="inet6"), _addresses(6)),
+    (column(T.VARCHAR_COMPRESSED, 4001, collation_id=UTF8MB4), _text(ANY_TEXT, 200) | _repeated(ANY_TEXT)),
+    (column(T.VARCHAR_COMPRESSED, 4001, collation_id=LATIN1), _text(LATIN_TEXT, 200) | _repeated(LATIN_TEXT)),
+    (column(T.BLOB_COMPRESSED, 2, collation_id=54), _text(st.characters(codec="utf-16"), 100)),
     (column(T.BLOB_COMPRESSED, 2, collation_id=BINARY), st.binary(max_size=300)),
     (column(T.NULL), st.none()),
 ]

@@ -12,7 +12,7 @@ from binlogio._kernel.cells cimport Cell, K_LATIN, K_PADDED, K_UTF8
 from binlogio._kernel.text cimport is_utf8
 
 
-cdef inline uint8_t* _latin(const Cell* cell, const uint8_t* p, int64_t size, uint8_t* out) noexcept nogil:
+cdef inline uint8_t* cell_latin(const Cell* cell, const uint8_t* p, int64_t size, uint8_t* out) noexcept nogil:
     """UTF-8 in a single-byte character set; NULL where it does not have a character, or the text is not UTF-8."""
     cdef const uint8_t* end = p + size
     cdef uint32_t character
@@ -45,10 +45,12 @@ cdef inline uint8_t* cell_string(const Cell* cell, const uint8_t* p, int64_t siz
         while size and p[size - 1] == 0x20:
             size -= 1
     elif cell.kind == K_PADDED:
+        if cell.first and size != cell.first:
+            return NULL
         while size and p[size - 1] == 0:
             size -= 1
     if cell.kind == K_LATIN and not (cell.ascii and cell.ascii_table):
-        end = _latin(cell, p, size, out + cell.width)
+        end = cell_latin(cell, p, size, out + cell.width)
         if end == NULL or end - out - cell.width > cell.limit:
             return NULL
         cell_length(out, end - out - cell.width, cell.width)

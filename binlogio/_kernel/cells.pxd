@@ -2,7 +2,6 @@
 """The values of one column in Arrow's buffers, on their way into row images."""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
-from libc.string cimport memcpy
 
 cdef enum Kind:
     K_COPY1 = 1
@@ -37,11 +36,16 @@ cdef enum Kind:
     K_VECTOR = 30
     K_READY = 31
     K_JSON = 32
+    K_UUID = 33
+    K_INET4 = 34
+    K_INET6 = 35
+    K_COMPRESSED = 36
 
 cdef struct Cell:
     int kind
+    int text  # the kind of what is compressed; else the kind
     int width  # bytes of a fixed-size value, or of the length in front
-    int first  # precision, fraction digits, bits, dimensions
+    int first  # precision, fraction digits, bits, dimensions, bytes
     int second  # scale
     int64_t limit  # bytes that a value may have
     bint trim  # cut what the server does not store: trailing spaces
@@ -64,6 +68,7 @@ cdef struct Cell:
     const int32_t* slots  # a hash table of name numbers from 1
     uint32_t slot_mask
     void* builder  # a JsonBuilder
+    void* deflater  # a Deflater
 
 cdef class Cells:
     cdef Cell core
@@ -71,7 +76,7 @@ cdef class Cells:
     cdef int busy
     cdef Py_buffer[4] views  # validity, data, offsets, SRIDs: what is bound
     cdef int view_count
-    cdef object _names, _name_offsets, _slots, _table, _builder
+    cdef object _names, _name_offsets, _slots, _table, _builder, _deflater
     cpdef unbind(self)
     cdef int _plain(self) noexcept
     cdef const uint8_t* _bytes_of(self, data, int64_t wanted, int64_t* size, int alignment) except? NULL
@@ -80,36 +85,3 @@ cdef class Cells:
 
 cdef inline bint is_null(const Cell* cell, int64_t row) noexcept nogil:
     return cell.validity != NULL and not (cell.validity[(cell.bit_at + row) >> 3] >> ((cell.bit_at + row) & 7)) & 1
-
-cdef int64_t most_bytes(const Cell* cell, int64_t row, int64_t rows) noexcept nogil
-cdef uint8_t* write_value(Cell* cell, int64_t row, uint8_t* out) noexcept nogil
-
-
-cdef inline uint8_t* put_value(Cell* cell, int64_t row, uint8_t* out) noexcept nogil:
-    """As `write_value`; the kinds that most columns are of without a call."""
-    cdef const uint8_t* p
-    cdef int64_t size
-    cdef uint64_t length
-    if cell.plain == 4:
-        memcpy(out, cell.data + 4 * row, 4)
-        return out + 4
-    if cell.plain == 8:
-        memcpy(out, cell.data + 8 * row, 8)
-        return out + 8
-    if cell.plain == 1:
-        out[0] = cell.data[row]
-        return out + 1
-    if cell.plain == -1:
-        p = cell.data + cell.offsets[row]
-        size = <int64_t>cell.offsets[row + 1] - cell.offsets[row]
-        if size > cell.limit:
-            return <uint8_t*>0
-        length = <uint64_t>size
-        memcpy(out, &length, 8)
-        out += cell.width
-        if size <= 32 and cell.data_end - p >= 32:
-            memcpy(out, p, 32)  # there is room, and what is too much is written over
-        else:
-            memcpy(out, p, size)
-        return out + size
-    return write_value(cell, row, out)

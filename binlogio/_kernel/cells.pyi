@@ -34,6 +34,10 @@ GEOMETRY: int
 VECTOR: int
 READY: int
 JSON: int
+UUID: int
+INET4: int
+INET6: int
+COMPRESSED: int
 
 class Cells:
     length: int

@@ -1,19 +1,18 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""Column values from Arrow's buffers to the bytes of row images: the inverse of `columns`.
+"""Columns in Arrow's buffers, on their way into row images: what `cell_values` reads, one batch after the other.
 
-Knows the encoding of every column value that Arrow can hold; `binlogio.rowimage.layout` is its oracle. A value that it refuses is left to
-construct, which encodes it or says what is wrong.
+Knows Arrow's layout, and what a column needs to encode its values: names, character tables, a compressor.
 
 The offsets of a column are looked at once, when it is bound: from then on each value lies within its buffer.
 """
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
-from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t, uintptr_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uintptr_t
 from libc.string cimport memcpy, memset
 
-from binlogio._kernel.cell_numbers cimport cell_big, cell_decimal, cell_decimal_size, cell_little
-from binlogio._kernel.cell_texts cimport cell_enum, cell_length, cell_set, cell_string, find_slot
-from binlogio._kernel.cell_times cimport Moment, cell_temporal, civil
+from binlogio._kernel.cell_numbers cimport cell_decimal_size
+from binlogio._kernel.cell_texts cimport find_slot
+from binlogio._kernel.deflate cimport Deflater
 from binlogio._kernel.json_build cimport JsonBuilder
 from binlogio._kernel.memory cimport Memory
 from binlogio._kernel.text cimport is_ascii, is_utf8
@@ -51,9 +50,13 @@ GEOMETRY = 29  # from SRID and WKB
 VECTOR = 30
 READY = 31  # the column's bytes with all that belongs to them
 JSON = 32  # from text
+UUID = 33  # MariaDB's types, from text
+INET4 = 34
+INET6 = 35
+COMPRESSED = 36  # MariaDB's columns; what is compressed is of the kind in `first`
 
 cdef enum:
-    MAX_FIXED = 32  # no fixed-size value is longer
+    MAX_WIDTH = 32  # bytes of a value of a fixed size
     CHARACTERS = 65536  # of a single-byte set's table: the basic plane, 0 where the set has none
 
 cdef const char* NOTHING = b""
@@ -65,7 +68,8 @@ cdef class Cells:
     Args:
         kind: one of the numbers above.
         width: bytes of a fixed-size value, or of the length in front.
-        first, second: precision and scale, fraction digits, bits, or dimensions (-1: any number).
+        first, second: precision and scale, fraction digits, bits, dimensions (-1: any number), the bytes that a padded value must have
+            (0: any number up to the limit), or what is compressed.
         limit: bytes that a value may have.
         trim: cut trailing spaces.
         names: members of an ENUM or SET, as UTF-8.
@@ -75,7 +79,7 @@ cdef class Cells:
     def __cinit__(self, int kind, int width, int first=0, int second=0, int64_t limit=0, bint trim=False, names=None, table=None):
         cdef Cell* core = &self.core
         memset(core, 0, sizeof(Cell))
-        if not K_COPY1 <= kind <= K_JSON or not 0 <= width <= MAX_FIXED:
+        if not K_COPY1 <= kind <= K_COMPRESSED or not 0 <= width <= MAX_WIDTH:
             raise ValueError(f"kind {kind}, width {width}")
         if kind >= K_BYTES and kind != K_READY and not 1 <= width <= (8 if kind == K_SET_NAMES else 4):
             raise ValueError(f"kind {kind}, width {width}")
@@ -87,12 +91,18 @@ cdef class Cells:
             raise ValueError(f"DECIMAL({first},{second}) of {width} bytes")
         if K_DATETIME2 <= kind <= K_HIRES_TIMESTAMP and not 0 <= first <= 6:
             raise ValueError(f"{first} fraction digits")
+        if kind == K_COMPRESSED and first != K_BYTES and first != K_UTF8 and first != K_LATIN:
+            raise ValueError(f"kind {first}, compressed")
         core.kind, core.width, core.first, core.second, core.trim = kind, width, first, second, trim
         core.limit = limit if width >= 4 else min(limit, ((<int64_t>1) << (8 * width)) - 1)
         if kind == K_JSON:
             self._builder = JsonBuilder()
             core.builder = <void*>self._builder
-        if kind == K_LATIN:
+        elif kind == K_COMPRESSED:
+            self._deflater = Deflater()
+            core.deflater = <void*>self._deflater
+        core.text = first if kind == K_COMPRESSED else kind
+        if core.text == K_LATIN:
             self._set_table(bytes(table))
         elif kind == K_ENUM_NAMES or kind == K_SET_NAMES:
             self._set_names(names)
@@ -187,7 +197,7 @@ cdef class Cells:
             if core.data == NULL:
                 core.data = core.data_end = <const uint8_t*>NOTHING
             core.offsets = ends
-            if core.kind == K_UTF8 or core.kind == K_LATIN or core.kind == K_JSON:
+            if core.text == K_UTF8 or core.text == K_LATIN or core.kind == K_JSON:
                 core.ascii = is_ascii(core.data + ends[0], last - ends[0])
                 core.is_text = core.ascii or _is_text(core.data, ends, length)
         if core.kind == K_GEOMETRY:
@@ -286,107 +296,3 @@ cdef int64_t _input_size(const Cell* cell) noexcept nogil:
     if cell.kind == K_DECIMAL128:
         return 16
     return 32 if cell.kind == K_DECIMAL256 else 8
-
-
-cdef int64_t most_bytes(const Cell* cell, int64_t row, int64_t rows) noexcept nogil:
-    """As many bytes as the values of some rows may take, and what may be written behind them, or more."""
-    cdef int64_t size
-    if cell.kind < K_BYTES or cell.kind == K_ENUM_NAMES or cell.kind == K_SET_NAMES:
-        return MAX_FIXED * rows
-    size = <int64_t>cell.offsets[row + rows] - cell.offsets[row]
-    if cell.kind == K_VECTOR or cell.kind == K_JSON:
-        size *= 4
-    return size + 72 * rows
-
-
-cdef uint8_t* _variable(const Cell* cell, int64_t row, uint8_t* out) noexcept nogil:
-    cdef int64_t begin = cell.offsets[row]
-    cdef int64_t size = cell.offsets[row + 1] - begin
-    cdef const uint8_t* p
-    if cell.kind == K_VECTOR:
-        if 4 * size > cell.limit or cell.first >= 0 and size > cell.first:
-            return NULL
-        out = cell_little(out, 4 * size, cell.width)
-        if size:
-            memcpy(out, cell.data + 4 * begin, 4 * size)
-        return out + 4 * size
-    p = cell.data + begin
-    if cell.kind == K_ENUM_NAMES:
-        return cell_enum(cell, p, size, out)
-    if cell.kind == K_SET_NAMES:
-        return cell_set(cell, p, size, out)
-    if cell.kind == K_GEOMETRY:
-        if size + 4 > cell.limit:
-            return NULL
-        out = cell_little(cell_little(out, size + 4, cell.width), cell.srids[row], 4)
-        memcpy(out, p, size)
-        return out + size
-    if cell.kind == K_READY:
-        memcpy(out, p, size)
-        return out + size
-    if cell.kind == K_JSON:
-        return _json(cell, p, size, out)
-    return cell_string(cell, p, size, out)
-
-
-cdef uint8_t* _json(const Cell* cell, const uint8_t* p, int64_t size, uint8_t* out) noexcept nogil:
-    cdef uint8_t* end
-    if not cell.is_text and not is_utf8(p, size):
-        return NULL
-    end = (<JsonBuilder>cell.builder).build(p, size, out + cell.width)
-    if end == NULL or end - out - cell.width > cell.limit:
-        return NULL
-    cell_length(out, end - out - cell.width, cell.width)
-    return end
-
-
-cdef uint8_t* write_value(Cell* cell, int64_t row, uint8_t* out) noexcept nogil:
-    """Write a value that is not NULL, for which there must be room; returns the end, or NULL where the value is refused."""
-    cdef int64_t number
-    cdef uint64_t bits
-    cdef Moment moment
-    if cell.refused <= row:
-        return NULL
-    if cell.kind == K_COPY1:
-        out[0] = cell.data[row]
-        return out + 1
-    if cell.kind == K_COPY2:
-        memcpy(out, cell.data + 2 * row, 2)
-        return out + 2
-    if cell.kind == K_COPY4:
-        memcpy(out, cell.data + 4 * row, 4)
-        return out + 4
-    if cell.kind == K_COPY8:
-        memcpy(out, cell.data + 8 * row, 8)
-        return out + 8
-    if cell.kind == K_INT24:
-        number = (<const int32_t*>cell.data)[row]
-        return cell_little(out, <uint64_t>number, 3) if -0x800000 <= number <= 0x7FFFFF else NULL
-    if cell.kind == K_UINT24:
-        number = (<const uint32_t*>cell.data)[row]
-        return cell_little(out, <uint64_t>number, 3) if number <= 0xFFFFFF else NULL
-    if cell.kind == K_YEAR:
-        number = (<const int16_t*>cell.data)[row]
-        if number and not 1901 <= number <= 2155:
-            return NULL
-        out[0] = <uint8_t>(number - 1900 if number else 0)
-        return out + 1
-    if cell.kind == K_BITS or cell.kind == K_LITTLE64:
-        bits = (<const uint64_t*>cell.data)[row]
-        if cell.first < 64 and bits >> cell.first:
-            return NULL
-        return cell_big(out, bits, cell.width) if cell.kind == K_BITS else cell_little(out, bits, cell.width)
-    if cell.kind == K_LITTLE16:
-        number = (<const uint16_t*>cell.data)[row]
-        return NULL if number >> (8 * cell.width) else cell_little(out, number, cell.width)
-    if cell.kind == K_DECIMAL128:
-        return cell_decimal(cell, cell.data + 16 * row, 2, out)
-    if cell.kind == K_DECIMAL256:
-        return cell_decimal(cell, cell.data + 32 * row, 4, out)
-    if cell.kind == K_DATE:
-        if not civil((<const int32_t*>cell.data)[row], &moment):
-            return NULL
-        return cell_little(out, <uint64_t>(moment.year << 9 | moment.month << 5 | moment.day), 3)
-    if cell.kind < K_BYTES:
-        return cell_temporal(cell, (<const int64_t*>cell.data)[row], out)
-    return _variable(cell, row, out)

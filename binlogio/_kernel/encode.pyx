@@ -14,7 +14,8 @@ from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memmove, memset
 
-from binlogio._kernel.cells cimport Cell, Cells, is_null, most_bytes, put_value
+from binlogio._kernel.cell_values cimport most_bytes, put_value
+from binlogio._kernel.cells cimport Cell, Cells, is_null
 from binlogio._kernel.codes cimport CHECKSUM_SIZE, HEADER_SIZE
 from binlogio._kernel.crc cimport crc32
 from binlogio._kernel.cursor cimport u32

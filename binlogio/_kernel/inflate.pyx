@@ -14,32 +14,11 @@ from binlogio._kernel.cursor cimport big
 from binlogio._kernel.memory cimport Memory
 
 cdef enum:
-    Z_OK = 0
-    Z_STREAM_END = 1
     Z_SYNC_FLUSH = 2
     Z_BUF_ERROR = -5
-    MAX_WINDOW_BITS = 15
     MAX_RATIO = 1032  # deflate makes no more bytes out of one
     METHOD = 0xF0  # of the first byte of a compressed column
-    ZLIB = 0x80
-    RAW = 0x08
     SIZE_BYTES = 0x07
-
-cdef struct Stream:  # zlib.h, z_stream: the same since 1.0
-    const uint8_t* next_in
-    unsigned int avail_in
-    unsigned long total_in
-    uint8_t* next_out
-    unsigned int avail_out
-    unsigned long total_out
-    const char* message
-    void* state
-    void* allocate
-    void* release
-    void* opaque
-    int data_type
-    unsigned long adler
-    unsigned long reserved
 
 ctypedef int (*init_function)(Stream*, int, const char*, int) noexcept nogil
 ctypedef int (*step_function)(Stream*, int) noexcept nogil
@@ -50,25 +29,28 @@ cdef step_function zlib_step = NULL
 cdef end_function zlib_end = NULL
 
 
+def zlib_functions(*names):
+    """The addresses of functions of the zlib that Python has; None where it does not show them."""
+    import ctypes
+
+    try:
+        library = ctypes.CDLL(getattr(zlib, "__file__", None))
+        return [ctypes.cast(getattr(library, name), ctypes.c_void_p).value for name in names]
+    except (OSError, AttributeError):
+        return None
+
+
 def use(name=None):
     """Choose zlib's own functions, or Python's by the name "python"; returns the name of what is in use."""
     global zlib_init, zlib_step, zlib_end
-    import ctypes
 
     zlib_init, zlib_step, zlib_end = NULL, NULL, NULL
-    if name == "python":
-        return name
-    try:
-        library = ctypes.CDLL(getattr(zlib, "__file__", None))
-        init, step, end = (
-            ctypes.cast(getattr(library, symbol), ctypes.c_void_p).value
-            for symbol in ("inflateInit2_", "inflate", "inflateEnd")
-        )
-    except (OSError, AttributeError):
+    found = None if name == "python" else zlib_functions("inflateInit2_", "inflate", "inflateEnd")
+    if found is None:
         return "python"
-    zlib_init = <init_function><uintptr_t>init
-    zlib_step = <step_function><uintptr_t>step
-    zlib_end = <end_function><uintptr_t>end
+    zlib_init = <init_function><uintptr_t>found[0]
+    zlib_step = <step_function><uintptr_t>found[1]
+    zlib_end = <end_function><uintptr_t>found[2]
     if inflated(zlib.compress(b"binlogio"), 8) == b"binlogio":
         return "zlib"
     return use("python")

@@ -17,7 +17,8 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 
-from binlogio._kernel.cells cimport Cell, Cells, write_value
+from binlogio._kernel.cell_values cimport write_value
+from binlogio._kernel.cells cimport K_COMPRESSED, Cell, Cells
 from binlogio._kernel.memory cimport Memory
 
 from datetime import timezone
@@ -321,7 +322,7 @@ cdef bint _add_bytes(Cell* cell, const char* data, Py_ssize_t size, Memory out) 
     cdef int32_t[2] offsets
     if cell == NULL or size > 0x7FFFFFFF:
         return False
-    out.reserve(size + NUMBER_ROOM)
+    out.reserve((2 * size if cell.kind == K_COMPRESSED else size) + NUMBER_ROOM)
     offsets[0] = 0
     offsets[1] = <int32_t>size
     cell.data, cell.offsets = <const uint8_t*>data, offsets

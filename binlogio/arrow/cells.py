@@ -1,7 +1,7 @@
 """From Arrow arrays to what the kernel encodes: which arrays a column takes as they are, and what happens to others.
 
-Knows both vocabularies, MySQL's and Arrow's. Rows never pass through Python here, but for values of a few rare types and for arrays whose
-type is not the column's own: those are encoded value by value through `binlogio.rowimage.layout`.
+Knows both vocabularies, MySQL's and Arrow's. Rows never pass through Python here, but for arrays whose type is not the column's own: those are
+encoded value by value through `binlogio.rowimage.layout`.
 
     text columns take `string`, or `binary` for bytes that are to be kept as they are
     JSON columns take `string` (JSON text), or `binary` (the server's binary JSON)
@@ -17,7 +17,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
-from construct import GreedyBytes
 
 from binlogio._kernel import cells as kernel
 from binlogio.arrow.character_tables import characters_of
@@ -27,16 +26,12 @@ from binlogio.constants import ColumnType
 from binlogio.errors import BinlogError
 from binlogio.primitives import BAD_BYTES
 from binlogio.rowimage.charset import charset_of
-from binlogio.rowimage.column_compression import CompressedColumn
-from binlogio.rowimage.column_shape import BLOBS
 from binlogio.rowimage.layout import column_layout
-from binlogio.rowimage.native_types import encode_native
-from binlogio.rowimage.packing import bytes_cells, main_cells, number_cells, sized_cells
+from binlogio.rowimage.packing import bytes_cells, main_cells, number_cells
 
 if TYPE_CHECKING:
     from binlogio.rowimage.plan import ColumnPlan, TablePlan
 
-_COMPRESSED: Final = CompressedColumn(GreedyBytes)
 _REFUSED: Final = (BinlogError, *BAD_BYTES)
 """What a value raises that a column does not take; said again, with the row, when its row is encoded."""
 
@@ -52,13 +47,11 @@ _VARIANTS: Final = {
 class Native:
     """A type of arrays that a column takes.
 
-    `prepare`, where there is one, makes bytes of each value first; `charset` is the multi-byte set that text is encoded in, without spaces
-    at the end where it `trims`.
+    `charset` is the multi-byte set that text is encoded in first, without spaces at the end where it `trims`.
     """
 
     type: pa.DataType
     make: Callable[[], Any]
-    prepare: Callable[[Any], bytes] | None = None
     charset: str | None = None
     trims: bool = False
 
@@ -93,7 +86,6 @@ class ColumnArrays(ColumnValues):
             usual is not None
             and cells is not None
             and array.type == usual.type
-            and usual.prepare is None
             and usual.charset is None
             and isinstance(array, pa.Array)
         ):
@@ -115,10 +107,8 @@ class ColumnArrays(ColumnValues):
             try:
                 if native.charset is not None:
                     _bind_text(self.cells, candidate, native.charset, trims=native.trims)
-                elif native.prepare is None:
-                    _bind(self.cells, candidate)
                 else:
-                    _bind_values(self.cells, candidate, native.prepare)
+                    _bind(self.cells, candidate)
             except ValueError:
                 continue
             self._usual = native, self.cells
@@ -269,41 +259,12 @@ def _natives(column: ColumnPlan) -> tuple[Native, ...]:
     found = {}
     if main_cells(column) is not None:
         found[column_spec(column).type] = Native(column_spec(column).type, partial(main_cells, column))
-    elif column.type in _PREPARED:
-        found = {native.type: native for native in _PREPARED[column.type](column)}
+    elif bytes_cells(column) is not None and (charset := charset_of(column.collation_id)) is not None:
+        trims = column.type == ColumnType.STRING
+        found[pa.string()] = Native(pa.string(), partial(bytes_cells, column), charset.name, trims)
     if number_cells(column) is not None:
         by_number = pa.uint16() if column.type == ColumnType.ENUM else pa.uint64()
         found.setdefault(by_number, Native(by_number, partial(number_cells, column)))
     if bytes_cells(column) is not None:
         found.setdefault(pa.binary(), Native(pa.binary(), partial(bytes_cells, column)))
     return tuple(found.values())
-
-
-def _string(column: ColumnPlan) -> tuple[Native, ...]:
-    """Columns whose text is encoded before the kernel takes it: MariaDB's own types, and multi-byte character sets."""
-    charset, native, size = charset_of(column.collation_id), column.native, column.length
-    if native is not None:
-        cells = partial(sized_cells, column, kernel.PADDED)
-        return (Native(pa.string(), cells, lambda value: encode_native(value, native, size)),)
-    if charset is None:
-        return ()
-    cells = partial(sized_cells, column, kernel.BYTES)
-    return (Native(pa.string(), cells, charset=charset.name, trims=column.type == ColumnType.STRING),)
-
-
-def _compressed(column: ColumnPlan) -> tuple[Native, ...]:
-    charset, cells = charset_of(column.collation_id), partial(sized_cells, column, kernel.BYTES)
-    natives = (Native(pa.binary(), cells, _COMPRESSED.build),)
-    if charset is None:
-        return natives
-    encode = charset.encode
-    return (Native(pa.string(), cells, lambda text: _COMPRESSED.build(encode(text))), *natives)
-
-
-_PREPARED: Final[dict[ColumnType, Callable[[ColumnPlan], tuple[Native, ...]]]] = {
-    ColumnType.STRING: _string,
-    ColumnType.VARCHAR: _string,
-    **dict.fromkeys(BLOBS, _string),
-    ColumnType.VARCHAR_COMPRESSED: _compressed,
-    ColumnType.BLOB_COMPRESSED: _compressed,
-}

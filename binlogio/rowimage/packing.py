@@ -1,7 +1,7 @@
 """How the kernel encodes the values of a column, from Arrow's buffers or from Python's objects.
 
-Knows the kernel's kinds of cells and which columns have them. Where there is none (text in multi-byte character sets, compressed
-columns), `layout` does the work. Needs the compiled kernel.
+Knows the kernel's kinds of cells and which columns have them. Where there is none, as for text in multi-byte
+character sets, `layout` does the work. Needs the compiled kernel.
 """
 
 from __future__ import annotations
@@ -36,7 +36,11 @@ def bytes_cells(column: ColumnPlan) -> kernel.Cells | None:
     """Cells for values given as bytes, which are kept as they are: text, binary JSON, GEOMETRY with its SRID."""
     if column.type not in _BYTES:
         return None
-    padded = column.type == ColumnType.STRING and (column.native is not None or column.collation_id == BINARY_COLLATION)
+    if column.type in _COMPRESSED:
+        return compressed_cells(column, kernel.BYTES)
+    if column.type == ColumnType.STRING and column.native is not None:
+        return sized_cells(column, kernel.PADDED, first=column.length)
+    padded = column.type == ColumnType.STRING and column.collation_id == BINARY_COLLATION
     return sized_cells(column, kernel.PADDED if padded else kernel.BYTES)
 
 
@@ -52,6 +56,11 @@ def number_cells(column: ColumnPlan) -> kernel.Cells | None:
 def sized_cells(column: ColumnPlan, kind: int, **more: Any) -> kernel.Cells:
     """Cells for values behind their length."""
     return kernel.Cells(kind, column.pack_length, limit=column.length, **more)
+
+
+def compressed_cells(column: ColumnPlan, kind: int, **more: Any) -> kernel.Cells:
+    """Cells for values of MariaDB's compressed columns, which are of `kind` before they are compressed."""
+    return sized_cells(column, kernel.COMPRESSED, first=kind, **more)
 
 
 _COPIES: Final = {
@@ -116,15 +125,31 @@ def _names(column: ColumnPlan, kind: int, members: tuple[str, ...]) -> kernel.Ce
 
 
 def _string(column: ColumnPlan) -> kernel.Cells | None:
+    if column.native is not None:
+        return sized_cells(column, _NATIVE[column.native])
     charset = charset_of(column.collation_id)
-    if column.native is not None or (charset is not None and charset.name in MULTI_BYTE):
-        return None
     if charset is None:
         return bytes_cells(column)
+    if charset.name in MULTI_BYTE:
+        return None
     trim = column.type == ColumnType.STRING
     if charset.name in UTF8:
         return sized_cells(column, kernel.UTF8, trim=trim)
     return sized_cells(column, kernel.LATIN, trim=trim, table=single_byte_codes(charset))
+
+
+_NATIVE: Final = {"uuid": kernel.UUID, "inet4": kernel.INET4, "inet6": kernel.INET6}
+
+
+def _compressed(column: ColumnPlan) -> kernel.Cells | None:
+    charset = charset_of(column.collation_id)
+    if charset is None:
+        return bytes_cells(column)
+    if charset.name in MULTI_BYTE:
+        return None
+    if charset.name in UTF8:
+        return compressed_cells(column, kernel.UTF8)
+    return compressed_cells(column, kernel.LATIN, table=single_byte_codes(charset))
 
 
 @lru_cache(maxsize=64)
@@ -153,13 +178,17 @@ _MAIN: Final[dict[ColumnType, Callable[[ColumnPlan], kernel.Cells | None]]] = {
     ColumnType.STRING: _string,
     ColumnType.VARCHAR: _string,
     **dict.fromkeys(BLOBS, _string),
+    ColumnType.VARCHAR_COMPRESSED: _compressed,
+    ColumnType.BLOB_COMPRESSED: _compressed,
     ColumnType.ENUM: _enum,
     ColumnType.SET: _set,
     ColumnType.JSON: lambda column: sized_cells(column, kernel.JSON),
     ColumnType.GEOMETRY: lambda column: sized_cells(column, kernel.GEOMETRY),
     ColumnType.VECTOR: _vector,
 }
-_BYTES: Final = frozenset({ColumnType.STRING, ColumnType.VARCHAR, *BLOBS, ColumnType.JSON, ColumnType.GEOMETRY})
+_COMPRESSED: Final = frozenset({ColumnType.VARCHAR_COMPRESSED, ColumnType.BLOB_COMPRESSED})
+_STRINGS: Final = frozenset({ColumnType.STRING, ColumnType.VARCHAR, *BLOBS, *_COMPRESSED})
+_BYTES: Final = _STRINGS | {ColumnType.JSON, ColumnType.GEOMETRY}
 
 
 # ------------------------------------------------------------------------------------------------------ Python's values
@@ -218,7 +247,7 @@ def _form(column: ColumnPlan) -> tuple[int, int]:
         return (packer.UNSIGNED if column.members is None else packer.TEXT), bits
     if kind == ColumnType.NEWDECIMAL:
         return (packer.DECIMAL_NUMBER if column.precision <= MAX_DECIMAL128 else packer.OTHER), 0
-    if kind in (ColumnType.STRING, ColumnType.VARCHAR, *BLOBS):
+    if kind in _STRINGS:
         is_text = column.native is not None or charset_of(column.collation_id) is not None
         return (packer.TEXT if is_text else packer.BYTES), 0
     return _FORMS.get(kind, packer.OTHER), 0
