@@ -5,28 +5,21 @@ Knows transactions, BINLOG statements, and errors that a statement had at its so
     rows by events   BINLOG '<format description>' once, then BINLOG '<table maps, rows events>' for each statement of the source: the server's own
                      applier does it, find_row and all
     rows by SQL      INSERT, UPDATE and DELETE, where source and target are not of one kind
-
-Source: sql/sql_binlog.cc, mysql_client_binlog_statement.
 """
 
 from __future__ import annotations
 
 import json
 import tempfile
-from base64 import b64encode
-from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
-from binlogio.constants import ChecksumAlgorithm, EventType, RowsFlag
-from binlogio.encoder import Encoder
 from binlogio.errors import ReplayError
-from binlogio.events.base import NEW_HEADER
 from binlogio.replay import statements
-from binlogio.replay.bulk_rows import has_quick_frame, rows_frame_of
 from binlogio.replay.find_row import ER_KEY_NOT_FOUND, RowNotFound
 from binlogio.replay.row_changes import row_changes
 from binlogio.replay.summary import RowCounts
+from binlogio.replay.targets.binlog_statements import BinlogStatements
 from binlogio.replay.targets.mysql_statements import CLIENT_UTF8, context_of
 from binlogio.replay.targets.mysql_table import MysqlTable
 from binlogio.replay.targets.mysql_values import backticked, text_literal
@@ -37,14 +30,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from binlogio.events.format_description import FormatDescriptionEvent
-    from binlogio.events.table_map import TableMapEvent
     from binlogio.replay.progress import Ledger
     from binlogio.replay.targets.mysql import Connection, MysqlTarget
     from binlogio.replay.transactions import Step, Transaction
 
 # What DDL answers that was done already: databases, tables, columns, keys and so on that exist, or do not.
 _DONE_ALREADY: Final = (1007, 1008, 1049, 1050, 1051, 1054, 1060, 1061, 1091, 1146, 1304, 1305, 1359, 1360, 1396, 1537, 1539, 1826, 3162, 4031)  # fmt: skip
-_MOST_MAPS: Final = 1000
 _MOST_EVENT_BYTES: Final = 4 << 20  # in one BINLOG statement
 
 
@@ -58,9 +49,7 @@ class MysqlSession:
         self._target = target
         self._number = number
         self._table = table
-        self._description: FormatDescriptionEvent | None = None
-        self._encoder = Encoder()
-        self._maps: dict[TableMapEvent, bytes] = {}
+        self._binlog = BinlogStatements()
         self._tables: dict[int, MysqlTable] = {}
         self._own: list[int] = []
         self._file = ""
@@ -206,39 +195,17 @@ class MysqlSession:
 
     def _describe(self, description: FormatDescriptionEvent | None) -> None:
         """Tell the server how the events look that come next. It does not take that within a transaction."""
-        if description is None or self._description is description:
+        if description is None or self._binlog.description is description:
             return
-        self._encoder = Encoder()
-        self._maps = {}
-        plain = replace(description, checksum_algorithm=ChecksumAlgorithm.OFF, created=0)
-        self._connection.run(_binlog(self._encoder.encode(plain)))
+        self._connection.run(self._binlog.describe(description))
         if not self._connection.is_mariadb:
             self._connection.run("SET @@session.gtid_next = 'AUTOMATIC'")  # which the description has undone
-        self._description = description
 
     def _by_events(self, steps: Sequence[RowsStep]) -> None:
         """The events of one statement of the source, as they are."""
-        maps = {step.table_map.table_id: step.table_map for step in steps}
-        last = steps[-1].event
-        events = [step.event for step in steps[:-1]] + [replace(last, flags=last.flags | RowsFlag.STMT_END)]
-        data = b"".join([*map(self._map, maps.values()), *map(self._event, events)])
-        self._connection.run(_binlog(data), tolerated=_IDEMPOTENT if self._target.idempotent else ())
+        sql = self._binlog.rows([(step.table_map, step.event) for step in steps])
+        self._connection.run(sql, tolerated=_IDEMPOTENT if self._target.idempotent else ())
         self._pending_counts.events += len(steps)
-
-    def _map(self, table_map: TableMapEvent) -> bytes:
-        """The table map, as it stands in a log."""
-        key = replace(table_map, header=NEW_HEADER)
-        if key not in self._maps:
-            if len(self._maps) >= _MOST_MAPS:
-                self._maps.clear()
-            self._maps[key] = self._encoder.encode(table_map)
-        return self._maps[key]
-
-    def _event(self, event: Any) -> bytes:
-        """The rows event, as it stands in a log."""
-        if not self._connection.is_mariadb and has_quick_frame(event):
-            return rows_frame_of(event, event.table_id)
-        return self._encoder.encode(_plain(event))
 
     def _by_sql(self, step: RowsStep) -> None:
         """The rows of one event."""
@@ -277,21 +244,3 @@ class MysqlSession:
 
 _DUPLICATES: Final = {1: b" IGNORE", 2: b" REPLACE"}
 _IDEMPOTENT: Final = (1032, 1062)
-_PLAIN: Final = {
-    EventType.WRITE_ROWS_COMPRESSED_EVENT_V1: EventType.WRITE_ROWS_EVENT_V1,
-    EventType.UPDATE_ROWS_COMPRESSED_EVENT_V1: EventType.UPDATE_ROWS_EVENT_V1,
-    EventType.DELETE_ROWS_COMPRESSED_EVENT_V1: EventType.DELETE_ROWS_EVENT_V1,
-    EventType.WRITE_ROWS_COMPRESSED_EVENT: EventType.WRITE_ROWS_EVENT,
-    EventType.UPDATE_ROWS_COMPRESSED_EVENT: EventType.UPDATE_ROWS_EVENT,
-    EventType.DELETE_ROWS_COMPRESSED_EVENT: EventType.DELETE_ROWS_EVENT,
-}
-
-
-def _plain(event: Any) -> Any:
-    """The event without MariaDB's compression, which BINLOG does not take."""
-    code = _PLAIN.get(event.header.type_code)
-    return event if code is None else replace(event, header=replace(event.header, type_code=code))
-
-
-def _binlog(data: bytes) -> str:
-    return f"BINLOG '{b64encode(data).decode()}'"

@@ -1,0 +1,82 @@
+"""BINLOG statements: row events of a log as a server takes them from a client, `BINLOG '<base64>'`, for its own applier.
+
+Knows table maps, the end of a statement, and which events BINLOG does not take as they are. Knows no connection.
+
+    BINLOG '<format description>'            once, not within a transaction: how the events look that come next
+    BINLOG '<table maps, rows events>'       the last rows event ends the statement
+
+Source: sql/sql_binlog.cc, mysql_client_binlog_statement.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from binlogio.constants import ChecksumAlgorithm, EventType, RowsFlag
+from binlogio.encoder import Encoder
+from binlogio.events.base import NEW_HEADER
+from binlogio.replay.bulk_rows import has_quick_frame, rows_frame_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from binlogio.events.format_description import FormatDescriptionEvent
+    from binlogio.events.table_map import TableMapEvent
+
+_MOST_MAPS: Final = 1000
+_PLAIN: Final = {
+    EventType.WRITE_ROWS_COMPRESSED_EVENT_V1: EventType.WRITE_ROWS_EVENT_V1,
+    EventType.UPDATE_ROWS_COMPRESSED_EVENT_V1: EventType.UPDATE_ROWS_EVENT_V1,
+    EventType.DELETE_ROWS_COMPRESSED_EVENT_V1: EventType.DELETE_ROWS_EVENT_V1,
+    EventType.WRITE_ROWS_COMPRESSED_EVENT: EventType.WRITE_ROWS_EVENT,
+    EventType.UPDATE_ROWS_COMPRESSED_EVENT: EventType.UPDATE_ROWS_EVENT,
+    EventType.DELETE_ROWS_COMPRESSED_EVENT: EventType.DELETE_ROWS_EVENT,
+}
+
+
+class BinlogStatements:
+    """The statements of one session. `description` says how the events look, and has been sent."""
+
+    def __init__(self) -> None:
+        self.description: FormatDescriptionEvent | None = None
+        self._encoder = Encoder()
+        self._maps: dict[TableMapEvent, bytes] = {}
+
+    def describe(self, description: FormatDescriptionEvent) -> str:
+        """The statement that comes before all others of a log."""
+        self.description = description
+        self._encoder = Encoder()
+        self._maps = {}
+        return _binlog(self._encoder.encode(replace(description, checksum_algorithm=ChecksumAlgorithm.OFF, created=0)))
+
+    def rows(self, events: Sequence[tuple[TableMapEvent, Any]]) -> str:
+        """The rows events of one statement of the source, each with the table map that it refers to."""
+        maps = {table_map.table_id: table_map for table_map, _ in events}
+        last = events[-1][1]
+        frames = [event for _, event in events[:-1]] + [replace(last, flags=last.flags | RowsFlag.STMT_END)]
+        return _binlog(b"".join([*map(self._map, maps.values()), *map(self._frame, frames)]))
+
+    def _map(self, table_map: TableMapEvent) -> bytes:
+        """The table map, as it stands in a log."""
+        key = replace(table_map, header=NEW_HEADER)
+        if key not in self._maps:
+            if len(self._maps) >= _MOST_MAPS:
+                self._maps.clear()
+            self._maps[key] = self._encoder.encode(table_map)
+        return self._maps[key]
+
+    def _frame(self, event: Any) -> bytes:
+        """The rows event, as it stands in a log."""
+        is_mariadb = self.description is not None and self.description.context.is_mariadb
+        if not is_mariadb and has_quick_frame(event):
+            return rows_frame_of(event, event.table_id)
+        code = _PLAIN.get(event.header.type_code)  # MariaDB's compression
+        return self._encoder.encode(
+            event if code is None else replace(event, header=replace(event.header, type_code=code))
+        )
+
+
+def _binlog(data: bytes) -> str:
+    return f"BINLOG '{b64encode(data).decode()}'"
