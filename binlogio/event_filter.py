@@ -1,16 +1,19 @@
 """Which row changes are wanted, by what their events, groups and tables say.
 
 Knows places, times, servers, GTIDs, names and operations; does no reading. What is left out is skipped event by event, without a look at
-its rows.
+its rows. Which GTIDs: a set of MySQL's, or a position of MariaDB's, which stands for what each of its domains has up to there.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Union
 
 if TYPE_CHECKING:
-    from binlogio.gtid import GtidSet
+    from binlogio.gtid import GtidSet, MariadbGtidPosition
+
+Gtids = Union["GtidSet", "MariadbGtidPosition"]
 
 LOWEST: Final = 0
 HIGHEST: Final = 1 << 62
@@ -53,8 +56,8 @@ class EventFilter:
     schemas: frozenset[str] | None = None
     tables: frozenset[str] | None = None
     gtids: frozenset[str] | None = None
-    known_gtids: GtidSet | None = None
-    wanted_gtids: GtidSet | None = None
+    known_gtids: Gtids | None = None
+    wanted_gtids: Gtids | None = None
 
     def __bool__(self) -> bool:
         """True where it leaves anything out."""
@@ -86,17 +89,10 @@ class EventFilter:
 
     def wants_group(self, gtid: str | None) -> bool:
         """Whether the changes of a transaction are wanted; `gtid` is None where it has none."""
-        from binlogio.gtid import Gtid  # noqa: PLC0415 - only where somebody asks for GTIDs
-
         if self.gtids is not None and gtid not in self.gtids:
             return False
-        if self.known_gtids is None and self.wanted_gtids is None:
-            return True
-        if gtid is None or gtid.count("-") == _MARIADB_DASHES:
-            return self.wanted_gtids is None
-        parsed = Gtid.parse(gtid)
-        is_known = self.known_gtids is not None and parsed in self.known_gtids
-        return not is_known and (self.wanted_gtids is None or parsed in self.wanted_gtids)
+        is_known = self.known_gtids is not None and _has(self.known_gtids, gtid)
+        return not is_known and (self.wanted_gtids is None or _has(self.wanted_gtids, gtid))
 
     def as_choice(self) -> dict[str, Any]:
         """What the kernel's Router.choose takes."""
@@ -111,6 +107,28 @@ class EventFilter:
         }
 
 
+def parse_gtids(text: str) -> Gtids:
+    """The GTIDs that `text` means: a set, as @@gtid_executed of MySQL, or a position, as @@gtid_slave_pos of MariaDB.
+
+    Raises:
+        BinlogFormatError: it is neither.
+    """
+    from binlogio.gtid import GtidSet, MariadbGtidPosition  # noqa: PLC0415 - only where somebody asks for GTIDs
+
+    return MariadbGtidPosition.parse(text) if _MARIADB_GTID.match(text) else GtidSet.parse(text)
+
+
+def _has(gtids: Gtids, gtid: str | None) -> bool:
+    """Whether a transaction is one of these; without a GTID it is none, and neither is one of the other vendor."""
+    from binlogio.gtid import Gtid, GtidSet, MariadbGtid  # noqa: PLC0415
+
+    if gtid is None:
+        return False
+    if _MARIADB_GTID.match(gtid):
+        return not isinstance(gtids, GtidSet) and MariadbGtid.parse(gtid) in gtids
+    return isinstance(gtids, GtidSet) and Gtid.parse(gtid) in gtids
+
+
 _OPERATIONS: Final = {"insert": (0,), "update": (1, 3), "delete": (2,)}  # the kernel's numbers; 3 is a partial update
-_MARIADB_DASHES: Final = 2  # domain-server-number
+_MARIADB_GTID: Final = re.compile(r"\s*\d+-\d+-\d+\s*(?:,|$)")  # domain-server-number
 EVERY_EVENT: Final = EventFilter()

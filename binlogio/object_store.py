@@ -52,6 +52,26 @@ def find_objects(path: str, filesystem: FileSystem | None) -> Iterator[LogFile]:
         yield LogFile(info.path, info.size, filesystem)
 
 
+def find_objects_below(uri: str) -> Iterator[LogFile]:
+    """The logs in a directory and in all directories below it, one directory after the other; what else a URI names as `find_objects` does.
+
+    Raises:
+        FileNotFoundError: there is no such directory.
+        UnsupportedFeature: a URI of a kind that pyarrow does not know.
+    """
+    filesystem, path = _open_uri(uri)
+    if has_magic(path) or filesystem.get_file_info(path).type == FileType.File:
+        yield from find_objects(path, filesystem)
+        return
+    found = [info for info in filesystem.get_file_info(FileSelector(path, recursive=True)) if _is_log(info)]
+    for info in sorted(found, key=lambda one: (one.path.rpartition("/")[0], log_number(one.path))):
+        yield LogFile(info.path, info.size, filesystem)
+
+
+def _is_log(info: FileInfo) -> bool:
+    return info.type == FileType.File and not is_index_file(info.path) and log_number(info.path)[1] >= 0
+
+
 def _open_uri(uri: str) -> tuple[FileSystem, str]:
     """The filesystem of a URI, and the path on it; wildcards and the options behind a `?` stay where they belong."""
     options = _OPTIONS.search(uri)

@@ -16,8 +16,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from binlogio.columnar.definition_files import load_definitions
-from binlogio.event_filter import EventFilter, Range
-from binlogio.gtid import GtidSet
+from binlogio.event_filter import EventFilter, Range, parse_gtids
 from binlogio.schema.given import GivenDefinitions
 from pyspark_binlogio.damage import tolerant
 from pyspark_binlogio.filters import NOTHING_PUSHED, push
@@ -161,7 +160,7 @@ def request_of(options: BinlogOptions) -> Request:
 
         keyring = load_keyring(options.keyring)
     known, wanted = (
-        None if text is None else GtidSet.parse(text) for text in (options.starting_gtids, options.ending_gtids)
+        None if text is None else parse_gtids(text) for text in (options.starting_gtids, options.ending_gtids)
     )
     times = Range()
     if options.starting_timestamp is not None:

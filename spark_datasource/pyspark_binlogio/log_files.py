@@ -52,7 +52,16 @@ def _is_behind(name: str, position: tuple[str, int] | None) -> bool:
 
 
 def _find(path: str, options: BinlogOptions) -> Iterator[LogFile]:
-    if options.recursive_file_lookup and "://" not in path and Path(path).is_dir():
+    if options.recursive_file_lookup and "://" in path:
+        from binlogio.object_store import find_objects_below  # noqa: PLC0415 - imports pyarrow
+
+        try:
+            yield from find_objects_below(path)
+        except FileNotFoundError:
+            if not options.ignore_missing_files:
+                raise
+        return
+    if options.recursive_file_lookup and Path(path).is_dir():
         folders = sorted(folder for folder, _, files in os.walk(path) if files)
         for folder in folders:
             yield from _find_one(folder, missing_ok=True)

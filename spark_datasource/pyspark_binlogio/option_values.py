@@ -130,14 +130,14 @@ def position(name: str, value: str) -> tuple[str, int]:
 
 
 def gtid_set(name: str, value: str) -> str:
-    """The text of a GTID set, checked."""
+    """The text of a GTID set of MySQL or of a position of MariaDB, checked."""
     from binlogio.errors import BinlogError  # noqa: PLC0415 - options are parsed where nothing is read
-    from binlogio.gtid import GtidSet  # noqa: PLC0415
+    from binlogio.event_filter import parse_gtids  # noqa: PLC0415
 
     try:
-        return str(GtidSet.parse(value.strip()))
+        return str(parse_gtids(value.strip()))
     except BinlogError as exc:
-        raise refused(name, value, f"a GTID set ({exc})") from exc
+        raise refused(name, value, f"a GTID set, or domain-server-number for each domain of MariaDB ({exc})") from exc
 
 
 def file_globs(name: str, value: str) -> tuple[str, ...]:

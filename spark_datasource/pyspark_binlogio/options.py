@@ -10,12 +10,13 @@ the table below is refused, with the nearest name that is.
     columns                            names of the table's columns that `before` and `after` shall have
     imageType                          json (default) | variant: what `before` and `after` are without table. Spark's own parse_json is
                                        quicker where not every record is needed
-    images                             both (default) | before | after: the other image is left out
+    images                             both (default) | before | after: the other image is left out, of view rows
     schemaFile                         table definitions for logs with binlog_row_metadata=MINIMAL: .sql or .json; or JSON itself, of
                                        which those are passed over that do not fit a table
     zeroDates                          error (default) | null | text
     startingTimestamp, endingTimestamp   transactions from the one on, and before the other, by the time of their events
-    startingGtids, endingGtids         leave out the transactions of the one set (they are known), and those not in the other
+    startingGtids, endingGtids         leave out the transactions of the one set (they are known), and those not in the other. Of MariaDB,
+                                       the last GTID of each domain
     startingPosition, endingPosition   file:offset; earlier files and transactions are left out, and those from the other on
     pathGlobFilter                     read only the files whose name matches; with {a,b}
     recursiveFileLookup                true | false: look into the directories of a directory
@@ -152,6 +153,8 @@ def _refuse_contradictions(parsed: Mapping[str, Any]) -> None:
         raise BinlogOptionError("binlog: option columns needs table, since it names the columns of one table")
     if parsed.get("imageType") == "variant" and "table" in parsed:
         raise BinlogOptionError("binlog: images are typed with table; leave it out, or imageType=variant")
+    if parsed.get("view", VIEW_NAMES[0]) != "rows" and not parsed.keys().isdisjoint(("images", "imageType")):
+        raise BinlogOptionError("binlog: options images and imageType are about the images of view rows")
     if parsed.get("view") == "cdf" and "table" not in parsed:
         raise BinlogOptionError("binlog: view cdf needs table: its columns are those of one table")
     if "maxFilesPerTrigger" in parsed and "maxBytesPerTrigger" in parsed:

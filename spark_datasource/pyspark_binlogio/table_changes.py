@@ -46,12 +46,13 @@ def typed_row_columns(request: Request, logs: list[LogFile]) -> Mapping[str, pa.
     """The columns of the view `rows`, with images that are structs of the table's columns."""
     columns = {name: ARROW_TYPES[kind] for name, kind in ROW_COLUMNS.items()}
     image = _image_type(request, logs)
+    return wanted_images({**columns, "before": image, "after": image}, request)
+
+
+def wanted_images(columns: Mapping[str, pa.DataType], request: Request) -> Mapping[str, pa.DataType]:
+    """The columns of the view `rows` without those of the image that nobody wants."""
     unwanted = {"both": (), "before": ("after", "after_present"), "after": ("before", "before_present")}
-    return {
-        name: image if name in ("before", "after") else kind
-        for name, kind in columns.items()
-        if name not in unwanted[request.options.images]
-    }
+    return {name: kind for name, kind in columns.items() if name not in unwanted[request.options.images]}
 
 
 def cdf_columns(request: Request, logs: list[LogFile]) -> Mapping[str, pa.DataType]:

@@ -21,7 +21,14 @@ from binlogio.implementation import is_compiled
 from pyspark_binlogio.batches import ARROW_TYPES, record_batches
 from pyspark_binlogio.event_records import EVENT_COLUMNS, event_records
 from pyspark_binlogio.spark_types import VARIANT
-from pyspark_binlogio.table_changes import CDF_FILTERS, cdf_batches, cdf_columns, row_batches, typed_row_columns
+from pyspark_binlogio.table_changes import (
+    CDF_FILTERS,
+    cdf_batches,
+    cdf_columns,
+    row_batches,
+    typed_row_columns,
+    wanted_images,
+)
 from pyspark_binlogio.transaction_records import TRANSACTION_COLUMNS, transaction_records
 
 if TYPE_CHECKING:
@@ -80,7 +87,7 @@ def _records(
 def _row_columns(request: Request, logs: list[LogFile]) -> Columns:
     if request.options.tables.table is None:
         images = {"before": VARIANT, "after": VARIANT} if request.options.image_type == "variant" else {}
-        return {name: images.get(name, ARROW_TYPES[kind]) for name, kind in ROW_COLUMNS.items()}
+        return wanted_images({name: images.get(name, ARROW_TYPES[kind]) for name, kind in ROW_COLUMNS.items()}, request)
     return typed_row_columns(request, logs)
 
 

@@ -1,0 +1,207 @@
+"""What each option of a read leaves out or changes, against the records without it."""
+
+from __future__ import annotations
+
+import shutil
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import binlogio
+from binlogio import BinlogWriter, ColumnDefinition, Insert, ServerVariables, Statement, TableDefinition
+from binlogio.gtid import MariadbGtid
+from corpus import MYSQL
+from pyspark_binlogio.option_values import BinlogOptionError
+from pyspark_binlogio.options import BinlogOptions
+from spark_frames import GTID_ON, MARIADB_GTID, ROTATED, TYPES_INT, tasks
+from spark_writes import definitions
+
+pytest.importorskip("pyspark.sql.datasource")
+
+Row = dict[str, Any]
+FIRST = datetime(2026, 1, 1, tzinfo=timezone.utc)
+T = TableDefinition("shop", "t", (ColumnDefinition("id", "int"), ColumnDefinition("v", "varchar(9)")))
+
+
+def rows(*paths: Path | str, **options: str) -> list[Row]:
+    """The records of all tasks of a read."""
+    return [row for batch in tasks(*paths, **options) for row in batch.to_pylist()]
+
+
+def place(row: Row) -> tuple[str, int]:
+    """Where a record is, as positions name it."""
+    return Path(row["file"]).name, row["pos"]
+
+
+@pytest.fixture(name="clocked", scope="module")
+def log_of_a_minute(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Sixty transactions in several files, a second between each of them."""
+    folder = tmp_path_factory.mktemp("clocked")
+    seconds = iter(range(10_000))
+
+    def clock() -> int:
+        return int((FIRST + timedelta(seconds=now[0])).timestamp() * 1_000_000)
+
+    now = [0]
+    variables = ServerVariables(max_binlog_size=4096)
+    with BinlogWriter(folder / "binlog", variables=variables, clock=clock) as log, log.session() as session:
+        for number in range(60):
+            now[0] = next(seconds)
+            session.execute(Statement("insert", [Insert(T, [(number, "v")])]))
+    return folder
+
+
+@pytest.mark.parametrize("view", ["rows", "events", "transactions"])
+def test_times_leave_out_what_is_before_and_from_the_other_on(clocked: Path, view: str) -> None:
+    """In any of the forms that a time may have; the end does not belong to it."""
+    everything = rows(clocked, view=view)
+    start, end = (FIRST + timedelta(seconds=s) for s in (20, 40))
+    wanted = [row for row in everything if start <= row["timestamp"] < end]
+
+    assert len({row["file"] for row in everything}) > 1
+    assert 0 < len(wanted) < len(everything)
+    for first, last in (
+        (start.isoformat(), end.isoformat()),
+        ("2026-01-01 00:00:19.5", "2026-01-01 01:00:40+01:00"),
+        (str(int(start.timestamp())), str(int(end.timestamp()))),
+    ):
+        assert rows(clocked, view=view, startingTimestamp=first, endingTimestamp=last) == wanted
+    assert rows(clocked, view=view, startingTimestamp="2026-01-01 00:01:00") == []
+
+
+@pytest.mark.parametrize("view", ["rows", "events", "transactions"])
+def test_positions_leave_out_earlier_and_later_files_and_transactions(view: str) -> None:
+    """By the name of a log without its folder; the ending position is where the first one begins that is not wanted."""
+    everything = rows(ROTATED, view=view)
+    names = sorted({place(row)[0] for row in everything})
+    middle = [row for row in everything if place(row)[0] == names[1]]
+    start, end = place(middle[len(middle) // 3]), place(middle[2 * len(middle) // 3])
+
+    assert start < end
+    after, before = {"startingPosition": f"{start[0]}:{start[1]}"}, {"endingPosition": f"/elsewhere/{end[0]}:{end[1]}"}
+    assert rows(ROTATED, view=view, **after) == [row for row in everything if start <= place(row)]
+    assert rows(ROTATED, view=view, **before) == [row for row in everything if place(row) < end]
+    assert rows(ROTATED, view=view, **after, **before) == [row for row in everything if start <= place(row) < end]
+
+
+def test_gtid_sets_leave_out_what_is_known_and_what_is_not_wanted() -> None:
+    """As a replica that has executed the one set, and stops with the other."""
+    everything = rows(GTID_ON)
+    gtids = sorted({row["gtid"] for row in everything})
+    some = set(gtids[::2])
+    text = ",".join(some)
+
+    assert rows(GTID_ON, startingGtids=text) == [row for row in everything if row["gtid"] not in some]
+    assert rows(GTID_ON, endingGtids=text) == [row for row in everything if row["gtid"] in some]
+    assert rows(GTID_ON, startingGtids=text, endingGtids=text) == []
+
+
+def test_position_of_mariadb_stands_for_all_before_it_in_its_domain() -> None:
+    """Other domains are not known, and not wanted."""
+    everything = rows(MARIADB_GTID)
+    gtids = [MariadbGtid.parse(row["gtid"]) for row in everything]
+    middle = gtids[len(gtids) // 2]
+    upto = [one.domain_id == middle.domain_id and one.sequence_number <= middle.sequence_number for one in gtids]
+
+    assert True in upto
+    assert False in upto
+    assert rows(MARIADB_GTID, startingGtids=str(middle)) == [
+        row for row, is_known in zip(everything, upto, strict=True) if not is_known
+    ]
+    assert rows(MARIADB_GTID, endingGtids=str(middle)) == [
+        row for row, is_wanted in zip(everything, upto, strict=True) if is_wanted
+    ]
+    assert rows(GTID_ON, startingGtids=str(middle)) == rows(GTID_ON)
+
+
+@pytest.mark.parametrize(
+    ("images", "left"),
+    [("both", ["before", "after", "before_present", "after_present"]), ("before", ["before", "before_present"]), ("after", ["after", "after_present"])],
+)  # fmt: skip
+@pytest.mark.parametrize("table", [{}, {"table": "corpus.t_int"}, {"imageType": "variant"}])
+def test_images_leave_out_the_other_one(images: str, left: list[str], table: dict[str, str]) -> None:
+    """With its bitmap; whether they are text, structs or variants."""
+    found = pa.Table.from_batches(tasks(TYPES_INT, images=images, **table))
+    everything = pa.Table.from_batches(tasks(TYPES_INT, **table))
+
+    assert [name for name in found.column_names if "before" in name or "after" in name] == left
+    assert found.equals(everything.select(found.column_names))
+
+
+def test_columns_choose_those_of_the_table() -> None:
+    """In the table's order; one that it does not have is refused with those that it has."""
+    source = MYSQL / "metadata_full"
+    whole = rows(source, table="corpus.m1")
+    found = rows(source, table="corpus.m1", columns="u8, id")
+
+    assert next([*row["after"]] for row in found if row["after"]) == ["id", "u8"]
+    assert [row["after"] for row in found] == [
+        row["after"] and {name: row["after"][name] for name in ("id", "u8")} for row in whole
+    ]
+    with pytest.raises(
+        binlogio.BinlogError, match=r"corpus\.m1: the table has no such column, expected id, .*found idd"
+    ):
+        tasks(source, table="corpus.m1", columns="idd")
+
+
+def test_schema_file_gives_names_and_types() -> None:
+    """Where the log has neither; a file and its text are the same."""
+    case = TYPES_INT.parent
+    named = rows(TYPES_INT, table="corpus.t_int", schemaFile=definitions(case))
+    unnamed = rows(TYPES_INT, table="corpus.t_int")
+
+    def image(row: Row) -> list[Any]:
+        return [*(row["after"] or {}).values()]
+
+    assert [*named[0]["after"]][:2] == ["id", "tinyint_s"]
+    assert [*unnamed[0]["after"]][:2] == ["@1", "@2"]
+    assert [image(row) for row in named] == [image(row) for row in unnamed]
+
+
+@pytest.mark.parametrize(("policy", "kind"), [("null", pa.timestamp("us")), ("text", pa.string())])
+def test_zero_dates_are_null_or_text(policy: str, kind: pa.DataType) -> None:
+    """The default is an error, which `test_spark_damage` shows; nothing else changes."""
+    table = pa.Table.from_batches(tasks(MYSQL / "types_temporal", table="corpus.t_datetime", zeroDates=policy))
+    texts = binlogio.read_rows(MYSQL / "types_temporal", table="corpus.t_datetime", zero_dates="text").to_table()
+    found, text = (one.column("after").combine_chunks().field(1).to_pylist() for one in (table, texts))
+
+    assert table.schema.field("after").type.field(1).type == kind
+    assert any(one and one.startswith("0000") for one in text)
+    for value, written in zip(found, text, strict=True):
+        if policy == "text" or written is None:
+            assert value == written
+        else:
+            assert (value is None) == (written[:4] == "0000" or "-00" in written[:10])
+
+
+def test_recursive_lookup_goes_into_folders(tmp_path: Path) -> None:
+    """One folder after the other; without it a folder is what is in it."""
+    for folder in ("a", "a/b", "c"):
+        (tmp_path / folder).mkdir()
+        shutil.copy(TYPES_INT, tmp_path / folder)
+    found = rows(tmp_path, recursiveFileLookup="true")
+
+    assert list(dict.fromkeys(row["file"] for row in found)) == [
+        str(tmp_path / folder / TYPES_INT.name) for folder in ("a", "a/b", "c")
+    ]
+    assert {row["file"] for row in rows(tmp_path / "a")} == {str(tmp_path / "a" / TYPES_INT.name)}
+    assert rows(TYPES_INT, recursiveFileLookup="true") == rows(TYPES_INT)
+    with pytest.raises(FileNotFoundError, match="no binary log in this directory"):
+        tasks(tmp_path)
+    assert rows(tmp_path, ignoreMissingFiles="true") == []
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"view": "events", "images": "after"}, "options images and imageType are about the images of view rows"),
+        ({"view": "transactions", "imageType": "variant"}, "options images and imageType are about the images"),
+        ({"startingGtids": "0-1-5,0-2-6"}, "expected a GTID set, or domain-server-number for each domain of MariaDB"),
+    ],
+)
+def test_options_that_say_nothing_of_a_view_are_refused(options: dict[str, str], sentence: str) -> None:
+    with pytest.raises(BinlogOptionError, match=sentence):
+        BinlogOptions.parse(options)
