@@ -59,7 +59,7 @@ class EventFrames:
 class RowsFrames:
     """The rows of one statement's changes of one kind to one table, as rows events at the end of `buffer`.
 
-    The arguments are those of the kernel's RowsEncoder; `before` and `after`, which are its alone, are not looked at.
+    The arguments are those of the kernel's RowsEncoder; `before`, `after` and what says how to write them are its alone.
     """
 
     def __init__(
@@ -78,6 +78,8 @@ class RowsFrames:
         after: Sequence[object] | None,
         max_size: int,
         spare_null_bits: int = 0,
+        json_count: int = 0,
+        json_cells: Sequence[tuple[int, int]] | None = None,
     ) -> None:
         bitmaps = {"present": present} | ({} if present_after is None else {"present_after": present_after})
         common: dict[str, Any] = {"table_id": table_id, "flags": flags, "extra": b"", "column_count": column_count}

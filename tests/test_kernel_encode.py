@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 from binlogio import _kernel
 from binlogio._kernel import cells
-from binlogio._kernel.encode import EventBuffer, RowsEncoder
+from binlogio._kernel.encode import RowsEncoder
+from binlogio._kernel.event_buffer import EventBuffer
 from binlogio.arrow.cells import ColumnArrays
 from binlogio.arrow.encode import TableEncoder, encode_rows_events
 from binlogio.constants import CHECKSUM_SIZE, HEADER_SIZE, ChecksumAlgorithm, EventType, RowsFlag

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from binlogio._kernel import cells
 from binlogio._kernel.cells import Cells
-from binlogio._kernel.encode import EventBuffer, RowsEncoder
+from binlogio._kernel.encode import RowsEncoder
+from binlogio._kernel.event_buffer import EventBuffer
 from binlogio.arrow.encode import encode_rows_events
 from binlogio.constants import CHECKSUM_SIZE, HEADER_SIZE, EventType
 from binlogio.constants import ColumnType as T

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from binlogio._kernel import hot
-from binlogio._kernel.encode import EventBuffer
+from binlogio._kernel.event_buffer import EventBuffer
 from binlogio.constants import CHECKSUM_SIZE, ChecksumAlgorithm, EventType
 from binlogio.encoder import Encoder, stamp
 from binlogio.errors import BinlogFormatError, WriterStateError

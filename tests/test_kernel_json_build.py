@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from binlogio._kernel import cells
 from binlogio._kernel.cells import Cells
-from binlogio._kernel.encode import EventBuffer, RowsEncoder
+from binlogio._kernel.encode import RowsEncoder
+from binlogio._kernel.event_buffer import EventBuffer
 from binlogio.errors import BinlogFormatError
 from binlogio.rowimage.json import JsonDocument
 from encode_cases import ANY_TEXT, JSON_VALUES

@@ -12,7 +12,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from binlogio._kernel import deflate
-from binlogio._kernel.encode import EventBuffer, RowsEncoder
+from binlogio._kernel.encode import RowsEncoder
+from binlogio._kernel.event_buffer import EventBuffer
 from binlogio.arrow.cells import ColumnArrays
 from binlogio.constants import ColumnType as T
 from binlogio.errors import BinlogFormatError

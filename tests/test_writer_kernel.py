@@ -12,10 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import binlogio
+from binlogio.arrow.types import JSON_DIFFS
 from binlogio.errors import BinlogFormatError, LoggingError, UnsupportedFeature
 from binlogio.events.rows import WriteRowsEvent
 from binlogio.gtid import GNO_END, NO_TAG, GtidSet, Interval, Tsid, Uuid
 from binlogio.options import ServerVariables
+from binlogio.rowimage import JsonDiff, JsonDiffOperation, JsonDiffs, JsonDocument
 from binlogio.schema import ColumnDefinition, TableDefinition
 from binlogio.writer import BinlogWriter, Delete, Insert, Statement, Update
 from binlogio.writer.batches import BatchChange, BatchSession
@@ -109,6 +111,34 @@ def test_batches_are_written_as_statements_are() -> None:
     assert storages[0].files["binlog.000001"] == storages[1].files["binlog.000001"]
     assert expected == found
     assert nothing is None
+
+
+@pytest.mark.usefixtures("kernel")
+def test_partial_updates_are_written_as_statements_are() -> None:
+    """Documents that change in a part, as a whole, and not at all."""
+    table = TableDefinition(
+        "shop", "docs", (ColumnDefinition("id", "int", nullable=False), ColumnDefinition("d", "json")), ("id",)
+    )
+    old, new = (JsonDocument.from_python({"long": "x" * 50, "a": number}) for number in (1, 2))
+    diffs = JsonDiffs([JsonDiff(JsonDiffOperation.REPLACE, "$.a", JsonDocument.from_python(2))])
+    variables = ServerVariables(server_uuid=UUID, binlog_row_value_options="PARTIAL_JSON")
+    storages = MemoryStorage(), MemoryStorage()
+    with BinlogWriter("binlog", variables=variables, clock=lambda: 10**15, storage=storages[0]) as log:
+        session = log.session("shop")
+        for after in (diffs, new):
+            session.execute(
+                Statement("", [Update(table, [([1, old], {"id": 2, "d": after}), ([3, old], {"id": 4, "d": old})])])
+            )
+    given = pa.array([[{"operation": 0, "path": "$.a", "value": "2"}], []], JSON_DIFFS)
+    documents = pa.array([new.text, old.text])
+    ids = [pa.array(numbers, pa.int32()) for numbers in ((1, 3), (2, 4))]
+    with BinlogWriter("binlog", variables=variables, clock=lambda: 10**15, storage=storages[1]) as log:
+        batches = BatchSession(log, "shop")
+        for values in (given, documents):
+            before = pa.RecordBatch.from_arrays([ids[0], pa.array([old.text] * 2)], ["id", "d"])
+            batches.write([BatchChange(table, before, pa.RecordBatch.from_arrays([ids[1], values], ["id", "d"]))])
+
+    assert storages[0].files["binlog.000001"] == storages[1].files["binlog.000001"]
 
 
 @pytest.mark.usefixtures("kernel")

@@ -8,6 +8,7 @@ construct, which encodes it or says what is wrong.
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
+from binlogio._kernel.cell_diffs cimport cell_diffs, most_diff_bytes
 from binlogio._kernel.cell_natives cimport cell_inet4, cell_inet6, cell_uuid
 from binlogio._kernel.cell_numbers cimport cell_big, cell_decimal, cell_little
 from binlogio._kernel.cell_texts cimport cell_enum, cell_latin, cell_length, cell_set, cell_string
@@ -26,6 +27,8 @@ cdef int64_t most_bytes(const Cell* cell, int64_t row, int64_t rows) noexcept no
     cdef int64_t size
     if cell.kind < K_BYTES or cell.kind == K_ENUM_NAMES or cell.kind == K_SET_NAMES:
         return MAX_FIXED * rows
+    if cell.kind == K_DIFFS:
+        return most_diff_bytes(cell, row, rows)
     size = <int64_t>cell.offsets[row + rows] - cell.offsets[row]
     if cell.kind == K_VECTOR or cell.kind == K_JSON:
         size *= 4
@@ -45,6 +48,8 @@ cdef uint8_t* _variable(const Cell* cell, int64_t row, uint8_t* out) noexcept no
         if size:
             memcpy(out, cell.data + 4 * begin, 4 * size)
         return out + 4 * size
+    if cell.kind == K_DIFFS:
+        return cell_diffs(cell, begin, size, out)
     p = cell.data + begin
     if cell.kind == K_ENUM_NAMES:
         return cell_enum(cell, p, size, out)

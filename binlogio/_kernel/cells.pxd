@@ -40,6 +40,17 @@ cdef enum Kind:
     K_INET4 = 34
     K_INET6 = 35
     K_COMPRESSED = 36
+    K_DIFFS = 37
+
+cdef struct DiffArrays:
+    # The children of a list of JSON diffs; the offsets in `Cell` count these.
+    const uint8_t* operations
+    const int32_t* path_ends
+    const uint8_t* paths
+    const uint8_t* validity  # of the values; NULL where each diff has one
+    int64_t bit_at
+    const int32_t* value_ends
+    const uint8_t* values
 
 cdef struct Cell:
     int kind
@@ -67,6 +78,7 @@ cdef struct Cell:
     int64_t name_count
     const int32_t* slots  # a hash table of name numbers from 1
     uint32_t slot_mask
+    DiffArrays diffs
     void* builder  # a JsonBuilder
     void* deflater  # a Deflater
 
@@ -74,12 +86,14 @@ cdef class Cells:
     cdef Cell core
     cdef readonly int64_t length
     cdef int busy
-    cdef Py_buffer[4] views  # validity, data, offsets, SRIDs: what is bound
+    cdef Py_buffer[8] views  # validity, data, offsets, SRIDs or children: what is bound
     cdef int view_count
     cdef object _names, _name_offsets, _slots, _table, _builder, _deflater
     cpdef unbind(self)
     cdef int _plain(self) noexcept
     cdef const uint8_t* _bytes_of(self, data, int64_t wanted, int64_t* size, int alignment) except? NULL
+    cdef const int32_t* _ends_of(self, offsets, int64_t at, int64_t count, int64_t size) except NULL
+    cdef const uint8_t* _text_of(self, text, int64_t* size) except NULL
     cdef int _set_table(self, bytes table) except -1
     cdef int _set_names(self, names) except -1
 

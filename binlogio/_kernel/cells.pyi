@@ -38,6 +38,7 @@ UUID: int
 INET4: int
 INET6: int
 COMPRESSED: int
+DIFFS: int
 
 class Cells:
     length: int
@@ -66,6 +67,27 @@ class Cells:
         offsets_offset: int = 0,
         srids: Buffer | None = None,
         srids_offset: int = 0,
+        refused: int = -1,
+    ) -> None: ...
+    def bind_diffs(
+        self,
+        length: int,
+        *,
+        validity: Buffer | None,
+        validity_offset: int,
+        offsets: Buffer,
+        offsets_offset: int,
+        count: int,
+        operations: Buffer | None,
+        operations_offset: int,
+        path_offsets: Buffer | None,
+        path_offsets_offset: int,
+        paths: Buffer | None,
+        value_validity: Buffer | None,
+        value_validity_offset: int,
+        value_offsets: Buffer | None,
+        value_offsets_offset: int,
+        values: Buffer | None,
         refused: int = -1,
     ) -> None: ...
     def unbind(self) -> None: ...

@@ -54,6 +54,7 @@ UUID = 33  # MariaDB's types, from text
 INET4 = 34
 INET6 = 35
 COMPRESSED = 36  # MariaDB's columns; what is compressed is of the kind in `first`
+DIFFS = 37  # JSON diffs
 
 cdef enum:
     MAX_WIDTH = 32  # bytes of a value of a fixed size
@@ -79,7 +80,7 @@ cdef class Cells:
     def __cinit__(self, int kind, int width, int first=0, int second=0, int64_t limit=0, bint trim=False, names=None, table=None):
         cdef Cell* core = &self.core
         memset(core, 0, sizeof(Cell))
-        if not K_COPY1 <= kind <= K_COMPRESSED or not 0 <= width <= MAX_WIDTH:
+        if not K_COPY1 <= kind <= K_DIFFS or not 0 <= width <= MAX_WIDTH:
             raise ValueError(f"kind {kind}, width {width}")
         if kind >= K_BYTES and kind != K_READY and not 1 <= width <= (8 if kind == K_SET_NAMES else 4):
             raise ValueError(f"kind {kind}, width {width}")
@@ -95,7 +96,7 @@ cdef class Cells:
             raise ValueError(f"kind {first}, compressed")
         core.kind, core.width, core.first, core.second, core.trim = kind, width, first, second, trim
         core.limit = limit if width >= 4 else min(limit, ((<int64_t>1) << (8 * width)) - 1)
-        if kind == K_JSON:
+        if kind == K_JSON or kind == K_DIFFS:
             self._builder = JsonBuilder()
             core.builder = <void*>self._builder
         elif kind == K_COMPRESSED:
@@ -167,6 +168,8 @@ cdef class Cells:
         cdef const int32_t* ends
         if length < 0 or validity_offset < 0 or data_offset < 0 or offsets_offset < 0 or srids_offset < 0:
             raise ValueError("a negative length or offset")
+        if core.kind == K_DIFFS:
+            raise ValueError("JSON diffs have more buffers")
         self.unbind()
         if length == 0:
             return
@@ -181,19 +184,13 @@ cdef class Cells:
         else:
             if offsets is None:
                 raise ValueError("values of any length need offsets")
-            ends = <const int32_t*>self._bytes_of(offsets, (offsets_offset + length + 1) * 4, &size, 4) + offsets_offset
-            size = 0
             skip = 4 if core.kind == K_VECTOR else 1
             if data is not None:
                 core.data = self._bytes_of(data, data_offset * skip, &size, 1)
                 core.data_end = core.data + size
                 core.data += data_offset * skip
-            size = size // skip - data_offset
+            ends = self._ends_of(offsets, offsets_offset, length, size // skip - data_offset)
             last = ends[length]
-            if ends[0] < 0 or not _never_back(ends, length):
-                raise ValueError("an offset below the one before it")
-            if last > size:
-                raise ValueError(f"offset {last} in {size} values")
             if core.data == NULL:
                 core.data = core.data_end = <const uint8_t*>NOTHING
             core.offsets = ends
@@ -205,6 +202,58 @@ cdef class Cells:
         core.refused = refused if refused >= 0 else length
         core.plain = self._plain() if refused < 0 else 0
         self.length = length
+
+    def bind_diffs(self, int64_t length, *, validity, int64_t validity_offset, offsets, int64_t offsets_offset, int64_t count,
+                   operations, int64_t operations_offset, path_offsets, int64_t path_offsets_offset, paths,
+                   value_validity, int64_t value_validity_offset, value_offsets, int64_t value_offsets_offset, values,
+                   int64_t refused=-1):
+        """Take lists of JSON diffs, of which there are `count` in all: an operation, a path, and a value or null for each.
+
+        Raises:
+            ValueError: as `bind`.
+        """
+        cdef Cell* core = &self.core
+        cdef DiffArrays* diffs = &core.diffs
+        cdef int64_t size = 0
+        if core.kind != K_DIFFS:
+            raise ValueError(f"kind {core.kind} of JSON diffs")
+        if length < 0 or count < 0 or min(validity_offset, offsets_offset, operations_offset, path_offsets_offset,
+                                          value_validity_offset, value_offsets_offset) < 0:
+            raise ValueError("a negative length or offset")
+        self.unbind()
+        if length == 0:
+            return
+        if validity is not None:
+            core.validity = self._bytes_of(validity, (validity_offset + length + 7) // 8, &size, 1)
+            core.bit_at = validity_offset
+        if count:
+            diffs.operations = self._bytes_of(operations, operations_offset + count, &size, 1) + operations_offset
+            diffs.paths = self._text_of(paths, &size)
+            diffs.path_ends = self._ends_of(path_offsets, path_offsets_offset, count, size)
+            diffs.values = self._text_of(values, &size)
+            diffs.value_ends = self._ends_of(value_offsets, value_offsets_offset, count, size)
+            if value_validity is not None:
+                diffs.validity = self._bytes_of(value_validity, (value_validity_offset + count + 7) // 8, &size, 1)
+                diffs.bit_at = value_validity_offset
+        core.offsets = self._ends_of(offsets, offsets_offset, length, count)
+        core.refused = refused if refused >= 0 else length
+        self.length = length
+
+    cdef const int32_t* _ends_of(self, offsets, int64_t at, int64_t count, int64_t size) except NULL:
+        """The offsets of `count` values from number `at` on, all of them within `size`."""
+        cdef int64_t offsets_size = 0
+        cdef const int32_t* ends
+        ends = <const int32_t*>self._bytes_of(offsets, (at + count + 1) * 4, &offsets_size, 4) + at
+        if ends[0] < 0 or not _never_back(ends, count):
+            raise ValueError("an offset below the one before it")
+        if ends[count] > size:
+            raise ValueError(f"offset {ends[count]} in {size} values")
+        return ends
+
+    cdef const uint8_t* _text_of(self, text, int64_t* size) except NULL:
+        """The bytes of a child; there is no buffer where there are none."""
+        size[0] = 0
+        return <const uint8_t*>NOTHING if text is None else self._bytes_of(text, 0, size, 1)
 
     cdef int _plain(self) noexcept:
         """See Cell."""
@@ -223,6 +272,7 @@ cdef class Cells:
             raise ValueError("another thread reads the values")
         self.length = 0
         core.validity, core.data, core.offsets, core.srids = NULL, NULL, NULL, NULL
+        memset(&core.diffs, 0, sizeof(DiffArrays))
         while self.view_count:
             self.view_count -= 1
             PyBuffer_Release(&self.views[self.view_count])

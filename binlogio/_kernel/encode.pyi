@@ -3,29 +3,7 @@ from collections.abc import Sequence
 from typing_extensions import Buffer
 
 from binlogio._kernel.cells import Cells
-
-class EventBuffer:
-    offset: int
-    checksum: bool
-    @property
-    def end(self) -> int: ...
-    def __init__(self, offset: int = 4, *, checksum: bool = True) -> None: ...
-    def __len__(self) -> int: ...
-    def __buffer__(self, flags: int, /) -> memoryview: ...
-    def clear(self, offset: int) -> None: ...
-    def add(self, type_code: int, timestamp: int, server_id: int, flags: int, body: Buffer) -> None: ...
-    def add_frame(self, frame: Buffer) -> None: ...
-    def begin_group(
-        self,
-        type_code: int,
-        timestamp: int,
-        server_id: int,
-        flags: int,
-        before: bytes,
-        behind: bytes,
-        expected_size: int,
-    ) -> None: ...
-    def end_group(self) -> None: ...
+from binlogio._kernel.event_buffer import EventBuffer
 
 class RowsEncoder:
     row_count: int
@@ -47,6 +25,8 @@ class RowsEncoder:
         after: Sequence[Cells] | None,
         max_size: int,
         spare_null_bits: int = False,
+        json_count: int = 0,
+        json_cells: Sequence[tuple[int, int]] | None = None,
     ) -> None: ...
     def append(self, start: int, stop: int) -> int: ...
     def append_images(self, images: Buffer) -> None: ...

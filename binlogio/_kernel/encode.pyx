@@ -1,194 +1,44 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""Rows from Arrow's buffers to complete rows events: headers, bitmaps, images, positions, checksums.
+"""Rows from Arrow's buffers to complete rows events: bitmaps and images.
 
-Knows when a rows event is full and what stands in front of its rows; values are `cells`' business. Its oracles are
-`binlogio.rowimage.image.encode_rows` and `binlogio.encoder.Encoder`.
+Knows when a rows event is full and what stands in front of its rows; values are `cell_values`' business, headers `event_buffer`'s. Its oracle is
+`binlogio.rowimage.image.encode_rows`.
 
-    buffer     := gtid? event*        -- of the GTID event only the length of the transaction is not known when the others are written
     rows_event := header  table_id: u48  flags: u16  2: u16  column_count: lenenc  present: bits (present_after: bits)?  images
                   checksum?
+    images     := (before? after?)*  |  (before  options: u8  partial: bits[JSON columns of the table]?  after)*    -- partial updates
 """
 
-from cpython.buffer cimport PyBuffer_FillInfo
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
-from libc.string cimport memcpy, memmove, memset
+from libc.string cimport memcmp, memcpy, memmove, memset
 
 from binlogio._kernel.cell_values cimport most_bytes, put_value
-from binlogio._kernel.cells cimport Cell, Cells, is_null
+from binlogio._kernel.cells cimport Cell, Cells, K_DIFFS, is_null
 from binlogio._kernel.codes cimport CHECKSUM_SIZE, HEADER_SIZE
-from binlogio._kernel.crc cimport crc32
-from binlogio._kernel.cursor cimport u32
-from binlogio._kernel.frame_bytes cimport (
-    fitting_width, gtid_body_size, length_width, put_gtid_body, put_header, put_lenenc, put_little,
-)
+from binlogio._kernel.event_buffer cimport EventBuffer
+from binlogio._kernel.frame_bytes cimport put_lenenc, put_little
 from binlogio._kernel.memory cimport Memory
-
-from binlogio.errors import BinlogFormatError, WriterStateError
 
 cdef enum:
     ROWS_AT_ONCE = 64  # that room is made for
-    GTID_ROOM = 512  # bytes kept free for the event in front of a group
-    GTID_MARGIN = 64  # of which header, lengths and checksum take no more
-    POST_HEADER_SIZE = 10
     FLAGS_AT = 19 + 6  # of a rows event
     STMT_END = 1
     BEFORE = 0
     AFTER = 1
+    PARTIAL_JSON_UPDATES = 1  # value options
+    DIFFS_SIZE = 4  # bytes of the length in front of diffs
 
 
-cdef class EventBuffer:
-    """Events that will stand at `offset` of their file, each with its position and checksum.
-
-    Speaks the buffer protocol; while a view of it is held, nothing can be added.
-    """
-
-    def __cinit__(self, int64_t offset=4, *, bint checksum=True):
-        if offset < 0:
-            raise ValueError(f"offset {offset}")
-        self.memory = Memory()
-        self.offset = offset
-        self.checksum = checksum
-
-    def __getbuffer__(self, Py_buffer* view, int flags):
-        if self.busy:
-            raise BufferError("another thread adds to the events")
-        self.memory.reserve(1)
-        PyBuffer_FillInfo(view, self, self.memory.data + self.first, self.memory.size - self.first, 1, flags)
-        self.exports += 1
-
-    def __releasebuffer__(self, Py_buffer* view):
-        self.exports -= 1
-
-    def __len__(self):
-        return self.memory.size - self.first
-
-    @property
-    def end(self) -> int:
-        """The offset in the file of what comes next."""
-        return self.offset + self.memory.size - self.first
-
-    cdef int check_free(self) except -1:
-        if self.exports or self.busy:
-            raise WriterStateError("the events are still being read, or added to")
-        return 0
-
-    def clear(self, int64_t offset) -> None:
-        """Begin anew at another offset, with the memory that is already there."""
-        self.check_free()
-        if offset < 0:
-            raise ValueError(f"offset {offset}")
-        self.memory.size = 0
-        self.first = 0
-        self.offset = offset
-        self._gtid = None
-
-    def add(self, int type_code, uint32_t timestamp, uint32_t server_id, uint16_t flags, const uint8_t[::1] body) -> None:
-        """Add an event with this body.
-
-        Raises:
-            BinlogFormatError: it does not fit 4 GiB.
-        """
-        cdef int64_t at
-        self.check_free()
-        at = self.open_event(type_code, timestamp, server_id, flags, body.shape[0])
-        if body.shape[0]:
-            memcpy(self.memory.grow(body.shape[0]), &body[0], body.shape[0])
-        self.close_event(at)
-
-    def add_frame(self, const uint8_t[::1] frame) -> None:
-        """Add an event that is complete but for its position and checksum.
-
-        Raises:
-            BinlogFormatError: it is not as long as its header says.
-        """
-        cdef int64_t size = frame.shape[0]
-        self.check_free()
-        if size < HEADER_SIZE + (CHECKSUM_SIZE if self.checksum else 0) or u32(&frame[9]) != size:
-            raise BinlogFormatError("a frame is not as long as its header says", field="event_size", found=size)
-        memcpy(self.memory.grow(size), &frame[0], size)
-        self.stamp(self.memory.size - size, <uint32_t>size)
-
-    def begin_group(self, int type_code, uint32_t timestamp, uint32_t server_id, uint16_t flags, bytes before, bytes behind,
-                    int64_t expected_size) -> None:
-        """Keep room for a GTID event in front of the events to come: its body is `before`, the length of the group, `behind`.
-
-        Where `expected_size` (of the whole group) has as many bytes as the real one, positions and checksums need not be written twice.
-        """
-        self.check_free()
-        if self.memory.size or self._gtid is not None:
-            raise WriterStateError("a group begins in an empty buffer")
-        if len(before) + len(behind) > GTID_ROOM - GTID_MARGIN:
-            raise BinlogFormatError("the GTID event is too long", found=len(before) + len(behind))
-        self.memory.grow(GTID_ROOM)
-        self._gtid = (type_code, timestamp, server_id, flags, before, behind)
-        self.first = GTID_ROOM - self._gtid_size(length_width(type_code, expected_size))
-
-    cdef int64_t _gtid_size(self, int width):
-        """The size of the GTID event whose group's length has that many bytes."""
-        cdef int64_t size = gtid_body_size(self._gtid[0], len(self._gtid[4]) + len(self._gtid[5]), width)
-        return HEADER_SIZE + size + (CHECKSUM_SIZE if self.checksum else 0)
-
-    def end_group(self) -> None:
-        """Write the GTID event, now that the length of the group is known."""
-        cdef int64_t size, first, rest
-        cdef bytes before, behind
-        cdef uint8_t* out
-        self.check_free()
-        if self._gtid is None:
-            raise WriterStateError("no group was begun")
-        type_code, timestamp, server_id, flags, before, behind = self._gtid
-        rest = self.memory.size - GTID_ROOM + HEADER_SIZE + (CHECKSUM_SIZE if self.checksum else 0)
-        size = self._gtid_size(fitting_width(type_code, len(before) + len(behind), rest))
-        first, self.first = self.first, GTID_ROOM - size
-        out = put_header(self.memory.data + self.first, timestamp, type_code, server_id, 0, flags)
-        put_gtid_body(out, type_code, <const char*>before, len(before), <const char*>behind, len(behind),
-                      self.memory.size - self.first)
-        with nogil:
-            self.stamp(self.first, <uint32_t>size)
-            if self.first != first:
-                self._stamp_all(GTID_ROOM)
-        self._gtid = None
-
-    cdef int _stamp_all(self, int64_t at) except -1 nogil:
-        cdef uint32_t size
-        while at < self.memory.size:
-            size = u32(self.memory.data + at + 9)
-            self.stamp(at, size)
-            at += size
-        return 0
-
-    cdef int64_t open_event(self, int type_code, uint32_t timestamp, uint32_t server_id, uint16_t flags,
-                            int64_t body_size) except -1 nogil:
-        """Write a header; the body is to follow. Returns where the event begins in the memory."""
-        cdef int64_t at = self.memory.size
-        self.memory.reserve(HEADER_SIZE + body_size + CHECKSUM_SIZE)
-        put_header(self.memory.grow(HEADER_SIZE), timestamp, type_code, server_id, 0, flags)
-        return at
-
-    cdef int close_event(self, int64_t at) except -1 nogil:
-        """The body is complete."""
-        cdef int64_t size
-        if self.checksum:
-            self.memory.grow(CHECKSUM_SIZE)
-        size = self.memory.size - at
-        if size > 0xFFFFFFFFLL:
-            with gil:
-                raise BinlogFormatError("the event does not fit 32 bits of size", expected="at most 4294967295 bytes", found=size)
-        return self.stamp(at, <uint32_t>size)
-
-    cdef int stamp(self, int64_t at, uint32_t size) except -1 nogil:
-        """Write size, position and checksum of a complete event."""
-        cdef uint8_t* p = self.memory.data + at
-        put_little(p + 9, size, 4)
-        put_little(p + 13, self.offset + at - self.first + size, 4)
-        if self.checksum:
-            put_little(p + size - CHECKSUM_SIZE, crc32(0, p, size - CHECKSUM_SIZE), CHECKSUM_SIZE)
-        return 0
+cdef struct JsonCell:
+    # What a partial update does with a column of its after image.
+    int number  # of its bit; -1 for a column that is not JSON
+    int before  # where the before image has it; -1 where it does not
 
 
 cdef struct Image:
     Cell** cells
+    uint8_t** starts  # where the values of the row stand, and the end; NULL where nobody wants to know
     int count
     int null_bytes
     uint8_t spare  # bits behind the last null bit, in the last byte
@@ -203,6 +53,9 @@ cdef class RowsEncoder:
         before, after: the columns that the images have, in the table's order; None for an image that the kind does not have.
         max_size: binlog_row_event_max_size.
         spare_null_bits: what stands behind the last null bit.
+        json_count: how many JSON columns the table has, for PARTIAL_UPDATE_ROWS_EVENT.
+        json_cells: for each column of the after image of such an event the number of its JSON column, and its place in the before image; -1
+            where there is none. A document that stays as it is becomes diffs of no bytes.
     """
 
     cdef EventBuffer buffer
@@ -212,6 +65,8 @@ cdef class RowsEncoder:
     cdef Memory head  # post-header and bitmaps
     cdef int64_t max_size
     cdef Image[2] images
+    cdef JsonCell* json  # one for each column of the after image; NULL but for partial updates
+    cdef int partial_bytes
     cdef list columns
     cdef int64_t event_at  # of the event that is open, or -1
     cdef int64_t event_size, event_rows  # without header and checksum
@@ -220,10 +75,10 @@ cdef class RowsEncoder:
 
     def __cinit__(self, EventBuffer buffer not None, *, int type_code, uint32_t timestamp, uint32_t server_id, uint64_t table_id,
                   uint16_t flags, int64_t column_count, bytes present, bytes present_after, before, after, int64_t max_size,
-                  bint spare_null_bits=False):
+                  bint spare_null_bits=False, int json_count=0, json_cells=None):
         cdef uint8_t[24] head
         cdef uint8_t* out
-        self.images[BEFORE].cells = self.images[AFTER].cells = NULL
+        memset(self.images, 0, 2 * sizeof(Image))
         self.buffer = buffer
         self.memory = buffer.memory
         self.type_code, self.timestamp, self.server_id = type_code, timestamp, server_id
@@ -240,11 +95,31 @@ cdef class RowsEncoder:
         self.columns = [*(before or ()), *(after or ())]
         self._set_image(&self.images[BEFORE], before, spare_null_bits)
         self._set_image(&self.images[AFTER], after, spare_null_bits)
+        if json_cells is not None:
+            self._set_json(json_count, json_cells)
+
+    cdef int _set_json(self, int json_count, json_cells) except -1:
+        cdef int i
+        cdef Image* before = &self.images[BEFORE]
+        if before.count < 0 or self.images[AFTER].count != len(json_cells) or json_count < 0:
+            raise ValueError("a partial update has both images")
+        self.partial_bytes = (json_count + 7) // 8
+        self.json = <JsonCell*>malloc(sizeof(JsonCell) * (len(json_cells) + 1))
+        before.starts = <uint8_t**>malloc(sizeof(uint8_t*) * (before.count + 1))
+        if self.json == NULL or before.starts == NULL:
+            raise MemoryError(f"no memory for {len(json_cells)} columns")
+        for i, (number, place) in enumerate(json_cells):
+            if not -1 <= number < json_count or not -1 <= place < before.count:
+                raise ValueError(f"JSON column {number} at {place}")
+            self.json[i].number, self.json[i].before = number, place
+        return 0
 
     def __dealloc__(self):
         cdef int side
         for side in range(2):
             free(self.images[side].cells)
+            free(self.images[side].starts)
+        free(self.json)
 
     cdef int _set_image(self, Image* image, columns, bint spare_null_bits) except -1:
         cdef Cells cells
@@ -273,7 +148,7 @@ cdef class RowsEncoder:
         cdef Image* image
         for side in range(2):
             image = &self.images[side]
-            room += image.null_bytes * rows
+            room += (image.null_bytes + 1 + self.partial_bytes) * rows
             for i in range(image.count):
                 room += most_bytes(image.cells[i], row, rows)
         return room
@@ -324,7 +199,10 @@ cdef class RowsEncoder:
             for side in range(2):
                 image = &self.images[side]
                 if image.count >= 0:
-                    out = self._write(image, side, row, out)
+                    if side == AFTER and self.json != NULL:
+                        out = self._write_partial(image, row, out)
+                    else:
+                        out = self._write(image, side, row, out)
                     if out == NULL:
                         return row
             size = out - self.memory.data - at
@@ -342,6 +220,8 @@ cdef class RowsEncoder:
         memset(null_bits, 0, image.null_bytes)
         for i in range(image.count):
             cell = image.cells[i]
+            if image.starts != NULL:
+                image.starts[i] = out
             if is_null(cell, row):
                 null_bits[i >> 3] |= <uint8_t>(1 << (i & 7))
                 continue
@@ -350,9 +230,53 @@ cdef class RowsEncoder:
                 self.failed_side = side
                 self.failed_column = i
                 return NULL
+        if image.starts != NULL:
+            image.starts[image.count] = out
         if image.spare:
             null_bits[image.null_bytes - 1] |= image.spare
         return out
+
+    cdef uint8_t* _write_partial(self, Image* image, int64_t row, uint8_t* out) noexcept nogil:
+        """The after image of a partial update, with its options in front, behind the before image; NULL where a value is refused."""
+        cdef uint8_t* partial = out + 1
+        cdef uint8_t* null_bits = partial + self.partial_bytes
+        cdef uint8_t* value
+        cdef int i
+        cdef Cell* cell
+        memset(out, 0, 1 + self.partial_bytes + image.null_bytes)
+        out = null_bits + image.null_bytes
+        for i in range(image.count):
+            cell = image.cells[i]
+            if is_null(cell, row):
+                null_bits[i >> 3] |= <uint8_t>(1 << (i & 7))
+                continue
+            value = out
+            out = put_value(cell, row, out)
+            if out == NULL:
+                self.failed_side = AFTER
+                self.failed_column = i
+                return NULL
+            if self.json[i].number < 0:
+                continue
+            if cell.kind != K_DIFFS:
+                if not self._is_unchanged(self.json[i].before, row, value, out - value):
+                    continue
+                memset(value, 0, DIFFS_SIZE)
+                out = value + DIFFS_SIZE
+            partial[self.json[i].number >> 3] |= <uint8_t>(1 << (self.json[i].number & 7))
+            (partial - 1)[0] = PARTIAL_JSON_UPDATES
+        if image.spare:
+            null_bits[image.null_bytes - 1] |= image.spare
+        if (partial - 1)[0] == 0:
+            memmove(partial, null_bits, out - null_bits)
+            out -= self.partial_bytes
+        return out
+
+    cdef bint _is_unchanged(self, int place, int64_t row, const uint8_t* value, int64_t size) noexcept nogil:
+        """Whether the before image has the same document."""
+        cdef Image* image = &self.images[BEFORE]
+        return (place >= 0 and not is_null(image.cells[place], row) and image.starts[place + 1] - image.starts[place] == size
+                and memcmp(image.starts[place], value, size) == 0)
 
     def append_images(self, const uint8_t[::1] images) -> None:
         """Add a row as its image or images, which stand in `images`."""

@@ -4,7 +4,7 @@ Knows both vocabularies, MySQL's and Arrow's. Rows never pass through Python her
 encoded value by value through `binlogio.rowimage.layout`.
 
     text columns take `string`, or `binary` for bytes that are to be kept as they are
-    JSON columns take `string` (JSON text), or `binary` (the server's binary JSON)
+    JSON columns take `string` (JSON text), or `binary` (the server's binary JSON); where a partial update may be, JSON_DIFFS
     ENUM and SET columns take `string` (names), or unsigned integers
     all other columns take the type that `binlogio.arrow.types` gives them
 """
@@ -20,14 +20,14 @@ import pyarrow as pa
 
 from binlogio._kernel import cells as kernel
 from binlogio.arrow.character_tables import characters_of
-from binlogio.arrow.types import column_spec
+from binlogio.arrow.types import JSON_DIFFS, column_spec
 from binlogio.arrow.values import ColumnValues, as_value
 from binlogio.constants import ColumnType
 from binlogio.errors import BinlogError
 from binlogio.primitives import BAD_BYTES
 from binlogio.rowimage.charset import charset_of
 from binlogio.rowimage.layout import column_layout
-from binlogio.rowimage.packing import bytes_cells, main_cells, number_cells
+from binlogio.rowimage.packing import bytes_cells, diffs_cells, main_cells, number_cells
 
 if TYPE_CHECKING:
     from binlogio.rowimage.plan import ColumnPlan, TablePlan
@@ -68,9 +68,11 @@ class ColumnArrays(ColumnValues):
 
     cells: kernel.Cells | None = None
 
-    def __init__(self, column: ColumnPlan) -> None:
-        super().__init__(column)
+    def __init__(self, column: ColumnPlan, *, takes_diffs: bool = False) -> None:
+        super().__init__(column, takes_diffs=takes_diffs)
         self._natives = {native.type: native for native in _natives(column)}
+        if takes_diffs and column.type == ColumnType.JSON:
+            self._natives[JSON_DIFFS] = Native(JSON_DIFFS, partial(diffs_cells, column))
         self._made: dict[pa.DataType | None, kernel.Cells] = {}
         self._usual: tuple[Native | None, kernel.Cells | None] = None, None
 
@@ -193,6 +195,8 @@ def _bind(cells: kernel.Cells, array: pa.Array) -> None:
             offsets_offset=wkb.offset,
             data=wkb.buffers()[2],
         )
+    elif cells.kind == kernel.DIFFS:
+        _bind_diffs(cells, array)
     elif cells.kind == kernel.VECTOR:
         values = array.values
         if values.null_count and array.flatten().null_count:
@@ -205,6 +209,31 @@ def _bind(cells: kernel.Cells, array: pa.Array) -> None:
         cells.bind(len(array), **common, offsets=buffers[1], offsets_offset=array.offset, data=buffers[2])
     else:
         cells.bind(len(array), **common, data=buffers[1], data_offset=array.offset)
+
+
+def _bind_diffs(cells: kernel.Cells, array: pa.Array) -> None:
+    """Give lists of JSON diffs to the kernel; none of them where a diff lacks a part, which construct then tells."""
+    diffs = array.values
+    operations, paths, values = (diffs.field(name) for name in ("operation", "path", "value"))
+    cells.bind_diffs(
+        len(array),
+        validity=array.buffers()[0],
+        validity_offset=array.offset,
+        offsets=array.buffers()[1],
+        offsets_offset=array.offset,
+        count=len(diffs),
+        operations=operations.buffers()[1],
+        operations_offset=operations.offset,
+        path_offsets=paths.buffers()[1],
+        path_offsets_offset=paths.offset,
+        paths=paths.buffers()[2],
+        value_validity=values.buffers()[0],
+        value_validity_offset=values.offset,
+        value_offsets=values.buffers()[1],
+        value_offsets_offset=values.offset,
+        values=values.buffers()[2],
+        refused=0 if diffs.null_count or operations.null_count or paths.null_count else -1,
+    )
 
 
 def _require_parts(array: pa.Array, *parts: pa.Array) -> None:

@@ -4,10 +4,12 @@ Knows which columns an image has and which kind of event a change is. Values are
 kernel refuses is left to `binlogio.rowimage`, which encodes it or says what is wrong with it. Without the kernel that is every row.
 
     insert := an after image a row       delete := a before image a row       update := both
+    partial update := both, and for a JSON column of the after image diffs: those that are given, or none where the document stays as it is
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from binlogio.arrow.values import ColumnValues
@@ -16,7 +18,9 @@ from binlogio.errors import BinlogFormatError
 from binlogio.event_frames import EventFrames, RowsFrames
 from binlogio.implementation import is_compiled
 from binlogio.primitives import bitmap_size
-from binlogio.rowimage.image import RowChange, RowImage, encode_rows
+from binlogio.rowimage.image import RowChange, RowImage, encode_partial_rows, encode_rows
+from binlogio.rowimage.json import JsonDocument
+from binlogio.rowimage.json_diff import JsonDiffs
 from binlogio.rowimage.plan import TablePlan, resolve_plan
 from binlogio.rowimage.values import ABSENT
 from binlogio.schema import TableDefinition
@@ -24,7 +28,7 @@ from binlogio.schema import TableDefinition
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from binlogio._kernel.encode import EventBuffer
+    from binlogio._kernel.event_buffer import EventBuffer
 
 Operation = Literal["insert", "update", "delete"]
 
@@ -52,6 +56,7 @@ def encode_rows_events(
     row_event_max_size: int = DEFAULT_ROW_EVENT_MAX_SIZE,
     present: bytes | None = None,
     present_after: bytes | None = None,
+    partial_json: bool = False,
 ) -> EventBuffer | EventFrames:
     """The rows events of one statement's changes to one table, as they stand at `offset` of their file; STMT_END is in the last one.
 
@@ -71,12 +76,14 @@ def encode_rows_events(
         row_event_max_size: binlog_row_event_max_size, in bytes.
         present: which columns the images have (bit i of byte i // 8); all without it.
         present_after: which columns the after images of an update have.
+        partial_json: write updates as with binlog_row_value_options=PARTIAL_JSON. A JSON column of `after` may then be of the type
+            `binlogio.arrow.types.JSON_DIFFS`.
 
     Raises:
         BinlogFormatError: a value does not fit its column, a column is missing, or the images are not those of the operation.
     """
     buffer = new_buffer(offset, checksum=checksum)
-    encoder = TableEncoder(plan_of(table, table_id), operation, present, present_after)
+    encoder = TableEncoder(plan_of(table, table_id), operation, present, present_after, partial_json=partial_json)
     encoder.encode(
         buffer,
         before,
@@ -94,7 +101,7 @@ def new_buffer(offset: int, *, checksum: bool) -> EventBuffer | EventFrames:
     """An empty place for events, by the kernel or by construct."""
     if not is_compiled():
         return EventFrames(offset, checksum=checksum)
-    from binlogio._kernel.encode import EventBuffer  # noqa: PLC0415 - there is none where no compiler was
+    from binlogio._kernel.event_buffer import EventBuffer  # noqa: PLC0415 - there is none where no compiler was
 
     return EventBuffer(offset, checksum=checksum)
 
@@ -126,7 +133,13 @@ class TableEncoder:
     """Changes of one kind to one table, a statement at a time."""
 
     def __init__(
-        self, plan: TablePlan, operation: Operation, present: bytes | None = None, present_after: bytes | None = None
+        self,
+        plan: TablePlan,
+        operation: Operation,
+        present: bytes | None = None,
+        present_after: bytes | None = None,
+        *,
+        partial_json: bool = False,
     ) -> None:
         if operation not in _EVENT_TYPES:
             raise BinlogFormatError("no such operation", expected=" or ".join(_EVENT_TYPES), found=repr(operation))
@@ -137,8 +150,9 @@ class TableEncoder:
         self.present_after: Final = every if present_after is None else bytes(present_after)
         has_before, has_after = _IMAGES[operation]
         after = self.present_after if has_before else self.present
+        self._is_partial = partial_json and operation == "update"
         self._before = _Side(plan, self.present, "before") if has_before else None
-        self._after = _Side(plan, after, "after") if has_after else None
+        self._after = _Side(plan, after, "after", takes_diffs=self._is_partial) if has_after else None
 
     def encode(
         self,
@@ -158,10 +172,11 @@ class TableEncoder:
         Where it raises, the buffer holds a part of the events and is of no use any more.
         """
         row_count = self._bind(before, after)
+        is_partial = self._is_partial
         try:
             encoder = _rows_encoder_of(buffer)(
                 buffer,
-                type_code=_EVENT_TYPES[self.operation],
+                type_code=EventType.PARTIAL_UPDATE_ROWS_EVENT if is_partial else _EVENT_TYPES[self.operation],
                 timestamp=timestamp,
                 server_id=server_id,
                 table_id=table_id,
@@ -173,6 +188,8 @@ class TableEncoder:
                 after=None if self._after is None else self._after.cells,
                 max_size=row_event_max_size,
                 spare_null_bits=self.plan.spare_null_bits,
+                json_count=len(self.plan.json_positions),
+                json_cells=self._json_cells() if is_partial else None,
             )
             done = encoder.append(0, row_count)
             while done < row_count:
@@ -197,6 +214,15 @@ class TableEncoder:
             raise BinlogFormatError("as many before as after images are wanted", expected=counts[0], found=counts[1])
         return counts[0]
 
+    def _json_cells(self) -> list[tuple[int, int]]:
+        """For each column of the after image its number among the table's JSON columns, and its place in the before image; -1 for none."""
+        if self._before is None or self._after is None:
+            return []
+        numbers = {position: number for number, position in enumerate(self.plan.json_positions)}
+        places = {column.column.position: place for place, column in enumerate(self._before.columns)}
+        positions = [column.column.position for column in self._after.columns]
+        return [(numbers.get(position, -1), places.get(position, -1)) for position in positions]
+
     def _refused(self, row: int) -> bytes:
         """The images of a row that the kernel refuses.
 
@@ -206,6 +232,9 @@ class TableEncoder:
         try:
             before = None if self._before is None else self._before.image(row)
             after = None if self._after is None else self._after.image(row)
+            if self._is_partial:
+                change = _without_unchanged(RowChange(before, after))
+                return encode_partial_rows([change], self.plan, self.present, self.present_after)
             present_after = self.present_after if self.operation == "update" else None
             return encode_rows([RowChange(before, after)], self.plan, self.present, present_after)
         except BinlogFormatError as exc:
@@ -213,10 +242,20 @@ class TableEncoder:
             raise
 
 
+def _without_unchanged(change: RowChange) -> RowChange:
+    """An update without the documents that stay as they are."""
+    before, after = change.before, change.after
+    if before is None or after is None:
+        return change
+    pairs = zip(before.values, after.values, strict=True)
+    values = (JsonDiffs() if isinstance(new, JsonDocument) and new == old else new for old, new in pairs)
+    return replace(change, after=replace(after, values=tuple(values)))
+
+
 class _Side:
     """The columns of one image, before or after."""
 
-    def __init__(self, plan: TablePlan, present: bytes, name: str) -> None:
+    def __init__(self, plan: TablePlan, present: bytes, name: str, *, takes_diffs: bool = False) -> None:
         if len(present) != bitmap_size(len(plan.columns)):
             raise BinlogFormatError(
                 "the bitmap of present columns is of another number of columns",
@@ -229,7 +268,7 @@ class _Side:
         self._places: list[int] = []
         columns_class = _columns_class()
         self.columns = [
-            columns_class(column)
+            columns_class(column, takes_diffs=takes_diffs)
             for column in plan.columns
             if present[column.position >> 3] >> (column.position & 7) & 1
         ]

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 
 ZERO_DATES: Final = {"error": kernel.DATES_ERROR, "null": kernel.DATES_NULL, "text": kernel.DATES_TEXT}
 GEOMETRY: Final = pa.struct([pa.field("srid", pa.uint32()), pa.field("wkb", pa.binary())])
+JSON_DIFFS: Final = pa.list_(
+    pa.struct([pa.field("operation", pa.uint8()), pa.field("path", pa.string()), pa.field("value", pa.string())])
+)
+"""What a partial update does to a document: numbers of `JsonDiffOperation`, JSON paths, values as JSON text (null for REMOVE)."""
 MAX_DECIMAL128: Final = 38
 
 

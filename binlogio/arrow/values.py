@@ -14,6 +14,7 @@ from binlogio.errors import BinlogFormatError
 from binlogio.primitives import BAD_BYTES
 from binlogio.rowimage.geometry import Geometry
 from binlogio.rowimage.json import JsonDocument
+from binlogio.rowimage.json_diff import JsonDiff, JsonDiffOperation, JsonDiffs
 
 if TYPE_CHECKING:
     from binlogio.rowimage.plan import ColumnPlan
@@ -24,8 +25,9 @@ class ColumnValues:
 
     cells: Any = None
 
-    def __init__(self, column: ColumnPlan) -> None:
+    def __init__(self, column: ColumnPlan, *, takes_diffs: bool = False) -> None:
         self.column = column
+        self.takes_diffs = takes_diffs
         self.array: pa.Array = None
 
     def bind(self, array: pa.Array | pa.ChunkedArray) -> None:
@@ -51,7 +53,7 @@ class ColumnValues:
             BinlogFormatError: Python cannot hold it, or the column cannot.
         """
         try:
-            return as_value(self.array[row].as_py(), self.column)
+            return as_value(self.array[row].as_py(), self.column, takes_diffs=self.takes_diffs)
         except BAD_BYTES as exc:
             raise BinlogFormatError(f"no value of the column: {exc}", field=f"column {self.column.label}") from exc
         except BinlogFormatError as exc:
@@ -70,12 +72,20 @@ def _simple(array: pa.Array | pa.ChunkedArray) -> pa.Array:
     return array
 
 
-def as_value(value: Any, column: ColumnPlan) -> Any:
+def as_value(value: Any, column: ColumnPlan, *, takes_diffs: bool = False) -> Any:
     """What `to_pylist` gives, as `binlogio.rowimage` takes it."""
     if value is None:
         return None
     if column.type == ColumnType.JSON:
+        if takes_diffs and isinstance(value, list):
+            return JsonDiffs(_as_diff(**diff) for diff in value)
         return JsonDocument(value) if isinstance(value, bytes) else JsonDocument.from_text(value)
     if column.type == ColumnType.GEOMETRY and isinstance(value, dict):
         return Geometry(value["srid"], value["wkb"])
     return tuple(value) if isinstance(value, list) else value
+
+
+def _as_diff(operation: int, path: str, value: str | None) -> JsonDiff:
+    if not isinstance(path, str):
+        raise BinlogFormatError("a JSON diff without a path", found=repr(path))
+    return JsonDiff(JsonDiffOperation(operation), path, None if value is None else JsonDocument.from_text(value))

@@ -44,6 +44,11 @@ def bytes_cells(column: ColumnPlan) -> kernel.Cells | None:
     return sized_cells(column, kernel.PADDED if padded else kernel.BYTES)
 
 
+def diffs_cells(column: ColumnPlan) -> kernel.Cells:
+    """Cells for the JSON diffs of a partial update."""
+    return sized_cells(column, kernel.DIFFS)
+
+
 def number_cells(column: ColumnPlan) -> kernel.Cells | None:
     """Cells for the values of ENUM and SET columns given as numbers."""
     if column.type == ColumnType.ENUM:

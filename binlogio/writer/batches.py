@@ -23,7 +23,7 @@ from binlogio.writer.rows_builder import RowsRules
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from binlogio._kernel.encode import EventBuffer
+    from binlogio._kernel.event_buffer import EventBuffer
     from binlogio.event_frames import EventFrames
     from binlogio.schema import TableDefinition
     from binlogio.writer.open_tables import OpenTable
@@ -37,7 +37,8 @@ class BatchChange:
     """What a statement did to many rows of a table: no `before` is an insert, no `after` a delete, both are an update.
 
     The batches have a column for each column of the table, under its name; their types are those that `binlogio.read_rows` gives, or
-    others that say the same. Rows of an update are logged whether or not they differ.
+    others that say the same. Rows of an update are logged whether or not they differ. With binlog_row_value_options=PARTIAL_JSON documents that
+    stay as they are do not stand in `after`, and a column of it may have JSON diffs (`binlogio.arrow.types.JSON_DIFFS`), which are logged as given.
     """
 
     table: TableDefinition
@@ -75,7 +76,11 @@ class BatchSession:
         self._server_id = log.variables.server_id
         self._schema = schema
         self._frames = Frames(log.variables, log._kernel)
-        self._rules = RowsRules(row_event_max_size=log.variables.binlog_row_event_max_size, rows_query=False)
+        self._rules = RowsRules(
+            row_event_max_size=log.variables.binlog_row_event_max_size,
+            rows_query=False,
+            partial_json="PARTIAL_JSON" in log.variables.binlog_row_value_options,
+        )
         self._encoders: dict[tuple[int, str], TableEncoder] = {}
 
     def write(self, changes: Iterable[BatchChange]) -> Gtid | None:
@@ -127,7 +132,8 @@ class BatchSession:
         if encoder is None:
             if len(self._encoders) >= MAX_ENCODERS:
                 self._encoders.clear()
-            encoder = self._encoders[key] = TableEncoder(table.plan, change.operation)
+            partial_json = self._rules.partial_json
+            encoder = self._encoders[key] = TableEncoder(table.plan, change.operation, partial_json=partial_json)
         encoder.encode(
             buffer,
             change.before,

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 from binlogio.gtid import NO_TAG, Gtid, Tag
 
 if TYPE_CHECKING:
-    from binlogio._kernel.encode import EventBuffer
+    from binlogio._kernel.event_buffer import EventBuffer
     from binlogio.event_frames import EventFrames
     from binlogio.events.gtid_mariadb import MariadbXid
     from binlogio.events.query import MariadbAlterFlags

@@ -31,7 +31,7 @@ from binlogio.writer.group import FilledGroup, Group, GroupEnd
 from binlogio.writer.group_log import GroupLog, PendingCommit
 
 if TYPE_CHECKING:
-    from binlogio._kernel.encode import EventBuffer
+    from binlogio._kernel.event_buffer import EventBuffer
     from binlogio.event_frames import EventFrames
     from binlogio.gtid import Gtid, MariadbGtid
     from binlogio.options import ServerVariables

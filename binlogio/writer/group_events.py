@@ -29,7 +29,7 @@ from binlogio.writer.group import Group
 from binlogio.writer.log_file import describe_format
 
 if TYPE_CHECKING:
-    from binlogio._kernel.encode import EventBuffer
+    from binlogio._kernel.event_buffer import EventBuffer
     from binlogio.options import ServerVariables
     from binlogio.writer.group import FilledGroup
     from binlogio.writer.kernel import WriterKernel

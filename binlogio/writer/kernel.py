@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from binlogio.implementation import is_compiled
 
 if TYPE_CHECKING:
-    from binlogio._kernel.encode import EventBuffer
+    from binlogio._kernel.event_buffer import EventBuffer
     from binlogio.rowimage.plan import TablePlan
 
 
@@ -37,7 +37,7 @@ def writer_kernel() -> WriterKernel | None:
     if not is_compiled():
         return None
     from binlogio._kernel import hot  # noqa: PLC0415 - there is none where no compiler was
-    from binlogio._kernel.encode import EventBuffer  # noqa: PLC0415
+    from binlogio._kernel.event_buffer import EventBuffer  # noqa: PLC0415
     from binlogio.rowimage.packing import row_packer  # noqa: PLC0415
 
     return WriterKernel(hot.rows_frame, hot.gtid_parts, hot.transaction, hot.stamped, row_packer, EventBuffer)

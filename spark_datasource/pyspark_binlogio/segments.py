@@ -29,7 +29,7 @@ from pyspark_binlogio.written_tables import WrittenTables
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from binlogio._kernel.encode import EventBuffer
+    from binlogio._kernel.event_buffer import EventBuffer
     from binlogio.event_frames import EventFrames
     from binlogio.writer.log_storage import LogStorage
     from pyspark_binlogio.record_runs import Place, Transaction, TransactionKey

@@ -34,7 +34,7 @@ from binlogio.schema.server_defaults import NEWEST_MYSQL
 from binlogio.writer.open_tables import OpenTables
 
 if TYPE_CHECKING:
-    from binlogio._kernel.encode import EventBuffer
+    from binlogio._kernel.event_buffer import EventBuffer
     from binlogio.arrow.encode import Operation
     from binlogio.options import ServerVariables
     from binlogio.writer.kernel import WriterKernel
