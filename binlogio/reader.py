@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from binlogio.columnar.definition_files import Definitions
     from binlogio.encryption import Keyring
+    from binlogio.schema.parsed_table import ParsedTable
 
 _CHUNK_SIZE: Final = 1 << 20
 _MAX_READ: Final = 1 << 26  # a size that the file only claims to have must not become a buffer
@@ -140,6 +141,12 @@ class BinlogReader:
                 exc.locate(file=self._position.file)
                 raise
         return plan
+
+    def logged_table(self, event: Any) -> ParsedTable | None:
+        """The table of a rows event as the DDL in the log up to here leaves it; None where there is none. The event must be the last one."""
+        table = self.table_map(event)
+        known = self._definitions.logged(table.schema, table.table)
+        return known.table if known is not None else None
 
     def rows(self, event: Any) -> Iterator[RowChange]:
         """The row changes of a rows event, which must be the last event that was given.

@@ -148,8 +148,9 @@ def test_positions_bound_what_is_replayed(tmp_path: Path) -> None:
 
 
 def test_gtids_and_times_choose_transactions() -> None:
-    """None before 1971, none of a set that has all."""
+    """None before 1971 or from 2038 on, none of a set that has all."""
     for option, value in (
+        ("--start-datetime", "2038-01-19"),
         ("--stop-datetime", "1971-01-01"),
         ("--exclude-gtids", _gtids()),
         ("--include-gtids", "11111111-1111-1111-1111-111111111111:1"),
@@ -170,6 +171,7 @@ def test_options_that_cannot_be_read_are_wrong_usage(tmp_path: Path) -> None:
     for option, value in (
         ("--start-position", "4"),
         ("--stop-position", "binlog.000001:x"),
+        ("--start-datetime", "today"),
         ("--stop-datetime", "tomorrow"),
         ("--include-gtids", "x"),
         ("--rewrite-db", "a=b"),

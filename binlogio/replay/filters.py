@@ -22,12 +22,14 @@ if TYPE_CHECKING:
 class ReplayFilter:
     """What is wanted; everything by default.
 
-    `start` and `stop` are places (file by base name): groups that begin before `start`, or at or behind `stop`, are not applied. `stop_timestamp` is in
-    seconds since 1970. `tables` and `exclude_tables` are globs over `schema.table`; `rewrite_db` maps names of schemas.
+    `start` and `stop` are places (file by base name): groups that begin before `start`, or at or behind `stop`, are not applied.
+    `start_timestamp` and `stop_timestamp` say the same of a group's first event, in seconds since 1970. `tables` and `exclude_tables` are globs
+    over `schema.table`; `rewrite_db` maps names of schemas.
     """
 
     start: Position | None = None
     stop: Position | None = None
+    start_timestamp: int | None = None
     stop_timestamp: int | None = None
     include_gtids: GtidSet | None = None
     exclude_gtids: GtidSet | None = None
@@ -41,9 +43,11 @@ class ReplayFilter:
             return True
         return self.stop_timestamp is not None and timestamp >= self.stop_timestamp
 
-    def wants_group(self, place: Position, gtid: Any) -> bool:
+    def wants_group(self, place: Position, timestamp: int, gtid: Any) -> bool:
         """Whether the changes of a group are wanted."""
         if self.start is not None and is_before(place, self.start):
+            return False
+        if self.start_timestamp is not None and timestamp < self.start_timestamp:
             return False
         if self.include_gtids is not None and not (isinstance(gtid, Gtid) and gtid in self.include_gtids):
             return False

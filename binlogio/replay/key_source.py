@@ -18,16 +18,30 @@ if TYPE_CHECKING:
     from binlogio.events.table_map import TableMapEvent
     from binlogio.reader import BinlogReader
     from binlogio.schema.definition import TableDefinition
+    from binlogio.schema.parsed_table import ParsedTable
 
 
 class KeySource:
-    """Plans in which every column has a name, and the key is known to be there or not."""
+    """Plans in which every column has a name, if anybody `needs_names`, and the key is known to be there or not.
 
-    def __init__(self, reader: BinlogReader, tables: Iterable[TableDefinition]) -> None:
+    For those who write SQL by nothing but the log, `tells_generated` marks the columns that the server computes, as far as anybody says.
+    """
+
+    def __init__(
+        self,
+        reader: BinlogReader,
+        tables: Iterable[TableDefinition],
+        *,
+        needs_names: bool = True,
+        tells_generated: bool = False,
+    ) -> None:
         self._reader = reader
+        self._needs_names = needs_names
+        self._tells_generated = tells_generated
         self._definitions = {(table.schema, table.name): table for table in tables}
         self._plans: dict[tuple[Any, ...], TablePlan] = {}
         self._renamed: dict[int, tuple[TablePlan, TablePlan]] = {}
+        self._marked: dict[tuple[int, frozenset[str]], tuple[TablePlan, TablePlan]] = {}
 
     def plan(self, event: Any) -> TablePlan:
         """The plan of a rows event, which must be the last event that the reader gave.
@@ -35,11 +49,15 @@ class KeySource:
         Raises:
             ReplayError: nobody says what the columns are called, or the definition does not fit the log.
         """
+        plan = self._plan(event)
+        return self._with_generated(plan, event) if self._tells_generated else plan
+
+    def _plan(self, event: Any) -> TablePlan:
         table = self._reader.table_map(event)
         definition = self._definitions.get((table.schema, table.table))
         if definition is None or table.optional(OptionalMetadataType.COLUMN_NAME) is not None:
             plan = self._reader.plan(event)
-            if any(column.name is None for column in plan.columns):
+            if self._needs_names and any(column.name is None for column in plan.columns):
                 raise ReplayError(
                     f"the log does not say the key of {table.schema}.{table.table} (binlog_row_metadata=MINIMAL), so its rows"
                     " cannot be found",
@@ -56,6 +74,20 @@ class KeySource:
         known = self._renamed.get(id(plan))
         if known is None or known[0] is not plan:
             known = self._renamed[id(plan)] = (plan, replace(plan, schema=schema))
+        return known[1]
+
+    def _with_generated(self, plan: TablePlan, event: Any) -> TablePlan:
+        """The plan that says which columns the server computes."""
+        table: TableDefinition | ParsedTable | None = self._definitions.get((plan.schema, plan.table))
+        if table is None:
+            table = self._reader.logged_table(event)
+        names = frozenset(c.name for c in table.columns if c.generated_from is not None) if table else frozenset()
+        if not names:
+            return plan
+        known = self._marked.get((id(plan), names))
+        if known is None or known[0] is not plan:
+            columns = tuple(replace(column, generated=column.label in names) for column in plan.columns)
+            known = self._marked[id(plan), names] = (plan, replace(plan, columns=columns))
         return known[1]
 
     def _defined(self, table: TableMapEvent, definition: TableDefinition) -> TablePlan:

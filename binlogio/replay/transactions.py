@@ -26,6 +26,7 @@ from binlogio.events.statement_context import IntvarEvent, RandEvent, UserVarEve
 from binlogio.groups import GroupPlace, GroupTracker
 from binlogio.options import Position
 from binlogio.replay import statements
+from binlogio.replay.filters import EVERYTHING, ReplayFilter
 from binlogio.replay.scheduler import NO_CLOCK, Clock, MariadbClock
 
 if TYPE_CHECKING:
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 
     from binlogio.events.table_map import TableMapEvent
     from binlogio.reader import BinlogReader
-    from binlogio.replay.filters import ReplayFilter
     from binlogio.replay.key_source import KeySource
     from binlogio.rowimage.plan import TablePlan
 
@@ -61,11 +61,17 @@ class RowsStep:
 
 @dataclass(frozen=True, slots=True)
 class StatementStep:
-    """A statement, with the events that give it its context."""
+    """A statement, with the events that give it its context.
+
+    The event and `statement` have schemas as they are called in the target; `source_schema` is the default one of the event as the source calls it,
+    as its text does, and `wanted` tells what becomes of names in the text.
+    """
 
     event: QueryEvent
     statement: statements.Statement
     context: tuple[Any, ...] = ()
+    source_schema: str = ""
+    wanted: ReplayFilter = EVERYTHING
 
     @property
     def offset(self) -> int:
@@ -126,6 +132,7 @@ class _Group:
 
     start: Position
     clock: Clock
+    timestamp: int
     gtid: Any = None
     steps: list[Step] = field(default_factory=list)
     context: list[Any] = field(default_factory=list)
@@ -134,7 +141,6 @@ class _Group:
     in_transaction: bool = False
     commits_itself: bool = False
     is_bound: bool = False
-    timestamp: int = 0
 
 
 class TransactionReader:
@@ -180,7 +186,9 @@ class TransactionReader:
             if self._filter.is_behind_end(self._place(event), event.header.timestamp):
                 self._group = None
                 return False
-            self._group = _Group(self._place(event), self._clock_of(event), getattr(event, "gtid", None))
+            self._group = _Group(
+                self._place(event), self._clock_of(event), event.header.timestamp, getattr(event, "gtid", None)
+            )
             if isinstance(event, MariadbGtidEvent):
                 self._group.in_transaction = not event.standalone
                 if event.flags_extra & _ALTER_NOT_DONE:
@@ -205,7 +213,7 @@ class TransactionReader:
         if group is None or end is None:
             return
         steps, outcome = tuple(group.steps), group.outcome
-        is_filtered = not self._filter.wants_group(group.start, group.gtid)
+        is_filtered = not self._filter.wants_group(group.start, group.timestamp, group.gtid)
         if outcome == "prepare" and group.xid is not None:
             self.prepared[group.xid] = () if is_filtered else steps
             steps = ()
@@ -244,7 +252,6 @@ class TransactionReader:
         return (*(prepared or ()), *steps)
 
     def _take(self, group: _Group, event: Any) -> None:
-        group.timestamp = event.header.timestamp
         if isinstance(event, ROWS_EVENTS):
             step = self._rows(event)
             if step is not None:
@@ -298,7 +305,7 @@ class TransactionReader:
             elif not group.in_transaction:
                 group.commits_itself = not (isinstance(statement, statements.OtherStatement) and statement.changes_rows)
             named = replace(event, schema=self._filter.schema(event.schema)) if event.schema else event
-            group.steps.append(StatementStep(named, self._renamed(statement), context))
+            group.steps.append(StatementStep(named, self._renamed(statement), context, event.schema, self._filter))
 
     def _renamed(self, statement: statements.Statement) -> statements.Statement:
         if isinstance(statement, statements.Truncate | statements.DropDatabase):

@@ -65,7 +65,7 @@ class ColumnPlan:
     `type` is the real one: ENUM and SET, which the event shows as STRING, and STRING for VAR_STRING. `length` is in bytes for strings, in
     bits for BIT; `pack_length` is the size in bytes of a string's length prefix, or of an ENUM, SET or BIT. `unsigned` is False and
     `collation_id` None where nobody says. `native` is MariaDB's `uuid`, `inet4` or `inet6`, which only a definition can tell from
-    BINARY. `fsp_assumed` marks a column of MariaDB's old temporal types whose fraction digits nobody gives; none are assumed.
+    BINARY. `generated` is True where a definition or DDL says that the server computes the column. `fsp_assumed` marks a column of MariaDB's old temporal types whose fraction digits nobody gives; none are assumed.
     """
 
     position: int
@@ -86,6 +86,7 @@ class ColumnPlan:
     dimension: int | None = None
     visible: bool = True
     native: str | None = None
+    generated: bool = False
 
     @property
     def label(self) -> str:

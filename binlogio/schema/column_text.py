@@ -92,6 +92,7 @@ class _Column:
     takes_binary_collation: bool = False
     srid: int | None = None
     visible: bool = True
+    is_generated: bool = False
     is_primary: bool = False
     is_unique: bool = False
 
@@ -280,6 +281,7 @@ def _expression(words: Words) -> None:
 
 
 def _generated(words: Words, column: _Column) -> None:
+    column.is_generated = True
     if words.accept("ROW"):  # MariaDB's system versioning
         words.accept_any("START", "END")
         column.nullable = False
@@ -327,7 +329,13 @@ def _finish(column: _Column, setting: TableSetting) -> ParsedColumn:
         nullable = not column.is_primary and (column.type != "timestamp" or server.explicit_timestamps)
     return ParsedColumn(
         ColumnDefinition(
-            column.name, sql_type, nullable, collation=collation, srid=column.srid, visible=column.visible
+            column.name,
+            sql_type,
+            nullable,
+            collation=collation,
+            srid=column.srid,
+            visible=column.visible,
+            generated_from=() if column.is_generated else None,
         ),
         column.is_primary,
         column.is_unique,

@@ -136,6 +136,11 @@ class DefinitionSource:
             described = self._learned(event, server)
         return resolve_plan(event, context) if described is None else _plan(described, event, context, server.flavor)
 
+    def logged(self, schema: str, table: str) -> KnownTable | None:
+        """What the DDL up to here says of a table; None where it does not say."""
+        self._catch_up()
+        return self._catalogue.find(schema, table)
+
     def known(self, schema: str, table: str) -> KnownTable | None:
         """What the DDL said of a table when a plan was last made."""
         return self._catalogue.find(schema, table)

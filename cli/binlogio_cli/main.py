@@ -41,6 +41,7 @@ _ERROR_CODES: Final[tuple[tuple[type[BinlogError], int], ...]] = (
 COMMANDS: Final = {
     "dump": "Print the events and row changes of binary logs.",
     "replay": "Apply row changes to a database.",
+    "undo": "Take row changes back, as SQL or as a binary log.",
     "write": "Write binary logs from a script.",
 }
 

@@ -1,0 +1,170 @@
+"""The inverse as a binary log, which servers and their tools read like any other.
+
+Knows files, positions, checksums and the first and last events of a transaction. What the inverse of rows is, is `inverse`'s business.
+
+    file        := magic format_description previous_gtids? transaction*
+    transaction := anonymous_gtid?  BEGIN  (table_map rows)*  XID
+
+No transaction has a GTID: who carries the log out gives it one. MySQL since 5.7.6 has ANONYMOUS_GTID instead; MariaDB knows no such
+event, and BEGIN is a Query event as in logs of before 10.0. Timestamps and server ids are those of the changes; there are checksums wherever
+the server's version knows them. Each rows event is a statement of its own. Compressed payloads and rows come out plain.
+Source: sql/binlog.cc, MYSQL_BIN_LOG::write_transaction; libs/mysql/binlog/event/control_events.cpp, Gtid_event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from binlogio.constants import BINLOG_MAGIC, ChecksumAlgorithm, EventType, HeaderFlag
+from binlogio.encoder import Encoder, stamp
+from binlogio.errors import BinlogError, ReplayError
+from binlogio.events.base import EventHeader
+from binlogio.events.control import XidEvent
+from binlogio.events.format_description import FormatDescriptionEvent, server_version_numbers
+from binlogio.events.gtid import AnonymousGtidEvent, PreviousGtidsEvent
+from binlogio.events.query import QueryEvent
+from binlogio.replay.undo.inverse import inverse_event
+from binlogio.replay.undo.outputs import table_and_kind
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from binlogio.replay.transactions import RowsStep, Transaction
+    from binlogio.replay.undo.outputs import RowCounts
+    from binlogio.replay.undo.spool import SpooledGroup
+
+# Since when the events know what: libs/mysql/binlog/event/control_events.h, Gtid_event.
+_ANONYMOUS_SINCE: Final = (5, 7, 6)
+_LENGTH_SINCE: Final = (8, 0, 2)
+_VERSION_SINCE: Final = (8, 0, 14)
+_EVENT_SIZE: Final = slice(9, 13)
+_SERVER_ID: Final = slice(5, 9)
+_MICROSECONDS: Final = 1_000_000
+
+
+class BinlogFile:
+    """An `UndoOutput`. Not for logs of several server versions: what one of them writes another may not read."""
+
+    needs_names: ClassVar[bool] = False
+
+    def __init__(self) -> None:
+        self._description: FormatDescriptionEvent | None = None
+        self._encoder = Encoder()
+
+    def inverse(self, transaction: Transaction, steps: Sequence[RowsStep], rows: RowCounts) -> Iterator[bytes]:
+        """The events of one transaction, without positions and what depends on its place.
+
+        Raises:
+            BinlogError: a change cannot be taken back; or the transaction is of another server version than those before it.
+        """
+        self._describe(transaction)
+        first = steps[0].event.header
+        header = EventHeader(timestamp=first.timestamp, server_id=first.server_id)
+        begin = replace(header, flags=HeaderFlag.SUPPRESS_USE)
+        yield self._encoder.encode(QueryEvent(0, 0, 0, (), "", b"BEGIN", begin))
+        for step in reversed(steps):
+            try:
+                event, count = inverse_event(step)
+            except BinlogError as exc:
+                exc.locate(offset=step.offset)
+                raise
+            yield self._encoder.encode(replace(step.table_map, table_id=event.table_id))
+            yield self._encoder.encode(event)
+            rows[table_and_kind(step)] += count
+        yield self._encoder.encode(XidEvent(xid=0, header=header))
+
+    def whole(self, groups: Iterable[SpooledGroup]) -> Iterator[bytes]:
+        """The file; nothing at all where there is nothing to take back.
+
+        Raises:
+            BinlogFormatError: an event does not fit the file.
+        """
+        if self._description is None:
+            return
+        head = BINLOG_MAGIC
+        for event in self._head(self._description):
+            head += self._encoder.encode_at(event, len(head))
+        yield head
+        offset = len(head)
+        for number, group in enumerate(groups, 1):
+            for frame in self._transaction(group, number):
+                yield stamp(frame, offset, has_checksum=self._encoder.context.has_checksum)
+                offset += len(frame)
+
+    def _describe(self, transaction: Transaction) -> None:
+        """Take the first log's format for that of the file."""
+        found = transaction.description
+        if found is None:
+            raise ReplayError("the log has no format description, which another one could begin with")
+        if self._description is None:
+            checksum = None if found.checksum_algorithm is None else ChecksumAlgorithm.CRC32
+            header = EventHeader(timestamp=found.header.timestamp, server_id=found.header.server_id)
+            self._description = replace(found, created=0, checksum_algorithm=checksum, header=header)
+            self._encoder = Encoder(self._description.context)
+        elif found.server_version != self._description.server_version:
+            raise ReplayError(
+                "one binary log cannot have the changes of two server versions",
+                field="server_version",
+                expected=self._description.server_version,
+                found=found.server_version,
+                hint="undo the logs of each version by themselves, the newer ones first; or write SQL",
+            )
+
+    def _head(self, description: FormatDescriptionEvent) -> Iterator[Any]:
+        yield description
+        if (
+            not description.context.is_mariadb
+            and len(description.post_header_sizes) >= EventType.PREVIOUS_GTIDS_LOG_EVENT
+        ):
+            header = replace(description.header, flags=HeaderFlag.IGNORABLE)
+            yield PreviousGtidsEvent(header=header)
+
+    def _transaction(self, group: SpooledGroup, number: int) -> Iterator[bytes]:
+        for at, frame in enumerate(_frames(group)):
+            if not at:
+                yield from self._gtid(frame, group.size, number)
+            if frame[4] == EventType.XID_EVENT:
+                end = len(frame) - 4 * self._encoder.context.has_checksum
+                yield frame[: end - 8] + number.to_bytes(8, "little") + frame[end:]
+            else:
+                yield frame
+
+    def _gtid(self, first: bytes, size: int, number: int) -> Iterator[bytes]:
+        """ANONYMOUS_GTID where the version has it; each transaction depends on the one before it."""
+        version = server_version_numbers(self._encoder.context.server_version)
+        if self._encoder.context.is_mariadb or version < _ANONYMOUS_SINCE:
+            return
+        timestamp = int.from_bytes(first[:4], "little")
+        event = AnonymousGtidEvent(
+            last_committed=number - 1,
+            sequence_number=number,
+            header=EventHeader(timestamp=timestamp, server_id=int.from_bytes(first[_SERVER_ID], "little")),
+        )
+        if version < _LENGTH_SINCE:
+            yield self._encoder.encode(event)
+            return
+        event = replace(event, immediate_commit_timestamp=timestamp * _MICROSECONDS)
+        if version >= _VERSION_SINCE:
+            event = replace(event, immediate_server_version=version[0] * 10_000 + version[1] * 100 + version[2])
+        frame, length = b"", -1
+        while len(frame) + size != length:  # which counts its own bytes
+            length = len(frame) + size
+            frame = self._encoder.encode(replace(event, transaction_length=length))
+        yield frame
+
+
+def _frames(group: SpooledGroup) -> Iterator[bytes]:
+    """The events of a transaction, one by one."""
+    waiting = b""
+    for piece in group:
+        waiting += piece
+        at = 0
+        while len(waiting) - at >= _EVENT_SIZE.stop:
+            size = int.from_bytes(waiting[at + _EVENT_SIZE.start : at + _EVENT_SIZE.stop], "little")
+            if len(waiting) - at < size:
+                break
+            yield waiting[at : at + size]
+            at += size
+        waiting = waiting[at:]

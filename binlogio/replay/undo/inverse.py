@@ -1,0 +1,172 @@
+"""The inverse of row changes: what takes the rows of one event back, as values and as an event.
+
+Knows images and which of their columns an undo needs. Knows neither SQL nor files.
+
+    insert of a row         -> delete of it         needs the key of the row; all columns where its table has none
+    delete of a row         -> insert of it         needs all columns
+    update of a row         -> update to what was   needs the old value of each column that is in the after image, and the key as for an insert
+
+The rows of an event are taken back from the last to the first. In an event, images that need no change keep their bytes.
+Source: MariaDB, sql/log_event_client.cc, Rows_log_event::change_to_flashback_event.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from binlogio.constants import EventType, RowsFlag
+from binlogio.errors import ReplayError, UnsupportedFeature
+from binlogio.events.base import EventHeader, event_name
+from binlogio.events.rows import DeleteRowsEvent, PartialUpdateRowsEvent, UpdateRowsEvent, WriteRowsEvent
+from binlogio.replay.row_changes import row_changes
+from binlogio.replay.undo.image_ends import cut_images, widths_of
+from binlogio.rowimage.image import PRE_GA_EVENTS, RowChange, RowImage, encode_rows
+from binlogio.rowimage.values import ABSENT
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from binlogio.replay.row_changes import Change, Image
+    from binlogio.replay.transactions import RowsStep
+    from binlogio.rowimage.plan import TablePlan
+
+FULL_IMAGE: Final = "binlog_row_image=FULL on the source would have kept them"
+FULL_DOCUMENT: Final = "binlog_row_image=FULL and binlog_row_value_options='' on the source would have kept them"
+
+_INVERSE: Final = {
+    EventType.WRITE_ROWS_EVENT_V1: EventType.DELETE_ROWS_EVENT_V1,
+    EventType.UPDATE_ROWS_EVENT_V1: EventType.UPDATE_ROWS_EVENT_V1,
+    EventType.DELETE_ROWS_EVENT_V1: EventType.WRITE_ROWS_EVENT_V1,
+    EventType.WRITE_ROWS_EVENT: EventType.DELETE_ROWS_EVENT,
+    EventType.UPDATE_ROWS_EVENT: EventType.UPDATE_ROWS_EVENT,
+    EventType.DELETE_ROWS_EVENT: EventType.WRITE_ROWS_EVENT,
+    EventType.PARTIAL_UPDATE_ROWS_EVENT: EventType.UPDATE_ROWS_EVENT,
+    EventType.WRITE_ROWS_COMPRESSED_EVENT_V1: EventType.DELETE_ROWS_EVENT_V1,
+    EventType.UPDATE_ROWS_COMPRESSED_EVENT_V1: EventType.UPDATE_ROWS_EVENT_V1,
+    EventType.DELETE_ROWS_COMPRESSED_EVENT_V1: EventType.WRITE_ROWS_EVENT_V1,
+    EventType.WRITE_ROWS_COMPRESSED_EVENT: EventType.DELETE_ROWS_EVENT,
+    EventType.UPDATE_ROWS_COMPRESSED_EVENT: EventType.UPDATE_ROWS_EVENT,
+    EventType.DELETE_ROWS_COMPRESSED_EVENT: EventType.WRITE_ROWS_EVENT,
+}
+
+
+def check_images(step: RowsStep) -> TablePlan:
+    """The plan of a step whose images have all that an undo needs.
+
+    Raises:
+        ReplayError: the log does not say enough of the table, or its images lack columns; says which.
+    """
+    if step.plan is None:
+        raise step.refusal if step.refusal is not None else AssertionError(step)
+    plan, event = step.plan, step.event
+    present = _positions(event.present)
+    if isinstance(event, DeleteRowsEvent):
+        needed, known = _all(plan), present
+    elif isinstance(event, WriteRowsEvent):
+        needed, known = _row_positions(plan), present
+    else:
+        after = _positions(event.present_after)
+        known = present | after
+        needed, known = after | (_row_positions(plan) - known), present
+    missing = sorted(needed - known)
+    if missing:
+        raise ReplayError(
+            "the changes cannot be undone, since their images lack columns",
+            offset=step.offset,
+            event_type=event_name(event.header.type_code),
+            field=f"{plan.schema}.{plan.table}",
+            expected=("all columns" if isinstance(event, DeleteRowsEvent) or not plan.primary_key else "the key and what was changed") + " before and after",
+            found=f"nothing of {', '.join(plan.columns[position].label for position in missing)}",
+            hint=FULL_DOCUMENT if isinstance(event, PartialUpdateRowsEvent) else FULL_IMAGE,
+        )  # fmt: skip
+    return plan
+
+
+def inverse_changes(step: RowsStep) -> list[Change]:
+    """What takes the rows back, in that order; an update has what the row is now before, and what it was after.
+
+    Raises:
+        ReplayError: as `check_images`.
+        BinlogFormatError: an image does not fit its table.
+    """
+    check_images(step)
+    return [_inverse(before, after) for before, after in reversed(list(row_changes(step)))]
+
+
+def inverse_event(step: RowsStep) -> tuple[Any, int]:
+    """The rows event that takes the rows back, as a statement of its own; and how many rows it has.
+
+    Raises:
+        ReplayError: as `check_images`.
+        UnsupportedFeature: the event is of 5.1 before GA, whose images nobody writes.
+        BinlogFormatError: an image does not fit its table.
+    """
+    plan, event = check_images(step), step.event
+    if event.header.type_code in PRE_GA_EVENTS:
+        raise UnsupportedFeature(
+            "row images of 5.1 before GA are read only", offset=step.offset, hint="undo them as SQL instead"
+        )
+    header = EventHeader(
+        timestamp=event.header.timestamp,
+        type_code=_INVERSE[event.header.type_code],
+        server_id=event.header.server_id,
+        flags=event.header.flags,
+    )
+    common = {
+        "table_id": event.table_id,
+        "flags": event.flags | RowsFlag.STMT_END,
+        "extra": b"",
+        "column_count": event.column_count,
+        "header": header,
+    }
+    if isinstance(event, WriteRowsEvent | DeleteRowsEvent):
+        kind = DeleteRowsEvent if isinstance(event, WriteRowsEvent) else WriteRowsEvent
+        images = cut_images(event.images, (widths_of(plan, event.present),))
+        return kind(present=event.present, images=b"".join(reversed(images)), **common), len(images)
+    if isinstance(event, PartialUpdateRowsEvent) or event.present != event.present_after:
+        return _by_value(step, plan, common)
+    widths = widths_of(plan, event.present)
+    images = cut_images(event.images, (widths, widths))
+    swapped = b"".join(reversed(images))
+    return (
+        UpdateRowsEvent(present=event.present_after, present_after=event.present, images=swapped, **common),
+        len(images) // 2,
+    )
+
+
+def _by_value(step: RowsStep, plan: TablePlan, common: dict[str, Any]) -> tuple[UpdateRowsEvent, int]:
+    """An update whose images are not there as they are needed: what the row is now comes from both."""
+    changes = [
+        RowChange(RowImage(plan, before or ()), RowImage(plan, after or ())) for before, after in inverse_changes(step)
+    ]
+    event = step.event
+    count = len(event.present)
+    now = int.from_bytes(event.present, "little") | int.from_bytes(event.present_after, "little")
+    present = now.to_bytes(count, "little")
+    images = encode_rows(changes, plan, present, event.present)
+    return UpdateRowsEvent(present=present, present_after=event.present, images=images, **common), len(changes)
+
+
+def _inverse(before: Image | None, after: Image | None) -> Change:
+    if before is None or after is None:
+        return after, before
+    return _now(before, after), before
+
+
+def _now(before: Sequence[Any], after: Sequence[Any]) -> Image:
+    """The row as the change left it."""
+    return tuple(old if new is ABSENT else new for old, new in zip(before, after, strict=True))
+
+
+def _positions(bitmap: bytes) -> set[int]:
+    bits = int.from_bytes(bitmap, "little")
+    return {position for position in range(len(bitmap) * 8) if bits >> position & 1}
+
+
+def _all(plan: TablePlan) -> set[int]:
+    return {column.position for column in plan.columns}
+
+
+def _row_positions(plan: TablePlan) -> set[int]:
+    """The columns that tell a row: the primary key, or all."""
+    return {position for position, _ in plan.primary_key} or _all(plan)

@@ -1,0 +1,44 @@
+"""What an undo is written as, and what every form of it can do.
+
+Knows the protocol only; SQL and binary logs have a module of their own.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, ClassVar, Final, Protocol
+
+from binlogio.events.rows import DeleteRowsEvent, WriteRowsEvent
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from binlogio.replay.transactions import RowsStep, Transaction
+    from binlogio.replay.undo.spool import SpooledGroup
+
+KINDS: Final = ("insert", "update", "delete")
+RowCounts = Counter[tuple[str, str]]
+"""How many rows of a table (`schema.table`) were changed in the log, by kind."""
+
+
+class UndoOutput(Protocol):
+    """A form of the inverse. `needs_names` where it cannot do without names of columns."""
+
+    needs_names: ClassVar[bool]
+
+    def inverse(self, transaction: Transaction, steps: Sequence[RowsStep], rows: RowCounts) -> Iterator[bytes]:
+        """What takes the rows of one transaction back, in pieces; `rows` counts them.
+
+        Raises:
+            BinlogError: they cannot be taken back.
+        """
+
+    def whole(self, groups: Iterable[SpooledGroup]) -> Iterator[bytes]:
+        """The whole output in pieces; `groups` hold what `inverse` gave, in the order in which it is to be carried out."""
+
+
+def table_and_kind(step: RowsStep) -> tuple[str, str]:
+    """What the rows of an event are counted as."""
+    insert, update, delete = KINDS
+    kind = {WriteRowsEvent: insert, DeleteRowsEvent: delete}.get(type(step.event), update)
+    return f"{step.table_map.schema}.{step.table_map.table}", kind

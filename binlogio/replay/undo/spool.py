@@ -1,0 +1,91 @@
+"""The inverse transactions of a log until all of it was read, since the last one of them comes first.
+
+Knows bytes and where transactions end among them: eight bytes of memory for each, all else is in a temporary file.
+"""
+
+from __future__ import annotations
+
+from array import array
+from typing import TYPE_CHECKING, Final
+
+from binlogio.writer.spill import TemporaryFile
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from binlogio.writer.spill import SpillFile
+
+PIECE_SIZE: Final = 1 << 20
+
+
+class SpooledGroup:
+    """One transaction. `size` in bytes; iterating gives them in pieces."""
+
+    def __init__(self, file: SpillFile, start: int, end: int) -> None:
+        self._file = file
+        self._start = start
+        self._end = end
+
+    @property
+    def size(self) -> int:
+        """How many bytes it has."""
+        return self._end - self._start
+
+    def __iter__(self) -> Iterator[bytes]:
+        for at in range(self._start, self._end, PIECE_SIZE):
+            yield self._file.read(at, min(PIECE_SIZE, self._end - at))
+
+
+class Spool:
+    """Takes transactions in the order of the log, gives them back from the last to the first. Every method may raise OSError."""
+
+    def __init__(self, file: SpillFile | None = None) -> None:
+        self._file = file if file is not None else TemporaryFile()
+        self._ends = array("Q")
+        self._pending = bytearray()
+        self._written = 0
+
+    def __len__(self) -> int:
+        return len(self._ends)
+
+    def add(self, pieces: Iterator[bytes]) -> None:
+        """Put a transaction behind the others; where `pieces` raises, none of it is there."""
+        start = self._end
+        try:
+            for piece in pieces:
+                self._pending += piece
+                if len(self._pending) >= PIECE_SIZE:
+                    self._flush()
+        except BaseException:
+            self._cut(start)
+            raise
+        self._ends.append(self._end)
+
+    def clear(self) -> None:
+        """Forget all transactions."""
+        self._ends = array("Q")
+        self._cut(0)
+
+    def newest_first(self) -> Iterator[SpooledGroup]:
+        """The transactions from the last to the first."""
+        self._flush()
+        for number in range(len(self._ends) - 1, -1, -1):
+            yield SpooledGroup(self._file, self._ends[number - 1] if number else 0, self._ends[number])
+
+    def close(self) -> None:
+        """Throw everything away."""
+        self._file.close()
+
+    @property
+    def _end(self) -> int:
+        return self._written + len(self._pending)
+
+    def _cut(self, end: int) -> None:
+        """Forget the bytes behind `end`, which is that of a transaction."""
+        del self._pending[max(end - self._written, 0) :]
+        self._written = min(self._written, end)
+
+    def _flush(self) -> None:
+        self._file.write(self._written, bytes(self._pending))
+        self._written += len(self._pending)
+        self._pending.clear()

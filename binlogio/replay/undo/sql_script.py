@@ -1,0 +1,109 @@
+"""The inverse as a script of SQL, for the client of the source's vendor.
+
+Knows sessions and transactions. What a change is in SQL is `mysql_table`'s business, what values and names are `mysql_values`': neither depends
+on sql_mode, and text is ASCII but for names.
+
+    script      := settings  transaction*  settings
+    transaction := comment  BEGIN  (INSERT | UPDATE | DELETE)*  COMMIT
+
+Keys are not compared by foreign keys: what the log has is taken back, and nothing follows from it. A server runs its triggers, whose changes
+are in the log as well.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from binlogio.errors import BinlogError
+from binlogio.replay.find_row import Index
+from binlogio.replay.targets.mysql_table import MysqlTable
+from binlogio.replay.undo.inverse import inverse_changes
+from binlogio.replay.undo.outputs import table_and_kind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from binlogio.replay.row_changes import Change
+    from binlogio.replay.transactions import RowsStep, Transaction
+    from binlogio.replay.undo.outputs import RowCounts
+    from binlogio.replay.undo.spool import SpooledGroup
+    from binlogio.rowimage.plan import TablePlan
+
+_VARIABLES: Final = (
+    "character_set_client", "character_set_connection", "collation_connection", "character_set_results", "sql_mode", "time_zone",
+    "foreign_key_checks", "unique_checks",
+)  # fmt: skip
+_SAVE: Final = "SET " + ", ".join(f"@binlogio_{name} = @@session.{name}" for name in _VARIABLES)
+_SETTINGS: Final = (
+    "SET @@session.sql_mode = 'STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES', @@session.time_zone = '+00:00',"
+    " @@session.foreign_key_checks = 0, @@session.unique_checks = 1"
+)
+_RESTORE: Final = "SET " + ", ".join(f"@@session.{name} = @binlogio_{name}" for name in _VARIABLES)
+_BEGIN: Final = b"BEGIN;\n"
+_COMMIT: Final = b"COMMIT;\n"
+_MOST_TABLES: Final = 1000
+
+
+class SqlScript:
+    """An `UndoOutput`."""
+
+    needs_names: ClassVar[bool] = True
+
+    def __init__(self) -> None:
+        self._tables: dict[int, MysqlTable] = {}
+
+    def inverse(self, transaction: Transaction, steps: Sequence[RowsStep], rows: RowCounts) -> Iterator[bytes]:
+        """The statements of one transaction.
+
+        Raises:
+            BinlogError: a change cannot be taken back.
+        """
+        yield f"\n-- {_printable(transaction.start.file)}, {transaction.start.offset} to {transaction.end.offset}\n".encode()
+        yield _BEGIN
+        is_mariadb = transaction.description is not None and transaction.description.context.is_mariadb
+        for step in reversed(steps):
+            try:
+                changes = inverse_changes(step)
+                for statement in self._statements(step, changes, is_mariadb=is_mariadb):
+                    yield statement.encode("utf-8", "surrogateescape") + b";\n"
+            except BinlogError as exc:
+                exc.locate(offset=step.offset)
+                raise
+            rows[table_and_kind(step)] += len(changes)
+        yield _COMMIT
+
+    def whole(self, groups: Iterable[SpooledGroup]) -> Iterator[bytes]:
+        """The script."""
+        yield "".join(f"{line};\n" for line in (_SAVE, "SET NAMES utf8mb4", _SETTINGS)).encode()
+        for group in groups:
+            yield from group
+        yield f"\n{_RESTORE};\n".encode()
+
+    def _statements(self, step: RowsStep, changes: Sequence[Change], *, is_mariadb: bool) -> Iterator[str]:
+        if step.plan is None or not changes:
+            return
+        table = self._table(step.plan, is_mariadb=is_mariadb)
+        if changes[0][0] is None:
+            for sql, _ in table.insert([after for _, after in changes if after is not None]):
+                yield sql
+            return
+        for before, after in changes:
+            found: str | None = (table.delete(before or ()) if after is None else table.update(before or (), after))[0]
+            if found is not None:
+                yield found
+
+    def _table(self, plan: TablePlan, *, is_mariadb: bool) -> MysqlTable:
+        table = self._tables.get(id(plan))
+        if table is None or table.plan is not plan:
+            if len(self._tables) >= _MOST_TABLES:
+                self._tables.clear()
+            key = tuple((position, prefix) for position, prefix in plan.primary_key)
+            indexes = (Index("PRIMARY", key, is_unique=True, is_primary=True),) if key else ()
+            columns = [(column.label, column.nullable, column.generated) for column in plan.columns]
+            table = self._tables[id(plan)] = MysqlTable(plan, columns, indexes, is_mariadb=is_mariadb)
+        return table
+
+
+def _printable(name: str) -> str:
+    """The name of a file, such that it cannot end a comment."""
+    return name.encode("unicode_escape").decode("ascii")

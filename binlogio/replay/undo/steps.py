@@ -1,0 +1,86 @@
+"""Which steps of a transaction an undo takes back, and which nobody can.
+
+Knows savepoints and statements. Knows no rows.
+
+    rows                       taken back
+    SAVEPOINT .. ROLLBACK TO   the rows between them were taken back by the source already
+    any other statement        cannot be taken back: what it did is not in the log
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from binlogio.errors import ReplayError
+from binlogio.replay import statements
+from binlogio.replay.transactions import LoadStep, RefusedStep, RowsStep, StatementStep
+
+if TYPE_CHECKING:
+    from binlogio.replay.transactions import Transaction
+
+_SHOWN_TEXT: Final = 80
+
+
+@dataclass(frozen=True, slots=True)
+class UndoSteps:
+    """The steps of a transaction: `rows` in the order of the log, `statements` that nobody can take back, events rolled back by the source."""
+
+    rows: tuple[RowsStep, ...]
+    statements: tuple[StatementStep | LoadStep, ...]
+    rolled_back_events: int = 0
+
+
+def undo_steps(transaction: Transaction) -> UndoSteps:
+    """What there is to take back.
+
+    Raises:
+        ReplayError: the log lacks changes here, or the beginning of a transaction.
+    """
+    rows: list[RowsStep] = []
+    others: list[StatementStep | LoadStep] = []
+    savepoints: dict[str, int] = {}
+    rolled_back = 0
+    for step in transaction.steps:
+        if isinstance(step, RowsStep):
+            rows.append(step)
+            continue
+        if isinstance(step, RefusedStep):
+            step.refusal.locate(offset=step.offset)
+            raise step.refusal
+        if isinstance(step, StatementStep) and isinstance(step.statement, statements.Savepoint):
+            savepoints[step.statement.name] = len(rows)
+        elif isinstance(step, StatementStep) and isinstance(step.statement, statements.RollbackTo):
+            kept = _kept(step, step.statement.name, savepoints)
+            rolled_back += len(rows) - kept
+            del rows[kept:]
+            savepoints = {name: count for name, count in savepoints.items() if count <= kept}
+        else:
+            others.append(step)
+    return UndoSteps(tuple(rows), tuple(others), rolled_back)
+
+
+def statement_refusal(step: _Statement) -> ReplayError:
+    """Why a statement cannot be taken back, and what can be done about it."""
+    text = step.event.sql.decode("utf-8", "replace").strip()
+    changes_rows = isinstance(step, LoadStep) or (
+        isinstance(step.statement, statements.OtherStatement) and step.statement.changes_rows
+    )
+    hint = "--on-statement stop takes back what comes behind it, --on-statement skip leaves it as it is"
+    if changes_rows:
+        hint = f"binlog_format=ROW on the source would have kept its rows; {hint}"
+    return ReplayError(
+        "a statement cannot be undone, since the log does not say what was there before it",
+        offset=step.offset,
+        found=text if len(text) <= _SHOWN_TEXT else f"{text[: _SHOWN_TEXT - 3]}...",
+        hint=hint,
+    )
+
+
+_Statement = StatementStep | LoadStep
+
+
+def _kept(step: StatementStep, name: str, savepoints: dict[str, int]) -> int:
+    if name not in savepoints:
+        raise ReplayError("ROLLBACK TO a savepoint that is not in the log", offset=step.offset, found=name)
+    return savepoints[name]

@@ -1,0 +1,167 @@
+"""`undo`: the inverse of the row changes in a log, the last transaction first.
+
+Knows the order of things. What the inverse of a row is, and what it is written as, are others' business.
+
+    The log is read once, from its beginning to its end. The inverse of each transaction goes to a temporary file as soon as the transaction has
+    ended; when all are there, they are read from the last to the first. In memory are the events of one transaction (and of those that XA PREPARE
+    has put aside), and eight bytes for every other one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from binlogio.errors import BinlogError
+from binlogio.replay.filters import EVERYTHING, ReplayFilter
+from binlogio.replay.key_source import KeySource
+from binlogio.replay.transactions import TransactionReader
+from binlogio.replay.undo.spool import Spool
+from binlogio.replay.undo.steps import statement_refusal, undo_steps
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from binlogio.options import Position
+    from binlogio.reader import BinlogReader
+    from binlogio.replay.transactions import Transaction
+    from binlogio.replay.undo.outputs import RowCounts, UndoOutput
+    from binlogio.schema.definition import TableDefinition
+    from binlogio.writer.spill import SpillFile
+
+_Watch = Callable[["Transaction"], None]
+
+
+class OnStatement(Enum):
+    """What to do about statements, DDL among them, which cannot be undone."""
+
+    REFUSE = "refuse"
+    STOP = "stop"  # undo what comes behind the last one
+    SKIP = "skip"  # undo the rows before and behind it
+
+
+@dataclass(slots=True)
+class UndoSummary:
+    """What there is to undo.
+
+    `transactions` have been inverted, with `rows`, counted by what they are in the log. `end` is the place in the log that the inverse goes back
+    to, where a statement stopped it. `statements` were left as they are. `rolled_back_groups` and `rolled_back_events` were rolled back by the source, whose tables without transactions keep them all the same.
+    `filtered_groups`, `prepared` and `unfinished` as in `ReplaySummary`.
+    """
+
+    transactions: int = 0
+    rows: RowCounts = field(default_factory=Counter)
+    end: Position | None = None
+    statements: int = 0
+    filtered_groups: int = 0
+    rolled_back_groups: int = 0
+    rolled_back_events: int = 0
+    prepared: int = 0
+    unfinished: bool = False
+
+
+class Undo:
+    """An undo that is ready: `summary` says of what, `pieces` gives it. Close it to throw the temporary file away."""
+
+    def __init__(self, output: UndoOutput, spool: Spool) -> None:
+        self.summary = UndoSummary()
+        self._output = output
+        self._spool = spool
+        self._refusal: BinlogError | None = None
+
+    def pieces(self) -> Iterator[bytes]:
+        """The output, piece by piece."""
+        return self._output.whole(self._spool.newest_first())
+
+    def close(self) -> None:
+        """Throw the temporary file away."""
+        self._spool.close()
+
+    def __enter__(self) -> Undo:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def read(self, transactions: Iterable[Transaction], on_statement: OnStatement, watch: _Watch) -> None:
+        """Take all transactions in.
+
+        Raises:
+            BinlogError: one of them cannot be undone.
+        """
+        for transaction in transactions:
+            try:
+                self._take(transaction, on_statement)
+            except BinlogError as exc:
+                exc.locate(file=transaction.path)
+                if on_statement is not OnStatement.STOP:
+                    raise
+                self._refusal = self._refusal or exc  # a statement behind it may make it as if it had not been
+            watch(transaction)
+        if self._refusal is not None:
+            raise self._refusal
+
+    def _take(self, transaction: Transaction, on_statement: OnStatement) -> None:
+        summary = self.summary
+        summary.filtered_groups += transaction.is_filtered
+        summary.rolled_back_groups += transaction.outcome == "rollback"
+        steps = undo_steps(transaction)
+        if steps.statements and on_statement is OnStatement.REFUSE:
+            raise statement_refusal(steps.statements[0])
+        if steps.statements and on_statement is OnStatement.STOP:
+            self._stop(transaction)
+            return
+        summary.statements += len(steps.statements)
+        summary.rolled_back_events += steps.rolled_back_events
+        if steps.rows and self._refusal is None:
+            self._spool.add(self._output.inverse(transaction, steps.rows, summary.rows))
+            summary.transactions += 1
+
+    def _stop(self, transaction: Transaction) -> None:
+        """Forget what came before a statement."""
+        self._spool.clear()
+        self._refusal = None
+        filtered, rolled_back = self.summary.filtered_groups, self.summary.rolled_back_groups
+        self.summary = UndoSummary(end=transaction.end, filtered_groups=filtered, rolled_back_groups=rolled_back)
+
+
+def undo(
+    reader: BinlogReader,
+    output: UndoOutput,
+    *,
+    tables: Iterable[TableDefinition] = (),
+    wanted: ReplayFilter = EVERYTHING,
+    on_statement: OnStatement = OnStatement.REFUSE,
+    watch: _Watch = lambda _: None,
+    file: SpillFile | None = None,
+) -> Undo:
+    """Read the transactions of a log, to be taken back from the last to the first; the caller closes reader and result.
+
+    Args:
+        reader: the log, from the beginning of an event group.
+        output: what the inverse is written as.
+        tables: definitions of tables for logs that do not say names and keys (binlog_row_metadata=MINIMAL, and no DDL).
+        wanted: which part of the log.
+        on_statement: what to do about statements, which cannot be undone.
+        watch: called with every transaction that was read.
+        file: where transactions wait; by default a temporary file.
+
+    Raises:
+        ReplayError: a change cannot be undone. There is no output then, not even a part.
+        BinlogError: the log is damaged.
+        OSError: the log or the temporary file cannot be read or written.
+    """
+    ready = Undo(output, Spool(file))
+    try:
+        keys = KeySource(reader, tables, needs_names=output.needs_names, tells_generated=output.needs_names)
+        transactions = TransactionReader(reader, keys, wanted)
+        ready.read(transactions, on_statement, watch)
+    except BaseException:
+        ready.close()
+        raise
+    ready.summary.unfinished = transactions.unfinished
+    ready.summary.prepared = len(transactions.prepared)
+    return ready

@@ -1,0 +1,131 @@
+"""`binlogio undo`: what takes the row changes in logs back, as SQL or as another binary log.
+
+Knows the options and where the output goes. What the inverse of a change is, is `binlogio.replay.undo`'s business.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+import binlogio
+from binlogio.replay.undo import BinlogFile, OnStatement, SqlScript, UndoSummary, undo
+from binlogio.replay.undo.outputs import KINDS
+from binlogio_cli.main import say
+from binlogio_cli.replay_options import log_options, read_definitions, replay_filter, selection_options
+from binlogio_cli.replay_progress import watched
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from binlogio.reader import BinlogReader
+    from binlogio.replay.undo import Undo
+    from binlogio.replay.undo.outputs import UndoOutput
+
+_EXAMPLE: Final = """\b
+Examples: what happened to one table since noon; the same as a binary log; from the command line into the server
+  binlogio undo --table shop.orders --start-datetime '2024-05-01 12:00:00' --output undo.sql binlog.0*
+  binlogio undo --table shop.orders --start-datetime '2024-05-01 12:00:00' --to-binlog undo.000001 binlog.0*
+  mysql --binary-mode < undo.sql
+  mysqlbinlog --skip-gtids undo.000001 | mysql --binary-mode
+"""
+
+
+@click.command("undo", epilog=_EXAMPLE)
+@click.argument("files", nargs=-1, required=True)
+@click.option("--output", type=click.Path(dir_okay=False), help="Write SQL to this file instead of standard output.")
+@click.option(
+    "--to-binlog", type=click.Path(dir_okay=False), help="Write a binary log, of the source's version, instead of SQL."
+)
+@click.option(
+    "--on-statement",
+    type=click.Choice([one.value for one in OnStatement]),
+    default=OnStatement.REFUSE.value,
+    show_default=True,
+    help="At DDL and other statements, which cannot be undone: refuse; stop, so that only what is behind the last one is undone; or skip them.",
+)
+@selection_options
+@log_options
+@click.option("--no-progress", is_flag=True, help="Show no progress bar.")
+def command(
+    files: tuple[str, ...],
+    output: str | None,
+    to_binlog: str | None,
+    on_statement: str,
+    table_definitions: str | None,
+    **options: Any,
+) -> None:
+    """Take the row changes of binary logs back, the last one first.
+
+    Each transaction becomes one that takes it back; nothing is written before all of the logs were read. Images must have all that is needed:
+    binlog_row_image=FULL always does. SQL finds rows by primary key, else by all their columns, and then one of them at a time; names and keys come
+    from the log (its metadata or its DDL) or from --table-definitions.
+    """
+    if output is not None and to_binlog is not None:
+        raise click.UsageError("--output and --to-binlog: one of them")
+    wanted, tables = replay_filter(options), read_definitions(table_definitions)
+    form: UndoOutput = SqlScript() if to_binlog is None else BinlogFile()
+    with binlogio.open(files, verify_checksum=not options["no_verify_checksum"], keyring=options["keyring"]) as reader:
+        with watched(reader.files, is_shown=not options["no_progress"]) as watch:
+            ready = undo(
+                reader, form, tables=tables, wanted=wanted, on_statement=OnStatement(on_statement), watch=watch
+            )
+        with ready:
+            _write(ready, to_binlog if to_binlog is not None else output)
+            _report(ready.summary, reader)
+
+
+def _write(ready: Undo, path: str | None) -> None:
+    """Write the output; a file is there as a whole or not at all.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    if path is None:
+        _put(ready.pieces(), sys.stdout.buffer)
+        return
+    part = Path(f"{path}.part")
+    try:
+        with part.open("wb") as file:
+            _put(ready.pieces(), file)
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+    say(f"wrote {path}")
+
+
+def _put(pieces: Iterable[bytes], stream: Any) -> None:
+    for piece in pieces:
+        stream.write(piece)
+
+
+def _report(summary: UndoSummary, reader: BinlogReader) -> None:
+    """Say what is taken back, and what is not, on standard error: standard output may be the SQL."""
+    say(f"{summary.transactions} transactions with {summary.rows.total()} row changes are taken back")
+    for table in sorted({table for table, _ in summary.rows}):
+        counts = (f"{summary.rows[table, kind]} {kind}s" for kind in KINDS if summary.rows[table, kind])
+        say(f"  {table}: {', '.join(counts)}")
+    if summary.end is not None:
+        say(
+            f"the rows are then as they were at {summary.end.file} {summary.end.offset}, behind the last statement that cannot be undone"
+        )
+    for count, what in (
+        (summary.statements, "statements cannot be undone and were left as they are"),
+        (summary.filtered_groups, "event groups were not wanted"),
+        (summary.rolled_back_groups, "event groups were rolled back in the log; what tables without transactions kept of them is not undone"),
+        (summary.rolled_back_events, "rows events were rolled back to a savepoint; what tables without transactions kept of them is not undone"),
+        (summary.prepared, "XA transactions are prepared and wait for an XA COMMIT beyond the end of the log; they are not undone"),
+    ):  # fmt: skip
+        if count:
+            say(f"{count} {what}")
+    for (file, last_good_offset), tail in reader.torn_tails:
+        say(f"{file}: at {tail.offset}: the log was in use and ends in {tail.size} bytes that are no whole event")
+        say(f"{file}: the last whole event group ends at {last_good_offset}")
+    if summary.unfinished:
+        say("the log ends in the middle of an event group, which is not undone")

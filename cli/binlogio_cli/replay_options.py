@@ -1,0 +1,142 @@
+"""Options that commands which follow transactions have in common: which part of the logs, and how these are read.
+
+Knows what the options mean, and how table definitions are written. Knows no command.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import click
+
+from binlogio.errors import BinlogError
+from binlogio.gtid import GtidSet
+from binlogio.options import Position
+from binlogio.replay import ReplayFilter
+from binlogio.schema import TableDefinition
+from binlogio_cli.main import Refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_Command = TypeVar("_Command", bound="Callable[..., Any]")
+
+_SELECTION: Final = (
+    click.option("--start-position", metavar="FILE:OFFSET", help="Leave out what begins before this place."),
+    click.option(
+        "--stop-position", metavar="FILE:OFFSET", help="Stop at the first transaction at or behind this place."
+    ),
+    click.option("--start-datetime", metavar="TIME", help="Leave out what begins before this time, which is UTC."),
+    click.option(
+        "--stop-datetime", metavar="TIME", help="Stop at the first transaction at or after this time, which is UTC."
+    ),
+    click.option("--include-gtids", metavar="SET", help="Only these transactions."),
+    click.option("--exclude-gtids", metavar="SET", help="All but these transactions."),
+    click.option("--table", "tables", multiple=True, metavar="GLOB", help="Only rows of these tables (schema.table)."),
+    click.option("--exclude-table", "exclude_tables", multiple=True, metavar="GLOB", help="No rows of these tables."),
+    click.option("--rewrite-db", multiple=True, metavar="FROM->TO", help="Give a schema another name."),
+)
+
+_LOGS: Final = (
+    click.option(
+        "--table-definitions",
+        type=click.Path(exists=True, dir_okay=False),
+        help="Names and keys of tables, for logs that do not have them: JSON, as in scripts of `binlogio write`.",
+    ),
+    click.option("--no-verify-checksum", is_flag=True, help="Do not compare CRC32 checksums."),
+    click.option(
+        "--keyring", type=click.Path(exists=True, dir_okay=False), help="The server's keys, for encrypted logs."
+    ),
+)
+
+
+def selection_options(command: _Command) -> _Command:
+    """Add the options that choose a part of the logs."""
+    return _with(_SELECTION, command)
+
+
+def log_options(command: _Command) -> _Command:
+    """Add the options that say how logs are read."""
+    return _with(_LOGS, command)
+
+
+def _with(options: tuple[Callable[[_Command], _Command], ...], command: _Command) -> _Command:
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def replay_filter(options: dict[str, Any]) -> ReplayFilter:
+    """What the options choose.
+
+    Raises:
+        UsageError: one of them cannot be read.
+    """
+    rewrites = [pair.partition("->") for pair in options["rewrite_db"]]
+    for before, arrow, after in rewrites:
+        if not (before and arrow and after):
+            raise click.UsageError(f"--rewrite-db {before}{arrow}{after}: expected FROM->TO")
+    return ReplayFilter(
+        start=_place("--start-position", options["start_position"]),
+        stop=_place("--stop-position", options["stop_position"]),
+        start_timestamp=_time("--start-datetime", options["start_datetime"]),
+        stop_timestamp=_time("--stop-datetime", options["stop_datetime"]),
+        include_gtids=_gtids("--include-gtids", options["include_gtids"]),
+        exclude_gtids=_gtids("--exclude-gtids", options["exclude_gtids"]),
+        tables=options["tables"],
+        exclude_tables=options["exclude_tables"],
+        rewrite_db={before: after for before, _, after in rewrites},
+    )
+
+
+def _place(option: str, text: str | None) -> Position | None:
+    if text is None:
+        return None
+    file, _, offset = text.rpartition(":")
+    if not file or not offset.isdecimal():
+        raise click.UsageError(f"{option} {text}: expected FILE:OFFSET, such as binlog.000001:4")
+    return Position(file, int(offset))
+
+
+def _time(option: str, text: str | None) -> int | None:
+    if text is None:
+        return None
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError as exc:
+        raise click.UsageError(f"{option} {text}: {exc}") from exc
+    return int((found if found.tzinfo else found.replace(tzinfo=timezone.utc)).timestamp())
+
+
+def _gtids(option: str, text: str | None) -> GtidSet | None:
+    try:
+        return None if text is None else GtidSet.parse(text)
+    except BinlogError as exc:
+        raise click.UsageError(f"{option} {text}: {exc}") from exc
+
+
+def read_definitions(file: str | None) -> list[TableDefinition]:
+    """Table definitions from a JSON array, or from one object a line (`do` and `session`, as in scripts, do not matter); none without a file.
+
+    Raises:
+        OSError: the file cannot be read.
+        Refusal: something else is in it.
+    """
+    if file is None:
+        return []
+    path = Path(file)
+    text = path.read_text(encoding="utf-8")
+    try:
+        values = (
+            json.loads(text)
+            if text.lstrip().startswith("[")
+            else [json.loads(line) for line in text.splitlines() if line]
+        )
+        return [TableDefinition.from_json({k: v for k, v in value.items() if k != "do"}) for value in values]
+    except (json.JSONDecodeError, AttributeError) as exc:
+        raise Refusal(f"{path}: not JSON table definitions: {exc}") from exc
+    except BinlogError as exc:
+        raise Refusal(f"{path}: {exc}") from exc

@@ -1,0 +1,72 @@
+"""The parts of a log that can be undone: transactions of rows between statements that cannot.
+
+Knows what a stretch is, and how the log before it and its inverse stand side by side, so that what the DDL said holds for both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import binlogio
+from binlogio.options import Position
+from binlogio.replay import ReplayFilter
+from binlogio.replay.key_source import KeySource
+from binlogio.replay.transactions import TransactionReader
+from binlogio.replay.undo import OnStatement, UndoSummary, undo
+from binlogio.replay.undo.outputs import UndoOutput
+from binlogio.replay.undo.steps import undo_steps
+from corpus import Case
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """Transactions from `start` up to `end`; neither DDL nor statements as text are among them."""
+
+    start: Position
+    end: Position
+
+
+def stretches(case: Case) -> list[Stretch]:
+    """All of a case, in the order of its logs; transactions that change no row belong to none."""
+    found: list[Stretch] = []
+    is_open = False
+    with binlogio.open(case.logs, keyring=case.keys) as reader:
+        for transaction in TransactionReader(reader, KeySource(reader, (), needs_names=False), ReplayFilter()):
+            steps = undo_steps(transaction)
+            if steps.statements:
+                is_open = False
+            elif steps.rows and is_open:
+                found[-1] = replace(found[-1], end=transaction.end)
+            elif steps.rows:
+                found.append(Stretch(transaction.start, transaction.end))
+                is_open = True
+    return found
+
+
+def undone(case: Case, stretch: Stretch, output: UndoOutput, path: Path, tables: Iterable[Any] = ()) -> UndoSummary:
+    """Write what takes a stretch back."""
+    wanted = ReplayFilter(start=stretch.start, stop=stretch.end)
+    with (
+        binlogio.open(case.logs, keyring=case.keys) as reader,
+        undo(reader, output, tables=tables, wanted=wanted, on_statement=OnStatement.REFUSE) as ready,
+    ):
+        path.write_bytes(b"".join(ready.pieces()))
+        return ready.summary
+
+
+def logs_up_to(case: Case, end: Position, folder: Path) -> Sequence[Path]:
+    """The logs of a case, cut at `end`, as the first ones of a series in `folder`."""
+    return list(_cut(case, end, folder))
+
+
+def _cut(case: Case, end: Position, folder: Path) -> Iterator[Path]:
+    for number, log in enumerate(case.logs, 1):
+        path = folder / f"binlog.{number:06d}"
+        data = log.read_bytes()
+        path.write_bytes(data[: end.offset] if log.name == end.file else data)
+        yield path
+        if log.name == end.file:
+            return
