@@ -12,12 +12,12 @@ from typing import Any, Final
 
 from binlogio.constants import ChecksumAlgorithm, EventType
 from binlogio.errors import BinlogError, BinlogFormatError, MissingTableMap, UnsupportedFeature
-from binlogio.events import codec_for
 from binlogio.events.base import UNKNOWN, ParseContext, event_name
 from binlogio.events.rows import DeleteRowsEvent, PartialUpdateRowsEvent, UpdateRowsEvent, WriteRowsEvent
 from binlogio.events.table_map import TableMapEvent
 from binlogio.events.transaction_payload import CompressionType, TransactionPayloadEvent
 from binlogio.framing import EventFrame, EventFramer, Framing
+from binlogio.known_bodies import KnownBodies
 
 Decompress = Callable[[bytes], Iterator[bytes]]
 """Opens a zstd stream: compressed bytes in, plain chunks out, one after the other. Raises BinlogFormatError where it is broken."""
@@ -39,6 +39,7 @@ class Decoder:
         self._only = only
         self._table_maps: dict[int, TableMapEvent] = {}
         self._statement_ended = False
+        self._known = KnownBodies()
 
     def decode(self, frame: EventFrame) -> Iterator[Any]:
         """The event of a frame; behind a TRANSACTION_PAYLOAD_EVENT also the events inside it.
@@ -70,8 +71,10 @@ class Decoder:
 
     def _one(self, frame: EventFrame) -> Any:
         code = frame.header.type_code
-        codec = codec_for(code) if self._only is None or code in self._only else UNKNOWN
-        event = codec.parse(frame.header, frame.body, frame.context)
+        if self._only is None or code in self._only:
+            event = self._known.parse(frame)
+        else:
+            event = UNKNOWN.parse(frame.header, frame.body, frame.context)
         if self._statement_ended:
             self._table_maps.clear()
             self._statement_ended = False

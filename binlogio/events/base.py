@@ -11,6 +11,7 @@ Source: libs/mysql/binlog/event/binlog_event.h, Log_event_header.
 
 from __future__ import annotations
 
+import struct
 from dataclasses import dataclass, fields, replace
 from typing import Final, Generic, TypeVar
 
@@ -40,6 +41,8 @@ HEADER_V1: Final = Struct(
     "server_id" / Int32ul,
     "event_size" / Int32ul,
 )
+_QUICK_HEADER: Final = struct.Struct("<" + "".join(field.subcon.fmtstr.lstrip("<") for field in HEADER.subcons))
+"""The layout, whose fields are all of a fixed size, in one step."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,6 +137,17 @@ def parse_header(data: bytes, offset: int, context: ParseContext = DEFAULT_CONTE
     Raises:
         BinlogFormatError: fewer bytes than a header has.
     """
+    if context.header_size == HEADER_SIZE and len(data) >= HEADER_SIZE:
+        timestamp, type_code, server_id, event_size, log_pos, flags = _QUICK_HEADER.unpack_from(data)
+        return EventHeader(
+            timestamp=timestamp,
+            type_code=context.real_type(type_code),
+            server_id=server_id,
+            event_size=event_size,
+            log_pos=log_pos,
+            flags=flags,
+            offset=offset,
+        )
     layout = HEADER_V1 if context.header_size == HEADER_SIZE_V1 else HEADER
     try:
         raw = layout.parse(data)
