@@ -253,4 +253,8 @@ def test_kinds_of_columns_are_numbered_alike_in_python_and_in_c() -> None:
 
     assert in_c == {name: getattr(column_kinds, name) for name in in_c}
     assert policies == {name: getattr(column_kinds, f"DATES_{name}") for name in ("ERROR", "NULL", "TEXT")}
-    assert len(in_c) + len(policies) == sum(name.isupper() for name in vars(column_kinds))
+    nodes = (kernel / "arrow_nodes.pyx").read_text("utf-8")
+    forms = {name: int(number) for name, number in re.findall(r"^    F_(\w+) = (\d+)", nodes, re.MULTILINE)}
+
+    assert forms == {name: getattr(column_kinds, f"FORM_{name}") for name in forms}
+    assert len(in_c) + len(policies) + len(forms) == sum(name.isupper() for name in vars(column_kinds))

@@ -45,3 +45,10 @@ COMPRESSED: Final = 32  # MariaDB's; what it holds is the kind in `first`
 DATES_ERROR: Final = 0
 DATES_NULL: Final = 1
 DATES_TEXT: Final = 2
+
+# Of which blocks of memory a column is made.
+FORM_FIXED: Final = 0
+FORM_TEXT: Final = 1
+FORM_GEOMETRY: Final = 2
+FORM_VECTOR: Final = 3
+FORM_NULL: Final = 4

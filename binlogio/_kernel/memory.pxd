@@ -12,6 +12,8 @@ cdef class Memory:
     cdef int reserve(self, int64_t more) except -1 nogil
     cdef uint8_t* grow(self, int64_t more) except NULL nogil
 
+cdef const uint8_t* shown(Memory memory) noexcept nogil
+
 cdef inline uint8_t* room(Memory memory, int64_t more) except NULL nogil:
     """As `Memory.grow`, without a call where there is room."""
     if memory.size + more < memory.capacity:

@@ -79,6 +79,11 @@ cdef void _give_back(void* data, int64_t capacity) noexcept nogil:
     free(data)
 
 
+cdef const uint8_t* shown(Memory memory) noexcept nogil:
+    """Where the bytes are; never NULL, which Arrow does not take for an empty buffer."""
+    return memory.data if memory.data != NULL else NOTHING
+
+
 cdef class Memory:
     """A block of bytes."""
 
@@ -86,7 +91,7 @@ cdef class Memory:
         _give_back(self.data, self.capacity)
 
     def __getbuffer__(self, Py_buffer* view, int flags):
-        PyBuffer_FillInfo(view, self, self.data if self.data != NULL else NOTHING, self.size, 1, flags)
+        PyBuffer_FillInfo(view, self, <void*>shown(self), self.size, 1, flags)
 
     def __len__(self):
         return self.size

@@ -10,15 +10,14 @@ import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-import pyarrow as pa
-
 from binlogio._kernel import column_kinds as kinds
+from binlogio._kernel.arrow_nodes import head_nodes, presence_node, text_node
 from binlogio._kernel.image_json import DOUBLE, FLOAT, NOTHING, SIGNED, UNSIGNED, ImageJson, MixedBatch
 from binlogio._kernel.images import ImagePlan
 from binlogio.arrow.character_tables import characters_of
 from binlogio.arrow.types import ColumnSpec, column_spec
 from binlogio.columnar.record_types import MIXED_SCHEMA
-from binlogio.columnar.records import Repeated, head_arrays, presence_array, text_array
+from binlogio.columnar.records import Repeated, imported
 from binlogio.constants import ColumnType
 from binlogio.errors import BinlogFormatError
 from binlogio.primitives import BAD_BYTES
@@ -28,6 +27,9 @@ from binlogio.rowimage.text import json_value
 from binlogio.rowimage.values import ABSENT
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from binlogio._kernel.arrow_arrays import Node
     from binlogio._kernel.image_json import ImageTexts, Value
     from binlogio.rowimage.plan import ColumnPlan, TablePlan
 
@@ -102,17 +104,17 @@ class _ByConstruct:
 def mixed_record_batch(batch: MixedBatch, file: str, repeated: Repeated) -> pa.RecordBatch:
     """The Arrow form of a batch; takes its buffers, which must not grow any more."""
     count = batch.count
-    arrays = [
-        *head_arrays(batch, repeated.text(file, count)),
-        text_array(pa.string(), batch.schema_offsets, batch.schema, count),
-        text_array(pa.string(), batch.table_offsets, batch.table, count),
+    nodes = [
+        *head_nodes(batch, repeated.text(file, count)),
+        text_node(batch.schema_offsets, batch.schema, count),
+        text_node(batch.table_offsets, batch.table, count),
         _texts(batch.before, count),
         _texts(batch.after, count),
-        presence_array(batch.before, count),
-        presence_array(batch.after, count),
+        presence_node(batch.before, count),
+        presence_node(batch.after, count),
     ]
-    return pa.RecordBatch.from_arrays(arrays, schema=MIXED_SCHEMA)
+    return imported(count, nodes, MIXED_SCHEMA)
 
 
-def _texts(side: ImageTexts, count: int) -> pa.Array:
-    return text_array(pa.string(), side.offsets, side.texts, count, side.validity, count - side.rows)
+def _texts(side: ImageTexts, count: int) -> Node:
+    return text_node(side.offsets, side.texts, count, side.validity, count - side.rows)

@@ -7,28 +7,30 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
 from construct import GreedyBytes
 
 from binlogio._kernel import column_kinds as kinds
+from binlogio._kernel.arrow_arrays import Exported
+from binlogio._kernel.arrow_nodes import column_node, head_nodes, presence_node, text_node
 from binlogio._kernel.batches import Batch, Side
 from binlogio._kernel.columns import Column
-from binlogio._kernel.heads import Heads, Presence
 from binlogio._kernel.images import ImagePlan
 from binlogio._kernel.json_diff import json_texts
 from binlogio.arrow.character_tables import characters_of
-from binlogio.arrow.types import GEOMETRY, ZERO_DATES, ColumnSpec, column_spec
+from binlogio.arrow.types import ZERO_DATES, ColumnSpec, column_spec
 from binlogio.columnar.record_types import RecordType
 from binlogio.errors import BinlogFormatError
 from binlogio.rowimage.json import JsonDocument
 from binlogio.rowimage.json_diff import JsonDiffs, diffs_layout
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Sequence
 
+    from binlogio._kernel.arrow_arrays import Node
     from binlogio.rowimage.plan import ColumnPlan, TablePlan
 
 
@@ -38,6 +40,7 @@ class TableRecords:
 
     type: RecordType
     images: ImagePlan
+    forms: tuple[int, ...]
 
     @classmethod
     def of(cls, plan: TablePlan, wanted: Collection[str] | None, *, zero_dates: str) -> TableRecords:
@@ -51,7 +54,8 @@ class TableRecords:
         slots = [-1] * len(plan.columns)
         for slot, column in enumerate(kind.columns):
             slots[column.position] = slot
-        return cls(kind, ImagePlan(plan, list(kind.widths), slots, list(plan.json_positions), wanted=True))
+        images = ImagePlan(plan, list(kind.widths), slots, list(plan.json_positions), wanted=True)
+        return cls(kind, images, tuple(_form(spec) for spec in kind.specs))
 
     @property
     def plan(self) -> TablePlan:
@@ -89,18 +93,18 @@ class TableRecords:
         count = batch.count
         before = self._images(batch.before, count, repeated, None)
         after = self._images(batch.after, count, repeated, batch.before)
-        arrays = [
-            *head_arrays(batch, repeated.text(file, count)),
+        nodes = [
+            *head_nodes(batch, repeated.text(file, count)),
             repeated.text(self.plan.schema, count),
             repeated.text(self.plan.table, count),
             before,
             after,
-            presence_array(batch.before, count),
-            presence_array(batch.after, count),
+            presence_node(batch.before, count),
+            presence_node(batch.after, count),
         ]
-        return pa.RecordBatch.from_arrays(arrays, schema=self.type.schema)
+        return imported(count, nodes, self.type.schema)
 
-    def _images(self, side: Side, count: int, repeated: Repeated, before: Side | None) -> pa.Array:
+    def _images(self, side: Side, count: int, repeated: Repeated, before: Side | None) -> Node | pa.Array:
         if not side.rows:
             return repeated.nulls(self.type.image_type, count)
         children = [
@@ -108,14 +112,19 @@ class TableRecords:
             for number, column in enumerate(side.columns)
         ]
         missing = count - side.rows
-        validity = pa.py_buffer(side.validity) if missing else None
-        return pa.Array.from_buffers(self.type.image_type, count, [validity], missing, children=children)
+        return count, missing, (side.validity if missing else None,), children
 
-    def _child(self, number: int, column: Column, before: Column | None) -> pa.Array:
+    def _child(self, number: int, column: Column, before: Column | None) -> Node:
         if column.kind != kinds.FLAGGED:
-            return _column(self.type.specs[number], column)
+            return column_node(column, self.forms[number])
         offsets, texts = json_texts(column, before, partial(_json_text, self.type.columns[number]))
-        return text_array(pa.string(), offsets, texts, column.count, column.validity, column.null_count)
+        return text_node(offsets, texts, column.count, column.validity, column.null_count)
+
+
+def imported(count: int, nodes: Sequence[Node | pa.Array], schema: pa.Schema) -> pa.RecordBatch:
+    """A record batch of columns of `count` rows, whose memory must not grow any more."""
+    exported = Exported(count, nodes)  # which frees what nobody has imported
+    return pa.RecordBatch._import_from_c(exported.address, schema)
 
 
 @dataclass(slots=True)
@@ -144,57 +153,18 @@ class Repeated:
         return array.slice(0, count)
 
 
-def head_arrays(heads: Heads, file: pa.Array) -> list[pa.Array]:
-    """The columns of a record up to `sequence_number`."""
-    count = heads.count
-    return [
-        file,
-        _fixed_array(pa.int64(), heads.pos, count),
-        _fixed_array(pa.int32(), heads.row, count),
-        text_array(pa.string(), heads.op_offsets, heads.op, count),
-        _fixed_array(pa.timestamp("s", "UTC"), heads.timestamp, count),
-        _fixed_array(pa.int64(), heads.server_id, count),
-        text_array(pa.string(), heads.gtid_offsets, heads.gtid, count, heads.gtid_validity, heads.gtid_nulls),
-        _fixed_array(pa.int64(), heads.last_committed, count, heads.clock_validity, heads.clock_nulls),
-        _fixed_array(pa.int64(), heads.sequence_number, count, heads.clock_validity, heads.clock_nulls),
-    ]
+def _form(spec: ColumnSpec) -> int:
+    """Of which blocks of memory a column is made."""
+    if spec.type == _NULL:
+        return kinds.FORM_NULL
+    if spec.kind in _NESTED:
+        return _NESTED[spec.kind]
+    return kinds.FORM_TEXT if spec.type in _TEXTS else kinds.FORM_FIXED
 
 
-def _fixed_array(kind: pa.DataType, data: Any, count: int, validity: Any = None, nulls: int = 0) -> pa.Array:
-    bits = pa.py_buffer(validity) if nulls else None
-    return pa.Array.from_buffers(kind, count, [bits, pa.py_buffer(data)], nulls)
-
-
-def text_array(
-    kind: pa.DataType, offsets: Any, data: Any, count: int, validity: Any = None, nulls: int = 0
-) -> pa.Array:
-    """Text or bytes of any length."""
-    bits = pa.py_buffer(validity) if nulls else None
-    return pa.Array.from_buffers(kind, count, [bits, pa.py_buffer(offsets), pa.py_buffer(data)], nulls)
-
-
-def presence_array(side: Presence, count: int) -> pa.Array:
-    """The bitmaps of the rows that have the image."""
-    return text_array(pa.binary(), side.present_offsets, side.present, count, side.validity, count - side.rows)
-
-
-def _column(spec: ColumnSpec, column: Column) -> pa.Array:
-    count, nulls = column.count, column.null_count
-    bits = pa.py_buffer(column.validity) if nulls else None
-    if pa.types.is_null(spec.type):
-        return pa.nulls(count)
-    if spec.kind == kinds.GEOMETRY:
-        srid = pa.Array.from_buffers(pa.uint32(), count, [None, pa.py_buffer(column.more)], 0)
-        buffers = [None, pa.py_buffer(column.offsets), pa.py_buffer(column.data)]
-        wkb = pa.Array.from_buffers(pa.binary(), count, buffers, 0)
-        return pa.Array.from_buffers(GEOMETRY, count, [bits], nulls, children=[srid, wkb])
-    if spec.kind == kinds.VECTOR:
-        floats = pa.Array.from_buffers(pa.float32(), len(column.data) // 4, [None, pa.py_buffer(column.data)], 0)
-        return pa.Array.from_buffers(spec.type, count, [bits, pa.py_buffer(column.offsets)], nulls, children=[floats])
-    if spec.type in (pa.string(), pa.binary()):
-        return text_array(spec.type, column.offsets, column.data, count, column.validity, nulls)
-    return _fixed_array(spec.type, column.data, count, column.validity, nulls)
-
+_NULL: Final = pa.null()
+_NESTED: Final = {kinds.GEOMETRY: kinds.FORM_GEOMETRY, kinds.VECTOR: kinds.FORM_VECTOR}
+_TEXTS: Final = frozenset({pa.string(), pa.binary()})
 
 _DIFFS: Final = diffs_layout(GreedyBytes)
 

@@ -1,0 +1,66 @@
+# cython: language_level=3
+"""Which blocks of memory the columns of a record are made of.
+
+Knows what the kernel's columns hold for each form of an Arrow array; how these become one is `arrow_arrays`' business. Compiled for the
+attributes alone: a batch has some fifty arrays.
+"""
+
+from libc.stdint cimport int64_t
+
+from binlogio._kernel.columns cimport Column
+from binlogio._kernel.heads cimport Heads, Presence
+from binlogio._kernel.memory cimport Memory
+
+# The numbers by which Python names the forms stand in `column_kinds`.
+cdef enum Form:
+    F_FIXED = 0
+    F_TEXT = 1
+    F_GEOMETRY = 2
+    F_VECTOR = 3
+    F_NULL = 4
+
+
+def head_nodes(Heads heads, file) -> list:
+    """The columns of a record up to `sequence_number`."""
+    cdef int64_t count = heads.count
+    return [
+        file,
+        _fixed(heads.pos, count, None, 0),
+        _fixed(heads.row, count, None, 0),
+        text_node(heads.op_offsets, heads.op, count, None, 0),
+        _fixed(heads.timestamp, count, None, 0),
+        _fixed(heads.server_id, count, None, 0),
+        text_node(heads.gtid_offsets, heads.gtid, count, heads.gtid_validity, heads.gtid_nulls),
+        _fixed(heads.last_committed, count, heads.clock_validity, heads.clock_nulls),
+        _fixed(heads.sequence_number, count, heads.clock_validity, heads.clock_nulls),
+    ]
+
+
+def presence_node(Presence side, int64_t count) -> tuple:
+    """The bitmaps of the rows that have the image."""
+    return text_node(side.present_offsets, side.present, count, side.validity, count - side.rows)
+
+
+cpdef tuple text_node(Memory offsets, Memory data, int64_t count, Memory validity=None, int64_t nulls=0):
+    """Text or bytes of any length."""
+    return count, nulls, (validity if nulls else None, offsets, data), ()
+
+
+def column_node(Column column, int form) -> tuple:
+    """A column whose values are whole."""
+    cdef int64_t count = column.count
+    cdef Memory validity = column.validity if column.null_count else None
+    if form == F_FIXED:
+        return _fixed(column.data, count, validity, column.null_count)
+    if form == F_TEXT:
+        return text_node(column.offsets, column.data, count, validity, column.null_count)
+    if form == F_GEOMETRY:
+        children = _fixed(column.more, count, None, 0), text_node(column.offsets, column.data, count, None, 0)
+        return count, column.null_count, (validity,), children
+    if form == F_VECTOR:
+        return count, column.null_count, (validity, column.offsets), (_fixed(column.data, column.data.size // 4, None, 0),)
+    return count, count, (), ()
+
+
+cdef tuple _fixed(Memory data, int64_t count, Memory validity, int64_t nulls):
+    return count, nulls, (validity if nulls else None, data), ()
