@@ -1,6 +1,7 @@
 """Several readers at once, their results in the order of what they read.
 
-Knows threads, and how far they may be ahead of the consumer; nothing of logs.
+Knows threads, and how far they may be ahead of the consumer; nothing of logs. The consumer's thread is one of them: it reads a part of its
+own where it would have to wait for another's, so that handing over costs nothing that counts.
 """
 
 from __future__ import annotations
@@ -8,8 +9,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from threading import Condition, Lock
-from typing import Final, Generic, Literal, Protocol, TypeVar
+from typing import Final, Generic, Protocol, TypeVar
 
 Part = TypeVar("Part")
 Result = TypeVar("Result")
@@ -17,9 +19,6 @@ Part_contra = TypeVar("Part_contra", contravariant=True)
 Result_co = TypeVar("Result_co", covariant=True)
 
 MOST_AHEAD: Final = 24 << 20  # bytes of results that wait for the consumer
-_AT_ONCE: Final = (
-    8 << 20
-)  # bytes that are worth waking the consumer for: that stops a thread, and can cost what a result does
 
 
 class PartReader(Protocol[Part_contra, Result_co]):
@@ -59,25 +58,24 @@ class InOrder(Generic[Part, Result]):
         self._lock = Lock()
         self._arrival = Condition(self._lock)  # what the consumer waits for
         self._room = Condition(self._lock)  # what threads wait for
-        self._blocked = 0  # threads that wait for room
         self._next = 0  # part that no thread has taken
         self._wanted = 0  # part that the consumer is at
         self._ahead = 0  # bytes
-        self._due = 0  # bytes of results of the part that the consumer is at, before it is woken; none are too few for the first
         self._results: list[deque[tuple[Result, int]]] = [deque() for _ in parts]
         self._ends: list[BaseException | bool] = [False] * len(parts)  # behind the last result: True, or the error
         self._stopped = False
+        self._own: int | None = None  # part that the consumer's thread has begun
 
     def results(self, threads: int) -> Generator[Result, None, int]:
-        """All results, computed by `threads` threads while the caller iterates; returns how many parts it gave: up to one that does not hold."""
-        with ThreadPoolExecutor(threads, "binlogio-read") as pool:
+        """All results, computed by `threads` threads, one of them the caller's; returns how many parts it gave: up to one that does not hold."""
+        with ThreadPoolExecutor(max(1, threads - 1), "binlogio-read") as pool, closing(self._read()) as own:
             try:
-                for _ in range(min(threads, len(self._parts))):
+                for _ in range(min(threads, len(self._parts)) - 1):
                     pool.submit(self._work)
                 for number, part in enumerate(self._parts):
                     if not self._holds(part):
                         return number
-                    yield from self._take(number)
+                    yield from self._take(number, own)
                 return len(self._parts)
             finally:
                 with self._lock:
@@ -85,61 +83,69 @@ class InOrder(Generic[Part, Result]):
                     self._room.notify_all()
                 pool.shutdown(wait=False, cancel_futures=True)
 
-    def _take(self, number: int) -> Iterator[Result]:
+    def _take(self, number: int, own: Iterator[tuple[int, Result]]) -> Iterator[Result]:
+        """The results of one part. While there are none, the caller's thread makes some, of this part or of one behind it."""
         waiting = self._results[number]
         with self._lock:
             self._wanted = number
             self._room.notify_all()
         while True:
-            with self._lock:
-                self._arrival.wait_for(self._is_due)
-                count = len(waiting)
-            if not count:
-                break
-            self._due = _AT_ONCE
-            for _ in range(count):
+            ended = self._ends[number] is not False  # before the look at what is there: results come first
+            if waiting:
                 with self._lock:
                     result, size = waiting.popleft()
                     self._ahead -= size
-                    if self._blocked:
-                        self._room.notify_all()
+                    self._room.notify_all()
                 yield result
+            elif ended:
+                break
+            elif (made := self._make(own)) is None:
+                with self._lock:
+                    self._arrival.wait_for(lambda: waiting or self._ends[number] is not False)
+            elif made[0] == number:
+                yield made[1]
+            else:
+                self._keep(*made)
         end = self._ends[number]
         if isinstance(end, BaseException):
             raise end
 
-    def _is_due(self) -> bool:
-        """Whether the consumer is to go on."""
-        waiting = self._results[self._wanted]
-        if self._ends[self._wanted] is not False or (waiting and self._blocked):
-            return True
-        return bool(waiting) and sum(size for _, size in waiting) >= self._due
+    def _make(self, own: Iterator[tuple[int, Result]]) -> tuple[int, Result] | None:
+        """The next result of the consumer's thread; None where there is no part or no room for it."""
+        with self._lock:
+            if self._own != self._wanted and self._ahead > MOST_AHEAD:
+                return None
+        made = next(own, None)
+        self._own = None if made is None else made[0]
+        return made
 
     def _work(self) -> None:
-        try:
-            reader = self._open_reader()
-        except BaseException as exc:  # noqa: BLE001 - carried to the consumer, who would wait for ever
-            if (number := self._next_part()) is not None:
-                self._end(number, exc)
-            return
+        with closing(self._read()) as made:
+            for number, result in made:
+                if not self._keep(number, result, waits=True):
+                    return
+
+    def _read(self) -> Generator[tuple[int, Result], None, None]:
+        """Results of one part after another that no thread has taken, each with the number of its part."""
+        reader: PartReader[Part, Result] | None = None
         try:
             while (number := self._next_part()) is not None:
-                end: BaseException | Literal[True] = True
+                end: BaseException | bool = True
                 try:
+                    reader = reader or self._open_reader()
                     for result in reader.read(self._parts[number]):
-                        if not self._put(number, result):
-                            return
-                except BaseException as exc:  # noqa: BLE001 - carried to the consumer, who raises it
+                        yield number, result
+                except (GeneratorExit, KeyboardInterrupt):
+                    raise
+                except BaseException as exc:  # noqa: BLE001 - carried to the consumer, who raises it where the part ends
                     end = exc
-                self._end(number, end)
+                with self._lock:
+                    self._ends[number] = end
+                    if number == self._wanted:
+                        self._arrival.notify()
         finally:
-            reader.close()
-
-    def _end(self, number: int, end: BaseException | Literal[True]) -> None:
-        with self._lock:
-            self._ends[number] = end
-            if number == self._wanted:
-                self._arrival.notify()
+            if reader is not None:
+                reader.close()
 
     def _next_part(self) -> int | None:
         with self._lock:
@@ -148,18 +154,15 @@ class InOrder(Generic[Part, Result]):
             number, self._next = self._next, self._next + 1
             return number
 
-    def _put(self, number: int, result: Result) -> bool:
+    def _keep(self, number: int, result: Result, *, waits: bool = False) -> bool:
+        """Keep a result until the consumer is there; False where nobody wants it any more."""
         size = self._size_of(result)
-        waiting = self._results[number]
         with self._lock:
-            if not self._has_room(number, size):
-                self._blocked += 1
-                self._arrival.notify()
+            if waits:
                 self._room.wait_for(lambda: self._has_room(number, size))
-                self._blocked -= 1
-            waiting.append((result, size))
+            self._results[number].append((result, size))
             self._ahead += size
-            if number == self._wanted and self._is_due():
+            if number == self._wanted:
                 self._arrival.notify()
             return not self._stopped
 

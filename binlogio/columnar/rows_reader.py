@@ -38,8 +38,8 @@ _ZERO_DATES: Final = ("error", "null", "text")
 DEFAULT_BATCH_ROWS: Final = 1 << 16
 _MIXED_ROWS: Final = 1 << 12
 _TIMESTAMP: Final = 4
-_SMALLEST_SPLIT: Final = 4 << 20  # bytes; less is not worth a thread
-_LARGEST_SPLIT: Final = 24 << 20  # bytes; with more the threads get too far ahead of each other
+_SMALLEST_SPLIT: Final = 2 << 20  # bytes; less is not worth a thread
+_LARGEST_SPLIT: Final = 6 << 20  # bytes; of more, what one thread has done ahead is out of the cache before it is taken
 
 
 class RowBatches:
