@@ -115,15 +115,32 @@ def read_create_table(words: Words, setting: TableSetting) -> CreateTable:
     Raises:
         UnsupportedFeature: it is not understood.
     """
+    return read_rest_of_create(words, read_create_head(words), setting)
+
+
+def read_create_head(words: Words) -> CreateTable:
+    """The CREATE TABLE at the place up to the table's name; moves behind that.
+
+    Raises:
+        UnsupportedFeature: it is not understood.
+    """
     words.expect("CREATE")
     replaces = words.accept("OR", "REPLACE")
     is_temporary = words.accept("TEMPORARY")
     words.expect("TABLE")
     if_not_exists = words.accept("IF", "NOT", "EXISTS")
     schema, name = words.table_name()
-    created = CreateTable(
+    return CreateTable(
         schema=schema, name=name, is_temporary=is_temporary, replaces=replaces, if_not_exists=if_not_exists
     )
+
+
+def read_rest_of_create(words: Words, created: CreateTable, setting: TableSetting) -> CreateTable:
+    """What stands behind the name in a CREATE TABLE; moves behind it.
+
+    Raises:
+        UnsupportedFeature: it is not understood.
+    """
     if words.accept("LIKE"):
         return replace(created, like=words.table_name())
     if words.sees("(", "LIKE"):

@@ -20,7 +20,14 @@ from binlogio.errors import UnsupportedFeature
 from binlogio.schema.alter_table import alter_table
 from binlogio.schema.catalogue import Catalogue, KnownDatabase, KnownTable, TableName
 from binlogio.schema.column_text import TableSetting
-from binlogio.schema.create_table import CreateTable, TableOptions, key_parts, read_charset_option, read_create_table
+from binlogio.schema.create_table import (
+    CreateTable,
+    TableOptions,
+    key_parts,
+    read_charset_option,
+    read_create_head,
+    read_rest_of_create,
+)
 from binlogio.schema.definition import ColumnDefinition
 from binlogio.schema.parsed_table import Key, ParsedTable
 from binlogio.schema.server_defaults import ServerDefaults
@@ -167,8 +174,7 @@ class _Statement:
 
 def _create_table(statement: _Statement) -> None:
     catalogue, words = statement.catalogue, statement.words
-    place = words.at
-    created = read_create_table(words, TableSetting(statement.server, statement.server.collation))
+    created = read_create_head(words)
     name = statement.full_name((created.schema, created.name))
     if created.is_temporary:
         catalogue.temporary.add((statement.session.thread_id, *name))
@@ -176,9 +182,8 @@ def _create_table(statement: _Statement) -> None:
     is_new = created.replaces or not created.if_not_exists or catalogue.is_new(name)
     if not is_new and (catalogue.find(*name) is not None or name in catalogue.unknown):
         return
-    words.at = place
     setting = TableSetting(statement.server, *statement.database_collation(name[0]))
-    created = read_create_table(words, setting)
+    created = read_rest_of_create(words, created, setting)
     if not words.ended:
         words.refuse("the end of the statement")
     catalogue.remove(name)

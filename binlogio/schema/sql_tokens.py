@@ -90,11 +90,13 @@ def iter_tokens(sql: str, server: ServerDefaults = NEWEST_MYSQL, sql_mode: int =
 
 
 def _string(sql: str, at: int, sql_mode: int) -> tuple[Token, int]:
-    quote, escapes = sql[at], not sql_mode & MODE_NO_BACKSLASH_ESCAPES
+    quote = sql[at]
+    is_name = quote == '"' and bool(sql_mode & MODE_ANSI_QUOTES)
+    escapes = not is_name and not sql_mode & MODE_NO_BACKSLASH_ESCAPES
     match = _STRINGS[quote, escapes].match(sql, at) if quote != "`" else None
     if match is None:
         raise UnsupportedFeature("a quote that does not end", field="SQL", found=repr(sql[at : at + 20]))
-    if quote == '"' and sql_mode & MODE_ANSI_QUOTES:
+    if is_name:
         return Token("quoted", match[1].replace('""', '"')), match.end()
     text = match[1].replace(quote * 2, quote) if not escapes else unescape_text(match[1], quote)
     return Token("text", text), match.end()
@@ -139,6 +141,8 @@ class Words:
 
     def sees(self, *keywords: str) -> bool:
         """Whether the next tokens are these."""
+        if self.next.upper != keywords[0]:
+            return False
         ahead = self.tokens[self.at : self.at + len(keywords)]
         return tuple(token.upper for token in ahead) == keywords
 
