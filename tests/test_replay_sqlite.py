@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import sqlite3
-from collections import Counter
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,33 +22,12 @@ from binlogio.rowimage.json_diff import JsonDiff, JsonDiffOperation, JsonDiffs
 from binlogio.rowimage.plan import TablePlan, resolve_plan
 from binlogio.rowimage.values import ABSENT
 from binlogio.schema import TableDefinition
-from corpus import MYSQL, Case, cases
-from expected_tables import comparable, definitions, rows
+from corpus import MYSQL
 from logs import header, log, query
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
-
-# What a replay of rows cannot do, by case: the reason that it gives.
-REFUSED: Final = {
-    "mysql97/format_statement": "only row changes can be replayed",
-    "mariadb1011/format_statement": "only row changes can be replayed",
-    "mariadb1011/compressed": "only row changes can be replayed",
-    "mysql97/compressed": "does not fit the log",  # ALTER TABLE in the middle
-    "mysql97/ddl_mix": "does not fit the log",
-    "mariadb1011/gtid": "does not fit the log",
-    "mariadb1011/metadata_minimal": "UNIQUE constraint failed: corpus.t_sysver.id",  # a versioned table has rows of all times
-    "mariadb1011/types": "UNIQUE constraint failed: corpus.t_sysver.id",
-}
-# The log lacks what would be needed: default values (MINIMAL images), fraction digits; or expected.json does (a member of an ENUM).
-NOT_COMPARED: Final = ("rowimage_minimal", "types_old_temporal")
-NOT_COMPARED_TABLES: Final = ("corpus.t_enum",)
-
-
-def real_cases() -> list[Case]:
-    """The cases of `fixtures/` whose server said what its tables were."""
-    return [case for case in cases() if case.load("expected.json") and case.folder.name not in NOT_COMPARED]
 
 
 @pytest.fixture
@@ -58,41 +35,6 @@ def target() -> Iterator[SqliteTarget]:
     """An empty database."""
     with closing(SqliteTarget.open(":memory:")) as opened:
         yield opened
-
-
-@pytest.mark.parametrize("workers", [1, 8])
-@pytest.mark.parametrize("case", [case for case in real_cases() if case.id not in REFUSED], ids=lambda case: case.id)
-def test_replay_ends_in_the_tables_of_the_server(case: Case, workers: int, tmp_path: Path) -> None:
-    """Every row of every table, with every value."""
-    expected = case.load("expected.json")
-    path = tmp_path / "replayed.db"
-    with closing(SqliteTarget.open(path)) as target, binlogio.open(case.logs, keyring=case.keys) as reader:
-        replay(reader, target, tables=definitions(expected), workers=workers)
-
-    with closing(sqlite3.connect(path)) as connection:
-        for name, table in expected["tables"].items():
-            if name not in NOT_COMPARED_TABLES:
-                assert found_rows(connection, name, table) == rows(table), name
-
-
-def found_rows(connection: sqlite3.Connection, name: str, table: dict[str, Any]) -> Counter[tuple[Any, ...]]:
-    exists = connection.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (name,)).fetchone()
-    quoted = '"' + name.replace('"', '""') + '"'
-    found = connection.execute(f"SELECT * FROM {quoted}") if exists else ()
-    return Counter(comparable(row, table) for row in found)
-
-
-@pytest.mark.parametrize("case", [case for case in real_cases() if case.id in REFUSED], ids=lambda case: case.id)
-def test_log_that_cannot_be_replayed_is_refused_with_the_reason(case: Case, target: SqliteTarget) -> None:
-    """File and offset, and all groups before it are applied."""
-    with (
-        binlogio.open(case.logs, keyring=case.keys) as reader,
-        pytest.raises(ReplayError, match=REFUSED[case.id]) as caught,
-    ):
-        replay(reader, target, tables=definitions(case.load("expected.json")))
-
-    assert caught.value.file == str(case.logs[0])
-    assert caught.value.offset is not None
 
 
 # --------------------------------------------------------------------------------------------------- logs to order

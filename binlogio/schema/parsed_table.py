@@ -15,6 +15,7 @@ from binlogio.errors import UnsupportedFeature
 from binlogio.schema.definition import ColumnDefinition, TableDefinition
 
 PRIMARY: Final = "PRIMARY"
+ROW_END: Final = "row_end"
 MOST_COLUMNS: Final = 4096
 MOST_KEYS: Final = 255
 MOST_KEY_PARTS: Final = 64
@@ -92,9 +93,15 @@ class ParsedTable:
         )
 
     def _row_key(self) -> Key | None:
-        """The primary key; without one, the first UNIQUE key of whole columns that are NOT NULL. sql/table.cc, open_binary_frm."""
+        """The primary key; without one, the first UNIQUE key of whole columns that are NOT NULL. sql/table.cc, open_binary_frm.
+
+        Keys of a versioned table have the end of a row's time as well: rows of all times are in it. sql/sql_table.cc, append_system_key_parts.
+        """
         primary = next((key for key in self.keys if key.name.upper() == PRIMARY), None)
-        return primary or next((key for key in self.keys if key.is_unique and self._names_rows(key)), None)
+        key = primary or next((key for key in self.keys if key.is_unique and self._names_rows(key)), None)
+        if key is not None and self.is_versioned and self.index(ROW_END) is not None:
+            return replace(key, parts=(*key.parts, (ROW_END, 0)))
+        return key
 
     def _names_rows(self, key: Key) -> bool:
         indexes = [self.index(name) if name and not size else None for name, size in key.parts]

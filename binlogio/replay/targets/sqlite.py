@@ -19,6 +19,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.errors import ReplayError
+from binlogio.events.base import DEFAULT_CONTEXT
 from binlogio.options import Position
 from binlogio.replay import statements
 from binlogio.replay.bulk_rows import BulkRows, bulk_rows, may_join
@@ -26,7 +27,9 @@ from binlogio.replay.find_row import Algorithm, RowNotFound
 from binlogio.replay.progress import Progress
 from binlogio.replay.row_changes import row_changes
 from binlogio.replay.summary import RowCounts
-from binlogio.replay.targets.sqlite_table import SqliteTable, quoted, table_names
+from binlogio.replay.targets.sqlite_ddl import SqliteDdl
+from binlogio.replay.targets.sqlite_definition import quoted, rename
+from binlogio.replay.targets.sqlite_table import SqliteTable, table_names
 from binlogio.replay.transactions import LoadStep, RefusedStep, RowsStep, StatementStep, text_refused
 from binlogio.rowimage.values import ABSENT
 
@@ -34,6 +37,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterator, Sequence
 
+    from binlogio.events.base import ParseContext
     from binlogio.replay.progress import Ledger
     from binlogio.replay.row_changes import Change
     from binlogio.replay.transactions import Step, Transaction
@@ -63,6 +67,7 @@ class SqliteTarget:
         self._groups = 0
         self._tables: dict[int, SqliteTable] = {}
         self._progress: Progress | None = None
+        self._ddl = SqliteDdl(connection)
 
     @classmethod
     def open(
@@ -114,6 +119,7 @@ class SqliteTarget:
         if not self._connection.in_transaction:
             self.execute("BEGIN IMMEDIATE")
         self.execute(f"SAVEPOINT {_GROUP}")
+        self._ddl.kept.begin()
 
     def commit(self, low: Position, end: Position) -> None:
         """Keep the changes of the group that ends at `end`; `low` is up to where none is missing then."""
@@ -131,6 +137,7 @@ class SqliteTarget:
         if self._connection.in_transaction:
             self.execute(f"ROLLBACK TO {_GROUP}")
             self.execute(f"RELEASE {_GROUP}")
+        self._ddl.kept.rollback()
         self._tables.clear()  # some of them may just have ceased to exist
 
     def flush(self) -> None:
@@ -151,14 +158,22 @@ class SqliteTarget:
     def rollback_to(self, name: str) -> None:
         """Forget what came behind the savepoint."""
         self.execute(f"ROLLBACK TO {quoted(name)}")
+        self._ddl.kept.rollback()
         self._tables.clear()
 
     def table(self, plan: TablePlan) -> SqliteTable:
         """The table of the plan, which is made where it is not there yet."""
         table = self._tables.get(id(plan))
         if table is None or table.plan is not plan:
-            table = self._tables[id(plan)] = SqliteTable(self._connection, plan)
+            is_made = f"{plan.schema}.{plan.table}" in self._ddl.made
+            table = self._tables[id(plan)] = SqliteTable(self._connection, plan, is_made_by_ddl=is_made)
         return table
+
+    def define(self, step: StatementStep, context: ParseContext) -> bool:
+        """Carry out a statement that defines tables; False where it does not, or is not understood."""
+        is_followed = self._ddl.follow(step, context)
+        self._tables.clear()
+        return is_followed
 
     def truncate(self, schema: str, table: str) -> None:
         """Empty a table."""
@@ -174,7 +189,10 @@ class SqliteTarget:
     def rename_table(self, old: tuple[str, str], new: tuple[str, str]) -> None:
         """Give a table another name; one that is not there has none."""
         if ".".join(old) in table_names(self._connection):
-            self.execute(f"ALTER TABLE {quoted('.'.join(old))} RENAME TO {quoted('.'.join(new))}")
+            try:
+                rename(self._connection, ".".join(old), ".".join(new))
+            except sqlite3.Error as exc:
+                raise ReplayError(f"SQLite refused: {exc}") from exc
         self._tables.clear()
 
     def drop_database(self, schema: str) -> None:
@@ -211,15 +229,17 @@ class SqliteSession:
         self.counts = RowCounts()
         self._target = target
         self._decoded: list[tuple[Step, list[Change] | BulkRows]] = []
+        self._context = DEFAULT_CONTEXT
 
     def execute(self, transaction: Transaction) -> None:
         """Decode the rows."""
         self._decoded = []
+        self._context = DEFAULT_CONTEXT if transaction.description is None else transaction.description.context
         for steps in _joined(transaction.steps):
             first = steps[0]
             if isinstance(first, RowsStep) and transaction.description is not None and not self._target.idempotent:
                 rows = [step for step in steps if isinstance(step, RowsStep)]
-                bulk = bulk_rows(rows, transaction.description.context)
+                bulk = bulk_rows(rows, self._context)
                 if bulk is not None:
                     self._decoded.append((replace(first, event=tuple(step.event for step in rows)), bulk))
                     continue
@@ -258,7 +278,7 @@ class SqliteSession:
             if isinstance(step, RowsStep) and step.plan is not None:
                 self._rows(step.plan, changes, counts)
             elif isinstance(step, StatementStep):
-                self._statement(step.statement, counts)
+                self._statement(step, counts)
         except ReplayError as exc:
             exc.locate(offset=step.offset)
             raise
@@ -286,7 +306,7 @@ class SqliteSession:
         for some in (inserted[at : at + _MOST_ROWS] for at in range(0, len(inserted), _MOST_ROWS)):
             table.insert(some, replaces=replaces)
         counts.inserts += len(inserted)
-        counts.incomplete_inserts += sum(ABSENT in after for after in inserted)
+        counts.incomplete_inserts += sum(table.lacks_values(after) for after in inserted if ABSENT in after)
         for before, after in changes if not inserted else ():
             try:
                 if before is not None and after is not None:
@@ -302,10 +322,13 @@ class SqliteSession:
                 counts.ignored += 1
         counts.rows_by_table[name] += len(changes)
 
-    def _statement(self, statement: statements.Statement, counts: RowCounts) -> None:
-        act = _ACTS.get(type(statement))
+    def _statement(self, step: StatementStep, counts: RowCounts) -> None:
+        is_followed = self._target.define(step, self._context)
+        act = _ACTS.get(type(step.statement))
         if act is not None:
-            act(self._target, statement)
+            act(self._target, step.statement)
+        elif is_followed:
+            counts.executed_statements += 1
         else:
             counts.statements += 1
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.errors import ReplayError
 from binlogio.replay.find_row import Algorithm, Index, RowNotFound, find_row
+from binlogio.replay.targets.sqlite_definition import quoted
 from binlogio.replay.targets.sqlite_values import sqlite_type, sqlite_value
 from binlogio.rowimage.json import JsonDocument
 from binlogio.rowimage.json_diff import JsonDiffs
@@ -36,14 +37,16 @@ class _Found:
 
     columns: tuple[str, ...]
     not_null: tuple[bool, ...]
+    has_default: tuple[bool, ...]
     indexes: tuple[Index, ...]
 
 
 class SqliteTable:
     """A table of the target, and the log's table that changes it."""
 
-    def __init__(self, connection: sqlite3.Connection, plan: TablePlan) -> None:
+    def __init__(self, connection: sqlite3.Connection, plan: TablePlan, *, is_made_by_ddl: bool = False) -> None:
         self.plan = plan
+        self._is_made_by_ddl = is_made_by_ddl
         self.name = quoted(f"{plan.schema}.{plan.table}")
         self._connection = connection
         self._insert_sql: dict[tuple[int, ...], str] = {}
@@ -57,6 +60,7 @@ class SqliteTable:
         )
         self._target = replace(plan, columns=columns)
         self._indexes = found.indexes
+        self._has_default = found.has_default
 
     def insert(self, rows: Sequence[Sequence[Any]], *, replaces: bool = False) -> None:
         """Add rows that have values for the same columns.
@@ -83,6 +87,10 @@ class SqliteTable:
             for row, stored in zip(rows, values, strict=True):
                 self._insert_one(sql, stored, row)
         self._connection.execute('RELEASE "binlogio rows"')
+
+    def lacks_values(self, row: Sequence[Any]) -> bool:
+        """Whether an inserted row has no value for a column, and nobody knows which it gets."""
+        return any(value is ABSENT and not known for value, known in zip(row, self._has_default, strict=False))
 
     def _insert(self, positions: tuple[int, ...]) -> str:
         names = ", ".join(quoted(self.plan.columns[position].label) for position in positions)
@@ -188,13 +196,20 @@ class SqliteTable:
             self._connection.execute(f"CREATE TABLE {self.name} ({', '.join(self._created())})")
         found = self._described()
         here = tuple(column.label for column in self.plan.columns)
+        if found.columns[: len(here)] != here and self._is_made_by_ddl and self._is_empty():
+            self._connection.execute(f"DROP TABLE {self.name}")  # the rows tell better what it is
+            self._connection.execute(f"CREATE TABLE {self.name} ({', '.join(self._created())})")
+            found = self._described()
         if found.columns[: len(here)] != here:
             raise ReplayError(
-                f"{name} has other columns in the log than in the target; a replay of rows does not follow DDL such as ALTER TABLE",
+                f"{name} has other columns in the log than in the target; the statement that changed them is not in the log, or is not understood",
                 expected=", ".join(found.columns),
                 found=", ".join(here),
             )
         return found
+
+    def _is_empty(self) -> bool:
+        return self._connection.execute(f"SELECT 1 FROM {self.name} LIMIT 1").fetchone() is None  # noqa: S608
 
     def _created(self) -> Iterator[str]:
         for column in self.plan.columns:
@@ -212,7 +227,12 @@ class SqliteTable:
             parts = self._connection.execute(f"PRAGMA index_info({quoted(index)})").fetchall()
             if origin != "pk" and not partial and all(part[1] >= 0 for part in parts):
                 indexes.append(Index(index, tuple((part[1], 0) for part in parts), is_unique=bool(unique)))
-        return _Found(columns, tuple(bool(row[3] or row[5]) for row in rows), tuple(indexes))
+        return _Found(
+            columns,
+            tuple(bool(row[3] or row[5]) for row in rows),
+            tuple(row[4] is not None for row in rows),
+            tuple(indexes),
+        )
 
     def _whole(self, row_id: int, column: ColumnPlan, value: Any) -> Any:
         """The value itself; JSON diffs are applied to what the row has."""
@@ -241,11 +261,6 @@ class SqliteTable:
 def table_names(connection: sqlite3.Connection) -> list[str]:
     """The tables of the database."""
     return [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()]
-
-
-def quoted(name: str) -> str:
-    """A name as SQLite's SQL writes it."""
-    return '"' + name.replace('"', '""') + '"'
 
 
 def _shown(value: Any, column: ColumnPlan) -> str:

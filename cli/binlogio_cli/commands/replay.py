@@ -69,8 +69,8 @@ def command(files: tuple[str, ...], target_url: str, table_definitions: str | No
     """Apply the changes of binary logs to a database.
 
     Each transaction of the log is one in the target, which also remembers how far it came: a second replay goes on from there. SQLite gets tables as
-    the log needs them, as "schema.table"; names and keys come from the log (its metadata or its DDL) or from --table-definitions; statements that
-    are in the log as text are not followed there, but for DROP, RENAME and TRUNCATE. Servers run statements with the context that they had.
+    the log needs them, as "schema.table"; names and keys come from the log (its metadata or its DDL) or from --table-definitions; of statements that
+    are in the log as text, those that define tables are followed there. Servers run statements with the context that they had.
     """
     wanted = replay_filter(options)
     tables = read_definitions(table_definitions)

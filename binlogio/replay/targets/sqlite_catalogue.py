@@ -1,0 +1,153 @@
+"""What a SQLite target knows of the source's tables, kept in a table of its own: what an ALTER TABLE of a later log starts from.
+
+Knows the JSON form of a parsed table and of defaults. Carries out no statement.
+
+    table "binlogio_tables"    "name" (schema.table as the source calls it), and "definition", a JSON object:
+        {"schema", "name", "columns": [column...], "keys": [[name, [[column, prefix]...], unique]...], "engine", "collation", "collation_is_assumed",
+         "assumed": [name...], "is_versioned", "is_tentative", "defaults": {column: default}, "partitions": [...] | null, "obstacle": text | null}
+        default := {} (NULL) | {"text"} | {"hex"} | {"is_now": true} | {"is_known": false}
+
+It is written with the changes that it tells of, in their transaction, and read again where that was rolled back.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from binlogio.errors import BinlogError, ReplayError
+from binlogio.replay.targets.table_facts import NO_FACTS, TableFacts
+from binlogio.schema.catalogue import Catalogue, KnownTable
+from binlogio.schema.column_history import Default
+from binlogio.schema.definition import ColumnDefinition
+from binlogio.schema.parsed_table import Key, ParsedTable
+from binlogio.schema.partitions import Partitions
+
+if TYPE_CHECKING:
+    import sqlite3
+
+    from binlogio.schema.catalogue import TableName
+
+TABLE: Final = "binlogio_tables"
+_CREATE: Final = f"CREATE TABLE IF NOT EXISTS {TABLE} (name TEXT PRIMARY KEY, definition TEXT NOT NULL)"
+
+
+class SqliteCatalogue:
+    """The source's tables, as statements in the log told of them."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        connection.execute(_CREATE)
+        self._is_changed = False
+        self._kept: dict[TableName, tuple[KnownTable, TableFacts]] = {}
+        self.catalogue = Catalogue()
+        self.facts: dict[TableName, TableFacts] = {}
+        self._read()
+
+    def find(self, name: TableName) -> ParsedTable | None:
+        """The table, None where nobody told what it is."""
+        known = self.catalogue.find(*name)
+        return None if known is None else known.table
+
+    def begin(self) -> None:
+        """An event group begins."""
+        self._is_changed = False
+
+    def rollback(self) -> None:
+        """Know again what the table says, if this was changed since `begin`."""
+        if self._is_changed:
+            self._is_changed = False
+            self._read()
+
+    def keep(self) -> None:
+        """Write what has changed."""
+        now = dict(self.catalogue.tables())
+        for name in [name for name in self._kept if name not in now]:
+            self._connection.execute(f"DELETE FROM {TABLE} WHERE name = ?", (".".join(name),))  # noqa: S608
+            del self._kept[name]
+            self.facts.pop(name, None)
+            self._is_changed = True
+        for name, known in now.items():
+            facts = self.facts.get(name, NO_FACTS)
+            kept = self._kept.get(name)
+            if kept is None or kept[0] is not known or kept[1] is not facts:
+                text = _text(known, facts)
+                self._connection.execute(f"INSERT OR REPLACE INTO {TABLE} VALUES (?, ?)", (".".join(name), text))  # noqa: S608
+                self._kept[name] = (known, facts)
+                self._is_changed = True
+
+    def _read(self) -> None:
+        self.catalogue = Catalogue()
+        self.facts.clear()
+        self._kept.clear()
+        for (text,) in self._connection.execute(f"SELECT definition FROM {TABLE}").fetchall():  # noqa: S608
+            known, facts = _from_text(text)
+            name = (known.table.schema, known.table.name)
+            self.catalogue.put(name, known)
+            self.facts[name] = facts
+        self._kept = {name: (known, self.facts[name]) for name, known in self.catalogue.tables()}
+
+
+def _text(known: KnownTable, facts: TableFacts) -> str:
+    table = known.table
+    value = {
+        "schema": table.schema,
+        "name": table.name,
+        "columns": [column.to_json() for column in table.columns],
+        "keys": [[key.name, key.parts, key.is_unique] for key in table.keys],
+        "engine": table.engine,
+        "collation": table.collation,
+        "collation_is_assumed": table.collation_is_assumed,
+        "assumed": sorted(table.assumed),
+        "is_versioned": table.is_versioned,
+        "is_tentative": known.is_tentative,
+        "defaults": {column: _default_json(default) for column, default in facts.defaults.items()},
+        "partitions": None if facts.partitions is None else facts.partitions.to_json(),
+        "obstacle": facts.obstacle,
+    }
+    return json.dumps(value, ensure_ascii=True)
+
+
+def _from_text(text: str) -> tuple[KnownTable, TableFacts]:
+    try:
+        value: dict[str, Any] = json.loads(text)
+        table = ParsedTable(
+            schema=value["schema"],
+            name=value["name"],
+            columns=tuple(map(ColumnDefinition.from_json, value["columns"])),
+            keys=tuple(
+                Key(name, tuple((column, prefix) for column, prefix in parts), is_unique=is_unique)
+                for name, parts, is_unique in value["keys"]
+            ),
+            engine=value["engine"],
+            collation=value["collation"],
+            collation_is_assumed=value["collation_is_assumed"],
+            assumed=frozenset(value["assumed"]),
+            is_versioned=value["is_versioned"],
+        )
+        partitions = value["partitions"]
+        facts = TableFacts(
+            {column: _default(default) for column, default in value["defaults"].items()},
+            None if partitions is None else Partitions.from_json(partitions),
+            value["obstacle"],
+        )
+    except (BinlogError, ValueError, KeyError, TypeError, AttributeError) as exc:
+        raise ReplayError(f"{TABLE} in the target is damaged", found=repr(text[:80])) from exc
+    return KnownTable(table, is_tentative=bool(value["is_tentative"])), facts
+
+
+def _default_json(default: Default) -> dict[str, Any]:
+    if not default.is_known:
+        return {"is_known": False}
+    if default.is_now:
+        return {"is_now": True}
+    if isinstance(default.text, bytes):
+        return {"hex": default.text.hex()}
+    return {} if default.text is None else {"text": default.text}
+
+
+def _default(value: dict[str, Any]) -> Default:
+    if "hex" in value:
+        return Default(bytes.fromhex(value["hex"]))
+    return replace(Default(value.get("text")), is_now="is_now" in value, is_known=value.get("is_known", True))

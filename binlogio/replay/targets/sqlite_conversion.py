@@ -1,0 +1,301 @@
+"""Values that stand in a SQLite table, as a column of another type has them: what ALTER TABLE does to the rows that are there.
+
+Knows which conversions lose nothing whatever the server's sql_mode is; all others are refused, with the value. How values are stored is
+`sqlite_values`' business.
+
+    numbers    to numbers that hold them, and to text               text      to text that is long enough, of another character set, to bytes and back
+    times      to more fraction digits, DATE to DATETIME, to text    ENUM, SET to members of the same name, to text
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from decimal import Decimal, InvalidOperation
+from typing import TYPE_CHECKING, Any, Final
+
+from binlogio.constants import ColumnType
+from binlogio.errors import BinlogError
+from binlogio.replay.targets.sqlite_values import SqliteValue, sqlite_value
+from binlogio.rowimage.charset import BINARY_COLLATION, charset_of
+from binlogio.rowimage.floating import float_text
+from binlogio.rowimage.json import JsonDocument
+from binlogio.schema.collations import collation_name, max_character_bytes
+from binlogio.schema.column_types import BINARY_TYPES
+from binlogio.schema.json_values import value_from_json
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from binlogio.rowimage.plan import ColumnPlan
+    from binlogio.schema.column_history import Default
+    from binlogio.schema.definition import ColumnDefinition
+
+_INTEGER_SIZES: Final = {
+    ColumnType.TINY: 1,
+    ColumnType.SHORT: 2,
+    ColumnType.INT24: 3,
+    ColumnType.LONG: 4,
+    ColumnType.LONGLONG: 8,
+}
+_KINDS: Final = {
+    **dict.fromkeys(_INTEGER_SIZES, "integer"),
+    ColumnType.YEAR: "year",
+    ColumnType.BIT: "bit",
+    ColumnType.FLOAT: "float",
+    ColumnType.DOUBLE: "double",
+    ColumnType.NEWDECIMAL: "decimal",
+    ColumnType.DATE: "date",
+    ColumnType.TIME: "time",
+    ColumnType.TIME2: "time",
+    ColumnType.DATETIME: "datetime",
+    ColumnType.DATETIME2: "datetime",
+    ColumnType.TIMESTAMP: "timestamp",
+    ColumnType.TIMESTAMP2: "timestamp",
+    ColumnType.ENUM: "enum",
+    ColumnType.SET: "set",
+    ColumnType.JSON: "json",
+    ColumnType.GEOMETRY: "geometry",
+    ColumnType.VECTOR: "vector",
+}
+_BLOBS: Final = (
+    ColumnType.TINY_BLOB,
+    ColumnType.BLOB,
+    ColumnType.MEDIUM_BLOB,
+    ColumnType.LONG_BLOB,
+    ColumnType.BLOB_COMPRESSED,
+)
+_NUMBER: Final = re.compile(r"-?(?:0|[1-9]\d{0,64})(?:\.\d{1,38})?")
+_FRACTION: Final = re.compile(r"(.*:\d\d)(?:\.(\d+))?")
+
+
+class Lossy(ValueError):
+    """A value that the new column cannot have as it is."""
+
+
+def kind_of(column: ColumnPlan) -> str:
+    """What kind of values a column has: `integer`, `text`, `bytes` and so on."""
+    if column.native is not None:
+        return column.native
+    is_bytes = column.collation_id in (None, BINARY_COLLATION)
+    return _KINDS.get(column.type, "bytes" if is_bytes else "text")
+
+
+def converted(value: SqliteValue, old: ColumnPlan, new: ColumnPlan) -> SqliteValue:
+    """The value as the new column has it.
+
+    Raises:
+        Lossy: it would not be the same any more, or nobody can say what a server makes of it.
+    """
+    if value is None:
+        if not new.nullable:
+            raise Lossy("NULL")
+        return None
+    convert = _CONVERSIONS.get((kind_of(old), kind_of(new)))
+    if convert is None:
+        raise Lossy(repr(value))
+    try:
+        return convert(value, old, new)
+    except (ValueError, ArithmeticError, BinlogError) as exc:
+        raise Lossy(repr(value)) from exc
+
+
+def is_kept(old: ColumnPlan, new: ColumnPlan) -> bool:
+    """Whether every value of the old column stands in the new one as it is."""
+    same = ("type", "unsigned", "length", "pack_length", "precision", "scale", "fsp", "collation_id", "members", "native")  # fmt: skip
+    return (new.nullable or not old.nullable) and all(getattr(old, name) == getattr(new, name) for name in same)
+
+
+def stored_default(default: Default, column: ColumnDefinition, plan: ColumnPlan) -> SqliteValue:
+    """The stored form of a default that is known and not the time of the statement.
+
+    Raises:
+        Lossy: it is none of the column's values.
+    """
+    text = default.text
+    if text is None:
+        return None
+    kind = kind_of(plan)
+    try:
+        if kind == "bit":
+            return sqlite_value(int.from_bytes(text, "big") if isinstance(text, bytes) else int(text), plan)
+        if kind == "bytes":
+            return _to_bytes(text if isinstance(text, bytes) else text.encode(), plan, plan)
+        if isinstance(text, bytes):
+            text = text.decode()
+        if kind == "decimal":
+            return _to_decimal(text, plan, plan)
+        value: Any = float(text) if kind in ("float", "double") else text
+        if column.sql_type.name in BINARY_TYPES:
+            raise Lossy(repr(text))
+        return sqlite_value(value_from_json(value, column), plan)
+    except (ValueError, ArithmeticError, BinlogError) as exc:
+        raise Lossy(repr(text)) from exc
+
+
+# -------------------------------------------------------------------------------------------------------- conversions
+
+
+def _to_integer(value: Any, old: ColumnPlan, new: ColumnPlan) -> SqliteValue:
+    number = int(_canonical(value))
+    bits = 8 * _INTEGER_SIZES[new.type]
+    low, high = (0, (1 << bits) - 1) if new.unsigned else (-(1 << bits - 1), (1 << bits - 1) - 1)
+    if not low <= number <= high:
+        raise Lossy(repr(value))
+    return sqlite_value(number, new)
+
+
+def _canonical(value: Any) -> str:
+    """A number's text, as long as nothing but a number is in it."""
+    text = str(value)
+    if not _NUMBER.fullmatch(text):
+        raise Lossy(repr(value))
+    return text
+
+
+def _from_decimal(value: Any, old: ColumnPlan, new: ColumnPlan) -> SqliteValue:
+    number = Decimal(value)
+    if number != int(number):
+        raise Lossy(repr(value))
+    return _to_integer(int(number), old, new)
+
+
+def _to_decimal(value: Any, old: ColumnPlan, new: ColumnPlan) -> SqliteValue:
+    try:
+        number = Decimal(_canonical(value))
+    except InvalidOperation as exc:
+        raise Lossy(repr(value)) from exc
+    sign, digits, _ = number.as_tuple()
+    whole, _, fraction = format(number, "f").lstrip("-").partition(".")
+    fraction = fraction.rstrip("0")
+    if len(fraction) > new.scale or len(whole.lstrip("0")) > new.precision - new.scale or (sign and new.unsigned):
+        raise Lossy(repr(value))
+    mark = "-" if sign and any(digits) else ""
+    return f"{mark}{whole}{'.' if new.scale else ''}{fraction.ljust(new.scale, '0')}"
+
+
+def _to_double(value: Any, old: ColumnPlan, new: ColumnPlan) -> SqliteValue:
+    number = float(value)
+    if Decimal(number) != Decimal(str(value)):
+        raise Lossy(repr(value))
+    return number
+
+
+def _to_float(value: Any, old: ColumnPlan, new: ColumnPlan) -> SqliteValue:
+    (number,) = struct.unpack("<f", struct.pack("<f", float(value)))
+    if Decimal(number) != Decimal(value):
+        raise Lossy(repr(value))
+    return float(float_text(number))
+
+
+def _widened(value: Any, old: ColumnPlan, new: ColumnPlan) -> SqliteValue:
+    """FLOAT is stored as its shortest spelling; what a server widens is the 32-bit number itself."""
+    return float(struct.unpack("<f", struct.pack("<f", value))[0])
+
+
+def _to_text(value: Any, old: ColumnPlan, new: ColumnPlan) -> SqliteValue:
+    text = str(value)
+    charset = charset_of(new.collation_id)
+    data = charset.encode(text) if charset is not None else text.encode()
+    if new.type in _BLOBS:
+        fits = len(data) < 1 << 8 * max(new.pack_length, 1)
+    else:
+        width = max_character_bytes(collation_name(new.collation_id)) if new.collation_id is not None else 1
+        fits = len(text) <= new.length // width and not (new.type == ColumnType.STRING and text.endswith(" "))
+    if not fits or (charset is not None and charset.decode(data) != text):
+        raise Lossy(repr(value))
+    return text
+
+
+def _to_bytes(value: Any, old: ColumnPlan, new: ColumnPlan) -> SqliteValue:
+    data = value
+    if isinstance(value, str):
+        charset = charset_of(old.collation_id)
+        data = charset.encode(value) if charset is not None else value.encode()
+    if new.type == ColumnType.STRING:
+        data = data.ljust(new.length, b"\0")
+    most = (1 << 8 * max(new.pack_length, 1)) - 1 if new.type in _BLOBS else new.length
+    if len(data) > most:
+        raise Lossy(repr(value))
+    return bytes(data)
+
+
+def _decoded(value: Any, old: ColumnPlan, new: ColumnPlan) -> SqliteValue:
+    charset = charset_of(new.collation_id)
+    if charset is None or not isinstance(value, bytes):
+        raise Lossy(repr(value))
+    return _to_text(charset.decode(value), old, new)
+
+
+def _to_enum(value: Any, old: ColumnPlan, new: ColumnPlan) -> SqliteValue:
+    if not isinstance(value, str) or value not in (new.members or ()):
+        raise Lossy(repr(value))
+    return value
+
+
+def _to_set(value: Any, old: ColumnPlan, new: ColumnPlan) -> SqliteValue:
+    parts = value.split(",") if value else []
+    members = new.members or ()
+    if any(part not in members for part in parts):
+        raise Lossy(repr(value))
+    return ",".join(member for member in members if member in parts)
+
+
+def _fraction(value: Any, old: ColumnPlan, new: ColumnPlan) -> SqliteValue:
+    match = _FRACTION.fullmatch(value)
+    digits = (match[2] or "") if match else ""
+    if match is None or digits[new.fsp :].strip("0"):
+        raise Lossy(repr(value))
+    digits = digits[: new.fsp].ljust(new.fsp, "0")
+    return f"{match[1]}.{digits}" if digits else str(match[1])
+
+
+def _date_to_datetime(value: Any, old: ColumnPlan, new: ColumnPlan) -> SqliteValue:
+    return _fraction(f"{value} 00:00:00", old, new)
+
+
+def _datetime_to_date(value: Any, old: ColumnPlan, new: ColumnPlan) -> SqliteValue:
+    day, _, time = value.partition(" ")
+    if time.strip("0:."):
+        raise Lossy(repr(value))
+    return str(day)
+
+
+def _to_json(value: Any, old: ColumnPlan, new: ColumnPlan) -> SqliteValue:
+    return JsonDocument.from_text(value).text
+
+
+def _same(value: Any, old: ColumnPlan, new: ColumnPlan) -> SqliteValue:
+    result: SqliteValue = value
+    return result
+
+
+def _same_width(value: Any, old: ColumnPlan, new: ColumnPlan) -> SqliteValue:
+    if int(value) >> new.length:
+        raise Lossy(repr(value))
+    return _same(value, old, new)
+
+
+_CONVERSIONS: Final[dict[tuple[str, str], Callable[[Any, ColumnPlan, ColumnPlan], SqliteValue]]] = {
+    **{(kind, "integer"): _to_integer for kind in ("integer", "year", "bit", "text")},
+    **{(kind, "decimal"): _to_decimal for kind in ("integer", "year", "bit", "decimal", "text")},
+    **{(kind, "double"): _to_double for kind in ("integer", "year", "double")},
+    **{(kind, "float"): _to_float for kind in ("integer", "double")},
+    **{
+        (kind, "text"): _to_text
+        for kind in ("integer", "decimal", "date", "time", "datetime", "text", "enum", "set", "json")
+    },
+    **{(kind, "bytes"): _to_bytes for kind in ("text", "bytes", "json")},
+    **{(kind, "enum"): _to_enum for kind in ("text", "enum")},
+    **{(kind, "set"): _to_set for kind in ("text", "set")},
+    **{(kind, kind): _fraction for kind in ("time", "datetime", "timestamp")},
+    **{(kind, kind): _same for kind in ("year", "date", "geometry", "json", "uuid", "inet4", "inet6")},
+    ("decimal", "integer"): _from_decimal,
+    ("float", "double"): _widened,
+    ("float", "float"): _same,
+    ("bit", "bit"): _same_width,
+    ("bytes", "text"): _decoded,
+    ("text", "json"): _to_json,
+    ("date", "datetime"): _date_to_datetime,
+    ("datetime", "date"): _datetime_to_date,
+}

@@ -1,0 +1,445 @@
+"""Statements of the log that define tables, carried out in SQLite.
+
+Knows which statements these are, and what becomes of rows. What they say of columns is the business of `binlogio.schema`, how a table is made and
+made anew that of `sqlite_definition`. DROP, RENAME and TRUNCATE are done by their names alone (`targets.sqlite`); here only what is known of
+their tables changes.
+
+    CREATE TABLE              columns, defaults, primary key, indexes; nothing where the table is there already
+    ALTER TABLE               the table made anew, where columns, defaults or the primary key change; rows of partitions that go
+    CREATE INDEX, DROP INDEX  the index
+
+What the log does not say of a table, or says in a way that is not understood, is nobody's guess: while it is empty, the rows that come tell what it is;
+a table with rows is refused.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import replace
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Final
+
+from binlogio.constants import QueryStatus
+from binlogio.errors import ReplayError, UnsupportedFeature
+from binlogio.replay.statements import RenameTables
+from binlogio.replay.targets.sqlite_catalogue import SqliteCatalogue
+from binlogio.replay.targets.sqlite_definition import (
+    UNKNOWN,
+    Origin,
+    SqliteDefinition,
+    UnknownValue,
+    quoted,
+    rebuild,
+    rename,
+)
+from binlogio.replay.targets.table_facts import NO_FACTS, TableFacts, altered_facts, created_facts, referred_tables
+from binlogio.replay.transactions import text_refused
+from binlogio.schema.column_history import UNKNOWN_DEFAULT, ColumnChanges, Default, column_changes
+from binlogio.schema.column_text import TableSetting
+from binlogio.schema.create_table import read_create_table
+from binlogio.schema.definition import ColumnDefinition
+from binlogio.schema.logged_ddl import follow_event, may_define, server_of, session_of, text_of
+from binlogio.schema.parsed_table import PRIMARY, Key
+from binlogio.schema.partitions import PartitionChange, read_change
+from binlogio.schema.sql_tokens import Words, tokenize
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from binlogio.events.base import ParseContext
+    from binlogio.events.query import QueryEvent
+    from binlogio.replay.targets.sqlite_values import SqliteValue
+    from binlogio.replay.transactions import StatementStep
+    from binlogio.schema.catalogue import TableName
+    from binlogio.schema.parsed_table import ParsedTable
+
+_OBJECTS: Final = ("TABLE", "TABLES", "INDEX", "TRIGGER")
+_BEFORE_OBJECT: Final = frozenset("OR REPLACE ONLINE IGNORE UNIQUE FULLTEXT SPATIAL VECTOR DEFINER =".split())
+_HEAD: Final = 10  # words that say what a statement is about
+_DEFINER: Final = 3  # words: user @ host
+_GENERATED_KEY: Final = ColumnDefinition("my_row_id", "bigint unsigned", nullable=False, visible=False)
+_UTC: Final = ("+00:00", "UTC")
+
+
+class SqliteDdl:
+    """The tables of a SQLite database as the statements of the log have them."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self.kept = SqliteCatalogue(connection)
+        self.made = {".".join(name) for name, _ in self.kept.catalogue.tables()}
+        self._connection = connection
+
+    def follow(self, step: StatementStep, context: ParseContext) -> bool:
+        """Carry out a statement; `made` has the names of all tables that were made so. False where it is none that defines a table, or is not understood.
+
+        Raises:
+            ReplayError: the rows of a table do not allow it.
+        """
+        event = replace(step.event, schema=step.source_schema)
+        if not may_define(event.sql):
+            return False
+        server, session = server_of(event, context), session_of(event)
+        try:
+            words = Words(tokenize(text_of(event), server, session.sql_mode), session.sql_mode)
+        except UnsupportedFeature:
+            words = Words([])
+        statement = _Statement(self._connection, self.kept, step, event, context, words)
+        try:
+            is_followed = self._carried_out(statement, words, is_whole=not event.error_code)
+            self.kept.keep()
+            self.made.update(statement.made)
+        except sqlite3.Error as exc:
+            raise ReplayError(f"SQLite refused: {exc}") from exc
+        except UnsupportedFeature as exc:
+            raise ReplayError(exc.reason, field=exc.field, found=exc.found) from exc
+        return is_followed
+
+    @staticmethod
+    def _carried_out(statement: _Statement, words: Words, *, is_whole: bool) -> bool:
+        kind = _kind(words)
+        handler = _HANDLERS.get((words.tokens[0].upper, kind)) if kind else None
+        if handler is None or not is_whole:
+            statement.follow()
+            return False
+        while words.take().upper != kind:
+            pass
+        return handler(statement)
+
+
+class _Statement:
+    """One statement at work."""
+
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        kept: SqliteCatalogue,
+        step: StatementStep,
+        event: QueryEvent,
+        context: ParseContext,
+        words: Words,
+    ) -> None:
+        self._connection = connection
+        self._kept = kept
+        self._statement = step.statement
+        self._wanted = step.wanted
+        self._event = event
+        self._context = context
+        self._words = words
+        self._server = server_of(event, context)
+        self.made: list[str] = []
+
+    def follow(self) -> None:
+        """Tell the catalogue."""
+        follow_event(self._kept.catalogue, self._event, self._context)
+
+    def create(self) -> bool:
+        """A table begins, empty."""
+        words = self._words
+        replaces = any(token.upper == "REPLACE" for token in words.tokens[: words.at])
+        words.accept("IF", "NOT", "EXISTS")
+        name = self._table()
+        self._refuse_select(name)
+        if replaces and self._exists(name):
+            self._connection.execute(f"DROP TABLE {quoted(self._target(name))}")
+        before = self._kept.find(name)
+        self.follow()
+        table = self._kept.find(name)
+        if table is None or table is before:
+            return False
+        found = Words(words.tokens, words.sql_mode)
+        found.at = words.at
+        like = self._like(found)
+        facts = self._kept.facts.get(like, NO_FACTS) if like is not None else None
+        if facts is None:
+            facts = self._with_obstacle(created_facts(found, table))
+        self._kept.facts[name] = replace(facts, obstacle=None) if like is not None else facts
+        if self._wanted.wants_table(*name) and not self._exists(name):
+            definition = self._definition(name, table)
+            definition.create(self._connection, self._target(name))
+            definition.reindex(self._connection, self._target(name))
+            self.made.append(self._target(name))
+        return True
+
+    def alter(self) -> bool:
+        """Columns, keys, partitions or the name change."""
+        words, kept = self._words, self._kept
+        words.accept("IF", "EXISTS")
+        name = kept.catalogue.known_name(self._table())
+        if words.accept("WAIT"):
+            words.take()
+        words.accept("NOWAIT")
+        exists = self._exists(name) and self._wanted.wants_table(*name)
+        before, facts, at = kept.find(name), kept.facts.get(name, NO_FACTS), words.at
+        is_empty = not exists or self._is_empty(name)
+        if before is None and isinstance(self._statement, RenameTables):  # and nothing else
+            self.follow()
+            return False
+        if before is None:
+            self.follow()
+            return self._alter_unknown(name, is_empty=is_empty, exists=exists)
+        changes, partitions = self._changes(before, facts, is_empty=is_empty)
+        words.at = at
+        old = self._with_generated_key(name, before, facts.defaults)
+        self.follow()
+        new_name = self._full(changes.name) if changes.name is not None else name
+        after = kept.find(new_name)
+        if after is None:
+            if not is_empty:
+                reason = kept.catalogue.unknown.get(new_name, "the statement is not understood")
+                raise self._refused(name, reason)
+            if exists:
+                self._connection.execute(f"DROP TABLE {quoted(self._target(name))}")
+            return False
+        if exists and partitions is not None and partitions.drops_rows and not is_empty:
+            self._empty_partitions(name, facts, partitions)
+        facts = self._with_obstacle(altered_facts(facts, changes, partitions, after))
+        kept.facts[new_name] = facts
+        if exists and self._wanted.wants_table(*new_name):
+            if new_name != name:
+                rename(self._connection, self._target(name), self._target(new_name))
+            new = self._definition(new_name, self._keyed(after, old), facts.defaults)
+            self._rebuild(new_name, old, new, changes, is_empty=is_empty)
+        return True
+
+    def index(self) -> bool:
+        """An index comes or goes."""
+        words = self._words
+        while not words.accept("ON"):
+            words.take()
+        name = self._kept.catalogue.known_name(self._table())
+        before = self._kept.find(name)
+        self.follow()
+        table = self._kept.find(name)
+        if table is None or table is before or not self._exists(name):
+            return table is not None
+        facts = self._kept.facts.get(name, NO_FACTS)
+        definition = self._with_generated_key(name, table, facts.defaults)
+        if self._columns(name)[: len(definition.names)] == definition.names:
+            definition.reindex(self._connection, self._target(name))
+        return True
+
+    def renamed(self) -> bool:
+        """Tables get other names; what is known of them goes with them."""
+        words = self._words
+        words.accept("IF", "EXISTS")
+        facts: dict[TableName, TableFacts] = {}
+        while True:
+            old = self._kept.catalogue.known_name(self._table())
+            while not words.accept("TO"):
+                words.take()
+            facts[self._table()] = facts.pop(old) if old in facts else self._kept.facts.get(old, NO_FACTS)
+            if not words.accept(","):
+                break
+        self.follow()
+        for name, one in facts.items():
+            if self._kept.find(name) is not None:
+                self._kept.facts[name] = one
+        return True
+
+    def dropped(self) -> bool:
+        """Tables are no more."""
+        self.follow()
+        return True
+
+    def trigger(self) -> bool:
+        """A trigger is made: changes of its table by a statement in the log as text would be changes of others as well."""
+        words = self._words
+        while not words.ended and not words.accept("ON"):
+            words.take()
+        name = self._kept.catalogue.known_name(self._table())
+        if words.tokens[0].upper == "CREATE" and self._kept.find(name) is not None:
+            facts = self._kept.facts.get(name, NO_FACTS)
+            self._kept.facts[name] = replace(facts, obstacle="the table has a trigger")
+        return False
+
+    # -------------------------------------------------------------------------------------------------------- parts
+
+    def _changes(
+        self, before: ParsedTable, facts: TableFacts, *, is_empty: bool
+    ) -> tuple[ColumnChanges, PartitionChange | None]:
+        words, at = self._words, self._words.at
+        try:
+            changes = column_changes(words, before, self._server)
+            words.at = at
+            return changes, read_change(words, facts.partitions)
+        except UnsupportedFeature as exc:
+            if not is_empty:
+                raise self._refused((before.schema, before.name), str(exc)) from exc
+            return ColumnChanges(), PartitionChange(drops_rows=False, names=(), left=None)
+
+    def _alter_unknown(self, name: TableName, *, is_empty: bool, exists: bool) -> bool:
+        if not is_empty:
+            reason = self._kept.catalogue.unknown.get(name, "neither the log nor the target tells what it was before")
+            raise self._refused(name, reason)
+        if exists:
+            self._connection.execute(f"DROP TABLE {quoted(self._target(name))}")
+        return False
+
+    def _rebuild(
+        self, name: TableName, old: SqliteDefinition, new: SqliteDefinition, changes: ColumnChanges, *, is_empty: bool
+    ) -> None:
+        target = self._target(name)
+        here = self._columns(name)
+        if here[: len(old.names)] != old.names:
+            if not is_empty:
+                raise ReplayError(
+                    "ALTER TABLE of a table that has other columns in the target than the log says",
+                    field=new.definition.full_name,
+                    expected=", ".join(old.names),
+                    found=", ".join(here),
+                )
+            self._connection.execute(f"DROP TABLE {quoted(target)}")
+            new.create(self._connection, target)
+        elif not _is_same(old, new):
+            origins = {position: self._origin(position, old, new, changes) for position in range(len(new.names))}
+            rebuild(self._connection, target, old, new, origins)
+        new.reindex(self._connection, target)
+
+    def _origin(
+        self, position: int, old: SqliteDefinition, new: SqliteDefinition, changes: ColumnChanges
+    ) -> SqliteValue | UnknownValue | Origin:
+        column = new.definition.columns[position]
+        name = column.name.casefold()
+        former = old.position(changes.renamed.get(name, name))
+        if name in changes.added or former is None:
+            default = new.defaults.get(name, UNKNOWN_DEFAULT)
+            return self._now(column) if default.is_now else new.default(position)
+        is_computed = column.generated_from is not None and name in changes.defaults
+        return UNKNOWN if is_computed else Origin(former)
+
+    def _now(self, column: ColumnDefinition) -> SqliteValue | UnknownValue:
+        """The time of the statement, where the session's time zone does not matter or is known."""
+        zone = self._event.status(QueryStatus.TIME_ZONE)
+        kind = column.sql_type
+        if kind.name not in ("timestamp", "datetime") or (kind.name == "datetime" and zone not in _UTC):
+            return UNKNOWN
+        fraction = ""
+        if kind.arguments and kind.arguments[0]:
+            microseconds = self._event.status(QueryStatus.MICROSECONDS) or self._event.status(QueryStatus.MARIADB_HRNOW)
+            fraction = f".{microseconds or 0:06d}"[: 1 + kind.arguments[0]]
+        moment = datetime.fromtimestamp(self._event.header.timestamp, timezone.utc)
+        return moment.strftime("%Y-%m-%d %H:%M:%S") + fraction
+
+    def _empty_partitions(self, name: TableName, facts: TableFacts, change: PartitionChange) -> None:
+        target, partitions = quoted(self._target(name)), facts.partitions
+        if not change.names:
+            self._connection.execute(f"DELETE FROM {target}")  # noqa: S608
+            return
+        if partitions is None:
+            raise self._refused(name, "nobody says which rows a partition has")
+        sql = f"SELECT rowid, {quoted(partitions.column)} FROM {target}"  # noqa: S608
+        try:
+            gone = [(row_id,) for row_id, value in self._connection.execute(sql).fetchall() if change.has(partitions.name_of(value) or "")]  # fmt: skip
+        except ValueError as exc:
+            raise self._refused(name, "nobody can say which partition a row is in") from exc
+        self._connection.executemany(f"DELETE FROM {target} WHERE rowid = ?", gone)  # noqa: S608
+
+    def _with_obstacle(self, facts: TableFacts) -> TableFacts:
+        """With foreign keys taken note of, those of the tables that are referred to as well."""
+        parents = [self._full(name) for name in referred_tables(self._words)]
+        for parent in map(self._kept.catalogue.known_name, parents):
+            known = self._kept.facts.get(parent, NO_FACTS)
+            self._kept.facts[parent] = replace(known, obstacle="a foreign key refers to the table")
+        return replace(facts, obstacle="the table has a foreign key") if parents else facts
+
+    def _refuse_select(self, name: TableName) -> None:
+        words = Words(self._words.tokens, self._words.sql_mode)
+        try:
+            created = read_create_table(words, TableSetting(self._server, self._server.collation))
+        except UnsupportedFeature:
+            return
+        if created.reason is not None and self._wanted.wants_table(*name):
+            raise text_refused("CREATE TABLE ... SELECT")
+
+    def _like(self, words: Words) -> TableName | None:
+        words.accept("(") if words.sees("(", "LIKE") else None
+        return self._full(words.table_name()) if words.accept("LIKE") else None
+
+    # -------------------------------------------------------------------------------------------------- definitions
+
+    def _definition(
+        self, name: TableName, table: ParsedTable, defaults: dict[str, Default] | None = None
+    ) -> SqliteDefinition:
+        facts = self._kept.facts.get(name, NO_FACTS)
+        return SqliteDefinition.of(table, facts.defaults if defaults is None else defaults, self._context)
+
+    def _with_generated_key(
+        self, name: TableName, table: ParsedTable, defaults: dict[str, Default]
+    ) -> SqliteDefinition:
+        """What the table is: MySQL may have put a primary key before its columns (sql_generate_invisible_primary_key)."""
+        here = self._columns(name)
+        if here[:1] == (_GENERATED_KEY.name,) and table.index(_GENERATED_KEY.name) is None:
+            table = _with_key(table)
+        return self._definition(name, table, defaults)
+
+    @staticmethod
+    def _keyed(table: ParsedTable, old: SqliteDefinition) -> ParsedTable:
+        """The table as it is now, with the key that the server put before its columns, if it still has that."""
+        had = old.names[:1] == (_GENERATED_KEY.name,)
+        has_own = any(key.name.upper() == PRIMARY for key in table.keys)
+        return _with_key(table) if had and not has_own and table.index(_GENERATED_KEY.name) is None else table
+
+    def _columns(self, name: TableName) -> tuple[str, ...]:
+        rows = self._connection.execute(f"PRAGMA table_info({quoted(self._target(name))})").fetchall()
+        return tuple(row[1] for row in rows)
+
+    def _exists(self, name: TableName) -> bool:
+        sql = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"
+        return self._connection.execute(sql, (self._target(name),)).fetchone() is not None
+
+    def _is_empty(self, name: TableName) -> bool:
+        sql = f"SELECT 1 FROM {quoted(self._target(name))} LIMIT 1"  # noqa: S608
+        return self._connection.execute(sql).fetchone() is None
+
+    def _target(self, name: TableName) -> str:
+        return f"{self._wanted.schema(name[0])}.{name[1]}"
+
+    def _table(self) -> TableName:
+        return self._full(self._words.table_name())
+
+    def _full(self, name: tuple[str | None, str]) -> TableName:
+        return (self._event.schema if name[0] is None else name[0], name[1])
+
+    @staticmethod
+    def _refused(name: TableName, reason: str) -> ReplayError:
+        return ReplayError(f"ALTER TABLE of a table with rows cannot be followed: {reason}", field=".".join(name))
+
+
+def _kind(words: Words) -> str:
+    """The kind of thing that a statement is about, if it is one of ours and no temporary one."""
+    tokens = words.tokens[:_HEAD]
+    at = 1
+    while at < len(tokens):
+        word = tokens[at].upper
+        if word in _OBJECTS:
+            return word
+        if word not in _BEFORE_OBJECT:
+            return ""
+        at += 1 if word != "=" else 1 + _DEFINER
+    return ""
+
+
+def _with_key(table: ParsedTable) -> ParsedTable:
+    return replace(table, columns=(_GENERATED_KEY, *table.columns)).with_key(
+        Key(PRIMARY, ((_GENERATED_KEY.name, 0),), is_unique=True)
+    )
+
+
+def _is_same(old: SqliteDefinition, new: SqliteDefinition) -> bool:
+    """Whether SQLite's table and its values are the same for both."""
+    if old.plan.primary_key != new.plan.primary_key or old.plan.columns != new.plan.columns:
+        return False
+    return all(old.default(position) == new.default(position) for position in range(len(new.names)))
+
+
+_HANDLERS: Final[dict[tuple[str, str], Callable[[_Statement], bool]]] = {
+    ("CREATE", "TABLE"): _Statement.create,
+    ("CREATE", "INDEX"): _Statement.index,
+    ("CREATE", "TRIGGER"): _Statement.trigger,
+    ("ALTER", "TABLE"): _Statement.alter,
+    ("RENAME", "TABLE"): _Statement.renamed,
+    ("RENAME", "TABLES"): _Statement.renamed,
+    ("DROP", "TABLE"): _Statement.dropped,
+    ("DROP", "TABLES"): _Statement.dropped,
+    ("DROP", "INDEX"): _Statement.index,
+}

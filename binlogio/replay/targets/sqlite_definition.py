@@ -1,0 +1,273 @@
+"""Tables of the source as tables of SQLite: columns with defaults, the primary key, indexes, and how a table gets other ones.
+
+Knows SQL of SQLite. What a statement of the source makes of a table is `sqlite_ddl`'s business, what becomes of values `sqlite_conversion`'s.
+
+    A table gets other columns as SQLite's manual has it (lang_altertable, "Making Other Kinds Of Table Schema Changes"): a new table, the rows put into
+    it in their order, the old one dropped, the new one renamed; indexes and triggers made again. All of that belongs to the event group's savepoint.
+
+    index "schema.table:key"    for each key of the source over whole columns; unique keys compare byte by byte here
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from binlogio.errors import ReplayError
+from binlogio.events.base import DEFAULT_CONTEXT, ParseContext
+from binlogio.replay.targets.sqlite_conversion import Lossy, converted, is_kept, stored_default
+from binlogio.replay.targets.sqlite_values import SqliteValue, sqlite_type
+from binlogio.rowimage.plan import ColumnPlan, TablePlan, resolve_plan
+from binlogio.schema.column_history import UNKNOWN_DEFAULT, Default
+from binlogio.schema.parsed_table import PRIMARY, ROW_END
+from binlogio.schema.server_defaults import ServerDefaults
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from binlogio.schema.definition import TableDefinition
+    from binlogio.schema.parsed_table import ParsedTable
+
+_NEW: Final = "binlogio new table"
+
+
+@dataclass(frozen=True, slots=True)
+class SqliteDefinition:
+    """A table of the source, and what it is in SQLite. `defaults` are by names of columns in small letters."""
+
+    table: ParsedTable
+    definition: TableDefinition
+    plan: TablePlan
+    defaults: Mapping[str, Default]
+
+    @classmethod
+    def of(
+        cls, table: ParsedTable, defaults: Mapping[str, Default], context: ParseContext = DEFAULT_CONTEXT
+    ) -> SqliteDefinition:
+        """The table as a server would map it now.
+
+        Raises:
+            BinlogError: a column's type or collation cannot be.
+        """
+        definition, flavor = table.definition(), ServerDefaults.of(context).flavor
+        plan = resolve_plan(definition.table_map(1, "FULL", flavor), context, definition.plan_columns(flavor))
+        return cls(table, definition, plan, defaults)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns."""
+        return tuple(column.name for column in self.definition.columns)
+
+    def position(self, name: str) -> int | None:
+        """Where a column stands."""
+        return self.table.index(name)
+
+    def default(self, position: int) -> SqliteValue | UnknownValue:
+        """What a row gets in a column that it has no value for."""
+        column = self.definition.columns[position]
+        default = self.defaults.get(column.name.casefold(), UNKNOWN_DEFAULT)
+        if not default.is_known or default.is_now:
+            return UNKNOWN
+        try:
+            return stored_default(default, column, self.plan.columns[position])
+        except Lossy:
+            return UNKNOWN
+
+    def create(self, connection: sqlite3.Connection, name: str, more: tuple[str, ...] = ()) -> None:
+        """Make the table, without its indexes."""
+        parts = [*(self._column(column) for column in self.plan.columns), *more]
+        if self.plan.primary_key:
+            key = (quoted(self.plan.columns[position].label) for position, _ in self.plan.primary_key)
+            parts.append(f"PRIMARY KEY ({', '.join(key)})")
+        connection.execute(f"CREATE TABLE {quoted(name)} ({', '.join(parts)})")
+
+    def _column(self, column: ColumnPlan) -> str:
+        default = self.default(column.position)
+        text = None if isinstance(default, UnknownValue) else literal(default)
+        parts = (quoted(column.label), sqlite_type(column), "" if text is None else f"DEFAULT {text}")
+        return " ".join(part for part in parts if part)
+
+    def reindex(self, connection: sqlite3.Connection, name: str) -> None:
+        """Make the indexes that are missing, and drop those that the source has no more."""
+        wanted = dict(self._indexes(name))
+        have = own_indexes(connection, name)
+        for index in have.keys() - wanted.keys():
+            connection.execute(f"DROP INDEX {quoted(index)}")
+        for index, sql in wanted.items():
+            if index in have and have[index] != sql:
+                connection.execute(f"DROP INDEX {quoted(index)}")
+            if have.get(index) != sql:
+                connection.execute(sql)
+
+    def _indexes(self, name: str) -> Iterator[tuple[str, str]]:
+        key = tuple(column.casefold() for column in self.definition.primary_key)
+        for one in self.table.keys:
+            columns = tuple(column.casefold() for column, _ in one.parts)
+            is_whole = all(column and not prefix for column, prefix in one.parts)
+            if one.name.upper() == PRIMARY or not is_whole or columns == key:
+                continue
+            has_all_times = one.is_unique and self.table.is_versioned and self.table.index(ROW_END) is not None
+            parts = (*one.parts, (ROW_END, 0)) if has_all_times else one.parts
+            yield index_name(name, one.name), _index_sql(name, one.name, parts, is_unique=one.is_unique)
+
+
+class UnknownValue:
+    """A value that nobody can tell."""
+
+
+UNKNOWN: Final = UnknownValue()
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """The position of a column in the table as it was."""
+
+    position: int
+
+
+def rebuild(
+    connection: sqlite3.Connection,
+    name: str,
+    old: SqliteDefinition,
+    new: SqliteDefinition,
+    origins: Mapping[int, SqliteValue | UnknownValue | Origin],
+) -> None:
+    """Give a table other columns, with the rows that it has.
+
+    Args:
+        connection: the database.
+        name: the table's, before and after.
+        old: what it was.
+        new: what it becomes.
+        origins: for each position of the new columns, the `Origin` in the old ones or the value that all rows get.
+
+    Raises:
+        ReplayError: a value cannot be kept, or is not known.
+    """
+    table = quoted(name)
+    more = connection.execute(f"PRAGMA table_info({table})").fetchall()[len(old.names) :]
+    made = _made_for(connection, name)
+    new.create(connection, _NEW, tuple(_user_column(row) for row in more))
+    if connection.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone():  # noqa: S608
+        problems: list[ReplayError] = []
+        sources = [
+            _source(connection, old, new, position, origin, problems) for position, origin in sorted(origins.items())
+        ]
+        sources += [quoted(row[1]) for row in more]
+        columns = ", ".join(map(quoted, (*new.names, *(row[1] for row in more))))
+        try:
+            connection.execute(
+                f"INSERT INTO {quoted(_NEW)} ({columns}) SELECT {', '.join(sources)} FROM {table} ORDER BY rowid"  # noqa: S608
+            )
+        except sqlite3.OperationalError as exc:
+            if problems:
+                raise problems[0] from exc
+            raise
+    connection.execute(f"DROP TABLE {table}")
+    connection.execute(f"ALTER TABLE {quoted(_NEW)} RENAME TO {table}")
+    for sql in made:
+        connection.execute(sql)
+
+
+def _source(
+    connection: sqlite3.Connection,
+    old: SqliteDefinition,
+    new: SqliteDefinition,
+    position: int,
+    origin: SqliteValue | UnknownValue | Origin,
+    problems: list[ReplayError],
+) -> str:
+    """The expression over the old table that gives a new column's values; what fails while it runs is put into `problems`."""
+    column = new.plan.columns[position]
+    field = f"{new.definition.full_name}.{column.label}"
+    if isinstance(origin, UnknownValue):
+        raise ReplayError("nobody can say what the rows that are there get in this column", field=field)
+    if not isinstance(origin, Origin):
+        text = literal(origin)
+        if text is None:
+            raise ReplayError("the column's default cannot be written in SQLite", field=field, found=repr(origin))
+        return text
+    before = old.plan.columns[origin.position]
+    if is_kept(before, column):
+        return quoted(before.label)
+    function = f"binlogio_convert_{position}"
+
+    def convert(value: SqliteValue) -> SqliteValue:
+        try:
+            return converted(value, before, column)
+        except Lossy as exc:
+            problems.append(
+                ReplayError("ALTER TABLE changes a value, and nobody can say to what", field=field, found=str(exc))
+            )
+            raise
+
+    connection.create_function(function, 1, convert)
+    return f"{function}({quoted(before.label)})"
+
+
+def own_indexes(connection: sqlite3.Connection, name: str) -> dict[str, str]:
+    """The indexes that were made for keys of the source, with their SQL."""
+    rows = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'index' AND tbl_name = ?", (name,))
+    return {index: sql for index, sql in rows.fetchall() if sql is not None and index.startswith(f"{name}:")}
+
+
+def rename(connection: sqlite3.Connection, old: str, new: str) -> None:
+    """Give a table another name, and its indexes."""
+    indexes = own_indexes(connection, old)
+    infos = [
+        (index, [row[2] for row in connection.execute(f"PRAGMA index_info({quoted(index)})").fetchall()], sql)
+        for index, sql in indexes.items()
+    ]
+    for index in indexes:
+        connection.execute(f"DROP INDEX {quoted(index)}")
+    connection.execute(f"ALTER TABLE {quoted(old)} RENAME TO {quoted(new)}")
+    for index, columns, sql in infos:
+        parts = tuple((column, 0) for column in columns)
+        is_unique = sql.startswith("CREATE UNIQUE")
+        connection.execute(_index_sql(new, index[len(old) + 1 :], parts, is_unique=is_unique))
+
+
+def index_name(table: str, key: str) -> str:
+    """What an index is called in SQLite, where names of indexes are those of the whole database."""
+    return f"{table}:{key}"
+
+
+def _index_sql(table: str, key: str, parts: tuple[tuple[str, int], ...], *, is_unique: bool) -> str:
+    columns = ", ".join(quoted(column) for column, _ in parts)
+    return (
+        f"CREATE {'UNIQUE ' if is_unique else ''}INDEX {quoted(index_name(table, key))} ON {quoted(table)} ({columns})"
+    )
+
+
+def _made_for(connection: sqlite3.Connection, name: str) -> list[str]:
+    """The SQL of indexes and triggers that somebody else made for a table."""
+    rows = connection.execute(
+        "SELECT name, sql FROM sqlite_master WHERE type IN ('index', 'trigger') AND tbl_name = ? AND sql IS NOT NULL",
+        (name,),
+    )
+    return [sql for made, sql in rows.fetchall() if not made.startswith(f"{name}:")]
+
+
+def _user_column(row: tuple[Any, ...]) -> str:
+    """A column that the log's table does not have, as it was declared."""
+    _, name, kind, not_null, default, _ = row
+    text = f"{quoted(name)} {kind}{' NOT NULL' if not_null else ''}"
+    return text if default is None else f"{text} DEFAULT ({default})"
+
+
+def literal(value: SqliteValue) -> str | None:
+    """A value as SQLite's SQL writes it; None for text that it cannot write."""
+    if value is None:
+        return "NULL"
+    if isinstance(value, bytes):
+        return f"x'{value.hex()}'"
+    if isinstance(value, str):
+        quote = "'"
+        return None if "\0" in value else f"'{value.replace(quote, quote * 2)}'"
+    return f"({value!r})" if value < 0 else repr(value)
+
+
+def quoted(name: str) -> str:
+    """A name as SQLite's SQL writes it."""
+    return '"' + name.replace('"', '""') + '"'

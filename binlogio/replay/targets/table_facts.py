@@ -1,0 +1,80 @@
+"""What a statement says of a table beside its columns and keys: what rows get where they have no value, and where they are.
+
+Knows CREATE TABLE and ALTER TABLE as words. Knows no target.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from binlogio.errors import UnsupportedFeature
+from binlogio.schema.column_history import UNKNOWN_DEFAULT, ColumnChanges, Default, created_defaults, implicit_default
+from binlogio.schema.partitions import PartitionChange, Partitions, read_partitions
+from binlogio.schema.sql_tokens import Words
+
+if TYPE_CHECKING:
+    from binlogio.schema.parsed_table import ParsedTable
+
+
+@dataclass(frozen=True, slots=True)
+class TableFacts:
+    """What a definition does not say: the defaults of columns (by names in small letters), and how the table is partitioned.
+
+    `obstacle` is why statements that are in the log as text cannot be carried out on the table, None where they can.
+    """
+
+    defaults: dict[str, Default] = field(default_factory=dict)
+    partitions: Partitions | None = None
+    obstacle: str | None = None
+
+
+NO_FACTS: Final = TableFacts()
+
+
+def created_facts(words: Words, table: ParsedTable) -> TableFacts:
+    """What a CREATE TABLE says, whose columns begin at the place."""
+    try:
+        defaults = created_defaults(words)
+    except UnsupportedFeature:
+        defaults = {}
+    return TableFacts(_effective(defaults, table), read_partitions(words))
+
+
+def altered_facts(
+    facts: TableFacts, changes: ColumnChanges, partitions: PartitionChange | None, table: ParsedTable
+) -> TableFacts:
+    """What holds of the table behind an ALTER TABLE: as the statement says, else as before, under the names of now."""
+    said = _effective(dict(changes.defaults), table)
+    defaults = {}
+    for column in table.columns:
+        name = column.name.casefold()
+        former = changes.renamed.get(name, name)
+        if name in changes.defaults:
+            defaults[name] = said.get(name, UNKNOWN_DEFAULT)
+        elif former in facts.defaults:
+            defaults[name] = facts.defaults[former]
+    left = facts.partitions if partitions is None else partitions.left
+    if left is not None:
+        left = left.renamed({old: new for new, old in changes.renamed.items()})
+    return TableFacts(defaults, left, facts.obstacle)
+
+
+def referred_tables(words: Words) -> list[tuple[str | None, str]]:
+    """The tables that foreign keys of a statement refer to: schema, if given, and name."""
+    found: list[tuple[str | None, str]] = []
+    at = Words(words.tokens, words.sql_mode)
+    while not at.ended:
+        token = at.take()
+        if token.kind == "word" and token.upper == "REFERENCES" and at.next.is_name:
+            found.append(at.table_name())
+    return found
+
+
+def _effective(defaults: dict[str, Default], table: ParsedTable) -> dict[str, Default]:
+    """With what columns have that name no default."""
+    found = {}
+    for column in table.columns:
+        default = defaults.get(column.name.casefold(), Default())
+        found[column.name.casefold()] = implicit_default(column) if default == Default() else default
+    return found

@@ -1,0 +1,225 @@
+"""Partitions of a table: which rows are gone when a statement empties or drops one.
+
+Knows PARTITION BY RANGE and LIST over a column or a year of it, which is what can be told without carrying out an expression; of all other kinds it
+knows nothing, and says so by None.
+
+    partitions := PARTITION BY (RANGE | LIST) "(" (column | YEAR "(" column ")" | TO_DAYS "(" column ")") ")" "(" partition ("," partition)* ")"
+    partition  := PARTITION name VALUES (LESS THAN ("(" number ")" | MAXVALUE) | IN "(" (number | NULL) ("," ...)* ")") option*
+    change     := (DROP | TRUNCATE) PARTITION (ALL | name ("," name)*) | ADD PARTITION "(" partition ("," partition)* ")"
+
+Source: sql/sql_yacc.yy, rule opt_create_partitioning; sql/partition_info.cc, get_partition_id_range, get_partition_id_list.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from binlogio.errors import UnsupportedFeature
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from binlogio.schema.sql_tokens import Words
+
+_FUNCTIONS: Final = ("YEAR", "TO_DAYS")
+_DATE_SIZE: Final = len("2000-01-01")
+_DAY_OF_ORDINAL_ZERO: Final = 365  # TO_DAYS('0001-01-01') is 366, date.toordinal() of it 1
+_MOST: Final = 8192  # partitions of a table
+
+Bound = int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """A partition: of RANGE its one value is the end, None for MAXVALUE; of LIST they are those that it has, None for NULL."""
+
+    name: str
+    values: tuple[Bound, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Partitions:
+    """How a table is partitioned; `function` is YEAR, TO_DAYS, or empty for the column itself."""
+
+    is_range: bool
+    column: str
+    function: str
+    partitions: tuple[Partition, ...]
+
+    def name_of(self, value: Any) -> str | None:
+        """The partition of a row with this value in the column, as number or in the server's text form; None where there is none.
+
+        Raises:
+            ValueError: it cannot be told.
+        """
+        number = self._number(value)
+        if not self.is_range:
+            return next((one.name for one in self.partitions if number in one.values), None)
+        for one in self.partitions:
+            (end,) = one.values
+            if number is None or end is None or number < end:
+                return one.name
+        return None
+
+    def _number(self, value: Any) -> int | None:
+        if value is None:
+            return None
+        if not self.function:
+            if isinstance(value, int):
+                return value
+            raise ValueError(value)
+        year, month, day = (int(part) for part in str(value)[:_DATE_SIZE].split("-"))
+        if self.function == "YEAR":
+            return year
+        from datetime import date  # noqa: PLC0415 - only here
+
+        return date(year, month, day).toordinal() + _DAY_OF_ORDINAL_ZERO
+
+    def renamed(self, names: Mapping[str, str]) -> Partitions:
+        """With the column as it is called now; `names` are old names in small letters to new ones."""
+        return replace(self, column=names.get(self.column.casefold(), self.column))
+
+    def to_json(self) -> dict[str, Any]:
+        """As a JSON object."""
+        return {
+            "is_range": self.is_range,
+            "column": self.column,
+            "function": self.function,
+            "partitions": [[one.name, one.values] for one in self.partitions],
+        }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Partitions:
+        """What `to_json` made. Raises KeyError, TypeError or ValueError for anything else."""
+        partitions = tuple(Partition(name, tuple(values)) for name, values in value["partitions"])
+        return cls(
+            is_range=value["is_range"], column=value["column"], function=value["function"], partitions=partitions
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionChange:
+    """What an ALTER TABLE does to partitions: `names` are empty for ALL, `left` is how the table is partitioned then, None where nobody can say."""
+
+    drops_rows: bool
+    names: tuple[str, ...]
+    left: Partitions | None
+
+    def has(self, name: str) -> bool:
+        """Whether a partition is emptied."""
+        return not self.names or name.casefold() in self.names
+
+
+def read_partitions(words: Words) -> Partitions | None:
+    """The PARTITION BY anywhere behind the place; None where there is none, or one that is not known here."""
+    while not words.ended and not words.sees("PARTITION", "BY"):
+        words.take()
+    try:
+        return _read(words) if words.accept("PARTITION", "BY") else None
+    except UnsupportedFeature:
+        return None
+
+
+def read_change(words: Words, partitions: Partitions | None) -> PartitionChange | None:
+    """What the clauses from the place on do to partitions; None for nothing.
+
+    Raises:
+        UnsupportedFeature: rows may go, and it cannot be told which.
+    """
+    while not words.ended:
+        if words.sees("PARTITION", "BY"):
+            return PartitionChange(drops_rows=False, names=(), left=read_partitions(words))
+        if words.accept("REMOVE", "PARTITIONING"):
+            return PartitionChange(drops_rows=False, names=(), left=None)
+        if words.accept("ADD", "PARTITION"):
+            return PartitionChange(drops_rows=False, names=(), left=_added(words, partitions))
+        if words.accept("REORGANIZE", "PARTITION") or words.accept("COALESCE", "PARTITION"):
+            return PartitionChange(drops_rows=False, names=(), left=None)
+        if words.sees("EXCHANGE", "PARTITION") or words.sees("CONVERT", "PARTITION"):
+            words.refuse("a change of partitions that leaves rows where they are")
+        verb = "DROP" if words.accept("DROP", "PARTITION") else "TRUNCATE" if words.accept("TRUNCATE", "PARTITION") else ""  # fmt: skip
+        if verb:
+            return _removed(words, partitions, is_drop=verb == "DROP")
+        words.take()
+    return None
+
+
+def _removed(words: Words, partitions: Partitions | None, *, is_drop: bool) -> PartitionChange:
+    words.accept("IF", "EXISTS")
+    names: list[str] = []
+    if not words.accept("ALL"):
+        names.append(words.name().casefold())
+        while words.accept(","):
+            names.append(words.name().casefold())
+    if partitions is None and names:
+        words.refuse("partitions by RANGE or LIST of a column, of which the log tells")
+    left = partitions
+    if is_drop and partitions is not None:
+        left = replace(partitions, partitions=tuple(p for p in partitions.partitions if p.name.casefold() not in names))
+    return PartitionChange(drops_rows=True, names=tuple(names), left=left)
+
+
+def _added(words: Words, partitions: Partitions | None) -> Partitions | None:
+    if partitions is None or not words.sees("("):
+        return None
+    try:
+        return replace(partitions, partitions=(*partitions.partitions, *_list(words, is_range=partitions.is_range)))
+    except UnsupportedFeature:
+        return None
+
+
+def _read(words: Words) -> Partitions:
+    is_range = words.accept_any("RANGE", "LIST") == "RANGE"
+    words.expect("(")
+    function = words.accept_any(*_FUNCTIONS)
+    if function:
+        words.expect("(")
+    column = words.name()
+    if function:
+        words.expect(")")
+    words.expect(")")
+    return Partitions(is_range=is_range, column=column, function=function, partitions=_list(words, is_range=is_range))
+
+
+def _list(words: Words, *, is_range: bool) -> tuple[Partition, ...]:
+    words.expect("(")
+    found: list[Partition] = []
+    while len(found) < _MOST:
+        words.expect("PARTITION")
+        name = words.name()
+        words.expect("VALUES")
+        found.append(Partition(name, _end(words) if is_range else _members(words)))
+        while not words.ended and words.next.upper not in (",", ")"):
+            words.skip_one()
+        if not words.accept(","):
+            break
+    words.expect(")")
+    return tuple(found)
+
+
+def _end(words: Words) -> tuple[Bound, ...]:
+    words.expect("LESS", "THAN")
+    if words.accept("MAXVALUE") or words.accept("(", "MAXVALUE", ")"):
+        return (None,)
+    words.expect("(")
+    end = _integer(words)
+    words.expect(")")
+    return (end,)
+
+
+def _members(words: Words) -> tuple[Bound, ...]:
+    words.expect("IN")
+    words.expect("(")
+    found: list[Bound] = []
+    while True:
+        found.append(None if words.accept("NULL") else _integer(words))
+        if not words.accept(","):
+            break
+    words.expect(")")
+    return tuple(found)
+
+
+def _integer(words: Words) -> int:
+    sign = -1 if words.accept("-") else 1
+    return sign * words.number()
