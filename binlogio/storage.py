@@ -130,6 +130,12 @@ class OpenedLog:
         """Go to `offset`; only where the file is `seekable`."""
         cast("SeekableByteStream", self.stream).seek(offset)
 
+    def end(self) -> int:
+        """Where the bytes end; only where the file is `seekable`. The place changes."""
+        stream = cast("SeekableByteStream", self.stream)
+        stream.seek(0, os.SEEK_END)
+        return stream.tell()
+
     def close(self) -> None:
         """Give the file back."""
         self.stream.close()

@@ -1,54 +1,177 @@
-"""Partitions: however logs are cut and packed, every record comes once."""
+"""Partitions: however logs are cut and packed, every record comes once.
+
+`BINLOGIO_SPLITS` says with how many sizes each log is cut, `BINLOGIO_CORPUS` where more logs are.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import random
-from collections import Counter
-from typing import TYPE_CHECKING, Any
+import struct
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pytest
 
 import binlogio
+from binlogio import BinlogWriter, ColumnDefinition, Insert, ServerVariables, Statement, TableDefinition
+from binlogio.constants import EventType
+from binlogio.encoder import stamp
+from binlogio.events.rows import WriteRowsEvent
 from binlogio.splits import Split
 from binlogio.storage import LogFile
-from corpus import FIXTURES, MYSQL
+from corpus import FIXTURES, MYSQL, CorpusFile, files
 from pyspark_binlogio.options import BinlogOptions
 from spark_frames import tasks
+from spark_writes import definitions
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 pytest.importorskip("pyspark.sql.datasource")
 from pyspark_binlogio.partitions import OPEN_COST_BYTES, LogPartition, Piece, partitions
 
-LOGS = sorted(
-    path for path in FIXTURES.glob("*/*/*.0000*") if path.parent.name not in ("encrypted", "types_old_temporal")
-)  # the one needs a key, the other table definitions
-PLACE = ["file", "pos", "row", "op", "gtid", "schema", "table"]
+LOGS = [
+    file
+    for file in files()
+    if file.root != FIXTURES or "BINLOGIO_CORPUS" not in os.environ  # a corpus has them too
+]
+SIZES: Final = int(os.environ.get("BINLOGIO_SPLITS", "4"))
+IMAGES: Final = ("before", "after")
+_MOST_PARTITIONS: Final = 2000
 
 
-def places(batches: list[pa.RecordBatch]) -> Counter[Any]:
-    """How often each record came."""
-    return Counter(tuple(row.values()) for batch in batches for row in batch.select(PLACE).to_pylist())
+def options_of(file: CorpusFile) -> dict[str, str]:
+    """What it takes to read a file: its keys, and its tables where nothing else says what they are; damage is passed over."""
+    options = {"keyring": str(file.keys)} if file.encrypted else {}
+    if file.path.parent.name == "types_old_temporal":
+        options["schemaFile"] = definitions(file.path.parent)
+    return {**options, "mode": "DROPMALFORMED"} if file.damaged else options
 
 
-@pytest.mark.parametrize(
-    "path", LOGS, ids=lambda path: f"{path.parent.parent.name}-{path.parent.name}-{path.suffix[1:]}"
-)
-def test_every_record_comes_once_whatever_the_size_of_partitions(path: Path) -> None:
-    """Sizes from less than an event to more than the file."""
-    expected = places(binlogio.read_rows(path).to_table().to_batches())
-    dice = random.Random(str(path.name))
-    size = path.stat().st_size
-    for max_bytes in (
-        size + 1,
-        *(int(2 ** dice.uniform(6, size.bit_length())) for _ in range(int(os.environ.get("BINLOGIO_SPLITS", "4")))),
+def outcome(path: Path, **options: str) -> pa.Table | str:
+    """The records of all tasks, or which error ends them."""
+    try:
+        batches = tasks(path, **options)
+    except binlogio.BinlogError as exc:
+        return f"{type(exc).__name__} {exc.reason}"
+    return pa.Table.from_batches(batches) if batches else "no records"
+
+
+def told(table: pa.Table | str) -> list[list[Any]] | str:
+    """Records, of their images how many columns they have: a reader of the whole log knows more of columns, from its DDL."""
+    if isinstance(table, str):
+        return table
+    return [
+        [row[name] if name not in IMAGES or row[name] is None else len(json.loads(row[name])) for name in row]
+        for row in table.to_pylist()
+    ] or "no records"
+
+
+@pytest.mark.parametrize("file", LOGS, ids=lambda file: file.id)
+def test_every_record_comes_once_whatever_the_size_of_partitions(file: CorpusFile) -> None:
+    """Sizes from less than an event to more than the file: the records of `read_rows`, all columns, and in its order."""
+    options = options_of(file)
+    size = file.path.stat().st_size
+    whole = outcome(file.path, maxPartitionBytes=str(size + 1), **options)
+    if not file.damaged:
+        assert told(whole) == told(rows_of(file))
+    dice = random.Random(file.id)
+    least = max(64, size // _MOST_PARTITIONS)
+    for _ in range(SIZES):
+        max_bytes = int(least * (size / least) ** dice.random()) if size > least else least
+        found = outcome(file.path, maxPartitionBytes=str(max_bytes), **options)
+
+        assert found == whole, max_bytes
+
+
+def rows_of(file: CorpusFile) -> pa.Table | str:
+    """What `read_rows` gives."""
+    try:
+        return binlogio.read_rows(file.path, keyring=file.keys if file.encrypted else None).to_table()
+    except binlogio.BinlogError as exc:
+        return f"{type(exc).__name__} {exc.reason}"
+
+
+def forged_log(folder: Path, forge: Callable[[int], bytes], checksum: str) -> Path:
+    """A log of blobs full of what `forge` makes of the offset at which it stands."""
+    table = TableDefinition("d", "t", (ColumnDefinition("b", "longblob"),))
+    filler = b"\xee" * 6000
+    with (
+        BinlogWriter(folder / "binlog", variables=ServerVariables(binlog_checksum=checksum)) as log,
+        log.session() as session,
     ):
-        found = places(tasks(path, maxPartitionBytes=str(max_bytes)))
+        for _ in range(20):
+            session.execute(Statement("INSERT", (Insert(table, [{"b": filler}]),)))
+    path = folder / "binlog.000001"
+    data = bytearray(path.read_bytes())
+    with binlogio.open(path) as reader:
+        headers = [event.header for event in reader if isinstance(event, WriteRowsEvent)]
+    for header in headers:
+        at = start = data.index(filler, header.offset)
+        while at < start + len(filler):
+            forged = forge(at)[: start + len(filler) - at]
+            data[at : at + len(forged)] = forged
+            at += len(forged)
+        end = header.offset + header.event_size
+        data[header.offset : end] = stamp(
+            bytes(data[header.offset : end]), header.offset, has_checksum=checksum == "CRC32"
+        )
+    path.write_bytes(data)
+    return path
 
-        assert found == expected, max_bytes
+
+def head(at: int, size: int, kind: int = EventType.GTID_LOG_EVENT) -> bytes:
+    """A header that says the truth of where it stands."""
+    return struct.pack("<IBIIIH", 1, kind, 1, size, at + size & 0xFFFFFFFF, 0)
+
+
+def group(at: int) -> bytes:
+    """The first event of a group, with its checksum."""
+    return stamp(head(at, 80) + bytes(61), at, has_checksum=True)
+
+
+def other(at: int, size: int) -> bytes:
+    return head(at, size, EventType.QUERY_EVENT)
+
+
+def real_log(at: int) -> bytes:
+    """All events of a log, moved to where they stand."""
+    source = MYSQL / "gtid_on" / "binlog.000001"
+    data, found = source.read_bytes(), b""
+    with binlogio.open(source) as reader:
+        for event in reader:
+            start = event.header.offset
+            moved = data[start : start + event.header.event_size]
+            found += stamp(moved, at + start - 4, has_checksum=True)
+    return found
+
+
+@pytest.mark.parametrize("checksum", ["CRC32", "NONE"])
+@pytest.mark.parametrize(
+    "forge",
+    [
+        pytest.param(lambda at: head(at, 1 << 30).ljust(400, b"\0"), id="beyond the end"),
+        pytest.param(lambda at: other(at, 20_000).ljust(400, b"\0"), id="over the next groups"),
+        pytest.param(lambda at: (group(at) + other(at + 80, 100)).ljust(400, b"\0"), id="group and one more"),
+        pytest.param(lambda at: (group(at) + other(at + 80, 1 << 30)).ljust(400, b"\0"), id="group beyond the end"),
+        pytest.param(lambda at: (group(at) + other(at + 80, 40_000)).ljust(400, b"\0"), id="group over others"),
+        pytest.param(real_log, id="real log"),
+    ],
+)
+def test_values_that_look_like_event_headers_mislead_no_task(
+    tmp_path: Path, forge: Callable[[int], bytes], checksum: str
+) -> None:
+    """Blobs of headers whose positions are right where they stand, with and without what follows them, cut everywhere."""
+    path = forged_log(tmp_path, forge, checksum)
+    whole = outcome(path)
+
+    assert isinstance(whole, pa.Table)
+    assert len(whole) == 20
+    for max_bytes in (101, 500, 3000, 5000, 9000, 20_000):
+        assert outcome(path, maxPartitionBytes=str(max_bytes)) == whole, max_bytes
 
 
 def test_small_files_share_a_partition_and_big_ones_are_cut() -> None:

@@ -16,6 +16,9 @@ from binlogio._kernel.memory cimport Memory
 
 from binlogio.errors import BinlogFormatError, ChecksumMismatch
 
+cdef enum:
+    MAX_GROUP_START_SIZE = 4096  # in bytes; GTID events have a few hundred
+
 
 cdef struct Scan:
     int64_t at
@@ -117,37 +120,28 @@ cdef bint _is_group_start(uint8_t code) noexcept nogil:
             or code == MARIADB_GTID_EVENT)
 
 
-cdef bint _could_be_event(const uint8_t* p, int64_t room, int64_t offset) noexcept nogil:
-    """The header's log_pos is where the event ends, as in every log that a source wrote."""
-    return room >= HEADER_SIZE and u32(p + 9) >= HEADER_SIZE and u32(p + 13) == <uint32_t>(offset + u32(p + 9))
+cdef bint _could_follow(const uint8_t* p, int64_t offset) noexcept nogil:
+    """An event's size, and a log_pos that is where it ends, or zero as some servers have it inside of a group."""
+    return u32(p + 9) >= HEADER_SIZE and (u32(p + 13) == <uint32_t>(offset + u32(p + 9)) or u32(p + 13) == 0)
 
 
 cdef int64_t _find_group(const uint8_t* data, int64_t size, int64_t base, bint checksum, int64_t* seen) noexcept nogil:
     cdef int64_t at = 0
-    cdef int64_t event, event_size
+    cdef int64_t event_size
+    cdef uint32_t smallest = HEADER_SIZE + (CHECKSUM_SIZE if checksum else 0)
+    cdef const uint8_t* p
     while size - at >= HEADER_SIZE:
-        event = at
-        while _could_be_event(data + event, size - event, base + event):
-            event_size = u32(data + event + 9)
-            if event_size > size - event:
-                seen[0] = event  # as far as can be seen an event: more bytes will tell
+        p = data + at
+        event_size = u32(p + 9)
+        if (_is_group_start(p[4]) and smallest <= event_size <= MAX_GROUP_START_SIZE
+                and u32(p + 13) == <uint32_t>(base + at + event_size)):
+            if size - at < event_size + HEADER_SIZE:
+                seen[0] = at  # more bytes will tell
                 return -1
-            if checksum and u32(data + event + event_size - CHECKSUM_SIZE) != crc32(0, data + event, event_size - CHECKSUM_SIZE):
-                break
-            if _is_group_start(data[event + 4]):  # more of the group follows it in any log, and says the same of its place
-                if size - event - event_size < HEADER_SIZE:
-                    seen[0] = event
-                    return -1
-                if not _could_be_event(data + event + event_size, size - event - event_size, base + event + event_size):
-                    break
-                return event
-            event += event_size
-        if event > at:
-            at = event if event + HEADER_SIZE > size else event + 1
-            if event + HEADER_SIZE > size:
-                break
-        else:
-            at += 1
+            if ((not checksum or u32(p + event_size - CHECKSUM_SIZE) == crc32(0, p, event_size - CHECKSUM_SIZE))
+                    and _could_follow(p + event_size, base + at + event_size)):
+                return at
+        at += 1
     seen[0] = at
     return -1
 
@@ -155,7 +149,8 @@ cdef int64_t _find_group(const uint8_t* data, int64_t size, int64_t base, bint c
 def find_group(const uint8_t[::1] buffer, int64_t offset, *, bint checksum):
     """Find the first event group that begins in `buffer`, whose first byte stands at `offset` and need not begin an event.
 
-    Returns (where it begins in the buffer or -1, up to where there is certainly none). Groups without a GTID event are not found.
+    Returns (where it begins in the buffer or -1, up to where there is certainly none). Groups without a GTID event are not found. What is
+    found looks like the first event of a group and the head of a second one; bytes in a column may have been made to look so.
     """
     cdef int64_t seen = 0
     cdef int64_t found = -1

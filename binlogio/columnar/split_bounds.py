@@ -7,11 +7,13 @@ the range.
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
+from zlib import crc32
 
-from binlogio.columnar.event_parts import least_for
+import numpy as np
+
 from binlogio.columnar.windows import Window
-from binlogio.constants import HEADER_SIZE, EventType
-from binlogio.errors import BinlogError
+from binlogio.constants import CHECKSUM_SIZE, HEADER_SIZE, EventType
+from binlogio.errors import BinlogError, BinlogFormatError
 from binlogio.framing import EventFrame, EventFramer
 from binlogio.implementation import is_compiled
 
@@ -22,6 +24,11 @@ if TYPE_CHECKING:
 
 _HEAD: Final = 1 << 12
 _STEP: Final = 1 << 16
+_HORIZON: Final = 1 << 20
+_SIZE: Final = slice(9, 13)
+_LOG_POS: Final = slice(13, 17)
+_LOW_BITS: Final = 0xFFFFFFFF
+_LONGEST_END: Final = 1 << 12  # of an event that is the last one of a log: ROTATE, STOP, XID
 _OF_THE_FILE: Final = (
     EventType.PREVIOUS_GTIDS_LOG_EVENT,
     EventType.MARIADB_GTID_LIST_EVENT,
@@ -129,7 +136,11 @@ def _has_gtids(opened: OpenedLog, offset: int) -> bool:
 
 
 def group_at(opened: OpenedLog, offset: int, before: int | None, *, has_checksum: bool) -> int | None:
-    """The first event group that begins at or behind `offset`, and before `before`."""
+    """The first event group that begins at or behind `offset`, and before `before`.
+
+    What the answer is depends on the file and `offset` alone, and no two offsets contradict each other: so ranges have each group once, even
+    where something that is none was taken for a group, or one was passed over.
+    """
     from binlogio._kernel.frames import find_group  # noqa: PLC0415 - there may be none
 
     window = Window(opened.read, size=_STEP, readinto=opened.readinto)
@@ -137,9 +148,89 @@ def group_at(opened: OpenedLog, offset: int, before: int | None, *, has_checksum
     while before is None or window.offset < before:
         found, seen = find_group(window.view, window.offset, checksum=has_checksum)
         if found >= 0:
-            found += window.offset
-            return found if before is None or found < before else None
+            window.take(found)
+            if before is not None and window.offset >= before:
+                return None
+            if _leads_on(window, opened, has_checksum=has_checksum):
+                return window.offset
+            window.take(1)
+            continue
         window.take(seen)
-        if not window.fill(least_for(window)):
-            return None
+        if not window.fill(window.held + 1):
+            if window.held < HEADER_SIZE:
+                return None
+            window.take(1)  # nothing follows that could make it one
     return None
+
+
+def _leads_on(window: Window, opened: OpenedLog, *, has_checksum: bool) -> bool:
+    """Whether events follow each other from the window's start on, as far as `_HORIZON`: a value that was made to look like events ends before.
+
+    An event, or its header, that reaches beyond the end of the file is the torn tail of a log in use, or made up: then the file must not end with a whole
+    event, and there has to be a second group, with checksums that are right.
+    """
+    from binlogio._kernel.frames import scan_headers  # noqa: PLC0415
+
+    window.fill(_HORIZON)
+    view = window.view
+    try:
+        index = scan_headers(view, window.offset, checksum=has_checksum, verify=False, stop_at_description=False)
+    except BinlogFormatError:  # no event is that small
+        return False
+    offset, size = np.frombuffer(index.offset, np.int64), np.frombuffer(index.event_size, np.uint32)
+    log_pos = np.frombuffer(index.log_pos, np.uint32)
+    if not ((log_pos == 0) | (log_pos == offset + size & _LOW_BITS)).all():
+        return False
+    at = index.end
+    head = bytes(view[at - window.offset :][:HEADER_SIZE])
+    if len(head) == HEADER_SIZE:
+        if not _could_be_event(head, at):
+            return False
+        at += int.from_bytes(head[_SIZE], "little")
+    end = opened.end()
+    try:
+        if end < at + HEADER_SIZE and at != end:
+            return not _ends_whole(opened, end, has_checksum=has_checksum) and _has_groups(
+                view, window.offset, has_checksum=has_checksum
+            )
+        opened.seek(at)
+        head = opened.read(HEADER_SIZE)
+        return at == end or _could_be_event(head, at)
+    finally:
+        opened.seek(window.offset + window.held)
+
+
+def _ends_whole(opened: OpenedLog, end: int, *, has_checksum: bool) -> bool:
+    """Whether the last bytes of a file are an event, as that of a log that was closed, or whose last transaction was committed."""
+    opened.seek(max(0, end - _LONGEST_END))
+    data = opened.read(_LONGEST_END)
+    ends = (end & _LOW_BITS).to_bytes(4, "little")
+    found = data.find(ends, _LOG_POS.start)
+    while found >= 0:
+        start = found - _LOG_POS.start
+        size = int.from_bytes(data[start:][_SIZE], "little")
+        if size == len(data) - start and (not has_checksum or _has_its_checksum(data[start:])):
+            return True
+        found = data.find(ends, found + 1)
+    return False
+
+
+def _has_its_checksum(event: bytes) -> bool:
+    return crc32(event[:-CHECKSUM_SIZE]) == int.from_bytes(event[-CHECKSUM_SIZE:], "little")
+
+
+def _has_groups(view: memoryview, offset: int, *, has_checksum: bool) -> bool:
+    """Whether a second group begins in the view, and all of its events have the checksums that they should have."""
+    from binlogio._kernel.frames import scan_headers  # noqa: PLC0415
+
+    try:
+        index = scan_headers(view, offset, checksum=has_checksum, stop_at_description=False)
+    except BinlogFormatError:
+        return False
+    return int(np.isin(np.frombuffer(index.type_code, np.uint8), GROUP_STARTS).sum()) > 1
+
+
+def _could_be_event(head: bytes, offset: int) -> bool:
+    """Whether a header has a size, and a log_pos that is where the event ends, or zero as some servers have it inside of a group."""
+    size, log_pos = int.from_bytes(head[_SIZE], "little"), int.from_bytes(head[_LOG_POS], "little")
+    return size >= HEADER_SIZE and log_pos in (0, offset + size & _LOW_BITS)
