@@ -177,8 +177,11 @@ def _leads_on(window: Window, opened: OpenedLog, *, has_checksum: bool) -> bool:
         index = scan_headers(view, window.offset, checksum=has_checksum, verify=False, stop_at_description=False)
     except BinlogFormatError:  # no event is that small
         return False
-    offset, size = np.frombuffer(index.offset, np.int64), np.frombuffer(index.event_size, np.uint32)
-    log_pos = np.frombuffer(index.log_pos, np.uint32)
+    offset, size = (
+        np.frombuffer(memoryview(index.offset), np.int64),
+        np.frombuffer(memoryview(index.event_size), np.uint32),
+    )
+    log_pos = np.frombuffer(memoryview(index.log_pos), np.uint32)
     if not ((log_pos == 0) | (log_pos == offset + size & _LOW_BITS)).all():
         return False
     at = index.end
@@ -227,7 +230,7 @@ def _has_groups(view: memoryview, offset: int, *, has_checksum: bool) -> bool:
         index = scan_headers(view, offset, checksum=has_checksum, stop_at_description=False)
     except BinlogFormatError:
         return False
-    return int(np.isin(np.frombuffer(index.type_code, np.uint8), GROUP_STARTS).sum()) > 1
+    return int(np.isin(np.frombuffer(memoryview(index.type_code), np.uint8), GROUP_STARTS).sum()) > 1
 
 
 def _could_be_event(head: bytes, offset: int) -> bool:
