@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from binlogio._kernel.floating import json_number
-from binlogio._kernel.image_json import MixedBatch
+from binlogio._kernel.mixed_batch import MixedBatch
 from binlogio.columnar.mixed_records import image_json, mixed_record_batch
 from binlogio.columnar.records import Repeated
 from binlogio.columnar.row_records import image_text

@@ -1,7 +1,7 @@
 # cython: language_level=3
 """Decimal digits of integers. Callers have made the room; only files of the kernel may use these."""
 
-from libc.stdint cimport int64_t, uint8_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
 cdef extern from *:
@@ -35,3 +35,22 @@ cdef inline uint8_t* put_digits(uint8_t* to, uint64_t number, int count) noexcep
     if at != to:
         to[0] = <uint8_t>(48 + number % 10)
     return to + count
+
+
+cdef inline uint8_t* put_two(uint8_t* to, uint32_t number) noexcept nogil:
+    """Write a number below 100 as two digits."""
+    memcpy(to, PAIRS + 2 * number, 2)
+    return to + 2
+
+
+cdef inline uint8_t* put_unsigned(uint8_t* to, uint64_t number) noexcept nogil:
+    """Write all digits of a number; returns where they end."""
+    return put_digits(to, number, digit_count(number))
+
+
+cdef inline uint8_t* put_integer(uint8_t* to, int64_t number) noexcept nogil:
+    """Write a number, with a sign where it is below zero; returns where it ends."""
+    if number < 0:
+        to[0] = 45
+        return put_unsigned(to + 1, 0 - <uint64_t>number)
+    return put_unsigned(to, <uint64_t>number)

@@ -24,7 +24,6 @@ cdef enum:
     MIN_POWER = -292
     MAX_POWER = 324
     MAX_FIXED_PLACES = 15
-    MAX_DOUBLE_TEXT = 40  # sign, 0., 14 zeros and 17 digits, and some
     EXPONENT_BITS = 0x7FF
     FRACTION_BITS = 52
     BIAS = 1075  # of the exponent, the significand taken as an integer
@@ -171,7 +170,7 @@ cdef int append_double(Memory out, double value, bint json) except -1 nogil:
     exponent = <int>(bits >> FRACTION_BITS) & EXPONENT_BITS
     if exponent == EXPONENT_BITS:
         return 0
-    out.reserve(MAX_DOUBLE_TEXT)
+    out.reserve(DOUBLE_TEXT)
     to = out.data + out.size
     if bits >> 63:
         to[0] = 45
@@ -203,19 +202,15 @@ cdef int append_double(Memory out, double value, bint json) except -1 nogil:
     return 1
 
 
-cdef int append_json_number(Memory out, double value, bint single) except -1 nogil:
-    """Append `value` as Python's json writes it; with `single` the shortest that reads back as the same 32-bit float."""
+cdef uint8_t* put_json_number(uint8_t* to, double value, bint single) noexcept nogil:
+    """Write `value` as Python's json does; with `single` the shortest that reads back as the same 32-bit float. `DOUBLE_TEXT` bytes of room are enough."""
     cdef uint64_t bits, digits
     cdef uint32_t single_bits
     cdef float narrow
     cdef int power, point, count
-    cdef uint8_t* to
-    out.reserve(MAX_DOUBLE_TEXT)
-    to = out.data + out.size
     if value != value:
         memcpy(to, b"NaN", 3)
-        out.size += 3
-        return 1
+        return to + 3
     memcpy(&bits, &value, 8)
     if bits >> 63:
         to[0] = 45
@@ -223,8 +218,7 @@ cdef int append_json_number(Memory out, double value, bint single) except -1 nog
         bits &= ~(<uint64_t>1 << 63)
     if bits == 0 or bits >> FRACTION_BITS == EXPONENT_BITS:
         memcpy(to, b"Infinity" if bits else b"0.0", 8 if bits else 3)
-        out.size = to - out.data + (8 if bits else 3)
-        return 1
+        return to + (8 if bits else 3)
     if single:
         narrow = <float>value
         memcpy(&single_bits, &narrow, 4)
@@ -244,10 +238,14 @@ cdef int append_json_number(Memory out, double value, bint single) except -1 nog
         to[0] = 101  # e
         to[1] = 45 if point < 0 else 43
         point = -point if point < 0 else point
-        to = put_digits(to + 2, point, 3 if point > 99 else 2)
-    else:
-        to = put_fixed(to, digits, count, point, True)
-    out.size = to - out.data
+        return put_digits(to + 2, point, 3 if point > 99 else 2)
+    return put_fixed(to, digits, count, point, True)
+
+
+cdef int append_json_number(Memory out, double value, bint single) except -1 nogil:
+    """As `put_json_number`, where there may be no room."""
+    out.reserve(DOUBLE_TEXT)
+    out.size = put_json_number(out.data + out.size, value, single) - out.data
     return 1
 
 

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""Row images as JSON text, of all tables in the order of the log, without the interpreter lock.
+"""Row images as JSON text, without the interpreter lock.
 
 Knows how a value of each kind looks in JSON; `binlogio.rowimage.text.json_value` is the oracle. An image is an object with the columns
 that it has, without blanks. A value that has no text here goes to construct, by `by_construct`.
@@ -12,22 +12,21 @@ from libc.string cimport memcpy
 from binlogio._kernel.charsets cimport Characters
 from binlogio._kernel.columns cimport *
 from binlogio._kernel.cursor cimport big, little, u16, u24, u32, u64
-from binlogio._kernel.digits cimport digit_count, put_digits
-from binlogio._kernel.floating cimport append_json_number
+from binlogio._kernel.decimal_texts cimport put_decimal
+from binlogio._kernel.digits cimport put_integer, put_unsigned
+from binlogio._kernel.floating cimport append_json_number, put_json_number
 from binlogio._kernel.geometry cimport append_wkt
-from binlogio._kernel.heads cimport Heads, Presence, repeat
-from binlogio._kernel.images cimport (
-    DELETE, INSERT, PARTIAL_UPDATE, UPDATE, ImagePlan, Layout, Plan, RowsEvent, is_bare_row, locate_image, partial_header,
-    prepare,
-)
+from binlogio._kernel.images cimport ImagePlan, Layout
 from binlogio._kernel.inflate cimport inflate_column
 from binlogio._kernel.json_diff cimport JsonPatcher
-from binlogio._kernel.json_text cimport append_decimal, append_json, append_json_string
+from binlogio._kernel.json_strings cimport MAX_ESCAPED, STRING_SLACK, is_ascii_bits, put_escaped
+from binlogio._kernel.json_text cimport append_json, append_json_string
 from binlogio._kernel.memory cimport Memory
-from binlogio._kernel.route cimport Router
 from binlogio._kernel.text cimport (
-    append_date, append_latin, append_time, hex_text, inet4_text, inet6_text, is_ascii, is_utf8, old_decimal_text, uuid_text,
+    append_latin, hex_text, inet4_text, inet6_text, is_ascii, is_utf8, old_decimal_text, uuid_text,
 )
+from binlogio._kernel.time_texts cimport TIME_TEXT, put_duration, put_moment
+from binlogio._kernel.value_bytes cimport copy_value
 
 # What the bytes of a column that Arrow copies are.
 SIGNED = 0
@@ -44,17 +43,22 @@ cdef enum Copied:
     C_NOTHING = 4
 
 cdef enum:
-    MOST_TEXT = 0x7FFFFFFF  # bytes that Arrow's offsets can count
     SRID_SIZE = 4
     DIFFS = 63  # the bit of a pointer that says so
-    GO_ON = 0
-    REFUSED = 1
+    SHORT_STRING = 4096  # bytes of a string that room is made for at once
+    SHORT_TEXT = TIME_TEXT  # bytes that are enough for a number or a time
 
-cdef struct Value:
-    int kind, width, first, second
-    int64_t label, label_size  # in the table's labels: a name in quotes, and a colon
-    int64_t names, name_count  # the first of its offsets, where it has names
-    void* characters
+
+cdef inline int _form(int kind, int width, int second) noexcept:
+    if width < 0 and kind == K_UTF8:
+        return F_UTF8
+    if width < 0 and kind == K_LATIN and second:
+        return F_ASCII
+    if (kind == K_COPY or kind == K_INT24 or kind == K_UINT24 or kind == K_YEAR or kind == K_BITS or kind == K_LITTLE16
+            or kind == K_LITTLE64 or kind == K_ENUM_NAMES or kind == K_DECIMAL128 or kind == K_DECIMAL256
+            or K_DATE <= kind <= K_OLD_TIMESTAMP):
+        return F_SHORT
+    return F_LONG
 
 
 cdef Memory _memory_of(bytes text):
@@ -75,16 +79,6 @@ cdef class ImageJson:
             where the before image does not have the column) to the value in JSON; None where they are no value.
     """
 
-    cdef readonly ImagePlan plan
-    cdef object by_construct
-    cdef Memory schema, table
-    cdef Value* values
-    cdef const uint8_t** pointers
-    cdef const uint8_t** old
-    cdef Memory labels, names, name_offsets, plain, text
-    cdef JsonPatcher patcher
-    cdef list keep
-
     def __cinit__(self, ImagePlan plan, bytes schema, bytes table, values, by_construct):
         cdef Value* value
         cdef int32_t count = plan.core.column_count
@@ -103,8 +97,12 @@ cdef class ImageJson:
         for number, (label, kind, width, first, second, names, characters) in enumerate(values):
             value = self.values + <int>number
             value.kind, value.width, value.first, value.second = kind, width, first, second
-            value.label, value.label_size = self.labels.size, len(label) + 1
-            label += b":"
+            value.form = _form(kind, width, second)
+            label = b"," + label + b":"
+            value.label, value.label_size = self.labels.size, len(label)
+            value.room = value.label_size + SHORT_TEXT + STRING_SLACK
+            if kind == K_DECIMAL128 or kind == K_DECIMAL256:
+                value.room += first + second
             memcpy(self.labels.grow(value.label_size), <const char*>label, value.label_size)
             if characters is not None:
                 self.keep.append(characters)
@@ -112,6 +110,7 @@ cdef class ImageJson:
             if names is not None:
                 value.names, value.name_count = self.name_offsets.size // 4, len(names)
                 (<uint32_t*>self.name_offsets.grow(4))[0] = <uint32_t>self.names.size
+                value.room += max(map(len, names), default=0)
                 for name in names:
                     memcpy(self.names.grow(len(name)), <const char*>name, len(name))
                     (<uint32_t*>self.name_offsets.grow(4))[0] = <uint32_t>self.names.size
@@ -121,33 +120,62 @@ cdef class ImageJson:
         free(self.pointers)
         free(self.old)
 
-    cdef int _image(self, Memory out, Layout* layout, bint has_old) except -1 nogil:
+    cdef int append_image(self, Memory out, Layout* layout, bint has_old) except -1 nogil:
         """Append the object of the image that `pointers` stand for; REFUSED where one of its values is none."""
         cdef int i
         cdef int32_t column
+        cdef int64_t size, wanted
         cdef Value* value
         cdef const uint8_t* p
+        cdef const uint8_t* labels = self.labels.data
+        cdef uint8_t* end
         cdef uint8_t* to
-        out.grow(1)[0] = 123
+        cdef uint8_t* limit
+        out.reserve(STRING_SLACK)
+        to, limit = out.data + out.size, out.data + out.capacity
+        to[0] = 123
+        to += 1
         for i in range(layout.count):
             column = layout.column[i]
             value = self.values + column
-            out.reserve(value.label_size + 32)
-            to = out.data + out.size
-            if i:
-                to[0] = 44
-                to += 1
-            memcpy(to, self.labels.data + value.label, value.label_size)
-            out.size = to + value.label_size - out.data
             p = self.pointers[column]
+            size, wanted = 0, value.room
+            if p != NULL and value.form >= F_UTF8:
+                size = p[0] if value.width == -1 else u16(p) if value.width == -2 else <int64_t>little(p, -value.width)
+                if size <= SHORT_STRING:
+                    wanted += MAX_ESCAPED * size
+            if limit - to < wanted:
+                out.size = to - out.data
+                out.reserve(wanted)
+                to, limit = out.data + out.size, out.data + out.capacity
+            if i:
+                copy_value(to, labels + value.label, value.label_size)
+                to += value.label_size
+            else:
+                copy_value(to, labels + value.label + 1, value.label_size - 1)
+                to += value.label_size - 1
             if p == NULL:
-                _put(out, b"null", 4)
-            elif <uintptr_t>p >> DIFFS:
+                memcpy(to, b"null", 4)
+                to += 4
+                continue
+            end = NULL
+            if value.form == F_SHORT:
+                end = self._short(to, value, p)
+            elif value.form >= F_UTF8 and size <= SHORT_STRING:
+                end = _string(to, value, p - value.width, size)
+            if end != NULL:
+                to = end
+                continue
+            out.size = to - out.data
+            if <uintptr_t>p >> DIFFS:
                 if not self._diffs(out, column, <const uint8_t*>(<uintptr_t>p & ~(<uintptr_t>1 << DIFFS)), has_old):
                     return REFUSED
-            elif not self._value(out, value, p) and not self._slowly(out, column, p, NULL, 0):
+            elif not self._long(out, value, p) and not self._slowly(out, column, p, NULL, 0):
                 return REFUSED
-        out.grow(1)[0] = 125
+            out.reserve(STRING_SLACK)
+            to, limit = out.data + out.size, out.data + out.capacity
+        to[0] = 125
+        out.size = to + 1 - out.data
         return GO_ON
 
     cdef int _diffs(self, Memory out, int32_t column, const uint8_t* p, bint has_old) except -1 nogil:
@@ -174,31 +202,49 @@ cdef class ImageJson:
         cdef int width = self.values[column].width
         return (<const char*>p)[:width if width >= 0 else <int64_t>little(p, -width) - width]
 
-    cdef int _value(self, Memory out, Value* value, const uint8_t* p) except -1 nogil:
-        """Append the JSON of a value; 0, and nothing appended, where it has none here."""
+    cdef uint8_t* _short(self, uint8_t* to, Value* value, const uint8_t* p) noexcept nogil:
+        """Write the JSON of a number, a time or a member's name; NULL where it has none here."""
+        cdef int kind = value.kind
+        cdef int64_t i
+        if kind == K_COPY:
+            return _copied(to, value, p)
+        if kind == K_INT24:
+            i = u24(p)
+            return put_integer(to, i - (1 << 24) if i & 0x800000 else i)
+        if kind == K_UINT24:
+            return put_unsigned(to, u24(p))
+        if kind == K_YEAR:
+            return put_unsigned(to, <uint64_t>p[0] + 1900 if p[0] else 0)
+        if kind == K_BITS:
+            return put_unsigned(to, big(p, value.width))
+        if kind == K_LITTLE16 or kind == K_LITTLE64:
+            return put_unsigned(to, little(p, value.width))
+        if kind == K_ENUM_NAMES:
+            return self._member(to, value, little(p, value.width))
+        to[0] = 34
+        to += 1
+        if kind == K_DECIMAL128 or kind == K_DECIMAL256:
+            to = put_decimal(to, value.first, value.second, p, value.width)
+        elif kind == K_TIME2 or kind == K_OLD_TIME:
+            to = put_duration(to, kind, p, value.first, value.width)
+        else:
+            to = put_moment(to, kind, p, value.first, value.width)
+        if to != NULL:
+            to[0] = 34
+            to += 1
+        return to
+
+    cdef int _long(self, Memory out, Value* value, const uint8_t* p) except -1 nogil:
+        """Append the JSON of a value of any length; 0, and nothing appended, where it has none here."""
         cdef int kind = value.kind
         cdef int64_t size = value.width
         cdef int64_t before = out.size
-        cdef int64_t i
-        cdef int good = 1
+        cdef int good
         if size < 0:
             size = <int64_t>little(p, -value.width)
             p -= value.width
-        if kind == K_COPY:
-            return _copied(out, value, p)
         if kind == K_UTF8 or kind == K_LATIN or kind == K_TEXT or kind == K_BYTES:
             return self._text(out, kind, value, p, size)
-        if kind == K_INT24 or kind == K_UINT24:
-            i = u24(p)
-            return _integer(out, i - (1 << 24) if kind == K_INT24 and i & 0x800000 else i)
-        if kind == K_YEAR:
-            return _unsigned(out, <uint64_t>p[0] + 1900 if p[0] else 0)
-        if kind == K_BITS:
-            return _unsigned(out, big(p, <int>size))
-        if kind == K_LITTLE16 or kind == K_LITTLE64:
-            return _unsigned(out, little(p, <int>size))
-        if kind == K_ENUM_NAMES:
-            return self._member(out, value, little(p, <int>size))
         if kind == K_SET_NAMES:
             return self._members(out, value, little(p, <int>size))
         if kind == K_VECTOR:
@@ -222,18 +268,14 @@ cdef class ImageJson:
             append_json_string(out, self.text.data, self.text.size)
             return 1
         _put(out, b'"', 1)
-        if kind == K_DECIMAL128 or kind == K_DECIMAL256:
-            good = append_decimal(out, value.first, value.second, p, size)
-        elif kind == K_TIME2 or kind == K_OLD_TIME:
-            good = append_time(out, kind, p, value.first, value.width)
-        elif kind == K_OLD_DECIMAL:
+        if kind == K_OLD_DECIMAL:
             good = old_decimal_text(out, p, size)
         elif kind == K_UUID or kind == K_INET4 or kind == K_INET6:
             good = _native(out, kind, p, size, value.first)
         elif kind == K_GEOMETRY:
             good = _geometry(out, p, size)
         else:
-            good = append_date(out, kind, p, value.first, value.width)
+            good = 0
         if not good:
             out.size = before
             return 0
@@ -264,14 +306,16 @@ cdef class ImageJson:
         hex_text(out, p, size)
         return _put(out, b'"', 1)
 
-    cdef int _member(self, Memory out, Value* value, uint64_t index) except -1 nogil:
+    cdef uint8_t* _member(self, uint8_t* to, Value* value, uint64_t index) noexcept nogil:
         """The name of an ENUM's member; the number of one that it does not have."""
         cdef const uint32_t* offsets = <const uint32_t*>self.name_offsets.data + value.names
         if index > <uint64_t>value.name_count:
-            return _unsigned(out, index)
+            return put_unsigned(to, index)
         if index == 0:
-            return _put(out, b'""', 2)
-        return _put(out, <const char*>self.names.data + offsets[index - 1], offsets[index] - offsets[index - 1])
+            memcpy(to, b'""', 2)
+            return to + 2
+        copy_value(to, self.names.data + offsets[index - 1], offsets[index] - offsets[index - 1])
+        return to + (offsets[index] - offsets[index - 1])
 
     cdef int _members(self, Memory out, Value* value, uint64_t bits) except -1 nogil:
         """The names of a SET's members with commas between; the number where it has a member without a name."""
@@ -279,7 +323,7 @@ cdef class ImageJson:
         cdef int64_t i
         cdef bint first = True
         if value.name_count < 64 and bits >> value.name_count:
-            return _unsigned(out, bits)
+            return _put_number(out, bits)
         _put(out, b'"', 1)
         for i in range(value.name_count):
             if (bits >> i) & 1:
@@ -295,38 +339,43 @@ cdef inline int _put(Memory out, const char* text, int64_t size) except -1 nogil
     return 1
 
 
-cdef inline int _unsigned(Memory out, uint64_t number) except -1 nogil:
-    out.reserve(24)
-    out.size = put_digits(out.data + out.size, number, digit_count(number)) - out.data
+cdef inline int _put_number(Memory out, uint64_t number) except -1 nogil:
+    out.reserve(SHORT_TEXT)
+    out.size = put_unsigned(out.data + out.size, number) - out.data
     return 1
 
 
-cdef inline int _integer(Memory out, int64_t number) except -1 nogil:
-    if number < 0:
-        _put(out, b"-", 1)
-        return _unsigned(out, 0 - <uint64_t>number)
-    return _unsigned(out, <uint64_t>number)
+cdef inline uint8_t* _string(uint8_t* to, Value* value, const uint8_t* p, int64_t size) noexcept nogil:
+    """Write text in quotes; NULL where it has to be converted or is none."""
+    cdef uint64_t seen = 0
+    to[0] = 34
+    to = put_escaped(to + 1, p, size, &seen)
+    if not is_ascii_bits(seen) and (value.form == F_ASCII or not is_utf8(p, size)):
+        return NULL
+    to[0] = 34
+    return to + 1
 
 
-cdef int _copied(Memory out, Value* value, const uint8_t* p) except -1 nogil:
+cdef inline uint8_t* _copied(uint8_t* to, Value* value, const uint8_t* p) noexcept nogil:
     """A number of 1 to 8 bytes."""
     cdef double wide
     cdef float narrow
     if value.second == C_UNSIGNED:
-        return _unsigned(out, little(p, value.width))
+        return put_unsigned(to, little(p, value.width))
     if value.second == C_SIGNED:
         if value.width == 4:
-            return _integer(out, <int32_t>u32(p))
+            return put_integer(to, <int32_t>u32(p))
         if value.width == 8:
-            return _integer(out, <int64_t>u64(p))
-        return _integer(out, <int8_t>p[0] if value.width == 1 else <int16_t>u16(p))
+            return put_integer(to, <int64_t>u64(p))
+        return put_integer(to, <int8_t>p[0] if value.width == 1 else <int16_t>u16(p))
     if value.second == C_FLOAT:
         memcpy(&narrow, p, 4)
-        return append_json_number(out, narrow, True)
+        return put_json_number(to, narrow, True)
     if value.second == C_DOUBLE:
         memcpy(&wide, p, 8)
-        return append_json_number(out, wide, False)
-    return _put(out, b"null", 4)
+        return put_json_number(to, wide, False)
+    memcpy(to, b"null", 4)
+    return to + 4
 
 
 cdef int _vector(Memory out, const uint8_t* p, int64_t size) except -1 nogil:
@@ -352,7 +401,7 @@ cdef int _geometry(Memory out, const uint8_t* p, int64_t size) except -1 nogil:
     srid = u32(p)
     if srid:
         _put(out, b"SRID=", 5)
-        _unsigned(out, srid)
+        _put_number(out, srid)
         _put(out, b";", 1)
     return append_wkt(out, p + SRID_SIZE, size - SRID_SIZE)
 
@@ -371,143 +420,3 @@ cdef int _native(Memory out, int kind, const uint8_t* p, int64_t size, int64_t w
     else:
         inet6_text(out, whole)
     return 1
-
-
-cdef class ImageTexts(Presence):
-    """The before or the after images of a batch."""
-
-    cdef readonly Memory texts, offsets
-
-    def __cinit__(self):
-        self.texts, self.offsets = Memory(), Memory()
-        (<int32_t*>self.offsets.grow(4))[0] = 0
-
-    cdef int end_row(self, bint has_image) except -1 nogil:
-        """False where the texts are more than Arrow can count."""
-        if self.texts.size > MOST_TEXT:
-            return 0
-        (<int32_t*>self.offsets.grow(4))[0] = <int32_t>self.texts.size
-        self.rows += has_image
-        return 1
-
-
-cdef class MixedBatch(Heads):
-    """The records of any tables that are not yet given out.
-
-    Args:
-        tables: by the number of the plan in the router; None for a table that nobody wants.
-    """
-
-    cdef readonly ImageTexts before, after
-    cdef readonly Memory schema, schema_offsets, table, table_offsets
-    cdef readonly int64_t failed_event  # number of the rows event that does not fit, or -1
-    cdef readonly int32_t failed_plan
-    cdef readonly bint failed_in_images  # its images do not fit the plan; else one of its values is none
-    cdef readonly int64_t failed_pos
-    cdef list tables
-    cdef void** refs
-    cdef int64_t event, event_row
-    cdef const uint8_t* at
-
-    def __cinit__(self, tables):
-        self.tables = list(tables)
-        self.refs = <void**>calloc(len(self.tables) + 1, sizeof(void*))
-        if self.refs == NULL:
-            raise MemoryError(f"no memory for {len(self.tables)} tables")
-        for number, table in enumerate(self.tables):
-            if table is not None:
-                self.refs[<int>number] = <void*>(<ImageJson?>table)
-        self.before, self.after = ImageTexts(), ImageTexts()
-        self.schema, self.schema_offsets, self.table, self.table_offsets = Memory(), Memory(), Memory(), Memory()
-        (<int32_t*>self.schema_offsets.grow(4))[0] = 0
-        (<int32_t*>self.table_offsets.grow(4))[0] = 0
-        self.failed_event = -1
-        self.failed_pos = -1
-
-    def __dealloc__(self):
-        free(self.refs)
-
-    def fill(self, Router router, int64_t event, int64_t event_row, int64_t event_at, int64_t max_rows, int64_t max_bytes):
-        """Take rows from the router's events, from `event` on, of which `event_row` rows (`event_at` bytes) are done.
-
-        Returns (event, event_row, event_at) where to go on; event is the router's count where all are done. Stops when the batch has
-        `max_rows` rows or about `max_bytes` bytes. After a failure `failed_event` says which event does not fit, and its whole rows before
-        the failure are in the batch.
-        """
-        self.begin()
-        self.event, self.event_row, self.at = event, event_row, NULL
-        if event < router.event_count and event_at:
-            self.at = router.events[event].images + event_at
-        with nogil:
-            while self.event < router.event_count and self.failed_event < 0 and self._has_room(max_rows, max_bytes):
-                self._event(router, router.events + self.event, <ImageJson>self.refs[router.events[self.event].plan], max_rows, max_bytes)
-        if self.event < router.event_count and self.at != NULL:
-            return self.event, self.event_row, self.at - router.events[self.event].images
-        return self.event, self.event_row, 0
-
-    cdef bint _has_room(self, int64_t max_rows, int64_t max_bytes) noexcept nogil:
-        return self.count < max_rows and self.before.texts.size + self.after.texts.size < max_bytes
-
-    cdef int _event(self, Router router, RowsEvent* event, ImageJson table, int64_t max_rows, int64_t max_bytes) except -1 nogil:
-        """As many rows of an event as there is room for."""
-        cdef int64_t done
-        if self.at == NULL:
-            self.at, self.event_row = event.images, 0
-        done = self._rows(table, event, max_rows - self.count, max_bytes)
-        if done:
-            self.add(router, event, self.event_row, done, &table.plan.core, self.before, self.after)
-            repeat(self.schema, self.schema_offsets, table.schema.data, <int>table.schema.size, done)
-            repeat(self.table, self.table_offsets, table.table.data, <int>table.table.size, done)
-        self.event_row += done
-        if self.failed_event < 0 and self.at >= event.images + event.size:
-            self.event += 1
-            self.at = NULL
-        return 0
-
-    cdef int64_t _rows(self, ImageJson table, RowsEvent* event, int64_t most, int64_t max_bytes) except -1 nogil:
-        """Up to `most` rows of an event from `at` on, which moves behind them; returns how many."""
-        cdef Plan* plan = &table.plan.core
-        cdef const uint8_t* end = event.images + event.size
-        cdef const uint8_t* at
-        cdef const uint8_t* bits
-        cdef int64_t count = 0
-        cdef int64_t before_size = self.before.texts.size
-        cdef int64_t after_size = self.after.texts.size
-        cdef bint has_before = event.operation != INSERT
-        cdef bint has_after = event.operation != DELETE
-        cdef int bad
-        cdef bint bare
-        prepare(plan, &plan.before, event.present)
-        if event.operation == UPDATE or event.operation == PARTIAL_UPDATE:
-            prepare(plan, &plan.after, event.present_after)
-        bare = is_bare_row(&plan.before, event)
-        while (self.at < end or bare) and count < most and self.before.texts.size + self.after.texts.size < max_bytes:
-            at = self.at
-            bits = NULL
-            bad = GO_ON
-            before_size, after_size = self.before.texts.size, self.after.texts.size
-            if has_before:
-                at = locate_image(plan, &plan.before, at, end, table.pointers, 1, NULL)
-                if at != NULL:
-                    bad = table._image(self.before.texts, &plan.before, False)
-            if at != NULL and event.operation == PARTIAL_UPDATE and bad == GO_ON:
-                table.pointers, table.old = table.old, table.pointers
-                at = partial_header(plan, at, end, &bits)
-            if at != NULL and has_after and bad == GO_ON:
-                at = locate_image(plan, &plan.after if has_before else &plan.before, at, end, table.pointers, 1, bits)
-                if at != NULL:
-                    bad = table._image(self.after.texts, &plan.after if has_before else &plan.before, has_before)
-            if at == NULL or (at == self.at and not bare) or bad != GO_ON or self.before.texts.size > MOST_TEXT or (
-                    self.after.texts.size > MOST_TEXT):
-                self.before.texts.size, self.after.texts.size = before_size, after_size
-                self.failed_event = self.event
-                self.failed_plan = event.plan
-                self.failed_in_images = at == NULL or at == self.at
-                self.failed_pos = event.pos
-                break
-            self.before.end_row(has_before)
-            self.after.end_row(has_after)
-            self.at = at
-            count += 1
-            bare = False
-        return count

@@ -13,14 +13,14 @@ from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t,
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcmp, memcpy
 
-from binlogio._kernel.cursor cimport big, u16, u32, u64
+from binlogio._kernel.cursor cimport u16, u32, u64
+from binlogio._kernel.decimal_texts cimport DECIMAL_TEXT, put_decimal
 from binlogio._kernel.digits cimport digit_count, put_digits
 from binlogio._kernel.floating cimport append_double
+from binlogio._kernel.json_strings cimport MAX_ESCAPED, STRING_SLACK, is_ascii_bits, put_escaped
 from binlogio._kernel.memory cimport Memory
-from binlogio._kernel.text cimport date_text, datetime_text, is_utf8
-
-cdef extern from *:
-    int trailing_zeros "__builtin_ctzll"(uint64_t word) noexcept nogil
+from binlogio._kernel.text cimport is_utf8
+from binlogio._kernel.time_texts cimport TIME_TEXT, put_date, put_datetime
 
 cdef enum Kind:
     SMALL_OBJECT = 0x00
@@ -52,14 +52,8 @@ cdef enum:
     FSP = 6
     BASE64_LINE = 57  # bytes of a line of 76 characters
     CHUNK = 4096  # bytes of a string that room is made for at once
-    MAX_ESCAPED = 6  # bytes of \u0000
-    MAX_DECIMAL_DIGITS = 255 + 8  # of a precision and a scale in a byte each
 
-cdef int[10] DIGIT_BYTES = [0, 1, 1, 2, 2, 3, 3, 4, 4, 4]
-cdef uint32_t[10] POWERS = [1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000, 1000000000]
-cdef const uint8_t* HEX = b"0123456789abcdef"
 cdef const uint8_t* BASE64 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
-cdef const uint8_t* SHORT_ESCAPES = b"btn_fr"  # of 8 to 13; 11 has none
 
 cdef struct Document:
     const uint8_t* data
@@ -98,75 +92,25 @@ cdef inline int _put_signed(Memory out, int64_t number) except -1 nogil:
     return _put_unsigned(out, (0 - <uint64_t>number) if number < 0 else <uint64_t>number, number < 0, 1)
 
 
-cdef inline uint8_t* _escape(uint8_t* to, uint8_t c) noexcept nogil:
-    """A quote, a backslash or a control character."""
-    to[0] = 92
-    if c >= 0x20:
-        to[1] = c
-        return to + 2
-    if 8 <= c <= 13 and c != 11:
-        to[1] = SHORT_ESCAPES[c - 8]
-        return to + 2
-    memcpy(to + 1, b"u00", 3)
-    to[4] = HEX[c >> 4]
-    to[5] = HEX[c & 15]
-    return to + MAX_ESCAPED
-
-
-cdef inline uint64_t _zeros(uint64_t word) noexcept nogil:
-    """The top bit of each byte that is zero; exact up to the first of them."""
-    return (word - 0x0101010101010101ULL) & ~word & 0x8080808080808080ULL
-
-
-cdef inline uint64_t _to_escape(uint64_t word) noexcept nogil:
-    """The top bit of each byte that needs an escape; exact up to the first of them."""
-    return (_zeros(word ^ 0x2222222222222222ULL) | _zeros(word ^ 0x5C5C5C5C5C5C5C5CULL)
-            | ((word - 0x2020202020202020ULL) & ~word & 0x8080808080808080ULL))
-
-
 cdef bint append_json_string(Memory out, const uint8_t* p, int64_t size) except -1 nogil:
     """Append UTF-8 in quotes, escaped as json.dumps(ensure_ascii=False) would; True where all of it is ASCII.
 
     The UTF-8 is not looked at: a caller that does not know it to be well-formed checks it where this returns False.
     """
     cdef int64_t at = 0
-    cdef int64_t end
-    cdef int plain
-    cdef uint64_t word, escapes
+    cdef int64_t step
     cdef uint64_t seen = 0
-    cdef uint8_t c
-    cdef uint8_t* to = _room(out, 1)
+    cdef uint8_t* to = _room(out, STRING_SLACK)
     to[0] = 34
-    out.size += 1
+    to += 1
     while at < size:
-        end = size if size - at < CHUNK else at + CHUNK
-        to = _room(out, (end - at) * MAX_ESCAPED + 8)
-        while end - at >= 8:
-            memcpy(&word, p + at, 8)
-            memcpy(to, &word, 8)
-            escapes = _to_escape(word)
-            if escapes == 0:
-                seen |= word
-                at += 8
-                to += 8
-                continue
-            plain = trailing_zeros(escapes) >> 3
-            seen |= word & (((<uint64_t>1) << (8 * plain)) - 1)
-            to = _escape(to + plain, p[at + plain])
-            at += plain + 1
-        while at < end:
-            c = p[at]
-            at += 1
-            seen |= c
-            if c < 0x20 or c == 34 or c == 92:
-                to = _escape(to, c)
-            else:
-                to[0] = c
-                to += 1
         out.size = to - out.data
-    _room(out, 1)[0] = 34
-    out.size += 1
-    return seen & 0x8080808080808080ULL == 0
+        step = size - at if size - at < CHUNK else CHUNK
+        to = put_escaped(_room(out, step * MAX_ESCAPED + STRING_SLACK), p + at, step, &seen)
+        at += step
+    to[0] = 34
+    out.size = to + 1 - out.data
+    return is_ascii_bits(seen)
 
 
 # ----------------------------------------------------------------------------------------------------------- documents
@@ -483,12 +427,12 @@ cdef int _temporal(Memory out, int type_code, int64_t packed) except -1 nogil:
         return _put_unsigned(out, microsecond, False, FSP)
     months = whole >> 22
     if type_code == DATE:
-        date_text(out, months // 13, months % 13, (whole >> 17) & 31)
+        out.size = put_date(_room(out, TIME_TEXT), months // 13, months % 13, (whole >> 17) & 31) - out.data
         return 1
     if negative:
         _put(out, b"-", 1)
-    datetime_text(out, months // 13, months % 13, (whole >> 17) & 31, (whole >> 12) & 31, (whole >> 6) & 63, whole & 63,
-                  microsecond, FSP)
+    out.size = put_datetime(_room(out, TIME_TEXT), months // 13, months % 13, (whole >> 17) & 31, (whole >> 12) & 31,
+                            (whole >> 6) & 63, whole & 63, <uint32_t>microsecond, FSP) - out.data
     return 1
 
 
@@ -498,54 +442,11 @@ cdef int _decimal(Memory out, const uint8_t* p, int64_t size) except -1 nogil:
 
 
 cdef int append_decimal(Memory out, int precision, int scale, const uint8_t* p, int64_t size) except -1 nogil:
-    """The packed form of a DECIMAL as text, whose groups are those of `binlogio.rowimage.decimal`; 0, and nothing appended, where it is none."""
-    cdef uint8_t[MAX_DECIMAL_DIGITS] digits
-    cdef int count = 0
-    cdef int whole, rest, fraction, group_digits, width, i, first
-    cdef int wanted = 0
-    cdef uint32_t group, mask, sign
-    cdef uint8_t* to
-    whole = precision - scale
-    # Of a precision below the scale, only what is left over of the (negative) digits before the point counts.
-    rest = (whole % 9 + 9) % 9
-    whole = whole // 9 if whole > 0 else 0
-    fraction = scale // 9
-    wanted = 4 * (whole + fraction) + DIGIT_BYTES[rest] + DIGIT_BYTES[scale % 9]
-    if size != wanted or size == 0:
+    """The packed form of a DECIMAL as text; 0, and nothing appended, where it is none."""
+    cdef uint8_t* end = put_decimal(_room(out, DECIMAL_TEXT), precision, scale, p, size)
+    if end == NULL:
         return 0
-    mask = 0 if p[0] & 0x80 else 0xFFFFFFFFU
-    sign = 0x80
-    for i in range(-1, whole + fraction + 1):
-        group_digits = rest if i < 0 else scale % 9 if i == whole + fraction else 9
-        width = DIGIT_BYTES[group_digits]
-        if width == 0:
-            continue
-        group = ((<uint32_t>big(p, width) ^ (sign << (8 * (width - 1)))) ^ mask) & (0xFFFFFFFFU >> (32 - 8 * width))
-        sign = 0
-        if group >= POWERS[group_digits]:
-            return 0
-        p += width
-        count += group_digits
-        for first in range(1, group_digits + 1):
-            digits[count - first] = <uint8_t>(48 + group % 10)
-            group //= 10
-    to = _room(out, count + 3)
-    if mask:
-        to[0] = 45
-        to += 1
-    first = 0
-    while first < count - scale - 1 and digits[first] == 48:
-        first += 1
-    if count == scale:
-        to[0] = 48
-        to += 1
-    memcpy(to, digits + first, count - scale - first)
-    to += count - scale - first
-    if scale:
-        to[0] = 46
-        memcpy(to + 1, digits + count - scale, scale)
-        to += 1 + scale
-    out.size = to - out.data
+    out.size = end - out.data
     return 1
 
 

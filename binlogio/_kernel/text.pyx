@@ -1,14 +1,12 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""Text into growing memory: character sets and the server's forms of dates."""
+"""Text into growing memory: character sets, and the forms of types that are text to people."""
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
-from binlogio._kernel.columns cimport K_DATE, K_DATETIME2, K_OLD_DATETIME, K_TIME2, K_TIMESTAMP2
-from binlogio._kernel.cursor cimport big, u24, u32
-from binlogio._kernel.digits cimport digit_count
+from binlogio._kernel.digits cimport put_digits
 from binlogio._kernel.memory cimport Memory
-from binlogio._kernel.value_times cimport UNITS, Parts, fraction_of, number2, old_parts, old_time
+from binlogio._kernel.time_texts cimport TIME_TEXT, put_moment
 
 cdef extern from *:
     int _trailing_zeros "__builtin_ctzll"(uint64_t word) noexcept nogil
@@ -93,61 +91,6 @@ cdef bint append_latin(Memory out, const uint8_t* p, int64_t size, const uint8_t
     return True
 
 
-cdef inline uint8_t* _digits(uint8_t* at, int64_t value, int count) noexcept nogil:
-    cdef int i
-    for i in range(count - 1, -1, -1):
-        at[i] = <uint8_t>(48 + value % 10)
-        value //= 10
-    return at + count
-
-
-cdef int date_text(Memory out, int64_t year, int64_t month, int64_t day) except -1 nogil:
-    """YYYY-MM-DD; a year over 9999 takes five digits."""
-    cdef uint8_t* at
-    out.reserve(16)
-    at = _digits(out.data + out.size, year, 5 if year > 9999 else 4)
-    at[0] = 45
-    at = _digits(at + 1, month, 2)
-    at[0] = 45
-    at = _digits(at + 1, day, 2)
-    out.size = at - out.data
-    return 0
-
-
-cdef int datetime_text(Memory out, int64_t year, int64_t month, int64_t day, int64_t hour, int64_t minute, int64_t second,
-                       int64_t microsecond, int fsp) except -1 nogil:
-    """YYYY-MM-DD HH:MM:SS, and a point and `fsp` digits."""
-    out.reserve(40)
-    date_text(out, year, month, day)
-    out.data[out.size] = 32
-    out.size += 1
-    return time_text(out, False, hour, minute, second, microsecond, fsp)
-
-
-cdef int time_text(Memory out, bint negative, int64_t hour, int64_t minute, int64_t second, int64_t microsecond,
-                   int fsp) except -1 nogil:
-    """HH:MM:SS, a sign and more digits of the hour where it needs them, and a point and `fsp` digits."""
-    cdef uint8_t* at
-    cdef int i
-    out.reserve(32)
-    at = out.data + out.size
-    if negative:
-        at[0] = 45
-        at += 1
-    at = _digits(at, hour, 2 if hour < 100 else digit_count(hour))
-    at[0] = 58
-    at = _digits(at + 1, minute, 2)
-    at[0] = 58
-    at = _digits(at + 1, second, 2)
-    if fsp:
-        for i in range(6 - fsp):
-            microsecond //= 10
-        at[0] = 46
-        at = _digits(at + 1, microsecond, fsp)
-    out.size = at - out.data
-    return 0
-
-
 # --------------------------------------------------------------------------------------- types that are text to people
 
 
@@ -185,7 +128,7 @@ cdef int inet4_text(Memory out, const uint8_t* p) except -1 nogil:
         if i:
             at[0] = 46
             at += 1
-        at = _digits(at, value, 1 if value < 10 else 2 if value < 100 else 3)
+        at = put_digits(at, value, 1 if value < 10 else 2 if value < 100 else 3)
     out.size = at - out.data
     return 0
 
@@ -274,93 +217,15 @@ cdef int old_decimal_text(Memory out, const uint8_t* p, int64_t size) except -1 
     return 1
 
 
-# ------------------------------------------------------------------------------------ dates and times of row images
-
-
 cdef bint append_date(Memory out, int kind, const uint8_t* p, int fsp, int width) except -1 nogil:
     """The text of a DATE, DATETIME or TIMESTAMP; False where the bytes are none."""
-    cdef uint64_t number
-    cdef Parts parts
-    cdef int64_t microsecond = 0
-    cdef bint negative
-    if kind == K_DATE:
-        number = u24(p)
-        date_text(out, number >> 9, (number >> 5) & 15, number & 31)
-        return True
-    if kind == K_OLD_DATETIME:
-        if not old_parts(p, fsp, width, &parts):
-            return False
-        datetime_text(out, parts.year, parts.month, parts.day, parts.hour, parts.minute, parts.second, parts.microsecond, fsp)
-        return True
-    if kind == K_DATETIME2:
-        negative = number2(p, 5, fsp, &number, &microsecond)
-        if microsecond >= 1000000:
-            return False
-        if negative:
-            out.grow(1)[0] = 45
-        datetime_text(out, (number >> 22) // 13, (number >> 22) % 13, (number >> 17) & 31, (number >> 12) & 31,
-                      (number >> 6) & 63, number & 63, microsecond, fsp)
-        return True
-    if kind == K_TIMESTAMP2:
-        number = big(p, 4)
-        if not fraction_of(p + 4, fsp, &microsecond):
-            return False
-    elif fsp == 0:
-        number = u32(p)
-    else:
-        number = big(p, 4)
-        microsecond = <int64_t>big(p + 4, width - 4) * UNITS[fsp]
-        if microsecond >= 1000000:
-            return False
-    _timestamp_text(out, number, microsecond, fsp)
+    cdef uint8_t* end
+    out.reserve(TIME_TEXT)
+    end = put_moment(out.data + out.size, kind, p, fsp, width)
+    if end == NULL:
+        return False
+    out.size = end - out.data
     return True
-
-
-cdef bint append_time(Memory out, int kind, const uint8_t* p, int fsp, int width) except -1 nogil:
-    """The text of a TIME, also of one with 60 minutes or seconds and more; False where the bytes are none."""
-    cdef uint64_t whole, hour, minute, second
-    cdef int64_t microsecond = 0
-    cdef int64_t number
-    cdef bint negative
-    if kind == K_TIME2:
-        negative = number2(p, 3, fsp, &whole, &microsecond)
-        if microsecond >= 1000000:
-            return False
-        hour, minute, second = whole >> 12, (whole >> 6) & 63, whole & 63
-    elif fsp:
-        old_time(p, fsp, width, &number)
-        negative = number < 0
-        whole = <uint64_t>(-number if negative else number)
-        microsecond = whole % 1000000
-        whole //= 1000000
-        hour, minute, second = whole // 3600, whole // 60 % 60, whole % 60
-    else:
-        number = u24(p)
-        negative = number & 0x800000 != 0
-        whole = <uint64_t>((1 << 24) - number if negative else number)
-        hour, minute, second = whole // 10000, whole // 100 % 100, whole % 100
-    time_text(out, negative, hour, minute, second, microsecond, fsp)
-    return True
-
-
-cdef int _timestamp_text(Memory out, uint64_t seconds, int64_t microsecond, int fsp) except -1 nogil:
-    """A moment in UTC; no second at all is the zero timestamp."""
-    cdef int64_t days = seconds // 86400 + 719468
-    cdef int64_t era, of_era, year_of_era, of_year, month_part, year, month, day
-    if seconds == 0 and microsecond == 0:
-        datetime_text(out, 0, 0, 0, 0, 0, 0, 0, fsp)
-        return 0
-    era = days // 146097
-    of_era = days - era * 146097
-    year_of_era = (of_era - of_era // 1460 + of_era // 36524 - of_era // 146096) // 365
-    of_year = of_era - (365 * year_of_era + year_of_era // 4 - year_of_era // 100)
-    month_part = (5 * of_year + 2) // 153
-    day = of_year - (153 * month_part + 2) // 5 + 1
-    month = month_part + 3 if month_part < 10 else month_part - 9
-    year = year_of_era + era * 400 + (1 if month <= 2 else 0)
-    seconds %= 86400
-    datetime_text(out, year, month, day, seconds // 3600, (seconds // 60) % 60, seconds % 60, microsecond, fsp)
-    return 0
 
 
 def native_text(str native, const uint8_t[::1] data) -> bytes:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from binlogio._kernel.image_json import ImageJson, MixedBatch
+from binlogio._kernel.mixed_batch import MixedBatch
 from binlogio.columnar.event_parts import MOST_BYTES
 from binlogio.columnar.log_walk import LogWalk
 from binlogio.columnar.mixed_records import image_json, mixed_record_batch
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from binlogio._kernel.image_json import ImageJson
     from binlogio._kernel.images import ImagePlan
     from binlogio.events.base import EventHeader
     from binlogio.events.rows import RowsEvent

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from binlogio._kernel import column_kinds as kinds
 from binlogio._kernel.arrow_nodes import head_nodes, presence_node, text_node
-from binlogio._kernel.image_json import DOUBLE, FLOAT, NOTHING, SIGNED, UNSIGNED, ImageJson, MixedBatch
+from binlogio._kernel.image_json import DOUBLE, FLOAT, NOTHING, SIGNED, UNSIGNED, ImageJson
 from binlogio._kernel.images import ImagePlan
 from binlogio.arrow.character_tables import characters_of
 from binlogio.arrow.types import ColumnSpec, column_spec
@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from binlogio._kernel.arrow_arrays import Node
-    from binlogio._kernel.image_json import ImageTexts, Value
+    from binlogio._kernel.image_json import Value
+    from binlogio._kernel.mixed_batch import ImageTexts, MixedBatch
     from binlogio.rowimage.plan import ColumnPlan, TablePlan
 
 _NUMBERS: Final = {ColumnType.FLOAT: FLOAT, ColumnType.DOUBLE: DOUBLE, ColumnType.NULL: NOTHING}

@@ -1,0 +1,55 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+"""Packed decimals as text, written into room that callers have made: three bytes more than the digits.
+
+The groups of digits are those of `binlogio.rowimage.decimal`; only files of the kernel may use these.
+"""
+
+from libc.stdint cimport int64_t, uint8_t, uint32_t
+
+from binlogio._kernel.cursor cimport big
+from binlogio._kernel.digits cimport digit_count, put_digits
+from binlogio._kernel.value_decimals cimport DIGIT_BYTES, POWERS
+
+cdef enum:
+    DECIMAL_TEXT = 255 + 8 + 3  # of a precision and a scale in a byte each
+
+
+cdef inline uint8_t* put_decimal(uint8_t* to, int precision, int scale, const uint8_t* p, int64_t size) noexcept nogil:
+    """The packed form of a DECIMAL as text; NULL where it is none."""
+    cdef int whole = precision - scale
+    # Of a precision below the scale, only what is left over of the (negative) digits before the point counts.
+    cdef int rest = (whole % 9 + 9) % 9
+    cdef int fraction = scale // 9
+    cdef int i, digits, width
+    cdef uint32_t group, turned, sign
+    cdef uint8_t* begin
+    whole = whole // 9 if whole > 0 else 0
+    if size == 0 or size != 4 * (whole + fraction) + DIGIT_BYTES[rest] + DIGIT_BYTES[scale % 9]:
+        return NULL
+    turned = 0 if p[0] & 0x80 else 0xFFFFFFFFU
+    sign = 0x80
+    if turned:
+        to[0] = 45
+        to += 1
+    begin = to
+    for i in range(-1, whole + fraction + 1):
+        digits = rest if i < 0 else scale % 9 if i == whole + fraction else 9
+        if i == whole:
+            if to == begin:
+                to[0] = 48
+                to += 1
+            if scale:
+                to[0] = 46
+                to += 1
+        width = DIGIT_BYTES[digits]
+        if width == 0:
+            continue
+        group = ((<uint32_t>big(p, width) ^ (sign << (8 * (width - 1)))) ^ turned) & (0xFFFFFFFFU >> (32 - 8 * width))
+        sign = 0
+        if group >= POWERS[digits]:
+            return NULL
+        p += width
+        if i < whole and to == begin:  # no zeros in front
+            digits = digit_count(group) if group else 0
+        to = put_digits(to, group, digits)
+    return to
