@@ -21,7 +21,15 @@ COMPILED: Final = "compiled"
 CONSTRUCT: Final = "construct"
 VARIABLE: Final = "BINLOGIO_KERNEL"
 INSTALL: Final = "install a C compiler and Python's headers, then binlogio again"
-MODULES: Final = ("batches", "encode", "floating", "frames", "hot", "mixed_batch", "packer")  # which bring in the others
+MODULES: Final = (
+    "batches",
+    "encode",
+    "floating",
+    "frames",
+    "hot",
+    "mixed_batch",
+    "packer",
+)  # which bring in the others
 
 
 def implementation() -> str:
