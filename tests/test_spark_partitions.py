@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import random
@@ -18,6 +19,7 @@ import binlogio
 from binlogio import BinlogWriter, ColumnDefinition, Insert, ServerVariables, Statement, TableDefinition
 from binlogio.constants import EventType
 from binlogio.encoder import stamp
+from binlogio.events.gtid import GtidEvent
 from binlogio.events.rows import WriteRowsEvent
 from binlogio.splits import Split
 from binlogio.storage import LogFile
@@ -31,7 +33,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 pytest.importorskip("pyspark.sql.datasource")
+from pyspark.sql.types import StructType
+
 from pyspark_binlogio.partitions import OPEN_COST_BYTES, LogPartition, Piece, partitions
+from pyspark_binlogio.source import BinlogDataSource
 
 LOGS = [
     file
@@ -172,6 +177,42 @@ def test_values_that_look_like_event_headers_mislead_no_task(
     assert len(whole) == 20
     for max_bytes in (101, 500, 3000, 5000, 9000, 20_000):
         assert outcome(path, maxPartitionBytes=str(max_bytes)) == whole, max_bytes
+
+
+@pytest.mark.parametrize("view", ["rows", "events"])
+def test_scanned_files_are_cut_where_groups_begin(tmp_path: Path, view: str) -> None:
+    """What is in a value is never looked at; the pieces are not smaller than they may be, but for the last."""
+    path = forged_log(tmp_path, real_log, "NONE")
+    whole = outcome(path, view=view)
+    with binlogio.open(path) as reader:
+        starts = [event.header.offset for event in reader if isinstance(event, GtidEvent)]
+    for max_bytes in (1, 7000, 20_000, 1 << 20):
+        options = {"path": str(path), "splitMode": "scan", "maxPartitionBytes": str(max_bytes)}
+        planned = BinlogDataSource(options).reader(StructType()).partitions()
+        splits = [
+            piece.split for one in planned if isinstance(one, LogPartition) for piece in one.pieces if piece.split
+        ]
+
+        assert all(split.start in (0, *starts) for split in splits)
+        assert all(split.end - split.start >= max_bytes for split in splits[:-1])
+        assert outcome(path, view=view, splitMode="scan", maxPartitionBytes=str(max_bytes)) == whole
+
+
+def test_scanned_files_that_cannot_be_cut_or_are_damaged_are_pieces(tmp_path: Path) -> None:
+    """A compressed one is whole; behind damage the rest is one piece, whose task says what is wrong."""
+    packed = tmp_path / "binlog.000001.gz"
+    packed.write_bytes(gzip.compress((MYSQL / "gtid_on" / "binlog.000001").read_bytes()))
+    scan = {"splitMode": "scan", "maxPartitionBytes": "500"}
+    assert outcome(packed, **scan) == outcome(packed)
+
+    data = bytearray((MYSQL / "gtid_on" / "binlog.000001").read_bytes())
+    at = binlogio.read_rows(MYSQL / "gtid_on" / "binlog.000001").to_table().column("pos").to_pylist()[5]
+    data[at + 9 : at + 13] = bytes(4)
+    damaged = tmp_path / "damaged"
+    damaged.write_bytes(data)
+    with pytest.raises(binlogio.BinlogFormatError) as failure:
+        tasks(damaged, **scan)
+    assert failure.value.offset == at
 
 
 def test_small_files_share_a_partition_and_big_ones_are_cut() -> None:

@@ -16,6 +16,8 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from binlogio.columnar.definition_files import load_definitions
+from binlogio.columnar.group_starts import splits_at_groups
+from binlogio.columnar.split_bounds import is_one_piece
 from binlogio.event_filter import EventFilter, Range, parse_gtids
 from binlogio.schema.given import GivenDefinitions
 from pyspark_binlogio.damage import tolerant
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 
     from binlogio.columnar.definition_files import Definitions
     from binlogio.keyring import Keyring
+    from binlogio.splits import Split
     from binlogio.storage import LogFile
     from pyspark_binlogio.options import BinlogOptions
 
@@ -94,7 +97,15 @@ class BinlogBatchReader(DataSourceReader):
 
     def plan(self, pieces: Iterable[Piece]) -> list[InputPartition]:
         """The pieces, cut and packed as the options want."""
-        return partitions(pieces, self._options.max_partition_bytes if self._options.split_mode == "ranges" else None)
+        mode, max_bytes = self._options.split_mode, self._options.max_partition_bytes
+        if mode == "scan":
+            return partitions(pieces, max_bytes, self._cut_at_groups)
+        return partitions(pieces, max_bytes if mode == "ranges" else None)
+
+    def _cut_at_groups(self, log: LogFile, within: Split, max_bytes: int) -> Iterable[Split]:
+        if is_one_piece(log, self.keyring):
+            return (within,)
+        return splits_at_groups(log, within, max_bytes, self.keyring)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The records of one partition.

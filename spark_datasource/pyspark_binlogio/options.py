@@ -24,7 +24,8 @@ the table below is refused, with the nearest name that is.
     mode                               FAILFAST (default) | PERMISSIVE | DROPMALFORMED: what becomes of damage
     columnNameOfCorruptRecord          the column in which PERMISSIVE says what was wrong; `_corrupt_record`
     maxPartitionBytes                  of one task; 128m
-    splitMode                          ranges (default) | files: whether a file may be cut
+    splitMode                          ranges (default) | scan | files: how a file is cut. By bytes, and tasks look for event groups; by groups,
+                                       which the driver finds by going through the files, for values that somebody may have forged; or not
     verifyChecksum                     true | false
     keyring                            the server's keys for encrypted logs: a file on the driver, or its text
     maxFilesPerTrigger, maxBytesPerTrigger   of one batch of a stream
@@ -194,7 +195,7 @@ _OPTIONS: Final[dict[str, tuple[str, Callable[[str, str], Any]]]] = {
     "mode": ("mode", values.choice("FAILFAST", "PERMISSIVE", "DROPMALFORMED")),
     "columnNameOfCorruptRecord": ("column_name_of_corrupt_record", values.text),
     "maxPartitionBytes": ("max_partition_bytes", values.size),
-    "splitMode": ("split_mode", values.choice("ranges", "files")),
+    "splitMode": ("split_mode", values.choice("ranges", "scan", "files")),
     "verifyChecksum": ("verify_checksum", values.boolean),
     "keyring": ("keyring", values.text),
     "maxFilesPerTrigger": ("max_files_per_trigger", values.count),

@@ -1,6 +1,7 @@
 """How logs are cut into partitions: byte ranges of big files, and small files packed together.
 
-Knows sizes only: nothing is read here, so that a thousand files of a gigabyte are planned in a moment, wherever they are. A file that cannot
+Knows sizes only: nothing is read here, so that a thousand files of a gigabyte are planned in a moment, wherever they are, but where somebody has
+given a `Cut` that does. A file that cannot
 be cut (relay log, encrypted, compressed) is found out by its first task, which takes it whole; the tasks of its other ranges find
 nothing to do. By their names compressed files are known, and are one piece from the start.
 
@@ -10,7 +11,7 @@ nothing to do. By their names compressed files are known, and are one piece from
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -21,6 +22,9 @@ from binlogio.splits import Split, cut
 if TYPE_CHECKING:
     from binlogio.event_filter import Range
     from binlogio.storage import LogFile
+
+Cut = Callable[["LogFile", Split, int], Iterable[Split]]
+"""How a range of a log is cut into pieces of about so many bytes."""
 
 OPEN_COST_BYTES: Final = 4 << 20
 """What opening a file is counted as when files are packed; Spark's own spark.sql.files.openCostInBytes."""
@@ -48,14 +52,21 @@ class LogPartition(InputPartition):
         self.pieces = pieces
 
 
-def partitions(wholes: Iterable[Piece], max_bytes: int | None) -> list[InputPartition]:
+def evenly(log: LogFile, within: Split, max_bytes: int) -> Iterator[Split]:
+    """Pieces of the same size, wherever that may be in the log."""
+    size = within.end - within.start
+    for split in cut(size, max(1, -(-size // max_bytes))):
+        yield Split(within.start + split.start, within.start + split.end)
+
+
+def partitions(wholes: Iterable[Piece], max_bytes: int | None, cut_up: Cut = evenly) -> list[InputPartition]:
     """Partitions of no more than about `max_bytes` that cover the pieces in order; one for each where it is None."""
     if max_bytes is None:
         return [LogPartition((piece,)) for piece in wholes]
     planned: list[InputPartition] = []
     pieces: list[Piece] = []
     size = 0
-    for piece, piece_size in _pieces(wholes, max_bytes):
+    for piece, piece_size in _pieces(wholes, max_bytes, cut_up):
         if pieces and size + piece_size > max_bytes:
             planned.append(LogPartition(tuple(pieces)))
             pieces, size = [], 0
@@ -66,7 +77,7 @@ def partitions(wholes: Iterable[Piece], max_bytes: int | None) -> list[InputPart
     return planned
 
 
-def _pieces(wholes: Iterable[Piece], max_bytes: int) -> Iterator[tuple[Piece, int]]:
+def _pieces(wholes: Iterable[Piece], max_bytes: int, cut_up: Cut) -> Iterator[tuple[Piece, int]]:
     for whole in wholes:
         start, end = _extent(whole)
         size = end - start
@@ -74,8 +85,8 @@ def _pieces(wholes: Iterable[Piece], max_bytes: int) -> Iterator[tuple[Piece, in
         if whole.log.name.endswith(_COMPRESSED) or (size <= max_bytes and is_all):
             yield whole, size
             continue
-        for split in cut(size, max(1, -(-size // max_bytes))):
-            yield replace(whole, split=Split(start + split.start, start + split.end)), split.end - split.start
+        for split in cut_up(whole.log, Split(start, end), max_bytes):
+            yield replace(whole, split=split), split.end - split.start
 
 
 def _extent(piece: Piece) -> tuple[int, int]:
