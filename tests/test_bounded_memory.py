@@ -12,8 +12,14 @@ import pyarrow as pa
 import pytest
 
 from binlogio import BinlogWriter, ColumnDefinition, ServerVariables, TableDefinition
+from binlogio.compression import compress_zstd
+from binlogio.constants import BINLOG_MAGIC, CHECKSUM_SIZE, ChecksumAlgorithm, EventType
+from binlogio.encoder import Encoder
+from binlogio.events.base import EventHeader, ParseContext
+from binlogio.events.transaction_payload import CompressionType, TransactionPayloadEvent
 from binlogio.implementation import is_compiled
 from binlogio.writer.batches import BatchChange, BatchSession
+from logs import frames
 
 pytestmark = [
     pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="only Linux tells the peak of one process alone"),
@@ -24,6 +30,7 @@ TABLE: Final = TableDefinition(
 )
 ROWS: Final = 48_000
 VALUE_SIZE: Final = 4096
+CRC32: Final = ParseContext(checksum_algorithm=ChecksumAlgorithm.CRC32)
 MOST_MB: Final = 150  # of which Python with pyarrow has 55
 READ: Final = """
 import re, sys
@@ -36,7 +43,8 @@ print(rows, int(peak_kb) // 1024)
 SHAPES: Final = {
     "many rows events": ServerVariables(sync_binlog=0),
     "one rows event": ServerVariables(sync_binlog=0, binlog_row_event_max_size=1 << 30),
-    "compressed": ServerVariables(sync_binlog=0, binlog_transaction_compression=True),
+    "compressed": ServerVariables(sync_binlog=0),
+    "one rows event, compressed": ServerVariables(sync_binlog=0, binlog_row_event_max_size=1 << 30),
 }
 
 
@@ -49,12 +57,31 @@ def rows() -> pa.RecordBatch:
     )
 
 
+def _compress(path: Path) -> None:
+    """Put all behind the last GTID event into a payload."""
+    data = path.read_bytes()
+    events = [(frame.header, data[frame.header.offset : frame.end]) for frame in frames(data)]
+    behind = 1 + max(i for i, (one, _) in enumerate(events) if one.type_code == EventType.GTID_LOG_EVENT)
+    plain = b"".join(_without_checksum(event) for _, event in events[behind:])
+    head = b"".join((BINLOG_MAGIC, *(event for _, event in events[:behind])))
+    header = EventHeader(type_code=EventType.TRANSACTION_PAYLOAD_EVENT)
+    payload = TransactionPayloadEvent.create(compress_zstd(plain, 1), CompressionType.ZSTD, len(plain), header)
+    path.write_bytes(head + Encoder(CRC32).encode_at(payload, len(head)))
+
+
+def _without_checksum(event: bytes) -> bytes:
+    size = len(event) - CHECKSUM_SIZE
+    return event[:9] + size.to_bytes(4, "little") + event[13:size]
+
+
 @pytest.mark.parametrize("shape", SHAPES)
 def test_transaction_larger_than_the_memory_that_reading_takes(
     tmp_path: Path, shape: str, rows: pa.RecordBatch
 ) -> None:
     with BinlogWriter(tmp_path / "binlog", variables=SHAPES[shape]) as log:
         BatchSession(log).write([BatchChange(TABLE, after=rows)])
+    if "compressed" in shape:
+        _compress(tmp_path / "binlog.000001")
     found = subprocess.run(
         [sys.executable, "-c", READ, str(tmp_path / "binlog.000001")], capture_output=True, text=True, check=True
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from decimal import Decimal
+from random import Random
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -143,22 +144,25 @@ def test_garbage_is_refused_alike(garbage: bytes) -> None:
         assert compiled == construct
 
 
-def _big_event() -> Rows:
-    """Six rows of a megabyte each in one event, which is more than a window."""
+def _big_event(form: str) -> Rows:
+    """Six rows of a megabyte each in one event, which is more than a window; also when it is compressed, where it is to be random."""
     table = table_map_of([column(T.NEWDECIMAL, 0x0A02), column(T.BLOB, 4, collation_id=63)])
     plan = resolve_plan(table)
-    images = [RowImage(plan, (Decimal(f"{number}.50"), bytes([number]) * (1 << 20))) for number in range(6)]
+    dice = Random(5)
+    values = (dice.randbytes(1 << 20) if form == "random" else bytes([number]) * (1 << 20) for number in range(6))
+    images = [RowImage(plan, (Decimal(f"{number}.50"), value)) for number, value in enumerate(values)]
     data = encode_rows([RowChange(None, image) for image in images], plan, b"\3")
     event = WriteRowsEvent(7, 1, b"", 2, b"\3", data, header(EventType.WRITE_ROWS_EVENT))
-    return Rows(table, event, "plain")
+    return Rows(table, event, "plain" if form == "plain" else "zstd")
 
 
+@pytest.mark.parametrize("form", ["plain", "compressed", "random"])
 @pytest.mark.parametrize(
     "damage", ["none", "value", "value and checksum", "checksum", "length", "cut", "value and cut"]
 )
-def test_event_that_comes_in_parts_is_read_or_refused_alike(damage: str) -> None:
-    """Row and byte count from the start of the event, and its checksum is told first."""
-    big = _big_event()
+def test_event_that_comes_in_parts_is_read_or_refused_alike(damage: str, form: str) -> None:
+    """Row and byte count from the start of the event, in a payload or not, and its checksum is told first."""
+    big = _big_event(form)
     images = bytearray(big.event.images)
     row_size = len(images) // 6
     if "value" in damage:
@@ -167,9 +171,9 @@ def test_event_that_comes_in_parts_is_read_or_refused_alike(damage: str) -> None
         images[5 * row_size + 6 : 5 * row_size + 10] = b"\xff" * 4
     data = bytearray(big.with_images(bytes(images)).log())
     if "checksum" in damage:
-        data[-40 - CHECKSUM_SIZE] ^= 1
+        data[-140 - CHECKSUM_SIZE] ^= 1
     elif "cut" in damage:
-        del data[-60:]
+        del data[-160:]
     compiled, construct = (tables_by(kernel, bytes(data)) for kernel in KERNELS)
 
     assert compiled == construct

@@ -68,7 +68,7 @@ cdef inline bint is_bare_row(Layout* layout, RowsEvent* event) noexcept nogil:
 
 cdef int prepare(Plan* plan, Layout* layout, const uint8_t* present) noexcept nogil
 cdef int plain_images(Memory out, Plan* plan, RowsEvent* event) except -1 nogil
-cdef int64_t count_rows(Plan* plan, RowsEvent* event) noexcept nogil
+cdef int64_t count_rows(Plan* plan, RowsEvent* event, int64_t* taken) noexcept nogil
 cdef const uint8_t* partial_header(Plan* plan, const uint8_t* at, const uint8_t* end,
                                    const uint8_t** partial_bits) noexcept nogil
 cdef void mark_partial(Plan* plan, Layout* layout, const uint8_t** pointers, int64_t stride,

@@ -214,8 +214,8 @@ cdef int plain_images(Memory out, Plan* plan, RowsEvent* event) except -1 nogil:
     return 1
 
 
-cdef int64_t count_rows(Plan* plan, RowsEvent* event) noexcept nogil:
-    """How many rows the event has; -1 where its images do not fit the plan."""
+cdef int64_t count_rows(Plan* plan, RowsEvent* event, int64_t* taken) noexcept nogil:
+    """How many whole rows the event has, and how many bytes they are: all, where its images fit the plan."""
     cdef const uint8_t* at = event.images
     cdef const uint8_t* end = at + event.size
     cdef const uint8_t* bits = NULL
@@ -224,6 +224,7 @@ cdef int64_t count_rows(Plan* plan, RowsEvent* event) noexcept nogil:
     prepare(plan, &plan.before, event.present)
     if has_after:
         prepare(plan, &plan.after, event.present_after)
+    taken[0] = 0
     if is_bare_row(&plan.before, event):
         return 1
     while at < end:
@@ -232,7 +233,8 @@ cdef int64_t count_rows(Plan* plan, RowsEvent* event) noexcept nogil:
             at = partial_header(plan, at, end, &bits)
         if at != NULL and has_after:
             at = pass_image(&plan.after, at, end, NULL, 0)
-        if at == NULL or (plan.before.null_bytes == 0 and at == event.images):
-            return -1
+        if at == NULL or at == event.images + taken[0]:
+            break
+        taken[0] = at - event.images
         count += 1
     return count

@@ -51,7 +51,8 @@ cdef class Router:
     cdef int table_id_size, rows_post_header_v0, rows_post_header_v1
     cdef readonly int64_t rows_bytes
     cdef readonly int64_t kept_bytes
-    cdef int64_t inner_rows, stop_offset
+    cdef readonly int64_t inner_rows  # of the payload at hand
+    cdef int64_t stop_offset
     cdef int32_t last_plan  # of the rows event that was looked at last
     cdef int32_t next_first_row
     cdef bint is_choosy, wants_this_group
@@ -71,6 +72,8 @@ cdef class Router:
     cdef int _new_table_map(self, uint64_t table_id, const uint8_t* rest, int64_t size, const uint8_t* body) except -1 with gil
     cdef int _rows(self, uint8_t code, const uint8_t* header, const uint8_t* body, const uint8_t* end, int64_t pos,
                    bint inner) except -1 nogil
+    cdef int _open_rows(self, uint8_t code, const uint8_t* body, const uint8_t* end, bint skipped_too,
+                        RowsEvent* event) except -1 nogil
     cdef int _make_plain(self, Plan* plan, RowsEvent* event) except -1 nogil
     cdef int _inflate(self, RowsEvent* event) except -1 nogil
     cdef int _payload(self, const uint8_t* header, const uint8_t* body, const uint8_t* end, int64_t pos) except -1 nogil

@@ -188,6 +188,21 @@ cdef class Router:
         """The next rows event goes on with an event that was given in part: its rows are numbered from `first_row` on."""
         self.next_first_row = first_row
 
+    def pass_inner_rows(self, int64_t count) -> None:
+        """Count rows of a payload that were taken in parts."""
+        self.inner_rows += count
+
+    def count_rows(self, const uint8_t[::1] data) -> tuple[int, int]:
+        """The whole rows of a rows event without a checksum, whose table may be skipped, and how many bytes they are."""
+        cdef RowsEvent event
+        cdef int64_t taken = 0
+        cdef int64_t rows = 0
+        cdef const uint8_t* p = &data[0]
+        if data.shape[0] >= HEADER_SIZE and self._open_rows(
+                self.codes[p[4]], p + HEADER_SIZE, p + data.shape[0], True, &event) == S_GO_ON:
+            rows = count_rows(self.cores[event.plan], &event, &taken)
+        return rows, taken
+
     def end_statement(self) -> None:
         """A rows event that was given in part, and is now whole, ended its statement."""
         self._forget_overflow()
@@ -509,14 +524,52 @@ cdef class Router:
 
     cdef int _rows(self, uint8_t code, const uint8_t* header, const uint8_t* body, const uint8_t* end, int64_t pos,
                    bint inner) except -1 nogil:
-        cdef uint64_t table_id, columns = 0
-        cdef uint64_t flags
-        cdef const uint8_t* at = body
         cdef RowsEvent event
         cdef Plan* plan
         cdef void* moved
+        cdef int64_t rows
+        cdef int64_t taken = 0
+        cdef int status = self._open_rows(code, body, end, inner, &event)
+        if status != S_GO_ON or event.present == NULL:
+            return status
+        plan = self.cores[event.plan]
+        event.pos = pos
+        event.timestamp = u32(header)
+        event.server_id = u32(header + 5)
+        event.group = <int32_t>(self.group_count - 1)
+        event.first_row = self.next_first_row
+        if inner:
+            rows = count_rows(plan, &event, &taken)
+            if taken != event.size:
+                return S_BAD_EVENT
+            event.first_row = <int32_t>self.inner_rows
+            self.inner_rows += rows
+            if not plan.wanted:
+                return S_GO_ON
+        if self.is_choosy and not self._is_wanted(&event):
+            return S_GO_ON
+        if self.event_count == self.event_capacity:
+            moved = realloc(self.events, (self.event_capacity * 2 + 256) * sizeof(RowsEvent))
+            if moved == NULL:
+                with gil:
+                    raise MemoryError("no memory for rows events")
+            self.events = <RowsEvent*>moved
+            self.event_capacity = self.event_capacity * 2 + 256
+        self.events[self.event_count] = event
+        self.event_count += 1
+        self.rows_bytes += event.size
+        return S_GO_ON
+
+    cdef int _open_rows(self, uint8_t code, const uint8_t* body, const uint8_t* end, bint skipped_too,
+                        RowsEvent* event) except -1 nogil:
+        """What stands before the images; no bitmap where the table is skipped, and `skipped_too` does not ask for it."""
+        cdef uint64_t table_id, columns = 0
+        cdef uint64_t flags
+        cdef const uint8_t* at = body
+        cdef Plan* plan
         cdef int post_header = 10
-        cdef int64_t extra, rows
+        cdef int64_t extra
+        event.present = NULL
         if code <= PRE_GA_DELETE_ROWS_EVENT:
             post_header = self.rows_post_header_v0
         elif code <= DELETE_ROWS_EVENT_V1 or WRITE_ROWS_COMPRESSED_EVENT_V1 <= code <= DELETE_ROWS_COMPRESSED_EVENT_V1:
@@ -541,7 +594,7 @@ cdef class Router:
         if flags & 1:
             self._forget_overflow()
         plan = self.cores[event.plan]
-        if not plan.wanted and not inner:
+        if not plan.wanted and not skipped_too:
             return S_GO_ON
         if not lenenc(&at, end, &columns) or columns != <uint64_t>plan.column_count:
             return S_BAD_EVENT
@@ -559,35 +612,10 @@ cdef class Router:
             at += plan.bitmap_bytes
         event.images = at
         event.size = end - at
-        if WRITE_ROWS_COMPRESSED_EVENT_V1 <= code <= DELETE_ROWS_COMPRESSED_EVENT and not self._inflate(&event):
+        if WRITE_ROWS_COMPRESSED_EVENT_V1 <= code <= DELETE_ROWS_COMPRESSED_EVENT and not self._inflate(event):
             return S_BAD_EVENT
-        if code <= PRE_GA_DELETE_ROWS_EVENT and not self._make_plain(plan, &event):
+        if code <= PRE_GA_DELETE_ROWS_EVENT and not self._make_plain(plan, event):
             return S_BAD_EVENT
-        event.pos = pos
-        event.timestamp = u32(header)
-        event.server_id = u32(header + 5)
-        event.group = <int32_t>(self.group_count - 1)
-        event.first_row = self.next_first_row
-        if inner:
-            rows = count_rows(plan, &event)
-            if rows < 0:
-                return S_BAD_EVENT
-            event.first_row = <int32_t>self.inner_rows
-            self.inner_rows += rows
-            if not plan.wanted:
-                return S_GO_ON
-        if self.is_choosy and not self._is_wanted(&event):
-            return S_GO_ON
-        if self.event_count == self.event_capacity:
-            moved = realloc(self.events, (self.event_capacity * 2 + 256) * sizeof(RowsEvent))
-            if moved == NULL:
-                with gil:
-                    raise MemoryError("no memory for rows events")
-            self.events = <RowsEvent*>moved
-            self.event_capacity = self.event_capacity * 2 + 256
-        self.events[self.event_count] = event
-        self.event_count += 1
-        self.rows_bytes += event.size
         return S_GO_ON
 
     cdef int _inflate(self, RowsEvent* event) except -1 nogil:

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Final
 
 from binlogio._kernel import route
 from binlogio._kernel.crc import crc32_of
+from binlogio.columnar.construct_reader import ROWS_TYPES
 from binlogio.columnar.event_bytes import EventBytes
 from binlogio.columnar.event_parts import event_size, part_event, prefix_size, reader_of
 from binlogio.columnar.refusals import refuse_event
-from binlogio.columnar.windows import Window
+from binlogio.columnar.windows import WINDOW_SIZE, Window
 from binlogio.compression import decompress_zstd, open_zstd
 from binlogio.constants import CHECKSUM_SIZE, HEADER_SIZE, EventType
 from binlogio.decoder import plain_payload
@@ -34,6 +35,10 @@ if TYPE_CHECKING:
 
     TableBatch = tuple[str, pa.RecordBatch]
 
+IN_PARTS: Final = frozenset(
+    code for code in ROWS_TYPES if EventType.PRE_GA_DELETE_ROWS_EVENT < code < EventType.WRITE_ROWS_COMPRESSED_EVENT_V1
+)
+"""Types of the events whose images may come in parts; those of others are made into plain ones as a whole."""
 _HEAD_SIZE: Final = 1 << 10  # bytes in which the fields before a payload are looked for
 
 
@@ -55,7 +60,7 @@ class BigEvents(ABC):
     def _flush_part(
         self, header: EventHeader, images: bytes, first_row: int, *, first_byte: int, last: bool
     ) -> Generator[TableBatch, None, tuple[bytes, int]]:
-        """Give out the one event that is a part of another; returns as `_part`."""
+        """Give out the one event that is a part of another; returns the bytes that are no whole row yet, and how many rows there were."""
 
     def _give_out(self) -> Iterator[TableBatch]:
         """Give out what is not full either."""
@@ -80,8 +85,7 @@ class BigEvents(ABC):
         header = parse_header(raw, self._window.offset, self._context)
         end = len(raw) - CHECKSUM_SIZE * self._context.has_checksum
         event = codec_for(header.type_code).parse(header, raw[HEADER_SIZE:end], self._context)
-        inner = Window(reader_of(plain_payload(event, decompress_zstd)))
-        yield from self._walk_payload(inner, header, lambda: self._refuse(raw))
+        yield from self._walk_payload(plain_payload(event, decompress_zstd), header, lambda: self._refuse(raw))
         self._window.take(len(raw))
 
     def _is_streamed(self, header: EventHeader) -> bool:
@@ -103,10 +107,10 @@ class BigEvents(ABC):
         event, head_size = head
         body = EventBytes(self._window, header.event_size - CHECKSUM_SIZE * self._context.has_checksum)
         body.read(HEADER_SIZE + head_size)
-        inner = Window(reader_of(plain_payload(event, lambda _: open_zstd(body))))
+        chunks = plain_payload(event, lambda _: open_zstd(body))
         refused: list[bool] = []
         try:
-            yield from self._walk_payload(inner, header, lambda: refused.append(True))
+            yield from self._walk_payload(chunks, header, lambda: refused.append(True))
         except BinlogError:
             if not self._verify_rest(header, body.left, body.checksum):
                 return self._end_inside(header)
@@ -115,25 +119,49 @@ class BigEvents(ABC):
             raise
         return self._verify_rest(header, body.left, body.checksum) or self._end_inside(header)
 
-    def _walk_payload(self, inner: Window, header: EventHeader, refuse: Callable[[], None]) -> Iterator[TableBatch]:
-        """The rows of a payload's events; `refuse` has construct say what is wrong with them."""
+    def _walk_payload(
+        self, chunks: Iterator[bytes], header: EventHeader, refuse: Callable[[], None]
+    ) -> Iterator[TableBatch]:
+        """The rows of a payload's events, whose bytes come in chunks; `refuse` has construct say what is wrong with them."""
+        read = reader_of(chunks)
 
-        def has(least: int = 1) -> bool:
+        def checked(size: int) -> bytes:
             try:
-                return inner.fill(least)
+                return read(size)
             except BinlogError:
                 refuse()
                 raise
 
+        inner = Window(checked)
         new_pos = True
-        while has():
+        while inner.fill():
             status, at = self._router.route(inner.view, 0, 0, pos=header.offset, new_pos=new_pos)
             new_pos = False
             yield from self._flush()
             inner.take(at)
-            if status != route.NEED_DATA or (not at and not has(event_size(inner.view))):
+            if status == route.NEED_DATA and not at:
+                inner_header = self._inner_header(inner, header)
+                if inner_header is not None and inner.fill(WINDOW_SIZE):
+                    yield from self._stream_inner_rows(inner, inner_header, refuse)
+                    continue
+            if status != route.NEED_DATA or (not at and not inner.fill(event_size(inner.view))):
                 refuse()
                 raise unreadable(header.offset, header.type_code)
+
+    def _inner_header(self, inner: Window, header: EventHeader) -> EventHeader | None:
+        """That of a rows event larger than a window inside a payload; None where another event comes next."""
+        if inner.held < HEADER_SIZE or event_size(inner.view) <= WINDOW_SIZE:
+            return None
+        found = parse_header(bytes(inner.view[:HEADER_SIZE]), header.offset, self._context)
+        return found if found.type_code in IN_PARTS else None
+
+    def _stream_inner_rows(
+        self, inner: Window, header: EventHeader, refuse: Callable[[], None]
+    ) -> Generator[TableBatch, None, None]:
+        """A rows event inside a payload that is larger than a window, and has no checksum of its own."""
+        if not (yield from self._rows_in_parts(inner, EventBytes(inner, header.event_size), header, is_inner=True)):
+            refuse()
+            raise unreadable(header.offset, header.type_code)
 
     # ------------------------------------------------------------------------------------------------------- rows events
 
@@ -142,44 +170,70 @@ class BigEvents(ABC):
 
         False where the log ends before the event does. A checksum can only be compared behind the last row.
         """
-        yield from self._give_out()
-        window = self._window
-        tail_size = CHECKSUM_SIZE * self._context.has_checksum
+        body = EventBytes(self._window, header.event_size - CHECKSUM_SIZE * self._context.has_checksum)
         try:
-            begin = prefix_size(window.view, header, self._context)
+            is_whole = yield from self._rows_in_parts(self._window, body, header)
         except BinlogError:
-            if not self._verify_rest(header, header.event_size - tail_size, 0):
+            if not self._verify_rest(header, body.left, body.checksum):
                 return self._end_inside(header)
             raise
-        prefix = bytes(window.view[HEADER_SIZE:begin])
+        return (is_whole and self._verify_rest(header, 0, body.checksum)) or self._end_inside(header)
+
+    def _rows_in_parts(
+        self, window: Window, body: EventBytes, header: EventHeader, *, is_inner: bool = False
+    ) -> Generator[TableBatch, None, bool]:
+        """The rows of an event at the start of `window`, whose bytes `body` has; False where these end before the event does.
+
+        Rows of the events inside a payload are counted from the first one on, and errors count those of the event.
+        """
+        yield from self._give_out()
+        begin = prefix_size(window.view, header, self._context)
+        prefix = body.read(begin)[HEADER_SIZE:]
         ends_statement = bool(prefix[6] & 1)
         prefix = prefix[:6] + bytes([prefix[6] & ~1]) + prefix[7:]
-        checksum = crc32_of(window.view[:begin])
-        window.take(begin)
-        left = size = header.event_size - begin - tail_size
-        rows, pending = 0, b""
-        while left or pending:
-            if left and not window.held and not window.fill():
-                return self._end_inside(header)
-            part = bytes(window.view[: min(left, window.held)])
-            checksum = crc32_of(part, checksum) if part else checksum
-            window.take(len(part))
-            left -= len(part)
+        numbered_from = self._router.inner_rows if is_inner else 0
+        size, rows, pending = body.left, 0, b""
+        while body.left or pending:
+            part = body.read(WINDOW_SIZE)
+            if body.left and not part:
+                return False
             images = pending + part
-            try:
-                pending, new_rows = yield from self._part(
-                    header, prefix, images, rows, first_byte=size - left - len(images), last=not left
+            first_byte = size - body.left - len(images)
+            event = part_event(replace(header, type_code=self._context.wire_type(header.type_code)), prefix, images)
+            self._route_part(event, header, prefix + images, numbered_from + rows)
+            if is_inner and not self._router.rows_event_count:
+                pending, new_rows = self._count_part(event, header, images, last=not body.left)
+            else:
+                pending, new_rows = yield from self._flush_part(
+                    header, images, rows, first_byte=first_byte, last=not body.left
                 )
-            except BinlogError:
-                if not self._verify_rest(header, left, checksum):
-                    return self._end_inside(header)
-                raise
+            self._router.clear()
             rows += new_rows
-        if not self._verify_rest(header, 0, checksum):
-            return self._end_inside(header)
+        if is_inner:
+            self._router.pass_inner_rows(rows)
         if ends_statement:
             self._router.end_statement()
         return True
+
+    def _route_part(self, event: bytes, header: EventHeader, body: bytes, first_row: int) -> None:
+        """Show the kernel a part of a rows event, whose rows are numbered from `first_row` on."""
+        router = self._router
+        router.describe_part(checksum=False)
+        router.number_rows_from(first_row)
+        status, _ = router.route(memoryview(event), 0, header.offset)
+        router.number_rows_from(0)
+        router.describe_part(checksum=self._context.has_checksum)
+        if status == route.BAD_EVENT:
+            frame = EventFrame(header, body, None, self._context)
+            refuse_event(frame, self._selection, router.last_table, self._definitions)
+            raise unreadable(header.offset, header.type_code)
+
+    def _count_part(self, event: bytes, header: EventHeader, images: bytes, *, last: bool) -> tuple[bytes, int]:
+        """As `_flush_part`, of rows that nobody wants."""
+        rows, taken = self._router.count_rows(event)
+        if last and taken < len(images):
+            raise unreadable(header.offset, header.type_code)
+        return images[taken:], rows
 
     def _verify_rest(self, header: EventHeader, left: int, checksum: int) -> bool:
         """Pass the last `left` bytes of an event's body, and compare its checksum; False where the log ends before that."""
@@ -212,25 +266,6 @@ class BigEvents(ABC):
         framer.next_frame()
         self.torn_tail = framer.torn_tail
         return False
-
-    def _part(
-        self, header: EventHeader, prefix: bytes, images: bytes, first_row: int, *, first_byte: int, last: bool
-    ) -> Generator[TableBatch, None, tuple[bytes, int]]:
-        """Whole rows of a part of a rows event; returns the bytes that are no whole row yet, and how many rows there were."""
-        router = self._router
-        event = part_event(replace(header, type_code=self._context.wire_type(header.type_code)), prefix, images)
-        router.describe_part(checksum=False)
-        router.number_rows_from(first_row)
-        status, _ = router.route(memoryview(event), 0, header.offset)
-        router.number_rows_from(0)
-        router.describe_part(checksum=self._context.has_checksum)
-        if status == route.BAD_EVENT:
-            frame = EventFrame(header, prefix + images, None, self._context)
-            refuse_event(frame, self._selection, router.last_table, self._definitions)
-            raise unreadable(header.offset, header.type_code)
-        rest, rows = yield from self._flush_part(header, images, first_row, first_byte=first_byte, last=last)
-        router.clear()
-        return rest, rows
 
 
 def unreadable(offset: int, type_code: int | None) -> BinlogFormatError:

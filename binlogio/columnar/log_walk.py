@@ -11,8 +11,8 @@ from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio._kernel import route
-from binlogio.columnar.big_events import BigEvents, unreadable
-from binlogio.columnar.construct_reader import ROWS_TYPES, RowsWalk
+from binlogio.columnar.big_events import IN_PARTS, BigEvents, unreadable
+from binlogio.columnar.construct_reader import RowsWalk
 from binlogio.columnar.event_parts import (
     decrypted,
     reader_of,
@@ -49,10 +49,6 @@ if TYPE_CHECKING:
 _TABLE_ID_SIZE: Final = 6  # bytes; where it is 4, the flags behind it say nothing of the table
 _DESCRIPTION_SIZE: Final = 1 << 10  # bytes that a format description never exceeds by much
 _OPEN_AT_ONCE: Final = WINDOW_SIZE  # payloads that open to no more than this are opened as a whole
-
-
-_IN_PARTS: Final = frozenset(code for code in ROWS_TYPES if code < EventType.WRITE_ROWS_COMPRESSED_EVENT_V1)
-"""Types of the events whose images may come in parts; those of compressed ones must be opened as a whole."""
 
 
 class LogWalk(BigEvents):
@@ -211,7 +207,7 @@ class LogWalk(BigEvents):
         if event_size <= max(window.held, WINDOW_SIZE):
             return self._fill_or_end(event_size)
         header = parse_header(bytes(window.view[:HEADER_SIZE]), window.offset, self._context)
-        if header.type_code in _IN_PARTS:
+        if header.type_code in IN_PARTS:
             return (yield from self._stream_rows(header))
         if self._is_streamed(header):
             return (yield from self._stream_payload(header))
