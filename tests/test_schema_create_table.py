@@ -282,11 +282,11 @@ def test_any_text_is_a_definition_or_refused(text: str) -> None:
 
 
 def test_the_sql_mode_decides_what_quotes_and_backslashes_are() -> None:
-    ansi = tokenize('"a""b"', MYSQL_9, MODE_ANSI_QUOTES)
+    ansi = tokenize('"a""b\\"', MYSQL_9, MODE_ANSI_QUOTES)  # a backslash is a character like any other in a name
     plain = tokenize('"a\\"b"', MYSQL_9)
     no_escapes = tokenize(r"'\' 'x'", MYSQL_9, MODE_NO_BACKSLASH_ESCAPES)
 
-    assert [(token.kind, token.text) for token in ansi] == [("quoted", 'a"b')]
+    assert [(token.kind, token.text) for token in ansi] == [("quoted", 'a"b\\')]
     assert [(token.kind, token.text) for token in plain] == [("text", 'a"b')]
     assert [(token.kind, token.text) for token in no_escapes] == [("text", "\\"), ("text", "x")]
 

@@ -15,14 +15,18 @@ if TYPE_CHECKING:
 
 
 class Output:
-    """Text to a binary stream. UTF-8 whatever the locale says, so that a log's text is never lost to it."""
+    """Text to a binary stream. UTF-8 whatever the locale says, so that a log's text is never lost to it.
 
-    def __init__(self, stream: BinaryIO) -> None:
+    `errors` says what becomes of bytes that are no text, which stand in it as surrogates: `surrogateescape` gives them back.
+    """
+
+    def __init__(self, stream: BinaryIO, errors: str = "backslashreplace") -> None:
         self._stream = stream
+        self._errors = errors
 
     def write(self, text: str) -> None:
         """Write `text` as it is."""
-        self._stream.write(text.encode("utf-8", "backslashreplace"))
+        self._stream.write(text.encode("utf-8", self._errors))
 
     def write_all(self, chunks: Iterable[str]) -> None:
         """Write the chunks one after the other, as they come."""
@@ -35,18 +39,18 @@ class Output:
 
 
 @contextlib.contextmanager
-def open_output(path: str | None) -> Iterator[Output]:
-    """The file `path`, or standard output where it is None or `-`.
+def open_output(path: str | None, errors: str = "backslashreplace") -> Iterator[Output]:
+    """The file `path`, or standard output where it is None or `-`; `errors` as for `Output`.
 
     Raises:
         OSError: the file cannot be written.
     """
     if path is None or path == "-":
         sys.stdout.flush()
-        yield Output(sys.stdout.buffer)
+        yield Output(sys.stdout.buffer, errors)
         return
     with Path(path).open("wb") as file:
-        yield Output(file)
+        yield Output(file, errors)
 
 
 class Dump(Protocol):

@@ -45,12 +45,10 @@ def context_of(
     event: QueryEvent | ExecuteLoadQueryEvent, before: tuple[Any, ...], *, is_mariadb: bool
 ) -> Iterator[str]:
     """The statements that give `event` its context; `before` are the events that belong to it. The last one sets the time."""
-    parts = [_PARTS[type(part)](_known_part(part, is_mariadb=is_mariadb)) for part in before]
-    if not event.schema.isascii() or not all(map(str.isascii, parts)):  # what the statement before had may stay
-        yield CLIENT_UTF8
+    for part in before:
+        yield from part_of_context(part, is_mariadb=is_mariadb)
     if event.schema:
-        yield f"USE {backticked(event.schema)}"
-    yield from parts
+        yield from _in_utf8(f"USE {backticked(event.schema)}")
     # The log names these where they are not as usual; what the statement before had must not stay.
     settings = [f"pseudo_thread_id={event.thread_id}", *_USUAL]
     for variable in event.status_vars:
@@ -61,6 +59,18 @@ def context_of(
     microseconds = by_code.get(QueryStatus.MICROSECONDS) or by_code.get(QueryStatus.MARIADB_HRNOW) or 0
     settings.append(f"timestamp={event.header.timestamp}.{microseconds:06d}")
     yield "SET " + ", ".join(f"@@session.{setting}" for setting in settings)
+
+
+def part_of_context(event: Any, *, is_mariadb: bool) -> Iterator[str]:
+    """The statements for one of the events that stand before a statement."""
+    yield from _in_utf8(_PARTS[type(event)](_known_part(event, is_mariadb=is_mariadb)))
+
+
+def _in_utf8(sql: str) -> Iterator[str]:
+    """A statement with a name in it; a statement of another character set may have come before."""
+    if not sql.isascii():
+        yield CLIENT_UTF8
+    yield sql
 
 
 def _known(variable: StatusVar, *, is_mariadb: bool) -> Any:

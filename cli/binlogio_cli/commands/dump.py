@@ -6,6 +6,7 @@ business, which of them are shown `selection`'s.
 
 from __future__ import annotations
 
+import sys
 from datetime import datetime, timezone, tzinfo
 from typing import Any, Final, cast
 
@@ -38,7 +39,6 @@ _IGNORED: Final = (
     (("--no-defaults",), False),
     (("--base64-output",), True),
     (("-c", "--verify-binlog-checksum"), False),
-    (("--skip-gtids",), False),
     (("-f", "--force-if-open"), False),
 )
 
@@ -47,6 +47,7 @@ Examples:
   binlogio dump binlog.000042
   binlogio dump -T shop.orders --start-datetime '2026-11-20 12:00:00' /var/lib/mysql/binlog.index
   binlogio dump --format json archive/binlog.0000*.zst | jq 'select(.type == "XID_EVENT")'
+  binlogio dump --format sql --stop-position 8210 binlog.000042 | mysql
 """
 
 
@@ -100,7 +101,11 @@ def _habits(command: Any) -> Any:
 @click.command("dump", epilog=_EXAMPLE)
 @click.argument("files", nargs=-1, required=True)
 @click.option(
-    "--format", "form", type=click.Choice(["text", "json"]), default="text", help="Text, or one JSON object a line."
+    "--format",
+    "form",
+    type=click.Choice(["text", "json", "sql"]),
+    default="text",
+    help="Text to read, one JSON object a line, or SQL for the server's client.",
 )
 @click.option(
     "-d", "--database", "databases", multiple=True, metavar="GLOB", help="Only this database; may be repeated."
@@ -136,6 +141,7 @@ def _habits(command: Any) -> Any:
     metavar="FILE",
     help="Columns of tables, for logs without names: CREATE TABLE statements, or .json.",
 )
+@click.option("--skip-gtids", is_flag=True, help="In SQL, do not give transactions the GTIDs that they had.")
 @click.option("-v", "--verbose", count=True, help="-vv adds the types of columns; rows are shown in any case.")
 @click.option("-s", "--short-form", is_flag=True, help="Only statements and row changes.")
 @click.option("-H", "--hexdump", is_flag=True, help="The bytes of each event as well.")
@@ -156,6 +162,7 @@ def command(
     no_verify_checksum: bool,  # noqa: FBT001 - click's flags
     keyring: str | None,
     table_definitions: str | None,
+    skip_gtids: bool,  # noqa: FBT001
     verbose: int,
     short_form: bool,  # noqa: FBT001
     hexdump: bool,  # noqa: FBT001
@@ -165,7 +172,12 @@ def command(
 
     FILES are paths, globs, directories, .index files, URIs of object stores, or - for standard input; .gz and .zst are opened. Any
     server from 5.0 to 9.7, and MariaDB. Checksums are verified.
+
+    Text is to be read: what would act on a terminal is written as an escape. SQL is to be fed to mysql or mariadb: names and values are the
+    log's, byte for byte.
     """
+    if form == "sql" and result_file in (None, "-") and sys.stdout.isatty():
+        raise click.UsageError("--format sql is for a pipe or --result-file: what is in a log may act on a terminal")
     selection = Selection(
         databases=databases,
         tables=tables,
@@ -183,8 +195,14 @@ def command(
         definitions=table_definitions,
     )
     style = TextStyle(verbosity=verbose, short=short_form, hexdump=hexdump, zone=time_zone)
-    dump: Dump = JsonDump(reader, time_zone) if form == "json" else TextDump(reader, style)
-    with reader, open_output(result_file) as output:
+    dump: Dump
+    if form == "sql":
+        from binlogio_cli.sql_dump import SqlDump  # noqa: PLC0415 - what replays is seldom needed
+
+        dump = SqlDump(reader, gtids=not skip_gtids)
+    else:
+        dump = JsonDump(reader, time_zone) if form == "json" else TextDump(reader, style)
+    with reader, open_output(result_file, "surrogateescape" if form == "sql" else "backslashreplace") as output:
         try:
             output.write_all(Selector(reader, selection, dump.event).choose())
         finally:

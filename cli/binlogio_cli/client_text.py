@@ -1,0 +1,81 @@
+"""Statements as the server's client program reads them from standard input: each one whole, and nothing in it taken for a command of the client.
+
+Knows how the client cuts its input: quotes, comments, the delimiter, its own commands. A statement that it would cut elsewhere than the server did goes
+as hexadecimal digits, in a prepared statement: what stands there cannot be misread, and the server takes it in the session's character set as it is.
+
+    statement := sql newline delimiter newline                                         -- where the client reads it as it is
+               | SET @binlogio = x'sql'  PREPARE binlogio FROM @binlogio  EXECUTE ...   -- where it does not
+
+Source: client/mysql.cc, read_and_execute, add_line, find_command; measured with the clients of MySQL 9.7 and MariaDB 10.11.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from binlogio.rowimage.charset import MULTI_BYTE, charset_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+DELIMITER: Final = "/*!*/;"
+PREPARED: Final = "binlogio"
+
+_COMMANDS: Final = (
+    "charset clear connect delimiter edit ego exit go help nopager notee nowarning pager print prompt query_attributes quit rehash"
+    " resetconnection sandbox source ssl_session_data_print status system tee use warnings"
+)
+_COMMAND_LINE: Final = re.compile(
+    rf"^\s*(?:\?|(?:{'|'.join(_COMMANDS.split())})\b)".encode(), re.IGNORECASE | re.MULTILINE
+)
+# What client and server cut alike. Neighbours in quotes, 'a''b', count as two; a backslash at the end of a line is lost; what is executed in a
+# comment has no comment in it.
+_BACKTICKS: Final = rb"`[^`\\]*(?:\\(?!\n)[^`\\]*)*`"
+_TOKEN: Final = rb"""[^'"`\\/*#-]+ | \*(?!/) | {strings} | {backticks}
+                   | /(?!\*) | /\*!(?:[^'"`\\/*#-] | {strings} | {backticks})*\*/ | /\*(?![!+M])[^*/]*(?:(?:\*(?!/)|/(?!\*))[^*/]*)*\*/
+                   | \#[^\n]* | -(?!-[\x00-\x20]|-\Z) | --(?=[\ \t\n]|\Z)[^\n]*"""
+
+
+def _tokens(strings: bytes) -> re.Pattern[bytes]:
+    text = _TOKEN.replace(b"{strings}", strings).replace(b"{backticks}", _BACKTICKS)
+    return re.compile(text, re.VERBOSE | re.DOTALL)
+
+
+_ESCAPING: Final = _tokens(rb"""'[^'\\]*(?:\\[^\n][^'\\]*)*' | "[^"\\]*(?:\\[^\n][^"\\]*)*" """)
+_PLAIN: Final = _tokens(rb"""'[^'\\]*' | "[^"\\]*" """)
+# A line comment at the beginning is sent by itself, and what is no character at the end is not sent.
+_ENDS: Final = re.compile(rb"(?!\s*(?:--|#)).*[\x21-\x7e]\s*\Z", re.DOTALL)
+_ROUTINE: Final = re.compile(rb"\s*(?:CREATE|ALTER)\b[^'\"(]*\b(?:PROCEDURE|FUNCTION|TRIGGER|EVENT)\b", re.IGNORECASE)
+
+
+def client_lines(sql: bytes, collation_id: int | None, *, escapes: bool) -> Iterator[str]:
+    """The lines that make the client send `sql`, bytes of which no text can be made as surrogate escapes.
+
+    `collation_id` is that of the client's character set in the session, `escapes` False where a backslash in quotes may be one like any other
+    (NO_BACKSLASH_ESCAPES, ANSI_QUOTES, or nobody knows).
+    """
+    if _is_read_as_it_is(sql, collation_id, escapes=escapes):
+        yield f"{sql.decode('utf-8', 'surrogateescape')}\n{DELIMITER}\n"
+        return
+    yield f"SET @{PREPARED} = x'{sql.hex()}'{DELIMITER}\n"
+    yield f"PREPARE {PREPARED} FROM @{PREPARED}{DELIMITER}\n"
+    yield f"EXECUTE {PREPARED}{DELIMITER}\n"
+    yield f"DEALLOCATE PREPARE {PREPARED}{DELIMITER}\n"
+
+
+def _is_read_as_it_is(sql: bytes, collation_id: int | None, *, escapes: bool) -> bool:
+    charset = charset_of(collation_id)
+    if charset is not None and charset.name in MULTI_BYTE and not sql.isascii():
+        return False
+    if b"\0" in sql or (b"\r\n" in sql and not _ROUTINE.match(sql)):
+        return False
+    if not _ENDS.match(sql) or DELIMITER.encode() in sql or b"delimiter" in sql.lower() or _COMMAND_LINE.search(sql):
+        return False
+    at, tokens = 0, _ESCAPING if escapes else _PLAIN
+    while at < len(sql):
+        token = tokens.match(sql, at)
+        if token is None:
+            return False
+        at = token.end()
+    return True

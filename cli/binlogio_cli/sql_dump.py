@@ -1,0 +1,158 @@
+"""The SQL form of `dump`: what the server's client program executes, `binlogio dump --format sql FILE | mysql`.
+
+Knows which SQL an event is. Statements come with the context that they had, row changes as BINLOG statements; names and values are the log's, byte
+for byte, so this form is for a pipe and not for a terminal.
+
+Source: client/mysqlbinlog.cc; sql/log_event.cc, the print methods.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+from binlogio.constants import HeaderFlag, QueryStatus
+from binlogio.errors import ReplayError
+from binlogio.events.control import IncidentEvent, XaPrepareEvent, XidEvent
+from binlogio.events.format_description import FormatDescriptionEvent
+from binlogio.events.gtid import GtidEvent, GtidTaggedEvent, MariadbGtidEvent
+from binlogio.events.load import ExecuteLoadQueryEvent
+from binlogio.events.query import QueryEvent
+from binlogio.events.rows import DeleteRowsEvent, PartialUpdateRowsEvent, UpdateRowsEvent, WriteRowsEvent
+from binlogio.events.statement_context import IntvarEvent, RandEvent, UserVarEvent
+from binlogio.replay.targets.binlog_statements import BinlogStatements
+from binlogio.replay.targets.mysql_statements import context_of, part_of_context
+from binlogio.schema.sql_tokens import MODE_ANSI_QUOTES, MODE_NO_BACKSLASH_ESCAPES
+from binlogio_cli.client_text import DELIMITER, client_lines
+from binlogio_cli.statement_text import client_collation
+
+if TYPE_CHECKING:
+    from binlogio.reader import BinlogReader
+
+_UTF8MB4: Final = 45
+_MODES_OF_OTHER_QUOTES: Final = MODE_ANSI_QUOTES | MODE_NO_BACKSLASH_ESCAPES
+# The client reads UTF-8, whatever its own options say.
+_HEAD: Final = (f"DELIMITER {DELIMITER}\n", f"/*!\\C utf8mb4 */{DELIMITER}\n")
+
+
+class SqlDump:
+    """Events as SQL. With `gtids`, transactions get the GTIDs that they had."""
+
+    def __init__(self, reader: BinlogReader, *, gtids: bool) -> None:
+        self._reader = reader
+        self._gtids = gtids
+        self._has_gtid = False
+        self._is_begun = False
+        self._binlog = BinlogStatements()
+
+    def foot(self) -> Iterator[str]:
+        """What stands behind the last event."""
+        if self._has_gtid:
+            yield from _lines("SET @@session.gtid_next = 'AUTOMATIC'")
+        if self._is_begun:
+            yield "DELIMITER ;\n"
+
+    def event(self, event: Any) -> Iterator[str]:
+        """One event; nothing for those that change nothing.
+
+        Raises:
+            ReplayError: the event cannot be said in SQL.
+        """
+        if not self._is_begun:
+            self._is_begun = True
+            yield from _HEAD
+        show = _SHOWN.get(type(event))
+        if show is not None:
+            yield from show(self, event)
+
+    @property
+    def _is_mariadb(self) -> bool:
+        return self._reader.context.is_mariadb
+
+    def description(self, event: FormatDescriptionEvent) -> Iterator[str]:
+        """How the rows events look that come next."""
+        yield from _lines(self._binlog.describe(event))
+        if not self._is_mariadb:
+            yield from _lines("/*!50700 SET @@session.gtid_next = 'AUTOMATIC' */")  # which the description has undone
+
+    def rows(self, event: Any) -> Iterator[str]:
+        """The rows, for the server's own applier."""
+        yield from _lines(self._binlog.rows([(self._reader.table_map(event), event)]))
+
+    def query(self, event: QueryEvent) -> Iterator[str]:
+        """The statement, and what it was run with."""
+        is_suppressed = event.header.flags & HeaderFlag.SUPPRESS_USE
+        named = replace(event, schema="") if is_suppressed else event
+        for sql in context_of(named, (), is_mariadb=self._is_mariadb):
+            yield from _lines(sql)
+        mode = event.status(QueryStatus.SQL_MODE)
+        escapes = mode is not None and not int(mode) & _MODES_OF_OTHER_QUOTES
+        yield from client_lines(event.sql, client_collation(event), escapes=escapes)
+
+    def part(self, event: Any) -> Iterator[str]:
+        """What the next statement depends on."""
+        for sql in part_of_context(event, is_mariadb=self._is_mariadb):
+            yield from _lines(sql)
+
+    def gtid(self, event: Any) -> Iterator[str]:
+        """The name of the transaction."""
+        if self._gtids and event.gtid is not None:
+            self._has_gtid = True
+            yield from _lines(f"SET @@session.gtid_next = '{event.gtid}'")
+
+    def mariadb_gtid(self, event: MariadbGtidEvent) -> Iterator[str]:
+        """The name of the transaction, and its beginning."""
+        if self._gtids:
+            settings = (
+                ("gtid_domain_id", event.domain_id),
+                ("server_id", event.header.server_id),
+                ("gtid_seq_no", event.sequence_number),
+            )
+            yield from _lines("SET " + ", ".join(f"@@session.{name} = {value}" for name, value in settings))
+        if not event.standalone:
+            yield from _lines("START TRANSACTION")
+
+    def load(self, event: ExecuteLoadQueryEvent) -> NoReturn:
+        """The log has the file itself, for which SQL has no place.
+
+        Raises:
+            ReplayError: always.
+        """
+        refusal = ReplayError("LOAD DATA cannot be printed as SQL", hint="binlogio replay takes it to a server")
+        refusal.locate(offset=event.header.offset)
+        raise refusal
+
+    def incident(self, event: IncidentEvent) -> NoReturn:
+        """What follows may not fit what came before.
+
+        Raises:
+            ReplayError: always.
+        """
+        refusal = ReplayError(f"the source lost changes here: {event.message}")
+        refusal.locate(offset=event.header.offset)
+        raise refusal
+
+
+def _lines(sql: str) -> Iterator[str]:
+    """SQL of our own, in UTF-8: the only thing of the log in it that is not digits is a name."""
+    if sql.startswith("USE "):  # at the beginning of a line it is the client's own, and no prepared statement takes it
+        return iter((f"/**/ {sql}\n{DELIMITER}\n",))
+    return client_lines(sql.encode("utf-8", "surrogateescape"), _UTF8MB4, escapes=False)
+
+
+_SHOWN: Final[dict[type, Callable[[SqlDump, Any], Iterator[str]]]] = {
+    FormatDescriptionEvent: SqlDump.description,
+    GtidEvent: SqlDump.gtid,
+    GtidTaggedEvent: SqlDump.gtid,
+    MariadbGtidEvent: SqlDump.mariadb_gtid,
+    QueryEvent: SqlDump.query,
+    **dict.fromkeys((IntvarEvent, RandEvent, UserVarEvent), SqlDump.part),
+    **dict.fromkeys((WriteRowsEvent, UpdateRowsEvent, DeleteRowsEvent, PartialUpdateRowsEvent), SqlDump.rows),
+    XidEvent: lambda dump, event: _lines("COMMIT"),
+    XaPrepareEvent: lambda dump, event: _lines(
+        f"XA COMMIT {event.xid_text} ONE PHASE" if event.one_phase else f"XA PREPARE {event.xid_text}"
+    ),
+    ExecuteLoadQueryEvent: SqlDump.load,
+    IncidentEvent: SqlDump.incident,
+}

@@ -1,0 +1,159 @@
+"""`binlogio dump --format sql`: what is printed for the server's client, without one; with one, see `test_hostile_servers.py`."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+from click.testing import CliRunner, Result
+
+from binlogio.constants import EventType, HeaderFlag, QueryStatus
+from binlogio.events.control import IncidentEvent
+from binlogio.events.load import ExecuteLoadQueryEvent
+from binlogio.events.query import StatusVar
+from binlogio.events.statement_context import IntvarEvent
+from binlogio_cli.main import cli
+from corpus import MARIADB, MYSQL
+from logs import header, log, query, transaction
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SQL_WITH_BACKSLASH: Final = b"SELECT '\xff\\'"
+
+
+def dump(*arguments: object) -> Result:
+    return CliRunner().invoke(cli, ["dump", "--format", "sql", *map(str, arguments)])
+
+
+def sql_of(*arguments: object) -> str:
+    result = dump(*arguments)
+    assert result.exit_code == 0, result.stderr
+    return result.stdout_bytes.decode("utf-8", "surrogateescape")
+
+
+def write(tmp_path: Path, *events: Any) -> Path:
+    path = tmp_path / "binlog.000001"
+    path.write_bytes(log(*events))
+    return path
+
+
+def statements(text: str) -> list[str]:
+    """What the client sends."""
+    return [one.strip() for one in text.split("/*!*/;\n") if one.strip()]
+
+
+def test_statements_have_their_context_and_their_end(tmp_path: Path) -> None:
+    """In the order in which a server needs them."""
+    path = write(tmp_path, query("BEGIN"), IntvarEvent(2, 5, header(EventType.INTVAR_EVENT)), *transaction(1)[1:])
+    found = statements(sql_of(path))
+
+    assert found[0] == "DELIMITER"
+    assert found[1] == "/*!\\C utf8mb4 */"
+    assert found[2].startswith("BINLOG '")
+    assert found[4] == "/**/ USE `d`"
+    assert found[6:8] == ["BEGIN", "SET INSERT_ID=5"]
+    assert found[-3:] == ["INSERT INTO t VALUES (1)", "COMMIT", "DELIMITER ;"]
+
+
+def test_statement_in_unknown_bytes_comes_out_as_it_went_in(tmp_path: Path) -> None:
+    """Where the client reads them as the server did; else as digits."""
+    path = write(tmp_path, replace(query(""), sql=b"SELECT '\xff\xfe'"), replace(query(""), sql=SQL_WITH_BACKSLASH))
+    text = sql_of(path).encode("utf-8", "surrogateescape")
+
+    assert b"\nSELECT '\xff\xfe'\n/*!*/;\n" in text
+    assert (
+        f"SET @binlogio = x'{SQL_WITH_BACKSLASH.hex()}'/*!*/;\nPREPARE binlogio FROM @binlogio/*!*/;\n".encode() in text
+    )
+
+
+@pytest.mark.parametrize(("mode", "is_plain"), [(0, True), (1 << 2, False), (1 << 20, False), (None, False)])
+def test_backslash_is_left_where_the_mode_says_what_it_is(tmp_path: Path, mode: int | None, is_plain: bool) -> None:
+    """ANSI_QUOTES and NO_BACKSLASH_ESCAPES take its meaning; without a mode nobody knows."""
+    variables = () if mode is None else (StatusVar(QueryStatus.SQL_MODE, mode),)
+    path = write(tmp_path, replace(query("SELECT 'a\\'b'"), status_vars=variables))
+
+    assert ("\nSELECT 'a\\'b'\n" in sql_of(path)) == is_plain
+
+
+def test_database_that_a_statement_makes_is_not_used_before(tmp_path: Path) -> None:
+    """The server says so with a flag."""
+    made = query("CREATE DATABASE new", schema="new")
+    flagged = replace(made, header=replace(made.header, flags=HeaderFlag.SUPPRESS_USE))
+
+    assert "USE" not in sql_of(write(tmp_path, flagged))
+    assert "/**/ USE `new`" in sql_of(write(tmp_path, made))
+
+
+def test_rows_are_for_the_servers_own_applier() -> None:
+    """One BINLOG statement each; the description that comes first is undone in one respect."""
+    text = sql_of(MYSQL / "rowimage_full" / "binlog.000001")
+    shown = CliRunner().invoke(cli, ["dump", "-s", str(MYSQL / "rowimage_full" / "binlog.000001")]).stdout
+
+    assert text.count("\nBINLOG '") == 1 + len(re.findall(r"table id \d+", dump_text()))
+    assert "/*!50700 SET @@session.gtid_next = 'AUTOMATIC' */" in text
+    assert shown.count("### ") > 0
+    assert "### " not in text
+
+
+def dump_text() -> str:
+    path = MYSQL / "rowimage_full" / "binlog.000001"
+    return CliRunner().invoke(cli, ["dump", str(path)]).stdout
+
+
+def test_transactions_have_their_gtids_unless_these_are_skipped() -> None:
+    """Of MySQL, and of MariaDB."""
+    mysql, mariadb = MYSQL / "gtid_on" / "binlog.000001", MARIADB / "gtid" / "binlog.000001"
+
+    assert re.search(r"SET @@session\.gtid_next = '[0-9a-f-]{36}:1'\n", sql_of(mysql))
+    assert sql_of(mysql).endswith("SET @@session.gtid_next = 'AUTOMATIC'\n/*!*/;\nDELIMITER ;\n")
+    assert not re.search("gtid_next = '[0-9a-f]{8}-", sql_of("--skip-gtids", mysql))
+    assert re.search(
+        r"@@session\.gtid_domain_id = \d+, @@session\.server_id = \d+, @@session\.gtid_seq_no = ", sql_of(mariadb)
+    )
+    assert "gtid_seq_no" not in sql_of("--skip-gtids", mariadb)
+    assert "\nSTART TRANSACTION\n" in sql_of("--skip-gtids", mariadb)
+
+
+def test_filters_choose_rows_and_statements() -> None:
+    """As in text."""
+    path = MYSQL / "rowimage_full" / "binlog.000001"
+
+    assert sql_of("-T", "pk2", path).count("\nBINLOG '") < sql_of(path).count("\nBINLOG '")
+    assert "CREATE TABLE pk2 (" in sql_of("-T", "pk2", path)
+    assert "CREATE TABLE pk (" not in sql_of("-T", "pk2", path)
+
+
+def test_what_has_no_sql_is_refused(tmp_path: Path) -> None:
+    """LOAD DATA, whose file is in the log, and changes that the source lost."""
+    load = ExecuteLoadQueryEvent(
+        7, 0, 0, 1, 9, 20, 0, (), "d", b"LOAD DATA INFILE 'x' INTO TABLE t", header(EventType.EXECUTE_LOAD_QUERY_EVENT)
+    )
+    refused = [
+        dump(write(tmp_path, event)) for event in (load, IncidentEvent(1, "gap", header(EventType.INCIDENT_EVENT)))
+    ]
+
+    assert [result.exit_code for result in refused] == [1, 1]
+    assert re.search(r"at \d+: LOAD DATA cannot be printed as SQL \(binlogio replay takes it", refused[0].stderr)
+    assert re.search(r"at \d+: the source lost changes here: gap", refused[1].stderr)
+
+
+def test_it_is_not_for_a_terminal(tmp_path: Path) -> None:
+    """What is in a log may act on it."""
+    path = write(tmp_path, *transaction(1))
+    terminal, end = os.openpty()
+    command = [sys.executable, "-m", "binlogio_cli", "dump", "--format", "sql", str(path)]
+    refused = subprocess.run(command, stdout=end, stderr=subprocess.PIPE, check=False)
+    filed = subprocess.run([*command, "-r", str(tmp_path / "out.sql")], stdout=end, check=False)
+    os.close(terminal)
+    os.close(end)
+
+    assert refused.returncode == 2
+    assert b"for a pipe or --result-file" in refused.stderr
+    assert filed.returncode == 0
+    assert (tmp_path / "out.sql").read_text().endswith("DELIMITER ;\n")

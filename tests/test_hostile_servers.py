@@ -1,0 +1,161 @@
+"""Hostile names, values and statements from a real server's log: every SQL that is made of it gives the same names and values, and does nothing else."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from contextlib import closing
+from typing import TYPE_CHECKING, Any, Final
+
+import pymysql
+import pytest
+from pymysql.converters import conversions
+
+import binlogio
+from binlogio.replay import replay
+from binlogio.replay.targets.mysql import MysqlTarget
+from binlogio.replay.targets.mysql_values import backticked
+from hostile_statements import rows, statements, tables
+from real_servers import RUN_TIMEOUT_S, Instance, vendor
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+pytestmark = [pytest.mark.server, pytest.mark.slow]
+
+SYSTEM: Final = ("mysql", "sys", "information_schema", "performance_schema", "binlogio_replay")
+ALL: Final = "binlog.0*"
+
+
+@pytest.fixture(scope="module", params=["mysql", "mariadb"])
+def server(request: pytest.FixtureRequest) -> Iterator[Instance]:
+    """One server of each vendor for all tests."""
+    options = (
+        "--character-set-server=utf8mb4",
+        "--log-bin-trust-function-creators=1",
+        "--innodb-flush-log-at-trx-commit=0",
+        "--sync-binlog=0",
+    )
+    with vendor(request.param).server("hostile", *options) as instance:
+        yield instance
+
+
+def connect(server: Instance) -> Any:
+    return pymysql.connect(
+        unix_socket=str(server.socket), user="root", charset="utf8mb4", autocommit=True, conv=conversions
+    )
+
+
+def emptied(server: Instance) -> None:
+    with closing(connect(server)) as connection, connection.cursor() as cursor:
+        cursor.execute("SHOW DATABASES")
+        for (name,) in cursor.fetchall():
+            if name not in SYSTEM[:-1]:
+                cursor.execute(f"DROP DATABASE {backticked(name)}")
+        cursor.execute("FLUSH BINARY LOGS")
+
+
+def logged(server: Instance, form: str, sql: list[bytes]) -> Path:
+    """The log of these statements, run on the server in that format."""
+    emptied(server)
+    path = max(server.data.glob(ALL))
+    with closing(connect(server)) as connection:
+        connection.query(f"SET SESSION binlog_format = {form}")
+        for statement in sql:
+            connection.query(statement)
+        connection.query("FLUSH BINARY LOGS")
+    return path
+
+
+def content(server: Instance) -> dict[str, Any]:
+    """Every table and routine, by name, with every value as bytes."""
+    found: dict[str, Any] = {}
+    hidden = ", ".join(f"'{name}'" for name in SYSTEM)
+    with closing(connect(server)) as connection, connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT table_schema, table_name, column_name, column_type, column_default, character_set_name, column_comment"
+            f" FROM information_schema.columns WHERE table_schema NOT IN ({hidden}) ORDER BY table_schema, table_name, ordinal_position"
+        )
+        for schema, table, *column in cursor.fetchall():
+            found.setdefault(f"{schema}.{table}", []).append(tuple(column))
+        for name, columns in list(found.items()):
+            schema, _, table = name.partition(".")
+            values = ", ".join(f"HEX(CONCAT({backticked(column[0])}))" for column in columns)
+            cursor.execute(f"SELECT {values} FROM {backticked(schema)}.{backticked(table)} ORDER BY 1")
+            found[name] = (columns, cursor.fetchall())
+        for what, column in (
+            ("routines", "routine_definition"),
+            ("triggers", "action_statement"),
+            ("views", "view_definition"),
+        ):
+            prefix = {"routines": "routine", "triggers": "trigger", "views": "table"}[what]
+            cursor.execute(
+                f"SELECT {prefix}_schema, {prefix}_name, {column} FROM information_schema.{what} WHERE {prefix}_schema NOT IN ({hidden}) ORDER BY 1, 2"
+            )
+            # A client writes a line end in its own way, and a space behind a comment.
+            found[what] = [(schema, name, "".join(text.split())) for schema, name, text in cursor.fetchall()]
+    return found
+
+
+def dumped(path: Path, *options: str) -> bytes:
+    done = subprocess.run(
+        [sys.executable, "-m", "binlogio_cli", "dump", *options, str(path)],
+        capture_output=True,
+        timeout=RUN_TIMEOUT_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def fed(server: Instance, sql: bytes, *options: str) -> None:
+    """Into the vendor's own client, which stops at the first error."""
+    client = "mysql" if server.vendor.kind == "mysql" else "mariadb"
+    done = server.vendor.run(
+        client, "--no-defaults", "-uroot", "-S", f"/run/mysqld/{server.name}.sock", *options, stdin=sql
+    )
+    assert done.returncode == 0, done.stderr.decode(errors="replace")[:2000]
+
+
+@pytest.mark.parametrize("form", ["STATEMENT", "ROW", "MIXED"])
+def test_dump_as_sql_gives_the_same_names_and_values(server: Instance, form: str) -> None:
+    """Fed to the vendor's client, whatever character set that believes to have, in binary mode and without."""
+    path = logged(server, form, [*tables(), *rows(), *statements()])
+    wanted = content(server)
+    sql = dumped(path, "--format", "sql", "--skip-gtids")
+
+    assert any("victim" in name for name in wanted)
+    for options in (
+        (),
+        ("--binary-mode", "--comments"),
+        ("--default-character-set=latin1",),
+        ("--default-character-set=gbk", "--comments"),
+    ):
+        emptied(server)
+        fed(server, sql, *options)
+        found = content(server)
+        for name in {**wanted, **found}:
+            if name != "routines" or "--comments" in options:  # MariaDB's client drops comments
+                assert found.get(name) == wanted.get(name), (options, name)
+    assert not (server.vendor.root / "hacked").exists()
+
+
+@pytest.mark.parametrize("form", ["STATEMENT", "ROW", "MIXED"])
+@pytest.mark.parametrize("applies_events", [None, False])
+def test_replay_gives_the_same_names_and_values(server: Instance, form: str, applies_events: bool | None) -> None:
+    """Statements with their context; rows as events, and as SQL."""
+    path = logged(server, form, [*tables(), *rows(), *statements()])
+    wanted = content(server)
+    emptied(server)
+    with (
+        closing(
+            MysqlTarget.open(f"mysql://root@/?unix_socket={server.socket}", applies_events=applies_events)
+        ) as target,
+        binlogio.open(path) as reader,
+    ):
+        replay(reader, target, workers=2)
+    found = content(server)
+
+    for name in {**wanted, **found}:
+        assert found.get(name) == wanted.get(name), name
