@@ -160,6 +160,25 @@ def find_group(const uint8_t[::1] buffer, int64_t offset, *, bint checksum):
     return found, seen
 
 
+def pass_events(const uint8_t[::1] buffer, int64_t offset, *, bint checksum):
+    """The offset behind the whole events from `offset` on, where `buffer` begins; -1 where a header among them is none.
+
+    The header of an event that is not whole counts too. Checksums are not looked at.
+    """
+    cdef int64_t at = 0
+    cdef int64_t size = buffer.shape[0]
+    cdef uint32_t smallest = HEADER_SIZE + (CHECKSUM_SIZE if checksum else 0)
+    with nogil:
+        while size - at >= HEADER_SIZE:
+            if u32(&buffer[at + 9]) < smallest or not _could_follow(&buffer[at], offset + at):
+                at = -1 - offset
+                break
+            if u32(&buffer[at + 9]) > size - at:
+                break
+            at += u32(&buffer[at + 9])
+    return offset + at
+
+
 def stamp_events(uint8_t[::1] buffer, int64_t offset, *, bint checksum):
     """Write log_pos and checksum into the whole events of `buffer`, which will stand at `offset` of their file.
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from binlogio.columnar.record_types import Selection
+    from binlogio.columnar.split_bounds import KnownGroups
     from binlogio.encryption import Keyring
     from binlogio.splits import Split
     from binlogio.storage import LogFile, OpenedLog
@@ -28,12 +29,19 @@ if TYPE_CHECKING:
 class LogPartReader:
     """Reads splits of logs, or whole ones, as (table, batch) pairs.
 
-    `definitions` say what the columns of tables are; without them nothing is learned from the DDL in the logs.
+    `definitions` say what the columns of tables are; without them nothing is learned from the DDL in the logs. `known_groups` are those that
+    other readers of the logs know too.
     """
 
     def __init__(
-        self, selection: Selection, keyring: Keyring | None, *, definitions: DefinitionSource | None = None
+        self,
+        selection: Selection,
+        keyring: Keyring | None,
+        *,
+        definitions: DefinitionSource | None = None,
+        known_groups: KnownGroups | None = None,
     ) -> None:
+        self._known_groups = known_groups
         self._selection = selection
         self._keyring = keyring
         self._definitions = definitions or DefinitionSource(selection.definitions, follows_ddl=False)
@@ -68,7 +76,9 @@ class LogPartReader:
             from binlogio.columnar.table_batches import ColumnarReader  # noqa: PLC0415 - there is none without the kernel
 
             reader = MixedReader if self._selection.mixed else ColumnarReader
-            walk = reader(log, opened, self._selection, Repeated(), decryptor_for, self._definitions)
+            walk = reader(
+                log, opened, self._selection, Repeated(), decryptor_for, self._definitions, self._known_groups
+            )
             self._forget_plans = walk.forget_plans
             return walk.read
         from binlogio.columnar.construct_reader import ConstructReader  # noqa: PLC0415

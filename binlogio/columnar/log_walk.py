@@ -20,7 +20,7 @@ from binlogio.columnar.event_parts import (
 from binlogio.columnar.record_types import Selection
 from binlogio.columnar.records import Repeated, TableRecords
 from binlogio.columnar.refusals import refuse_event, rows_event
-from binlogio.columnar.split_bounds import group_at
+from binlogio.columnar.split_bounds import KnownGroups
 from binlogio.columnar.windows import NO_END, WINDOW_SIZE, Window
 from binlogio.compression import decompress_zstd
 from binlogio.constants import BINLOG_MAGIC, HEADER_SIZE, EventType
@@ -62,7 +62,9 @@ class LogWalk(BigEvents):
         repeated: Repeated,
         decryptor_for: Any = None,
         definitions: DefinitionSource | None = None,
+        known_groups: KnownGroups | None = None,
     ) -> None:
+        self._known_groups = known_groups or KnownGroups()
         self._definitions = definitions or DefinitionSource(selection.definitions, follows_ddl=False)
         self._decryptor_for = decryptor_for
         self.torn_tail: TornTail | None = None
@@ -174,18 +176,21 @@ class LogWalk(BigEvents):
             self._window.read_to = NO_END
             return split.start == 0
         self._window.read_to = split.end
-        has_checksum = self._context.has_checksum
         if split.start > self._window.offset or not self._is_at_event:
-            start = group_at(self._opened, split.start, split.end, has_checksum=has_checksum)
+            start = self._group_at(split.start, split.end)
             self._is_at_event = start is not None
             if start is None:
                 return False
             self._router.end_statement()
             self._window.go_to(start, self._opened)
-        stop = group_at(self._opened, split.end, None, has_checksum=has_checksum)
+        stop = self._group_at(split.end, None)
         self._router.stop_at(NO_END if stop is None else stop)
         self._opened.seek(self._window.offset + self._window.held)
         return True
+
+    def _group_at(self, offset: int, before: int | None) -> int | None:
+        has_checksum = self._context.has_checksum
+        return self._known_groups.group_at(self._log.name, self._opened, offset, before, has_checksum=has_checksum)
 
     def _is_one_piece(self) -> bool:
         """True for logs in which nobody can find an event by its position: relay logs have their source's, encrypted ones hide it."""

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from binlogio.columnar.part_definitions import PartFacts
     from binlogio.columnar.record_types import Selection
+    from binlogio.columnar.split_bounds import KnownGroups
     from binlogio.encryption import Keyring
     from binlogio.splits import Split
     from binlogio.storage import LogFile
@@ -27,9 +28,11 @@ if TYPE_CHECKING:
 class NumberedReader:
     """Reads parts of logs, each with its number."""
 
-    def __init__(self, selection: Selection, keyring: Keyring | None, facts: PartFacts) -> None:
+    def __init__(
+        self, selection: Selection, keyring: Keyring | None, facts: PartFacts, known_groups: KnownGroups
+    ) -> None:
         self._definitions = PartDefinitions(selection.definitions, facts)
-        self._reader = LogPartReader(selection, keyring, definitions=self._definitions)
+        self._reader = LogPartReader(selection, keyring, definitions=self._definitions, known_groups=known_groups)
 
     def read(self, part: tuple[int, tuple[LogFile, Split | None]], /) -> Iterator[TableBatch]:
         """The row changes of a part.

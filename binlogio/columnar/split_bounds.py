@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _HEAD: Final = 1 << 12
 _STEP: Final = 1 << 16
-_HORIZON: Final = 1 << 20
+_HORIZON: Final = 1 << 18
 _SIZE: Final = slice(9, 13)
 _LOG_POS: Final = slice(13, 17)
 _LOW_BITS: Final = 0xFFFFFFFF
@@ -135,6 +135,26 @@ def _has_gtids(opened: OpenedLog, offset: int) -> bool:
         offset += max(HEADER_SIZE, int.from_bytes(header[9:13], "little"))
 
 
+class KnownGroups:
+    """Where event groups were found, for several readers of the ranges of the same logs: the end of one range is the start of another."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[str, int], int | None] = {}
+
+    def group_at(
+        self, name: str, opened: OpenedLog, offset: int, before: int | None, *, has_checksum: bool
+    ) -> int | None:
+        """As the function, for the log of that name."""
+        place = name, offset
+        if place not in self._found:
+            found = group_at(opened, offset, before, has_checksum=has_checksum)
+            if found is None and before is not None:
+                return None  # none before that, which does not say where there is one
+            self._found[place] = found
+        found = self._found[place]
+        return None if found is None or (before is not None and found >= before) else found
+
+
 def group_at(opened: OpenedLog, offset: int, before: int | None, *, has_checksum: bool) -> int | None:
     """The first event group that begins at or behind `offset`, and before `before`.
 
@@ -169,36 +189,24 @@ def _leads_on(window: Window, opened: OpenedLog, *, has_checksum: bool) -> bool:
     An event, or its header, that reaches beyond the end of the file is the torn tail of a log in use, or made up: then the file must not end with a whole
     event, and there has to be a second group, with checksums that are right.
     """
-    from binlogio._kernel.frames import scan_headers  # noqa: PLC0415
+    from binlogio._kernel.frames import pass_events  # noqa: PLC0415
 
-    window.fill(_HORIZON)
-    view = window.view
+    at, end, horizon = window.offset, opened.end(), window.offset + _HORIZON
     try:
-        index = scan_headers(view, window.offset, checksum=has_checksum, verify=False, stop_at_description=False)
-    except BinlogFormatError:  # no event is that small
-        return False
-    offset, size = (
-        np.frombuffer(memoryview(index.offset), np.int64),
-        np.frombuffer(memoryview(index.event_size), np.uint32),
-    )
-    log_pos = np.frombuffer(memoryview(index.log_pos), np.uint32)
-    if not ((log_pos == 0) | (log_pos == offset + size & _LOW_BITS)).all():
-        return False
-    at = index.end
-    head = bytes(view[at - window.offset :][:HEADER_SIZE])
-    if len(head) == HEADER_SIZE:
-        if not _could_be_event(head, at):
-            return False
-        at += int.from_bytes(head[_SIZE], "little")
-    end = opened.end()
-    try:
-        if end < at + HEADER_SIZE and at != end:
-            return not _ends_whole(opened, end, has_checksum=has_checksum) and _has_groups(
-                view, window.offset, has_checksum=has_checksum
-            )
-        opened.seek(at)
-        head = opened.read(HEADER_SIZE)
-        return at == end or _could_be_event(head, at)
+        while at < horizon and at + HEADER_SIZE <= end:
+            opened.seek(at)
+            data = opened.read(_STEP)
+            behind = pass_events(data, at, checksum=has_checksum)
+            if behind < 0:
+                return False
+            at = behind if behind > at else at + int.from_bytes(data[_SIZE], "little")
+        if at + HEADER_SIZE <= end:
+            opened.seek(at)
+            return _could_be_event(opened.read(HEADER_SIZE), at)
+        return at == end or (
+            not _ends_whole(opened, end, has_checksum=has_checksum)
+            and _has_groups(opened, window.offset, has_checksum=has_checksum)
+        )
     finally:
         opened.seek(window.offset + window.held)
 
@@ -222,12 +230,13 @@ def _has_its_checksum(event: bytes) -> bool:
     return crc32(event[:-CHECKSUM_SIZE]) == int.from_bytes(event[-CHECKSUM_SIZE:], "little")
 
 
-def _has_groups(view: memoryview, offset: int, *, has_checksum: bool) -> bool:
-    """Whether a second group begins in the view, and all of its events have the checksums that they should have."""
+def _has_groups(opened: OpenedLog, offset: int, *, has_checksum: bool) -> bool:
+    """Whether a second group begins before `_HORIZON`, and all events up to there have the checksums that they should have."""
     from binlogio._kernel.frames import scan_headers  # noqa: PLC0415
 
     try:
-        index = scan_headers(view, offset, checksum=has_checksum, stop_at_description=False)
+        opened.seek(offset)
+        index = scan_headers(opened.read(_HORIZON), offset, checksum=has_checksum, stop_at_description=False)
     except BinlogFormatError:
         return False
     return int(np.isin(np.frombuffer(memoryview(index.type_code), np.uint8), GROUP_STARTS).sum()) > 1
