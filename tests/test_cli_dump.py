@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 from click.testing import CliRunner, Result
 
-from binlogio.constants import BINLOG_MAGIC, EventType
+from binlogio.constants import BINLOG_MAGIC, EventType, QueryStatus
 from binlogio.events.base import UnknownEvent
 from binlogio.events.control import IncidentEvent, RotateEvent
 from binlogio.events.load import AppendBlockEvent, BeginLoadQueryEvent, ExecuteLoadQueryEvent
+from binlogio.events.query import SessionCharset, StatusVar
 from binlogio.events.statement_context import IntvarEvent, UserVarEvent, UserVarType
 from binlogio_cli.main import cli
 from binlogio_cli.quoting import hexdump, identifier, safe, safe_lines, string_literal
@@ -357,6 +358,15 @@ def test_bytes_that_are_no_text_are_shown_as_escapes(tmp_path: Path) -> None:
     assert "SELECT '\\xff\\xfe'\n" in text
 
 
+def test_statement_of_another_character_set_is_shown_in_utf8_and_says_so(tmp_path: Path) -> None:
+    """What stands beside the text fits it: in gbk, half of a character that is shown would be a backslash."""
+    gbk = StatusVar(QueryStatus.CHARSET, SessionCharset(28, 28, 8))
+    text = text_of(write(tmp_path, replace(query_of(b"SELECT '\x95\x5c'"), status_vars=(gbk,))))
+
+    assert "SET @@session.character_set_client=utf8mb4 /* gbk in the log */, @@session.collation_connection=28" in text
+    assert "\nSELECT '昞'\n" in text
+
+
 def query_of(sql: bytes) -> Any:
     return replace(query(""), sql=sql)
 
@@ -402,7 +412,9 @@ def test_unknown_ignorable_event_is_shown(tmp_path: Path) -> None:
     ("function", "text", "shown"),
     [
         (identifier, "a`b", "`a``b`"),
-        (string_literal, "a'b\\c\n", "'a\\'b\\\\c\\x0a'"),
+        (string_literal, 'it\'s "ü"', "'it''s \"ü\"'"),
+        (string_literal, "a\\b", "_utf8mb4 0x615c62 /* a\\b */"),
+        (string_literal, "*/\n\udcff", "_utf8mb4 0x2a2f0aff /* * /\\x0a\\xff */"),
         (safe, "\udc80\ud800\u2028", "\\x80\\ud800\\u2028"),
         (safe_lines, "a\r\nb\tc\rd", "a\nb\tc\\x0dd"),
     ],

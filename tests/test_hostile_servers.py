@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from contextlib import closing
@@ -15,7 +16,7 @@ import binlogio
 from binlogio.replay import replay
 from binlogio.replay.targets.mysql import MysqlTarget
 from binlogio.replay.targets.mysql_values import backticked
-from hostile_statements import rows, statements, tables
+from hostile_statements import BYTES, SCHEMAS, TEXTS, literal, rows, statements, tables
 from real_servers import RUN_TIMEOUT_S, Instance, vendor
 
 if TYPE_CHECKING:
@@ -159,3 +160,69 @@ def test_replay_gives_the_same_names_and_values(server: Instance, form: str, app
 
     for name in {**wanted, **found}:
         assert found.get(name) == wanted.get(name), name
+
+
+SHOWN_TABLE: Final = "t`'; */ DROP TABLE victim; -- #\\"
+SHOWN_COLUMNS: Final = (
+    "id INT PRIMARY KEY, `v'``` VARCHAR(500) CHARACTER SET utf8mb4, `b\\` VARBINARY(500), `/*` TEXT CHARACTER SET utf8mb4, bl BLOB, c CHAR(9),"
+    " g VARCHAR(9) CHARACTER SET gbk, u VARCHAR(9) CHARACTER SET utf16, e ENUM('it''s', 'b\\\\', '\\n'), s SET('it''s', 'b\\\\', '*/'), j JSON, n DECIMAL(20, 5),"
+    " f FLOAT, d DOUBLE, dt DATETIME(3), ti TIME(2), y YEAR, bi BIT(9), p GEOMETRY"
+)
+
+
+@pytest.mark.parametrize("mode", ["", "NO_BACKSLASH_ESCAPES", "ANSI_QUOTES"])
+def test_row_changes_of_the_text_are_sql_of_the_same_values(server: Instance, mode: str) -> None:
+    """Without their comment signs, whatever the sql_mode of who runs them; of every type."""
+    name = f"shown.{backticked(SHOWN_TABLE)}"
+    made = [b"CREATE DATABASE shown", f"CREATE TABLE {name} ({SHOWN_COLUMNS})".encode()]
+    filled = [
+        f"INSERT INTO {name} (id, `v'```, `/*`, c, u) VALUES ({at}, {literal(text)}, {literal(text)}, {literal(text[:3])}, {literal(text[:9])})"
+        for at, text in enumerate(TEXTS)
+    ]
+    filled += [
+        f"INSERT INTO {name} (id, `b\\`, bl) VALUES ({100 + at}, {literal(data)}, {literal(data)})"
+        for at, data in enumerate(BYTES)
+    ]
+    filled += [
+        (
+            f"INSERT INTO {name} VALUES (200, NULL, NULL, NULL, NULL, '', _gbk x'955c27', '', 1, 7, JSON_OBJECT('k\\'\\\\\\n', 'v\\\"*/'), -1.50000, 0.1,"
+            " 1e300, '2020-02-29 23:59:59.123', '-838:59:59', 0, b'100000001', ST_GeomFromText('POINT(1 2)'))"
+        ),
+        f"INSERT INTO {name} (id, e, s) VALUES (201, 2, 2), (202, 3, 4)",
+    ]
+    path = logged(server, "ROW", [*made, *(sql.encode() for sql in filled)])
+    wanted = content(server)
+    shown = [line[4:] for line in dumped(path).decode().splitlines() if line.startswith("### ")]
+    found = (
+        "\n".join(shown)
+        .replace("INSERT INTO", ";INSERT INTO")
+        .replace("\n  ", ",")
+        .replace("SET,", "SET ")
+        .split("\n;")
+    )
+    emptied(server)
+    with closing(connect(server)) as connection:
+        for sql in made:
+            connection.query(sql)
+        connection.query(f"SET sql_mode = '{mode}'")
+        for change in found:
+            connection.query(change.removeprefix(";").encode())
+
+    assert len(found) == len(TEXTS) + len(BYTES) + 3
+    assert content(server) == wanted
+
+
+def test_text_that_is_fed_to_a_client_all_the_same_does_nothing_but_its_statements(server: Instance) -> None:
+    """Row changes are comments, of one line each, whatever they are called."""
+    path = logged(server, "ROW", [*tables(), *rows()])
+    text = re.sub(rb"(?m)^SET @@SESSION.GTID_NEXT=.*\n", b"", dumped(path))  # which this server has already
+    emptied(server)
+    client = "mysql" if server.vendor.kind == "mysql" else "mariadb"
+    done = server.vendor.run(
+        client, "--no-defaults", "--force", "-uroot", "-S", f"/run/mysqld/{server.name}.sock", stdin=text
+    )
+    found = content(server)
+
+    assert sum(name.endswith(".victim") for name in found) == len(SCHEMAS), done.stderr[:2000]
+    assert not (server.vendor.root / "hacked").exists()
+    assert len(re.findall(rb"(?m)^### INSERT INTO", text)) > 100

@@ -28,7 +28,7 @@ from binlogio.rowimage.json_parse import parse_json
 from binlogio.rowimage.json_text import is_text, json_text, scalar_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from construct import Construct
 
@@ -76,10 +76,11 @@ class JsonDiffs(tuple[JsonDiff, ...]):
             _apply(diff, holder)
         return JsonDocument(build_json(holder[0]))
 
-    def sql(self, column: str, line_break: str = "") -> str:
+    def sql(self, column: str, line_break: str = "", quoted: Callable[[str], str] | None = None) -> str:
         """The changes as nested SQL functions of `column`: JSON_REPLACE(@2, '$.age', 26).
 
-        `mysqlbinlog -v` puts a line break between the changes: a newline, `###` and six spaces.
+        `mysqlbinlog -v` puts a line break between the changes: a newline, `###` and six spaces. `quoted` writes text; without it, text is escaped
+        as `mysqlbinlog` does, which is to be read.
 
         Raises:
             BinlogFormatError: a value is damaged.
@@ -87,21 +88,21 @@ class JsonDiffs(tuple[JsonDiff, ...]):
         text = column
         groups = [(function, list(diffs)) for function, diffs in groupby(self, key=lambda diff: diff.function)]
         for index, (function, diffs) in enumerate(groups):
-            arguments = f",{line_break or ' '}".join(_arguments(diff) for diff in diffs)
+            arguments = f",{line_break or ' '}".join(_arguments(diff, quoted or sql_quoted) for diff in diffs)
             between = line_break or " " if index else " "
             text = f"{function}({line_break if index else ''}{text},{between}{arguments})"
         return text
 
 
-def _arguments(diff: JsonDiff) -> str:
-    path = sql_quoted(diff.path)
-    return path if diff.value is None else f"{path}, {_sql_value(parse_json(diff.value.binary))}"
+def _arguments(diff: JsonDiff, quoted: Callable[[str], str]) -> str:
+    path = quoted(diff.path)
+    return path if diff.value is None else f"{path}, {_sql_value(parse_json(diff.value.binary), quoted)}"
 
 
-def _sql_value(node: JsonNode) -> str:
+def _sql_value(node: JsonNode, quoted: Callable[[str], str]) -> str:
     if isinstance(node, dict | list):
-        return f"CAST({sql_quoted(json_text(node))} AS JSON)"
-    return sql_quoted(scalar_text(node)) if is_text(node) else scalar_text(node)
+        return f"CAST({quoted(json_text(node))} AS JSON)"
+    return quoted(scalar_text(node)) if is_text(node) else scalar_text(node)
 
 
 _SQL_ESCAPES: Final = {

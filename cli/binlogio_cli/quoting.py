@@ -47,8 +47,18 @@ def table_name(schema: str, table: str) -> str:
 
 
 def string_literal(text: str) -> str:
-    """`text` as SQL writes a string."""
-    return "'" + safe(text.replace("\\", "\\\\").replace("'", "\\'")) + "'"
+    """`text` as SQL that is this text in every sql_mode.
+
+    What would act on a terminal, and a backslash, which means something else in every mode, go as hexadecimal digits, with the text beside them.
+    """
+    if "\\" not in text and safe(text) == text:
+        return "'" + text.replace("'", "''") + "'"
+    return f"_utf8mb4 {bytes_literal(text.encode('utf-8', 'surrogateescape'), text)}"
+
+
+def bytes_literal(data: bytes, shown: str) -> str:
+    """`data` as SQL, and what it is for people."""
+    return f"0x{data.hex()} /* {safe(shown).replace('*/', '* /')} */"
 
 
 def hexdump(data: bytes, offset: int) -> Iterator[str]:

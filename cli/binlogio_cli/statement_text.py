@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from binlogio.constants import QueryStatus
 from binlogio.events.query import AutoIncrement, SessionCharset
 from binlogio.events.statement_context import IntvarEvent, IntvarKind, RandEvent, UserVarEvent
-from binlogio.rowimage.charset import charset_of
+from binlogio.rowimage.charset import UTF8, charset_of
 from binlogio.schema.user_variables import user_variable_value
 from binlogio_cli.quoting import identifier, safe_lines, string_literal
 
@@ -86,8 +86,13 @@ def _auto_increment(value: AutoIncrement) -> str:
 
 
 def _charset(value: SessionCharset) -> str:
+    """What is shown is UTF-8, whatever the client sent."""
+    charset = charset_of(value.client)
+    client = (
+        str(value.client) if charset is None or charset.name in UTF8 else f"utf8mb4 /* {charset.name} in the log */"
+    )
     return (
-        f"@@session.character_set_client={value.client}, @@session.collation_connection={value.connection}"
+        f"@@session.character_set_client={client}, @@session.collation_connection={value.connection}"
         f", @@session.collation_server={value.server}"
     )
 

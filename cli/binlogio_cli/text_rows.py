@@ -15,10 +15,11 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.constants import ColumnType
+from binlogio.rowimage.geometry import SRID_SIZE, Geometry
 from binlogio.rowimage.json_diff import JsonDiffs
 from binlogio.rowimage.text import value_text
 from binlogio.rowimage.values import ABSENT
-from binlogio_cli.quoting import identifier, safe, string_literal, table_name
+from binlogio_cli.quoting import bytes_literal, identifier, string_literal, table_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -78,11 +79,15 @@ def _label(column: ColumnPlan) -> str:
 
 
 def sql_value(value: Any, column: ColumnPlan) -> str:
-    """The value as SQL would write it, safe to show."""
+    """The value as SQL that gives it, safe to show."""
     if value is None:
         return "NULL"
     if isinstance(value, JsonDiffs):
-        return safe(value.sql(_label(column)))
+        return value.sql(_label(column), quoted=string_literal)
+    if isinstance(value, Geometry):
+        return bytes_literal(value.srid.to_bytes(SRID_SIZE, "little") + value.wkb, value_text(value, column))
+    if isinstance(value, tuple):
+        return f"STRING_TO_VECTOR('{value_text(value, column)}')"
     if isinstance(value, _LITERAL):
         return value_text(value, column) if value != b"" else "''"
     if isinstance(value, date | timedelta):
