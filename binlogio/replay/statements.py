@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import Final
 
 _SPACE: Final = r"(?:\s|/\*(?:[^*]|\*(?!/))*\*/|--\s[^\n]*\n|#[^\n]*\n)"
-_COMMENT: Final = re.compile(r"/\*(?:[^*]|\*(?!/))*\*/")
 _NAME: Final = r"(?:`(?:[^`]|``)+`|[\w$\u0080-\uffff]+)"
 _TABLE: Final = rf"{_NAME}(?:{_SPACE}*\.{_SPACE}*{_NAME})?"
 _FLAGS: Final = re.IGNORECASE | re.DOTALL
@@ -42,8 +41,7 @@ _ALTER_RENAME: Final = re.compile(
     _FLAGS,
 )
 _CREATE_WITH_ROWS: Final = re.compile(rf"{_SPACE}*CREATE\b.*\sSTART{_SPACE}+TRANSACTION{_SPACE}*\Z", _FLAGS)
-_TO: Final = re.compile(rf"{_SPACE}+TO{_SPACE}+", _FLAGS)
-_TABLES: Final = re.compile(rf"({_NAME})(?:{_SPACE}*\.{_SPACE}*({_NAME}))?", _FLAGS)
+_TABLES: Final = re.compile(rf"{_SPACE}|({_NAME})(?:{_SPACE}*\.{_SPACE}*({_NAME}))?", _FLAGS)
 _HEX: Final = re.compile(r"X'([0-9a-f]*)'|0x([0-9a-f]*)|'((?:[^'\\]|\\.|'')*)'", _FLAGS)
 
 
@@ -170,7 +168,7 @@ def _name(text: str) -> str:
 
 
 def _tables(text: str, schema: str) -> tuple[tuple[str, str], ...]:
-    found = (match.groups() for match in _TABLES.finditer(_COMMENT.sub(" ", text)))
+    found = (match.groups() for match in _TABLES.finditer(text) if match[1] is not None)
     return tuple((_name(first), _name(second)) if second else (schema, _name(first)) for first, second in found)
 
 
@@ -179,8 +177,8 @@ def _drop(match: re.Match[str], schema: str) -> Statement:
 
 
 def _rename(match: re.Match[str], schema: str) -> RenameTables:
-    names = _tables(_TO.sub(", ", match[1]), schema)
-    return RenameTables(tuple(zip(names[::2], names[1::2], strict=True)))
+    names = _tables(match[1], schema)  # TO is one of them, between two others
+    return RenameTables(tuple(zip(names[::3], names[2::3], strict=True)))
 
 
 def _alter_rename(match: re.Match[str], schema: str) -> RenameTables:
