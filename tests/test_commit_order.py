@@ -9,6 +9,8 @@ from threading import Thread
 import pytest
 
 from binlogio.errors import ReplayError
+from binlogio.options import Position
+from binlogio.replay.commit_groups import commit_groups, joined
 from binlogio.replay.commit_order import (
     CommitOrderManager,
     CommitOrderQueue,
@@ -16,6 +18,7 @@ from binlogio.replay.commit_order import (
     stopped_by_older,
 )
 from binlogio.replay.scheduler import NO_CLOCK, Clock, LogicalClock
+from binlogio.replay.transactions import Transaction
 
 SCHEDULES = 10_000
 
@@ -31,29 +34,42 @@ def random_log(rng: random.Random, count: int) -> list[Clock]:
     return clocks
 
 
+def transactions(clocks: list[Clock]) -> list[Transaction]:
+    return [
+        Transaction(
+            path="f", start=Position("f", at), end=Position("f", at + 1), clock=clock, description=None, starts_file=False, steps=()
+        )
+        for at, clock in enumerate(clocks)
+    ]  # fmt: skip
+
+
 @dataclass
 class Replay:
-    """A coordinator and its workers, one step of one of them at a time."""
+    """A coordinator and its workers, one step of one of them at a time. A job is a group of transactions, by their places in the log."""
 
     clocks: list[Clock]
     workers: int
     fails: int = -1
     preserve_commit_order: bool = True
+    transactions_per_commit: int = 1
     committed: list[int] = field(default_factory=list)
     rolled_back: list[int] = field(default_factory=list)
     overlapped: list[tuple[int, int]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.clock, self.queue = LogicalClock(), CommitOrderQueue(self.workers)
-        self.jobs: list[int | None] = [None] * self.workers
+        self.jobs: list[list[int] | None] = [None] * self.workers
         self.executed = [False] * self.workers
         self.next = 0
+        groups = list(commit_groups(transactions(self.clocks), self.transactions_per_commit))
+        self.groups = [[transaction.start.offset for transaction in group] for group in groups]
+        self.parents = [joined(group).clock for group in groups]
 
     def steps(self) -> list[int]:
         """Who can do something: -1 is the coordinator."""
         able = [worker for worker, job in enumerate(self.jobs) if job is not None and self._is_able(worker)]
-        has_room = None in self.jobs and self.next < len(self.clocks) and not self.queue.has_error
-        return [*able, -1] if has_room and self.clock.may_begin(self.clocks[self.next]) else able
+        has_room = None in self.jobs and self.next < len(self.groups) and not self.queue.has_error
+        return [*able, -1] if has_room and self.clock.may_begin(self.parents[self.next]) else able
 
     def _is_able(self, worker: int) -> bool:
         return not self.executed[worker] or not self.preserve_commit_order or self.queue.is_first(worker)
@@ -71,20 +87,25 @@ class Replay:
         worker = self.jobs.index(None)
         if self.preserve_commit_order:
             assert self.queue.register(worker)
-        self.overlapped += [(job, self.next) for job in self.jobs if job is not None]
-        self.clock.begin(self.clocks[self.next])
-        self.jobs[worker], self.executed[worker] = self.next, False
+        group = self.groups[self.next]
+        self.overlapped += [(one, other) for job in self.jobs if job is not None for one in job for other in group]
+        for one in group:
+            self.clock.begin(self.clocks[one])
+        self.jobs[worker], self.executed[worker] = group, False
         self.next += 1
 
     def _end(self, worker: int) -> None:
         job = self.jobs[worker]
         assert job is not None
-        error = job == self.fails
+        error = self.fails in job
         is_stopped = self.preserve_commit_order and not self.queue.may_commit(worker)
-        (self.rolled_back if is_stopped or error else self.committed).append(job)
+        good = 0 if is_stopped else job.index(self.fails) if error else len(job)
+        self.committed += job[:good]
+        self.rolled_back += job[good:]
         if self.preserve_commit_order:
             self.queue.signal(worker, error=error)
-        self.clock.end(self.clocks[job])
+        for one in job:
+            self.clock.end(self.clocks[one])
         self.jobs[worker] = None
 
     def run(self, rng: random.Random) -> Replay:
@@ -98,19 +119,21 @@ def test_commits_come_in_the_order_of_the_log_in_every_schedule() -> None:
     """Whatever the workers' speed, nothing waits for ever and the order of commits is the source's."""
     for seed in range(SCHEDULES):
         rng = random.Random(seed)
-        replay = Replay(random_log(rng, rng.randint(1, 12)), rng.randint(1, 5)).run(rng)
+        log, workers = random_log(rng, rng.randint(1, 12)), rng.randint(1, 5)
+        replay = Replay(log, workers, transactions_per_commit=rng.choice([1, workers, 12])).run(rng)
 
         assert replay.committed == list(range(len(replay.clocks))), seed
 
 
 def test_an_error_leaves_exactly_the_transactions_before_it() -> None:
     """For every failing transaction of a log of 200, those before it committed and no other did."""
-    for fails in range(200):
+    for fails, together in ((fails, together) for fails in range(200) for together in (1, 8)):
         rng = random.Random(fails)
-        replay = Replay(random_log(rng, 200), 8, fails=fails).run(rng)
+        replay = Replay(random_log(rng, 200), 8, fails=fails, transactions_per_commit=together).run(rng)
+        begun = [one for group in replay.groups[: replay.next] for one in group]
 
         assert replay.committed == list(range(fails))
-        assert sorted(replay.rolled_back) == list(range(fails, replay.next))
+        assert sorted(replay.rolled_back) == begun[fails:]
         assert all(job is None for job in replay.jobs)
 
 

@@ -6,6 +6,7 @@ import os
 import random
 from dataclasses import dataclass, field
 from threading import Barrier, Lock
+from types import SimpleNamespace
 from typing import Any, Final
 
 import pytest
@@ -17,7 +18,7 @@ from binlogio.replay.coordinator import Coordinator, LockRefused
 from binlogio.replay.progress import Ledger, Progress
 from binlogio.replay.scheduler import Clock
 from binlogio.replay.summary import ReplaySummary, RowCounts
-from binlogio.replay.transactions import Transaction
+from binlogio.replay.transactions import RowsStep, Transaction
 
 FILE: Final = "binlog.000001"
 SCHEDULES: Final = int(os.environ.get("BINLOGIO_SCHEDULES", "1000"))
@@ -27,10 +28,12 @@ SCHEDULES: Final = int(os.environ.get("BINLOGIO_SCHEDULES", "1000"))
 class WrittenDown:
     """A target that keeps the sequence numbers of what was committed."""
 
+    shares_commits = True
     fails: int = -1
     delays: random.Random | None = None
     locks: dict[int, int] = field(default_factory=dict)  # number of a transaction to the lock that it takes
     committed: list[int] = field(default_factory=list)
+    commits: int = 0
     rolled_back: list[int] = field(default_factory=list)
     held: dict[int, int] = field(default_factory=dict)
     progress: Progress = field(default_factory=Progress)
@@ -67,18 +70,20 @@ class WrittenDownSession:
         """Take a lock, or fail."""
         self.number = transaction.clock.sequence_number
         self.target.spin()
-        wanted = self.target.locks.get(self.number)
-        with self.target.lock:
-            if wanted is not None and self.target.held.setdefault(wanted, self.number) != self.number:
-                raise LockRefused("lock wait timeout")
-        if self.number == self.target.fails:
-            raise ReplayError(f"transaction {self.number} cannot be applied")
+        for number in numbers(transaction):
+            wanted = self.target.locks.get(number)
+            with self.target.lock:
+                if wanted is not None and self.target.held.setdefault(wanted, self.number) != self.number:
+                    raise LockRefused("lock wait timeout")
+            if number == self.target.fails:
+                raise ReplayError(f"transaction {number} cannot be applied")
 
     def commit(self, transaction: Transaction, ledger: Ledger) -> None:
         """Write it down."""
         self.target.spin()
         with self.target.lock:
-            self.target.committed.append(transaction.clock.sequence_number)
+            self.target.commits += 1
+            self.target.committed += numbers(transaction)
             self.target.progress = Progress(ledger.low_with(transaction.end))
         self._release()
 
@@ -97,6 +102,17 @@ class WrittenDownSession:
         """Nothing to give back."""
 
 
+def numbers(transaction: Transaction) -> list[int]:
+    """The sequence numbers of a transaction, or of those that share its commit."""
+    return [step.event.number for step in transaction.steps if isinstance(step, RowsStep)]
+
+
+def rows(number: int) -> RowsStep:
+    event: Any = SimpleNamespace(number=number, images=b"")
+    table_map: Any = None
+    return RowsStep(event, table_map, None)
+
+
 def transactions(clocks: list[Clock], **more: Any) -> list[Transaction]:
     return [
         Transaction(
@@ -106,7 +122,7 @@ def transactions(clocks: list[Clock], **more: Any) -> list[Transaction]:
             clock=clock,
             description=None,
             starts_file=number == 1,
-            steps=(),
+            steps=(rows(number),),
             **more,
         )
         for number, clock in enumerate(clocks, 1)
@@ -121,9 +137,14 @@ def random_clocks(rng: random.Random, count: int) -> list[Clock]:
     return clocks
 
 
-def run(target: WrittenDown, clocks: list[Clock], *, workers: int = 4, preserve: bool = True) -> ReplaySummary:
+def run(
+    target: WrittenDown, clocks: list[Clock], *, workers: int = 4, preserve: bool = True, together: int = 1
+) -> ReplaySummary:
     summary = ReplaySummary()
-    Coordinator(target, summary, workers=workers, preserve_commit_order=preserve).run(transactions(clocks))
+    coordinator = Coordinator(
+        target, summary, workers=workers, preserve_commit_order=preserve, transactions_per_commit=together
+    )
+    coordinator.run(transactions(clocks))
     return summary
 
 
@@ -138,6 +159,33 @@ def test_commits_at_the_target_are_in_the_order_of_the_log() -> None:
         assert target.committed == list(range(1, 13)), seed
         assert target.progress.low == Position(FILE, 1300)
     assert waits > 0
+
+
+def test_commits_that_transactions_share_are_in_the_order_of_the_log() -> None:
+    """As above, with fewer commits than transactions, and each transaction told once."""
+    for seed in range(SCHEDULES):
+        rng = random.Random(seed)
+        target, together = WrittenDown(delays=random.Random(seed)), rng.randint(2, 6)
+        summary = run(target, random_clocks(rng, 12), workers=rng.randint(1, 4), together=together)
+
+        assert target.committed == list(range(1, 13)), seed
+        assert target.commits == -(-12 // together)
+        assert target.progress.low == Position(FILE, 1300)
+        assert summary.groups == 12
+
+
+def test_transactions_that_share_a_commit_and_meet_a_lock_are_applied_one_by_one() -> None:
+    """Nothing is lost, and nothing comes twice, however many of them want the same."""
+    retries = 0
+    for seed in range(SCHEDULES // 5):
+        rng = random.Random(seed)
+        locks = {number: rng.randrange(3) for number in range(1, 25) if rng.random() < 0.5}
+        target = WrittenDown(delays=random.Random(seed), locks=locks)
+        retries += run(target, random_clocks(rng, 24), workers=4, together=3).retries
+
+        assert target.committed == list(range(1, 25)), seed
+        assert target.progress.low == Position(FILE, 2500)
+    assert retries > 0
 
 
 def test_without_the_order_only_the_clock_is_kept() -> None:
@@ -157,12 +205,13 @@ def test_without_the_order_only_the_clock_is_kept() -> None:
     assert reordered > 0
 
 
+@pytest.mark.parametrize("together", [1, 8])
 @pytest.mark.parametrize("fails", range(1, 201, 1 if SCHEDULES > 1000 else 7))
-def test_an_error_leaves_exactly_the_transactions_before_it(fails: int) -> None:
+def test_an_error_leaves_exactly_the_transactions_before_it(fails: int, together: int) -> None:
     """And it is this error that comes out, not those of the workers behind it."""
     target = WrittenDown(fails=fails, delays=random.Random(fails))
     with pytest.raises(ReplayError, match=f"transaction {fails} cannot be applied"):
-        run(target, random_clocks(random.Random(fails), 200), workers=8)
+        run(target, random_clocks(random.Random(fails), 200), workers=8, together=together)
 
     assert target.committed == list(range(1, fails))
     assert target.progress.low == (Position(FILE, 100 * fails) if fails > 1 else None)
@@ -227,10 +276,11 @@ def test_workers_behind_an_error_say_why_they_stopped() -> None:
     assert target.committed == []
 
 
-def test_groups_that_the_target_has_are_skipped_one_by_one() -> None:
+@pytest.mark.parametrize("together", [1, 8])
+def test_groups_that_the_target_has_are_skipped_one_by_one(together: int) -> None:
     """Workers that committed out of order leave holes behind the low water mark; a second replay fills these, and nothing else."""
     target = WrittenDown(progress=Progress(Position(FILE, 300), frozenset({500, 700})))
-    summary = run(target, [Clock(0, number) for number in range(1, 9)])
+    summary = run(target, [Clock(0, number) for number in range(1, 9)], together=together)
 
     assert target.committed == [3, 5, 7, 8]
     assert summary.skipped_groups == 4

@@ -13,6 +13,7 @@ import pytest
 
 import binlogio
 from binlogio import BinlogWriter, ColumnDefinition, Insert, ServerVariables, Statement, TableDefinition, Update
+from binlogio.errors import ReplayError
 from binlogio.replay import ReplaySummary, replay
 from binlogio.replay.targets.mysql import SCHEMA, MysqlTarget
 from binlogio.replay.targets.mysql_values import backticked
@@ -219,15 +220,18 @@ def _logged_changes(logs: list[Path]) -> list[tuple[str, str]]:
     return found
 
 
+@pytest.mark.parametrize("together", [1, 3, 8])
 @pytest.mark.parametrize("is_preserved", [True, False])
-def test_the_target_logs_the_changes_in_the_order_of_the_source(server: Instance, is_preserved: bool) -> None:
-    """With 8 workers, by the target's own binary log; without the order they are the same changes."""
+def test_the_target_logs_the_changes_in_the_order_of_the_source(
+    server: Instance, is_preserved: bool, together: int
+) -> None:
+    """With 8 workers, by the target's own binary log, however many share a commit; without the order they are the same changes."""
     case = next(case for case in _cases(server.vendor.kind) if case.folder.name == "group_commit")
     emptied(server)
     with closing(connect(server)) as connection, connection.cursor() as cursor:
         cursor.execute("FLUSH BINARY LOGS")
     before = len(list(server.data.glob("binlog.0*")))
-    summary = replayed(server, case, workers=8, preserve_commit_order=is_preserved)
+    summary = replayed(server, case, workers=8, preserve_commit_order=is_preserved, transactions_per_commit=together)
     with closing(connect(server)) as connection, connection.cursor() as cursor:
         cursor.execute("FLUSH BINARY LOGS")
     logs = sorted(server.data.glob("binlog.0*"))[before - 1 : -1]
@@ -235,4 +239,72 @@ def test_the_target_logs_the_changes_in_the_order_of_the_source(server: Instance
 
     assert len(found) > 100
     assert (found if is_preserved else sorted(found)) == (wanted if is_preserved else sorted(wanted))
-    assert is_preserved == (summary.waits > 0)
+    if is_preserved and together == 1:
+        assert summary.waits > 0
+    if not is_preserved:
+        assert summary.waits == 0
+
+
+T: Final = TableDefinition(
+    "d", "t", (ColumnDefinition("id", "int", nullable=False), ColumnDefinition("v", "int")), ("id",)
+)
+
+
+def _log_of_inserts(server: Instance, folder: Path, count: int) -> list[Path]:
+    """Transactions of a row each, from 1 on, that may all run together."""
+    more: dict[str, Any] = {} if server.vendor.kind == "mysql" else {"server_version": "10.11.18-MariaDB"}
+    variables = ServerVariables(sync_binlog=0, **more)
+    with BinlogWriter(folder / "binlog", variables=variables) as log, log.session() as session:
+        for number in range(1, count + 1):
+            session.begin()
+            session.execute(Statement("INSERT", (Insert(T, [{"id": number, "v": number}]),)))
+            session.commit()
+    return sorted(folder.glob("binlog.0*"))
+
+
+def _rows(server: Instance) -> list[tuple[int, int]]:
+    with closing(connect(server)) as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT * FROM d.t ORDER BY id")
+        return list(cursor.fetchall())
+
+
+@pytest.mark.parametrize("fails", [1, 2, 8, 9, 25, 40])
+def test_an_error_in_a_shared_commit_leaves_exactly_the_transactions_before_it(
+    server: Instance, tmp_path: Path, fails: int
+) -> None:
+    """A row is there already: nothing behind it is applied, and the next replay goes on there."""
+    logs = _log_of_inserts(server, tmp_path, 40)
+    emptied(server)
+    with closing(connect(server)) as connection:
+        connection.query("CREATE DATABASE d")
+        connection.query("CREATE TABLE d.t (id INT PRIMARY KEY, v INT)")
+        connection.query(f"INSERT INTO d.t VALUES ({fails}, 0)")
+    with closing(MysqlTarget.open(url(server))) as target, binlogio.open(logs) as reader:
+        with pytest.raises(ReplayError, match="1062") as caught:
+            replay(reader, target, workers=8)
+        low = target.progress.low
+
+    assert _rows(server) == [(number, number) for number in range(1, fails)] + [(fails, 0)]
+    assert caught.value.offset is not None
+    assert (low.offset if low else 0) < caught.value.offset
+    with closing(connect(server)) as connection:
+        connection.query(f"DELETE FROM d.t WHERE id = {fails}")
+    with closing(MysqlTarget.open(url(server))) as target, binlogio.open(logs) as reader:
+        summary = replay(reader, target, workers=8)
+
+    assert summary.skipped_groups == fails - 1
+    assert _rows(server) == [(number, number) for number in range(1, 41)]
+
+
+def test_a_table_without_transactions_shares_no_commit(server: Instance, tmp_path: Path) -> None:
+    """What it got could not be taken back; so its transactions are applied one by one, each once."""
+    logs = _log_of_inserts(server, tmp_path, 40)
+    emptied(server)
+    with closing(connect(server)) as connection:
+        connection.query("CREATE DATABASE d")
+        connection.query("CREATE TABLE d.t (id INT, v INT) ENGINE=MyISAM")
+    with closing(MysqlTarget.open(url(server))) as target, binlogio.open(logs) as reader:
+        summary = replay(reader, target, workers=8)
+
+    assert _rows(server) == [(number, number) for number in range(1, 41)]
+    assert (summary.groups, summary.retries) == (40, 5)

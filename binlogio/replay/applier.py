@@ -31,6 +31,7 @@ def replay(
     tables: Iterable[TableDefinition] = (),
     workers: int = 1,
     preserve_commit_order: bool = True,
+    transactions_per_commit: int | None = None,
     wanted: ReplayFilter = EVERYTHING,
     watch: Callable[[Transaction], None] = lambda _: None,
 ) -> ReplaySummary:
@@ -42,6 +43,8 @@ def replay(
         tables: definitions of tables for logs that do not say names and keys (binlog_row_metadata=MINIMAL, and no DDL).
         workers: how many transactions may be under way at the same time, as far as the log's logical clock allows.
         preserve_commit_order: commit in the order of the log; otherwise only what the clock orders is in order.
+        transactions_per_commit: how many transactions of rows, one behind the other, may share a commit of the target where commits are in order; None for
+            as many as there are workers. Only servers share commits; SQLite has its own way.
         wanted: which part of the log.
         watch: called with every transaction that is in the target, from any thread.
 
@@ -52,8 +55,14 @@ def replay(
     """
     summary = ReplaySummary()
     transactions = TransactionReader(reader, KeySource(reader, tables), wanted)
+    most = workers if transactions_per_commit is None else transactions_per_commit
     coordinator = Coordinator(
-        target, summary, workers=workers, preserve_commit_order=preserve_commit_order, watch=watch
+        target,
+        summary,
+        workers=workers,
+        preserve_commit_order=preserve_commit_order,
+        transactions_per_commit=most if target.shares_commits else 1,
+        watch=watch,
     )
     coordinator.run(transactions)
     summary.unfinished = transactions.unfinished

@@ -7,6 +7,7 @@ Knows workers, turns, and errors. Knows neither events nor what a target is made
     A transaction that meets a lock is tried again. One that is older than those that hold the lock, and wait for its turn, has them roll back
     first; they execute again when their turn has come.
     If one fails, all later ones roll back (`preserve_commit_order`); without that, what the clock let run at the same time is left to itself.
+    Transactions that share a commit (`commit_groups`) and fail, or meet a lock, are applied again one by one, so that all before the one at fault stay.
 
 Source: WL#6813; sql/rpl_rli_pdb.cc, Slave_worker::retry_transaction; sql/rpl_replica_commit_order_manager.cc.
 """
@@ -14,16 +15,18 @@ Source: WL#6813; sql/rpl_rli_pdb.cc, Slave_worker::retry_transaction; sql/rpl_re
 from __future__ import annotations
 
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from threading import Condition
 from typing import TYPE_CHECKING, Final
 
 from binlogio.errors import BinlogError, ReplayError
+from binlogio.replay.commit_groups import CommitGroup, commit_groups, joined
 from binlogio.replay.commit_order import WAITING_FOR_ITS_TURN, CommitOrderManager, stopped_by_older
 from binlogio.replay.progress import Ledger
 from binlogio.replay.scheduler import LogicalClock
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from binlogio.replay.summary import ReplaySummary
     from binlogio.replay.targets import Session, Target
@@ -41,7 +44,7 @@ class LockRefused(ReplayError):
 
 
 class Coordinator:
-    """One replay of one log."""
+    """One replay of one log. `transactions_per_commit` holds where commits are in order: otherwise the target's own group commit is at work."""
 
     def __init__(
         self,
@@ -50,6 +53,7 @@ class Coordinator:
         *,
         workers: int = 1,
         preserve_commit_order: bool = True,
+        transactions_per_commit: int = 1,
         watch: Callable[[Transaction], None] = lambda _: None,
     ) -> None:
         self._target = target
@@ -57,6 +61,7 @@ class Coordinator:
         self._watch = watch
         self._clock = LogicalClock()
         self._order = CommitOrderManager(workers) if preserve_commit_order else None
+        self._most = transactions_per_commit if preserve_commit_order else 1
         self._progress = target.progress
         self._ledger = Ledger(self._progress.low)
         self._sessions: list[Session] = []
@@ -77,8 +82,8 @@ class Coordinator:
         try:
             try:
                 self._sessions.extend(self._target.session(number) for number in range(len(self._threads)))
-                for transaction in transactions:
-                    if not self._give(transaction):
+                for group in commit_groups(self._missing(transactions), self._most):
+                    if not self._give(group):
                         break
             finally:
                 for thread in self._threads:
@@ -98,32 +103,42 @@ class Coordinator:
         """The failure of the oldest transaction."""
         return min(self._failures, key=lambda failure: failure[0])[1]
 
-    def _give(self, transaction: Transaction) -> bool:
-        """Give a transaction to a worker, once there is one and the clock allows; False after a failure."""
-        if transaction.starts_file:
+    def _missing(self, transactions: Iterable[Transaction]) -> Iterator[Transaction]:
+        """Those that the target does not have yet."""
+        starts_file = False
+        for transaction in transactions:
+            starts_file |= transaction.starts_file
+            if self._progress.has(transaction.start, transaction.end):
+                self._summary.skipped_groups += 1
+                self._watch(transaction)
+                continue
+            yield replace(transaction, starts_file=True) if starts_file else transaction
+            starts_file = False
+
+    def _give(self, group: CommitGroup) -> bool:
+        """Give transactions to a worker, once there is one and the clock allows; False after a failure."""
+        together = joined(group)
+        if together.starts_file:
             with self._changed:
                 self._changed.wait_for(lambda: self._clock.is_idle or self._failures)
                 self._clock.new_file()
-        if self._progress.has(transaction.start, transaction.end):
-            self._summary.skipped_groups += 1
-            self._watch(transaction)
-            return not self._failures
         with self._changed:
             self.state = WAITING_FOR_DEPENDENT
-            self._changed.wait_for(lambda: self._failures or self._may_begin(transaction))
+            self._changed.wait_for(lambda: self._failures or self._may_begin(together))
             self.state = EXECUTING
             if self._failures:
                 return False
-            worker = 0 if transaction.is_bound else self._idle[0]
+            worker = 0 if together.is_bound else self._idle[0]
             if self._order is not None and not self._order.register(worker):
                 return False
             self._idle.remove(worker)
-            self._clock.begin(transaction.clock)
-            self._ledger.begin(transaction.start, transaction.end)
+            for transaction in group:
+                self._clock.begin(transaction.clock)
+            self._ledger.begin(together.start, together.end)
             self._count += 1
         number = self._count
-        done = self._threads[worker].submit(self._work, worker, transaction)
-        done.add_done_callback(lambda future: self._take_back(worker, transaction, number, future))
+        done = self._threads[worker].submit(self._work, worker, group, together)
+        done.add_done_callback(lambda future: self._take_back(worker, group, number, future))
         return True
 
     def _may_begin(self, transaction: Transaction) -> bool:
@@ -131,26 +146,26 @@ class Coordinator:
             return False
         return self._clock.may_begin(transaction.clock)
 
-    def _take_back(self, worker: int, transaction: Transaction, number: int, future: Future[None]) -> None:
+    def _take_back(self, worker: int, group: CommitGroup, number: int, future: Future[None]) -> None:
         failure = future.exception()
         with self._changed:
             if failure is not None:
                 self._failures.append((number, failure))
-            else:
-                self._summary.ended(transaction)
-                self._watch(transaction)
-            self._clock.end(transaction.clock)
+            for transaction in group:
+                self._clock.end(transaction.clock)
             self._idle.append(worker)
             self.states[worker] = WAITING_FOR_AN_EVENT
             self._changed.notify_all()
 
-    def _work(self, worker: int, transaction: Transaction) -> None:
+    def _work(self, worker: int, group: CommitGroup, together: Transaction) -> None:
         session, is_applied = self._sessions[worker], False
         try:
-            self._apply(worker, session, transaction)
+            if len(group) == 1 or not self._apply_together(worker, session, group, together):
+                for transaction in group:
+                    self._apply(worker, session, transaction, is_again=len(group) > 1)
             is_applied = True
         except BinlogError as exc:
-            exc.locate(file=transaction.path)
+            exc.locate(file=group[0].path)
             raise
         finally:
             try:
@@ -162,17 +177,28 @@ class Coordinator:
                     self._order.wait_for_older(worker)
                     self._order.signal_newer(worker, error=not is_applied)
 
-    def _apply(self, worker: int, session: Session, transaction: Transaction) -> None:
+    def _apply_together(self, worker: int, session: Session, group: CommitGroup, together: Transaction) -> bool:
+        """Apply transactions that share a commit; False where they have to be applied one by one, and nothing of them is there."""
+        try:
+            self._execute(worker, session, together)
+            session.commit(together, self._ledger)
+        except BinlogError as exc:
+            session.rollback()
+            self._ledger.split(together.end, [transaction.end for transaction in group])
+            self._summary.count_retry()
+            self._wait_for_turn(worker)
+            if self._order is not None and isinstance(exc, LockRefused):
+                self._order.ask_newer(worker)
+            return False
+        self._ended(group, together)
+        return True
+
+    def _apply(self, worker: int, session: Session, transaction: Transaction, *, is_again: bool) -> None:
         for attempt in range(MOST_RETRIES + 1):
             try:
-                if transaction.commits_itself or attempt:
+                if transaction.commits_itself or attempt or is_again:
                     self._wait_for_turn(worker)
-                self.states[worker] = EXECUTING
-                session.execute(transaction)
-                while self._is_asked_to_roll_back(worker):
-                    self._give_up(worker, session)
-                    self._wait_for_turn(worker)
-                    session.execute(transaction)
+                self._execute(worker, session, transaction)
                 session.commit(transaction, self._ledger)
             except LockRefused:
                 if attempt == MOST_RETRIES:
@@ -182,8 +208,25 @@ class Coordinator:
                 if self._order is not None:
                     self._order.ask_newer(worker)
             else:
-                self._ledger.end(transaction.end)
+                self._ended((transaction,), transaction)
                 return
+
+    def _execute(self, worker: int, session: Session, transaction: Transaction) -> None:
+        """Execute up to the commit, and wait for the turn to do that."""
+        self.states[worker] = EXECUTING
+        session.execute(transaction)
+        while self._is_asked_to_roll_back(worker):
+            self._give_up(worker, session)
+            self._wait_for_turn(worker)
+            session.execute(transaction)
+
+    def _ended(self, group: CommitGroup, together: Transaction) -> None:
+        """The transactions are in the target."""
+        self._ledger.end(together.end)
+        with self._changed:
+            for transaction in group:
+                self._summary.ended(transaction)
+                self._watch(transaction)
 
     def _give_up(self, worker: int, session: Session) -> None:
         """Roll back for an older transaction, to execute again."""

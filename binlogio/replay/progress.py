@@ -71,6 +71,17 @@ class Ledger:
             self._open.append(entry)
             self._by_end[end] = entry
 
+    def split(self, end: Position, ends: Iterable[Position]) -> None:
+        """What was begun as one group, up to `end`, ends part by part."""
+        with self._lock:
+            entry = self._by_end.pop(end)
+            at = next(at for at, one in enumerate(self._open) if one is entry)
+            del self._open[at]
+            for number, one in enumerate(ends):
+                part: list[object] = [one, False]
+                self._open.insert(at + number, part)
+                self._by_end[one] = part
+
     def low_with(self, end: Position) -> Position:
         """The low water mark as it is once the group up to `end` has ended."""
         with self._lock:

@@ -109,7 +109,8 @@ class Transaction:
     """One event group. `end` is behind its last event; `outcome` is `commit`, `rollback` or `prepare`; `xid` is that of an XA group.
 
     `commits_itself` where a statement of it ends the transaction that it is in: DDL and the like. `is_filtered` where nothing of it is wanted: it
-    keeps its place all the same. `is_bound` where it uses what only its session has, such as temporary tables.
+    keeps its place all the same. `is_bound` where it uses what only its session has, such as temporary tables. `shared_by` is how many
+    transactions of the log it stands for (`commit_groups`).
     """
 
     path: str
@@ -124,6 +125,7 @@ class Transaction:
     commits_itself: bool = False
     is_filtered: bool = False
     is_bound: bool = False
+    shared_by: int = 1
 
 
 @dataclass(slots=True)

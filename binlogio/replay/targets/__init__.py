@@ -41,7 +41,9 @@ class Session(Protocol):
 
 
 class Target(Protocol):
-    """A database that transactions are applied to."""
+    """A database that transactions are applied to. `shares_commits` where each commit waits for a disk, so that several transactions may share one."""
+
+    shares_commits: bool
 
     @property
     def progress(self) -> Progress:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 class DryRunTarget:
     """Nothing is in it, and nothing stays."""
 
+    shares_commits = False
+
     def __init__(self) -> None:
         self.progress = Progress()
 

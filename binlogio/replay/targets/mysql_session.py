@@ -56,10 +56,14 @@ class MysqlSession:
         self._is_open = False
         self._is_changed = False
         self._is_done = False
+        self._waiting: list[tuple[bytes, int | None]] = []
 
     def execute(self, transaction: Transaction) -> None:
         """Run the steps, in a transaction that stays open."""
         self._pending_counts = RowCounts()
+        self._waiting = []
+        if transaction.shared_by > 1:
+            self._refuse_to_share(transaction)
         if transaction.commits_itself:
             start, end = transaction.start, transaction.end
             self._connection.run(
@@ -70,15 +74,29 @@ class MysqlSession:
         if has_rows and self._sends_events(transaction):
             self._describe(transaction.description)
         if has_rows or not transaction.commits_itself:
-            self._connection.run("BEGIN")
+            self._waiting.append((b"BEGIN", None))
             self._is_open = True
         self._is_done = False
         for is_rows, steps in groupby(transaction.steps, lambda step: isinstance(step, RowsStep)):
             if is_rows:
                 self._rows([step for step in steps if isinstance(step, RowsStep)], transaction)
             else:
+                self._run_waiting()
                 for step in steps:
                     self._other(step, transaction)
+        self._run_waiting()
+
+    def _refuse_to_share(self, transaction: Transaction) -> None:
+        """What cannot be rolled back cannot be applied again one by one."""
+        maps = {step.table_map for step in transaction.steps if isinstance(step, RowsStep)}
+        for schema, table in sorted({(table_map.schema, table_map.table) for table_map in maps}):
+            if not self._target.is_transactional(schema, table, self._connection):
+                raise ReplayError("a table without transactions, or none", found=f"{schema}.{table}")
+
+    def _run_waiting(self) -> None:
+        """Send what was only collected, so that it goes in one packet."""
+        waiting, self._waiting = self._waiting, []
+        self._connection.run_all(waiting)
 
     def commit(self, transaction: Transaction, ledger: Ledger) -> None:
         """Keep the position, and commit."""
@@ -89,20 +107,20 @@ class MysqlSession:
         if transaction.commits_itself and self._is_open:
             self._connection.run("COMMIT")
             self._is_open = False
-        self._connection.run(
+        update = (
             f"UPDATE {self._table} SET file = {text_literal(low.file)}, low = {low.offset}, done = '{json.dumps(own)}',"  # noqa: S608
             f" pending = NULL WHERE worker = {self._number}"
-        )
-        if self._is_open:
-            self._connection.run("COMMIT")
+        ).encode()
+        self._connection.run_all([(update, None), (b"COMMIT", None)] if self._is_open else [(update, None)])
         self._own, self._is_open = own, False
         self.counts.add(self._pending_counts)
 
     def rollback(self) -> None:
         """Roll back what is open."""
+        self._waiting = []
         if self._is_open:
             self._is_open = False
-            self._connection.run("ROLLBACK")
+            self._connection.run_all([(b"ROLLBACK", None)])
 
     def close(self) -> None:
         """Close the connection."""
@@ -137,6 +155,7 @@ class MysqlSession:
                 self._connection.run(sql, tolerated=(1049,) if sql.startswith("USE ") else ())
             found = self._connection.run(step.event.sql, expected_error=step.event.error_code, tolerated=tolerated)
             self._is_changed = True
+            self._target.tables_changed()
             self._is_done = again and found < 0 and isinstance(statement, statements.CreateWithRows)
             self._pending_counts.executed_statements += 1
             self._tables.clear()
@@ -204,7 +223,11 @@ class MysqlSession:
     def _by_events(self, steps: Sequence[RowsStep]) -> None:
         """The events of one statement of the source, as they are."""
         sql = self._binlog.rows([(step.table_map, step.event) for step in steps])
-        self._connection.run(sql, tolerated=_IDEMPOTENT if self._target.idempotent else ())
+        if self._target.idempotent:
+            self._run_waiting()
+            self._connection.run(sql, tolerated=_IDEMPOTENT)
+        else:
+            self._waiting.append((sql.encode("ascii"), steps[0].offset))
         self._pending_counts.events += len(steps)
 
     def _by_sql(self, step: RowsStep) -> None:
@@ -212,6 +235,7 @@ class MysqlSession:
         changes = list(row_changes(step))
         if step.plan is None:
             return
+        self._run_waiting()
         table = self._tables.get(id(step.plan))
         if table is None or table.plan is not step.plan:
             table = MysqlTable.of(step.plan, self._connection.ask, is_mariadb=self._connection.is_mariadb)

@@ -57,6 +57,8 @@ _MOST_ROWS: Final = 10_000  # in one executemany
 class SqliteTarget:
     """Tables in a SQLite database. Use `SqliteTarget.open`."""
 
+    shares_commits = False
+
     def __init__(
         self, connection: sqlite3.Connection, *, idempotent: bool = False, groups_per_commit: int = GROUPS_PER_COMMIT
     ) -> None:

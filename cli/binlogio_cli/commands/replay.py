@@ -53,6 +53,11 @@ Examples:
     show_default=True,
     help="Commit in the order of the log.",
 )
+@click.option(
+    "--transactions-per-commit",
+    type=click.IntRange(1),
+    help="Into servers, with commits in order: transactions of the log that share a commit, at most; as many as there are workers if not given.",
+)
 @selection_options
 @click.option("--idempotent", is_flag=True, help="Replace rows that are there, do not miss those that are not.")
 @click.option(
@@ -85,6 +90,7 @@ def command(files: tuple[str, ...], target_url: str, table_definitions: str | No
             tables=tables,
             workers=options["workers"],
             preserve_commit_order=options["preserve_commit_order"],
+            transactions_per_commit=options["transactions_per_commit"],
             wanted=wanted,
             watch=watch,
         )

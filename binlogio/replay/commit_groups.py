@@ -1,0 +1,97 @@
+"""Commit groups: transactions of a log, one behind the other, that share a commit of the target.
+
+Knows which transactions may share one, and what they are together. Knows neither threads nor targets.
+
+    A server that commits waits for the disk. What commits at the same time waits once, but a client sees neither that its commit is queued nor where,
+    so commits in the order of the log would wait one after the other. Where they share a transaction of the target, their order is that of its
+    statements, and they wait once. The states that the target shows are states that the source had; some are left out.
+    Only rows: what commits by itself, uses what only its session has, or is text, has a commit of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from binlogio.errors import BinlogError
+from binlogio.replay.scheduler import Clock
+from binlogio.replay.transactions import RowsStep
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from binlogio.replay.transactions import Transaction
+
+CommitGroup = tuple["Transaction", ...]
+
+_MOST_BYTES: Final = (
+    1 << 20
+)  # of images: transactions that are larger do not wait long for the disk, compared with the rest
+
+
+def commit_groups(transactions: Iterable[Transaction], most: int) -> Iterator[CommitGroup]:
+    """The transactions, up to `most` of them together. What was read before an error is given before it."""
+    some: list[Transaction] = []
+    size = 0
+    try:
+        for transaction in transactions:
+            more = _size(transaction)
+            if some and (len(some) >= most or size + more > _MOST_BYTES or not _may_follow(some[-1], transaction)):
+                yield tuple(some)
+                some, size = [], 0
+            some.append(transaction)
+            size += more
+    except BinlogError:
+        if some:
+            yield tuple(some)
+        raise
+    if some:
+        yield tuple(some)
+
+
+def joined(group: CommitGroup) -> Transaction:
+    """The transactions as one."""
+    first, last = group[0], group[-1]
+    if first is last:
+        return first
+    return replace(
+        first,
+        path=last.path,
+        end=last.end,
+        clock=_clock(group),
+        steps=tuple(step for transaction in group for step in transaction.steps),
+        outcome="commit",
+        is_filtered=False,
+        shared_by=len(group),
+    )
+
+
+def _clock(group: CommitGroup) -> Clock:
+    """Where the group begins, behind all that a transaction of it waits for and that is not in it."""
+    first = group[0].clock
+    parents = (transaction.clock.last_committed for transaction in group)
+    outside = (parent for parent in parents if parent < first.sequence_number)
+    return Clock(max(outside, default=first.last_committed), first.sequence_number)
+
+
+def _may_follow(last: Transaction, transaction: Transaction) -> bool:
+    return (
+        _may_share(last)
+        and _may_share(transaction)
+        and not transaction.starts_file
+        and transaction.description is last.description
+        and transaction.clock.follows(last.clock)
+    )
+
+
+def _may_share(transaction: Transaction) -> bool:
+    return (
+        transaction.xid is None
+        and not transaction.commits_itself
+        and not transaction.is_bound
+        and all(isinstance(step, RowsStep) for step in transaction.steps)
+    )
+
+
+def _size(transaction: Transaction) -> int:
+    return sum(len(step.event.images) for step in transaction.steps if isinstance(step, RowsStep))
