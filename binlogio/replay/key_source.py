@@ -47,7 +47,7 @@ class KeySource:
         """The plan of a rows event, which must be the last event that the reader gave.
 
         Raises:
-            ReplayError: nobody says what the columns are called, or the definition does not fit the log.
+            ReplayError: nobody says what the columns are called, or the definition does not fit the log; or SQL cannot change the table.
         """
         plan = self._plan(event)
         return self._with_generated(plan, event) if self._tells_generated else plan
@@ -81,6 +81,11 @@ class KeySource:
         table: TableDefinition | ParsedTable | None = self._definitions.get((plan.schema, plan.table))
         if table is None:
             table = self._reader.logged_table(event)
+            if table is not None and table.is_versioned:
+                raise ReplayError(
+                    f"{plan.schema}.{plan.table} is versioned by the system, and SQL does not change rows of the past",
+                    hint="a server takes the events themselves: --to-binlog",
+                )
         names = frozenset(c.name for c in table.columns if c.generated_from is not None) if table else frozenset()
         if not names:
             return plan

@@ -40,7 +40,7 @@ _BEFORE_OBJECT: Final = frozenset(
     "CREATE ALTER RENAME DROP OR REPLACE TEMPORARY ONLINE IGNORE UNIQUE FULLTEXT SPATIAL VECTOR".split()
 )
 # The columns of MariaDB's sequences. sql/sql_sequence.cc, sequence_structure.
-_SEQUENCE: Final = tuple(
+SEQUENCE_COLUMNS: Final = tuple(
     ColumnDefinition(name, sql_type, nullable=False)
     for name, sql_type in (
         ("next_not_cached_value", "bigint"),
@@ -289,7 +289,7 @@ def _create_sequence(statement: _Statement) -> None:
     if "AS" in (token.upper for token in words.tokens[words.at :]):
         words.refuse("a sequence of BIGINT")
     collation, _ = statement.database_collation(name[0])
-    table = ParsedTable(schema=name[0], name=name[1], columns=_SEQUENCE, collation=collation)
+    table = ParsedTable(schema=name[0], name=name[1], columns=SEQUENCE_COLUMNS, collation=collation)
     is_new = replaces or not if_not_exists or statement.catalogue.is_new(name)
     statement.catalogue.put(name, KnownTable(table, is_tentative=not is_new))
 

@@ -110,7 +110,7 @@ class MysqlTable:
                 hint="apply the events themselves (--apply binlog)",
             )
         changes = ", ".join(f"{backticked(self._names[at])} = {self._value(after, at)}" for at in changed)
-        return f"UPDATE {self._name} SET {changes} WHERE {self._where(search)} LIMIT 1", search.algorithm  # noqa: S608
+        return f"UPDATE {self._name} SET {changes} WHERE {self._where(search)}{_limit(search)}", search.algorithm  # noqa: S608
 
     def delete(self, before: Sequence[Any]) -> tuple[str, Algorithm]:
         """The statement.
@@ -119,7 +119,7 @@ class MysqlTable:
             ReplayError: the before image tells no row.
         """
         search = find_row(before, self.plan, self._target, self._indexes)
-        return f"DELETE FROM {self._name} WHERE {self._where(search)} LIMIT 1", search.algorithm  # noqa: S608
+        return f"DELETE FROM {self._name} WHERE {self._where(search)}{_limit(search)}", search.algorithm  # noqa: S608
 
     def _written(self, row: Sequence[Any]) -> list[int]:
         """The columns of an image that the target has and does not compute."""
@@ -141,3 +141,8 @@ class MysqlTable:
             for at, found in search.same or (search.key if not conditions else ())
         ]
         return " AND ".join(conditions)
+
+
+def _limit(search: RowSearch) -> str:
+    """One of the rows that are the same; a key tells one anyway, and servers call LIMIT unsafe."""
+    return " LIMIT 1" if search.same else ""

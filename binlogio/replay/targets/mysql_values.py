@@ -8,9 +8,11 @@ Knows literals: text and bytes are hexadecimal, with their character set before 
 
 from __future__ import annotations
 
+from math import copysign
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.constants import ColumnType
+from binlogio.replay.targets.mysql_json import json_value
 from binlogio.rowimage.floating import float_text
 from binlogio.rowimage.geometry import SRID_SIZE, Geometry
 from binlogio.rowimage.json import JsonDocument
@@ -26,6 +28,7 @@ _TEMPORAL: Final = frozenset(
         ColumnType.TIMESTAMP, ColumnType.TIMESTAMP2,
     }
 )  # fmt: skip
+_LARGEST_FLOAT: Final = float((2**24 - 1) << 104)
 
 
 def backticked(name: str) -> str:
@@ -48,6 +51,7 @@ def value(found: Any, column: ColumnPlan, *, is_mariadb: bool) -> str:
 
     Raises:
         BinlogFormatError: a JSON document is damaged.
+        ReplayError: it has a value that SQL cannot write.
     """
     if found is None:
         return "NULL"
@@ -60,14 +64,11 @@ def value(found: Any, column: ColumnPlan, *, is_mariadb: bool) -> str:
     if isinstance(found, int):
         return str(found)
     if isinstance(found, float):
-        return f"{float_text(found) if column.type == ColumnType.FLOAT else repr(found)}" + "e0" * _needs_exponent(
-            found, column
-        )
+        return _number(found, column)
     if isinstance(found, Geometry):
         return f"x'{(found.srid.to_bytes(SRID_SIZE, 'little') + found.wkb).hex()}'"
     if isinstance(found, JsonDocument):
-        text = text_literal(found.text)
-        return text if is_mariadb else f"CAST({text} AS JSON)"
+        return text_literal(found.text) if is_mariadb else json_value(found, text_literal)
     text = value_text(found, column)
     if isinstance(found, tuple):
         return f"STRING_TO_VECTOR('{text}')"
@@ -86,13 +87,23 @@ def same(found: Any, column: ColumnPlan, name: str, *, is_mariadb: bool) -> str:
         return f"{name}+0 = {literal}"
     if isinstance(found, Geometry | tuple):
         return f"HEX({name}) = HEX({literal})"
-    if isinstance(found, float) and column.type == ColumnType.FLOAT:
-        return f"{name} = CAST({literal} AS FLOAT)"
+    if isinstance(found, float):
+        number = f"CAST({literal} AS FLOAT)" if column.type == ColumnType.FLOAT else literal
+        return (
+            f"{name} = {number}"
+            if found
+            else f"{name} = 0 AND LEFT({name}, 1) {'=' if copysign(1, found) < 0 else '<>'} '-'"
+        )
+    if isinstance(found, JsonDocument) and not is_mariadb:  # 1 and 1.0 are the same to =
+        return f"{name} = {literal} AND CAST(CAST({name} AS CHAR CHARACTER SET utf8mb4) AS BINARY) = x'{found.text.encode('utf-8', 'surrogateescape').hex()}'"
     if isinstance(found, str) and column.type not in _TEMPORAL and column.native is None:
         return f"CAST(CONVERT({name} USING utf8mb4) AS BINARY) = x'{found.encode('utf-8', 'surrogateescape').hex()}'"
     return f"{name} = {literal}"
 
 
-def _needs_exponent(found: float, column: ColumnPlan) -> bool:
+def _number(found: float, column: ColumnPlan) -> str:
+    """The shortest text that gives the number; of the largest of FLOAT, that is too large for a strict sql_mode."""
     text = float_text(found) if column.type == ColumnType.FLOAT else repr(found)
-    return "e" not in text.lower()
+    if column.type == ColumnType.FLOAT and abs(float(text)) > _LARGEST_FLOAT:
+        text = repr(found)
+    return text if "e" in text.lower() else f"{text}e0"

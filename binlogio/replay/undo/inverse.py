@@ -59,6 +59,15 @@ def check_images(step: RowsStep) -> TablePlan:
     if step.plan is None:
         raise step.refusal if step.refusal is not None else AssertionError(step)
     plan, event = step.plan, step.event
+    assumed = [column.label for column in plan.columns if column.fsp_assumed]
+    if assumed:
+        raise ReplayError(
+            "the log does not say how many fraction digits columns have, and so not where a row ends",
+            offset=step.offset,
+            field=f"{plan.schema}.{plan.table}",
+            found=", ".join(assumed),
+            hint="give the table's definition: --table-definitions FILE",
+        )
     present = _positions(event.present)
     if isinstance(event, DeleteRowsEvent):
         needed, known = _all(plan), present

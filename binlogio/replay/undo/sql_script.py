@@ -14,16 +14,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Final
 
+from binlogio.constants import ColumnType
 from binlogio.errors import BinlogError
 from binlogio.replay.find_row import Index
 from binlogio.replay.targets.mysql_table import MysqlTable
 from binlogio.replay.undo.inverse import inverse_changes
 from binlogio.replay.undo.outputs import table_and_kind
+from binlogio.rowimage.values import ABSENT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from binlogio.replay.row_changes import Change
+    from binlogio.replay.row_changes import Change, Image
     from binlogio.replay.transactions import RowsStep, Transaction
     from binlogio.replay.undo.outputs import RowCounts
     from binlogio.replay.undo.spool import SpooledGroup
@@ -34,11 +36,14 @@ _VARIABLES: Final = (
     "foreign_key_checks", "unique_checks",
 )  # fmt: skip
 _SAVE: Final = "SET " + ", ".join(f"@binlogio_{name} = @@session.{name}" for name in _VARIABLES)
+_MODES: Final = "NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES"
+_STRICT: Final = f"SET @@session.sql_mode = 'STRICT_ALL_TABLES,{_MODES}'"
+_LENIENT: Final = f"SET @@session.sql_mode = '{_MODES}'"  # takes the ENUM value of index 0
 _SETTINGS: Final = (
-    "SET @@session.sql_mode = 'STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES', @@session.time_zone = '+00:00',"
-    " @@session.foreign_key_checks = 0, @@session.unique_checks = 1"
+    f"{_STRICT}, @@session.time_zone = '+00:00', @@session.foreign_key_checks = 0, @@session.unique_checks = 1"
 )
 _RESTORE: Final = "SET " + ", ".join(f"@@session.{name} = @binlogio_{name}" for name in _VARIABLES)
+_FILLED: Final = (ColumnType.TIMESTAMP, ColumnType.TIMESTAMP2, ColumnType.DATETIME, ColumnType.DATETIME2)
 _BEGIN: Final = b"BEGIN;\n"
 _COMMIT: Final = b"COMMIT;\n"
 _MOST_TABLES: Final = 1000
@@ -84,13 +89,18 @@ class SqlScript:
             return
         table = self._table(step.plan, is_mariadb=is_mariadb)
         if changes[0][0] is None:
-            for sql, _ in table.insert([after for _, after in changes if after is not None]):
-                yield sql
+            rows = [after for _, after in changes if after is not None]
+            is_lenient = any(_has_invalid_member(row, step.plan) for row in rows)
+            for sql, _ in table.insert(rows):
+                yield from _in_mode(sql, is_lenient=is_lenient)
             return
         for before, after in changes:
-            found: str | None = (table.delete(before or ()) if after is None else table.update(before or (), after))[0]
-            if found is not None:
-                yield found
+            if after is None:
+                yield table.delete(before or ())[0]
+                continue
+            sql_of_update, _ = table.update(before or (), _changed(before or (), after, step.plan))
+            if sql_of_update is not None:
+                yield from _in_mode(sql_of_update, is_lenient=_has_invalid_member(after, step.plan))
 
     def _table(self, plan: TablePlan, *, is_mariadb: bool) -> MysqlTable:
         table = self._tables.get(id(plan))
@@ -102,6 +112,29 @@ class SqlScript:
             columns = [(column.label, column.nullable, column.generated) for column in plan.columns]
             table = self._tables[id(plan)] = MysqlTable(plan, columns, indexes, is_mariadb=is_mariadb)
         return table
+
+
+def _changed(before: Image, after: Image, plan: TablePlan) -> Image:
+    """The values that an UPDATE sets: what is not there already, and columns that it might fill with the time by itself."""
+    return tuple(
+        new if column.type in _FILLED or new is ABSENT or old != new or repr(old) != repr(new) else ABSENT
+        for column, old, new in zip(plan.columns, before, after, strict=True)
+    )
+
+
+def _has_invalid_member(row: Image, plan: TablePlan) -> bool:
+    """Whether a strict sql_mode refuses the row, since an ENUM in it has the index 0."""
+    return any(
+        column.type == ColumnType.ENUM
+        and value is not None
+        and value is not ABSENT
+        and getattr(value, "index", value) == 0
+        for column, value in zip(plan.columns, row, strict=True)
+    )
+
+
+def _in_mode(sql: str, *, is_lenient: bool) -> tuple[str, ...]:
+    return (_LENIENT, sql, _STRICT) if is_lenient else (sql,)
 
 
 def _printable(name: str) -> str:

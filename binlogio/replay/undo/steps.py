@@ -2,7 +2,7 @@
 
 Knows savepoints and statements. Knows no rows.
 
-    rows                       taken back
+    rows                       taken back; but not those of MariaDB's sequences, which never give a value twice
     SAVEPOINT .. ROLLBACK TO   the rows between them were taken back by the source already
     any other statement        cannot be taken back: what it did is not in the log
 """
@@ -15,20 +15,26 @@ from typing import TYPE_CHECKING, Final
 from binlogio.errors import ReplayError
 from binlogio.replay import statements
 from binlogio.replay.transactions import LoadStep, RefusedStep, RowsStep, StatementStep
+from binlogio.schema.ddl import SEQUENCE_COLUMNS
 
 if TYPE_CHECKING:
     from binlogio.replay.transactions import Transaction
 
 _SHOWN_TEXT: Final = 80
+_SEQUENCE: Final = tuple(column.name for column in SEQUENCE_COLUMNS)
 
 
 @dataclass(frozen=True, slots=True)
 class UndoSteps:
-    """The steps of a transaction: `rows` in the order of the log, `statements` that nobody can take back, events rolled back by the source."""
+    """The steps of a transaction: `rows` in the order of the log, `statements` that nobody can take back.
+
+    `rolled_back_events` were taken back by the source, `sequence_events` are of sequences.
+    """
 
     rows: tuple[RowsStep, ...]
     statements: tuple[StatementStep | LoadStep, ...]
     rolled_back_events: int = 0
+    sequence_events: int = 0
 
 
 def undo_steps(transaction: Transaction) -> UndoSteps:
@@ -57,7 +63,8 @@ def undo_steps(transaction: Transaction) -> UndoSteps:
             savepoints = {name: count for name, count in savepoints.items() if count <= kept}
         else:
             others.append(step)
-    return UndoSteps(tuple(rows), tuple(others), rolled_back)
+    taken_back = tuple(step for step in rows if not _is_of_sequence(step))
+    return UndoSteps(taken_back, tuple(others), rolled_back, len(rows) - len(taken_back))
 
 
 def statement_refusal(step: _Statement) -> ReplayError:
@@ -78,6 +85,10 @@ def statement_refusal(step: _Statement) -> ReplayError:
 
 
 _Statement = StatementStep | LoadStep
+
+
+def _is_of_sequence(step: RowsStep) -> bool:
+    return step.plan is not None and tuple(column.name for column in step.plan.columns) == _SEQUENCE
 
 
 def _kept(step: StatementStep, name: str, savepoints: dict[str, int]) -> int:

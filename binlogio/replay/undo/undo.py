@@ -48,7 +48,8 @@ class UndoSummary:
     """What there is to undo.
 
     `transactions` have been inverted, with `rows`, counted by what they are in the log. `end` is the place in the log that the inverse goes back
-    to, where a statement stopped it. `statements` were left as they are. `rolled_back_groups` and `rolled_back_events` were rolled back by the source, whose tables without transactions keep them all the same.
+    to, where a statement stopped it. `statements` were left as they are. `rolled_back_groups` and `rolled_back_events` were rolled back by the source, whose tables without transactions keep them all the same; `sequence_events` are
+    of MariaDB's sequences, which do not go back.
     `filtered_groups`, `prepared` and `unfinished` as in `ReplaySummary`.
     """
 
@@ -59,6 +60,7 @@ class UndoSummary:
     filtered_groups: int = 0
     rolled_back_groups: int = 0
     rolled_back_events: int = 0
+    sequence_events: int = 0
     prepared: int = 0
     unfinished: bool = False
 
@@ -116,6 +118,7 @@ class Undo:
             return
         summary.statements += len(steps.statements)
         summary.rolled_back_events += steps.rolled_back_events
+        summary.sequence_events += steps.sequence_events
         if steps.rows and self._refusal is None:
             self._spool.add(self._output.inverse(transaction, steps.rows, summary.rows))
             summary.transactions += 1

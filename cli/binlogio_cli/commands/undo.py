@@ -120,6 +120,7 @@ def _report(summary: UndoSummary, reader: BinlogReader) -> None:
         (summary.filtered_groups, "event groups were not wanted"),
         (summary.rolled_back_groups, "event groups were rolled back in the log; what tables without transactions kept of them is not undone"),
         (summary.rolled_back_events, "rows events were rolled back to a savepoint; what tables without transactions kept of them is not undone"),
+        (summary.sequence_events, "rows events of sequences, whose values do not go back"),
         (summary.prepared, "XA transactions are prepared and wait for an XA COMMIT beyond the end of the log; they are not undone"),
     ):  # fmt: skip
         if count:

@@ -1,0 +1,78 @@
+"""`binlogio undo`: from the command line into a script or a binary log, or nothing at all."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from click.testing import CliRunner, Result
+
+import binlogio
+from binlogio_cli.main import cli
+from corpus import FIXTURES, MYSQL
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ROWS: Final = MYSQL / "rowimage_full" / "binlog.000001"
+MINIMAL: Final = MYSQL / "rowimage_minimal" / "binlog.000001"
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(cli, ["undo", *map(str, arguments)])
+
+
+def test_script_goes_to_standard_output_and_what_it_is_to_standard_error() -> None:
+    """Rows are counted by table, statements that stay as they are too."""
+    result = run("--on-statement", "skip", ROWS)
+
+    assert result.exit_code == 0
+    assert result.stdout.startswith("SET @binlogio_character_set_client = @@session.character_set_client")
+    assert result.stdout.count("BEGIN;") == result.stdout.count("COMMIT;") == 44
+    assert "44 transactions with 72 row changes are taken back" in result.stderr
+    assert "corpus.autoinc: 8 inserts, 3 updates, 1 deletes" in result.stderr
+    assert "8 statements cannot be undone" in result.stderr
+
+
+def test_output_is_a_file_with_the_same(tmp_path: Path) -> None:
+    """And nothing beside it."""
+    path = tmp_path / "undo.sql"
+    result = run("--on-statement", "skip", "--output", path, ROWS)
+
+    assert result.exit_code == 0
+    assert path.read_text() == run("--on-statement", "skip", ROWS).stdout
+    assert list(tmp_path.iterdir()) == [path]
+    assert f"wrote {path}" in result.stderr
+
+
+def test_binary_log_can_be_read_and_dumped(tmp_path: Path) -> None:
+    """Of the version of the source."""
+    path = tmp_path / "undo.000001"
+    result = run("--on-statement", "stop", "--to-binlog", path, ROWS)
+    dumped = CliRunner().invoke(cli, ["dump", str(path)])
+    with binlogio.open(path) as reader:
+        kinds = [event.header.event_type for event in reader]
+
+    assert result.exit_code == dumped.exit_code == 0
+    assert "the rows are then as they were at binlog.000001" in result.stderr
+    assert len(kinds) > 10
+
+
+def test_refused_undo_leaves_no_file(tmp_path: Path) -> None:
+    """One sentence each: a statement, an image without what is needed."""
+    for arguments, sentence in (
+        ((ROWS,), "a statement cannot be undone"),
+        (("--on-statement", "skip", MINIMAL), "binlog_row_image=FULL on the source would have kept them"),
+    ):
+        result = run("--output", tmp_path / "undo.sql", *arguments)
+
+        assert result.exit_code == 1
+        assert sentence in result.stderr
+        assert list(tmp_path.iterdir()) == []
+
+
+def test_options_that_make_no_sense_are_wrong_usage(tmp_path: Path) -> None:
+    """Both outputs; a place that is none; a file that cannot be."""
+    assert run("--output", tmp_path / "a", "--to-binlog", tmp_path / "b", ROWS).exit_code == 2
+    assert run("--start-position", "4", ROWS).exit_code == 2
+    assert run("--on-statement", "skip", "--output", tmp_path / "no" / "a", ROWS).exit_code == 4
+    assert run(FIXTURES / "README.md").exit_code == 3
