@@ -20,13 +20,15 @@ from binlogio.columnar.group_starts import splits_at_groups
 from binlogio.columnar.split_bounds import is_one_piece
 from binlogio.event_filter import EventFilter, Range, parse_gtids
 from binlogio.schema.given import GivenDefinitions
+from pyspark_binlogio.conforming import conforming
 from pyspark_binlogio.damage import tolerant
 from pyspark_binlogio.filters import NOTHING_PUSHED, push
 from pyspark_binlogio.log_files import find_log_files
 from pyspark_binlogio.options import BinlogOptionError, nearest
 from pyspark_binlogio.partitions import LogPartition, Piece, partitions
 from pyspark_binlogio.source import NO_PATH
-from pyspark_binlogio.spark_types import conformed, spark_ddl
+from pyspark_binlogio.spark_types import spark_ddl
+from pyspark_binlogio.table_changes import CDF_COLUMNS
 from pyspark_binlogio.views import VIEWS, Request
 
 if TYPE_CHECKING:
@@ -130,17 +132,7 @@ class BinlogBatchReader(DataSourceReader):
         request = replace(self._request, where=where)
         batches = VIEWS[self._options.view].batches
         for batch in tolerant(lambda part: batches(part, request), piece, self._options):
-            yield self._conform(batch)
-
-    def _conform(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The columns that Spark asked for, in its order and types."""
-        arrays = []
-        for field in self._schema:
-            index = batch.schema.get_field_index(field.name)
-            arrays.append(
-                pa.nulls(batch.num_rows, field.type) if index < 0 else conformed(batch.column(index), field.type)
-            )
-        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+            yield from conforming(batch, self._schema, self._options, piece.log.name)
 
 
 class _PushFilters:
@@ -211,7 +203,8 @@ def _table_columns(options: BinlogOptions, schema: pa.Schema) -> tuple[str, ...]
     if options.tables.table is None:
         return None
     if options.view == "cdf":
-        return tuple(name for name in schema.names if not name.startswith("_commit") and name != "_change_type")
+        own = (*CDF_COLUMNS, options.column_name_of_corrupt_record)
+        return tuple(name for name in schema.names if name not in own)
     images = [schema.field(name).type for name in _IMAGES if name in schema.names]
     return tuple({field.name: None for image in images if pa.types.is_struct(image) for field in image})
 
@@ -223,8 +216,12 @@ def _check_schema(schema: pa.Schema, options: BinlogOptions) -> None:
         request_of(replace(options, tables=type(options.tables)(), keyring=None)), []
     )
     known = {**untyped, options.column_name_of_corrupt_record: pa.string()}
+    if options.view == "cdf":
+        known = {**CDF_COLUMNS, options.column_name_of_corrupt_record: pa.string()}
     for field in schema:
-        if options.view == "cdf" or (typed and field.name in _IMAGES and pa.types.is_struct(field.type)):
+        if (options.view == "cdf" and field.name not in known) or (
+            typed and field.name in _IMAGES and pa.types.is_struct(field.type)
+        ):
             continue
         kind = known.get(field.name)
         if kind is None:

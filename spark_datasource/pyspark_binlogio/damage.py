@@ -51,7 +51,7 @@ def tolerant(
             if options.mode == "FAILFAST" or not isinstance(exc, BinlogFormatError):
                 raise
             if options.mode == "PERMISSIVE" and _is_of(rest, exc.offset):
-                yield _corrupt_record(piece.log.name, exc, options.column_name_of_corrupt_record)
+                yield corrupt_record(piece.log.name, exc, options.column_name_of_corrupt_record)
             rest = _behind(rest, exc.offset)
         else:
             rest = None
@@ -88,7 +88,7 @@ def _behind(piece: Piece, offset: int | None) -> Piece | None:
     return Piece(piece.log, Split(offset + 1, end)) if offset + 1 < end else None
 
 
-def _corrupt_record(file: str, exc: BinlogFormatError, column: str) -> pa.RecordBatch:
+def corrupt_record(file: str, exc: BinlogFormatError, column: str) -> pa.RecordBatch:
     """One record with nothing but the place and the reason."""
     columns = {"file": pa.array([file]), column: pa.array([str(exc)])}
     if exc.offset is not None:

@@ -35,6 +35,13 @@ CHANGE_TYPE: Final = "_change_type"
 COMMIT_VERSION: Final = "_commit_version"
 COMMIT_TIMESTAMP: Final = "_commit_timestamp"
 CDF_FILTERS: Final = {COMMIT_TIMESTAMP: "timestamp"}
+CDF_COLUMNS: Final = {
+    CHANGE_TYPE: pa.string(),
+    COMMIT_VERSION: pa.int64(),
+    COMMIT_TIMESTAMP: ARROW_TYPES["timestamp"],
+}
+"""Beside those of the table."""
+
 VERSION_BITS: Final = 40
 """Of _commit_version those that the offset has; a log may have a terabyte."""
 
@@ -60,9 +67,7 @@ def cdf_columns(request: Request, logs: list[LogFile]) -> Mapping[str, pa.DataTy
     image = _image_type(request, logs)
     return {
         **{field.name: field.type for field in image},
-        CHANGE_TYPE: pa.string(),
-        COMMIT_VERSION: pa.int64(),
-        COMMIT_TIMESTAMP: ARROW_TYPES["timestamp"],
+        **CDF_COLUMNS,
     }
 
 
