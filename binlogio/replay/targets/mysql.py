@@ -61,17 +61,18 @@ _CONNECTION_LOST: Final = (2003, 2006, 2013, 2014, 2055)
 
 @dataclass(frozen=True, slots=True)
 class MysqlAddress:
-    """Where a server is and who asks."""
+    """Where a server is and who asks. `database` is the default one of statements that the log has without."""
 
     user: str
     password: str
     host: str
     port: int
     unix_socket: str | None
+    database: str | None = None
 
     @classmethod
     def parse(cls, url: str) -> MysqlAddress:
-        """`mysql://user:password@host:port/?unix_socket=/run/mysqld.sock`.
+        """`mysql://user:password@host:port/database?unix_socket=/run/mysqld.sock`.
 
         Raises:
             ReplayError: the URL is none.
@@ -81,14 +82,14 @@ class MysqlAddress:
             port = parts.port or _PORT
         except ValueError as exc:
             raise ReplayError("the target's URL has no such port", found=url) from exc
-        if not url.startswith(SCHEMES) or parts.path not in ("", "/"):
+        database = parts.path[1:]
+        if not url.startswith(SCHEMES) or "/" in database:
             raise ReplayError(
-                "the target is no server's URL", expected="mysql://user@host/?unix_socket=/path", found=url
+                "the target is no server's URL", expected="mysql://user@host/database?unix_socket=/path", found=url
             )
         socket = parse_qs(parts.query).get("unix_socket", [None])[0]
-        return cls(
-            unquote(parts.username or _USER), unquote(parts.password or ""), parts.hostname or _HOST, port, socket
-        )
+        user, password = unquote(parts.username or _USER), unquote(parts.password or "")
+        return cls(user, password, parts.hostname or _HOST, port, socket, unquote(database) or None)
 
 
 class Connection:
@@ -102,6 +103,7 @@ class Connection:
                 host=address.host,
                 port=address.port,
                 unix_socket=address.unix_socket,
+                database=address.database,
                 charset="utf8mb4",
                 autocommit=True,
                 client_flag=CLIENT.FOUND_ROWS,

@@ -3,7 +3,7 @@
 Knows the options and how a target is named. What is applied, and how, is `binlogio.replay`'s business.
 
     target := "sqlite:///" path            -- relative; sqlite:////tmp/x.db is absolute
-            | ("mysql" | "mariadb") "://" user (":" password)? "@" host? (":" port)? "/" ("?unix_socket=" path)?
+            | ("mysql" | "mariadb") "://" user (":" password)? "@" host? (":" port)? "/" database? ("?unix_socket=" path)?
             | "dry-run:"
 """
 
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 import binlogio
+from binlogio.errors import ReplayError
 from binlogio.replay import ReplaySummary, SqliteTarget, replay
 from binlogio.replay.targets.dry_run import DryRunTarget
 from binlogio.replay.targets.sqlite import SCHEME
@@ -102,9 +103,13 @@ def _target(url: str, options: dict[str, Any]) -> Target:
         return DryRunTarget()
     if url.startswith(SERVERS):
         try:
-            from binlogio.replay.targets.mysql import MysqlTarget  # noqa: PLC0415 - needs an extra
+            from binlogio.replay.targets.mysql import MysqlAddress, MysqlTarget  # noqa: PLC0415 - needs an extra
         except ImportError as exc:
             raise Refusal("a server as target needs PyMySQL: pip install 'binlogio[replay]'") from exc
+        try:
+            MysqlAddress.parse(url)
+        except ReplayError as exc:
+            raise click.UsageError(f"--to {url}: {exc}") from exc
         applies_events = {"auto": None, "events": True, "sql": False}[options["how"]]
         return MysqlTarget.open(url, idempotent=options["idempotent"], applies_events=applies_events)
     path = url.removeprefix(SCHEME)
