@@ -1,0 +1,251 @@
+"""Undo at real servers: what is replayed and taken back, as SQL and as a binary log, leaves MySQL 9.7 and MariaDB 10.11 as they were."""
+
+from __future__ import annotations
+
+import subprocess
+from contextlib import closing
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+import binlogio
+from binlogio import BinlogWriter, ColumnDefinition, Delete, Insert, ServerVariables, Statement, TableDefinition, Update
+from binlogio.errors import BinlogError
+from binlogio.options import Position
+from binlogio.replay import ReplayFilter, replay
+from binlogio.replay.key_source import KeySource
+from binlogio.replay.targets.mysql import SCHEMA, MysqlTarget
+from binlogio.replay.targets.mysql_json import json_value
+from binlogio.replay.targets.mysql_values import backticked, text_literal
+from binlogio.replay.transactions import TransactionReader
+from binlogio.replay.undo import BinlogFile, SqlScript, undo
+from binlogio.replay.undo.outputs import UndoOutput
+from binlogio.rowimage.json import JsonDocument
+from binlogio.rowimage.json_parse import parse_json
+from binlogio.rowimage.json_text import scalar_text
+from binlogio.rowimage.json_tree import JsonUnsigned
+from corpus import Case
+from real_servers import Instance, vendor
+from test_replay_servers import FOLDERS, HOSTILE, HOSTILE_BYTES, OPTIONS, _cases, connect, emptied, tables, url
+from undo_stretches import stretches, undone
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = [pytest.mark.server, pytest.mark.slow]
+
+CLIENTS: Final = {"mysql": "mysql", "mariadb": "mariadb"}
+TOOLS: Final = {"mysql": ("mysqlbinlog", "--skip-gtids"), "mariadb": ("mariadb-binlog",)}
+
+
+@pytest.fixture(scope="module", params=["mysql", "mariadb"])
+def server(request: pytest.FixtureRequest) -> Iterator[Instance]:
+    """One server of each vendor for all tests."""
+    common = ("--character-set-server=utf8mb4", "--log-bin-trust-function-creators=1", "--local-infile=1")
+    with vendor(request.param).server("undo", *OPTIONS[request.param], *common) as instance:
+        yield instance
+
+
+def replayed(server: Instance, case: Case, wanted: ReplayFilter) -> None:
+    """Forget what was replayed before, and replay a part of a case."""
+    with closing(connect(server)) as connection, connection.cursor() as cursor:
+        cursor.execute(f"DROP DATABASE IF EXISTS {SCHEMA}")
+    with (
+        closing(MysqlTarget.open(url(server))) as target,
+        binlogio.open(case.logs, keyring=case.keys) as reader,
+    ):
+        replay(reader, target, wanted=wanted)
+
+
+def run_sql(server: Instance, sql: bytes, mode: str = "") -> subprocess.CompletedProcess[bytes]:
+    """Run a script with the vendor's own client."""
+    kind = server.vendor.kind
+    return server.vendor.run(
+        CLIENTS[kind], "--no-defaults", "-uroot", "--binary-mode", "--max-allowed-packet=1G", f"--init-command=SET sql_mode = '{mode}'",
+        "-S", f"/run/mysqld/{server.name}.sock", stdin=sql,
+    )  # fmt: skip
+
+
+def taken_back(server: Instance, inverse: Path, form: UndoOutput) -> str:
+    """Carry an inverse out with the vendor's own tools; what the server or a tool refused."""
+    sql = inverse.read_bytes()
+    if isinstance(form, BinlogFile):
+        with server.vendor.folder("inverse") as folder:
+            log = folder / "undo.000001"
+            log.write_bytes(sql)
+            shown = server.vendor.run(*TOOLS[server.vendor.kind], server.vendor.inside(log))
+        if shown.returncode or shown.stderr:
+            return shown.stderr.decode(errors="replace")
+        sql = shown.stdout
+    done = run_sql(server, sql)
+    return done.stderr.decode(errors="replace") if done.returncode else ""
+
+
+# Images lack columns. Rows of the past, which SQL does not change. What a trigger did, which SQL does once more.
+REFUSED: Final = ("mysql97/rowimage_minimal", "mysql97/wide_table", "mariadb1011/rowimage_minimal")
+REFUSED_AS_SQL: Final = ("mariadb1011/types", "mariadb1011/metadata_minimal")
+CHANGED_BY_TRIGGERS: Final = ("corpus.log",)
+
+
+@pytest.mark.parametrize("form", [SqlScript, BinlogFile])
+def test_undo_leaves_the_tables_of_every_case_as_they_were(server: Instance, form: type[Any], tmp_path: Path) -> None:
+    """Every stretch of rows between two statements."""
+    wrong: dict[str, Any] = {}
+    refusals: dict[str, str] = {}
+    rows = 0
+    for case in _cases(server.vendor.kind):
+        emptied(server)
+        behind: Position | None = None
+        for part in stretches(case):
+            replayed(server, case, ReplayFilter(start=behind, stop=part.start))
+            before = tables(server)
+            behind = part.start
+            try:
+                summary = undone(case, part, form(), tmp_path / "inverse")
+            except BinlogError as exc:
+                refusals[case.id] = str(exc)
+                continue
+            replayed(server, case, ReplayFilter(start=part.start, stop=part.end))
+            refused = taken_back(server, tmp_path / "inverse", form())
+            after = tables(server)
+            rows += summary.rows.total()
+            different = {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
+            if form is SqlScript:
+                different.difference_update(CHANGED_BY_TRIGGERS)
+            if refused or different:
+                wrong[f"{case.id} {part}"] = refused, different
+            if before != after:
+                emptied(server)
+                replayed(server, case, ReplayFilter(stop=part.start))
+    expected = {*REFUSED, *(REFUSED_AS_SQL if form is SqlScript else ())}
+
+    assert wrong == {}
+    assert refusals.keys() == {name for name in expected if FOLDERS[name.split("/")[0]] == server.vendor.kind}
+    assert rows > 4000
+
+
+MODES: Final = ("", "ANSI_QUOTES", "NO_BACKSLASH_ESCAPES", "ANSI_QUOTES,NO_BACKSLASH_ESCAPES")
+MULTIBYTE: Final = "\u8868'; --"  # its last byte is a backslash in sjis
+
+
+def hostile_table(name: str, key: tuple[str, ...]) -> TableDefinition:
+    columns = (
+        ColumnDefinition("id", "int", nullable=False),
+        ColumnDefinition(HOSTILE_COLUMN, "varchar(80)"),
+        ColumnDefinition("b`", "varbinary(80)"),
+        ColumnDefinition("s\n\"'", "varchar(80)", charset="sjis"),
+        ColumnDefinition("e#", "enum('\\\\','it''s','`;--')"),
+    )
+    return TableDefinition(HOSTILE_SCHEMA, name, columns, key, collation="utf8mb4_general_ci")
+
+
+HOSTILE_SCHEMA: Final = "s'`\\\"; --"
+HOSTILE_COLUMN: Final = "c'\\`\"/*"
+
+
+def hostile_rows() -> list[dict[str, Any]]:
+    texts: list[dict[str, Any]] = [{HOSTILE_COLUMN: text} for text in HOSTILE]
+    others: list[dict[str, Any]] = [{"b`": data} for data in HOSTILE_BYTES] + [{"s\n\"'": MULTIBYTE}, {"e#": 2}, {}]
+    empty = {HOSTILE_COLUMN: None, "b`": None, "s\n\"'": None, "e#": None}
+    return [{"id": at, **empty, **row} for at, row in enumerate(texts + others)]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_hostile_names_and_values_are_taken_back(server: Instance, tmp_path: Path, mode: str) -> None:
+    """An update and a delete of everything, with and without a key, by a client whose session has the sql_mode too."""
+    hostile = hostile_rows()
+    plain = [{**row, HOSTILE_COLUMN: "x", "b`": b"x", "s\n\"'": "x", "e#": 1} for row in hostile]
+    named = (hostile_table("t`'; DROP", ("id",)), hostile_table("no key\r\n;", ()))
+    version = "10.11.18-MariaDB-log" if server.vendor.kind == "mariadb" else "9.7.4"
+    variables = ServerVariables(binlog_row_metadata="FULL", server_version=version)
+    with BinlogWriter(tmp_path / "binlog", variables=variables) as log, log.session() as session:
+        for changes in (
+            [Insert(table, plain) for table in named],
+            [Update(table, list(zip(plain, hostile, strict=True))) for table in named],
+            [Delete(table, hostile) for table in named],
+        ):
+            session.begin()
+            session.execute(Statement("changes", tuple(changes)))
+            session.commit()
+    with binlogio.open(tmp_path / "binlog.000001") as reader:
+        ends = [transaction.end for transaction in TransactionReader(reader, KeySource(reader, ()), ReplayFilter())]
+    emptied(server)
+    states = []
+    with closing(connect(server)) as connection, connection.cursor() as cursor:
+        cursor.execute(f"CREATE DATABASE {backticked(HOSTILE_SCHEMA)}")
+        for table in named:
+            cursor.execute(created(table))
+        for end in ends:
+            replay_log(server, tmp_path / "binlog.000001", end)
+            states.append(tables(server))
+    for start, before in zip(ends[1::-1], states[1::-1], strict=True):
+        wanted = ReplayFilter(start=start, stop=ends[ends.index(start) + 1])
+        with binlogio.open(tmp_path / "binlog.000001") as reader, undo(reader, SqlScript(), wanted=wanted) as ready:
+            sql = b"".join(ready.pieces())
+        done = run_sql(
+            server, sql.replace(b"STRICT_ALL_TABLES", f"STRICT_ALL_TABLES,{mode}".encode().rstrip(b",")), mode
+        )
+
+        assert done.stderr == b""
+        assert tables(server) == before
+    assert len(ends) == 3
+    assert states[0] != states[1] != states[2]
+
+
+def created(table: TableDefinition) -> str:
+    """CREATE TABLE as its definition has it."""
+    columns = [
+        f"{backticked(column.name)} {column.type}"
+        + (f" CHARACTER SET {column.charset}" if column.charset else "")
+        + ("" if column.nullable else " NOT NULL")
+        for column in table.columns
+    ]
+    key = [f"PRIMARY KEY ({', '.join(map(backticked, table.primary_key))})"] if table.primary_key else []
+    name = f"{backticked(table.schema)}.{backticked(table.name)}"
+    return f"CREATE TABLE {name} ({', '.join(columns + key)}) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci"
+
+
+def replay_log(server: Instance, log: Path, stop: Position) -> None:
+    with closing(MysqlTarget.open(url(server))) as target, binlogio.open(log) as reader:
+        replay(reader, target, wanted=ReplayFilter(stop=stop))
+
+
+DOCUMENTS: Final = (
+    [Decimal("1.50"), Decimal("-99999999999.5"), date(2020, 1, 31), timedelta(hours=-10, microseconds=5), datetime(2020, 1, 1, 1, 1, 1, 500000)],
+    Decimal("1.5"), date(2020, 1, 1), {"a": [1, {"b": Decimal("3.1")}], "q'\\\"`": b"\x00\xff", "": {}}, b"abc", "it's \\ \" \0 \x1a", None,
+    JsonUnsigned(5), [JsonUnsigned(5), 1 << 40, -(1 << 40), (1 << 64) - 1, 1.0, -0.0, 1e300, None, True, "2020-01-01"], 1 << 40, [[[Decimal(1)]]],
+)  # fmt: skip
+
+
+def test_documents_come_back_with_the_types_in_them(server: Instance) -> None:
+    """Decimals, dates and binary strings are not their text, as the server's own log says of what the SQL made."""
+    if server.vendor.kind == "mariadb":
+        pytest.skip("JSON is text in MariaDB")
+    emptied(server)
+    documents = [JsonDocument.from_python(document) for document in DOCUMENTS]
+    with closing(connect(server)) as connection, connection.cursor() as cursor:
+        cursor.execute("CREATE DATABASE d")
+        cursor.execute("CREATE TABLE d.t (document JSON)")
+        cursor.execute("FLUSH BINARY LOGS")
+        for document in documents:
+            cursor.execute("INSERT INTO d.t VALUES (" + json_value(document, text_literal) + ")")
+        cursor.execute("FLUSH BINARY LOGS")
+    log = sorted(server.data.glob("binlog.0*"))[-2]
+    with binlogio.open(log) as reader:
+        found = [row.after for event in reader if hasattr(event, "images") for row in reader.rows(event)]
+
+    wanted = [kinds(parse_json(document.binary)) for document in documents]
+
+    assert wanted == [kinds(parse_json(image.values[0].binary)) for image in found if image]
+
+
+def kinds(node: Any) -> Any:
+    """The tree with the kinds of its values; what precision a decimal is stored with is the server's choice."""
+    if isinstance(node, dict):
+        return {name: kinds(value) for name, value in node.items()}
+    if isinstance(node, list):
+        return [kinds(value) for value in node]
+    return (type(node).__name__, getattr(node, "type_code", None), scalar_text(node))
