@@ -29,6 +29,11 @@ REFUSED: Final = {
     "mariadb1011/compressed": "only row changes can be replayed",
     "mysql97/compressed": "only row changes can be replayed",
 }
+# With translation, only what a statement took from nowhere.
+UNTRANSLATABLE: Final = {
+    "mysql97/format_statement": r"RAND\(\)",
+    "mariadb1011/format_statement": r"RAND\(\)",
+}
 # MariaDB leaves virtual columns out of minimal images altogether.
 NOT_IN_THE_LOG: Final = {"mariadb1011/rowimage_minimal": {"corpus.autoinc": ("gv",)}}
 
@@ -94,6 +99,21 @@ def test_log_that_cannot_be_replayed_is_refused_with_the_reason(case: Case, tmp_
 
     assert caught.value.file == str(case.logs[0])
     assert caught.value.offset is not None
+
+
+@pytest.mark.parametrize("case", [case for case in real_cases() if case.id in REFUSED], ids=lambda case: case.id)
+def test_translated_statements_end_in_the_tables_of_the_server(case: Case, tmp_path: Path) -> None:
+    """Or the statement is named that nobody can translate."""
+    path = tmp_path / "replayed.db"
+    with closing(SqliteTarget.open(path, translate=True)) as target, binlogio.open(case.logs) as reader:
+        if case.id in UNTRANSLATABLE:
+            with pytest.raises(ReplayError, match=UNTRANSLATABLE[case.id]):
+                replay(reader, target, workers=8)
+            return
+        replay(reader, target, workers=8)
+
+    with closing(sqlite3.connect(path)) as connection:
+        assert differences(connection, case) == []
 
 
 @pytest.mark.skipif(

@@ -140,7 +140,8 @@ Statement = (
 
 _WHOLE: Final[dict[str, Statement]] = {"BEGIN": Begin(), "COMMIT": Commit(), "ROLLBACK": Rollback()}
 _LONGEST_WHOLE: Final = max(map(len, _WHOLE))
-_CHANGES_ROWS: Final = ("INSERT", "UPDATE", "DELETE", "REPLACE", "LOAD")
+# A SELECT is in a log where a function that it calls changes rows.
+_CHANGES_ROWS: Final = ("INSERT", "UPDATE", "DELETE", "REPLACE", "LOAD", "SELECT", "WITH", "CALL")
 
 
 def recognize(sql: bytes, schema: str) -> Statement:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from binlogio.schema.alter_table import read_clauses
+from binlogio.schema.column_text import NOW
 from binlogio.schema.column_types import GEOMETRY_TYPES
 from binlogio.schema.create_table import begins_key
 from binlogio.schema.definition import ColumnDefinition
@@ -21,7 +22,6 @@ from binlogio.schema.parsed_table import ParsedTable
 from binlogio.schema.server_defaults import ServerDefaults
 from binlogio.schema.sql_tokens import Words
 
-_NOW: Final = ("CURRENT_TIMESTAMP", "NOW", "LOCALTIME", "LOCALTIMESTAMP")
 _NUMBERS: Final = ("tinyint", "smallint", "mediumint", "int", "bigint", "float", "double", "decimal", "bit", "year")
 _ZERO_TIMES: Final = {
     "date": "0000-00-00",
@@ -185,7 +185,7 @@ def _value(words: Words) -> Default:
         return Default()
     if token.upper in ("TRUE", "FALSE"):
         return Default("1" if token.upper == "TRUE" else "0")
-    if token.upper in _NOW:
+    if token.upper in NOW:
         return Default(is_now=True)
     if token.upper in ("B", "X") and words.next.kind == "text":
         return _literal(token.upper, words.text())

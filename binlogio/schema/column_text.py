@@ -40,6 +40,9 @@ _NAMES: Final = {
     "FLOAT4": "float", "FLOAT8": "double", "DEC": "decimal", "NUMERIC": "decimal", "FIXED": "decimal",
     "CHARACTER": "char", "GEOMCOLLECTION": "geometrycollection", "CLOB": "longtext",
 }  # fmt: skip
+NOW: Final = ("CURRENT_TIMESTAMP", "NOW", "LOCALTIME", "LOCALTIMESTAMP")
+"""The spellings of the time of a statement."""
+
 _NATIONAL: Final = "utf8mb3"
 _AN_ATTRIBUTE: Final = "an attribute of a column"
 _LENGTHS: Final = {"char", "varchar", "binary", "varbinary"}
@@ -93,6 +96,9 @@ class _Column:
     srid: int | None = None
     visible: bool = True
     is_generated: bool = False
+    auto_increment: bool = False
+    default_now: bool = False
+    on_update_now: bool = False
     is_primary: bool = False
     is_unique: bool = False
 
@@ -118,6 +124,7 @@ def _type(words: Words, column: _Column) -> None:
     name = word.upper if word.kind == "word" else ""
     if name == "SERIAL":
         column.type, column.is_unsigned, column.nullable, column.is_unique = "bigint", True, False, True
+        column.auto_increment = True
         return
     if name in ("NATIONAL", "NCHAR", "NVARCHAR"):
         column.charset = _NATIONAL
@@ -186,16 +193,8 @@ def _attribute(words: Words, column: _Column) -> None:
         _other_attribute(words, column)
     elif words.next.kind != "word":
         words.refuse(_AN_ATTRIBUTE)
-    elif _type_attribute(words, column) or _key_attribute(words, column):
+    elif _type_attribute(words, column) or _key_attribute(words, column) or _value_attribute(words, column):
         return
-    elif words.accept("NOT", "NULL") or words.accept("AUTO_INCREMENT"):
-        column.nullable = False
-    elif words.accept("NULL"):
-        column.nullable = True
-    elif words.accept("SERIAL", "DEFAULT", "VALUE"):
-        column.nullable, column.is_unique = False, True
-    elif words.accept("DEFAULT") or words.accept("ON", "UPDATE"):
-        _expression(words)
     elif words.accept("GENERATED", "ALWAYS", "AS") or words.accept("AS"):
         _generated(words, column)
     elif found := words.accept_any("VISIBLE", "INVISIBLE"):
@@ -205,6 +204,26 @@ def _attribute(words: Words, column: _Column) -> None:
         column.srid = words.number()
     elif not words.accept_any("VIRTUAL", "STORED", "PERSISTENT"):
         _other_attribute(words, column)
+
+
+def _value_attribute(words: Words, column: _Column) -> bool:
+    if words.accept("NOT", "NULL"):
+        column.nullable = False
+    elif words.accept("AUTO_INCREMENT"):
+        column.nullable, column.auto_increment = False, True
+    elif words.accept("NULL"):
+        column.nullable = True
+    elif words.accept("SERIAL", "DEFAULT", "VALUE"):
+        column.nullable, column.is_unique, column.auto_increment = False, True, True
+    elif words.accept("DEFAULT"):
+        column.default_now = words.next.upper in NOW
+        _expression(words)
+    elif words.accept("ON", "UPDATE"):
+        column.on_update_now = words.next.upper in NOW
+        _expression(words)
+    else:
+        return False
+    return True
 
 
 def _type_attribute(words: Words, column: _Column) -> bool:
@@ -335,7 +354,10 @@ def _finish(column: _Column, setting: TableSetting) -> ParsedColumn:
             collation=collation,
             srid=column.srid,
             visible=column.visible,
+            auto_increment=column.auto_increment,
             generated_from=() if column.is_generated else None,
+            default_now=column.default_now,
+            on_update_now=column.on_update_now,
         ),
         column.is_primary,
         column.is_unique,

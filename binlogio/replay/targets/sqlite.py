@@ -30,8 +30,10 @@ from binlogio.replay.summary import RowCounts
 from binlogio.replay.targets.sqlite_ddl import SqliteDdl
 from binlogio.replay.targets.sqlite_definition import quoted, rename
 from binlogio.replay.targets.sqlite_table import SqliteTable, table_names
+from binlogio.replay.targets.sqlite_translation import SqliteTranslation
 from binlogio.replay.transactions import LoadStep, RefusedStep, RowsStep, StatementStep, text_refused
 from binlogio.rowimage.values import ABSENT
+from binlogio.schema.logged_ddl import may_define
 
 if TYPE_CHECKING:
     import os
@@ -60,7 +62,12 @@ class SqliteTarget:
     shares_commits = False
 
     def __init__(
-        self, connection: sqlite3.Connection, *, idempotent: bool = False, groups_per_commit: int = GROUPS_PER_COMMIT
+        self,
+        connection: sqlite3.Connection,
+        *,
+        idempotent: bool = False,
+        groups_per_commit: int = GROUPS_PER_COMMIT,
+        translate: bool = False,
     ) -> None:
         self.lock = Lock()
         self.idempotent = idempotent
@@ -70,10 +77,16 @@ class SqliteTarget:
         self._tables: dict[int, SqliteTable] = {}
         self._progress: Progress | None = None
         self._ddl = SqliteDdl(connection)
+        self._translation = SqliteTranslation(connection, self._ddl.kept) if translate else None
 
     @classmethod
     def open(
-        cls, path: str | os.PathLike[str], *, idempotent: bool = False, groups_per_commit: int = GROUPS_PER_COMMIT
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        idempotent: bool = False,
+        groups_per_commit: int = GROUPS_PER_COMMIT,
+        translate: bool = False,
     ) -> SqliteTarget:
         """Open or create the database file; `:memory:` is one in memory.
 
@@ -81,6 +94,7 @@ class SqliteTarget:
             path: the file.
             idempotent: rows that are there already are replaced, rows that are not there are not missed.
             groups_per_commit: how many event groups wait for the disk together.
+            translate: statements that are in the log as text are translated, where nothing is lost by that.
 
         Raises:
             OSError: the file cannot be opened or is no SQLite database.
@@ -96,7 +110,7 @@ class SqliteTarget:
                 raise
         except sqlite3.Error as exc:
             raise OSError(f"{path}: cannot be used as a SQLite database: {exc}") from exc
-        return cls(connection, idempotent=idempotent, groups_per_commit=groups_per_commit)
+        return cls(connection, idempotent=idempotent, groups_per_commit=groups_per_commit, translate=translate)
 
     @property
     def progress(self) -> Progress:
@@ -173,9 +187,20 @@ class SqliteTarget:
 
     def define(self, step: StatementStep, context: ParseContext) -> bool:
         """Carry out a statement that defines tables; False where it does not, or is not understood."""
-        is_followed = self._ddl.follow(step, context)
+        if not may_define(step.event.sql):
+            return False
         self._tables.clear()
-        return is_followed
+        return self._ddl.follow(step, context)
+
+    @property
+    def translates(self) -> bool:
+        """Whether statements that are in the log as text are translated."""
+        return self._translation is not None
+
+    def translate(self, step: StatementStep, context: ParseContext) -> None:
+        """Carry out a statement that is in the log as text."""
+        if self._translation is not None:
+            self._translation.run(step, context)
 
     def truncate(self, schema: str, table: str) -> None:
         """Empty a table."""
@@ -245,7 +270,7 @@ class SqliteSession:
                 if bulk is not None:
                     self._decoded.append((replace(first, event=tuple(step.event for step in rows)), bulk))
                     continue
-            self._decoded.extend((step, _decoded(step)) for step in steps)
+            self._decoded.extend((step, self._changes(step)) for step in steps)
 
     def commit(self, transaction: Transaction, ledger: Ledger) -> None:
         """Apply what was decoded."""
@@ -274,7 +299,7 @@ class SqliteSession:
             if isinstance(step, RowsStep) and not self._bulk(changes, counts):
                 for event in step.event:
                     one = replace(step, event=event)
-                    self._apply(one, _decoded(one), counts)
+                    self._apply(one, self._changes(one), counts)
             return
         try:
             if isinstance(step, RowsStep) and step.plan is not None:
@@ -324,7 +349,19 @@ class SqliteSession:
                 counts.ignored += 1
         counts.rows_by_table[name] += len(changes)
 
+    def _changes(self, step: Step) -> list[Change]:
+        try:
+            _refuse_text(step, translates=self._target.translates)
+            return list(row_changes(step)) if isinstance(step, RowsStep) else []
+        except ReplayError as exc:
+            exc.locate(offset=step.offset)
+            raise
+
     def _statement(self, step: StatementStep, counts: RowCounts) -> None:
+        if _changes_rows(step):
+            self._target.translate(step, self._context)
+            counts.executed_statements += 1
+            return
         is_followed = self._target.define(step, self._context)
         act = _ACTS.get(type(step.statement))
         if act is not None:
@@ -350,26 +387,19 @@ def _joined(steps: Sequence[Step]) -> Iterator[list[Step]]:
         yield some
 
 
-def _decoded(step: Step) -> list[Change]:
-    try:
-        _refuse_text(step)
-        return list(row_changes(step)) if isinstance(step, RowsStep) else []
-    except ReplayError as exc:
-        exc.locate(offset=step.offset)
-        raise
-
-
-def _refuse_text(step: Step) -> None:
+def _refuse_text(step: Step, *, translates: bool) -> None:
     if isinstance(step, RefusedStep):
         raise step.refusal
     if isinstance(step, LoadStep):
         raise text_refused("LOAD DATA")
-    if (
-        isinstance(step, StatementStep)
-        and isinstance(step.statement, statements.OtherStatement)
-        and step.statement.changes_rows
-    ):
-        raise text_refused("a statement that changes rows")
+    if isinstance(step, StatementStep) and _changes_rows(step) and not translates:
+        refusal = text_refused("a statement that changes rows")
+        refusal.hint = f"{refusal.hint}, or the replay --translate"
+        raise refusal
+
+
+def _changes_rows(step: StatementStep) -> bool:
+    return isinstance(step.statement, statements.OtherStatement) and step.statement.changes_rows
 
 
 def _drop_tables(target: SqliteTarget, statement: Any) -> None:

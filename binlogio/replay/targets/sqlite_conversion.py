@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 import struct
+from datetime import date
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,6 +23,7 @@ from binlogio.rowimage.floating import float_text
 from binlogio.rowimage.json import JsonDocument
 from binlogio.schema.collations import collation_name, max_character_bytes
 from binlogio.schema.column_types import BINARY_TYPES
+from binlogio.schema.definition import ColumnDefinition
 from binlogio.schema.json_values import value_from_json
 
 if TYPE_CHECKING:
@@ -29,7 +31,6 @@ if TYPE_CHECKING:
 
     from binlogio.rowimage.plan import ColumnPlan
     from binlogio.schema.column_history import Default
-    from binlogio.schema.definition import ColumnDefinition
 
 _INTEGER_SIZES: Final = {
     ColumnType.TINY: 1,
@@ -65,6 +66,16 @@ _BLOBS: Final = (
     ColumnType.LONG_BLOB,
     ColumnType.BLOB_COMPRESSED,
 )
+_FIRST_YEAR: Final = 1901
+_YEARS: Final = 254
+_DATE_SIZE: Final = len("2000-01-01")
+_FORMS: Final = {
+    "date": re.compile(r"\d{4}-\d\d-\d\d"),
+    "datetime": re.compile(
+        r"\d{4}-\d\d-\d\d(?: [01]\d:[0-5]\d:[0-5]\d(?:\.\d{1,6})?| 2[0-3]:[0-5]\d:[0-5]\d(?:\.\d{1,6})?)?"
+    ),
+    "time": re.compile(r"-?\d\d:[0-5]\d:[0-5]\d(?:\.\d{1,6})?"),
+}
 _NUMBER: Final = re.compile(r"-?(?:0|[1-9]\d{0,64})(?:\.\d{1,38})?")
 _FRACTION: Final = re.compile(r"(.*:\d\d)(?:\.(\d+))?")
 
@@ -181,6 +192,11 @@ def _to_double(value: Any, old: ColumnPlan, new: ColumnPlan) -> SqliteValue:
     return number
 
 
+def _nearest(value: Any, old: ColumnPlan, new: ColumnPlan) -> SqliteValue:
+    """strings/decimal.cc, decimal2double: the nearest double of the digits."""
+    return float(value)
+
+
 def _to_float(value: Any, old: ColumnPlan, new: ColumnPlan) -> SqliteValue:
     (number,) = struct.unpack("<f", struct.pack("<f", float(value)))
     if Decimal(number) != Decimal(value):
@@ -261,6 +277,26 @@ def _datetime_to_date(value: Any, old: ColumnPlan, new: ColumnPlan) -> SqliteVal
     return str(day)
 
 
+def _to_year(value: Any, old: ColumnPlan, new: ColumnPlan) -> SqliteValue:
+    if not _FIRST_YEAR <= int(value) <= _FIRST_YEAR + _YEARS:
+        raise Lossy(repr(value))
+    return _same(value, old, new)
+
+
+def _from_text(value: Any, old: ColumnPlan, new: ColumnPlan) -> SqliteValue:
+    """A date or a time in just the server's text form, with as many digits of a fraction as it has."""
+    kind = kind_of(new)
+    if not _FORMS[kind].fullmatch(value):
+        raise Lossy(repr(value))
+    if kind != "time":
+        date.fromisoformat(value[:_DATE_SIZE])
+    if kind == "date":
+        return str(value)
+    text = _fraction(f"{value} 00:00:00" if kind == "datetime" and " " not in value else value, old, new)
+    value_from_json(text, ColumnDefinition("", f"{kind}({new.fsp})"))
+    return text
+
+
 def _to_json(value: Any, old: ColumnPlan, new: ColumnPlan) -> SqliteValue:
     return JsonDocument.from_text(value).text
 
@@ -293,7 +329,11 @@ _CONVERSIONS: Final[dict[tuple[str, str], Callable[[Any, ColumnPlan, ColumnPlan]
     ("decimal", "integer"): _from_decimal,
     ("float", "double"): _widened,
     ("float", "float"): _same,
+    ("decimal", "double"): _nearest,
     ("bit", "bit"): _same_width,
+    ("integer", "bit"): _same_width,
+    ("integer", "year"): _to_year,
+    **{("text", kind): _from_text for kind in ("date", "time", "datetime")},
     ("bytes", "text"): _decoded,
     ("text", "json"): _to_json,
     ("date", "datetime"): _date_to_datetime,

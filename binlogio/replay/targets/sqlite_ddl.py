@@ -32,13 +32,20 @@ from binlogio.replay.targets.sqlite_definition import (
     rebuild,
     rename,
 )
-from binlogio.replay.targets.table_facts import NO_FACTS, TableFacts, altered_facts, created_facts, referred_tables
+from binlogio.replay.targets.table_facts import (
+    NO_FACTS,
+    TableFacts,
+    altered_facts,
+    created_facts,
+    referred_tables,
+    rounds_numbers,
+)
 from binlogio.replay.transactions import text_refused
 from binlogio.schema.column_history import UNKNOWN_DEFAULT, ColumnChanges, Default, column_changes
 from binlogio.schema.column_text import TableSetting
 from binlogio.schema.create_table import read_create_table
 from binlogio.schema.definition import ColumnDefinition
-from binlogio.schema.logged_ddl import follow_event, may_define, server_of, session_of, text_of
+from binlogio.schema.logged_ddl import follow_event, server_of, session_of, text_of
 from binlogio.schema.parsed_table import PRIMARY, Key
 from binlogio.schema.partitions import PartitionChange, read_change
 from binlogio.schema.sql_tokens import Words, tokenize
@@ -76,8 +83,6 @@ class SqliteDdl:
             ReplayError: the rows of a table do not allow it.
         """
         event = replace(step.event, schema=step.source_schema)
-        if not may_define(event.sql):
-            return False
         server, session = server_of(event, context), session_of(event)
         try:
             words = Words(tokenize(text_of(event), server, session.sql_mode), session.sql_mode)
@@ -340,7 +345,9 @@ class _Statement:
         for parent in map(self._kept.catalogue.known_name, parents):
             known = self._kept.facts.get(parent, NO_FACTS)
             self._kept.facts[parent] = replace(known, obstacle="a foreign key refers to the table")
-        return replace(facts, obstacle="the table has a foreign key") if parents else facts
+        if parents:
+            return replace(facts, obstacle="the table has a foreign key")
+        return replace(facts, obstacle="a column rounds its numbers") if rounds_numbers(self._words) else facts
 
     def _refuse_select(self, name: TableName) -> None:
         words = Words(self._words.tokens, self._words.sql_mode)

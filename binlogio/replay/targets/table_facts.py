@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from binlogio.schema.parsed_table import ParsedTable
 
 
+_FLOATS: Final = ("FLOAT", "DOUBLE", "REAL", "PRECISION", "FLOAT4", "FLOAT8")
+
+
 @dataclass(frozen=True, slots=True)
 class TableFacts:
     """What a definition does not say: the defaults of columns (by names in small letters), and how the table is partitioned.
@@ -69,6 +72,16 @@ def referred_tables(words: Words) -> list[tuple[str | None, str]]:
         if token.kind == "word" and token.upper == "REFERENCES" and at.next.is_name:
             found.append(at.table_name())
     return found
+
+
+def rounds_numbers(words: Words) -> bool:
+    """Whether a statement has columns such as FLOAT(7,2), whose values the server rounds."""
+    at = [token.upper for token in words.tokens]
+    return any(
+        at[i] in _FLOATS and at[i + 1] == "(" and at[i + 3] == ","
+        for i in range(len(at) - 3)
+        if words.tokens[i].kind == "word"
+    )
 
 
 def _effective(defaults: dict[str, Default], table: ParsedTable) -> dict[str, Default]:

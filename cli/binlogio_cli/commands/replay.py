@@ -19,6 +19,7 @@ from binlogio.errors import ReplayError
 from binlogio.replay import ReplaySummary, SqliteTarget, replay
 from binlogio.replay.targets.dry_run import DryRunTarget
 from binlogio.replay.targets.sqlite import SCHEME
+from binlogio.replay.targets.sqlite_translation import sqlglot_is_here
 from binlogio_cli.main import Refusal, say
 from binlogio_cli.quoting import safe
 from binlogio_cli.replay_options import log_options, read_definitions, replay_filter, selection_options
@@ -62,6 +63,11 @@ Examples:
 @selection_options
 @click.option("--idempotent", is_flag=True, help="Replace rows that are there, do not miss those that are not.")
 @click.option(
+    "--translate",
+    is_flag=True,
+    help="To SQLite: carry out statements that are in the log as text, where their translation loses nothing.",
+)
+@click.option(
     "--apply",
     "how",
     type=click.Choice(["auto", "events", "sql"]),
@@ -76,7 +82,8 @@ def command(files: tuple[str, ...], target_url: str, table_definitions: str | No
 
     Each transaction of the log is one in the target, which also remembers how far it came: a second replay goes on from there. SQLite gets tables as
     the log needs them, as "schema.table"; names and keys come from the log (its metadata or its DDL) or from --table-definitions; of statements that
-    are in the log as text, those that define tables are followed there. Servers run statements with the context that they had.
+    are in the log as text, those that define tables are followed there, and with --translate those that change rows, unless that would lose
+    something. Servers run statements with the context that they had.
     """
     wanted = replay_filter(options)
     tables = read_definitions(table_definitions)
@@ -115,7 +122,9 @@ def _target(url: str, options: dict[str, Any]) -> Target:
     path = url.removeprefix(SCHEME)
     if path == url or not path:
         raise click.UsageError(f"--to {url}: a target is sqlite:///FILE, mysql://USER@HOST/ or {DRY_RUN}")
-    return SqliteTarget.open(path, idempotent=options["idempotent"])
+    if options["translate"] and not sqlglot_is_here():
+        raise Refusal("--translate needs sqlglot: pip install 'binlogio[replay]'")
+    return SqliteTarget.open(path, idempotent=options["idempotent"], translate=options["translate"])
 
 
 def _report(summary: ReplaySummary, reader: BinlogReader) -> None:
