@@ -451,6 +451,7 @@ cdef int64_t _open_bytes(Stretch* stretch) noexcept nogil:
 cdef bint _refill(Stretch* stretch) noexcept nogil:
     """Have the event at the window's start as a whole; False where it is larger than a window, or the file does not go on."""
     cdef int64_t held = stretch.end - stretch.begin
+    cdef int64_t ahead = stretch.read_to - stretch.offset
     cdef int64_t least = HEADER_SIZE
     cdef int64_t room
     cdef Py_ssize_t count
@@ -461,7 +462,7 @@ cdef bint _refill(Stretch* stretch) noexcept nogil:
     memmove(stretch.buffer, stretch.buffer + stretch.begin, held)
     stretch.begin = 0
     stretch.end = held
-    room = min(stretch.size, max(least, held + stretch.step, stretch.read_to - stretch.offset))
+    room = min(stretch.size, max(least, ahead if ahead > held else held + stretch.step))
     while stretch.end < room:
         count = read(stretch.descriptor, stretch.buffer + stretch.end, room - stretch.end)
         if count <= 0:

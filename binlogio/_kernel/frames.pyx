@@ -133,8 +133,8 @@ cdef int64_t _find_group(const uint8_t* data, int64_t size, int64_t base, bint c
     while size - at >= HEADER_SIZE:
         p = data + at
         event_size = u32(p + 9)
-        if (_is_group_start(p[4]) and smallest <= event_size <= MAX_GROUP_START_SIZE
-                and u32(p + 13) == <uint32_t>(base + at + event_size)):
+        if (u32(p + 13) == <uint32_t>(base + at + event_size) and smallest <= event_size <= MAX_GROUP_START_SIZE
+                and _is_group_start(p[4])):  # in this order: hardly any place passes the first
             if size - at < event_size + HEADER_SIZE:
                 seen[0] = at  # more bytes will tell
                 return -1

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 
 _TABLE_ID_SIZE: Final = 6  # bytes; where it is 4, the flags behind it say nothing of the table
 _DESCRIPTION_SIZE: Final = 1 << 10  # bytes that a format description never exceeds by much
+_GROUP_START_SIZE: Final = 1 << 9  # bytes that the first event of a group hardly ever exceeds
 _OPEN_AT_ONCE: Final = WINDOW_SIZE  # payloads that open to no more than this are opened as a whole
 
 
@@ -185,6 +186,8 @@ class LogWalk(BigEvents):
             self._window.go_to(start, self._opened)
         stop = self._group_at(split.end, None)
         self._router.stop_at(NO_END if stop is None else stop)
+        if stop is not None:
+            self._window.read_to = stop + _GROUP_START_SIZE
         self._opened.seek(self._window.offset + self._window.held)
         return True
 

@@ -10,13 +10,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from fnmatch import fnmatchcase
 from functools import partial
-from itertools import islice, pairwise
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.columnar.definition_files import load_definitions
 from binlogio.columnar.parallel import InOrder
 from binlogio.columnar.part_definitions import PartFacts
-from binlogio.errors import BinlogFormatError, UnsupportedFeature
+from binlogio.errors import BinlogError, BinlogFormatError, UnsupportedFeature
 from binlogio.event_filter import EVERY_EVENT, EventFilter
 from binlogio.implementation import is_compiled
 from binlogio.options import ReadOptions
@@ -38,8 +38,9 @@ _ZERO_DATES: Final = ("error", "null", "text")
 DEFAULT_BATCH_ROWS: Final = 1 << 16
 _MIXED_ROWS: Final = 1 << 12
 _TIMESTAMP: Final = 4
+_NAMES: Final = (9, 10)  # schema and table
 _SMALLEST_SPLIT: Final = 2 << 20  # bytes; less is not worth a thread
-_LARGEST_SPLIT: Final = 6 << 20  # bytes; of more, what one thread has done ahead is out of the cache before it is taken
+_LARGEST_SPLIT: Final = 5 << 20  # bytes; of more, what one thread has done ahead is out of the cache before it is taken
 
 
 class RowBatches:
@@ -216,9 +217,11 @@ class TableBatches:
         source = DefinitionSource(self._options["definitions"])
         with BinlogReader(self._logs, options, keyring=self._keyring, definitions=source) as reader:
             records = row_records(reader, self._wants, self._options["where"])
-            while some := list(islice(records, min(self._options["batch_rows"], _MIXED_ROWS))):
+            for some in _some_at_a_time(records, min(self._options["batch_rows"], _MIXED_ROWS)):
                 columns = list(zip(*some, strict=True))
                 columns[_TIMESTAMP] = tuple(microseconds // 1_000_000 for microseconds in columns[_TIMESTAMP])
+                for place in _NAMES:
+                    columns[place] = tuple(name.encode("utf-8", "replace").decode() for name in columns[place])
                 arrays = [pa.array(column, one.type) for column, one in zip(columns, mixed_schema(), strict=True)]
                 yield "", pa.RecordBatch.from_arrays(arrays, schema=mixed_schema())
 
@@ -226,6 +229,23 @@ class TableBatches:
         if not self._options["where"].wants_table(schema, table):
             return False
         return self._tables is None or any(fnmatchcase(f"{schema}.{table}", name) for name in self._tables)
+
+
+def _some_at_a_time(records: Iterator[tuple[Any, ...]], count: int) -> Iterator[list[tuple[Any, ...]]]:
+    """Lists of so many records; where an error comes, those before it first."""
+    some: list[tuple[Any, ...]] = []
+    try:
+        for record in records:
+            some.append(record)
+            if len(some) == count:
+                yield some
+                some = []
+    except BinlogError:
+        if some:
+            yield some
+        raise
+    if some:
+        yield some
 
 
 def read_split(

@@ -84,7 +84,10 @@ class Window:
                 if self.held >= least:
                     break
                 self._move_up(2 * len(self._buffer))
-            room = min(len(self._buffer), max(least, self._end + _STEP, self.read_to - self.offset)) - self._end
+            ahead = self.read_to - self.offset
+            if ahead <= self._end:
+                ahead = self._end + _STEP
+            room = min(len(self._buffer), max(least, ahead)) - self._end
             count = self._read_into(memoryview(self._buffer)[self._end : self._end + room])
             self.at_end = not count
             self._end += count
