@@ -10,6 +10,7 @@ Knows transactions, BINLOG statements, and errors that a statement had at its so
 from __future__ import annotations
 
 import json
+import re
 import tempfile
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
@@ -24,6 +25,7 @@ from binlogio.replay.targets.mysql_statements import CLIENT_UTF8, context_of
 from binlogio.replay.targets.mysql_table import MysqlTable
 from binlogio.replay.targets.mysql_values import backticked, text_literal
 from binlogio.replay.transactions import LoadStep, RefusedStep, RowsStep, StatementStep
+from binlogio.replay.type_conversions import ER_REPLICA_CONVERSION_FAILED
 from binlogio.rowimage.values import ABSENT
 
 if TYPE_CHECKING:
@@ -96,7 +98,26 @@ class MysqlSession:
     def _run_waiting(self) -> None:
         """Send what was only collected, so that it goes in one packet."""
         waiting, self._waiting = self._waiting, []
-        self._connection.run_all(waiting)
+        try:
+            self._connection.run_all(waiting)
+        except ReplayError as exc:
+            if not exc.reason.startswith(_UNKNOWN_ERROR):
+                raise
+            raise self._explained(exc) from exc
+
+    def _explained(self, refusal: ReplayError) -> ReplayError:
+        """The refusal of a BINLOG statement as the server's error log has it: to the client it only says that there was one."""
+        try:
+            found = [] if self._connection.is_mariadb else self._connection.ask(_LAST_LOGGED)
+        except ReplayError:  # nobody need be allowed to see it
+            found = []
+        logged = _LOGGED.search(str(found[0][0])) if found else None
+        if logged is None:
+            return refusal
+        hint = "the server's replica_type_conversions allows more" if logged[2] == _CONVERSION_FAILED else None
+        named = ReplayError(f"ERROR {logged[2]}: {logged[1]}", hint=hint)
+        named.locate(offset=refusal.offset)
+        return named
 
     def commit(self, transaction: Transaction, ledger: Ledger) -> None:
         """Keep the position, and commit."""
@@ -210,6 +231,8 @@ class MysqlSession:
         description = transaction.description
         if description is None or self._target.applies_events is False:
             return False
+        if self._target.idempotent and self._connection.is_mariadb:  # whose BINLOG statements know no such mode
+            return False
         return bool(self._target.applies_events) or description.context.is_mariadb == self._connection.is_mariadb
 
     def _describe(self, description: FormatDescriptionEvent | None) -> None:
@@ -223,11 +246,7 @@ class MysqlSession:
     def _by_events(self, steps: Sequence[RowsStep]) -> None:
         """The events of one statement of the source, as they are."""
         sql = self._binlog.rows([(step.table_map, step.event) for step in steps])
-        if self._target.idempotent:
-            self._run_waiting()
-            self._connection.run(sql, tolerated=_IDEMPOTENT)
-        else:
-            self._waiting.append((sql.encode("ascii"), steps[0].offset))
+        self._waiting.append((sql.encode("ascii"), steps[0].offset))
         self._pending_counts.events += len(steps)
 
     def _by_sql(self, step: RowsStep) -> None:
@@ -252,10 +271,11 @@ class MysqlSession:
 
     def _change(self, table: MysqlTable, name: str, before: Sequence[Any], after: Sequence[Any] | None) -> None:
         counts = self._pending_counts
-        sql, algorithm = table.delete(before) if after is None else table.update(before, after)
-        counts.algorithms[name, algorithm] += 1
-        tolerated = _IDEMPOTENT if self._target.idempotent else ()
-        found = 1 if sql is None else self._connection.run(sql, tolerated=tolerated)
+        change = table.delete(before) if after is None else table.update(before, after)
+        found = 1
+        if change is not None:
+            counts.algorithms[name, change[1]] += 1
+            found = self._connection.run(change[0], tolerated=_IDEMPOTENT if self._target.idempotent else ())
         if found < 1 and not self._target.idempotent:
             raise RowNotFound(f"ERROR {ER_KEY_NOT_FOUND}: can't find record", field=name)
         if found < 1:
@@ -266,5 +286,12 @@ class MysqlSession:
             counts.updates += 1
 
 
+_UNKNOWN_ERROR: Final = "ERROR 1105:"
+_CONVERSION_FAILED: Final = str(ER_REPLICA_CONVERSION_FAILED)
+_LAST_LOGGED: Final = (
+    "SELECT data FROM performance_schema.error_log WHERE prio = 'Error' AND subsystem = 'Repl' AND logged > SYSDATE(6) - INTERVAL 2 SECOND"
+    " ORDER BY logged DESC LIMIT 1"
+)
+_LOGGED: Final = re.compile(r"(?:Replica SQL: )?(.*), Error_code: MY-0*(\d+)", re.DOTALL)
 _DUPLICATES: Final = {1: b" IGNORE", 2: b" REPLACE"}
 _IDEMPOTENT: Final = (1032, 1062)

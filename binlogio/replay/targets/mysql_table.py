@@ -93,16 +93,16 @@ class MysqlTable:
             size += len(text)
         yield head + ",".join(some), len(some)
 
-    def update(self, before: Sequence[Any], after: Sequence[Any]) -> tuple[str | None, Algorithm]:
-        """The statement, None where nothing of the change concerns the target.
+    def update(self, before: Sequence[Any], after: Sequence[Any]) -> tuple[str, Algorithm] | None:
+        """The statement; None where nothing of the change concerns the target, so that no row is looked for.
 
         Raises:
             ReplayError: the before image tells no row; or a change of a part of a document, which only a server's own applier can make.
         """
-        search = find_row(before, self.plan, self._target, self._indexes)
         changed = self._written(after)
         if not changed:
-            return None, search.algorithm
+            return None
+        search = find_row(before, self.plan, self._target, self._indexes)
         if any(isinstance(after[at], JsonDiffs) for at in changed):
             raise ReplayError(
                 "a partial update of a JSON document, whose before image is not in the log, cannot be written as SQL",
@@ -127,18 +127,21 @@ class MysqlTable:
         return [at for at in range(count) if row[at] is not ABSENT and not self._is_generated[at]]
 
     def _value(self, row: Sequence[Any], at: int) -> str:
+        if row[at] is None and not self._target.columns[at].nullable:
+            return "DEFAULT"  # as a replica does with NULL where it cannot be
         return value(row[at], self.plan.columns[at], is_mariadb=self._is_mariadb)
 
     def _where(self, search: RowSearch) -> str:
-        columns = self.plan.columns
-        conditions = [
-            f"{backticked(self._names[at])} <=> {value(found, columns[at], is_mariadb=self._is_mariadb)}"
-            for at, found in search.key
-            if search.index is not None and not dict(search.index.parts)[at]
-        ]  # so that the server takes the index; a key over a prefix is compared whole
+        columns, parts = self.plan.columns, dict(search.index.parts) if search.index is not None else {}
+        conditions = []
+        for at, found in search.key:
+            name, literal = backticked(self._names[at]), value(found, columns[at], is_mariadb=self._is_mariadb)
+            if not parts[at]:
+                conditions.append(f"{name} <=> {literal}")
+            elif not search.same:  # a key over a prefix tells the row by the prefix; else the whole image is compared
+                conditions.append(f"LEFT({name}, {parts[at]}) <=> LEFT({literal}, {parts[at]})")
         conditions += [
-            same(found, columns[at], self._names[at], is_mariadb=self._is_mariadb)
-            for at, found in search.same or (search.key if not conditions else ())
+            same(found, columns[at], self._names[at], is_mariadb=self._is_mariadb) for at, found in search.same
         ]
         return " AND ".join(conditions)
 

@@ -98,9 +98,9 @@ class SqlScript:
             if after is None:
                 yield table.delete(before or ())[0]
                 continue
-            sql_of_update, _ = table.update(before or (), _changed(before or (), after, step.plan))
-            if sql_of_update is not None:
-                yield from _in_mode(sql_of_update, is_lenient=_has_invalid_member(after, step.plan))
+            update = table.update(before or (), _changed(before or (), after, step.plan))
+            if update is not None:
+                yield from _in_mode(update[0], is_lenient=_has_invalid_member(after, step.plan))
 
     def _table(self, plan: TablePlan, *, is_mariadb: bool) -> MysqlTable:
         table = self._tables.get(id(plan))
