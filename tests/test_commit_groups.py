@@ -58,16 +58,25 @@ def test_what_is_more_than_rows_has_a_commit_of_its_own(more: dict[str, Any]) ->
 
 
 def test_a_commit_is_not_shared_across_files_and_clocks() -> None:
-    """What begins a file waits for all before it; a number that does not follow is of another clock."""
+    """What begins a file waits for all before it; a number that does not follow is of another clock; without one, nobody knows."""
     assert sizes(transaction(1), transaction(2, starts_file=True)) == [1, 1]
     assert sizes(transaction(2), transaction(1)) == [1, 1]
     assert sizes(transaction(1), transaction(2, clock=Clock(NO_CLOCK, NO_CLOCK))) == [1, 1]
-    assert sizes(*[transaction(0, clock=Clock(NO_CLOCK, NO_CLOCK))] * 3) == [3]
+    assert sizes(*[transaction(0, clock=Clock(NO_CLOCK, NO_CLOCK))] * 3) == [1, 1, 1]
 
 
-def test_a_group_waits_for_what_is_not_in_it() -> None:
-    """The newest parent before its first transaction; those inside come before by themselves."""
-    group = next(commit_groups([transaction(5, 2), transaction(6, 5), transaction(7, 4)], 3))
+def test_only_what_the_source_let_run_together_shares_a_commit() -> None:
+    """Who waits for a transaction waits for all before it too, so for those of other groups that are still under way."""
+    assert sizes(transaction(5, 2), transaction(6, 4), transaction(7, 5), transaction(8, 6), transaction(9, 8)) == [
+        2,
+        2,
+        1,
+    ]
+
+
+def test_a_group_begins_behind_all_that_it_waits_for() -> None:
+    """It stands for its transactions, from the first one's start to the last one's end."""
+    group = next(commit_groups([transaction(5, 2), transaction(6, 4), transaction(7, 3)], 3))
     together = joined(group)
 
     assert together.clock == Clock(4, 5)

@@ -123,6 +123,8 @@ def test_commits_come_in_the_order_of_the_log_in_every_schedule() -> None:
         replay = Replay(log, workers, transactions_per_commit=rng.choice([1, workers, 12])).run(rng)
 
         assert replay.committed == list(range(len(replay.clocks))), seed
+        for earlier, later in replay.overlapped:
+            assert log[later].last_committed < log[earlier].sequence_number, seed
 
 
 def test_an_error_leaves_exactly_the_transactions_before_it() -> None:

@@ -5,6 +5,7 @@ Knows which transactions may share one, and what they are together. Knows neithe
     A server that commits waits for the disk. What commits at the same time waits once, but a client sees neither that its commit is queued nor where,
     so commits in the order of the log would wait one after the other. Where they share a transaction of the target, their order is that of its
     statements, and they wait once. The states that the target shows are states that the source had; some are left out.
+    Only those that the source let run together, by its logical clock: none of them waits for another one.
     Only rows: what commits by itself, uses what only its session has, or is text, has a commit of its own.
 """
 
@@ -18,15 +19,13 @@ from binlogio.replay.scheduler import Clock
 from binlogio.replay.transactions import RowsStep
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from binlogio.replay.transactions import Transaction
 
 CommitGroup = tuple["Transaction", ...]
 
-_MOST_BYTES: Final = (
-    1 << 20
-)  # of images: transactions that are larger do not wait long for the disk, compared with the rest
+_MOST_BYTES: Final = 1 << 20  # of images; in what is larger, the wait for the disk counts for little
 
 
 def commit_groups(transactions: Iterable[Transaction], most: int) -> Iterator[CommitGroup]:
@@ -36,7 +35,7 @@ def commit_groups(transactions: Iterable[Transaction], most: int) -> Iterator[Co
     try:
         for transaction in transactions:
             more = _size(transaction)
-            if some and (len(some) >= most or size + more > _MOST_BYTES or not _may_follow(some[-1], transaction)):
+            if some and (len(some) >= most or size + more > _MOST_BYTES or not _may_join(some, transaction)):
                 yield tuple(some)
                 some, size = [], 0
             some.append(transaction)
@@ -58,7 +57,7 @@ def joined(group: CommitGroup) -> Transaction:
         first,
         path=last.path,
         end=last.end,
-        clock=_clock(group),
+        clock=Clock(max(one.clock.last_committed for one in group), first.clock.sequence_number),
         steps=tuple(step for transaction in group for step in transaction.steps),
         outcome="commit",
         is_filtered=False,
@@ -66,21 +65,15 @@ def joined(group: CommitGroup) -> Transaction:
     )
 
 
-def _clock(group: CommitGroup) -> Clock:
-    """Where the group begins, behind all that a transaction of it waits for and that is not in it."""
-    first = group[0].clock
-    parents = (transaction.clock.last_committed for transaction in group)
-    outside = (parent for parent in parents if parent < first.sequence_number)
-    return Clock(max(outside, default=first.last_committed), first.sequence_number)
-
-
-def _may_follow(last: Transaction, transaction: Transaction) -> bool:
+def _may_join(group: Sequence[Transaction], transaction: Transaction) -> bool:
+    first, last = group[0], group[-1]
     return (
         _may_share(last)
         and _may_share(transaction)
         and not transaction.starts_file
         and transaction.description is last.description
-        and transaction.clock.follows(last.clock)
+        and transaction.clock.sequence_number > last.clock.sequence_number
+        and 0 <= transaction.clock.last_committed < first.clock.sequence_number
     )
 
 

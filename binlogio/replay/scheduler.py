@@ -24,12 +24,6 @@ class Clock:
     last_committed: int
     sequence_number: int
 
-    def follows(self, clock: Clock) -> bool:
-        """Whether a transaction with this clock may come right behind one with `clock`: both have none, or both are of one file's."""
-        if NO_CLOCK in (self.sequence_number, clock.sequence_number):
-            return self == clock
-        return self.sequence_number > max(clock.sequence_number, self.last_committed) and self.last_committed >= 0
-
 
 class MariadbClock:
     """The clock that MariaDB's commit ids give: transactions of one group commit may run together, all others one after the other."""
