@@ -67,6 +67,11 @@ def test_spellings_of_an_xid_are_the_same(spelling: str) -> None:
     assert xid_key(spelling) == "6162,63,1"
 
 
+def test_xid_of_bytes_that_are_no_text_is_one_of_them() -> None:
+    """A log may be damaged."""
+    assert recognize(b"XA COMMIT '\xff','c'", "") == Xa("COMMIT", "ff,63,1")
+
+
 @pytest.mark.parametrize(
     "sql", [b"/**/" * 50_000, b"DROP TABLE " + b"a," * 50_000 + b"!", b"DROP " + b"\n" * 100_000, b"\xff" * 10]
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from io import BytesIO
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 import binlogio
 from binlogio.constants import EventType, RowsFlag
-from binlogio.errors import BinlogError, ReplayError
+from binlogio.errors import BinlogError, BinlogFormatError, ReplayError
 from binlogio.events.control import XaPrepareEvent, XidEvent
 from binlogio.events.format_description import FormatDescriptionEvent
 from binlogio.events.gtid import AnonymousGtidEvent, PreviousGtidsEvent
@@ -27,7 +28,7 @@ from binlogio.rowimage.plan import resolve_plan
 from binlogio.rowimage.values import ABSENT
 from binlogio.schema import TableDefinition
 from corpus import MARIADB, MYSQL
-from logs import POST_HEADER_SIZES, description, encode, header, log, query
+from logs import OFF, POST_HEADER_SIZES, description, encode, header, log, query
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -120,8 +121,8 @@ def test_last_change_comes_first(tmp_path: Path) -> None:
 
     assert statements == [
         "BEGIN;",
-        "INSERT INTO `d`.`t` (`id`, `name`, `doc`) VALUES (2, _utf8mb4 x'74776f', NULL);",
-        "UPDATE `d`.`t` SET `name` = _utf8mb4 x'6f6e65' WHERE `id` <=> 1;",
+        "INSERT INTO `d`.`t` (`id`, `name`, `doc`) VALUES (2, _utf8mb4 'two', NULL);",
+        "UPDATE `d`.`t` SET `name` = _utf8mb4 'one' WHERE `id` <=> 1;",
         "COMMIT;",
         "BEGIN;",
         "DELETE FROM `d`.`t` WHERE `id` <=> 2;",
@@ -169,7 +170,7 @@ def test_undo_of_an_undo_is_what_was_there(tmp_path: Path) -> None:
 def test_row_without_a_key_is_found_by_all_it_has(tmp_path: Path) -> None:
     """One of those that are the same."""
     events = transaction(rows_of((None, ONE), (None, ONE), table=KEYLESS))
-    where = "`id` = 1 AND CAST(CONVERT(`name` USING utf8mb4) AS BINARY) = x'6f6e65' AND `doc` IS NULL LIMIT 1;"
+    where = "`id` = 1 AND CAST(CONVERT(`name` USING utf8mb4) AS BINARY) = 'one' AND `doc` IS NULL LIMIT 1;"
 
     assert sql_of(undone(tmp_path, *events))[1:-1] == [f"DELETE FROM `d`.`k` WHERE {where}"] * 2
 
@@ -252,6 +253,15 @@ def test_images_of_any_bytes_are_cut_or_refused(images: bytes, widths: list[int]
     assert b"".join(cut) == images
 
 
+@pytest.mark.parametrize("form", [SqlScript, BinlogFile])
+def test_event_of_another_number_of_columns_is_damage(tmp_path: Path, form: Any) -> None:
+    """Said before anybody looks at its images."""
+    table, event = rows_of((None, ONE))
+    other = replace(event, column_count=9, present=b"\xff\x01")
+    with pytest.raises(BinlogFormatError, match="expected 3, found 9"):
+        undone(tmp_path, query("BEGIN"), table, other, END, form=form)
+
+
 def test_rows_of_5_1_before_its_release_are_no_binary_log(tmp_path: Path) -> None:
     """A sentence, with what can be done."""
     table, event = rows_of((None, ONE))
@@ -261,6 +271,37 @@ def test_rows_of_5_1_before_its_release_are_no_binary_log(tmp_path: Path) -> Non
     path.write_bytes(b"\xfebin" + encode([description(sizes=sizes), query("BEGIN"), table, old, END]))
     with binlogio.open(path) as reader, pytest.raises(BinlogError, match=r"read only .*SQL instead"):
         undo(reader, BinlogFile())
+
+
+UPDATED: Final = ((1, "x", DOCUMENT), (1, "x", DIFFS))
+SOUND: Final = log(
+    *transaction(
+        rows_of((None, ONE), (None, TWO)), rows_of((ONE, None), table=KEYLESS), rows_of(UPDATED, partial=True)
+    ),
+    algorithm=OFF,
+)
+
+
+@given(
+    st.lists(st.tuples(st.integers(4, len(SOUND) - 1), st.integers(0, 255)), min_size=1, max_size=8),
+    st.sampled_from([SqlScript, BinlogFile]),
+    st.sampled_from(OnStatement),
+)
+def test_damage_is_an_error_of_ours_or_none(
+    damage: list[tuple[int, int]], form: Any, on_statement: OnStatement
+) -> None:
+    """Nothing but BinlogError comes out, whatever the bytes."""
+    data = bytearray(SOUND)
+    for at, byte in damage:
+        data[at] = byte
+    try:
+        with binlogio.open(BytesIO(data)) as reader, undo(reader, form(), on_statement=on_statement) as ready:
+            output = b"".join(ready.pieces())
+            count = ready.summary.transactions
+    except BinlogError:
+        return
+
+    assert output or not count
 
 
 # ------------------------------------------------------------------------------------------------------- statements

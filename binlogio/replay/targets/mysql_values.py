@@ -1,6 +1,7 @@
 """Values and names as SQL of MySQL and MariaDB, such that whatever they are made of comes back from the server as it was.
 
-Knows literals: text and bytes are hexadecimal, with their character set before them, so no quote, backslash or NUL ever stands in SQL.
+Knows literals: text and bytes are hexadecimal, with their character set before them, so no quote, backslash or NUL ever stands in SQL. Text of
+nothing but ASCII's letters, digits and what is as harmless stands in quotes, for those who read it.
 
     value    what INSERT and SET take, and what a key compares with by its collation
     same     a condition: the column has this very value, byte for byte, NULL included (record compare)
@@ -8,6 +9,7 @@ Knows literals: text and bytes are hexadecimal, with their character set before 
 
 from __future__ import annotations
 
+import re
 from math import copysign
 from typing import TYPE_CHECKING, Any, Final
 
@@ -28,6 +30,7 @@ _TEMPORAL: Final = frozenset(
         ColumnType.TIMESTAMP, ColumnType.TIMESTAMP2,
     }
 )  # fmt: skip
+_HARMLESS: Final = re.compile(r"[A-Za-z0-9_ .,:@+()=!?-]*")
 _LARGEST_FLOAT: Final = float((2**24 - 1) << 104)
 
 
@@ -43,7 +46,11 @@ def table_name(schema: str, table: str) -> str:
 
 def text_literal(text: str) -> str:
     """Text of any characters."""
-    return f"_utf8mb4 x'{text.encode('utf-8', 'surrogateescape').hex()}'"
+    return f"_utf8mb4 {_characters(text)}"
+
+
+def _characters(text: str) -> str:
+    return f"'{text}'" if _HARMLESS.fullmatch(text) else f"x'{text.encode('utf-8', 'surrogateescape').hex()}'"
 
 
 def value(found: Any, column: ColumnPlan, *, is_mariadb: bool) -> str:
@@ -88,16 +95,14 @@ def same(found: Any, column: ColumnPlan, name: str, *, is_mariadb: bool) -> str:
     if isinstance(found, Geometry | tuple):
         return f"HEX({name}) = HEX({literal})"
     if isinstance(found, float):
-        number = f"CAST({literal} AS FLOAT)" if column.type == ColumnType.FLOAT else literal
-        return (
-            f"{name} = {number}"
-            if found
-            else f"{name} = 0 AND LEFT({name}, 1) {'=' if copysign(1, found) < 0 else '<>'} '-'"
-        )
+        if found or is_mariadb:  # whose SQL knows no -0
+            return f"{name} = {_with_exponent(repr(found))}"  # a FLOAT is compared as the DOUBLE that it is
+        return f"{name} = 0 AND LEFT({name}, 1) {'=' if copysign(1, found) < 0 else '<>'} '-'"
     if isinstance(found, JsonDocument) and not is_mariadb:  # 1 and 1.0 are the same to =
-        return f"{name} = {literal} AND CAST(CAST({name} AS CHAR CHARACTER SET utf8mb4) AS BINARY) = x'{found.text.encode('utf-8', 'surrogateescape').hex()}'"
+        text = f"CAST(CAST({name} AS CHAR CHARACTER SET utf8mb4) AS BINARY)"
+        return f"{name} = {literal} AND {text} = {_characters(found.text)}"
     if isinstance(found, str) and column.type not in _TEMPORAL and column.native is None:
-        return f"CAST(CONVERT({name} USING utf8mb4) AS BINARY) = x'{found.encode('utf-8', 'surrogateescape').hex()}'"
+        return f"CAST(CONVERT({name} USING utf8mb4) AS BINARY) = {_characters(found)}"
     return f"{name} = {literal}"
 
 
@@ -106,4 +111,9 @@ def _number(found: float, column: ColumnPlan) -> str:
     text = float_text(found) if column.type == ColumnType.FLOAT else repr(found)
     if column.type == ColumnType.FLOAT and abs(float(text)) > _LARGEST_FLOAT:
         text = repr(found)
-    return text if "e" in text.lower() else f"{text}e0"
+    return _with_exponent(text)
+
+
+def _with_exponent(number: str) -> str:
+    """A number that is a DOUBLE in SQL, not a DECIMAL."""
+    return number if "e" in number.lower() else f"{number}e0"

@@ -17,14 +17,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from binlogio.constants import BINLOG_MAGIC, ChecksumAlgorithm, EventType, HeaderFlag
-from binlogio.encoder import Encoder, stamp
+from binlogio.constants import BINLOG_MAGIC, CHECKSUM_SIZE, ChecksumAlgorithm, EventType, HeaderFlag
+from binlogio.encoder import stamp
 from binlogio.errors import BinlogError, ReplayError
-from binlogio.events.base import EventHeader
-from binlogio.events.control import XidEvent
+from binlogio.events.base import DEFAULT_CONTEXT, EventHeader
 from binlogio.events.format_description import FormatDescriptionEvent, server_version_numbers
 from binlogio.events.gtid import AnonymousGtidEvent, PreviousGtidsEvent
-from binlogio.events.query import QueryEvent
+from binlogio.replay.undo.frames import Frames
 from binlogio.replay.undo.inverse import inverse_event
 from binlogio.replay.undo.outputs import table_and_kind
 
@@ -51,7 +50,8 @@ class BinlogFile:
 
     def __init__(self) -> None:
         self._description: FormatDescriptionEvent | None = None
-        self._encoder = Encoder()
+        self._frames = Frames(DEFAULT_CONTEXT)
+        self._gtid_size = 0  # of the last one: the best guess for the next
 
     def inverse(self, transaction: Transaction, steps: Sequence[RowsStep], rows: RowCounts) -> Iterator[bytes]:
         """The events of one transaction, without positions and what depends on its place.
@@ -60,20 +60,20 @@ class BinlogFile:
             BinlogError: a change cannot be taken back; or the transaction is of another server version than those before it.
         """
         self._describe(transaction)
+        frames = self._frames
         first = steps[0].event.header
         header = EventHeader(timestamp=first.timestamp, server_id=first.server_id)
-        begin = replace(header, flags=HeaderFlag.SUPPRESS_USE)
-        yield self._encoder.encode(QueryEvent(0, 0, 0, (), "", b"BEGIN", begin))
+        yield frames.begin(header)
         for step in reversed(steps):
             try:
                 event, count = inverse_event(step)
             except BinlogError as exc:
                 exc.locate(offset=step.offset)
                 raise
-            yield self._encoder.encode(replace(step.table_map, table_id=event.table_id))
-            yield self._encoder.encode(event)
+            yield frames.table_map(step.table_map)
+            yield frames.rows(event)
             rows[table_and_kind(step)] += count
-        yield self._encoder.encode(XidEvent(xid=0, header=header))
+        yield frames.xid(header)
 
     def whole(self, groups: Iterable[SpooledGroup]) -> Iterator[bytes]:
         """The file; nothing at all where there is nothing to take back.
@@ -85,12 +85,12 @@ class BinlogFile:
             return
         head = BINLOG_MAGIC
         for event in self._head(self._description):
-            head += self._encoder.encode_at(event, len(head))
+            head += self._frames.encoder.encode_at(event, len(head))
         yield head
         offset = len(head)
         for number, group in enumerate(groups, 1):
             for frame in self._transaction(group, number):
-                yield stamp(frame, offset, has_checksum=self._encoder.context.has_checksum)
+                yield stamp(frame, offset, has_checksum=self._frames.has_checksum)
                 offset += len(frame)
 
     def _describe(self, transaction: Transaction) -> None:
@@ -102,7 +102,7 @@ class BinlogFile:
             checksum = None if found.checksum_algorithm is None else ChecksumAlgorithm.CRC32
             header = EventHeader(timestamp=found.header.timestamp, server_id=found.header.server_id)
             self._description = replace(found, created=0, checksum_algorithm=checksum, header=header)
-            self._encoder = Encoder(self._description.context)
+            self._frames = Frames(self._description.context)
         elif found.server_version != self._description.server_version:
             raise ReplayError(
                 "one binary log cannot have the changes of two server versions",
@@ -126,15 +126,16 @@ class BinlogFile:
             if not at:
                 yield from self._gtid(frame, group.size, number)
             if frame[4] == EventType.XID_EVENT:
-                end = len(frame) - 4 * self._encoder.context.has_checksum
+                end = len(frame) - CHECKSUM_SIZE * self._frames.has_checksum
                 yield frame[: end - 8] + number.to_bytes(8, "little") + frame[end:]
             else:
                 yield frame
 
     def _gtid(self, first: bytes, size: int, number: int) -> Iterator[bytes]:
         """ANONYMOUS_GTID where the version has it; each transaction depends on the one before it."""
-        version = server_version_numbers(self._encoder.context.server_version)
-        if self._encoder.context.is_mariadb or version < _ANONYMOUS_SINCE:
+        encoder = self._frames.encoder
+        version = server_version_numbers(encoder.context.server_version)
+        if encoder.context.is_mariadb or version < _ANONYMOUS_SINCE:
             return
         timestamp = int.from_bytes(first[:4], "little")
         event = AnonymousGtidEvent(
@@ -143,15 +144,16 @@ class BinlogFile:
             header=EventHeader(timestamp=timestamp, server_id=int.from_bytes(first[_SERVER_ID], "little")),
         )
         if version < _LENGTH_SINCE:
-            yield self._encoder.encode(event)
+            yield encoder.encode(event)
             return
         event = replace(event, immediate_commit_timestamp=timestamp * _MICROSECONDS)
         if version >= _VERSION_SINCE:
             event = replace(event, immediate_server_version=version[0] * 10_000 + version[1] * 100 + version[2])
         frame, length = b"", -1
         while len(frame) + size != length:  # which counts its own bytes
-            length = len(frame) + size
-            frame = self._encoder.encode(replace(event, transaction_length=length))
+            length = (len(frame) or self._gtid_size) + size
+            frame = encoder.encode(replace(event, transaction_length=length))
+        self._gtid_size = len(frame)
         yield frame
 
 

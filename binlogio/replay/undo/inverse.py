@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.constants import EventType, RowsFlag
-from binlogio.errors import ReplayError, UnsupportedFeature
+from binlogio.errors import BinlogFormatError, ReplayError, UnsupportedFeature
 from binlogio.events.base import EventHeader, event_name
 from binlogio.events.rows import DeleteRowsEvent, PartialUpdateRowsEvent, UpdateRowsEvent, WriteRowsEvent
 from binlogio.replay.row_changes import row_changes
@@ -55,10 +55,20 @@ def check_images(step: RowsStep) -> TablePlan:
 
     Raises:
         ReplayError: the log does not say enough of the table, or its images lack columns; says which.
+        BinlogFormatError: the event is of another table than its table map.
     """
     if step.plan is None:
         raise step.refusal if step.refusal is not None else AssertionError(step)
     plan, event = step.plan, step.event
+    if event.column_count != len(plan.columns):
+        raise BinlogFormatError(
+            "the rows event has not as many columns as its table map",
+            offset=step.offset,
+            event_type=event_name(event.header.type_code),
+            field=f"{plan.schema}.{plan.table}",
+            expected=len(plan.columns),
+            found=event.column_count,
+        )
     assumed = [column.label for column in plan.columns if column.fsp_assumed]
     if assumed:
         raise ReplayError(
@@ -68,13 +78,13 @@ def check_images(step: RowsStep) -> TablePlan:
             found=", ".join(assumed),
             hint="give the table's definition: --table-definitions FILE",
         )
-    present = _positions(event.present)
+    present = _positions(event.present, plan)
     if isinstance(event, DeleteRowsEvent):
         needed, known = _all(plan), present
     elif isinstance(event, WriteRowsEvent):
         needed, known = _row_positions(plan), present
     else:
-        after = _positions(event.present_after)
+        after = _positions(event.present_after, plan)
         known = present | after
         needed, known = after | (_row_positions(plan) - known), present
     missing = sorted(needed - known)
@@ -167,9 +177,9 @@ def _now(before: Sequence[Any], after: Sequence[Any]) -> Image:
     return tuple(old if new is ABSENT else new for old, new in zip(before, after, strict=True))
 
 
-def _positions(bitmap: bytes) -> set[int]:
+def _positions(bitmap: bytes, plan: TablePlan) -> set[int]:
     bits = int.from_bytes(bitmap, "little")
-    return {position for position in range(len(bitmap) * 8) if bits >> position & 1}
+    return {column.position for column in plan.columns if bits >> column.position & 1}
 
 
 def _all(plan: TablePlan) -> set[int]:

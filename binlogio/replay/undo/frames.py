@@ -1,0 +1,90 @@
+"""Events to frames without position, for many events that are alike.
+
+Knows that BEGIN, XID and table maps differ from one transaction to the next in their timestamp alone, and asks the compiled kernel, where it is
+there, for rows events. `binlogio.encoder` is behind all of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from binlogio.constants import EventType, HeaderFlag
+from binlogio.encoder import Encoder
+from binlogio.events.base import NEW_HEADER, EventHeader
+from binlogio.events.control import XidEvent
+from binlogio.events.query import QueryEvent
+from binlogio.events.rows import POST_HEADER_V2
+from binlogio.implementation import is_compiled
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from binlogio.events.base import ParseContext
+    from binlogio.events.table_map import TableMapEvent
+
+_MOST_TEMPLATES: Final = 1000
+_TIMESTAMP_SIZE: Final = 4
+_QUICK: Final = (EventType.WRITE_ROWS_EVENT, EventType.UPDATE_ROWS_EVENT, EventType.DELETE_ROWS_EVENT)
+
+
+class Frames:
+    """Makes the frames of one file."""
+
+    def __init__(self, context: ParseContext) -> None:
+        self.encoder: Final = Encoder(context)
+        self.has_checksum: Final = context.has_checksum
+        self._templates: dict[object, bytes] = {}
+        sizes = context.post_header_sizes
+        self._is_quick = is_compiled() and all(
+            len(sizes) >= code and sizes[code - 1] == POST_HEADER_V2 for code in _QUICK
+        )
+
+    def begin(self, header: EventHeader) -> bytes:
+        """BEGIN, by a session that nobody knows."""
+        key = "BEGIN", header.server_id
+        flags = HeaderFlag.SUPPRESS_USE
+        return self._alike(key, header, lambda: QueryEvent(0, 0, 0, (), "", b"BEGIN", replace(header, flags=flags)))
+
+    def xid(self, header: EventHeader) -> bytes:
+        """XID of number 0."""
+        return self._alike(("XID", header.server_id), header, lambda: XidEvent(xid=0, header=header))
+
+    def table_map(self, event: TableMapEvent) -> bytes:
+        """A table map."""
+        header = event.header
+        key = replace(event, header=NEW_HEADER), header.server_id, header.flags
+        return self._alike(key, header, lambda: event)
+
+    def rows(self, event: Any) -> bytes:
+        """A rows event.
+
+        Raises:
+            BinlogFormatError: it does not fit 4 GiB.
+        """
+        header = event.header
+        if not self._is_quick or header.type_code not in _QUICK or header.flags or event.extra:
+            return self.encoder.encode(event)
+        from binlogio._kernel.hot import rows_frame  # noqa: PLC0415 - it may not be there
+
+        return rows_frame(
+            event.images,
+            type_code=header.type_code,
+            timestamp=header.timestamp,
+            server_id=header.server_id,
+            table_id=event.table_id,
+            flags=event.flags,
+            column_count=event.column_count,
+            present=event.present,
+            present_after=getattr(event, "present_after", b""),
+            checksum=self.has_checksum,
+        )
+
+    def _alike(self, key: object, header: EventHeader, make: Callable[[], Any]) -> bytes:
+        """What was made for `key` before, with another timestamp."""
+        rest = self._templates.get(key)
+        if rest is None:
+            if len(self._templates) >= _MOST_TEMPLATES:
+                self._templates.clear()
+            rest = self._templates[key] = self.encoder.encode(make())[_TIMESTAMP_SIZE:]
+        return header.timestamp.to_bytes(_TIMESTAMP_SIZE, "little") + rest
