@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.server, pytest.mark.slow]
 
 ER_REPLICA_CONVERSION_FAILED: Final = 13146
-ENOUGH: Final = 350
+ENOUGH: Final = 300
 CASES: Final = [case for case in json.loads((FIXTURES / "find_row.json").read_text("utf-8")) if not case["conversions"]]
 MARIADB_COLLATIONS: Final = {"utf8mb4_0900_ai_ci": "utf8mb4_unicode_520_nopad_ci", "utf8mb4_0900_as_cs": "utf8mb4_bin"}
 
