@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import struct
 from dataclasses import replace
+from decimal import Context, Decimal
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -20,9 +21,11 @@ from binlogio.columnar.row_records import image_text
 from binlogio.constants import ColumnType as T
 from binlogio.constants import EventType
 from binlogio.errors import BinlogFormatError
-from binlogio.rowimage import ColumnPlan, TablePlan, decode_rows
+from binlogio.rowimage import ColumnPlan, JsonDocument, TablePlan, decode_rows
 from binlogio.rowimage.charset import CHARSET_NAMES, charset_of
+from binlogio.rowimage.decimal import decimal_size, encode_decimal
 from binlogio.rowimage.floating import float_text
+from json_bytes import opaque
 from kernel_rows import one_value, route_rows, rows_event
 from rowimage_cases import BINARY, VALUES, column
 
@@ -203,6 +206,82 @@ def test_images_have_the_columns_that_the_log_has(code: int, images: bytes, pres
 def sized(data: bytes) -> bytes:
     """Bytes behind their length, as JSON columns have it."""
     return len(data).to_bytes(4, "little") + data
+
+
+DOCUMENT = table_of(column(T.JSON, 4, name="j"))
+TEXT = table_of(column(T.BLOB, 2, collation_id=COLLATIONS["utf8mb4"], name="t"))
+ESCAPED = ('"', "\\", "\n", "\0", "\x1f", "é", "\x7f")
+
+
+def texts(*values: str) -> bytes:
+    """Images of rows whose one value is a text."""
+    found = [value.encode() for value in values]
+    return b"".join(b"\0" + len(data).to_bytes(2, "little") + data for data in found)
+
+
+@pytest.mark.parametrize("character", ESCAPED)
+def test_escapes_are_found_at_every_place_of_short_strings(character: str) -> None:
+    values = ["a" * place + character + "b" * more for place in range(36) for more in range(20)]
+    found = check(TEXT, rows_event(TEXT, texts(*values)))
+
+    assert found is not None
+    assert values == [json.loads(after or "")["t"] for _, after in found]
+
+
+@pytest.mark.parametrize("size", [4094, 4095, 4096, 4097, 8192, 20000])
+def test_long_strings_have_the_json_of_the_event_reader(size: int) -> None:
+    values = ["x" * size, '"' * size, "\1" * size, "é" * (size // 2), "x" * (size - 2) + '"é']
+    found = check(TEXT, rows_event(TEXT, texts(*values)))
+
+    assert found is not None
+    assert values == [json.loads(after or "")["t"] for _, after in found]
+
+
+@pytest.mark.parametrize("size", [1, 15, 16, 17, 4096, 4097, 9000])
+@pytest.mark.parametrize("character", ESCAPED)
+def test_strings_of_documents_are_escaped_twice(character: str, size: int) -> None:
+    text = "x" * (size - 1) + character
+    document = JsonDocument.from_python({text[-100:]: [text, {"k" + character: text * 2}], "n": [1, 1.5, None, True]})
+    found = check(DOCUMENT, rows_event(DOCUMENT, b"\0" + sized(document.binary)))
+
+    assert found is not None
+    assert document.text == json.loads(found[0][1] or "")["j"]
+
+
+@pytest.mark.parametrize("kind", [7, 10, 11, 12, 246, 252], ids=str)
+def test_values_of_sql_types_are_escaped_twice(kind: int) -> None:
+    for data in (bytes(8), b"\x12\x34\x56\x07\x99\x71\x9a\x19", b"\x05\x02\x80\x0c\x22", bytes(range(200))):
+        check(DOCUMENT, rows_event(DOCUMENT, b"\0" + sized(opaque(kind, data))))
+
+
+@given(
+    st.recursive(
+        st.none() | st.text() | st.floats(allow_nan=False, allow_infinity=False),
+        lambda one: st.lists(one) | st.dictionaries(st.text(), one),
+    )
+)
+def test_any_document_has_the_json_of_the_event_reader(value: Any) -> None:
+    found = check(DOCUMENT, rows_event(DOCUMENT, b"\0" + sized(JsonDocument.from_python(value).binary)))
+
+    assert found is not None
+
+
+@given(st.integers(1, 65), st.data())
+def test_any_decimal_has_the_json_of_the_event_reader(precision: int, data: st.DataObject) -> None:
+    scale = data.draw(st.integers(0, min(30, precision)))
+    size = decimal_size(precision, scale)
+    plan = table_of(column(T.NEWDECIMAL, precision << 8 | scale))
+    check(plan, rows_event(plan, b"\0" + data.draw(st.binary(min_size=size, max_size=size))))
+
+
+@given(st.integers(1, 40), st.data())
+def test_decimals_have_the_digits_that_they_are_made_of(precision: int, data: st.DataObject) -> None:
+    scale = data.draw(st.integers(0, min(30, precision)))
+    value = Decimal(data.draw(st.integers(1 - 10**precision, 10**precision - 1))).scaleb(-scale, Context(prec=50))
+    plan = table_of(column(T.NEWDECIMAL, precision << 8 | scale))
+    found = check(plan, rows_event(plan, b"\0" + encode_decimal(value, precision, scale)))
+
+    assert found == [(None, json.dumps({"@1": f"{value:f}"}, separators=(",", ":")))]
 
 
 DIFFS = b"\0\x03$.a" + b"\x03\x05\x02\0"

@@ -4,11 +4,11 @@
 The groups of digits are those of `binlogio.rowimage.decimal`; only files of the kernel may use these.
 """
 
-from libc.stdint cimport int64_t, uint8_t, uint32_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
 from binlogio._kernel.cursor cimport big
-from binlogio._kernel.digits cimport digit_count, put_digits
-from binlogio._kernel.value_decimals cimport DIGIT_BYTES, POWERS
+from binlogio._kernel.digits cimport TENS, digit_count, put_digits, put_unsigned
+from binlogio._kernel.value_decimals cimport DIGIT_BYTES, POWERS, Groups, small_decimal
 
 cdef enum:
     DECIMAL_TEXT = 255 + 8 + 3  # of a precision and a scale in a byte each
@@ -53,3 +53,21 @@ cdef inline uint8_t* put_decimal(uint8_t* to, int precision, int scale, const ui
             digits = digit_count(group) if group else 0
         to = put_digits(to, group, digits)
     return to
+
+
+cdef inline uint8_t* put_small_decimal(uint8_t* to, int scale, const uint8_t* p, const Groups* groups) noexcept nogil:
+    """As `put_decimal`, of up to 18 digits, where the size is right."""
+    cdef int64_t value = 0
+    cdef uint64_t digits
+    if not small_decimal(p, groups, &value):
+        return NULL
+    digits = <uint64_t>value
+    if not p[0] & 0x80:
+        digits = 0 - digits
+        to[0] = 45
+        to += 1
+    if scale == 0:
+        return put_unsigned(to, digits)
+    to = put_unsigned(to, digits // TENS[scale])
+    to[0] = 46
+    return put_digits(to + 1, digits % TENS[scale], scale)

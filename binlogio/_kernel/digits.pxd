@@ -45,6 +45,11 @@ cdef inline uint8_t* put_two(uint8_t* to, uint32_t number) noexcept nogil:
 
 cdef inline uint8_t* put_unsigned(uint8_t* to, uint64_t number) noexcept nogil:
     """Write all digits of a number; returns where they end."""
+    if number < 100:
+        if number < 10:
+            to[0] = <uint8_t>(48 + number)
+            return to + 1
+        return put_two(to, <uint32_t>number)
     return put_digits(to, number, digit_count(number))
 
 

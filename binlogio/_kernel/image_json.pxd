@@ -6,6 +6,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from binlogio._kernel.images cimport ImagePlan, Layout
 from binlogio._kernel.json_diff cimport JsonPatcher
 from binlogio._kernel.memory cimport Memory
+from binlogio._kernel.value_decimals cimport Groups
 
 cdef enum:
     GO_ON = 0
@@ -24,6 +25,7 @@ cdef struct Value:
     int64_t label, label_size  # in the table's labels: a comma, a name in quotes, and a colon
     int64_t names, name_count  # the first of its offsets, where it has names
     void* characters
+    Groups groups  # of a DECIMAL
 
 
 cdef class ImageJson:

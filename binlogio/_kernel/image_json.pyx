@@ -12,7 +12,7 @@ from libc.string cimport memcpy
 from binlogio._kernel.charsets cimport Characters
 from binlogio._kernel.columns cimport *
 from binlogio._kernel.cursor cimport big, little, u16, u24, u32, u64
-from binlogio._kernel.decimal_texts cimport put_decimal
+from binlogio._kernel.decimal_texts cimport put_decimal, put_small_decimal
 from binlogio._kernel.digits cimport put_integer, put_unsigned
 from binlogio._kernel.floating cimport append_json_number, put_json_number
 from binlogio._kernel.geometry cimport append_wkt
@@ -20,13 +20,14 @@ from binlogio._kernel.images cimport ImagePlan, Layout
 from binlogio._kernel.inflate cimport inflate_column
 from binlogio._kernel.json_diff cimport JsonPatcher
 from binlogio._kernel.json_strings cimport MAX_ESCAPED, STRING_SLACK, is_ascii_bits, put_escaped
-from binlogio._kernel.json_text cimport append_json, append_json_string
+from binlogio._kernel.json_text cimport append_json_as_string, append_json_string
 from binlogio._kernel.memory cimport Memory
 from binlogio._kernel.text cimport (
     append_latin, hex_text, inet4_text, inet6_text, is_ascii, is_utf8, old_decimal_text, uuid_text,
 )
 from binlogio._kernel.time_texts cimport TIME_TEXT, put_duration, put_moment
 from binlogio._kernel.value_bytes cimport copy_value
+from binlogio._kernel.value_decimals cimport set_groups
 
 # What the bytes of a column that Arrow copies are.
 SIGNED = 0
@@ -103,6 +104,8 @@ cdef class ImageJson:
             value.room = value.label_size + SHORT_TEXT + STRING_SLACK
             if kind == K_DECIMAL128 or kind == K_DECIMAL256:
                 value.room += first + second
+                if not set_groups(&value.groups, first, second):
+                    value.groups.is_small = False
             memcpy(self.labels.grow(value.label_size), <const char*>label, value.label_size)
             if characters is not None:
                 self.keep.append(characters)
@@ -221,18 +224,7 @@ cdef class ImageJson:
             return put_unsigned(to, little(p, value.width))
         if kind == K_ENUM_NAMES:
             return self._member(to, value, little(p, value.width))
-        to[0] = 34
-        to += 1
-        if kind == K_DECIMAL128 or kind == K_DECIMAL256:
-            to = put_decimal(to, value.first, value.second, p, value.width)
-        elif kind == K_TIME2 or kind == K_OLD_TIME:
-            to = put_duration(to, kind, p, value.first, value.width)
-        else:
-            to = put_moment(to, kind, p, value.first, value.width)
-        if to != NULL:
-            to[0] = 34
-            to += 1
-        return to
+        return _quoted(to, value, p)
 
     cdef int _long(self, Memory out, Value* value, const uint8_t* p) except -1 nogil:
         """Append the JSON of a value of any length; 0, and nothing appended, where it has none here."""
@@ -262,11 +254,7 @@ cdef class ImageJson:
                 return 0
             return self._text(out, value.first, value, self.plain.data, self.plain.size)
         if kind == K_JSON:
-            self.text.size = 0
-            if not append_json(self.text, p, size):
-                return 0
-            append_json_string(out, self.text.data, self.text.size)
-            return 1
+            return append_json_as_string(out, p, size)
         _put(out, b'"', 1)
         if kind == K_OLD_DECIMAL:
             good = old_decimal_text(out, p, size)
@@ -354,6 +342,24 @@ cdef inline uint8_t* _string(uint8_t* to, Value* value, const uint8_t* p, int64_
         return NULL
     to[0] = 34
     return to + 1
+
+
+cdef uint8_t* _quoted(uint8_t* to, Value* value, const uint8_t* p) noexcept nogil:
+    """Write a decimal or a time; NULL where the bytes are none."""
+    cdef int kind = value.kind
+    to[0] = 34
+    to += 1
+    if kind == K_DECIMAL128 or kind == K_DECIMAL256:
+        to = (put_small_decimal(to, value.second, p, &value.groups) if value.groups.is_small
+              else put_decimal(to, value.first, value.second, p, value.width))
+    elif kind == K_TIME2 or kind == K_OLD_TIME:
+        to = put_duration(to, kind, p, value.first, value.width)
+    else:
+        to = put_moment(to, kind, p, value.first, value.width)
+    if to != NULL:
+        to[0] = 34
+        to += 1
+    return to
 
 
 cdef inline uint8_t* _copied(uint8_t* to, Value* value, const uint8_t* p) noexcept nogil:

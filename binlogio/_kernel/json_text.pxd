@@ -7,5 +7,6 @@ from binlogio._kernel.memory cimport Memory
 
 cdef int append_decimal(Memory out, int precision, int scale, const uint8_t* p, int64_t size) except -1 nogil
 cdef int append_json(Memory out, const uint8_t* p, int64_t size) except -1 nogil
+cdef int append_json_as_string(Memory out, const uint8_t* p, int64_t size) except -1 nogil
 cdef int append_sorted_json(Memory out, const uint8_t* p, int64_t size) except -1 nogil
 cdef bint append_json_string(Memory out, const uint8_t* p, int64_t size) except -1 nogil

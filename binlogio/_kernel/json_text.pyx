@@ -11,7 +11,7 @@ Source: sql-common/json_binary.cc, parse_value; sql-common/json_dom.cc, wrapper_
 
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
-from libc.string cimport memcmp, memcpy
+from libc.string cimport memcmp, memcpy, memmove
 
 from binlogio._kernel.cursor cimport u16, u32, u64
 from binlogio._kernel.decimal_texts cimport DECIMAL_TEXT, put_decimal
@@ -60,6 +60,7 @@ cdef struct Document:
     int64_t left  # bytes that are not yet spoken for
     int unseen  # above 0 in values that are parsed but not shown
     bint unsorted  # an object's names are not in the server's order, or not different
+    bint is_string  # the text is to be a JSON string itself
 
 
 # ------------------------------------------------------------------------------------------------------------- writing
@@ -124,13 +125,28 @@ cdef int append_json(Memory out, const uint8_t* p, int64_t size) except -1 nogil
     cdef Document document
     if size == 0:
         return _put(out, b"null", 4)
+    document.is_string = False
     return _document(out, &document, p, size)
+
+
+cdef int append_json_as_string(Memory out, const uint8_t* p, int64_t size) except -1 nogil:
+    """As `append_json`, the text as a JSON string."""
+    cdef Document document
+    if size == 0:
+        return _put(out, b'"null"', 6)
+    document.is_string = True
+    _put(out, b'"', 1)
+    if _document(out, &document, p, size):
+        return _put(out, b'"', 1)
+    out.size -= 1
+    return 0
 
 
 cdef int append_sorted_json(Memory out, const uint8_t* p, int64_t size) except -1 nogil:
     """As `append_json`, of at least one byte; 0 also where the names of an object are not in the server's order."""
     cdef Document document
     cdef int64_t before = out.size
+    document.is_string = False
     if not _document(out, &document, p, size):
         return 0
     if document.unsorted:
@@ -161,7 +177,7 @@ cdef int _value(Memory out, Document* document, int kind, int64_t start, int64_t
     """The value of type `kind` at `start`, which ends before `end`; here as below, 0 where the bytes are none."""
     cdef const uint8_t* p = document.data + start
     cdef double number
-    cdef int64_t size
+    cdef int64_t size, before
     if kind == STRING:
         if not _varlen(document, &start, end, &size):
             return 0
@@ -181,7 +197,10 @@ cdef int _value(Memory out, Document* document, int kind, int64_t start, int64_t
         start += 1
         if not _varlen(document, &start, end, &size) or not _take(document, start, size, end):
             return 0
-        return _opaque(out, p[0], document.data + start, size) or document.unseen
+        before = out.size
+        if not _opaque(out, p[0], document.data + start, size):
+            return document.unseen
+        return _escape_again(out, before) if document.is_string else 1
     if kind == LARGE_OBJECT:
         return _object(out, document, 4, start, end, depth)
     if kind == LARGE_ARRAY:
@@ -241,7 +260,35 @@ cdef inline bint _varlen(Document* document, int64_t* start, int64_t end, int64_
 cdef int _string(Memory out, Document* document, int64_t start, int64_t size, int64_t end) except -1 nogil:
     if not _take(document, start, size, end):
         return 0
-    return append_json_string(out, document.data + start, size) or is_utf8(document.data + start, size)
+    return _text(out, document, document.data + start, size)
+
+
+cdef int _text(Memory out, Document* document, const uint8_t* p, int64_t size) except -1 nogil:
+    """A string in quotes; 0 where it is no UTF-8."""
+    cdef int64_t begin = out.size
+    cdef uint64_t seen = 0
+    cdef uint8_t* to
+    if document.is_string and size <= CHUNK:
+        to = _room(out, size * MAX_ESCAPED + STRING_SLACK + 2)
+        memcpy(to, b'\\"', 2)
+        to = put_escaped(to + 2, p, size, &seen)
+        if to - out.data == begin + 2 + size:  # no escape in it
+            memcpy(to, b'\\"', 2)
+            out.size = begin + 4 + size
+            return is_ascii_bits(seen) or is_utf8(p, size)
+    if not append_json_string(out, p, size) and not is_utf8(p, size):
+        return 0
+    return _escape_again(out, begin) if document.is_string else 1
+
+
+cdef int _escape_again(Memory out, int64_t begin) except -1 nogil:
+    """What is behind `begin`, in which there is no control character, as it stands in a JSON string."""
+    cdef int64_t size = out.size - begin
+    cdef uint64_t seen = 0
+    cdef uint8_t* to = _room(out, 2 * size + STRING_SLACK) - size
+    memmove(to + 2 * size + STRING_SLACK, to, size)
+    out.size = put_escaped(to, to + 2 * size + STRING_SLACK, size, &seen) - out.data
+    return 1
 
 
 cdef inline int64_t _uint(const uint8_t* p, int width) noexcept nogil:
@@ -327,8 +374,7 @@ cdef int _member(Memory out, Document* document, int64_t key, int64_t entry, int
                  int depth) except -1 nogil:
     """A name, which was taken, and a value."""
     cdef const uint8_t* name = document.data + start + _uint(document.data + key, width)
-    cdef int64_t size = u16(document.data + key + width)
-    if not append_json_string(out, name, size) and not is_utf8(name, size):
+    if not _text(out, document, name, u16(document.data + key + width)):
         return 0
     _put(out, b": ", 2)
     return _entry(out, document, entry, start, end, width, depth)

@@ -20,7 +20,8 @@ class MixedBatch(Heads):
     failed_plan: int
     failed_in_images: bool
     failed_pos: int
-    def __init__(self, tables: Sequence[ImageJson | None]) -> None: ...
+    sizes: list[int]
+    def __init__(self, tables: Sequence[ImageJson | None], sizes: Sequence[int] = ()) -> None: ...
     def fill(
         self, router: Router, event: int, event_row: int, event_at: int, max_rows: int, max_bytes: int
     ) -> tuple[int, int, int]: ...

@@ -42,6 +42,7 @@ cdef class MixedBatch(Heads):
 
     Args:
         tables: by the number of the plan in the router; None for a table that nobody wants.
+        sizes: bytes of each memory of a batch before, about what this one will take.
     """
 
     cdef readonly ImageTexts before, after
@@ -55,7 +56,7 @@ cdef class MixedBatch(Heads):
     cdef int64_t event, event_row
     cdef const uint8_t* at
 
-    def __cinit__(self, tables):
+    def __cinit__(self, tables, sizes=()):
         self.tables = list(tables)
         self.refs = <void**>calloc(len(self.tables) + 1, sizeof(void*))
         if self.refs == NULL:
@@ -69,6 +70,8 @@ cdef class MixedBatch(Heads):
         (<int32_t*>self.table_offsets.grow(4))[0] = 0
         self.failed_event = -1
         self.failed_pos = -1
+        for memory, size in zip(self._memories(), sizes):
+            (<Memory>memory).reserve(size)
 
     def __dealloc__(self):
         free(self.refs)
@@ -90,6 +93,16 @@ cdef class MixedBatch(Heads):
         if self.event < router.event_count and self.at != NULL:
             return self.event, self.event_row, self.at - router.events[self.event].images
         return self.event, self.event_row, 0
+
+    @property
+    def sizes(self) -> list[int]:
+        """What a batch after this one may be given."""
+        return [(<Memory>memory).size for memory in self._memories()]
+
+    cdef list _memories(self):
+        return (self.own_memories() + self.before.own_memories() + self.after.own_memories()
+                + [self.schema, self.schema_offsets, self.table, self.table_offsets, self.before.texts, self.before.offsets,
+                   self.after.texts, self.after.offsets])
 
     cdef bint _has_room(self, int64_t max_rows, int64_t max_bytes) noexcept nogil:
         return self.count < max_rows and self.before.texts.size + self.after.texts.size < max_bytes

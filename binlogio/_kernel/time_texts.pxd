@@ -74,6 +74,7 @@ cdef inline uint8_t* _put_timestamp(uint8_t* to, uint64_t seconds, uint32_t micr
 cdef inline uint8_t* put_moment(uint8_t* to, int kind, const uint8_t* p, int fsp, int width) noexcept nogil:
     """A DATE, DATETIME or TIMESTAMP of a row image; NULL where the bytes are none."""
     cdef uint64_t number
+    cdef uint32_t months
     cdef Parts parts
     cdef int64_t microsecond = 0
     if kind == K_DATE:
@@ -85,13 +86,18 @@ cdef inline uint8_t* put_moment(uint8_t* to, int kind, const uint8_t* p, int fsp
         return put_datetime(to, parts.year, parts.month, parts.day, parts.hour, parts.minute, parts.second,
                             <uint32_t>parts.microsecond, fsp)
     if kind == K_DATETIME2:
-        if number2(p, 5, fsp, &number, &microsecond):
+        if p[0] & 0x80:
+            number = big(p, 5) & 0x7FFFFFFFFFULL
+            fraction_of(p + 5, fsp, &microsecond)
+        else:  # below zero, which is nowhere in the calendar
+            number2(p, 5, fsp, &number, &microsecond)
             to[0] = 45
             to += 1
         if microsecond >= 1000000:
             return NULL
-        return put_datetime(to, (number >> 22) // 13, (number >> 22) % 13, (number >> 17) & 31, (number >> 12) & 31,
-                            (number >> 6) & 63, number & 63, <uint32_t>microsecond, fsp)
+        months = <uint32_t>(number >> 22)
+        return put_datetime(to, months // 13, months % 13, (number >> 17) & 31, (number >> 12) & 31, (number >> 6) & 63, number & 63,
+                            <uint32_t>microsecond, fsp)
     if kind == K_TIMESTAMP2:
         number = big(p, 4)
         if not fraction_of(p + 4, fsp, &microsecond):

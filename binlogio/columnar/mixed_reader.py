@@ -36,13 +36,15 @@ class MixedReader(LogWalk):
         super().__init__(*args, **more)
         self._tables: dict[int, TablePlan] = {}
         self._json: dict[int, ImageJson] = {}
+        self._sizes: list[int] = []  # of the memories of the batch before
+        self._failed: MixedBatch | None = None
 
     def _take(self, number: int, plan: TablePlan) -> ImagePlan:
         self._tables[number], self._json[number] = plan, image_json(plan)
         return self._json[number].plan
 
     def _new_batch(self) -> MixedBatch:
-        return MixedBatch([self._json.get(number) for number in range(self._plans)])
+        return MixedBatch([self._json.get(number) for number in range(self._plans)], self._sizes)
 
     def _flush(self) -> Iterator[tuple[str, pa.RecordBatch]]:
         """Give out what the router has collected, in its order."""
@@ -51,10 +53,18 @@ class MixedReader(LogWalk):
             batch = self._new_batch()
             place = batch.fill(self._router, *place, self._selection.batch_rows, MOST_BYTES)
             if batch.failed_event >= 0:
+                self._failed = batch
                 self._refuse_rows(batch.failed_event)
             if batch.count:
+                self._sizes = batch.sizes
                 yield "", mixed_record_batch(batch, self._log.name, self._repeated)
         self._router.clear()
+
+    def _give_out(self) -> Iterator[tuple[str, pa.RecordBatch]]:
+        if self._failed is not None and self._failed.count:
+            found = self._before_refusal(mixed_record_batch(self._failed, self._log.name, self._repeated))
+            if found.num_rows:
+                yield "", found
 
     def _flush_part(
         self, header: EventHeader, images: bytes, first_row: int, *, first_byte: int, last: bool
@@ -67,6 +77,7 @@ class MixedReader(LogWalk):
             if batch.failed_event >= 0 and (last or not batch.failed_in_images):
                 self._refuse_rows(batch.failed_event, first_row=first_row, first_byte=first_byte)
             if batch.count:
+                self._sizes = batch.sizes
                 yield "", mixed_record_batch(batch, self._log.name, self._repeated)
             if batch.failed_event >= 0:
                 return images[place[2] :], rows
