@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 class RowCounts:
     """What one worker applied. `algorithms` counts by table and by how rows were found.
 
-    `events` are rows events that a server applied by itself, which does not say how many rows they had; none of the other numbers has them.
+    `events` are rows events that a server applied by itself: none of the other numbers has their rows, and how these were found is its own choice.
+    `server_rows` is what the server counted meanwhile, by table and kind of change (see `targets.server_rows`); empty where it does not say.
     """
 
     inserts: int = 0
@@ -33,6 +34,7 @@ class RowCounts:
     ignored: int = 0
     rows_by_table: Counter[str] = field(default_factory=Counter)
     algorithms: Counter[tuple[str, Algorithm]] = field(default_factory=Counter)
+    server_rows: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     @property
     def rows(self) -> int:
@@ -51,6 +53,7 @@ class RowCounts:
         self.ignored += other.ignored
         self.rows_by_table += other.rows_by_table
         self.algorithms += other.algorithms
+        self.server_rows += other.server_rows
 
 
 @dataclass(slots=True)

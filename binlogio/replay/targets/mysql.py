@@ -25,9 +25,12 @@ from binlogio.replay.coordinator import LockRefused
 from binlogio.replay.progress import Progress
 from binlogio.replay.targets.mysql_session import MysqlSession
 from binlogio.replay.targets.mysql_values import text_literal
+from binlogio.replay.targets.server_rows import counted_rows, counted_since
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+
+    from binlogio.replay.summary import RowCounts
 
 SCHEMES: Final = ("mysql://", "mariadb://")
 SCHEMA: Final = "binlogio_replay"
@@ -208,6 +211,8 @@ class MysqlTarget:
         self._address = address
         self._connection = connection
         self._progress, self.pending = self._read()
+        self._counted = counted_rows(connection.ask)
+        self._counts: RowCounts | None = None
         self._transactional: dict[tuple[str, str], bool] = {}
 
     @classmethod
@@ -241,7 +246,9 @@ class MysqlTarget:
             connection.run("SET @@session.rbr_exec_mode = 'IDEMPOTENT'")
         if number not in self._workers:
             connection.run(_rows_for((number,)))
-        return MysqlSession(connection, self, number, _TABLE)
+        session = MysqlSession(connection, self, number, _TABLE)
+        self._counts = session.counts  # one of them says what the server counted
+        return session
 
     def is_transactional(self, schema: str, table: str, connection: Connection) -> bool:
         """Whether what is done to a table can be rolled back."""
@@ -259,8 +266,10 @@ class MysqlTarget:
         self._transactional.clear()
 
     def flush(self) -> None:
-        """Sessions keep what they commit; here it is only read again."""
+        """Sessions keep what they commit; here it is only read again, and what the server counted meanwhile."""
         self._progress, self.pending = self._read()
+        if self._counts is not None and self._counted is not None:
+            self._counts.server_rows = counted_since(self._counted, counted_rows(self._connection.ask))
 
     def close(self) -> None:
         """Close the connection."""

@@ -18,6 +18,7 @@ import binlogio
 from binlogio.errors import ReplayError
 from binlogio.replay import ReplaySummary, SqliteTarget, replay
 from binlogio.replay.targets.dry_run import DryRunTarget
+from binlogio.replay.targets.server_rows import KINDS
 from binlogio.replay.targets.sqlite import SCHEME
 from binlogio.replay.targets.sqlite_translation import sqlglot_is_here
 from binlogio_cli.main import Refusal, say
@@ -127,10 +128,24 @@ def _target(url: str, options: dict[str, Any]) -> Target:
     return SqliteTarget.open(path, idempotent=options["idempotent"], translate=options["translate"])
 
 
-def _report(summary: ReplaySummary, reader: BinlogReader) -> None:
+def _report_server(summary: ReplaySummary) -> None:
+    """What is known of rows events that a server applied: how it found their rows is its own choice."""
+    if not summary.server_rows:
+        click.echo(
+            f"{summary.events} rows events were applied by the server itself, which does not say how many rows they had"
+        )
+        return
     click.echo(
-        f"replayed {summary.groups} event groups: {summary.inserts} rows inserted, {summary.updates} updated, {summary.deletes} deleted"
+        f"{summary.events} rows events were applied by the server itself, which chose how to find rows; all in all it counted meanwhile"
     )
+    for table in sorted({table for table, _ in summary.server_rows}):
+        counts = ((summary.server_rows[table, kind], kind) for kind in KINDS)
+        click.echo(f"  {safe(table)}: {', '.join(f'{count} {kind}' for count, kind in counts if count)}")
+
+
+def _report(summary: ReplaySummary, reader: BinlogReader) -> None:
+    rows = f": {summary.inserts} rows inserted, {summary.updates} updated, {summary.deletes} deleted"
+    click.echo(f"replayed {summary.groups} event groups{rows if summary.rows or not summary.events else ''}")
     for table, rows in sorted(summary.rows_by_table.items()):
         found = ", ".join(
             f"{count} by {algorithm.value}"
@@ -138,8 +153,9 @@ def _report(summary: ReplaySummary, reader: BinlogReader) -> None:
             if name == table
         )
         click.echo(f"  {safe(table)}: {rows} row changes{f' ({found})' if found else ''}")
+    if summary.events:
+        _report_server(summary)
     for count, what in (
-        (summary.events, "rows events were applied by the server itself"),
         (summary.executed_statements, "statements were executed"),
         (summary.skipped_groups, "event groups were skipped that the target had already"),
         (summary.filtered_groups, "event groups were not wanted"),

@@ -1,0 +1,48 @@
+"""How many rows a server says that it changed, table by table: all that is known of rows events which it applies by itself.
+
+Knows the counters of performance_schema. They are the server's: changes of its other clients are in them, and those of transactions that were rolled
+back and tried again. How rows were looked for is not told by them: a row that is found by its key counts as one that is found without an index.
+
+Source: storage/perfschema/table_tiws_by_table.cc; sql/log_event.cc, Rows_log_event::do_index_scan_and_update.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final
+
+from binlogio.errors import ReplayError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Ask = Callable[[str], list[tuple[Any, ...]]]
+
+KINDS: Final = ("inserted", "updated", "deleted")
+_IS_ON: Final = "SELECT @@performance_schema"
+_COUNTERS: Final = (
+    "SELECT object_schema, object_name, count_insert, count_update, count_delete FROM performance_schema.table_io_waits_summary_by_table"
+    " WHERE object_type = 'TABLE' AND count_write > 0 AND object_schema NOT IN ('mysql', 'sys', 'performance_schema', 'binlogio_replay')"
+)
+
+
+def counted_rows(ask: Ask) -> Counter[tuple[str, str]] | None:
+    """The counters by table and kind of change; None where the server does not count, or does not tell."""
+    try:
+        if ask(_IS_ON) != [(1,)]:
+            return None
+        return Counter({(f"{schema}.{table}", kind): int(count) for schema, table, *counts in ask(_COUNTERS) for kind, count in zip(KINDS, counts, strict=True)})  # fmt: skip
+    except ReplayError:
+        return None
+
+
+def counted_since(
+    before: Counter[tuple[str, str]] | None, now: Counter[tuple[str, str]] | None
+) -> Counter[tuple[str, str]]:
+    """What came on top; a table that was made anew meanwhile counts from there."""
+    if before is None or now is None:
+        return Counter()
+    is_new = {table for table, kind in before if now[table, kind] < before[table, kind]}
+    return +Counter(
+        {(table, kind): count - (0 if table in is_new else before[table, kind]) for (table, kind), count in now.items()}
+    )
