@@ -144,8 +144,8 @@ def _report_server(summary: ReplaySummary) -> None:
 
 
 def _report(summary: ReplaySummary, reader: BinlogReader) -> None:
-    rows = f": {summary.inserts} rows inserted, {summary.updates} updated, {summary.deletes} deleted"
-    click.echo(f"replayed {summary.groups} event groups{rows if summary.rows or not summary.events else ''}")
+    changes = f": {summary.inserts} rows inserted, {summary.updates} updated, {summary.deletes} deleted"
+    click.echo(f"replayed {summary.groups} event groups{changes if summary.rows or not summary.events else ''}")
     for table, rows in sorted(summary.rows_by_table.items()):
         found = ", ".join(
             f"{count} by {algorithm.value}"
