@@ -73,7 +73,7 @@ class LogWalk(BigEvents):
         self._selection = selection
         self._repeated = repeated
         self._described = False
-        self._is_at_event = True  # the window begins with one; else a group was looked for in vain
+        self._is_at_event = True  # a split may begin where the window does; else a group has to be looked for
         self._opened = opened
         self._can_go_back = opened.seekable
         self._window = Window(opened.read, readinto=opened.readinto, descriptor=opened.descriptor)
@@ -102,6 +102,7 @@ class LogWalk(BigEvents):
                 if split is not None:
                     self._window.read_to = _DESCRIPTION_SIZE
                 self._described = self._begin() and self._describe()
+                self._is_at_event = split is None or split.start == 0
             if self._described and (split is None or self._go_to(split)):
                 yield from self._walk()
             yield from self._give_out()
