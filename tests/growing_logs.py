@@ -1,5 +1,7 @@
 """A process that writes transactions to logs that it rotates, until its standard input ends; it says then how many there are.
 
+A line of its input is the name of a log; those before it are purged.
+
 Started by `test_spark_killed.py`: python growing_logs.py BASENAME
 """
 
@@ -33,8 +35,11 @@ def main() -> None:
             if key == 1:
                 print("begun", flush=True)  # noqa: T201 - the parent reads it
             if select.select([sys.stdin], [], [], PAUSE_S)[0]:
-                print(key, flush=True)  # noqa: T201
-                return
+                line = sys.stdin.readline()
+                if not line:
+                    print(key, flush=True)  # noqa: T201
+                    return
+                log.purge(to=line.strip())
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The driver of a stream is killed at any moment: in the end each transaction is there once.
+"""The driver of a stream is killed at any moment, and logs are purged behind it: in the end each transaction is there once.
 
 BINLOGIO_KILLS says how often; two by default, since Spark takes its time to start.
 """
@@ -55,8 +55,17 @@ def started(script: str, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
         process.wait()
 
 
+def no_longer_needed(checkpoint: Path) -> str | None:
+    """The log before which a query will read nothing again: its last batch, which may come again, begins there. None where it has read none."""
+    batches = sorted(int(path.name) for path in (checkpoint / "offsets").glob("[0-9]*"))
+    if len(batches) < 2:
+        return None
+    offset = json.loads((checkpoint / "offsets" / str(batches[-2])).read_text().splitlines()[-1])
+    return Path(offset["file"]).name
+
+
 def test_killed_driver_writes_each_transaction_once(tmp_path: Path) -> None:
-    """The source grows and rotates meanwhile; the sink is a folder of logs of our own."""
+    """The source grows, rotates and is purged meanwhile, with and without a driver; the sink is a folder of logs of our own."""
     try:
         require_java()
     except JavaNotFoundError as exc:
@@ -74,6 +83,9 @@ def test_killed_driver_writes_each_transaction_once(tmp_path: Path) -> None:
                 assert driver.stdout is not None
                 for _ in range(dice.randint(1, BATCHES)):
                     assert driver.stdout.readline().strip().isdigit()
+                    if name := no_longer_needed(checkpoint):
+                        log.stdin.write(f"{name}\n".encode())
+                        log.stdin.flush()
                 with suppress(subprocess.TimeoutExpired):
                     driver.wait(dice.uniform(0, 2))
         log.stdin.close()
@@ -86,4 +98,7 @@ def test_killed_driver_writes_each_transaction_once(tmp_path: Path) -> None:
     assert ids == [sign * key for key in range(1, count + 1) for sign in (1, -1)]
     assert rows.column("gtid").to_pylist()[::2] == [f"{UUID}:{key}" for key in range(1, count + 1)]
     assert not (target / "_binlog_staging").exists()
-    print(f"{KILLS} kills, {count} transactions, {len(list(source.glob('binlog.0*')))} logs")  # noqa: T201
+    left = sorted(path.name for path in source.glob("binlog.0*"))
+    print(f"{KILLS} kills, {count} transactions, logs up to {left[-1]}, {left[0]} is the first one left")  # noqa: T201
+    if no_longer_needed(checkpoint) != "binlog.000001":
+        assert left[0] != "binlog.000001"

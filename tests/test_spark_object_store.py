@@ -3,25 +3,34 @@
 from __future__ import annotations
 
 import gc
-from typing import TYPE_CHECKING, Any
+import json
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
 import pytest
 
+from binlogio.errors import BinlogFormatError, UnsupportedFeature
 from corpus import MYSQL
-from spark_frames import GTID_ON, TYPES_INT, tasks
+from spark_frames import GTID_ON, ROTATED, TYPES_INT, tasks
 from spark_writes import cut, definitions, kept, records, stage, write, writer
 from test_spark_stream import Stream
 
 pytest.importorskip("pyspark.sql.datasource")
-moto_server = pytest.importorskip("moto.server")
-fs = pytest.importorskip("pyarrow.fs")
+pytest.importorskip("moto.server")
+from moto import server as moto_server
+from pyarrow import fs
+
+from pyspark_binlogio.object_storage import ObjectStorage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
+    from collections.abc import Callable, Iterator
 
     from pyspark.sql import SparkSession
+
+
+CASES: Final = ("gtid_on", "gtid_off", "checksum_none", "rowimage_minimal", "types_string", "rotated")
 
 
 class Bucket:
@@ -49,6 +58,10 @@ class Bucket:
         """An object's bytes."""
         with self.filesystem.open_input_file(f"logs/{path}") as file:
             return bytes(file.read())
+
+    def remove(self, path: str) -> None:
+        """Remove an object."""
+        self.filesystem.delete_file(f"logs/{path}")
 
     def names(self, folder: str) -> list[str]:
         """All objects below a folder."""
@@ -85,10 +98,81 @@ def test_logs_are_read_in_pieces(bucket: Bucket) -> None:
     }
 
 
+def told(*paths: Path | str, **options: str) -> list[dict[str, Any]]:
+    """The records of all tasks without the place that a bucket has another name for."""
+    rows = [row for batch in tasks(*paths, **options) for row in batch.to_pylist()]
+    return [{name: value for name, value in row.items() if name not in ("file", "_corrupt_record")} for row in rows]
+
+
+@pytest.mark.parametrize("case", [*CASES, "crashed", "compressed", "in_use", "partial_json"])
+def test_objects_are_cut_as_files_are(bucket: Bucket, case: str) -> None:
+    """Every view, in ranges from less than an event to the whole: what is in a bucket is what is in a folder."""
+    log = MYSQL / case / "binlog.000001"
+    bucket.put("cut/binlog.000001", log.read_bytes())
+    for view in ("rows", "events", "transactions"):
+        expected = told(log, view=view)
+        for max_bytes in (log.stat().st_size // 3, log.stat().st_size // 40, 1 << 27):
+            assert told(bucket.uri("cut/binlog.000001"), view=view, maxPartitionBytes=str(max_bytes)) == expected
+
+
+def test_options_hold_for_objects(bucket: Bucket) -> None:
+    """Names, positions, keys, tables and folders below folders."""
+    for path in sorted(GTID_ON.glob("binlog.0*")):
+        bucket.put(f"on/{path.name}", path.read_bytes())
+        bucket.put(f"on/below/{path.name}", path.read_bytes())
+    folder, local = bucket.uri("on"), str(GTID_ON)
+    position = {"startingPosition": "binlog.000001:2000", "endingPosition": "binlog.000002:500"}
+
+    assert told(folder, **position) == told(local, **position)
+    assert told(folder, pathGlobFilter="*2") == told(local, pathGlobFilter="*2")
+    assert told(folder, recursiveFileLookup="true") == told(local) * 2
+    assert told(folder, splitMode="scan", maxPartitionBytes="500") == told(local)
+    assert told(folder, table="corpus.g", view="cdf") == told(local, table="corpus.g", view="cdf")
+    assert told(bucket.uri("nowhere"), bucket.uri("on"), ignoreMissingFiles="true") == told(local)
+
+
+def test_encrypted_objects_are_read_with_the_keyring(bucket: Bucket) -> None:
+    """Which is a file of the driver."""
+    pytest.importorskip("cryptography")
+    case = MYSQL / "encrypted"
+    bucket.put("encrypted/binlog.000001", (case / "binlog.000001").read_bytes())
+    keys = {"keyring": str(case / "keyring")}
+
+    assert told(bucket.uri("encrypted"), **keys) == told(case / "binlog.000001", **keys)
+    with pytest.raises(UnsupportedFeature, match=r"logs/encrypted/binlog\.000001: .*in option keyring"):
+        tasks(bucket.uri("encrypted"))
+
+
 def test_missing_objects_are_named(bucket: Bucket) -> None:
     """As missing files are."""
     with pytest.raises(FileNotFoundError, match="logs/nothing"):
         tasks(bucket.uri("nothing/binlog.000001"))
+    with pytest.raises(FileNotFoundError, match="logs/nothing"):
+        tasks(bucket.uri("nothing/binlog.*"))
+
+
+@pytest.mark.parametrize("kind", ["empty", "magic", "text", "cut", "flipped"])
+def test_damaged_objects_are_told_as_damaged_files_are(bucket: Bucket, tmp_path: Path, kind: str) -> None:
+    """The same error, with the object's name; and what each mode makes of it."""
+    data = TYPES_INT.read_bytes()
+    at = told(TYPES_INT)[3]["pos"]
+    flipped = bytearray(data)
+    flipped[at + 30] ^= 1
+    content = {"empty": b"", "magic": data[:4], "text": b"no log\n" * 99, "cut": data[:-9], "flipped": bytes(flipped)}[
+        kind
+    ]
+    path = tmp_path / "binlog.000001"
+    path.write_bytes(content)
+    bucket.put("bad/binlog.000001", content)
+    uri = bucket.uri("bad/binlog.000001")
+    with pytest.raises(BinlogFormatError) as local:
+        tasks(path)
+    with pytest.raises(BinlogFormatError) as remote:
+        tasks(uri)
+
+    assert str(remote.value) == str(local.value).replace(str(path), "logs/bad/binlog.000001")
+    for mode in ("PERMISSIVE", "DROPMALFORMED"):
+        assert told(uri, mode=mode, maxPartitionBytes="900") == told(path, mode=mode, maxPartitionBytes="900")
 
 
 def test_records_are_written_and_read_again(bucket: Bucket) -> None:
@@ -146,6 +230,83 @@ def test_stream_follows_objects(bucket: Bucket) -> None:
 
     gtids = [row["gtid"] for row in records(GTID_ON).to_pylist()]
     assert [row["gtid"] for row in found] == gtids
+
+
+def test_stream_tells_of_objects_that_were_purged(bucket: Bucket) -> None:
+    """Those that were read do not matter; one that was not is named."""
+    sources = sorted(ROTATED.glob("binlog.0*"))
+    for path in sources:
+        bucket.put(f"purged/{path.name}", path.read_bytes())
+    stream = Stream(bucket.uri("purged"), maxFilesPerTrigger="1")
+    stream.batch()
+    bucket.remove(f"purged/{sources[0].name}")
+    stream.batch()
+    here = Path(json.loads(stream.offset)["file"]).name
+    bucket.remove(f"purged/{here}")
+
+    with pytest.raises(BinlogFormatError, match=here):
+        stream.batch()
+
+
+def store_fails_at(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the upload or move of this number, counted from 0, fail."""
+    left = iter(range(number, -1, -1))
+
+    def failing(usual: Callable[..., None]) -> Callable[..., None]:
+        def step(self: ObjectStorage, *names: str) -> None:
+            if next(left, None) == 0:
+                raise OSError(5, "the store does not answer")
+            usual(self, *names)
+
+        return step
+
+    for name in ("create", "rename"):
+        monkeypatch.setattr(ObjectStorage, name, failing(getattr(ObjectStorage, name)))
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_failed_commit_to_objects_leaves_what_was_there(
+    bucket: Bucket, monkeypatch: pytest.MonkeyPatch, *, overwrite: bool
+) -> None:
+    """Whichever upload or move fails."""
+    folder = f"all-{overwrite}"
+    given = definitions(TYPES_INT.parent)
+    first, second = cut(records(TYPES_INT, schemaFile=given), 2)[:2]
+    write([first], bucket.uri(folder), schemaFile=given)
+    before = {name: bucket.get(f"{folder}/{name}") for name in bucket.names(folder)}
+    for fail_at in count():
+        driver = writer(second.schema, bucket.uri(folder), overwrite=overwrite, schemaFile=given)
+        messages = [stage(driver, second)]
+        store_fails_at(fail_at, monkeypatch)
+        try:
+            driver.commit(messages)
+        except OSError:
+            monkeypatch.undo()
+            driver.abort(messages)
+            found = {name: bucket.get(f"{folder}/{name}") for name in bucket.names(folder) if "crash_safe" not in name}
+            assert found == before, fail_at
+        else:
+            monkeypatch.undo()
+            break
+    assert fail_at > 2
+    assert (
+        kept(records(bucket.uri(f"{folder}/binlog.index"))) == kept(second) if overwrite else kept(first) + kept(second)
+    )
+
+
+@pytest.mark.spark
+def test_spark_follows_objects_into_objects(spark: SparkSession, bucket: Bucket, tmp_path: Path) -> None:
+    """A stream of a bucket's logs into logs of a bucket, in two runs of one checkpoint."""
+    case = MYSQL / "gtid_on"
+    given = definitions(case)
+    for path in sorted(case.glob("binlog.0*")):
+        bucket.put(f"source/{path.name}", path.read_bytes())
+        frame = spark.readStream.format("binlog").option("schemaFile", given).load(bucket.uri("source"))
+        query = frame.writeStream.format("binlog").option("schemaFile", given).trigger(availableNow=True)
+        query = query.option("checkpointLocation", str(tmp_path / "checkpoint"))
+        assert query.start(bucket.uri("target")).awaitTermination(300)
+
+    assert kept(records(bucket.uri("target/binlog.index"))) == kept(records(case, schemaFile=given))
 
 
 @pytest.mark.spark

@@ -17,9 +17,9 @@ import pytest
 
 import binlogio
 from binlogio import BinlogWriter, ColumnDefinition, Insert, ServerVariables, Statement, TableDefinition
-from binlogio.constants import EventType
-from binlogio.encoder import stamp
-from binlogio.events.gtid import GtidEvent
+from binlogio.constants import BINLOG_MAGIC, EventType
+from binlogio.encoder import Encoder, stamp
+from binlogio.events.gtid import AnonymousGtidEvent, GtidEvent, PreviousGtidsEvent
 from binlogio.events.rows import WriteRowsEvent
 from binlogio.splits import Split
 from binlogio.storage import LogFile
@@ -178,6 +178,23 @@ def test_values_that_look_like_event_headers_mislead_no_task(
     assert len(whole) == 20
     for max_bytes in (101, 500, 3000, 5000, 9000, 20_000):
         assert outcome(path, maxPartitionBytes=str(max_bytes)) == whole, max_bytes
+
+
+@pytest.mark.parametrize("view", ["rows", "events"])
+def test_log_without_gtid_events_is_one_piece(tmp_path: Path, view: str) -> None:
+    """As servers before 5.6 write them: the range with the head has all of it, also where it ends within the head."""
+    data, encoder = BINLOG_MAGIC, Encoder()
+    with binlogio.open(MYSQL / "gtid_off" / "binlog.000001") as reader:
+        for event in reader:
+            if not isinstance(event, (AnonymousGtidEvent, PreviousGtidsEvent)):
+                data += encoder.encode_at(event, len(data))
+    path = tmp_path / "binlog.000001"
+    path.write_bytes(data)
+    whole = outcome(path, view=view)
+
+    assert isinstance(whole, pa.Table)
+    for max_bytes in (30, 70, 100, 150, 1000):
+        assert outcome(path, view=view, maxPartitionBytes=str(max_bytes)) == whole, max_bytes
 
 
 @pytest.mark.parametrize("view", ["rows", "events"])

@@ -46,7 +46,7 @@ def log_of_two_definitions(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def read(path: Path, columns: dict[str, pa.DataType], **options: str) -> list[dict[str, Any]]:
     """The records with a schema of the user."""
-    reader = BinlogDataSource({"path": str(path), "table": "d.t", **options}).reader(
+    reader: Any = BinlogDataSource({"path": str(path), "table": "d.t", **options}).reader(
         from_arrow_schema(pa.schema(list(columns.items())))
     )
     return [row for part in reader.partitions() for batch in reader.read(part) for row in batch.to_pylist()]

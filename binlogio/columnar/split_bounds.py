@@ -9,8 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 from zlib import crc32
 
-import numpy as np
-
 from binlogio.columnar.windows import Window
 from binlogio.constants import CHECKSUM_SIZE, HEADER_SIZE, EventType
 from binlogio.errors import BinlogError, BinlogFormatError
@@ -187,7 +185,7 @@ def _leads_on(window: Window, opened: OpenedLog, *, has_checksum: bool) -> bool:
     """Whether events follow each other from the window's start on, as far as `_HORIZON`: a value that was made to look like events ends before.
 
     An event, or its header, that reaches beyond the end of the file is the torn tail of a log in use, or made up: then the file must not end with a whole
-    event, and there has to be a second group, with checksums that are right.
+    event, and what is whole has to have the right checksums.
     """
     from binlogio._kernel.frames import pass_events  # noqa: PLC0415
 
@@ -205,7 +203,7 @@ def _leads_on(window: Window, opened: OpenedLog, *, has_checksum: bool) -> bool:
             return _could_be_event(opened.read(HEADER_SIZE), at)
         return at == end or (
             not _ends_whole(opened, end, has_checksum=has_checksum)
-            and _has_groups(opened, window.offset, has_checksum=has_checksum)
+            and (not has_checksum or _has_right_checksums(opened, window.offset))
         )
     finally:
         opened.seek(window.offset + window.held)
@@ -230,16 +228,16 @@ def _has_its_checksum(event: bytes) -> bool:
     return crc32(event[:-CHECKSUM_SIZE]) == int.from_bytes(event[-CHECKSUM_SIZE:], "little")
 
 
-def _has_groups(opened: OpenedLog, offset: int, *, has_checksum: bool) -> bool:
-    """Whether a second group begins before `_HORIZON`, and all events up to there have the checksums that they should have."""
+def _has_right_checksums(opened: OpenedLog, offset: int) -> bool:
+    """Whether all whole events from `offset` on have them, as far as `_HORIZON`."""
     from binlogio._kernel.frames import scan_headers  # noqa: PLC0415
 
+    opened.seek(offset)
     try:
-        opened.seek(offset)
-        index = scan_headers(opened.read(_HORIZON), offset, checksum=has_checksum, stop_at_description=False)
+        scan_headers(opened.read(_HORIZON), offset, checksum=True, stop_at_description=False)
     except BinlogFormatError:
         return False
-    return int(np.isin(np.frombuffer(memoryview(index.type_code), np.uint8), GROUP_STARTS).sum()) > 1
+    return True
 
 
 def _could_be_event(head: bytes, offset: int) -> bool:
