@@ -60,19 +60,32 @@ def kernel_set_to(name: str) -> Iterator[None]:
 
 def tables_by(kernel: str, data: bytes, **options: Any) -> Tables | Said:
     """What `read_tables` gives of a log in memory."""
+    found, said = rows_and_error_by(kernel, data, **options)
+    return said or found
+
+
+def rows_and_error_by(kernel: str, data: bytes, **options: Any) -> tuple[Tables, Said | None]:
+    """What `read_tables` gives of a log in memory before it ends, and the error that it ends with."""
     found: Tables = {}
+    said = None
     try:
         with kernel_set_to(kernel):
             for table, batch in binlogio.read_tables(io.BytesIO(data), **options):
                 batch.validate(full=True)
                 found.setdefault((table, str(batch.schema)), []).extend(records_of(batch))
     except BinlogError as exc:
-        return Said.of(exc)
-    return {name: sorted(records) for name, records in found.items()}
+        said = Said.of(exc)
+    return {name: sorted(records) for name, records in found.items()}, said
 
 
 def records_by(kernel: str, data: bytes, **options: Any) -> list[Record] | Said:
     """What `read_rows` gives of all tables of a log in memory."""
+    found, said = records_and_error_by(kernel, data, **options)
+    return said or found
+
+
+def records_and_error_by(kernel: str, data: bytes, **options: Any) -> tuple[list[Record], Said | None]:
+    """What `read_rows` gives of all tables of a log in memory before it ends, and the error that it ends with."""
     found: list[Record] = []
     try:
         with kernel_set_to(kernel):
@@ -80,8 +93,8 @@ def records_by(kernel: str, data: bytes, **options: Any) -> list[Record] | Said:
                 batch.validate(full=True)
                 found += records_of(batch)
     except BinlogError as exc:
-        return Said.of(exc)
-    return found
+        return found, Said.of(exc)
+    return found, None
 
 
 def records_of(batch: pa.RecordBatch) -> list[Record]:

@@ -63,6 +63,7 @@ cdef class Column:
     cdef int64_t _moments(self, const uint8_t** pointers, int64_t count, int64_t* out) except -2 nogil
     cdef int32_t* _new_offsets(self, int64_t count) except NULL nogil
     cdef int64_t _variable(self, const uint8_t** pointers, int64_t count) except -2 nogil
+    cdef int _clear(self, int64_t row, int64_t end) except -1 nogil
     cdef int append_absent(self, int64_t count) except -1 nogil
     cdef bint _is_date(self) noexcept nogil
     cdef int _value_size(self) noexcept nogil

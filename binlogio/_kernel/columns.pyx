@@ -118,8 +118,24 @@ cdef class Column:
             bad = self._variable(pointers, count)
         else:
             bad = self._values(pointers, count)
+        if bad >= 0:
+            self._clear(self.count + bad, self.count + count)
         self.count += count
         return <int>bad
+
+    cdef int _clear(self, int64_t row, int64_t end) except -1 nogil:
+        """Leave no value in the rows from the first that has none on."""
+        cdef int64_t i, size
+        if self.offsets.size:
+            for i in range(row, end):
+                (<int32_t*>self.offsets.data)[i + 1] = (<int32_t*>self.offsets.data)[row]
+            if self.kind == K_GEOMETRY and self.more.size < 4 * end:
+                size = self.more.size
+                memset(self.more.grow(4 * end - size), 0, 4 * end - size)
+        else:
+            size = self._value_size()
+            memset(self.data.data + size * row, 0, size * (end - row))
+        return 0
 
     cdef int append_absent(self, int64_t count) except -1 nogil:
         """Add rows that have no such value."""

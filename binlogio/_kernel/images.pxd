@@ -56,6 +56,7 @@ cdef struct Plan:
     Layout before
     Layout after
     bint wanted
+    int32_t table_number  # the same for all plans of a table
 
 cdef class ImagePlan:
     cdef Plan core

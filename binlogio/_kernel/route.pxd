@@ -42,13 +42,16 @@ cdef class Router:
     cdef int64_t overflow_count
     cdef dict by_body
     cdef dict by_plan
+    cdef dict by_table  # schema and table -> its number
     cdef readonly list plans
     cdef Plan** cores
     cdef list keep
     cdef Memory plain  # of the compressed event at hand
     cdef object resolve_plan, open_payload, follow
     cdef bint checksum, verify, follows
-    cdef int table_id_size, rows_post_header_v0, rows_post_header_v1
+    cdef int table_id_size
+    cdef uint8_t[256] post_headers  # bytes by type code of today's servers
+    cdef uint8_t[256] unknown_post_header  # whether that is a size that we do not know
     cdef readonly int64_t rows_bytes
     cdef readonly int64_t kept_bytes
     cdef readonly int64_t inner_rows  # of the payload at hand

@@ -35,6 +35,9 @@ cdef enum Status:
 cdef enum:
     SLOTS = 1024
     NOT_MAPPED = -1
+    POST_HEADER_V0 = 4 + 2  # bytes, with the table id of 5.1.4 and before
+    POST_HEADER_V1 = 6 + 2
+    POST_HEADER_V2 = 6 + 2 + 2
     MAX_UNCOMPRESSED_SIZE = 1 << 30  # the server's max_allowed_packet cannot be larger
 
 cdef uint64_t GNO_END = 0x7FFFFFFFFFFFFFFFULL
@@ -51,11 +54,9 @@ cdef class Router:
         checksum, verify: events end in a CRC32; compare it.
         follow: takes (type code, body) of each statement that could change what a table is, and says whether plans made before it may be
             wrong now. None where nobody wants to know.
-        table_id_size, v0, v1: of the TABLE_MAP_EVENT's table id, and of the post-headers of v0 and v1 rows events, in bytes.
     """
 
-    def __cinit__(self, resolve_plan, open_payload, *, bint checksum, bint verify=True, follow=None,
-                  int table_id_size=6, int v0=8, int v1=8):
+    def __cinit__(self, resolve_plan, open_payload, *, bint checksum, bint verify=True, follow=None):
         self.resolve_plan = resolve_plan
         self.open_payload = open_payload
         self.last_plan = NOT_MAPPED
@@ -63,17 +64,16 @@ cdef class Router:
         self.verify = verify
         self.follow = follow
         self.follows = follow is not None
-        self.table_id_size = table_id_size
-        self.rows_post_header_v0 = v0
-        self.rows_post_header_v1 = v1
         self.plans = []
         self.by_body = {}
         self.by_plan = {}
+        self.by_table = {}
         self.overflow = {}
         self.keep = []
         self.statement = 1
         self.stop_offset = <int64_t>1 << 62
         self.renumber(range(256))
+        self.describe(checksum=checksum, post_headers={})
         self.slots = <Slot*>calloc(SLOTS, sizeof(Slot))
         if self.slots == NULL:
             raise MemoryError("no memory for the table maps")
@@ -117,32 +117,46 @@ cdef class Router:
             <bytes>(<const char*>event.images)[:event.size],
         )
 
+    def first_row(self, int64_t number) -> int:
+        """The number of the first row of a rows event at its position, where events inside a payload follow one another."""
+        return self.events[number].first_row if 0 <= number < self.event_count else -1
+
     def found(self) -> list[tuple[int, int]]:
-        """(plan, its first rows event) of each plan that has rows events, in their order; lets `Batch.fill` go from event to event of a plan."""
+        """(plan, its first rows event) of each stretch of rows events of one plan, in their order; lets `Batch.fill` go through a stretch.
+
+        A stretch ends where the same table has another plan, so that a table's rows stay in order.
+        """
         cdef list firsts = []
         cdef int64_t number
         cdef int64_t* last = <int64_t*>malloc((len(self.plans) + 1) * sizeof(int64_t))
         cdef RowsEvent* event
+        cdef int32_t table
         if last == NULL:
             raise MemoryError("no memory for another table")
         memset(last, 0xFF, (len(self.plans) + 1) * sizeof(int64_t))
         for number in range(self.event_count):
             event = self.events + number
             event.next = self.event_count
-            if last[event.plan] < 0:
+            table = self.cores[event.plan].table_number
+            if last[table] < 0 or self.events[last[table]].plan != event.plan:
                 firsts.append((event.plan, number))
             else:
-                self.events[last[event.plan]].next = number
-            last[event.plan] = number
+                self.events[last[table]].next = number
+            last[table] = number
         free(last)
         return firsts
 
-    def describe(self, *, bint checksum, int table_id_size, int v0, int v1) -> None:
-        """Take what a format description says."""
+    def describe(self, *, bint checksum, post_headers, unknown=()) -> None:
+        """Take what a format description says: whether there are checksums, and by type the size of its post-header in bytes.
+
+        The types in `unknown` have one of a size that no server has. Types that are not there have those of MySQL 5.5 and later.
+        """
+        cdef int code
         self.checksum = checksum
-        self.table_id_size = table_id_size
-        self.rows_post_header_v0 = v0
-        self.rows_post_header_v1 = v1
+        for code in range(256):
+            self.post_headers[code] = post_headers.get(code, POST_HEADER_V2 if code >= WRITE_ROWS_EVENT else POST_HEADER_V1)
+            self.unknown_post_header[code] = code in unknown
+        self.table_id_size = 4 if self.post_headers[<int>TABLE_MAP_EVENT] == POST_HEADER_V0 else 6
 
     def renumber(self, codes) -> None:
         """Say what each of the 256 type codes is in the numbers of today's servers."""
@@ -288,6 +302,8 @@ cdef class Router:
         if PRE_GA_WRITE_ROWS_EVENT <= code <= DELETE_ROWS_EVENT_V1 or WRITE_ROWS_EVENT <= code <= DELETE_ROWS_EVENT or (
                 code == PARTIAL_UPDATE_ROWS_EVENT):
             status = self._rows(code, p, body, end, base + at[0] if pos < 0 else pos, pos >= 0)
+        elif self.unknown_post_header[code] and code < WRITE_ROWS_COMPRESSED_EVENT_V1:
+            status = S_BAD_EVENT
         elif code == TABLE_MAP_EVENT:
             status = self._table_map(body, end)
         elif code == GTID_LOG_EVENT or code == ANONYMOUS_GTID_LOG_EVENT:
@@ -502,6 +518,9 @@ cdef class Router:
             if self.cores == NULL:
                 raise MemoryError("no memory for another table")
             self.cores[number] = &(<ImagePlan?>plan).core
+            table = (<ImagePlan>plan).table
+            name = None if table is None else (table.schema, table.table)
+            self.cores[number].table_number = self.by_table.setdefault(name, len(self.by_table))
         return number
 
     cdef int _forget_overflow(self) except -1 nogil:
@@ -529,15 +548,16 @@ cdef class Router:
         cdef void* moved
         cdef int64_t rows
         cdef int64_t taken = 0
-        cdef int status = self._open_rows(code, body, end, inner, &event)
-        if status != S_GO_ON or event.present == NULL:
-            return status
-        plan = self.cores[event.plan]
+        cdef int status
         event.pos = pos
         event.timestamp = u32(header)
         event.server_id = u32(header + 5)
         event.group = <int32_t>(self.group_count - 1)
         event.first_row = self.next_first_row
+        status = self._open_rows(code, body, end, inner, &event)
+        if status != S_GO_ON or event.images == NULL:
+            return status
+        plan = self.cores[event.plan]
         if inner:
             rows = count_rows(plan, &event, &taken)
             if taken != event.size:
@@ -546,8 +566,8 @@ cdef class Router:
             self.inner_rows += rows
             if not plan.wanted:
                 return S_GO_ON
-        if self.is_choosy and not self._is_wanted(&event):
-            return S_GO_ON
+            if self.is_choosy and not self._is_wanted(&event):
+                return S_GO_ON
         if self.event_count == self.event_capacity:
             moved = realloc(self.events, (self.event_capacity * 2 + 256) * sizeof(RowsEvent))
             if moved == NULL:
@@ -562,32 +582,21 @@ cdef class Router:
 
     cdef int _open_rows(self, uint8_t code, const uint8_t* body, const uint8_t* end, bint skipped_too,
                         RowsEvent* event) except -1 nogil:
-        """What stands before the images; no bitmap where the table is skipped, and `skipped_too` does not ask for it."""
+        """What stands before the images, and where they are; nowhere where nobody wants them, and `skipped_too` does not ask for them all the same."""
         cdef uint64_t table_id, columns = 0
+        cdef int64_t bitmap_bytes
         cdef uint64_t flags
         cdef const uint8_t* at = body
         cdef Plan* plan
-        cdef int post_header = 10
+        cdef int post_header = self.post_headers[code]
+        cdef int id_size = 4 if post_header == POST_HEADER_V0 else 6
         cdef int64_t extra
-        event.present = NULL
-        if code <= PRE_GA_DELETE_ROWS_EVENT:
-            post_header = self.rows_post_header_v0
-        elif code <= DELETE_ROWS_EVENT_V1 or WRITE_ROWS_COMPRESSED_EVENT_V1 <= code <= DELETE_ROWS_COMPRESSED_EVENT_V1:
-            post_header = self.rows_post_header_v1
-        if end - at < post_header:
+        event.images = NULL
+        if end - at < max(post_header, id_size + 2):
             return S_BAD_EVENT
-        if post_header == 6:
-            table_id = u32(at)
-            flags = u16(at + 4)
-        else:
-            table_id = u48(at)
-            flags = u16(at + 6)
+        table_id = little(at, id_size)
+        flags = u16(at + id_size)
         at += post_header
-        if post_header == 10:
-            extra = <int64_t>u16(at - 2) - 2
-            if extra < 0 or end - at < extra:
-                return S_BAD_EVENT
-            at += extra
         self.last_plan = event.plan = self._plan_of(table_id)
         if event.plan == NOT_MAPPED:
             return S_BAD_EVENT
@@ -596,23 +605,36 @@ cdef class Router:
         plan = self.cores[event.plan]
         if not plan.wanted and not skipped_too:
             return S_GO_ON
-        if not lenenc(&at, end, &columns) or columns != <uint64_t>plan.column_count:
+        if self.unknown_post_header[code]:
             return S_BAD_EVENT
+        if post_header == POST_HEADER_V2:
+            extra = <int64_t>u16(at - 2) - 2
+            if extra < 0 or end - at < extra:
+                return S_BAD_EVENT
+            at += extra
+        if not lenenc(&at, end, &columns) or columns > <uint64_t>(8 * (end - at)):
+            return S_BAD_EVENT
+        bitmap_bytes = <int64_t>(columns + 7) // 8
         event.operation = _operation(code)
         event.code = code
         event.present = at
         event.present_after = at
-        if end - at < plan.bitmap_bytes:
+        if end - at < bitmap_bytes:
             return S_BAD_EVENT
-        at += plan.bitmap_bytes
+        at += bitmap_bytes
         if event.operation == PARTIAL_UPDATE or (event.operation == UPDATE and code != PRE_GA_UPDATE_ROWS_EVENT):
-            if end - at < plan.bitmap_bytes:
+            if end - at < bitmap_bytes:
                 return S_BAD_EVENT
             event.present_after = at
-            at += plan.bitmap_bytes
+            at += bitmap_bytes
         event.images = at
         event.size = end - at
         if WRITE_ROWS_COMPRESSED_EVENT_V1 <= code <= DELETE_ROWS_COMPRESSED_EVENT and not self._inflate(event):
+            return S_BAD_EVENT
+        if self.is_choosy and not skipped_too and not self._is_wanted(event):
+            event.images = NULL
+            return S_GO_ON
+        if columns != <uint64_t>plan.column_count:
             return S_BAD_EVENT
         if code <= PRE_GA_DELETE_ROWS_EVENT and not self._make_plain(plan, event):
             return S_BAD_EVENT

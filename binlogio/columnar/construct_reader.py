@@ -122,7 +122,7 @@ class RowsWalk:
         size = frame.context.post_header_size(code, POST_HEADER_V1)
         id_size = 4 if size == POST_HEADER_V0 else 6
         kind = self._maps.get(int.from_bytes(body[:id_size], "little")) if not self._statement_ended else None
-        if kind is None or len(body) < size or self._wants(kind.plan):
+        if kind is None or len(body) < max(size, id_size + 2) or self._wants(kind.plan):
             return False
         self._statement_ended = bool(body[id_size] & 1)
         return True
@@ -224,6 +224,9 @@ class ConstructReader:
                     yield self._batch(pending)
         except BinlogError as exc:
             exc.locate(file=self._log.name)
+            for pending in self._pending.values():
+                if pending.rows:
+                    yield self._batch(pending)
             raise
 
     def _batch(self, pending: PendingRecords) -> tuple[str, pa.RecordBatch]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from binlogio._kernel import route
 from binlogio.columnar.big_events import IN_PARTS, BigEvents, unreadable
-from binlogio.columnar.construct_reader import RowsWalk
+from binlogio.columnar.construct_reader import OPENED_TYPES, RowsWalk
 from binlogio.columnar.event_parts import (
     decrypted,
     reader_of,
@@ -69,6 +69,7 @@ class LogWalk(BigEvents):
         self._definitions = definitions or DefinitionSource(selection.definitions, follows_ddl=False)
         self._decryptor_for = decryptor_for
         self.torn_tail: TornTail | None = None
+        self._refused_at: tuple[int, int] | None = None  # position and number of the first row
         self._log = log
         self._selection = selection
         self._repeated = repeated
@@ -282,12 +283,8 @@ class LogWalk(BigEvents):
         if self._context.binlog_version != BINLOG_VERSION:
             self._pass_old_log()
             return False
-        self._router.describe(
-            checksum=self._context.has_checksum,
-            table_id_size=4 if self._context.post_header_size(EventType.TABLE_MAP_EVENT, 8) == 6 else 6,
-            v0=self._context.post_header_size(EventType.PRE_GA_WRITE_ROWS_EVENT, 8),
-            v1=self._context.post_header_size(EventType.WRITE_ROWS_EVENT_V1, 8),
-        )
+        sizes, unknown = _post_headers(self._context)
+        self._router.describe(checksum=self._context.has_checksum, post_headers=sizes, unknown=unknown)
         self._router.renumber([self._context.real_type(code) for code in range(256)])
         return True
 
@@ -375,7 +372,28 @@ class LogWalk(BigEvents):
         for number in range(last + 1):
             code, plan, pos, present, present_after, images = self._router.rows_event(number)
             table = self._table(plan)
+            self._refused_at = pos, self._router.first_row(number)
             if table is not None:
                 event = rows_event(code, pos, len(table.columns), present, present_after, images)
                 self._check_rows(event, plan, first_row=first_row, first_byte=first_byte)
         raise unreadable(pos, code)
+
+    def _before_refusal(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows of the events before the one of which a row was refused; all where there is none."""
+        if self._refused_at is None:
+            return batch
+        pos, row = (batch.column(name).to_numpy() for name in ("pos", "row"))
+        refused_pos, refused_row = self._refused_at
+        behind = (pos > refused_pos) | ((pos == refused_pos) & (row >= refused_row))
+        return batch.slice(0, int(behind.argmax()) if behind.any() else None)
+
+
+def _post_headers(context: ParseContext) -> tuple[dict[int, int], set[int]]:
+    """The size of each type's post-header in bytes, and the types with one of a size that no server has."""
+    sizes, unknown = {}, set()
+    for code in OPENED_TYPES:
+        known = EVENT_CODECS[code].post_header_sizes
+        sizes[int(code)] = size = context.post_header_size(code, known[0] if known else 0)
+        if known and size not in known:
+            unknown.add(int(code))
+    return sizes, unknown

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.columnar.group_context import GroupContext
-from binlogio.errors import BinlogFormatError
+from binlogio.errors import BinlogError, BinlogFormatError
 from binlogio.event_filter import EVERY_EVENT, EventFilter
 from binlogio.events.base import event_name
 from binlogio.events.rows import DeleteRowsEvent, PartialUpdateRowsEvent, UpdateRowsEvent, WriteRowsEvent
@@ -70,23 +70,23 @@ def row_records(
             continue
         if event.header.offset != at:
             at, row = event.header.offset, 0
-        table = reader.table_map(event)
-        if (tables and not tables(table.schema, table.table)) or (
-            where and not (where.wants_table(table.schema, table.table) and _is_wanted(event, where, group.gtid))
-        ):
-            row += _count_skipped(reader, event)
-            continue
         try:
-            for record in _records(reader, event, group, row):
-                yield record
-                row += 1
-        except BinlogFormatError as exc:  # documents and geometries are opened here, where nobody else knows the event
+            table = reader.table_map(event)
+            if (tables and not tables(table.schema, table.table)) or (
+                where and not (where.wants_table(table.schema, table.table) and _is_wanted(event, where, group.gtid))
+            ):
+                row += _count_skipped(reader, event)
+                continue
+            records = list(_records(reader, event, group, row))
+        except BinlogError as exc:  # documents and geometries are opened here, where nobody else knows the event
             exc.locate(
                 file=reader.position.file,
                 offset=event.header.offset,
                 event_type=event_name(event.header.type_code),
             )
             raise
+        row += len(records)
+        yield from records
 
 
 def _is_wanted(event: RowsEvent, where: EventFilter, gtid: str | None) -> bool:

@@ -38,7 +38,7 @@ _ZERO_DATES: Final = ("error", "null", "text")
 DEFAULT_BATCH_ROWS: Final = 1 << 16
 _MIXED_ROWS: Final = 1 << 12
 _TIMESTAMP: Final = 4
-_NAMES: Final = (9, 10)  # schema and table
+_TEXTS: Final = slice(9, 13)  # schema, table, images
 _SMALLEST_SPLIT: Final = 2 << 20  # bytes; less is not worth a thread
 _LARGEST_SPLIT: Final = 5 << 20  # bytes; of more, what one thread has done ahead is out of the cache before it is taken
 
@@ -220,8 +220,7 @@ class TableBatches:
             for some in _some_at_a_time(records, min(self._options["batch_rows"], _MIXED_ROWS)):
                 columns = list(zip(*some, strict=True))
                 columns[_TIMESTAMP] = tuple(microseconds // 1_000_000 for microseconds in columns[_TIMESTAMP])
-                for place in _NAMES:
-                    columns[place] = tuple(name.encode("utf-8", "replace").decode() for name in columns[place])
+                columns[_TEXTS] = [tuple(map(_printable, column)) for column in columns[_TEXTS]]
                 arrays = [pa.array(column, one.type) for column, one in zip(columns, mixed_schema(), strict=True)]
                 yield "", pa.RecordBatch.from_arrays(arrays, schema=mixed_schema())
 
@@ -229,6 +228,11 @@ class TableBatches:
         if not self._options["where"].wants_table(schema, table):
             return False
         return self._tables is None or any(fnmatchcase(f"{schema}.{table}", name) for name in self._tables)
+
+
+def _printable(text: str | None) -> str | None:
+    r"""What is no character is written as \udcff, as the kernel does it."""
+    return None if text is None else text.encode("utf-8", "backslashreplace").decode()
 
 
 def _some_at_a_time(records: Iterator[tuple[Any, ...]], count: int) -> Iterator[list[tuple[Any, ...]]]:

@@ -40,6 +40,9 @@ class ColumnarReader(LogWalk):
     def __init__(self, *args: Any, **more: Any) -> None:
         super().__init__(*args, **more)
         self._records: dict[int, TableRecords] = {}
+        self._ready: list[
+            TableBatch
+        ] = []  # of the window at hand, which may have an event before theirs that is refused
         self._open: dict[tuple[str, str], tuple[int, Batch]] = {}  # by schema and table: number of the plan, its batch
 
     def _take(self, number: int, plan: TablePlan) -> ImagePlan:
@@ -72,6 +75,7 @@ class ColumnarReader(LogWalk):
         if places is None:
             yield from self._flush()
             return status, at
+        self._check([batch for _, batch in self._open.values()])
         for number, place in places:
             plan = self._records[number].plan
             yield from self._flush_table((plan.schema, plan.table), number, place)
@@ -80,7 +84,7 @@ class ColumnarReader(LogWalk):
 
     def _flush(self) -> Iterator[TableBatch]:
         found: dict[tuple[str, str], tuple[int, int]] = {}
-        again: list[tuple[int, int]] = []  # plans of a table that another plan has rows of
+        again: list[tuple[int, int]] = []  # where a table is another one
         for number, first_event in self._router.found():
             plan = self._records[number].plan
             if (plan.schema, plan.table) in found:
@@ -96,6 +100,7 @@ class ColumnarReader(LogWalk):
     def _end_window(self) -> Iterator[TableBatch]:
         """Leave a window whose rows are taken."""
         self._router.clear()
+        yield from self._give_out_ready()
         if sum(batch.value_bytes for _, batch in self._open.values()) > _OPEN_BYTES:
             yield from self._give_out()
 
@@ -104,10 +109,11 @@ class ColumnarReader(LogWalk):
         batches = []
         for key, (number, _) in found.items():
             if key in self._open and self._open[key][0] != number:  # the table was another one
-                yield from self._give_out_table(key)
+                self._close_batch(key)
             batches.append(self._batch(key, number))
         first_events = [first_event for _, first_event in found.values()]
         places = fill_all(self._router, batches, first_events, self._selection.batch_rows, BATCH_BYTES)
+        self._check(batches)
         for (key, (number, _)), place in zip(found.items(), places, strict=True):
             yield from self._flush_table(key, number, place)
 
@@ -115,17 +121,23 @@ class ColumnarReader(LogWalk):
         """Go on with a table whose batch was filled up to `place`."""
         while True:
             batch = self._batch(key, number)
-            if batch.failed_event >= 0:
-                del self._open[key]
-                self._refuse_rows(batch.failed_event)
+            self._check([batch])
             if place[0] >= self._router.rows_event_count:
                 return
-            yield from self._give_out_table(key)
+            self._close_batch(key)
+            if self._router.kept_bytes > _OPEN_BYTES:  # much in little: MariaDB's compressed rows
+                yield from self._give_out_ready()
             if batch.stopped_at_partial:
-                yield from self._flush_partial(self._records[number], place)
+                self._flush_partial(key, number, place)
                 return
             batch = self._batch(key, number)
             place = batch.fill(self._router, *place, self._selection.batch_rows, BATCH_BYTES)
+
+    def _check(self, batches: list[Batch]) -> None:
+        """Raise what is wrong with the first of the events that do not fit."""
+        failed = [batch.failed_event for batch in batches if batch.failed_event >= 0]
+        if failed:
+            self._refuse_rows(min(failed))
 
     def _batch(self, key: tuple[str, str], number: int) -> Batch:
         """The open batch of a table."""
@@ -133,9 +145,9 @@ class ColumnarReader(LogWalk):
             self._open[key] = number, self._records[number].new_batch(takes_partial=False)
         return self._open[key][1]
 
-    def _flush_partial(self, records: TableRecords, place: Place) -> Iterator[TableBatch]:
+    def _flush_partial(self, key: tuple[str, str], number: int, place: Place) -> None:
         """The rows from the first partial update on; where the kernel refuses them for their JSON diffs, these are applied in Python."""
-        with_diffs = False
+        records, with_diffs = self._records[number], False
         while place[0] < self._router.rows_event_count:
             batch = records.new_batch(with_diffs=with_diffs)
             after = batch.fill(self._router, *place, self._selection.batch_rows, BATCH_BYTES)
@@ -143,9 +155,10 @@ class ColumnarReader(LogWalk):
                 if batch.failed_partial and not with_diffs:
                     with_diffs = True
                     continue
-                self._refuse_rows(batch.failed_event)
+                self._open[key] = number, batch
+                self._check([batch])
             if batch.count:
-                yield records.plan.table, self._record_batch(records, batch, after[0])
+                self._ready.append((records.plan.table, self._record_batch(records, batch, after[0])))
             place = after
 
     def _flush_part(
@@ -173,13 +186,23 @@ class ColumnarReader(LogWalk):
 
     def _give_out(self) -> Iterator[TableBatch]:
         while self._open:
-            yield from self._give_out_table(next(iter(self._open)))
+            self._close_batch(next(iter(self._open)))
+        yield from self._give_out_ready()
 
-    def _give_out_table(self, key: tuple[str, str]) -> Iterator[TableBatch]:
+    def _give_out_ready(self) -> Iterator[TableBatch]:
+        """Give out what is complete; where an event was refused, up to that."""
+        ready, self._ready = self._ready, []
+        for table, batch in ready:
+            found = self._before_refusal(batch)
+            if found.num_rows:
+                yield table, found
+
+    def _close_batch(self, key: tuple[str, str]) -> None:
+        """Have the rows of a table ready, and go on with another batch."""
         number, batch = self._open.pop(key)
         if batch.count:
             records = self._records[number]
-            yield records.plan.table, records.record_batch(batch, self._log.name, self._repeated)
+            self._ready.append((records.plan.table, records.record_batch(batch, self._log.name, self._repeated)))
 
     def _record_batch(
         self, records: TableRecords, batch: Batch, last: int, *, first_row: int = 0, first_byte: int = 0

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 WORTH_IT: Final = 4096  # bytes of images; with less, the kernel costs more than it gains
 _MOST_VALUES: Final = 1 << 30  # bytes
 _SMALL_SCALE: Final = 6  # Arrow writes smaller numbers with an exponent
-_TABLE_ID_SIZE: Final = 6
-_POST_HEADER: Final = 8
 _TYPES: Final = frozenset(
     {
         ColumnType.TINY, ColumnType.SHORT, ColumnType.INT24, ColumnType.LONG, ColumnType.LONGLONG, ColumnType.DOUBLE, ColumnType.NEWDECIMAL,
@@ -81,7 +79,6 @@ def bulk_rows(steps: Sequence[RowsStep], context: ParseContext) -> BulkRows | No
     )
     records = TableRecords.of(plan, None, zero_dates="text")
     router = Router(lambda _: records.images, lambda _, __: None, checksum=False, verify=False)
-    router.describe(checksum=False, table_id_size=_TABLE_ID_SIZE, v0=_POST_HEADER, v1=_POST_HEADER)
     _, end = router.route(frames, 0, 0)  # it keeps pointers into the frames
     batch = records.new_batch()
     if end != len(frames) or router.rows_event_count != len(steps):

@@ -1,0 +1,197 @@
+"""The compiled kernel and construct say the same of damaged logs, and give the same rows before they do."""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from binlogio.columnar.construct_reader import OPENED_TYPES
+from binlogio.constants import BINLOG_MAGIC, CHECKSUM_SIZE, HEADER_SIZE, EventType
+from binlogio.constants import ColumnType as T
+from binlogio.event_filter import EventFilter, Range
+from binlogio.events.control import XidEvent
+from binlogio.events.rows import DeleteRowsEvent, UpdateRowsEvent, WriteRowsEvent
+from binlogio.rowimage import RowChange, RowImage, encode_rows, resolve_plan
+from both_kernels import KERNELS, Said, records_and_error_by, records_by, rows_and_error_by, tables_by
+from corpus import FIXTURES
+from log_cases import table_map_of
+from logs import header, log, query
+from rowimage_cases import UTF8MB4, column
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+VERSION_SIZE = 2 + 50 + 4 + 1  # bytes of a format description before the sizes of post-headers
+OPTIONS = st.sampled_from(
+    (
+        {},
+        {"tables": ["*.t1"]},
+        {"tables": ["no.such"]},
+        {"batch_rows": 2},
+        {"zero_dates": "null"},
+        {"where": EventFilter(ops=frozenset({"update"}))},
+        {"where": EventFilter(pos=Range(600, 900))},
+    )
+)
+
+
+def _description_end(data: bytes | bytearray) -> int:
+    return len(BINLOG_MAGIC) + int.from_bytes(data[13:17], "little")
+
+
+def _with_sizes(data: bytes, code: int, size: int) -> bytes:
+    """The log with another size for the post-headers of a type."""
+    spoilt, end = bytearray(data), _description_end(data)
+    spoilt[len(BINLOG_MAGIC) + HEADER_SIZE + VERSION_SIZE + code - 1] = size
+    spoilt[end - CHECKSUM_SIZE : end] = zlib.crc32(spoilt[4 : end - CHECKSUM_SIZE]).to_bytes(4, "little")
+    return bytes(spoilt)
+
+
+@pytest.mark.parametrize("case", ["mysql97/gtid_off", "mysql97/checksum_none", "mariadb1011/gtid"])
+@pytest.mark.parametrize("tables", [None, ["no.such"]])
+def test_format_description_of_other_post_headers_is_refused_alike(case: str, tables: Any) -> None:
+    """Only where an event of the type is opened; those of tables that nobody wants are not."""
+    data = min((FIXTURES / case).glob("binlog.00000?"), key=lambda path: path.stat().st_size).read_bytes()
+    room = _description_end(data) - len(BINLOG_MAGIC) - HEADER_SIZE - VERSION_SIZE - 1 - CHECKSUM_SIZE
+    found = []
+    for code in sorted(code for code in OPENED_TYPES if code <= room):
+        for size in (0, 6, 8, 10, 255):
+            spoilt = _with_sizes(data, code, size)
+            compiled, construct = (tables_by(kernel, spoilt, zero_dates="null", tables=tables) for kernel in KERNELS)
+            found.append(compiled)
+
+            assert compiled == construct, (code, size)
+    assert any(isinstance(one, Said) for one in found)
+    assert any(not isinstance(one, Said) for one in found)
+
+
+# ---------------------------------------------------------------------------------------------------- rows before errors
+
+MAPS = {
+    number: replace(
+        table_map_of(
+            [column(T.LONG), column(T.VARCHAR, 80, collation_id=UTF8MB4), column(T.DATETIME2, 6)][: number + 1]
+        ),
+        table_id=number,
+        table=f"t{number}",
+    )
+    for number in (1, 2)
+}
+KINDS: dict[str, Any] = {"insert": WriteRowsEvent, "update": UpdateRowsEvent, "delete": DeleteRowsEvent}
+
+
+def _change(number: int, kind: str, rows: int) -> list[Any]:
+    """A table map, and a rows event of so many rows."""
+    plan = resolve_plan(MAPS[number])
+    image = RowImage(plan, (7, "text", None)[: number + 1])
+    change = RowChange(None if kind == "insert" else image, None if kind == "delete" else image)
+    bitmap = bytes([(1 << (number + 1)) - 1])
+    after = {"present_after": bitmap} if kind == "update" else {}
+    images = encode_rows([change] * rows, plan, bitmap, *after.values())
+    return [
+        MAPS[number],
+        KINDS[kind](
+            table_id=number,
+            flags=1,
+            extra=b"",
+            column_count=number + 1,
+            present=bitmap,
+            images=images,
+            header=header(),
+            **after,
+        ),
+    ]
+
+
+def _events(data: bytes | bytearray) -> Iterator[tuple[int, int, int]]:
+    """Offset, type and size of each event."""
+    at = len(BINLOG_MAGIC)
+    while at < len(data):
+        size = int.from_bytes(data[at + 9 : at + 13], "little")
+        yield at, data[at + 4], size
+        at += size
+
+
+@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    st.lists(
+        st.tuples(st.sampled_from((1, 2)), st.sampled_from(sorted(KINDS)), st.integers(1, 4)), min_size=2, max_size=9
+    ),
+    OPTIONS,
+    st.data(),
+)
+def test_rows_of_the_events_before_the_first_bad_one_are_given_out(
+    changes: list[tuple[int, str, int]], options: Any, data: st.DataObject
+) -> None:
+    """Two tables take turns, and one or two of the events are damaged, table maps among them."""
+    events = [event for change in changes for event in _change(*change)]
+    spoilt = bytearray(log(query("BEGIN"), *events, XidEvent(1, header(EventType.XID_EVENT))))
+    found = [one for one in _events(spoilt) if one[1] in OPENED_TYPES]
+    for at, _, size in data.draw(st.lists(st.sampled_from(found), min_size=1, max_size=2)):
+        end = at + size - CHECKSUM_SIZE
+        place = data.draw(st.integers(at + HEADER_SIZE, end - 1))
+        spoilt[place] = data.draw(st.sampled_from((0, 0x7F, 0xFF)) | st.integers(0, 255))
+        spoilt[end : end + CHECKSUM_SIZE] = zlib.crc32(spoilt[at:end]).to_bytes(CHECKSUM_SIZE, "little")
+    compiled, construct = (rows_and_error_by(kernel, bytes(spoilt), **options) for kernel in KERNELS)
+
+    assert compiled == construct
+
+
+@pytest.mark.parametrize("tables", [["d.t1"], None])
+def test_two_tables_that_fail_in_one_window_show_nothing_of_what_is_behind(tables: Any) -> None:
+    """The second one's rows have no values behind the first one's error."""
+    good, bad = _change(2, "insert", 3), _change(2, "insert", 3)
+    images = bytearray(bad[1].images)
+    images[1 + 4] = 0xFF  # the length of the text
+    bad[1] = replace(bad[1], images=bytes(images))
+    other = [replace(event, table_id=9) for event in bad]
+    other[0] = replace(other[0], table="t3")
+    data = log(*good, *bad, *other, *_change(1, "insert", 2))
+    found = [rows_and_error_by(kernel, data, tables=None if tables is None else ["d.t2", "d.t3"]) for kernel in KERNELS]
+    rows, said = found[0]
+
+    assert found[0] == found[1]
+    assert said is not None
+    assert [len(records) for records in rows.values()] == [3]
+
+
+def test_table_that_is_another_one_and_back_keeps_its_rows_in_order() -> None:
+    """Table maps of one name and other columns take turns within a window."""
+    other = replace(MAPS[2], table="t1")
+    changes = [_change(1, "insert", 1), [other, _change(2, "insert", 1)[1]]] * 3
+    data = log(*(event for change in changes for event in change))
+    positions = []
+    for kernel in KERNELS:
+        tables, said = rows_and_error_by(kernel, data)
+        positions.append({name[1]: [record[:2] for record in records] for name, records in tables.items()})
+
+        assert said is None
+    assert positions[0] == positions[1]
+    assert [len(records) for records in positions[0].values()] == [3, 3]
+
+
+def test_records_of_all_tables_come_up_to_the_first_bad_event() -> None:
+    """Images as JSON, by either."""
+    bad = _change(2, "insert", 3)
+    data = log(*_change(1, "insert", 2), *_change(2, "delete", 2), bad[0], replace(bad[1], images=bad[1].images[:-1]))
+    compiled, construct = (records_and_error_by(kernel, data) for kernel in KERNELS)
+
+    assert compiled == construct
+    assert len(compiled[0]) == 4
+    assert compiled[1] is not None
+
+
+@pytest.mark.parametrize("options", [{}, {"where": EventFilter(ops=frozenset({"update"}))}])
+def test_name_that_is_no_utf8_and_map_that_is_missing_are_told_alike(options: Any) -> None:
+    """Of records of all tables too."""
+    strange = replace(MAPS[1], schema="\udcff")
+    event = _change(1, "insert", 1)[1]
+    for data in (log(strange, event), log(event)):
+        compiled, construct = (records_by(kernel, data, **options) for kernel in KERNELS)
+
+        assert compiled == construct
