@@ -161,7 +161,17 @@ cdef class Batch(Heads):
         """Make the columns of both sides as long as the batch, where they have any row at all."""
         self._catch_up(self.before)
         self._catch_up(self.after)
-        self.plan.batch_sizes = [(<Memory>memory).size for memory in self._memories()]
+        cdef list sizes = self.plan.batch_sizes
+        cdef list memories = self._memories()
+        cdef Memory memory
+        cdef int i
+        if not sizes:
+            sizes = [0] * len(memories)
+        for i in range(len(memories)):
+            memory = memories[i]
+            sizes[i] = max(memory.size, <int64_t>sizes[i] * 3 // 4)  # where a range of the log ends a batch may be small
+            memory.trim()
+        self.plan.batch_sizes = sizes
 
     cdef list _memories(self):
         cdef list memories = self.own_memories() + self.before.own_memories() + self.after.own_memories()

@@ -11,6 +11,7 @@ cdef class Memory:
     cdef Py_ssize_t views
     cdef int reserve(self, int64_t more) except -1 nogil
     cdef uint8_t* grow(self, int64_t more) except NULL nogil
+    cdef int trim(self) except -1 nogil
 
 cdef const uint8_t* shown(Memory memory) noexcept nogil
 

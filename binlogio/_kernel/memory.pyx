@@ -121,6 +121,19 @@ cdef class Memory:
         self.capacity = capacity
         return 0
 
+    cdef int trim(self) except -1 nogil:
+        """Give back a large block that is mostly empty, and take a smaller one."""
+        cdef uint8_t* data = self.data
+        cdef int64_t capacity = self.capacity
+        cdef int64_t size = self.size
+        if capacity < SMALLEST_KEPT or size * 4 > capacity:
+            return 0
+        self.data, self.size, self.capacity = NULL, 0, 0
+        memcpy(self.grow(size), data, size)
+        self.size = size
+        _give_back(data, capacity)
+        return 0
+
     cdef uint8_t* grow(self, int64_t more) except NULL nogil:
         """Add `more` bytes, not yet set, and return where they begin."""
         self.reserve(more if more else 1)
