@@ -87,10 +87,15 @@ def undone(tmp_path: Path, *events: Any, form: Any = SqlScript, **options: Any) 
 
 
 def sql_of(ready: Undo) -> list[str]:
-    """The statements between the settings, without comments."""
+    """The statements between the settings, without comments and checks."""
     with ready:
         lines = b"".join(ready.pieces()).decode().splitlines()
     return [line for line in lines if line and not line.startswith(("SET", "--"))]
+
+
+def checks_in(ready: Undo) -> int:
+    with ready:
+        return b"".join(ready.pieces()).count(b"ROW_COUNT() = 1")
 
 
 def changes_of(ready: Undo, path: Path) -> list[tuple[str, Pair]]:
@@ -173,6 +178,19 @@ def test_row_without_a_key_is_found_by_all_it_has(tmp_path: Path) -> None:
     where = "`id` = 1 AND CAST(CONVERT(`name` USING utf8mb4) AS BINARY) = 'one' AND `doc` IS NULL LIMIT 1;"
 
     assert sql_of(undone(tmp_path, *events))[1:-1] == [f"DELETE FROM `d`.`k` WHERE {where}"] * 2
+
+
+def test_script_checks_each_row_that_must_be_there(tmp_path: Path) -> None:
+    """Behind UPDATE and DELETE, unless nobody wants it."""
+    events = transaction(rows_of((None, ONE)), rows_of((ONE, TWO)), rows_of((TWO, None)))
+
+    assert checks_in(undone(tmp_path, *events)) == 2
+    assert checks_in(undone(tmp_path, *events, form=lambda: SqlScript(checks_rows=False))) == 0
+
+
+def test_update_that_changes_nothing_is_no_statement(tmp_path: Path) -> None:
+    """There would be no row that it changes."""
+    assert sql_of(undone(tmp_path, *transaction(rows_of((ONE, ONE))))) == ["BEGIN;", "COMMIT;"]
 
 
 # ----------------------------------------------------------------------------------------------------------- images

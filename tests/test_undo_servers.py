@@ -249,3 +249,27 @@ def kinds(node: Any) -> Any:
     if isinstance(node, list):
         return [kinds(value) for value in node]
     return (type(node).__name__, getattr(node, "type_code", None), scalar_text(node))
+
+
+@pytest.mark.parametrize(("form", "error"), [(SqlScript, "ERROR 1242"), (BinlogFile, "ERROR 1032")])
+def test_row_that_is_not_there_stops_the_undo(server: Instance, tmp_path: Path, form: type[Any], error: str) -> None:
+    """The transaction it is in is rolled back; what came before, the last of the log, is taken back."""
+    table = TableDefinition("d", "t", (ColumnDefinition("id", "int", nullable=False),), ("id",))
+    version = "10.11.18-MariaDB-log" if server.vendor.kind == "mariadb" else "9.7.4"
+    variables = ServerVariables(binlog_row_metadata="FULL", server_version=version)
+    with BinlogWriter(tmp_path / "binlog", variables=variables) as log, log.session() as session:
+        for ids in ((1, 2), (3,)):
+            session.begin()
+            session.execute(Statement("INSERT", (Insert(table, [{"id": number} for number in ids]),)))
+            session.commit()
+    with binlogio.open(tmp_path / "binlog.000001") as reader, undo(reader, form()) as ready:
+        (tmp_path / "inverse").write_bytes(b"".join(ready.pieces()))
+    emptied(server)
+    with closing(connect(server)) as connection, connection.cursor() as cursor:
+        cursor.execute("CREATE DATABASE d")
+        cursor.execute("CREATE TABLE d.t (id INT PRIMARY KEY) ENGINE=InnoDB")
+        cursor.execute("INSERT INTO d.t VALUES (2), (3)")
+    refused = taken_back(server, tmp_path / "inverse", form())
+
+    assert error in refused
+    assert tables(server) == {"d.t": [[2]]}

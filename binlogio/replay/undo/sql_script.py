@@ -4,7 +4,8 @@ Knows sessions and transactions. What a change is in SQL is `mysql_table`'s busi
 on sql_mode, and text is ASCII but for names.
 
     script      := settings  transaction*  settings
-    transaction := comment  BEGIN  (INSERT | UPDATE | DELETE)*  COMMIT
+    transaction := comment  BEGIN  (INSERT | (UPDATE | DELETE) check?)*  COMMIT
+    check       := an error where not just one row was changed; the client then leaves, and the server rolls the transaction back
 
 Keys are not compared by foreign keys: what the log has is taken back, and nothing follows from it. A server runs its triggers, whose changes
 are in the log as well.
@@ -12,7 +13,7 @@ are in the log as well.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from binlogio.constants import ColumnType
 from binlogio.errors import BinlogError
@@ -20,7 +21,7 @@ from binlogio.replay.find_row import Index
 from binlogio.replay.targets.mysql_table import MysqlTable
 from binlogio.replay.undo.inverse import inverse_changes
 from binlogio.replay.undo.outputs import table_and_kind
-from binlogio.rowimage.values import ABSENT
+from binlogio.rowimage.values import ABSENT, EnumValue
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -44,17 +45,22 @@ _SETTINGS: Final = (
 )
 _RESTORE: Final = "SET " + ", ".join(f"@@session.{name} = @binlogio_{name}" for name in _VARIABLES)
 _FILLED: Final = (ColumnType.TIMESTAMP, ColumnType.TIMESTAMP2, ColumnType.DATETIME, ColumnType.DATETIME2)
+_CHECK: Final = "SET @binlogio_row = IF(ROW_COUNT() = 1, 1, (SELECT 1 UNION SELECT 2))"
+_ABOUT_CHECK: Final = (
+    "-- ERROR 1242, Subquery returns more than 1 row: the row to be changed is not there as the log left it\n"
+)
 _BEGIN: Final = b"BEGIN;\n"
 _COMMIT: Final = b"COMMIT;\n"
 _MOST_TABLES: Final = 1000
 
 
 class SqlScript:
-    """An `UndoOutput`."""
+    """An `UndoOutput`. `checks_rows` where a row that is not there is to be an error."""
 
     needs_names: ClassVar[bool] = True
 
-    def __init__(self) -> None:
+    def __init__(self, *, checks_rows: bool = True) -> None:
+        self._check = (_CHECK,) if checks_rows else ()
         self._tables: dict[int, MysqlTable] = {}
 
     def inverse(self, transaction: Transaction, steps: Sequence[RowsStep], rows: RowCounts) -> Iterator[bytes]:
@@ -80,6 +86,8 @@ class SqlScript:
     def whole(self, groups: Iterable[SpooledGroup]) -> Iterator[bytes]:
         """The script."""
         yield "".join(f"{line};\n" for line in (_SAVE, "SET NAMES utf8mb4", _SETTINGS)).encode()
+        if self._check:
+            yield _ABOUT_CHECK.encode()
         for group in groups:
             yield from group
         yield f"\n{_RESTORE};\n".encode()
@@ -92,15 +100,17 @@ class SqlScript:
             rows = [after for _, after in changes if after is not None]
             is_lenient = any(_has_invalid_member(row, step.plan) for row in rows)
             for sql, _ in table.insert(rows):
-                yield from _in_mode(sql, is_lenient=is_lenient)
+                yield from _in_mode((sql,), is_lenient=is_lenient)
             return
         for before, after in changes:
             if after is None:
                 yield table.delete(before or ())[0]
+                yield from self._check
                 continue
-            update = table.update(before or (), _changed(before or (), after, step.plan))
+            changed = _changed(before or (), after, step.plan)
+            update = table.update(before or (), changed) if changed is not None else None
             if update is not None:
-                yield from _in_mode(update[0], is_lenient=_has_invalid_member(after, step.plan))
+                yield from _in_mode((update[0], *self._check), is_lenient=_has_invalid_member(after, step.plan))
 
     def _table(self, plan: TablePlan, *, is_mariadb: bool) -> MysqlTable:
         table = self._tables.get(id(plan))
@@ -114,12 +124,20 @@ class SqlScript:
         return table
 
 
-def _changed(before: Image, after: Image, plan: TablePlan) -> Image:
-    """The values that an UPDATE sets: what is not there already, and columns that it might fill with the time by itself."""
+def _changed(before: Image, after: Image, plan: TablePlan) -> Image | None:
+    """The values that an UPDATE sets: what is not there already, and columns that it might fill with the time by itself; None for none."""
+    is_changed = [new is not ABSENT and not _is_same(old, new) for old, new in zip(before, after, strict=True)]
+    if not any(is_changed):
+        return None
     return tuple(
-        new if column.type in _FILLED or new is ABSENT or old != new or repr(old) != repr(new) else ABSENT
-        for column, old, new in zip(plan.columns, before, after, strict=True)
+        new if differs or column.type in _FILLED else ABSENT
+        for column, new, differs in zip(plan.columns, after, is_changed, strict=True)
     )
+
+
+def _is_same(old: Any, new: Any) -> bool:
+    """Whether the values are one; 0.0 and -0.0 are two, and so are members of an ENUM that have the same name."""
+    return bool(old == new) and (not isinstance(new, float | EnumValue) or repr(old) == repr(new))
 
 
 def _has_invalid_member(row: Image, plan: TablePlan) -> bool:
@@ -133,8 +151,8 @@ def _has_invalid_member(row: Image, plan: TablePlan) -> bool:
     )
 
 
-def _in_mode(sql: str, *, is_lenient: bool) -> tuple[str, ...]:
-    return (_LENIENT, sql, _STRICT) if is_lenient else (sql,)
+def _in_mode(statements: tuple[str, ...], *, is_lenient: bool) -> tuple[str, ...]:
+    return (_LENIENT, *statements, _STRICT) if is_lenient else statements
 
 
 def _printable(name: str) -> str:

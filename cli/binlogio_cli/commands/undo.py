@@ -48,6 +48,7 @@ Examples: what happened to one table since noon; the same as a binary log; from 
     show_default=True,
     help="At DDL and other statements, which cannot be undone: refuse; stop, so that only what is behind the last one is undone; or skip them.",
 )
+@click.option("--no-check-rows", is_flag=True, help="Write SQL that does not mind rows that are not there.")
 @selection_options
 @log_options
 @click.option("--no-progress", is_flag=True, help="Show no progress bar.")
@@ -68,7 +69,7 @@ def command(
     if output is not None and to_binlog is not None:
         raise click.UsageError("--output and --to-binlog: one of them")
     wanted, tables = replay_filter(options), read_definitions(table_definitions)
-    form: UndoOutput = SqlScript() if to_binlog is None else BinlogFile()
+    form: UndoOutput = SqlScript(checks_rows=not options["no_check_rows"]) if to_binlog is None else BinlogFile()
     with binlogio.open(files, verify_checksum=not options["no_verify_checksum"], keyring=options["keyring"]) as reader:
         with watched(reader.files, is_shown=not options["no_progress"]) as watch:
             ready = undo(
