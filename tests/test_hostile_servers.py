@@ -100,8 +100,12 @@ def content(server: Instance) -> dict[str, Any]:
 
 
 def dumped(path: Path, *options: str) -> bytes:
+    return run("dump", *options, str(path))
+
+
+def run(*arguments: str) -> bytes:
     done = subprocess.run(
-        [sys.executable, "-m", "binlogio_cli", "dump", *options, str(path)],
+        [sys.executable, "-m", "binlogio_cli", *arguments],
         capture_output=True,
         timeout=RUN_TIMEOUT_S,
         check=False,
@@ -160,6 +164,22 @@ def test_replay_gives_the_same_names_and_values(server: Instance, form: str, app
 
     for name in {**wanted, **found}:
         assert found.get(name) == wanted.get(name), name
+
+
+def test_undo_takes_back_what_has_such_names_and_values(server: Instance) -> None:
+    """As SQL, by the vendor's client: the tables are as they were before the rows."""
+    with closing(connect(server)) as connection:
+        connection.query("SET GLOBAL binlog_row_metadata = 'FULL'")
+    logged(server, "ROW", tables())
+    before, path = content(server), max(server.data.glob(ALL))
+    with closing(connect(server)) as connection:
+        for statement in (b"SET SESSION binlog_format = ROW", *rows()):
+            connection.query(statement)
+        connection.query("FLUSH BINARY LOGS")
+    assert content(server) != before
+    fed(server, run("undo", str(path)))
+
+    assert content(server) == before
 
 
 SHOWN_TABLE: Final = "t`'; */ DROP TABLE victim; -- #\\"

@@ -14,13 +14,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from binlogio.replay.targets.mysql_statements import prepared
 from binlogio.rowimage.charset import MULTI_BYTE, charset_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 DELIMITER: Final = "/*!*/;"
-PREPARED: Final = "binlogio"
 
 _COMMANDS: Final = (
     "charset clear connect delimiter edit ego exit go help nopager notee nowarning pager print prompt query_attributes quit rehash"
@@ -58,10 +58,7 @@ def client_lines(sql: bytes, collation_id: int | None, *, escapes: bool) -> Iter
     if _is_read_as_it_is(sql, collation_id, escapes=escapes):
         yield f"{sql.decode('utf-8', 'surrogateescape')}\n{DELIMITER}\n"
         return
-    yield f"SET @{PREPARED} = x'{sql.hex()}'{DELIMITER}\n"
-    yield f"PREPARE {PREPARED} FROM @{PREPARED}{DELIMITER}\n"
-    yield f"EXECUTE {PREPARED}{DELIMITER}\n"
-    yield f"DEALLOCATE PREPARE {PREPARED}{DELIMITER}\n"
+    yield from (f"{line}{DELIMITER}\n" for line in prepared(sql))
 
 
 def _is_read_as_it_is(sql: bytes, collation_id: int | None, *, escapes: bool) -> bool:

@@ -33,6 +33,7 @@ _RELAXED_UNIQUE_CHECKS: Final = 1 << 27
 CLIENT_UTF8: Final = "SET @@session.character_set_client = utf8mb4"
 """What names that are not ASCII need before them, where a statement of another character set came before."""
 
+_PREPARED: Final = "binlogio"
 _USUAL: Final = ("auto_increment_increment=1", "auto_increment_offset=1", "lc_time_names=0")
 
 # sql/sql_class.h, sql_mode_t: modes that both know, and all of MariaDB's.
@@ -71,6 +72,11 @@ def _in_utf8(sql: str) -> Iterator[str]:
     if not sql.isascii():
         yield CLIENT_UTF8
     yield sql
+
+
+def prepared(sql: bytes) -> tuple[str, str, str]:
+    """Statements that execute `sql` in the session's character set, of whatever bytes it is; the last one is it itself, for ROW_COUNT() and the like."""
+    return (f"SET @{_PREPARED} = x'{sql.hex()}'", f"PREPARE {_PREPARED} FROM @{_PREPARED}", f"EXECUTE {_PREPARED}")
 
 
 def _known(variable: StatusVar, *, is_mariadb: bool) -> Any:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from binlogio.constants import ColumnType
 from binlogio.errors import BinlogError
 from binlogio.replay.find_row import Index
+from binlogio.replay.targets.mysql_statements import prepared
 from binlogio.replay.targets.mysql_table import MysqlTable
 from binlogio.replay.undo.inverse import inverse_changes
 from binlogio.replay.undo.outputs import table_and_kind
@@ -76,7 +77,7 @@ class SqlScript:
             try:
                 changes = inverse_changes(step)
                 for statement in self._statements(step, changes, is_mariadb=is_mariadb):
-                    yield statement.encode("utf-8", "surrogateescape") + b";\n"
+                    yield from _for_client(statement.encode("utf-8", "surrogateescape"))
             except BinlogError as exc:
                 exc.locate(offset=step.offset)
                 raise
@@ -153,6 +154,14 @@ def _has_invalid_member(row: Image, plan: TablePlan) -> bool:
 
 def _in_mode(statements: tuple[str, ...], *, is_lenient: bool) -> tuple[str, ...]:
     return (_LENIENT, *statements, _STRICT) if is_lenient else statements
+
+
+def _for_client(sql: bytes) -> Iterator[bytes]:
+    """A statement as the client reads it: at the ends of lines it loses a backslash, and without --binary-mode a carriage return."""
+    if b"\\\n" in sql or b"\r\n" in sql:
+        yield from (f"{line};\n".encode() for line in prepared(sql))
+    else:
+        yield sql + b";\n"
 
 
 def _printable(name: str) -> str:
