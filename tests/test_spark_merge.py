@@ -8,9 +8,9 @@ import pytest
 
 from changed_rows import ORDERS, changes, held, row
 from corpus import MYSQL
-from pyspark_binlogio import merge_into, replay
+from pyspark_binlogio import merge_into, parquet_table, replay
 from pyspark_binlogio.options import BinlogOptionError
-from pyspark_binlogio.parquet_table import read_parquet
+from pyspark_binlogio.parquet_table import Manifest, read_parquet
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -67,6 +67,43 @@ def test_parquet_files_of_a_crash_before_the_manifest_are_not_read_and_go(spark:
     sink(second, 1)
     assert not (tmp_path / "data-of-the-crash").exists()
     assert held(read_parquet(spark, tmp_path)) == [(1, "d", 1), (3, "e", None), (5, "b", None)]
+
+
+def test_parquet_files_without_keys_of_a_batch_stay_as_they_are(spark: SparkSession, tmp_path: Path) -> None:
+    """A batch of new rows adds files; one that changes a row writes the file anew in which that row is; with too many files all are."""
+    sink = merge_into(tmp_path, ORDERS, format="parquet")
+    seen = []
+    for number, batch in enumerate(
+        (
+            changes(spark, (None, row(1, "a")), (None, row(2, "b"))),
+            changes(spark, (None, row(3, "c")), first=10),
+            changes(spark, (row(3, "c"), row(3, "d")), first=20),
+            changes(spark, ({"id": 1}, {"id": 4}), first=30),
+        )
+    ):
+        sink(batch, number)
+        seen.append(set(Manifest.read(tmp_path).files))
+
+    first, second, third, fourth = seen
+    assert first < second
+    assert first == second & third
+    assert third - first == third & fourth
+    assert held(read_parquet(spark, tmp_path)) == [(2, "b", None), (3, "d", None), (4, "a", None)]
+
+
+def test_parquet_table_of_many_files_is_written_anew(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So that there are never more than so many and those of a batch."""
+    monkeypatch.setattr(parquet_table, "MOST_FILES", 2)
+    sink = merge_into(tmp_path, ORDERS, format="parquet")
+    counts = []
+    for number in range(4):
+        sink(changes(spark, (None, row(number, "a")), first=10 * number), number)
+        counts.append(len(Manifest.read(tmp_path).files))
+
+    assert max(counts) <= 2 + counts[0]
+    assert len(held(read_parquet(spark, tmp_path))) == 4
 
 
 @pytest.mark.parametrize("name", FORMATS)

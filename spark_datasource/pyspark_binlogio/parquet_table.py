@@ -1,37 +1,42 @@
 """Parquet files as the target of a stream of changes: a directory with a manifest that names the files that count.
 
 Knows how a new state takes the place of the last one at once: it is written beside it, and the manifest is replaced by rename. A crash
-leaves the old state, with files that nobody refers to, which the next batch removes. Each batch writes the whole table.
+leaves the old state, with files that nobody refers to, which the next batch removes. A batch writes those files anew in which keys of its
+changes are, which it finds by reading the key's columns of all; with too many files it writes all of them anew.
 
-    path/manifest.json := {"data": "data-...", "last": "data-..." | null, "batches": {writer: number}}
-    path/data-.../*.parquet
+    path/manifest.json := {"files": ["data-.../part-....parquet" ...], "last": [...], "batches": {writer: number}}
 """
 
 from __future__ import annotations
 
 import json
 import os
-import shutil
 import uuid
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from pyspark_binlogio.replay_stage import Stage, state_of
+from pyspark.sql import functions as F  # noqa: N812
+
+from pyspark_binlogio.replay_stage import Stage, state_of, touched_keys
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from pyspark.sql import DataFrame, SparkSession
 
 MANIFEST: Final = "manifest.json"
+MOST_FILES: Final = 128
 _DATA: Final = "data-"
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What counts: the directory with the table's files, the one before (which readers may still have open), and the batches that are in."""
+    """What counts: the table's files, those before (which readers may still have open), and the batches that are in."""
 
-    data: str | None = None
-    last: str | None = None
+    files: tuple[str, ...] = ()
+    last: tuple[str, ...] = ()
     batches: dict[str, int] | None = None
 
     @classmethod
@@ -41,13 +46,13 @@ class Manifest:
             found: dict[str, Any] = json.loads((directory / MANIFEST).read_text("utf-8"))
         except FileNotFoundError:
             return cls()
-        return cls(**found)
+        return cls(tuple(found["files"]), tuple(found["last"]), found["batches"])
 
     def write(self, directory: Path) -> None:
         """Put it in the place of the old one, as a whole and for good."""
         staged = directory / f".{MANIFEST}.{uuid.uuid4().hex}"
         with staged.open("w", encoding="utf-8") as file:
-            json.dump({"data": self.data, "last": self.last, "batches": self.batches}, file)
+            json.dump({"files": self.files, "last": self.last, "batches": self.batches}, file)
             file.flush()
             os.fsync(file.fileno())
         staged.replace(directory / MANIFEST)
@@ -64,21 +69,49 @@ class ParquetMerge:
         return (Manifest.read(Path(self.path)).batches or {}).get(writer)
 
     def apply(self, spark: SparkSession, stage: Stage, writer: str, batch: int) -> None:
-        """Write the table anew, and then the manifest, with the batch's number."""
+        """Write the files anew that the changes touch, and then the manifest, with the batch's number."""
         directory = Path(self.path)
         directory.mkdir(parents=True, exist_ok=True)
         manifest = Manifest.read(directory)
-        state = state_of(stage, read_parquet(spark, self.path))
+        touched = _touched(spark, directory, manifest.files, stage)
+        state = state_of(stage, _frame(spark, directory, touched))
         name = f"{_DATA}{uuid.uuid4().hex}"
         state.write.parquet(str(directory / name))
+        new = [f"{name}/{path.name}" for path in sorted((directory / name).glob("*.parquet"))]
+        files = (*(file for file in manifest.files if file not in touched), *new)
         batches = {**(manifest.batches or {}), writer: batch}
-        replace(manifest, data=name, last=manifest.data, batches=batches).write(directory)
-        for old in directory.glob(f"{_DATA}*"):
-            if old.name not in (name, manifest.data):
-                shutil.rmtree(old, ignore_errors=True)
+        replace(manifest, files=files, last=manifest.files, batches=batches).write(directory)
+        _remove_others(directory, {*files, *manifest.files})
 
 
 def read_parquet(spark: SparkSession, path: str | os.PathLike[str]) -> DataFrame | None:
     """The table as it is now; None where no batch was merged yet."""
-    data = Manifest.read(Path(path)).data
-    return None if data is None else spark.read.parquet(str(Path(path) / data))
+    return _frame(spark, Path(path), Manifest.read(Path(path)).files)
+
+
+def _frame(spark: SparkSession, directory: Path, files: Iterable[str]) -> DataFrame | None:
+    paths = [str(directory / file) for file in files]
+    return spark.read.parquet(*paths) if paths else None
+
+
+def _touched(spark: SparkSession, directory: Path, files: tuple[str, ...], stage: Stage) -> tuple[str, ...]:
+    """The files in which rows with keys of the changes are; all of them where there are too many, or the columns have changed."""
+    table = _frame(spark, directory, files)
+    if table is None or len(files) >= MOST_FILES or table.columns != list(stage.image.names):
+        return files
+    keys = touched_keys(stage)
+    same = [table[name].eqNullSafe(keys[f"k{n}"]) for n, name in enumerate(stage.key)]
+    names = table.select(*(table[name] for name in stage.key), F.col("_metadata.file_name").alias("_file"))
+    found = {row["_file"] for row in names.join(keys, same, "left_semi").select("_file").distinct().collect()}
+    return tuple(file for file in files if Path(file).name in found)
+
+
+def _remove_others(directory: Path, files: set[str]) -> None:
+    """Remove what no manifest names any more; what cannot be removed goes with a later batch."""
+    for folder in directory.glob(f"{_DATA}*"):
+        for path in folder.iterdir():
+            if f"{folder.name}/{path.name}" not in files:
+                with suppress(OSError):
+                    path.unlink()
+        with suppress(OSError):  # there are files in it that count
+            folder.rmdir()

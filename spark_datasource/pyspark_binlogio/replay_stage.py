@@ -81,10 +81,7 @@ def changed_rows(stage: Stage, target: DataFrame | None) -> DataFrame:
     if stage.whole_after and not stage.has_diffs:
         last = _last_per_key(stage, None)
     else:
-        sides = F.array(*(F.struct(*_named_key(F.col(side), stage.key)) for side in ("before", "after")))
-        here = F.array(F.col("before").isNotNull(), F.col("after").isNotNull())
-        pairs = stage.changes.select(F.explode(F.arrays_zip(sides.alias("key"), here.alias("here"))).alias("one"))
-        touched = pairs.where("one.here").select("one.key.*").distinct()
+        touched = touched_keys(stage)
         base = None
         if target is not None:
             same = [target[name].eqNullSafe(touched[f"k{n}"]) for n, name in enumerate(stage.key)]
@@ -98,6 +95,14 @@ def changed_rows(stage: Stage, target: DataFrame | None) -> DataFrame:
         value = F.coalesce(value, F.col(f"k{stage.key.index(name)}")) if name in stage.key else value
         columns.append(value.alias(name))
     return last.select(*columns, F.col("row").isNull().alias(DELETED))
+
+
+def touched_keys(stage: Stage) -> DataFrame:
+    """The keys of the rows that the changes are about, before and after, as k0, k1 ..."""
+    sides = F.array(*(F.struct(*_named_key(F.col(side), stage.key)) for side in ("before", "after")))
+    here = F.array(F.col("before").isNotNull(), F.col("after").isNotNull())
+    pairs = stage.changes.select(F.explode(F.arrays_zip(sides.alias("key"), here.alias("here"))).alias("one"))
+    return pairs.where("one.here").select("one.key.*").distinct()
 
 
 def _named_key(image: Column, key: tuple[str, ...]) -> list[Column]:
