@@ -91,7 +91,7 @@ class TextDump:
     def _head(self) -> Iterator[str]:
         """What stands before the first event, and before the first of each file."""
         if not self._file:
-            yield "# binlogio dump. Row changes are comments: this text is to be read, not to be fed to a server.\n"
+            yield "# binlogio dump. Row changes are comments: this text is to be read; what a server takes is --format sql.\n"
         file = self._reader.position.file
         if file != self._file and len(self._reader.files) > 1:
             yield f"# File {safe(file)}\n"
