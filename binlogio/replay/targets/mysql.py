@@ -214,6 +214,7 @@ class MysqlTarget:
         self._counted = counted_rows(connection.ask)
         self._counts: RowCounts | None = None
         self._transactional: dict[tuple[str, str], bool] = {}
+        self._triggered: dict[tuple[str, str], bool] = {}
 
     @classmethod
     def open(cls, url: str, *, idempotent: bool = False, applies_events: bool | None = None) -> MysqlTarget:
@@ -261,9 +262,21 @@ class MysqlTarget:
             found = self._transactional[schema, table] = rows == [("YES",)]
         return found
 
+    def has_triggers(self, schema: str, table: str, connection: Connection) -> bool:
+        """Whether changes of a table by SQL would execute triggers."""
+        found = self._triggered.get((schema, table))
+        if found is None:
+            rows = connection.ask(
+                f"SELECT 1 FROM information_schema.triggers WHERE event_object_schema = {text_literal(schema)}"  # noqa: S608
+                f" AND event_object_table = {text_literal(table)} LIMIT 1"
+            )
+            found = self._triggered[schema, table] = bool(rows)
+        return found
+
     def tables_changed(self) -> None:
         """A statement may have made tables what they were not."""
         self._transactional.clear()
+        self._triggered.clear()
 
     def flush(self) -> None:
         """Sessions keep what they commit; here it is only read again, and what the server counted meanwhile."""

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from binlogio.rowimage.json import JsonDocument
 
 _UNSIGNED_SINCE: Final = 1 << 32  # integers of text are signed below
+_MOST_DIGITS: Final = 65
 _CASTS: Final = {ColumnType.DATE: "DATE", ColumnType.TIME: "TIME(6)", ColumnType.DATETIME: "DATETIME(6)"}
 
 
@@ -66,7 +67,8 @@ def _opaque(node: JsonOpaque) -> str:
         return f"x'{node.data.hex()}'"
     text = scalar_text(node)
     if node.type_code == ColumnType.NEWDECIMAL:
-        return f"CAST({text} AS DECIMAL({node.data[0]}, {node.data[1]}))"
+        precision = min(node.data[0], _MOST_DIGITS)  # a server may say 66 of 65 digits
+        return f"CAST({text} AS DECIMAL({precision}, {node.data[1]}))"
     if node.type_code not in _CASTS:
         raise ReplayError(
             "a document has a value of an SQL type that no expression of SQL has",

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import re
 import tempfile
+from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,6 +25,7 @@ from binlogio.replay.targets.binlog_statements import BinlogStatements
 from binlogio.replay.targets.mysql_statements import CLIENT_UTF8, context_of
 from binlogio.replay.targets.mysql_table import MysqlTable
 from binlogio.replay.targets.mysql_values import backticked, text_literal
+from binlogio.replay.targets.other_vendor import ANY_ENGINE, description_for, goes_as_events, rows_for, statement_for
 from binlogio.replay.transactions import LoadStep, RefusedStep, RowsStep, StatementStep
 from binlogio.replay.type_conversions import ER_REPLICA_CONVERSION_FAILED
 from binlogio.rowimage.values import ABSENT
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from binlogio.replay.progress import Ledger
     from binlogio.replay.targets.mysql import Connection, MysqlTarget
     from binlogio.replay.transactions import Step, Transaction
+    from binlogio.rowimage.plan import TablePlan
 
 # What DDL answers that was done already: databases, tables, columns, keys and so on that exist, or do not.
 _DONE_ALREADY: Final = (1007, 1008, 1049, 1050, 1051, 1054, 1060, 1061, 1091, 1146, 1304, 1305, 1359, 1360, 1396, 1537, 1539, 1826, 3162, 4031)  # fmt: skip
@@ -58,12 +61,15 @@ class MysqlSession:
         self._is_open = False
         self._is_changed = False
         self._is_done = False
+        self._is_other = False
         self._waiting: list[tuple[bytes, int | None]] = []
 
     def execute(self, transaction: Transaction) -> None:
         """Run the steps, in a transaction that stays open."""
         self._pending_counts = RowCounts()
         self._waiting = []
+        described = transaction.description
+        self._is_other = described is not None and described.context.is_mariadb != self._connection.is_mariadb
         if transaction.shared_by > 1:
             self._refuse_to_share(transaction)
         if transaction.commits_itself:
@@ -75,6 +81,8 @@ class MysqlSession:
         has_rows = any(isinstance(step, RowsStep) for step in transaction.steps)
         if has_rows and self._sends_events(transaction):
             self._describe(transaction.description)
+        elif has_rows:
+            self._describe_for_triggers(transaction)
         if has_rows or not transaction.commits_itself:
             self._waiting.append((b"BEGIN", None))
             self._is_open = True
@@ -174,12 +182,24 @@ class MysqlSession:
             tolerated = _DONE_ALREADY if again else ((1049,) if is_missing else ())
             for sql in context_of(step.event, step.context, is_mariadb=self._connection.is_mariadb):
                 self._connection.run(sql, tolerated=(1049,) if sql.startswith("USE ") else ())
-            found = self._connection.run(step.event.sql, expected_error=step.event.error_code, tolerated=tolerated)
+            text = self._text(step)
+            found = self._connection.run(text, expected_error=step.event.error_code, tolerated=tolerated)
             self._is_changed = True
             self._target.tables_changed()
-            self._is_done = again and found < 0 and isinstance(statement, statements.CreateWithRows)
+            if isinstance(statement, statements.CreateWithRows):
+                self._is_done = again and found < 0
+                if text is not step.event.sql:  # it is by itself there, and its rows come behind it
+                    self._restore()
+                    self._connection.run("BEGIN")
             self._pending_counts.executed_statements += 1
             self._tables.clear()
+
+    def _text(self, step: StatementStep) -> bytes:
+        """The statement; in a log of the other vendor, as this server takes it."""
+        if not self._is_other:
+            return step.event.sql
+        self._connection.run(ANY_ENGINE)
+        return statement_for(step, is_mariadb=self._connection.is_mariadb)
 
     def _load(self, step: LoadStep) -> None:
         """LOAD DATA LOCAL of a file that has what the source's had."""
@@ -229,7 +249,11 @@ class MysqlSession:
 
     def _sends_events(self, transaction: Transaction) -> bool:
         description = transaction.description
-        if description is None or self._target.applies_events is False:
+        if description is None:
+            return False
+        if transaction.commits_itself and not self._connection.is_mariadb and not self._is_other:
+            return True  # behind CREATE TABLE ... START TRANSACTION MySQL takes nothing else
+        if self._target.applies_events is False:
             return False
         if self._target.idempotent and self._connection.is_mariadb:  # whose BINLOG statements know no such mode
             return False
@@ -255,10 +279,10 @@ class MysqlSession:
         if step.plan is None:
             return
         self._run_waiting()
-        table = self._tables.get(id(step.plan))
-        if table is None or table.plan is not step.plan:
-            table = MysqlTable.of(step.plan, self._connection.ask, is_mariadb=self._connection.is_mariadb)
-            self._tables[id(step.plan)] = table
+        table = self._table_of(step.plan)
+        if self._has_triggers(step.plan):
+            self._behind_triggers(step, step.plan)
+            return
         name, counts = f"{step.plan.schema}.{step.plan.table}", self._pending_counts
         inserted = [after for before, after in changes if before is None and after is not None]
         for sql, count in table.insert(inserted, replaces=self._target.idempotent) if inserted else ():
@@ -268,6 +292,37 @@ class MysqlSession:
         for before, after in changes if not inserted else ():
             self._change(table, name, before or (), after)
         counts.rows_by_table[name] += len(changes)
+
+    def _table_of(self, plan: TablePlan) -> MysqlTable:
+        table = self._tables.get(id(plan))
+        if table is None or table.plan is not plan:
+            table = MysqlTable.of(plan, self._connection.ask, is_mariadb=self._connection.is_mariadb)
+            self._tables[id(plan)] = table
+        return table
+
+    def _describe_for_triggers(self, transaction: Transaction) -> None:
+        """Tell the server how events look, if a table is among those that are changed whose triggers SQL would execute."""
+        plans = {id(step.plan): step.plan for step in transaction.steps if isinstance(step, RowsStep) and step.plan}
+        description = transaction.description
+        if description is not None and any(map(self._has_triggers, plans.values())):
+            is_mariadb = self._connection.is_mariadb
+            self._describe(description_for(description, is_mariadb=is_mariadb) if self._is_other else description)
+
+    def _has_triggers(self, plan: TablePlan) -> bool:
+        return self._target.has_triggers(plan.schema, plan.table, self._connection)
+
+    def _behind_triggers(self, step: RowsStep, plan: TablePlan) -> None:
+        """Rows that are already what the triggers of the source made of them, as events."""
+        if self._binlog.description is None or (self._is_other and not goes_as_events(plan)):
+            raise ReplayError(
+                "the target's table has triggers, which SQL of rows would execute again, and its rows do not go as events",
+                field=f"{plan.schema}.{plan.table}",
+                hint="drop the triggers",
+            )
+        if self._is_other:
+            table_map, event = rows_for(step.table_map, step.event, is_mariadb=self._connection.is_mariadb)
+            step = replace(step, table_map=table_map, event=event)
+        self._by_events([step])
 
     def _change(self, table: MysqlTable, name: str, before: Sequence[Any], after: Sequence[Any] | None) -> None:
         counts = self._pending_counts
