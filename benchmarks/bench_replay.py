@@ -1,36 +1,96 @@
-"""How fast a replay is: `python benchmarks/bench_replay.py [--kind mysql|mariadb] NAME=LOG...`, on real servers with durable settings.
+"""How fast a replay is: `python benchmarks/bench_replay.py [--kind mysql|mariadb] [--transactions N] NAME=LOG...`, on real servers, durable settings.
 
-For each log, in one run and in turn: our replay with one worker and with eight, and the vendor's own tool piped into its client; and SQLite. Tables are
-emptied before each. Wall time counts here, since most of it is the server's; the machine should have nothing else to do.
+For each log, in one run and in turn: our replay with one worker and with eight, in order and in any order, and the vendor's own tool piped into its
+client; and SQLite. Tables are made anew before each, with the rows that the log found in them (those that it changes before it inserts them), outside
+of the time. Wall time counts, since most of it is the server's and its disk's; CPU seconds of the server and of its clients stand beside it.
+The machine should have nothing else to do; where it has, look at the CPU seconds, and at the pairs of one round.
 """
 
 from __future__ import annotations
 
 import argparse
+import resource
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pymysql
 
 import binlogio
+from binlogio.options import Position
 from binlogio.replay import ReplaySummary, SqliteTarget, replay
-from binlogio.replay.targets.mysql import MysqlTarget
+from binlogio.replay.filters import ReplayFilter
+from binlogio.replay.targets.mysql import Connection, MysqlAddress, MysqlTarget
+from binlogio.replay.targets.mysql_table import MysqlTable
 from binlogio.replay.targets.mysql_values import backticked
+from binlogio.rowimage.plan import TablePlan
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from real_servers import Instance, vendor
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-DURABLE = ("--innodb-flush-log-at-trx-commit=1", "--sync-binlog=1", "--character-set-server=utf8mb4")
+DURABLE = (
+    "--innodb-flush-log-at-trx-commit=1",
+    "--sync-binlog=1",
+    "--character-set-server=utf8mb4",
+    "--log-bin=binlog",
+)
 SYSTEM = ("mysql", "sys", "information_schema", "performance_schema")
+ONE, EIGHT, ALONE, ANY, TOOL = "1 worker", "8 workers", "8 workers, 1 transaction a commit", "8 workers, any order", "the server's tool"  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Log:
+    """A log, what was in its tables before, and how much of it is replayed: from its first change of rows to `stop`."""
+
+    path: Path
+    begin: int
+    stop: int | None
+    before: list[tuple[TablePlan, list[tuple[Any, ...]]]]
+
+    @classmethod
+    def read(cls, path: Path, transactions: int | None) -> Log:
+        """Walk through it once."""
+        known: dict[tuple[str, str], set[Any]] = {}
+        rows: dict[tuple[str, str], list[tuple[Any, ...]]] = {}
+        plans: dict[tuple[str, str], TablePlan] = {}
+        begin, stop, start, count = None, None, 0, 0
+        with binlogio.open(path) as reader:
+            for event in reader:
+                if type(event).__name__ in ("GtidEvent", "AnonymousGtidEvent", "MariadbGtidEvent"):
+                    start, count = event.header.offset, count + (begin is not None)
+                    if transactions is not None and count == transactions:
+                        stop = start
+                        break
+                if not hasattr(event, "images"):
+                    continue
+                begin = start if begin is None else begin
+                plan = reader.plan(event)
+                table = (plan.schema, plan.table)
+                plans.setdefault(table, plan)
+                key = [at for at, column in enumerate(plan.columns) if column.label in _key(plan)]
+                there = known.setdefault(table, set())
+                for change in reader.rows(event):
+                    if change.before is not None and key:
+                        values = tuple(change.before.values)
+                        found = tuple(values[at] for at in key)
+                        if found not in there:
+                            there.add(found)
+                            rows.setdefault(table, []).append(values)
+                    if change.after is not None:
+                        there.add(tuple(change.after.values[at] for at in key))
+        return cls(path, begin or 4, stop, [(plans[table], some) for table, some in rows.items()])
+
+
+def _key(plan: TablePlan) -> set[str]:
+    """The first column: the key of all tables of these logs."""
+    return {plan.columns[0].label}
 
 
 def emptied(server: Instance) -> None:
@@ -43,24 +103,39 @@ def emptied(server: Instance) -> None:
                 cursor.execute(f"DROP DATABASE {backticked(name)}")
 
 
-def by_replay(server: Instance, log: Path, workers: int, **options: Any) -> ReplaySummary:
+def url(server: Instance) -> str:
+    """Where it is."""
+    return f"mysql://root@/?unix_socket={server.socket}"
+
+
+def prepared(server: Instance, log: Log) -> None:
+    """The tables as they were when the log began."""
+    emptied(server)
+    with closing(MysqlTarget.open(url(server))) as target, binlogio.open(log.path) as reader:
+        replay(reader, target, wanted=ReplayFilter(stop=Position(log.path.name, log.begin)))
+    with closing(Connection(MysqlAddress.parse(url(server)))) as connection:
+        for plan, rows in log.before:
+            table = MysqlTable.of(plan, connection.ask, is_mariadb=connection.is_mariadb)
+            for sql, _ in table.insert(rows):
+                connection.run(sql)
+
+
+def by_replay(server: Instance, log: Log, workers: int, **options: Any) -> ReplaySummary:
     """Our own way."""
-    url = f"mysql://root@/?unix_socket={server.socket}"
-    with closing(MysqlTarget.open(url)) as target, binlogio.open(log) as reader:
-        return replay(reader, target, workers=workers, **options)
+    stop = Position(log.path.name, log.stop) if log.stop is not None else None
+    with closing(MysqlTarget.open(url(server))) as target, binlogio.open(log.path, start_offset=log.begin) as reader:
+        return replay(reader, target, workers=workers, wanted=ReplayFilter(stop=stop), **options)
 
 
-def by_the_servers_tool(server: Instance, log: Path) -> None:
+def by_the_servers_tool(server: Instance, log: Log, copy: Path) -> None:
     """mysqlbinlog FILE | mysql."""
     kind = server.vendor.kind
     reader, client = ("mysqlbinlog", "mysql") if kind == "mysql" else ("mariadb-binlog", "mariadb")
+    options = f"--start-position={log.begin}" + (f" --stop-position={log.stop}" if log.stop is not None else "")
     skip = "--skip-gtids" if kind == "mysql" else ""
-    with server.vendor.folder("bench") as folder:
-        copy = folder / log.name
-        copy.write_bytes(log.read_bytes())
-        inside = server.vendor.inside(copy)
-        line = f"{reader} --no-defaults {skip} {inside} | {client} --no-defaults -uroot --binary-mode -S /run/mysqld/{server.name}.sock"
-        subprocess.run(["chroot", server.vendor.root, "sh", "-c", line], check=True)
+    inside = server.vendor.inside(copy)
+    line = f"{reader} --no-defaults {skip} {options} {inside} | {client} --no-defaults -uroot --binary-mode -S /run/mysqld/{server.name}.sock"
+    subprocess.run(["chroot", server.vendor.root, "sh", "-c", line], check=True)
 
 
 def into_sqlite(log: Path, workers: int) -> ReplaySummary:
@@ -71,11 +146,73 @@ def into_sqlite(log: Path, workers: int) -> ReplaySummary:
             return replay(reader, target, workers=workers)
 
 
-def timed(work: Callable[[], Any]) -> tuple[float, float, Any]:
-    """Seconds on the clock, CPU seconds of this process, and what came out."""
-    wall, cpu = time.perf_counter(), time.process_time()
+@dataclass(frozen=True)
+class Timed:
+    """Seconds on the clock, and CPU seconds of the clients and of the server."""
+
+    wall: float
+    cpu: float
+    server_cpu: float
+    result: Any
+
+
+def timed(work: Callable[[], Any], server: Instance | None = None) -> Timed:
+    """Do it."""
+    wall, cpu, server_cpu = time.perf_counter(), _own_cpu(), _server_cpu(server)
     result = work()
-    return time.perf_counter() - wall, time.process_time() - cpu, result
+    return Timed(time.perf_counter() - wall, _own_cpu() - cpu, _server_cpu(server) - server_cpu, result)
+
+
+def _own_cpu() -> float:
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + children.ru_utime + children.ru_stime
+
+
+def _server_cpu(server: Instance | None) -> float:
+    if server is None:
+        return 0.0
+    pid = server.socket.with_suffix(".pid").read_text().strip()
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / 100  # utime and stime, in ticks
+
+
+def bench_sqlite(name: str, log: Path, rounds: int) -> None:
+    """Rows a second, of all rounds and of the best."""
+    found = [timed(lambda: into_sqlite(log, 1)) for _ in range(rounds)]
+    rows = found[0].result.rows
+    best = min(one.wall for one in found)
+    print(
+        f"{name}: SQLite: {rows} rows, {rows / median(one.wall for one in found):,.0f}/s, {rows / best:,.0f}/s at best;"
+        f" {rows / median(one.cpu for one in found):,.0f} a CPU second",
+        flush=True,
+    )
+
+
+def bench_server(server: Instance, name: str, log: Log, rounds: int) -> None:
+    """All ways in turn; medians, and the ratios of the pairs of each round."""
+    with server.vendor.folder("bench") as folder:
+        copy = folder / log.path.name
+        copy.write_bytes(log.path.read_bytes())
+        ways: dict[str, Callable[[], Any]] = {
+            ONE: lambda: by_replay(server, log, 1),
+            EIGHT: lambda: by_replay(server, log, 8),
+            ALONE: lambda: by_replay(server, log, 8, transactions_per_commit=1),
+            ANY: lambda: by_replay(server, log, 8, preserve_commit_order=False),
+            TOOL: lambda: by_the_servers_tool(server, log, copy),
+        }
+        found: dict[str, list[Timed]] = {way: [] for way in ways}
+        for _ in range(rounds):
+            for way, work in ways.items():
+                prepared(server, log)
+                found[way].append(timed(work, server))
+    for way, times in found.items():
+        print(
+            f"{name}: {way}: {median(one.wall for one in times):.2f} s (of {', '.join(f'{one.wall:.2f}' for one in times)});"
+            f" CPU {median(one.cpu for one in times):.2f} s, the server's {median(one.server_cpu for one in times):.2f} s"
+        )
+    for slow, fast in ((ONE, EIGHT), (TOOL, ONE), (TOOL, EIGHT)):
+        ratios = [a.wall / b.wall for a, b in zip(found[slow], found[fast], strict=True)]
+        print(f"{name}: {fast} against {slow}: {median(ratios):.2f} x (of {', '.join(f'{one:.2f}' for one in ratios)})", flush=True)  # fmt: skip
 
 
 def main() -> None:
@@ -83,32 +220,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Measure replays.")
     parser.add_argument("--kind", choices=["mysql", "mariadb"], default="mysql")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--sqlite-only", action="store_true")
+    parser.add_argument("--transactions", type=int, help="of each log, for servers; all if not given")
+    parser.add_argument("--only", choices=["sqlite", "server"])
     parser.add_argument("logs", nargs="+", metavar="NAME=LOG")
     arguments = parser.parse_args()
     logs = {name: Path(path) for name, _, path in (one.partition("=") for one in arguments.logs)}
-    for name, log in logs.items():
-        wall, cpu, summary = timed(lambda log=log: into_sqlite(log, 1))  # type: ignore[misc]
-        print(f"{name}: SQLite: {summary.rows} rows in {wall:.2f} s, {summary.rows / wall:,.0f}/s; {summary.rows / cpu:,.0f} a CPU second")  # fmt: skip
-    if arguments.sqlite_only:
-        return
-    with vendor(arguments.kind).server("bench", *DURABLE) as server:
-        for name, log in logs.items():
-            ways: dict[str, Callable[[], Any]] = {
-                "1 worker": lambda log=log: by_replay(server, log, 1),  # type: ignore[misc]
-                "8 workers": lambda log=log: by_replay(server, log, 8),  # type: ignore[misc]
-                "8 workers, any order": lambda log=log: by_replay(server, log, 8, preserve_commit_order=False),  # type: ignore[misc]
-                "the server's tool": lambda log=log: by_the_servers_tool(server, log),  # type: ignore[misc]
-            }
-            seconds: dict[str, list[float]] = {way: [] for way in ways}
-            for _ in range(arguments.rounds):
-                for way, work in ways.items():
-                    emptied(server)
-                    seconds[way].append(timed(work)[0])
-            for way, found in seconds.items():
-                print(
-                    f"{name}: {way}: {median(found):.2f} s (of {', '.join(f'{one:.2f}' for one in found)})", flush=True
-                )
+    if arguments.only != "server":
+        for name, path in logs.items():
+            bench_sqlite(name, path, arguments.rounds)
+    if arguments.only != "sqlite":
+        with vendor(arguments.kind).server("bench", *DURABLE, "--server-id=77") as server:
+            for name, path in logs.items():
+                bench_server(server, name, Log.read(path, arguments.transactions), arguments.rounds)
 
 
 if __name__ == "__main__":
