@@ -1,4 +1,4 @@
-"""What a query of Spark costs: CPU seconds of all processes below this one, and a source that has its batches ready.
+"""What a query of Spark costs: seconds by the wall and CPU seconds of all processes below this one, and a source that has its batches ready.
 
 The ceiling is a source that yields the same record batch again and again: what it costs is what Spark takes to get batches from Python workers and to
 look at their rows. Nothing that reads a log can be cheaper.
@@ -7,6 +7,9 @@ look at their rows. Nothing that reads a log can be cheaper.
 from __future__ import annotations
 
 import os
+import time
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,8 +23,37 @@ if TYPE_CHECKING:
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
-def tree_cpu_s() -> float:
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a query took."""
+
+    wall_s: float
+    cpu_s: float
+
+
+def cost_of(frame: DataFrame, cores: int) -> Cost:
+    """Read all of a frame, with no more cores than that."""
+    _run_on(set(sorted(os.sched_getaffinity(0))[:cores]))
+    begin, cpu_s = time.perf_counter(), _tree_cpu_s()
+    frame.write.format("noop").mode("overwrite").save()
+    return Cost(time.perf_counter() - begin, _tree_cpu_s() - cpu_s)
+
+
+def _tree_cpu_s() -> float:
     """CPU seconds of this process and all below it, and of those of these that have ended."""
+    return sum(_tree().values()) / _TICKS_PER_S
+
+
+def _run_on(cores: set[int]) -> None:
+    """Let Java and Python's workers have these cores, and none else; this process, which waits for them, keeps its own."""
+    for process in _tree().keys() - {os.getpid()}:
+        with suppress(OSError):  # it has ended meanwhile
+            for thread in Path(f"/proc/{process}/task").iterdir():
+                os.sched_setaffinity(int(thread.name), cores)
+
+
+def _tree() -> dict[int, int]:
+    """Ticks of the clock by process."""
     parents: dict[int, int] = {}
     ticks: dict[int, int] = {}
     for entry in Path("/proc").iterdir():
@@ -39,14 +71,7 @@ def tree_cpu_s() -> float:
         below = {process for process, parent in parents.items() if parent in found} - found
         found |= below
         more = bool(below)
-    return sum(ticks.get(process, 0) for process in found) / _TICKS_PER_S
-
-
-def query_cpu_s(frame: DataFrame) -> float:
-    """CPU seconds of reading all of a frame."""
-    begin = tree_cpu_s()
-    frame.write.format("noop").mode("overwrite").save()
-    return tree_cpu_s() - begin
+    return {process: ticks.get(process, 0) for process in found}
 
 
 def register_ready(

@@ -1,6 +1,8 @@
 """The Spark source against the ceiling of Spark's interface: a source that has its batches ready, with the same schema and as many rows.
 
-CPU seconds are those of Java and of Python's workers together, in turn, medians; only what two partitions gain is measured by the wall.
+CPU seconds are those of Java and of Python's workers together, in turn, medians. What a second task gains is measured by the wall: a task is two processes,
+Python's worker that reads the log and Java that takes the rows, so that one task alone keeps nearly two cores busy. It is therefore given one core,
+and two tasks two; beside that stands what the second task gains where both have the same two cores, for the ready batches too.
 """
 
 from __future__ import annotations
@@ -8,6 +10,7 @@ from __future__ import annotations
 import json
 import statistics
 import time
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,9 +18,8 @@ import pytest
 
 from bench_logs import real_files, write_bulk
 from binlogio.constants import BINLOG_MAGIC
-from measure import wall_s
 from report import kind_of
-from spark_cpu import query_cpu_s, register_ready
+from spark_cpu import cost_of, register_ready
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
 ROUNDS: Final = 5
 LOGS: Final = 1000
 GIB: Final = 1 << 30
+READ_BYTES: Final = 512 << 20
+ONE_CORE, ONE_TASK, TWO_TASKS = (1, 1), (1, 2), (2, 2)  # tasks, and the cores that they have together
 SHAPES: Final = {"rows as JSON": {}, "rows of a table, typed": {"table": "bulk.b2"}}
 
 
@@ -47,42 +51,61 @@ def bulk(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return found[0] if found else write_bulk(tmp_path_factory.mktemp("logs") / "bulk")
 
 
-def frame(spark: SparkSession, log: Path, partitions: int, **options: str) -> DataFrame:
-    """The log, in that many partitions."""
-    size = -(-log.stat().st_size // partitions)
-    return spark.read.format("binlog").options(maxPartitionBytes=str(size), **options).load(str(log))
+@pytest.fixture(scope="module")
+def logs(tmp_path_factory: pytest.TempPathFactory, bulk: Path) -> list[str]:
+    """That log under an even number of names, together at least `READ_BYTES`: what Spark takes for any query is little beside that."""
+    folder = tmp_path_factory.mktemp("many")
+    paths = [folder / f"bulk.{number:06d}" for number in range(1, 1 + 2 * -(-READ_BYTES // (2 * bulk.stat().st_size)))]
+    for path in paths:
+        path.symlink_to(bulk)
+    return [str(path) for path in paths]
+
+
+def frame(spark: SparkSession, logs: list[str], partitions: int, **options: str) -> DataFrame:
+    """The logs, in that many partitions."""
+    from pyspark_binlogio.partitions import OPEN_COST_BYTES  # noqa: PLC0415
+
+    size = sum(Path(log).stat().st_size + OPEN_COST_BYTES for log in logs)
+    return spark.read.format("binlog").options(maxPartitionBytes=str(-(-size // partitions)), **options).load(logs)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_rows(benchmark: Any, report: Report, spark: SparkSession, bulk: Path, tmp_path: Path, shape: str) -> None:
-    """All columns of two partitions, which nobody looks at."""
+def test_rows(
+    benchmark: Any, report: Report, spark: SparkSession, bulk: Path, logs: list[str], tmp_path: Path, shape: str
+) -> None:
+    """All columns, which nobody looks at: both sources in turn, on both cores by one task and by two, and on one core by one."""
     from pyspark_binlogio.source import BinlogDataSource  # noqa: PLC0415
 
     options = SHAPES[shape]
-    ours = frame(spark, bulk, 2, **options)
-    rows = ours.count()
-    reader = BinlogDataSource({**options, "paths": json.dumps([str(bulk)])}).reader(ours.schema)
-    batch = next(iter(reader.read(reader.partitions()[0])))
-    register_ready(spark, "ready", batch, rows, 2, tmp_path)
-    ready = spark.read.format("ready").load()
-    pairs = [(query_cpu_s(ready), query_cpu_s(ours)) for _ in range(ROUNDS + 1)][1:]
-    ceiling, cost = (statistics.median(seconds) for seconds in zip(*pairs, strict=True))
-    benchmark.pedantic(ours.count, rounds=1)
+    ours = {count: frame(spark, logs, count, **options) for count in (1, 2)}
+    rows = ours[2].count()
+    reader = BinlogDataSource({**options, "paths": json.dumps(logs)}).reader(ours[2].schema)
+    batch = next(islice(reader.read(reader.partitions()[0]), 1, None))
+    for count in (1, 2):
+        register_ready(spark, f"ready{count}", batch, rows, count, tmp_path)
+    ready = {count: spark.read.format(f"ready{count}").load() for count in (1, 2)}
+    rounds = [
+        {
+            (name, key): cost_of(frames[key[0]], key[1])
+            for key in (ONE_CORE, ONE_TASK, TWO_TASKS)
+            for name, frames in (("ready", ready), ("ours", ours))
+        }
+        for _ in range(ROUNDS + 1)
+    ][1:]
+    wall_s = {key: statistics.median(one[key].wall_s for one in rounds) for key in rounds[0]}
+    cpu_s = {key: statistics.median(one[key].cpu_s for one in rounds) for key in rounds[0]}
+    benchmark.pedantic(ours[2].count, rounds=1)
+    cost, ceiling = cpu_s["ours", TWO_TASKS], cpu_s["ready", TWO_TASKS]
     work = f"through Spark, {shape}"
     report.add(work, f"{cost / ceiling:.2f} x ({cost:.2f} s of {rows:,} rows; ready {ceiling:.2f} s)", bulk)
+    for what, key in (("a task and a core more", ONE_CORE), ("a task more on the same cores", ONE_TASK)):
+        one, two = wall_s["ours", key], wall_s["ours", TWO_TASKS]
+        most = wall_s["ready", key] / wall_s["ready", TWO_TASKS]
+        busy = cpu_s["ours", key] / one
+        found = f"{one / two:.2f} x ({one:.2f} s, {busy:.1f} cores busy, and {two:.2f} s; ready {most:.2f} x)"
+        report.add(f"{work}, {what}", found, bulk)
 
     assert rows > 0
-
-
-def test_two_partitions(benchmark: Any, report: Report, spark: SparkSession, bulk: Path) -> None:
-    """By the wall, on two cores that have nothing else to do."""
-    one, two = frame(spark, bulk, 1), frame(spark, bulk, 2)
-    pairs = [(wall_s(lambda: query_cpu_s(one)), wall_s(lambda: query_cpu_s(two))) for _ in range(ROUNDS + 1)][1:]
-    single, double = (statistics.median(seconds) for seconds in zip(*pairs, strict=True))
-    benchmark.pedantic(two.count, rounds=1)
-    report.add("through Spark, two partitions", f"{single / double:.2f} x ({single:.2f} s and {double:.2f} s)", bulk)
-
-    assert double > 0
 
 
 def test_planning(benchmark: Any, report: Report, tmp_path: Path) -> None:
