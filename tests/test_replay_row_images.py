@@ -1,0 +1,90 @@
+"""Logs with every row image, written by real servers, into SQLite and into the servers: the tables are those from before."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+from typing import TYPE_CHECKING, Any, Final
+
+import pymysql
+import pytest
+
+import binlogio
+from binlogio.replay import SqliteTarget, replay
+from binlogio.replay.targets.mysql import MysqlTarget
+from corpus import FIXTURES
+from real_servers import Instance, vendor
+from test_replay_corpus import differences
+from test_replay_servers import emptied, rows_of, tables, tables_of, url
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+pytestmark = [pytest.mark.server, pytest.mark.slow]
+
+FOLDERS: Final = {"mysql": "mysql97", "mariadb": "mariadb1011"}
+COMPRESSION: Final = {"mysql": "binlog_transaction_compression", "mariadb": "log_bin_compress"}
+# MariaDB leaves virtual columns out of images that are not full.
+NOT_IN_THE_LOG: Final = {"mariadb": {"corpus.autoinc": ("gv",)}, "mysql": dict[str, tuple[str, ...]]()}
+
+
+@pytest.fixture(scope="module", params=["mysql", "mariadb"])
+def server(request: pytest.FixtureRequest) -> Iterator[Instance]:
+    """A server that is source and target."""
+    options = (
+        "--binlog-format=ROW",
+        "--character-set-server=utf8mb4",
+        "--sync-binlog=0",
+        "--innodb-flush-log-at-trx-commit=0",
+    )
+    with vendor(request.param).server("images", *options) as instance:
+        yield instance
+
+
+def logged(server: Instance, folder: Path, image: str, *, is_compressed: bool) -> tuple[Path, dict[str, Any]]:
+    """The log of the corpus' statements with that image, and the tables that they leave."""
+    emptied(server)
+    script = (FIXTURES / FOLDERS[server.vendor.kind] / "rowimage_full" / "source.sql").read_text("utf-8")
+    with closing(pymysql.connect(unix_socket=str(server.socket), user="root", autocommit=True)) as connection:
+        cursor = connection.cursor()
+        cursor.execute(f"SET GLOBAL binlog_row_image = '{image}'")
+        cursor.execute(f"SET GLOBAL {COMPRESSION[server.vendor.kind]} = {int(is_compressed)}")
+        cursor.execute("FLUSH BINARY LOGS")
+        server.sql(script)
+        cursor.execute("FLUSH BINARY LOGS")
+        log = sorted(server.data.glob("binlog.0*"))[-2]
+        copy = folder / log.name
+        copy.write_bytes(log.read_bytes())
+        found = json.loads(tables_of(connection, {}))["tables"]
+    return copy, {name: table for name, table in found.items() if name.startswith("corpus.")}
+
+
+@pytest.mark.parametrize("is_compressed", [False, True])
+@pytest.mark.parametrize("image", ["FULL", "MINIMAL", "NOBLOB"])
+def test_tables_are_those_of_the_server(server: Instance, tmp_path: Path, image: str, is_compressed: bool) -> None:
+    """Keys of all kinds, BLOBs that images leave out, REPLACE and ON DUPLICATE KEY UPDATE; 1 and 8 workers, by events and by SQL."""
+    path, expected = logged(server, tmp_path, image, is_compressed=is_compressed)
+    wrong: dict[str, Any] = {}
+    for workers in (1, 8):
+        name = tmp_path / f"{workers}.db"
+        with closing(SqliteTarget.open(name)) as target, binlogio.open(path) as reader:
+            replay(reader, target, workers=workers)
+        with closing(sqlite3.connect(name)) as connection:
+            hidden = {} if image == "FULL" else NOT_IN_THE_LOG[server.vendor.kind]
+            wrong[f"SQLite, {workers}"] = differences(connection, expected, hidden)
+        for applies_events in (True, False):
+            emptied(server)
+            with (
+                closing(MysqlTarget.open(url(server), applies_events=applies_events)) as other,
+                binlogio.open(path) as reader,
+            ):
+                replay(reader, other, workers=workers)
+            found = tables(server)
+            wrong[f"server, {workers}, {applies_events}"] = [
+                n for n, t in expected.items() if found.get(n) != rows_of(t)
+            ]
+
+    assert len(expected) > 5
+    assert {how: names for how, names in wrong.items() if names} == {}
