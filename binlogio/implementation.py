@@ -22,6 +22,8 @@ CONSTRUCT: Final = "construct"
 VARIABLE: Final = "BINLOGIO_KERNEL"
 INSTALL: Final = "install a C compiler and Python's headers, then binlogio again"
 MODULES: Final = (
+    "arrow_arrays",
+    "arrow_nodes",
     "batches",
     "encode",
     "floating",

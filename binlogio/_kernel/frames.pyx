@@ -6,12 +6,10 @@ Knows the 19 bytes of the header and where the checksum stands. Its oracle is `b
 
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t
 
-from binlogio._kernel.codes cimport (
-    ANONYMOUS_GTID_LOG_EVENT, CHECKSUM_SIZE, FORMAT_DESCRIPTION_EVENT, GTID_LOG_EVENT, GTID_TAGGED_LOG_EVENT, HEADER_SIZE,
-    MARIADB_GTID_EVENT,
-)
+from binlogio._kernel.codes cimport CHECKSUM_SIZE, FORMAT_DESCRIPTION_EVENT, HEADER_SIZE
 from binlogio._kernel.crc cimport crc32
 from binlogio._kernel.cursor cimport u16, u32
+from binlogio._kernel.event_kinds cimport is_group_start
 from binlogio._kernel.memory cimport Memory
 
 from binlogio.errors import BinlogFormatError, ChecksumMismatch
@@ -115,11 +113,6 @@ def scan_headers(const uint8_t[::1] buffer, int64_t offset=0, *, bint checksum, 
     return index
 
 
-cdef bint _is_group_start(uint8_t code) noexcept nogil:
-    return (code == GTID_LOG_EVENT or code == ANONYMOUS_GTID_LOG_EVENT or code == GTID_TAGGED_LOG_EVENT
-            or code == MARIADB_GTID_EVENT)
-
-
 cdef bint _could_follow(const uint8_t* p, int64_t offset) noexcept nogil:
     """An event's size, and a log_pos that is where it ends, or zero as some servers have it inside of a group."""
     return u32(p + 9) >= HEADER_SIZE and (u32(p + 13) == <uint32_t>(offset + u32(p + 9)) or u32(p + 13) == 0)
@@ -134,7 +127,7 @@ cdef int64_t _find_group(const uint8_t* data, int64_t size, int64_t base, bint c
         p = data + at
         event_size = u32(p + 9)
         if (u32(p + 13) == <uint32_t>(base + at + event_size) and smallest <= event_size <= MAX_GROUP_START_SIZE
-                and _is_group_start(p[4])):  # in this order: hardly any place passes the first
+                and is_group_start(p[4])):  # in this order: hardly any place passes the first
             if size - at < event_size + HEADER_SIZE:
                 seen[0] = at  # more bytes will tell
                 return -1

@@ -7,9 +7,10 @@ Knows GTIDs as text, and bitmaps of present columns. Runs of rows of one event a
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
+from binlogio._kernel.gtid_events cimport MARIADB_GTID, MYSQL_GTID, NO_GTID, Group
 from binlogio._kernel.images cimport DELETE, INSERT, Plan, RowsEvent
 from binlogio._kernel.memory cimport Memory, room
-from binlogio._kernel.route cimport MARIADB_GTID, MYSQL_GTID, NO_GTID, Group, Router
+from binlogio._kernel.route cimport Router
 from binlogio._kernel.value_bytes cimport copy_value
 
 cdef const char* HEX = b"0123456789abcdef"

@@ -1,0 +1,58 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+"""What stands around the images of a rows event: bitmaps before them, and MariaDB's compression.
+
+`binlogio.events.rows` and `binlogio.events.compressed` have the layouts, and are the oracle.
+"""
+
+from libc.stdint cimport int64_t, uint8_t, uint64_t
+
+from binlogio._kernel.codes cimport PRE_GA_UPDATE_ROWS_EVENT
+from binlogio._kernel.cursor cimport big, lenenc
+from binlogio._kernel.event_kinds cimport operation_of
+from binlogio._kernel.images cimport PARTIAL_UPDATE, UPDATE, RowsEvent
+from binlogio._kernel.inflate cimport inflate
+from binlogio._kernel.memory cimport Memory
+
+cdef enum:
+    MAX_UNCOMPRESSED_SIZE = 1 << 30  # the server's max_allowed_packet cannot be larger
+
+
+cdef bint read_frame(RowsEvent* event, uint8_t code, const uint8_t* at, const uint8_t* end, uint64_t* columns) noexcept nogil:
+    """Find bitmaps and images behind the post-header of an event of this type; False where they do not fit."""
+    cdef int64_t bitmap_bytes
+    if not lenenc(&at, end, columns) or columns[0] > <uint64_t>(8 * (end - at)):
+        return False
+    bitmap_bytes = <int64_t>(columns[0] + 7) // 8
+    event.operation = operation_of(code)
+    event.code = code
+    event.present = at
+    event.present_after = at
+    if end - at < bitmap_bytes:
+        return False
+    at += bitmap_bytes
+    if event.operation == PARTIAL_UPDATE or (event.operation == UPDATE and code != PRE_GA_UPDATE_ROWS_EVENT):
+        if end - at < bitmap_bytes:
+            return False
+        event.present_after = at
+        at += bitmap_bytes
+    event.images = at
+    event.size = end - at
+    return True
+
+
+cdef int inflate_images(Memory out, RowsEvent* event) except -1 nogil:
+    """Let an event have the images that its compressed ones hold, which go to `out`; 0 where they hold none."""
+    cdef const uint8_t* p = event.images
+    cdef int size_bytes
+    cdef int64_t size
+    if event.size == 0:
+        return 0
+    size_bytes = p[0] & 7
+    if not p[0] & 0x80 or p[0] & 0x70 or not 1 <= size_bytes <= 4 or event.size < 1 + size_bytes:
+        return 0
+    size = <int64_t>big(p + 1, size_bytes)
+    if size > MAX_UNCOMPRESSED_SIZE or not inflate(out, p + 1 + size_bytes, event.size - 1 - size_bytes, size, False, True):
+        return 0
+    event.images = out.data
+    event.size = size
+    return 1
