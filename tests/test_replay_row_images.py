@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import sys
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,7 +17,10 @@ from binlogio.replay.targets.mysql import MysqlTarget
 from corpus import FIXTURES
 from real_servers import Instance, vendor
 from test_replay_corpus import differences
-from test_replay_servers import emptied, rows_of, tables, tables_of, url
+from test_replay_servers import emptied, rows_of, tables, url
+
+sys.path.insert(0, str(FIXTURES))
+from server_tables import expected as tables_of  # type: ignore[import-not-found]
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,7 +31,7 @@ pytestmark = [pytest.mark.server, pytest.mark.slow]
 FOLDERS: Final = {"mysql": "mysql97", "mariadb": "mariadb1011"}
 COMPRESSION: Final = {"mysql": "binlog_transaction_compression", "mariadb": "log_bin_compress"}
 # MariaDB leaves virtual columns out of images that are not full.
-NOT_IN_THE_LOG: Final = {"mariadb": {"corpus.autoinc": ("gv",)}, "mysql": dict[str, tuple[str, ...]]()}
+NOT_IN_THE_LOG: Final[dict[str, dict[str, tuple[str, ...]]]] = {"mariadb": {"corpus.autoinc": ("gv",)}, "mysql": {}}
 
 
 @pytest.fixture(scope="module", params=["mysql", "mariadb"])

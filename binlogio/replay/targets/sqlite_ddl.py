@@ -16,18 +16,14 @@ from __future__ import annotations
 
 import sqlite3
 from dataclasses import replace
-from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Final
 
-from binlogio.constants import QueryStatus
 from binlogio.errors import ReplayError, UnsupportedFeature
 from binlogio.replay.statements import RenameTables
+from binlogio.replay.targets.sqlite_alter import empty_partitions, is_same, origins_of
 from binlogio.replay.targets.sqlite_catalogue import SqliteCatalogue
 from binlogio.replay.targets.sqlite_definition import (
-    UNKNOWN,
-    Origin,
     SqliteDefinition,
-    UnknownValue,
     quoted,
     rebuild,
     rename,
@@ -41,7 +37,7 @@ from binlogio.replay.targets.table_facts import (
     rounds_numbers,
 )
 from binlogio.replay.transactions import text_refused
-from binlogio.schema.column_history import UNKNOWN_DEFAULT, ColumnChanges, Default, column_changes
+from binlogio.schema.column_history import ColumnChanges, Default, column_changes
 from binlogio.schema.column_text import TableSetting
 from binlogio.schema.create_table import read_create_table
 from binlogio.schema.definition import ColumnDefinition
@@ -55,7 +51,6 @@ if TYPE_CHECKING:
 
     from binlogio.events.base import ParseContext
     from binlogio.events.query import QueryEvent
-    from binlogio.replay.targets.sqlite_values import SqliteValue
     from binlogio.replay.transactions import StatementStep
     from binlogio.schema.catalogue import TableName
     from binlogio.schema.parsed_table import ParsedTable
@@ -65,7 +60,6 @@ _BEFORE_OBJECT: Final = frozenset("OR REPLACE ONLINE IGNORE UNIQUE FULLTEXT SPAT
 _HEAD: Final = 10  # words that say what a statement is about
 _DEFINER: Final = 3  # words: user @ host
 _GENERATED_KEY: Final = ColumnDefinition("my_row_id", "bigint unsigned", nullable=False, visible=False)
-_UTC: Final = ("+00:00", "UTC")
 
 
 class SqliteDdl:
@@ -196,7 +190,10 @@ class _Statement:
                 self._connection.execute(f"DROP TABLE {quoted(self._target(name))}")
             return False
         if exists and partitions is not None and partitions.drops_rows and not is_empty:
-            self._empty_partitions(name, facts, partitions)
+            try:
+                empty_partitions(self._connection, self._target(name), facts.partitions, partitions)
+            except ValueError as exc:
+                raise self._refused(name, "nobody can say which rows a partition has") from exc
         facts = self._with_obstacle(altered_facts(facts, changes, partitions, after))
         kept.facts[new_name] = facts
         if exists and self._wanted.wants_table(*new_name):
@@ -295,49 +292,9 @@ class _Statement:
                 )
             self._connection.execute(f"DROP TABLE {quoted(target)}")
             new.create(self._connection, target)
-        elif not _is_same(old, new):
-            origins = {position: self._origin(position, old, new, changes) for position in range(len(new.names))}
-            rebuild(self._connection, target, old, new, origins)
+        elif not is_same(old, new):
+            rebuild(self._connection, target, old, new, origins_of(old, new, changes, self._event))
         new.reindex(self._connection, target)
-
-    def _origin(
-        self, position: int, old: SqliteDefinition, new: SqliteDefinition, changes: ColumnChanges
-    ) -> SqliteValue | UnknownValue | Origin:
-        column = new.definition.columns[position]
-        name = column.name.casefold()
-        former = old.position(changes.renamed.get(name, name))
-        if name in changes.added or former is None:
-            default = new.defaults.get(name, UNKNOWN_DEFAULT)
-            return self._now(column) if default.is_now else new.default(position)
-        is_computed = column.generated_from is not None and name in changes.defaults
-        return UNKNOWN if is_computed else Origin(former)
-
-    def _now(self, column: ColumnDefinition) -> SqliteValue | UnknownValue:
-        """The time of the statement, where the session's time zone does not matter or is known."""
-        zone = self._event.status(QueryStatus.TIME_ZONE)
-        kind = column.sql_type
-        if kind.name not in ("timestamp", "datetime") or (kind.name == "datetime" and zone not in _UTC):
-            return UNKNOWN
-        fraction = ""
-        if kind.arguments and kind.arguments[0]:
-            microseconds = self._event.status(QueryStatus.MICROSECONDS) or self._event.status(QueryStatus.MARIADB_HRNOW)
-            fraction = f".{microseconds or 0:06d}"[: 1 + kind.arguments[0]]
-        moment = datetime.fromtimestamp(self._event.header.timestamp, timezone.utc)
-        return moment.strftime("%Y-%m-%d %H:%M:%S") + fraction
-
-    def _empty_partitions(self, name: TableName, facts: TableFacts, change: PartitionChange) -> None:
-        target, partitions = quoted(self._target(name)), facts.partitions
-        if not change.names:
-            self._connection.execute(f"DELETE FROM {target}")  # noqa: S608
-            return
-        if partitions is None:
-            raise self._refused(name, "nobody says which rows a partition has")
-        sql = f"SELECT rowid, {quoted(partitions.column)} FROM {target}"  # noqa: S608
-        try:
-            gone = [(row_id,) for row_id, value in self._connection.execute(sql).fetchall() if change.has(partitions.name_of(value) or "")]  # fmt: skip
-        except ValueError as exc:
-            raise self._refused(name, "nobody can say which partition a row is in") from exc
-        self._connection.executemany(f"DELETE FROM {target} WHERE rowid = ?", gone)  # noqa: S608
 
     def _with_obstacle(self, facts: TableFacts) -> TableFacts:
         """With foreign keys taken note of, those of the tables that are referred to as well."""
@@ -430,13 +387,6 @@ def _with_key(table: ParsedTable) -> ParsedTable:
     return replace(table, columns=(_GENERATED_KEY, *table.columns)).with_key(
         Key(PRIMARY, ((_GENERATED_KEY.name, 0),), is_unique=True)
     )
-
-
-def _is_same(old: SqliteDefinition, new: SqliteDefinition) -> bool:
-    """Whether SQLite's table and its values are the same for both."""
-    if old.plan.primary_key != new.plan.primary_key or old.plan.columns != new.plan.columns:
-        return False
-    return all(old.default(position) == new.default(position) for position in range(len(new.names)))
 
 
 _HANDLERS: Final[dict[tuple[str, str], Callable[[_Statement], bool]]] = {

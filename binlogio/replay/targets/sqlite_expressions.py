@@ -11,120 +11,32 @@ is. Knows no statements. What SQLite would compute in another way is done by `sq
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from datetime import datetime, timedelta, timezone
+from dataclasses import replace
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from binlogio.constants import ColumnType, QueryStatus
-from binlogio.events.statement_context import IntvarEvent, IntvarKind, UserVarEvent, UserVarType
 from binlogio.replay.targets.sqlite_conversion import Lossy, converted, kind_of
 from binlogio.replay.targets.sqlite_definition import quoted
 from binlogio.replay.targets.sqlite_functions import SqliteFunctions, Untranslatable
-from binlogio.replay.targets.sqlite_values import INTEGER_END, SqliteValue
-from binlogio.rowimage.charset import BINARY_COLLATION, charset_of
+from binlogio.replay.targets.sqlite_typed import (
+    BYTES,
+    DECIMAL,
+    DOUBLE,
+    INTEGER,
+    MIXED,
+    TEXT,
+    UNSIGNED,
+    StatementContext,
+    Typed,
+    decimal,
+    integer,
+)
+from binlogio.replay.targets.sqlite_values import SqliteValue
 from binlogio.rowimage.plan import ColumnPlan
-from binlogio.schema.user_variables import user_variable_value
 
-if TYPE_CHECKING:
-    from binlogio.events.query import QueryEvent
-
-_UTF8MB4: Final = 255
-INTEGER: Final = ColumnPlan(position=0, type=ColumnType.LONGLONG)
-_UNSIGNED: Final = replace(INTEGER, unsigned=True)
-_DOUBLE: Final = replace(INTEGER, type=ColumnType.DOUBLE)
-_DECIMAL: Final = replace(INTEGER, type=ColumnType.NEWDECIMAL, precision=65, scale=30)
-_TEXT: Final = replace(INTEGER, type=ColumnType.LONG_BLOB, pack_length=4, collation_id=_UTF8MB4)
-_MIXED: Final = replace(_TEXT, collation_id=_UTF8MB4, native="text")  # of several character sets
-_BYTES: Final = replace(_TEXT, collation_id=BINARY_COLLATION)
 _EXACT: Final = ("integer", "year", "bit")
 _ORDERED_TIMES: Final = ("date", "datetime")
 _FSP: Final = 6
-_OFFSET_SIZE: Final = len("+00:00")
-
-
-@dataclass(frozen=True, slots=True)
-class Typed:
-    """An expression in SQLite's SQL. `column` says what its values are, as they are stored; `kind` is that of a column, or null, now or utc.
-
-    `value` is that of a constant.
-    """
-
-    sql: str
-    kind: str
-    column: ColumnPlan = INTEGER
-    value: SqliteValue = None
-    is_constant: bool = False
-
-
-class StatementContext:
-    """What a statement depends on beside its text: the events before it, the time, and the session."""
-
-    def __init__(self, event: QueryEvent, before: tuple[Any, ...]) -> None:
-        self._event = event
-        self._numbers = {part.kind: part.value for part in before if isinstance(part, IntvarEvent)}
-        self._variables = {part.name.casefold(): part for part in before if isinstance(part, UserVarEvent)}
-
-    @property
-    def insert_id(self) -> int | None:
-        """The first number for an AUTO_INCREMENT column; None where the log does not say one."""
-        return self._numbers.get(IntvarKind.INSERT_ID_EVENT)
-
-    @property
-    def increment(self) -> int:
-        """auto_increment_increment."""
-        value = self._event.status(QueryStatus.AUTO_INCREMENT)
-        return 1 if value is None else int(value.increment)
-
-    @property
-    def collation_id(self) -> int:
-        """collation_connection, which literals have."""
-        charset = self._event.status(QueryStatus.CHARSET)
-        return _UTF8MB4 if charset is None else int(charset.connection)
-
-    def last_insert_id(self) -> Typed:
-        """LAST_INSERT_ID()."""
-        value = self._numbers.get(IntvarKind.LAST_INSERT_ID_EVENT)
-        if value is None:
-            raise Untranslatable("LAST_INSERT_ID(), which the log does not say")
-        return _integer(value)
-
-    def variable(self, name: str) -> Typed:
-        """A user variable."""
-        event = self._variables.get(name.casefold())
-        if event is None:
-            raise Untranslatable(f"the user variable @{name}, which the log does not say")
-        if event.value is None:
-            return Typed("NULL", "null", is_constant=True)
-        number = event.number
-        if isinstance(number, float):
-            return Typed("", "double", _DOUBLE, number, is_constant=True)
-        if isinstance(number, int):
-            return _integer(number)
-        if event.type == UserVarType.DECIMAL_RESULT:
-            return _decimal(user_variable_value(event).rstrip("."))
-        charset = charset_of(event.collation)
-        if charset is None or event.collation == BINARY_COLLATION:
-            return Typed("", "bytes", _BYTES, event.value, is_constant=True)
-        return Typed("", "text", replace(_TEXT, collation_id=event.collation), charset.decode(event.value), is_constant=True)  # fmt: skip
-
-    def now(self, fsp: int, *, is_local: bool) -> str:
-        """The time of the statement with its fraction digits, in UTC or in the session's time zone."""
-        moment = datetime.fromtimestamp(self._event.header.timestamp, timezone.utc)
-        if is_local:
-            moment += self._offset()
-        fraction = self._event.status(QueryStatus.MICROSECONDS) or self._event.status(QueryStatus.MARIADB_HRNOW) or 0
-        return moment.strftime("%Y-%m-%d %H:%M:%S") + (f".{fraction:06d}"[: 1 + fsp] if fsp else "")
-
-    def _offset(self) -> timedelta:
-        zone = self._event.status(QueryStatus.TIME_ZONE)
-        if zone == "UTC":
-            return timedelta()
-        if not zone or len(zone) != _OFFSET_SIZE or zone[0] not in "+-":
-            shown = f"is {zone}" if zone else "the log does not say"
-            raise Untranslatable(f"the time in the session's time zone, which {shown}")
-        offset = timedelta(hours=int(zone[1:3]), minutes=int(zone[4:]))
-        return -offset if zone[0] == "-" else offset
 
 
 class Expressions:
@@ -138,7 +50,7 @@ class Expressions:
         self._columns = columns
         self._table = table.casefold()
         self._functions = functions
-        self._text = replace(_TEXT, collation_id=context.collation_id)
+        self._text = replace(TEXT, collation_id=context.collation_id)
 
     def typed(self, node: Any) -> Typed:
         """The expression.
@@ -171,7 +83,7 @@ class Expressions:
             Untranslatable: it is not sure what a server stores.
         """
         kind = kind_of(column)
-        if kind == "bytes" and found.column is _MIXED:
+        if kind == "bytes" and found.column is MIXED:
             raise Untranslatable(f"text of several character sets in column {column.label}")
         if found.kind in ("now", "utc"):
             is_same = (found.kind, kind) in (("now", "timestamp"), ("utc", "datetime"))
@@ -201,23 +113,23 @@ class Expressions:
         if node.is_string:
             return Typed("", "text", self._text, text, is_constant=True)
         if "e" in text.lower():
-            return Typed("", "double", _DOUBLE, float(text), is_constant=True)
-        return _decimal(text) if "." in text else _integer(int(text))
+            return Typed("", "double", DOUBLE, float(text), is_constant=True)
+        return decimal(text) if "." in text else integer(int(text))
 
     def negative(self, node: Any) -> Typed:
         """Minus."""
         found = self.typed(node.this)
         if not found.is_constant or found.kind not in ("integer", "double", "decimal"):
-            return self._computed("-", _integer(0), found, node)
+            return self._computed("-", integer(0), found, node)
         if found.kind == "double" and isinstance(found.value, float):
-            return Typed("", "double", _DOUBLE, -found.value, is_constant=True)
+            return Typed("", "double", DOUBLE, -found.value, is_constant=True)
         number = -Decimal(str(found.value))
-        return _decimal(format(number, "f")) if found.kind == "decimal" else _integer(int(number))
+        return decimal(format(number, "f")) if found.kind == "decimal" else integer(int(number))
 
     def bytes(self, node: Any) -> Typed:
         """A hexadecimal literal."""
         text = str(node.this)
-        return Typed("", "bytes", _BYTES, bytes.fromhex(text if len(text) % 2 == 0 else f"0{text}"), is_constant=True)
+        return Typed("", "bytes", BYTES, bytes.fromhex(text if len(text) % 2 == 0 else f"0{text}"), is_constant=True)
 
     def column(self, node: Any) -> Typed:
         """A column of the statement's table."""
@@ -266,9 +178,9 @@ class Expressions:
     def _computed(self, operator: str, a: Typed, b: Typed, node: Any) -> Typed:
         a, b = self._spelled(a), self._spelled(b)
         if a.kind in _EXACT and b.kind in _EXACT and operator != "/":
-            return Typed(f"binlogio_integer('{operator}', {a.sql}, {b.sql})", "integer", _UNSIGNED if _UNSIGNED in (a.column, b.column) else INTEGER)  # fmt: skip
+            return Typed(f"binlogio_integer('{operator}', {a.sql}, {b.sql})", "integer", UNSIGNED if UNSIGNED in (a.column, b.column) else INTEGER)  # fmt: skip
         if {a.kind, b.kind} == {"double"} and operator in "+-*/":
-            return Typed(f"({a.sql} {operator} {b.sql})", "double", _DOUBLE)
+            return Typed(f"({a.sql} {operator} {b.sql})", "double", DOUBLE)
         raise Untranslatable(f"{shown(node)}: {a.kind} {operator} {b.kind}")
 
     def _spelled(self, found: Typed) -> Typed:
@@ -319,7 +231,7 @@ class Expressions:
     def _collation(self, a: Typed, b: Typed, node: Any) -> int:
         """That of the column, where one side is a literal."""
         found = {one.column.collation_id for one in (a, b) if one.column is not self._text}
-        if len(found) != 1 or None in found or _MIXED in (a.column, b.column):
+        if len(found) != 1 or None in found or MIXED in (a.column, b.column):
             raise Untranslatable(f"{shown(node)}: the collation of the comparison")
         return int(found.pop() or 0)
 
@@ -366,7 +278,7 @@ class Expressions:
                 raise Untranslatable(f"{shown(node)}: {part.kind} as text")
             if part.kind == "decimal" and part.is_constant:
                 raise Untranslatable(f"{shown(node)}: a decimal literal as text")
-        return Typed(f"binlogio_concat({', '.join(part.sql for part in parts)})", "text", _MIXED)
+        return Typed(f"binlogio_concat({', '.join(part.sql for part in parts)})", "text", MIXED)
 
     def coalesce(self, node: Any) -> Typed:
         """COALESCE and IFNULL."""
@@ -412,18 +324,6 @@ def shown(node: Any) -> str:
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
-def _integer(value: int) -> Typed:
-    if not -INTEGER_END <= value < 2 * INTEGER_END:
-        return _decimal(str(value))
-    if value >= INTEGER_END:
-        return Typed("", "integer", _UNSIGNED, str(value), is_constant=True)
-    return Typed("", "integer", INTEGER, value, is_constant=True)
-
-
-def _decimal(text: str) -> Typed:
-    return Typed("", "decimal", _DECIMAL, text, is_constant=True)
-
-
 def _null(_: Expressions, __: Any) -> Typed:
     return Typed("NULL", "null", is_constant=True)
 
@@ -437,7 +337,7 @@ def _one_of(parts: list[Typed], sql: str, node: Any) -> Typed:
     real = [part for part in parts if part.kind != "null"]
     if not real or len({part.kind for part in real}) > 1 or real[0].kind in ("float", "now", "utc"):
         raise Untranslatable(f"{shown(node)}: values of different kinds")
-    column = _DECIMAL if real[0].kind == "decimal" else real[0].column
+    column = DECIMAL if real[0].kind == "decimal" else real[0].column
     return Typed(sql, real[0].kind, replace(column, native=None))
 
 
@@ -447,7 +347,7 @@ _BUILDERS: Final[dict[str, Callable[[Expressions, Any], Typed]]] = {
     "Literal": Expressions.literal,
     "Neg": Expressions.negative,
     "Null": _null,
-    "Boolean": lambda _, node: _integer(int(node.this)),
+    "Boolean": lambda _, node: integer(int(node.this)),
     "HexString": Expressions.bytes,
     "Column": Expressions.column,
     "Parameter": Expressions.variable,

@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Any, Final
 from binlogio.errors import ReplayError, UnsupportedFeature
 from binlogio.replay.targets.sqlite_conversion import kind_of
 from binlogio.replay.targets.sqlite_definition import SqliteDefinition, UnknownValue, quoted
-from binlogio.replay.targets.sqlite_expressions import INTEGER, Expressions, StatementContext, Typed, only, shown
+from binlogio.replay.targets.sqlite_expressions import Expressions, only, shown
 from binlogio.replay.targets.sqlite_functions import SqliteFunctions, Untranslatable
+from binlogio.replay.targets.sqlite_typed import INTEGER, StatementContext, Typed
 from binlogio.replay.targets.table_facts import NO_FACTS
 from binlogio.schema.column_history import UNKNOWN_DEFAULT
 from binlogio.schema.logged_ddl import server_of, session_of, text_of
