@@ -1,0 +1,196 @@
+"""What becomes of a table once the clauses of an ALTER TABLE are carried out.
+
+Knows in which order the server does that, which is not the order in which they stand: first the columns that are there (by their old names) are
+dropped and changed in place, then those with a new place are put in, by new names. What the clauses are is `alter_table`'s business.
+
+Source: sql/sql_table.cc, mysql_prepare_alter_table of both servers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from binlogio.errors import UnsupportedFeature
+from binlogio.schema.collations import BINARY, charset_of_collation, max_character_bytes
+from binlogio.schema.column_text import ParsedColumn, TableSetting, parse_column
+from binlogio.schema.column_types import MEMBER_TYPES, TEXT_TYPES
+from binlogio.schema.create_table import VERSIONING_COLUMNS, TableOptions, keys_of_column, versioned
+from binlogio.schema.definition import ColumnDefinition
+from binlogio.schema.parsed_table import Key, ParsedTable
+from binlogio.schema.server_defaults import ServerDefaults
+from binlogio.schema.sql_tokens import Words
+
+_LARGER: Final = {"tinytext": "text", "text": "mediumtext", "mediumtext": "longtext"}
+_AS_BINARY: Final = {
+    "char": "binary",
+    "varchar": "varbinary",
+    "tinytext": "tinyblob",
+    "text": "blob",
+    "mediumtext": "mediumblob",
+}
+
+
+@dataclass(slots=True)
+class _Change:
+    """A column that is added (`old` is None) or has a new definition, and where it goes: None (as it is), "" (first), or behind a name."""
+
+    old: str | None
+    column: ParsedColumn
+    place: str | None = None
+
+
+@dataclass(slots=True)
+class Alter:
+    """What the clauses ask for."""
+
+    table: ParsedTable
+    server: ServerDefaults
+    changes: list[tuple[str | None, int, str | None]] = field(
+        default_factory=list
+    )  # old name, where its text begins, place
+    dropped: list[str] = field(default_factory=list)
+    renamed: dict[str, str] = field(default_factory=dict)
+    keys: list[Key] = field(default_factory=list)
+    dropped_keys: list[str] = field(default_factory=list)
+    renamed_keys: dict[str, str] = field(default_factory=dict)
+    visible: dict[str, bool] = field(default_factory=dict)
+    options: TableOptions = field(default_factory=TableOptions)
+    converts: bool = False
+    versioning: bool | None = None
+    has_period: bool = False
+    name: tuple[str | None, str] | None = None
+
+
+def carried_out(words: Words, alter: Alter, database_collation: str) -> ParsedTable:
+    """The table afterwards; `words` are the statement's.
+
+    Raises:
+        UnsupportedFeature: a clause does not fit the table.
+    """
+    table = alter.table
+    usual = database_collation
+    chosen = alter.options.chosen_collation(alter.server, usual)
+    if alter.versioning is False:
+        table = replace(
+            table, is_versioned=False, columns=tuple(c for c in table.columns if c not in VERSIONING_COLUMNS)
+        )
+    if chosen is not None:
+        table = replace(table, collation=chosen, collation_is_assumed=False)
+    setting = TableSetting(alter.server, table.collation, table.collation_is_assumed)
+    changes = [_read(words, change, setting) for change in alter.changes]
+    table = _with_columns(table, alter, changes)
+    if alter.converts and chosen is not None:
+        table = replace(table, assumed=frozenset(), columns=tuple(_converted(c, chosen) for c in table.columns))
+    table = _with_keys(table, alter, changes)
+    if alter.options.engine is not None:
+        table = replace(table, engine=alter.options.engine)
+    if alter.versioning:
+        table = versioned(table, has_period=alter.has_period)
+    if alter.name is not None:
+        schema, name = alter.name
+        table = replace(table, schema=table.schema if schema is None else schema, name=name)
+    return table
+
+
+def _read(words: Words, change: tuple[str | None, int, str | None], setting: TableSetting) -> _Change:
+    old, at, place = change
+    one = Words(words.tokens, words.sql_mode)
+    one.at = at
+    return _Change(old, parse_column(one, setting), place)
+
+
+def _with_columns(table: ParsedTable, alter: Alter, changes: list[_Change]) -> ParsedTable:
+    known = {column.name.casefold() for column in table.columns}
+    for name in (*alter.dropped, *alter.renamed, *alter.visible, *(c.old for c in changes if c.old is not None)):
+        if name.casefold() not in known:
+            raise _misfit(table, f"no column {name}")
+    changed = {change.old.casefold(): change for change in changes if change.old is not None}
+    dropped = {name.casefold() for name in alter.dropped}
+    columns: list[ColumnDefinition] = []
+    assumed = set()
+    for column in table.columns:
+        old = column.name.casefold()
+        if old in dropped:
+            continue
+        change = changed.get(old)
+        if change is not None:
+            if change.place is None:
+                columns.append(change.column.column)
+            continue
+        name = alter.renamed.get(old, column.name)
+        columns.append(replace(column, name=name, visible=alter.visible.get(old, column.visible)))
+        if old in table.assumed:
+            assumed.add(name.casefold())
+    for change in changes:
+        if change.column.is_assumed:
+            assumed.add(change.column.column.name.casefold())
+        if change.old is None or change.place is not None:
+            _put(table, columns, change)
+    if not columns or len({column.name.casefold() for column in columns}) != len(columns):
+        raise _misfit(table, "no columns, or two of the same name")
+    return replace(table, columns=tuple(columns), assumed=frozenset(assumed))
+
+
+def _put(table: ParsedTable, columns: list[ColumnDefinition], change: _Change) -> None:
+    """Insert a column where it goes. MariaDB keeps its own versioning columns last."""
+    if change.place is None:
+        at = len(columns)
+        while at and columns[at - 1] in VERSIONING_COLUMNS:
+            at -= 1
+    elif not change.place:
+        at = 0
+    else:
+        names = [column.name.casefold() for column in columns]
+        if change.place.casefold() not in names:
+            raise _misfit(table, f"no column {change.place}")
+        at = names.index(change.place.casefold()) + 1
+    columns.insert(at, change.column.column)
+
+
+def _with_keys(table: ParsedTable, alter: Alter, changes: list[_Change]) -> ParsedTable:
+    gone = {name.casefold() for name in alter.dropped_keys}
+    keys = []
+    for key in table.keys:
+        if key.name.casefold() in gone:
+            continue
+        kept = _over_new_columns(key, alter, changes)
+        if kept.parts:
+            keys.append(replace(kept, name=alter.renamed_keys.get(key.name.casefold(), key.name)))
+    table = replace(table, keys=())
+    for one in keys:
+        table = table.with_key(one)
+    for change in changes:
+        for own in keys_of_column(change.column):
+            table = table.with_key(own)
+    for new in alter.keys:
+        table = table.with_key(new)
+    return table
+
+
+def _over_new_columns(key: Key, alter: Alter, changes: list[_Change]) -> Key:
+    """The key over the columns as they are called afterwards, without those that are dropped."""
+    names = dict(alter.renamed)
+    names |= {change.old.casefold(): change.column.column.name for change in changes if change.old is not None}
+    dropped = {name.casefold() for name in alter.dropped}
+    parts = tuple(
+        (names.get(name.casefold(), name), prefix) for name, prefix in key.parts if name.casefold() not in dropped
+    )
+    return replace(key, parts=parts)
+
+
+def _converted(column: ColumnDefinition, collation: str) -> ColumnDefinition:
+    """The column after CONVERT TO CHARACTER SET: a TEXT grows to hold as many characters as before."""
+    name, mark, rest = column.type.partition("(")
+    name, space, attributes = name.partition(" ")
+    if name not in (*TEXT_TYPES, *MEMBER_TYPES) or column.collation is None:
+        return column
+    if charset_of_collation(collation) == BINARY and name in TEXT_TYPES:
+        return replace(column, type=_AS_BINARY.get(name, "longblob") + space + attributes + mark + rest, collation=None)
+    if max_character_bytes(collation) > max_character_bytes(column.collation):
+        name = _LARGER.get(name, name)
+    return replace(column, type=name + space + attributes + mark + rest, collation=collation)
+
+
+def _misfit(table: ParsedTable, found: str) -> UnsupportedFeature:
+    return UnsupportedFeature("the statement does not fit the table", field=f"{table.schema}.{table.name}", found=found)
