@@ -91,6 +91,23 @@ cdef class ImagePlan:
             self.core.record_bit[i] = bits[i]
         self.core.record_bytes = (count + 7) // 8
 
+    def row_count(self, int operation, const uint8_t[::1] present, const uint8_t[::1] present_after, const uint8_t[::1] images) -> int:
+        """How many rows the images of a rows event hold, whose form is not that of 5.1 before GA; -1 where they do not fit the plan."""
+        cdef RowsEvent event
+        cdef int64_t taken = 0
+        cdef int64_t count
+        if (self.core.bitmap_bytes == 0 or images.shape[0] == 0 or present.shape[0] != self.core.bitmap_bytes
+                or present_after.shape[0] != self.core.bitmap_bytes):
+            return -1
+        event.operation = <uint8_t>operation
+        event.images = &images[0]
+        event.size = images.shape[0]
+        event.present = &present[0]
+        event.present_after = &present_after[0]
+        with nogil:
+            count = count_rows(&self.core, &event, &taken)
+        return count if taken == event.size else -1
+
     @property
     def wanted(self) -> bool:
         """False for a table whose rows are to be skipped."""

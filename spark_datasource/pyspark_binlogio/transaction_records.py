@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.columnar.group_context import GroupContext
+from binlogio.columnar.row_counts import RowCounts
 from binlogio.columnar.row_records import OPERATIONS
 from binlogio.events.control import IncidentEvent, RowsQueryEvent, XaPrepareEvent, XidEvent
 from binlogio.events.gtid import AnonymousGtidEvent, GtidEvent, GtidTaggedEvent
@@ -19,7 +20,6 @@ from binlogio.events.mariadb import AnnotateRowsEvent
 from binlogio.events.query import QueryEvent
 from binlogio.events.transaction_payload import TransactionPayloadEvent
 from binlogio.groups import GroupPlace, GroupTracker, ends_transaction, starts_transaction
-from binlogio.rowimage.image import decode_rows
 from pyspark_binlogio.event_records import statement_text, transaction_number
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def transaction_records(reader: BinlogReader, tables: TableFilter, where: EventF
     Raises:
         BinlogError: the bytes are no binary log.
     """
-    context, tracker = GroupContext(), GroupTracker()
+    context, tracker, counts = GroupContext(), GroupTracker(), RowCounts()
     group: _Group | None = None
     ended = 0
     for event in reader:
@@ -121,7 +121,7 @@ def transaction_records(reader: BinlogReader, tables: TableFilter, where: EventF
             if tracker.starts_group:
                 group = _begin(event, context)
         if group is not None:
-            _add(group, event, reader)
+            _add(group, event, reader, counts)
             if tracker.place is GroupPlace.OUTSIDE and group.outcome == "unfinished" and not group.is_compressed:
                 group.outcome = "statement"
         ended = reader.position.offset
@@ -153,14 +153,14 @@ def _finished(group: _Group, file: str, end: int, tables: TableFilter, where: Ev
     yield group.record(file, end)
 
 
-def _add(group: _Group, event: Any, reader: BinlogReader) -> None:
+def _add(group: _Group, event: Any, reader: BinlogReader, counts: RowCounts) -> None:
     group.events += 1
     op = OPERATIONS.get(type(event))
     if op is not None:
         if event.images:
             plan = reader.plan(event)
             group.tables[f"{plan.schema}.{plan.table}"] = None
-            group.rows[op] += sum(1 for _ in decode_rows(event, plan, ()))
+            group.rows[op] += counts.of(event, plan)
             group.row_bytes[op] += len(event.images)
     elif isinstance(event, XidEvent):
         group.xid, group.outcome = transaction_number(event), "commit"

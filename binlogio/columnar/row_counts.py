@@ -1,0 +1,60 @@
+"""How many rows a rows event has, without a look at their values.
+
+Knows when the kernel can say: not of events of 5.1 before GA, whose images have another form. What it refuses is given to construct, whose
+error is the one that is raised.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from binlogio.constants import EventType
+from binlogio.events.rows import DeleteRowsEvent, PartialUpdateRowsEvent, UpdateRowsEvent, WriteRowsEvent
+from binlogio.implementation import is_compiled
+from binlogio.rowimage.image import decode_rows
+
+if TYPE_CHECKING:
+    from binlogio._kernel.images import ImagePlan
+    from binlogio.events.rows import RowsEvent
+    from binlogio.rowimage.plan import TablePlan
+
+_OPERATIONS: Final[dict[type, int]] = {
+    WriteRowsEvent: 0,
+    UpdateRowsEvent: 1,
+    DeleteRowsEvent: 2,
+    PartialUpdateRowsEvent: 3,
+}
+_BEFORE_GA: Final = frozenset(
+    (EventType.PRE_GA_WRITE_ROWS_EVENT, EventType.PRE_GA_UPDATE_ROWS_EVENT, EventType.PRE_GA_DELETE_ROWS_EVENT)
+)
+
+
+class RowCounts:
+    """Counts the rows of events; keeps what the kernel needs of each table."""
+
+    def __init__(self) -> None:
+        self._images: dict[
+            int, tuple[TablePlan, ImagePlan]
+        ] = {}  # by identity: hashing a plan takes as long as counting
+
+    def of(self, event: RowsEvent, plan: TablePlan) -> int:
+        """How many rows the event has.
+
+        Raises:
+            BinlogFormatError: its images do not fit the table's columns.
+        """
+        rows = -1
+        if is_compiled() and event.header.type_code not in _BEFORE_GA and event.column_count == len(plan.columns):
+            after = (
+                event.present_after if isinstance(event, (UpdateRowsEvent, PartialUpdateRowsEvent)) else event.present
+            )
+            rows = self._of(plan).row_count(_OPERATIONS[type(event)], event.present, after, event.images)
+        return sum(1 for _ in decode_rows(event, plan, ())) if rows < 0 else rows
+
+    def _of(self, plan: TablePlan) -> Any:
+        found = self._images.get(id(plan))
+        if found is None:
+            from binlogio.columnar.records import TableRecords  # noqa: PLC0415 - needs the kernel
+
+            found = self._images[id(plan)] = plan, TableRecords.skipped(plan)
+        return found[1]
