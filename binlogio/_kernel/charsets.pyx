@@ -13,6 +13,7 @@ from libc.string cimport memcpy
 
 from binlogio._kernel.memory cimport Memory
 from binlogio._kernel.text cimport is_utf8
+from binlogio._kernel.utf8 cimport put_utf8
 
 cdef enum Form:
     TABLE = 0
@@ -117,7 +118,7 @@ cdef class Characters:
                 return NULL
             if code == NO_CHARACTER:
                 return NULL
-            to = _put_utf8(to, code)
+            to = put_utf8(to, code)
             at += width
         return to
 
@@ -294,26 +295,6 @@ cdef uint32_t _quad_code(const uint8_t* p, const uint16_t* quads) noexcept nogil
     return NO_CHARACTER
 
 
-cdef inline uint8_t* _put_utf8(uint8_t* to, uint32_t code) noexcept nogil:
-    if code < 0x80:
-        to[0] = <uint8_t>code
-        return to + 1
-    if code < 0x800:
-        to[0] = <uint8_t>(0xC0 | code >> 6)
-        to[1] = <uint8_t>(0x80 | code & 0x3F)
-        return to + 2
-    if code < 0x10000:
-        to[0] = <uint8_t>(0xE0 | code >> 12)
-        to[1] = <uint8_t>(0x80 | code >> 6 & 0x3F)
-        to[2] = <uint8_t>(0x80 | code & 0x3F)
-        return to + 3
-    to[0] = <uint8_t>(0xF0 | code >> 18)
-    to[1] = <uint8_t>(0x80 | code >> 12 & 0x3F)
-    to[2] = <uint8_t>(0x80 | code >> 6 & 0x3F)
-    to[3] = <uint8_t>(0x80 | code & 0x3F)
-    return to + 4
-
-
 cdef uint8_t* _utf16(uint8_t* to, const uint8_t* p, int64_t size, int upper) noexcept nogil:
     """Units of two bytes, the upper one at `upper`; NULL at half a unit or half a pair."""
     cdef int64_t at = 0
@@ -331,7 +312,7 @@ cdef uint8_t* _utf16(uint8_t* to, const uint8_t* p, int64_t size, int upper) noe
                 return NULL
             at += 2
             code = 0x10000 + ((code - 0xD800) << 10) + (second - 0xDC00)
-        to = _put_utf8(to, code)
+        to = put_utf8(to, code)
     return to
 
 
@@ -344,5 +325,5 @@ cdef uint8_t* _utf32(uint8_t* to, const uint8_t* p, int64_t size) noexcept nogil
         code = <uint32_t>p[at] << 24 | <uint32_t>p[at + 1] << 16 | <uint32_t>p[at + 2] << 8 | p[at + 3]
         if code > 0x10FFFF or 0xD800 <= code < 0xE000:
             return NULL
-        to = _put_utf8(to, code)
+        to = put_utf8(to, code)
     return to

@@ -11,7 +11,8 @@ from cpython.mem cimport PyMem_RawFree, PyMem_RawRealloc
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcmp, memcpy
 
-from binlogio._kernel.json_tokens cimport json_escaped, json_hex4, json_number, json_utf8
+from binlogio._kernel.json_tokens cimport json_escaped, json_hex4, json_number
+from binlogio._kernel.utf8 cimport put_utf8
 
 cdef enum:
     MAX_DEPTH = 100
@@ -176,7 +177,7 @@ cdef class JsonBuilder:
                     p += 6
                 if code < 0 or 0xD800 <= code < 0xE000:
                     return False
-                out = json_utf8(out, <uint32_t>code)
+                out = put_utf8(out, <uint32_t>code)
                 continue
             out[0] = json_escaped(p[1])
             if out[0] == 0:

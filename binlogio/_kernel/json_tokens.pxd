@@ -150,26 +150,6 @@ cdef inline int64_t json_hex4(const uint8_t* p, const uint8_t* end) noexcept nog
     return value
 
 
-cdef inline uint8_t* json_utf8(uint8_t* out, uint32_t code) noexcept nogil:
-    if code < 0x80:
-        out[0] = <uint8_t>code
-        return out + 1
-    if code < 0x800:
-        out[0] = <uint8_t>(0xC0 | code >> 6)
-        out[1] = <uint8_t>(0x80 | code & 0x3F)
-        return out + 2
-    if code < 0x10000:
-        out[0] = <uint8_t>(0xE0 | code >> 12)
-        out[1] = <uint8_t>(0x80 | code >> 6 & 0x3F)
-        out[2] = <uint8_t>(0x80 | code & 0x3F)
-        return out + 3
-    out[0] = <uint8_t>(0xF0 | code >> 18)
-    out[1] = <uint8_t>(0x80 | code >> 12 & 0x3F)
-    out[2] = <uint8_t>(0x80 | code >> 6 & 0x3F)
-    out[3] = <uint8_t>(0x80 | code & 0x3F)
-    return out + 4
-
-
 cdef inline uint8_t json_escaped(uint8_t c) noexcept nogil:
     """The byte behind a backslash; 0 where there is no such escape."""
     if c == c'"' or c == c"\\" or c == c"/":
