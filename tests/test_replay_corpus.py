@@ -35,7 +35,9 @@ UNTRANSLATABLE: Final = {
     "mariadb1011/format_statement": r"RAND\(\)",
 }
 # MariaDB leaves virtual columns out of minimal images altogether.
-NOT_IN_THE_LOG: Final[dict[str, dict[str, tuple[str, ...]]]] = {"mariadb1011/rowimage_minimal": {"corpus.autoinc": ("gv",)}}
+NOT_IN_THE_LOG: Final[dict[str, dict[str, tuple[str, ...]]]] = {
+    "mariadb1011/rowimage_minimal": {"corpus.autoinc": ("gv",)}
+}
 
 
 def real_cases() -> list[Case]:

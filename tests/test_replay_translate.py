@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import sys
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
+from io import BytesIO
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 from click.testing import CliRunner
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+import binlogio
 from binlogio.constants import EventType, QueryStatus
-from binlogio.errors import ReplayError
+from binlogio.errors import BinlogError, ReplayError
 from binlogio.events.query import AutoIncrement, StatusVar
 from binlogio.events.statement_context import IntvarEvent, IntvarKind, RandEvent, UserVarEvent, UserVarType
-from binlogio.replay import SqliteTarget
+from binlogio.replay import SqliteTarget, replay
 from binlogio_cli.main import cli
 from logs import header, log, query
 from test_replay_sqlite import contents, replayed
@@ -256,3 +260,39 @@ def test_command_line_translates_when_asked(tmp_path: Path) -> None:
     assert "--translate" in refused.stderr
     assert done.exit_code == 0
     assert "1 statements were executed" in done.stdout
+
+
+@given(
+    st.sampled_from(
+        [
+            *STATEMENTS,
+            *REFUSED,
+            CREATE,
+            "ALTER TABLE t ADD c INT, DROP v",
+            "ALTER TABLE t MODIFY v INT DEFAULT 'x'",
+            "RENAME TABLE t TO o",
+        ]
+    ),
+    st.lists(
+        st.tuples(
+            st.integers(0, 80),
+            st.integers(0, 6),
+            st.binary(max_size=4) | st.sampled_from([b"(", b"'", b"`", b",", b" NULL ", b"\0"]),
+        ),
+        max_size=4,
+    ),
+)
+@settings(max_examples=400, deadline=None)
+def test_any_statement_is_followed_or_refused(sql: str, edits: list[tuple[int, int, bytes]]) -> None:
+    """No bytes in a statement raise anything but a BinlogError."""
+    text = sql.encode()
+    for at, size, data in edits:
+        text = text[:at] + data + text[at + size :]
+    with (
+        closing(SqliteTarget.open(":memory:", translate=True)) as target,
+        binlogio.open(
+            BytesIO(log(query(CREATE), *transaction(START), *transaction(replace(query(""), sql=text))))
+        ) as reader,
+        suppress(BinlogError),
+    ):
+        replay(reader, target)

@@ -87,7 +87,7 @@ class SqliteDdl:
             is_followed = self._carried_out(statement, words, is_whole=not event.error_code)
             self.kept.keep()
             self.made.update(statement.made)
-        except sqlite3.Error as exc:
+        except (sqlite3.Error, ValueError) as exc:  # such as a name that is no text
             raise ReplayError(f"SQLite refused: {exc}") from exc
         except UnsupportedFeature as exc:
             raise ReplayError(exc.reason, field=exc.field, found=exc.found) from exc

@@ -12,6 +12,7 @@ Source: sql/sql_insert.cc, sql/sql_update.cc; handler::update_auto_increment in 
 from __future__ import annotations
 
 import re
+import sqlite3
 from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
@@ -34,8 +35,6 @@ from binlogio.schema.sql_tokens import (
 )
 
 if TYPE_CHECKING:
-    import sqlite3
-
     from binlogio.events.base import ParseContext
     from binlogio.events.query import QueryEvent
     from binlogio.replay.targets.sqlite_catalogue import SqliteCatalogue
@@ -111,6 +110,8 @@ class SqliteTranslation:
             ) from exc
         except ReplayError as exc:
             raise ReplayError(f"the statement {shown_text} failed: {exc.reason}") from exc
+        except (sqlite3.Error, ValueError) as exc:  # such as a name that is no text
+            raise ReplayError(f"SQLite refused the statement {shown_text}: {exc}") from exc
 
     def _name(self, tree: Any, event: QueryEvent) -> tuple[str, str]:
         table = tree.this.this if type(tree.this).__name__ == "Schema" else tree.this
@@ -368,7 +369,7 @@ def _parsed(text: str, event: QueryEvent, context: ParseContext) -> tuple[Any, b
     is_replace = _REPLACE.match(text) is not None
     try:
         tree = sqlglot.parse_one(_REPLACE.sub("INSERT", text, count=1) if is_replace else text, dialect="mysql")
-    except SqlglotError as exc:
+    except (SqlglotError, RecursionError) as exc:
         raise Untranslatable("sqlglot cannot read it") from exc
     tokens = tokenize(text, server_of(event, context), mode)
     literals = list(tree.find_all(sqlglot.exp.Literal))
