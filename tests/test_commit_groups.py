@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from binlogio.options import Position
 from binlogio.replay.commit_groups import commit_groups, joined
 from binlogio.replay.progress import Ledger
 from binlogio.replay.scheduler import NO_CLOCK, Clock
-from binlogio.replay.transactions import LoadStep, Transaction
+from binlogio.replay.transactions import LoadStep, RowsStep, Transaction
 
 FILE = "binlog.000001"
 LOAD: Any = LoadStep
@@ -72,6 +73,18 @@ def test_only_what_the_source_let_run_together_shares_a_commit() -> None:
         2,
         1,
     ]
+
+
+def test_large_transactions_are_executed_at_the_same_time_instead() -> None:
+    """One behind the other in one session, they would take longer than their waits for the disk."""
+    table_map: Any = None
+
+    def of(number: int, size: int) -> Transaction:
+        event: Any = SimpleNamespace(images=bytes(size))
+        return transaction(number, steps=(RowsStep(event, table_map, None),))
+
+    assert sizes(*(of(number, 1 << 14) for number in range(1, 10))) == [4, 4, 1]
+    assert sizes(*(of(number, 1 << 17) for number in range(1, 4))) == [1, 1, 1]
 
 
 def test_a_group_begins_behind_all_that_it_waits_for() -> None:
