@@ -27,9 +27,9 @@ import binlogio
 from binlogio.options import Position
 from binlogio.replay import ReplaySummary, SqliteTarget, replay
 from binlogio.replay.filters import ReplayFilter
-from binlogio.replay.targets.mysql import Connection, MysqlAddress, MysqlTarget
-from binlogio.replay.targets.mysql_table import MysqlTable
-from binlogio.replay.targets.mysql_values import backticked
+from binlogio.replay.targets.mysql.table import MysqlTable
+from binlogio.replay.targets.mysql.target import Connection, MysqlAddress, MysqlTarget
+from binlogio.replay.targets.mysql.values import backticked
 from binlogio.rowimage.plan import TablePlan
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))

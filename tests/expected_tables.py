@@ -12,7 +12,7 @@ import struct
 from collections import Counter
 from typing import Any, Final
 
-from binlogio.replay.targets.sqlite_values import INTEGER_END
+from binlogio.replay.targets.sqlite.values import INTEGER_END
 from binlogio.schema import TableDefinition
 
 _KEY: Final = re.compile(r"PRIMARY KEY \(((?:`(?:[^`]|``)+`(?:\(\d+\))?(?: DESC)?,?)+)\)")

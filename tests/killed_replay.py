@@ -7,7 +7,7 @@ from contextlib import closing
 
 import binlogio
 from binlogio.replay import SqliteTarget, replay
-from binlogio.replay.targets.sqlite import SCHEME
+from binlogio.replay.targets.sqlite.target import SCHEME
 
 
 def main() -> None:
@@ -23,7 +23,7 @@ def main() -> None:
 def _target(url: str) -> SqliteTarget:
     if url.startswith(SCHEME):
         return SqliteTarget.open(url.removeprefix(SCHEME), groups_per_commit=7)
-    from binlogio.replay.targets.mysql import MysqlTarget  # noqa: PLC0415 - the servers are not always asked for
+    from binlogio.replay.targets.mysql.target import MysqlTarget  # noqa: PLC0415 - the servers are not always asked for
 
     return MysqlTarget.open(url)  # type: ignore[return-value]
 

@@ -13,7 +13,7 @@ from binlogio.replay.bulk_rows import bulk_rows
 from binlogio.replay.filters import EVERYTHING
 from binlogio.replay.key_source import KeySource
 from binlogio.replay.row_changes import row_changes
-from binlogio.replay.targets.sqlite_values import sqlite_value
+from binlogio.replay.targets.sqlite.values import sqlite_value
 from binlogio.replay.transactions import RowsStep, TransactionReader
 from corpus import Case, cases
 

@@ -16,7 +16,7 @@ import binlogio
 from binlogio.errors import ReplayError
 from binlogio.gtid import Uuid
 from binlogio.replay import replay
-from binlogio.replay.targets.mysql import MysqlTarget
+from binlogio.replay.targets.mysql.target import MysqlTarget
 from corpus import FIXTURES
 from real_servers import Instance, vendor
 

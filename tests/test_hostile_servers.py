@@ -14,8 +14,8 @@ from pymysql.converters import conversions
 
 import binlogio
 from binlogio.replay import replay
-from binlogio.replay.targets.mysql import MysqlTarget
-from binlogio.replay.targets.mysql_values import backticked
+from binlogio.replay.targets.mysql.target import MysqlTarget
+from binlogio.replay.targets.mysql.values import backticked
 from hostile_statements import BYTES, SCHEMAS, TEXTS, literal, rows, statements, tables
 from real_servers import RUN_TIMEOUT_S, Instance, vendor
 

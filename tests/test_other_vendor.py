@@ -9,7 +9,7 @@ import pytest
 
 from binlogio.constants import EventType
 from binlogio.replay.statements import recognize
-from binlogio.replay.targets.other_vendor import description_for, goes_as_events, rows_for, statement_for
+from binlogio.replay.targets.mysql.other_vendor import description_for, goes_as_events, rows_for, statement_for
 from binlogio.replay.transactions import StatementStep
 from binlogio.rowimage.plan import resolve_plan
 from binlogio.schema import parse_create_table

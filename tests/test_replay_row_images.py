@@ -13,7 +13,7 @@ import pytest
 
 import binlogio
 from binlogio.replay import SqliteTarget, replay
-from binlogio.replay.targets.mysql import MysqlTarget
+from binlogio.replay.targets.mysql.target import MysqlTarget
 from corpus import FIXTURES
 from real_servers import Instance, vendor
 from test_replay_corpus import differences

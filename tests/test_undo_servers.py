@@ -17,9 +17,9 @@ from binlogio.errors import BinlogError
 from binlogio.options import Position
 from binlogio.replay import ReplayFilter, replay
 from binlogio.replay.key_source import KeySource
-from binlogio.replay.targets.mysql import SCHEMA, MysqlTarget
-from binlogio.replay.targets.mysql_json import json_value
-from binlogio.replay.targets.mysql_values import backticked, text_literal
+from binlogio.replay.targets.mysql.json import json_value
+from binlogio.replay.targets.mysql.target import SCHEMA, MysqlTarget
+from binlogio.replay.targets.mysql.values import backticked, text_literal
 from binlogio.replay.transactions import TransactionReader
 from binlogio.replay.undo import BinlogFile, SqlScript, undo
 from binlogio.replay.undo.outputs import UndoOutput

@@ -7,6 +7,6 @@ from __future__ import annotations
 
 from binlogio.replay.applier import ReplaySummary, replay
 from binlogio.replay.filters import ReplayFilter
-from binlogio.replay.targets.sqlite import SqliteTarget
+from binlogio.replay.targets.sqlite.target import SqliteTarget
 
 __all__ = ["ReplayFilter", "ReplaySummary", "SqliteTarget", "replay"]

@@ -159,7 +159,10 @@ def recognize(sql: bytes, schema: str) -> Statement:
 
 def xid_key(xid: str) -> str:
     """A spelling of an XA transaction id that does not depend on how it was written."""
-    parts = [(match[1] or match[2] or (match[3] or "").encode("utf-8", "surrogateescape").hex()).lower() for match in _HEX.finditer(xid)]
+    parts = [
+        (match[1] or match[2] or (match[3] or "").encode("utf-8", "surrogateescape").hex()).lower()
+        for match in _HEX.finditer(xid)
+    ]
     number = re.search(r",\s*(\d+)\s*$", xid)
     return f"{parts[0] if parts else ''},{parts[1] if len(parts) > 1 else ''},{number[1] if number else '1'}"
 

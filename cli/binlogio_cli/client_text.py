@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from binlogio.replay.targets.mysql_statements import prepared
+from binlogio.replay.targets.mysql.statements import prepared
 from binlogio.rowimage.charset import MULTI_BYTE, charset_of
 
 if TYPE_CHECKING:

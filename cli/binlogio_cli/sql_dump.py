@@ -21,8 +21,8 @@ from binlogio.events.load import ExecuteLoadQueryEvent
 from binlogio.events.query import QueryEvent
 from binlogio.events.rows import DeleteRowsEvent, PartialUpdateRowsEvent, UpdateRowsEvent, WriteRowsEvent
 from binlogio.events.statement_context import IntvarEvent, RandEvent, UserVarEvent
-from binlogio.replay.targets.binlog_statements import BinlogStatements
-from binlogio.replay.targets.mysql_statements import context_of, part_of_context
+from binlogio.replay.targets.mysql.binlog_statements import BinlogStatements
+from binlogio.replay.targets.mysql.statements import context_of, part_of_context
 from binlogio.schema.sql_tokens import MODE_ANSI_QUOTES, MODE_NO_BACKSLASH_ESCAPES
 from binlogio_cli.client_text import DELIMITER, client_lines
 from binlogio_cli.statement_text import client_collation

@@ -1,6 +1,6 @@
 """The inverse as a script of SQL, for the client of the source's vendor.
 
-Knows sessions and transactions. What a change is in SQL is `mysql_table`'s business, what values and names are `mysql_values`': neither depends
+Knows sessions and transactions. What a change is in SQL is `mysql.table`'s business, what values and names are `mysql.values`': neither depends
 on sql_mode, and text is ASCII but for names.
 
     script      := settings  transaction*  settings
@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from binlogio.constants import ColumnType
 from binlogio.errors import BinlogError
 from binlogio.replay.find_row import Index
-from binlogio.replay.targets.mysql_statements import prepared
-from binlogio.replay.targets.mysql_table import MysqlTable
+from binlogio.replay.targets.mysql.statements import prepared
+from binlogio.replay.targets.mysql.table import MysqlTable
 from binlogio.replay.undo.inverse import inverse_changes
 from binlogio.replay.undo.outputs import table_and_kind
 from binlogio.rowimage.values import ABSENT, EnumValue

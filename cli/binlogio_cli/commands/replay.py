@@ -18,9 +18,9 @@ import binlogio
 from binlogio.errors import ReplayError
 from binlogio.replay import ReplaySummary, SqliteTarget, replay
 from binlogio.replay.targets.dry_run import DryRunTarget
-from binlogio.replay.targets.server_rows import KINDS
-from binlogio.replay.targets.sqlite import SCHEME
-from binlogio.replay.targets.sqlite_translation import sqlglot_is_here
+from binlogio.replay.targets.mysql.server_rows import KINDS
+from binlogio.replay.targets.sqlite.target import SCHEME
+from binlogio.replay.targets.sqlite.translation import sqlglot_is_here
 from binlogio_cli.main import Refusal, say
 from binlogio_cli.quoting import safe
 from binlogio_cli.replay_options import log_options, read_definitions, replay_filter, selection_options
@@ -111,7 +111,7 @@ def _target(url: str, options: dict[str, Any]) -> Target:
         return DryRunTarget()
     if url.startswith(SERVERS):
         try:
-            from binlogio.replay.targets.mysql import MysqlAddress, MysqlTarget  # noqa: PLC0415 - needs an extra
+            from binlogio.replay.targets.mysql.target import MysqlAddress, MysqlTarget  # noqa: PLC0415 - needs an extra
         except ImportError as exc:
             raise Refusal("a server as target needs PyMySQL: pip install 'binlogio[replay]'") from exc
         try:

@@ -14,7 +14,7 @@ from math import copysign
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.constants import ColumnType
-from binlogio.replay.targets.mysql_json import json_value
+from binlogio.replay.targets.mysql.json import json_value
 from binlogio.rowimage.floating import float_text
 from binlogio.rowimage.geometry import SRID_SIZE, Geometry
 from binlogio.rowimage.json import JsonDocument

@@ -1,6 +1,6 @@
 """MySQL and MariaDB as the target of a replay: a connection for each worker, and how far it is in a table beside the data.
 
-Knows connections, the position table, and what DDL means for it. What a session does with the steps of a transaction is `mysql_session`'s business.
+Knows connections, the position table, and what DDL means for it. What a session does with the steps of a transaction is `mysql.session`'s business.
 
     binlogio_replay.position    a row for each worker: up to where no group is missing (low), and its own groups behind that (done); all of a file.
                                 pending: the end of a group that commits by itself (DDL) and that was begun.
@@ -23,9 +23,9 @@ from binlogio.errors import ReplayError
 from binlogio.options import Position
 from binlogio.replay.coordinator import LockRefused
 from binlogio.replay.progress import Progress
-from binlogio.replay.targets.mysql_session import MysqlSession
-from binlogio.replay.targets.mysql_values import text_literal
-from binlogio.replay.targets.server_rows import counted_rows, counted_since
+from binlogio.replay.targets.mysql.server_rows import counted_rows, counted_since
+from binlogio.replay.targets.mysql.session import MysqlSession
+from binlogio.replay.targets.mysql.values import text_literal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -1,6 +1,6 @@
 """INSERT, REPLACE, UPDATE and DELETE that are in the log as text, carried out in SQLite; what would not surely be the same is refused.
 
-Knows the statements' parts, AUTO_INCREMENT and defaults. Expressions are `sqlite_expressions`' business. sqlglot, which reads the text, is an extra and
+Knows the statements' parts, AUTO_INCREMENT and defaults. Expressions are `sqlite.expressions`' business. sqlglot, which reads the text, is an extra and
 imported when the first statement comes.
 
     insert  := (INSERT | REPLACE) INTO table columns? (VALUES rows | SET ... | SELECT expressions FROM one table WHERE condition)
@@ -18,11 +18,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.errors import ReplayError, UnsupportedFeature
-from binlogio.replay.targets.sqlite_conversion import kind_of
-from binlogio.replay.targets.sqlite_definition import SqliteDefinition, UnknownValue, quoted
-from binlogio.replay.targets.sqlite_expressions import Expressions, only, shown
-from binlogio.replay.targets.sqlite_functions import SqliteFunctions, Untranslatable
-from binlogio.replay.targets.sqlite_typed import INTEGER, StatementContext, Typed
+from binlogio.replay.targets.sqlite.conversion import kind_of
+from binlogio.replay.targets.sqlite.definition import SqliteDefinition, UnknownValue, quoted
+from binlogio.replay.targets.sqlite.expressions import Expressions, only, shown
+from binlogio.replay.targets.sqlite.functions import SqliteFunctions, Untranslatable
+from binlogio.replay.targets.sqlite.typed import INTEGER, StatementContext, Typed
 from binlogio.replay.targets.table_facts import NO_FACTS
 from binlogio.schema.column_history import UNKNOWN_DEFAULT
 from binlogio.schema.logged_ddl import server_of, session_of, text_of
@@ -37,7 +37,7 @@ from binlogio.schema.sql_tokens import (
 if TYPE_CHECKING:
     from binlogio.events.base import ParseContext
     from binlogio.events.query import QueryEvent
-    from binlogio.replay.targets.sqlite_catalogue import SqliteCatalogue
+    from binlogio.replay.targets.sqlite.catalogue import SqliteCatalogue
     from binlogio.replay.transactions import StatementStep
 
 _SHOWN: Final = 200

@@ -1,6 +1,6 @@
 """One table of a MySQL or MariaDB target, changed by SQL of rows: which columns and indexes it has, and the statements for changes.
 
-Knows the information schema. How rows are looked for is `find_row`'s business, what values look like in SQL that of `mysql_values`.
+Knows the information schema. How rows are looked for is `find_row`'s business, what values look like in SQL that of `mysql.values`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.errors import ReplayError
 from binlogio.replay.find_row import Algorithm, Index, RowSearch, find_row
-from binlogio.replay.targets.mysql_values import backticked, same, table_name, text_literal, value
+from binlogio.replay.targets.mysql.values import backticked, same, table_name, text_literal, value
 from binlogio.rowimage.json_diff import JsonDiffs
 from binlogio.rowimage.values import ABSENT
 

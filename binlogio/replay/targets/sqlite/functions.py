@@ -16,8 +16,8 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.errors import ReplayError
-from binlogio.replay.targets.sqlite_conversion import Lossy, converted
-from binlogio.replay.targets.sqlite_values import INTEGER_END, SqliteValue
+from binlogio.replay.targets.sqlite.conversion import Lossy, converted
+from binlogio.replay.targets.sqlite.values import INTEGER_END, SqliteValue
 from binlogio.schema.collations import collation_name
 
 if TYPE_CHECKING:

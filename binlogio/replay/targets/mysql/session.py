@@ -21,11 +21,17 @@ from binlogio.replay import statements
 from binlogio.replay.find_row import ER_KEY_NOT_FOUND, RowNotFound
 from binlogio.replay.row_changes import row_changes
 from binlogio.replay.summary import RowCounts
-from binlogio.replay.targets.binlog_statements import BinlogStatements
-from binlogio.replay.targets.mysql_statements import CLIENT_UTF8, context_of
-from binlogio.replay.targets.mysql_table import MysqlTable
-from binlogio.replay.targets.mysql_values import backticked, text_literal
-from binlogio.replay.targets.other_vendor import ANY_ENGINE, description_for, goes_as_events, rows_for, statement_for
+from binlogio.replay.targets.mysql.binlog_statements import BinlogStatements
+from binlogio.replay.targets.mysql.other_vendor import (
+    ANY_ENGINE,
+    description_for,
+    goes_as_events,
+    rows_for,
+    statement_for,
+)
+from binlogio.replay.targets.mysql.statements import CLIENT_UTF8, context_of
+from binlogio.replay.targets.mysql.table import MysqlTable
+from binlogio.replay.targets.mysql.values import backticked, text_literal
 from binlogio.replay.transactions import LoadStep, RefusedStep, RowsStep, StatementStep
 from binlogio.replay.type_conversions import ER_REPLICA_CONVERSION_FAILED
 from binlogio.rowimage.values import ABSENT
@@ -35,7 +41,7 @@ if TYPE_CHECKING:
 
     from binlogio.events.format_description import FormatDescriptionEvent
     from binlogio.replay.progress import Ledger
-    from binlogio.replay.targets.mysql import Connection, MysqlTarget
+    from binlogio.replay.targets.mysql.target import Connection, MysqlTarget
     from binlogio.replay.transactions import Step, Transaction
     from binlogio.rowimage.plan import TablePlan
 

@@ -1,7 +1,7 @@
 """Statements of the log that define tables, carried out in SQLite.
 
 Knows which statements these are, and what becomes of rows. What they say of columns is the business of `binlogio.schema`, how a table is made and
-made anew that of `sqlite_definition`. DROP, RENAME and TRUNCATE are done by their names alone (`targets.sqlite`); here only what is known of
+made anew that of `sqlite.definition`. DROP, RENAME and TRUNCATE are done by their names alone (`targets.sqlite.target`); here only what is known of
 their tables changes.
 
     CREATE TABLE              columns, defaults, primary key, indexes; nothing where the table is there already
@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Final
 
 from binlogio.errors import ReplayError, UnsupportedFeature
 from binlogio.replay.statements import RenameTables
-from binlogio.replay.targets.sqlite_alter import empty_partitions, is_same, origins_of
-from binlogio.replay.targets.sqlite_catalogue import SqliteCatalogue
-from binlogio.replay.targets.sqlite_definition import (
+from binlogio.replay.targets.sqlite.alter import empty_partitions, is_same, origins_of
+from binlogio.replay.targets.sqlite.catalogue import SqliteCatalogue
+from binlogio.replay.targets.sqlite.definition import (
     SqliteDefinition,
     quoted,
     rebuild,

@@ -1,7 +1,7 @@
 """Values that stand in a SQLite table, as a column of another type has them: what ALTER TABLE does to the rows that are there.
 
 Knows which conversions lose nothing whatever the server's sql_mode is; all others are refused, with the value. How values are stored is
-`sqlite_values`' business.
+`sqlite.values`' business.
 
     numbers    to numbers that hold them, and to text               text      to text that is long enough, of another character set, to bytes and back
     times      to more fraction digits, DATE to DATETIME, to text    ENUM, SET to members of the same name, to text
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.constants import ColumnType
 from binlogio.errors import BinlogError
-from binlogio.replay.targets.sqlite_values import SqliteValue, sqlite_value
+from binlogio.replay.targets.sqlite.values import SqliteValue, sqlite_value
 from binlogio.rowimage.charset import BINARY_COLLATION, charset_of
 from binlogio.rowimage.floating import float_text
 from binlogio.rowimage.json import JsonDocument

@@ -1,6 +1,6 @@
 """Tables of the source as tables of SQLite: columns with defaults, the primary key, indexes, and how a table gets other ones.
 
-Knows SQL of SQLite. What a statement of the source makes of a table is `sqlite_ddl`'s business, what becomes of values `sqlite_conversion`'s.
+Knows SQL of SQLite. What a statement of the source makes of a table is `sqlite.ddl`'s business, what becomes of values `sqlite.conversion`'s.
 
     A table gets other columns as SQLite's manual has it (lang_altertable, "Making Other Kinds Of Table Schema Changes"): a new table, the rows put into
     it in their order, the old one dropped, the new one renamed; indexes and triggers made again. All of that belongs to the event group's savepoint.
@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.errors import ReplayError
 from binlogio.events.base import DEFAULT_CONTEXT, ParseContext
-from binlogio.replay.targets.sqlite_conversion import Lossy, converted, is_kept, stored_default
-from binlogio.replay.targets.sqlite_values import SqliteValue, sqlite_type
+from binlogio.replay.targets.sqlite.conversion import Lossy, converted, is_kept, stored_default
+from binlogio.replay.targets.sqlite.values import SqliteValue, sqlite_type
 from binlogio.rowimage.plan import ColumnPlan, TablePlan, resolve_plan
 from binlogio.schema.column_history import UNKNOWN_DEFAULT, Default
 from binlogio.schema.parsed_table import PRIMARY, ROW_END

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.constants import ColumnType, QueryStatus
 from binlogio.events.statement_context import IntvarEvent, IntvarKind, UserVarEvent, UserVarType
-from binlogio.replay.targets.sqlite_functions import Untranslatable
-from binlogio.replay.targets.sqlite_values import INTEGER_END, SqliteValue
+from binlogio.replay.targets.sqlite.functions import Untranslatable
+from binlogio.replay.targets.sqlite.values import INTEGER_END, SqliteValue
 from binlogio.rowimage.charset import BINARY_COLLATION, charset_of
 from binlogio.rowimage.plan import ColumnPlan
 from binlogio.schema.user_variables import user_variable_value

@@ -1,6 +1,6 @@
 """What ALTER TABLE does to the rows that a table of SQLite has: where the values of its columns come from, and which rows go.
 
-Knows definitions before and after, defaults and partitions. Which statement it is, and when it is carried out, is `sqlite_ddl`'s business.
+Knows definitions before and after, defaults and partitions. Which statement it is, and when it is carried out, is `sqlite.ddl`'s business.
 """
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Final
 
 from binlogio.constants import QueryStatus
-from binlogio.replay.targets.sqlite_definition import UNKNOWN, Origin, SqliteDefinition, UnknownValue, quoted
+from binlogio.replay.targets.sqlite.definition import UNKNOWN, Origin, SqliteDefinition, UnknownValue, quoted
 from binlogio.schema.column_history import UNKNOWN_DEFAULT
 
 if TYPE_CHECKING:
     import sqlite3
 
     from binlogio.events.query import QueryEvent
-    from binlogio.replay.targets.sqlite_values import SqliteValue
+    from binlogio.replay.targets.sqlite.values import SqliteValue
     from binlogio.schema.column_history import ColumnChanges
     from binlogio.schema.definition import ColumnDefinition
     from binlogio.schema.partitions import PartitionChange, Partitions

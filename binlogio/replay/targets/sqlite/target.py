@@ -1,6 +1,6 @@
 """SQLite as the target of a replay: tables are made as the log needs them, and all of them are in one file, or in memory.
 
-Knows transactions and savepoints of SQLite. What a table is there is `sqlite_table`'s business.
+Knows transactions and savepoints of SQLite. What a table is there is `sqlite.table`'s business.
 
     table "schema.table"            one for each table of the log, with its columns and primary key
     table "binlogio_position"       one row: up to which place of which file the tables stand, and the groups behind it that they have too
@@ -27,10 +27,10 @@ from binlogio.replay.find_row import Algorithm, RowNotFound
 from binlogio.replay.progress import Progress
 from binlogio.replay.row_changes import row_changes
 from binlogio.replay.summary import RowCounts
-from binlogio.replay.targets.sqlite_ddl import SqliteDdl
-from binlogio.replay.targets.sqlite_definition import quoted, rename
-from binlogio.replay.targets.sqlite_table import SqliteTable, table_names
-from binlogio.replay.targets.sqlite_translation import SqliteTranslation
+from binlogio.replay.targets.sqlite.ddl import SqliteDdl
+from binlogio.replay.targets.sqlite.definition import quoted, rename
+from binlogio.replay.targets.sqlite.table import SqliteTable, table_names
+from binlogio.replay.targets.sqlite.translation import SqliteTranslation
 from binlogio.replay.transactions import LoadStep, RefusedStep, RowsStep, StatementStep, text_refused
 from binlogio.rowimage.values import ABSENT
 from binlogio.schema.logged_ddl import may_define

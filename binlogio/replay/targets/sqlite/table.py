@@ -1,7 +1,7 @@
 """One table in SQLite: how it is made, how a row of it is found, and the SQL for a change of it.
 
 Knows SQL of SQLite and the table's columns and indexes there. How rows are looked for is `find_row`'s business, what values look like is
-`sqlite_values`'.
+`sqlite.values`'.
 
 A table that is not there is made, with the columns and the primary key of the log's. One that is there may have other indexes, and more columns
 behind those of the log, which must be called the same: what a log has and a target has not would be lost without a word.
@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.errors import ReplayError
 from binlogio.replay.find_row import Algorithm, Index, RowNotFound, find_row
-from binlogio.replay.targets.sqlite_definition import quoted
-from binlogio.replay.targets.sqlite_values import sqlite_type, sqlite_value
+from binlogio.replay.targets.sqlite.definition import quoted
+from binlogio.replay.targets.sqlite.values import sqlite_type, sqlite_value
 from binlogio.rowimage.json import JsonDocument
 from binlogio.rowimage.json_diff import JsonDiffs
 from binlogio.rowimage.values import ABSENT

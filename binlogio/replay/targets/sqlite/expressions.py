@@ -1,7 +1,7 @@
 """Expressions of MySQL and MariaDB as sqlglot reads them, as SQL of SQLite that gives the same values; what is not sure to is refused.
 
 Knows literals, columns, user variables, the few operators and functions whose result is the same for every setting of the server, and what each value
-is. Knows no statements. What SQLite would compute in another way is done by `sqlite_functions`.
+is. Knows no statements. What SQLite would compute in another way is done by `sqlite.functions`.
 
     integer   + - * % DIV, comparisons                    text      = <> IN by collation, CONCAT
     double    + - * /, comparisons                        times     comparisons with their own kind; NOW() as the time of the event
@@ -15,10 +15,10 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any, Final
 
-from binlogio.replay.targets.sqlite_conversion import Lossy, converted, kind_of
-from binlogio.replay.targets.sqlite_definition import quoted
-from binlogio.replay.targets.sqlite_functions import SqliteFunctions, Untranslatable
-from binlogio.replay.targets.sqlite_typed import (
+from binlogio.replay.targets.sqlite.conversion import Lossy, converted, kind_of
+from binlogio.replay.targets.sqlite.definition import quoted
+from binlogio.replay.targets.sqlite.functions import SqliteFunctions, Untranslatable
+from binlogio.replay.targets.sqlite.typed import (
     BYTES,
     DECIMAL,
     DOUBLE,
@@ -31,7 +31,7 @@ from binlogio.replay.targets.sqlite_typed import (
     decimal,
     integer,
 )
-from binlogio.replay.targets.sqlite_values import SqliteValue
+from binlogio.replay.targets.sqlite.values import SqliteValue
 from binlogio.rowimage.plan import ColumnPlan
 
 _EXACT: Final = ("integer", "year", "bit")
