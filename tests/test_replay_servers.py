@@ -339,4 +339,5 @@ def test_a_table_without_transactions_shares_no_commit(server: Instance, tmp_pat
         summary = replay(reader, target, workers=8)
 
     assert _rows(server) == [(number, number) for number in range(1, 41)]
-    assert (summary.groups, summary.retries) == (40, 5)
+    is_shared = server.vendor.kind == "mysql"  # transactions that MariaDB committed alone never share one
+    assert (summary.groups, summary.retries) == (40, 5 if is_shared else 0)
