@@ -8,9 +8,10 @@ import pytest
 
 from changed_rows import ORDERS, changes, held, row
 from corpus import MYSQL
-from pyspark_binlogio import merge_into, parquet_table, replay
+from pyspark_binlogio import merge_into, replay
 from pyspark_binlogio.options import BinlogOptionError
-from pyspark_binlogio.parquet_table import Manifest, read_parquet
+from pyspark_binlogio.sinks import parquet_table
+from pyspark_binlogio.sinks.parquet_table import Manifest, read_parquet
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -19,7 +19,7 @@ from spark_frames import load
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from pyspark_binlogio.replay_until import UntilLike
+    from pyspark_binlogio.state.until import UntilLike
 
 pytestmark = pytest.mark.spark
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from binlogio.rowimage.plan import ColumnPlan, TablePlan
-    from pyspark_binlogio.table_replay import LogReplay
+    from pyspark_binlogio.state.table_replay import LogReplay
 
 pytestmark = pytest.mark.spark
 
@@ -57,7 +57,7 @@ UNTOLD: Final = {"compressed": {"corpus.t": _TEXT, "corpus.a": _TEXT}, "ddl_mix"
 
 def opened(spark: SparkSession, case: Case) -> LogReplay:
     """The logs of a case, looked through."""
-    from pyspark_binlogio.table_replay import LogReplay  # noqa: PLC0415 - there may be no Spark
+    from pyspark_binlogio.state.table_replay import LogReplay  # noqa: PLC0415 - there may be no Spark
 
     options = {"zeroDates": "text", **({"keyring": str(case.keys)} if case.keys is not None else {})}
     return LogReplay.open(spark, [str(log) for log in case.logs], [], None, options)
@@ -134,7 +134,7 @@ def test_replay_gives_the_tables_of_the_server(spark: SparkSession, case: Case) 
 
 def states(spark: SparkSession, replay: LogReplay, name: str) -> Iterator[tuple[int, DataFrame]]:
     """The state of a table from shuffled records, by the number of their partitions."""
-    from pyspark_binlogio.replay_stage import state_of  # noqa: PLC0415
+    from pyspark_binlogio.state.stage import state_of  # noqa: PLC0415
 
     stages = [
         (replace(stage, changes=stage.changes.localCheckpoint()), start)

@@ -30,10 +30,10 @@ from spark_frames import TYPES_INT, load, spark_errors, tasks
 from spark_writes import cut, definitions, kept, records, stage, write, writer
 
 pytest.importorskip("pyspark.sql.datasource")
-from pyspark_binlogio.log_commit import BatchNumber, LogFolder
 from pyspark_binlogio.option_values import BinlogOptionError
-from pyspark_binlogio.record_runs import transactions
-from pyspark_binlogio.segments import Segment, SegmentWriter
+from pyspark_binlogio.writing.log_commit import BatchNumber, LogFolder
+from pyspark_binlogio.writing.record_runs import transactions
+from pyspark_binlogio.writing.segments import Segment, SegmentWriter
 
 if TYPE_CHECKING:
     from collections.abc import Callable

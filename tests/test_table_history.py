@@ -10,8 +10,8 @@ from binlogio.errors import ReplayError
 from binlogio.events.base import EventHeader, ParseContext
 from binlogio.events.query import QueryEvent
 from binlogio.schema.column_history import Default
-from pyspark_binlogio.log_marks import Cut, Definition, Mark, Place, Prepared, TextChange, Void, XaEnd
-from pyspark_binlogio.table_history import TableHistory
+from pyspark_binlogio.history.log_marks import Cut, Definition, Mark, Place, Prepared, TextChange, Void, XaEnd
+from pyspark_binlogio.history.table_history import TableHistory
 
 CREATE = "CREATE TABLE t (id INT NOT NULL PRIMARY KEY, a VARCHAR(10) DEFAULT 'x') ENGINE=InnoDB"
 CONTEXT = ParseContext(server_version="9.7.4")

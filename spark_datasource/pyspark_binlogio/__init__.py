@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from binlogio.schema import TableDefinition
-    from pyspark_binlogio.merge import BatchSink
-    from pyspark_binlogio.replay_until import UntilLike
+    from pyspark_binlogio.sinks.merge import BatchSink
     from pyspark_binlogio.source import BinlogDataSource
     from pyspark_binlogio.source import BinlogDataSource as DefaultSource
+    from pyspark_binlogio.state.until import UntilLike
 
 __all__ = [
     "BinlogDataSource",
@@ -68,7 +68,7 @@ def binlogio_session(app_name: str = "binlogio", *, settings: dict[str, str] | N
 
 def in_transaction_order(records: DataFrame, partitions: int) -> DataFrame:
     """Records of the view `rows` as `write.format("binlog")` wants them: ranges of whole transactions, each in the order of the log."""
-    from pyspark_binlogio.transaction_order import ordered  # noqa: PLC0415
+    from pyspark_binlogio.writing.transaction_order import ordered  # noqa: PLC0415
 
     return ordered(records, partitions)
 
@@ -105,7 +105,7 @@ def replay(
         BinlogOptionError: an option or argument that makes no sense.
         OSError: a path names nothing.
     """
-    from pyspark_binlogio.table_replay import replay_changes  # noqa: PLC0415
+    from pyspark_binlogio.state.table_replay import replay_changes  # noqa: PLC0415
 
     return replay_changes(spark, changes, table, base, until, key=key, unfollowed=unfollowed, options=options)
 
@@ -128,6 +128,6 @@ def merge_into(
     Raises:
         BinlogOptionError: an unknown format, or no key.
     """
-    from pyspark_binlogio.merge import sink  # noqa: PLC0415
+    from pyspark_binlogio.sinks.merge import sink  # noqa: PLC0415
 
     return sink(path, table, format_name=format, key=key)

@@ -87,14 +87,14 @@ class BinlogDataSource(DataSource):
             BinlogError: somebody writes to the folder's last log.
             OSError: the folder cannot be read.
         """
-        from pyspark_binlogio.log_writer import BinlogBatchWriter  # noqa: PLC0415
+        from pyspark_binlogio.writing.log_writer import BinlogBatchWriter  # noqa: PLC0415
 
         self._check_folder()
         return BinlogBatchWriter(self._parsed, schema, overwrite=overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: FBT001, N802
         """A writer of the batches of a stream; errors as those of `writer`."""
-        from pyspark_binlogio.log_writer import BinlogStreamWriter  # noqa: PLC0415
+        from pyspark_binlogio.writing.log_writer import BinlogStreamWriter  # noqa: PLC0415
 
         self._check_folder()
         if overwrite:

@@ -1,7 +1,7 @@
 """Replay: what a table held at a moment, from its changes.
 
 Knows how a table's life becomes stages (stretches with the same key), and how images of one stretch are shown with the columns of a later one.
-How a stage becomes rows is the business of `replay_stage`.
+How a stage becomes rows is the business of `state.stage`.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from binlogio.constants import ColumnType
 from binlogio.errors import ReplayError
 from binlogio.schema import TableDefinition
 from binlogio.schema.column_history import UNKNOWN_DEFAULT, Default
-from pyspark_binlogio.detours import detoured
-from pyspark_binlogio.log_marks import Images
+from pyspark_binlogio.history.detours import detoured
+from pyspark_binlogio.history.log_marks import Images
+from pyspark_binlogio.history.table_history import TableHistory
+from pyspark_binlogio.history.table_life import Life, Stretch
 from pyspark_binlogio.option_values import BinlogOptionError
-from pyspark_binlogio.replay_frames import frame_stage
-from pyspark_binlogio.replay_logs import Logs
-from pyspark_binlogio.replay_stage import Layout, Stage, is_present, literal, state_of, whole
-from pyspark_binlogio.replay_until import Until, UntilLike
 from pyspark_binlogio.spark_types import spark_ddl
-from pyspark_binlogio.table_history import TableHistory
-from pyspark_binlogio.table_life import Life, Stretch
+from pyspark_binlogio.state.frames import frame_stage
+from pyspark_binlogio.state.logs import Logs
+from pyspark_binlogio.state.stage import Layout, Stage, is_present, literal, state_of, whole
+from pyspark_binlogio.state.until import Until, UntilLike
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -18,7 +18,7 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import DayTimeIntervalType
 
-from pyspark_binlogio.replay_stage import DELETED, Stage, changed_rows
+from pyspark_binlogio.state.stage import DELETED, Stage, changed_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

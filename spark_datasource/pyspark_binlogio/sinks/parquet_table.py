@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as F  # noqa: N812
 
-from pyspark_binlogio.replay_stage import Stage, state_of, touched_keys
+from pyspark_binlogio.state.stage import Stage, state_of, touched_keys
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

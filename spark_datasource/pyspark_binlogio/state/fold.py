@@ -17,7 +17,7 @@ from pyspark.sql.types import LongType, StructField, StructType
 
 from binlogio.rowimage.json import JsonDocument
 from pyspark_binlogio.json_changes import is_change, parse_change
-from pyspark_binlogio.replay_stage import AT, LAYOUT, Stage, is_present, whole
+from pyspark_binlogio.state.stage import AT, LAYOUT, Stage, is_present, whole
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

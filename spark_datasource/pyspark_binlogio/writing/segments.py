@@ -24,7 +24,7 @@ from binlogio.writer.group_events import GroupEvents
 from binlogio.writer.kernel import writer_kernel
 from binlogio.writer.log_file import MICROSECONDS_PER_SECOND, describe_format
 from binlogio.writer.query_events import QueryContext
-from pyspark_binlogio.written_tables import WrittenTables
+from pyspark_binlogio.writing.written_tables import WrittenTables
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from binlogio._kernel.event_buffer import EventBuffer
     from binlogio.event_frames import EventFrames
     from binlogio.writer.log_storage import LogStorage
-    from pyspark_binlogio.record_runs import Place, Transaction, TransactionKey
+    from pyspark_binlogio.writing.record_runs import Place, Transaction, TransactionKey
 
 THREAD_ID: Final = 1
 _WRITE_SIZE: Final = 4 << 20

@@ -18,7 +18,7 @@ from binlogio.schema.column_history import ColumnChanges, Default
 from binlogio.schema.definition_source import DefinitionSource
 from binlogio.schema.given import GivenDefinitions
 from binlogio.schema.server_defaults import ServerDefaults
-from pyspark_binlogio.log_marks import END_OF_LOG, Mapped, Place
+from pyspark_binlogio.history.log_marks import END_OF_LOG, Mapped, Place
 
 if TYPE_CHECKING:
     from binlogio.schema.catalogue import TableName

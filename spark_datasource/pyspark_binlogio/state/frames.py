@@ -17,12 +17,12 @@ from binlogio.index_file import log_number
 from binlogio.schema import TableDefinition
 from pyspark_binlogio.json_images import typed_images
 from pyspark_binlogio.option_values import BinlogOptionError
-from pyspark_binlogio.replay_stage import Layout, Stage, whole
+from pyspark_binlogio.state.stage import Layout, Stage, whole
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from pyspark_binlogio.replay_until import Until
+    from pyspark_binlogio.state.until import Until
 
 _NEEDED: Final = ("file", "pos", "row", "before", "after")
 _BITMAPS: Final = ("before_present", "after_present")

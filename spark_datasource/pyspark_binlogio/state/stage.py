@@ -4,7 +4,7 @@ Knows changes whose images have the table's columns, in one shape whatever they 
 
     whole after images, key    the last image of each key; a key that changes ends one row and begins another
     no key                     how often each whole row was added and taken away
-    otherwise                  `replay_fold`: what an image lacks is what the row had before
+    otherwise                  `state.fold`: what an image lacks is what the row had before
 
 A change is (_at, _layout, before, after, before_present, after_present): `_at` puts changes in order, `_layout` tells which bit of the bitmaps
 is which column. `before` and `after` are structs of the same columns, null where there is no such image.
@@ -68,7 +68,7 @@ def state_of(stage: Stage, base: DataFrame | None) -> DataFrame:
         return _multiset(stage, base)
     if stage.whole_after and not stage.has_diffs:
         return rows_of(_last_per_key(stage, base).where("row IS NOT NULL"), stage.image, "row")
-    from pyspark_binlogio.replay_fold import folded  # noqa: PLC0415 - it comes back for what is above
+    from pyspark_binlogio.state.fold import folded  # noqa: PLC0415 - it comes back for what is above
 
     return folded(stage, base)
 

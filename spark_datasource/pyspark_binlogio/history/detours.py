@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import pyarrow as pa
 
-from pyspark_binlogio.log_marks import Place
+from pyspark_binlogio.history.log_marks import Place
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
-    from pyspark_binlogio.table_life import Detour
+    from pyspark_binlogio.history.table_life import Detour
 
 _KIND: Final = pa.struct([("file", pa.int64()), ("pos", pa.int64()), ("row", pa.int64())])
 _ROW_BITS: Final = 30  # of a number that orders the rows of one group: a payload's rows, behind the offset in the group

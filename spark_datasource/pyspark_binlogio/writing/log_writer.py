@@ -33,11 +33,11 @@ from binlogio.options import ServerVariables
 from binlogio.writer.flavour import flavour_of
 from binlogio.writer.log_storage import LocalStorage
 from pyspark_binlogio.batches import ARROW_TYPES
-from pyspark_binlogio.log_commit import BatchNumber, LogFolder
 from pyspark_binlogio.option_values import BinlogOptionError, nearest
-from pyspark_binlogio.record_runs import transactions
-from pyspark_binlogio.segments import Segment, SegmentWriter
 from pyspark_binlogio.spark_types import VARIANT
+from pyspark_binlogio.writing.log_commit import BatchNumber, LogFolder
+from pyspark_binlogio.writing.record_runs import transactions
+from pyspark_binlogio.writing.segments import Segment, SegmentWriter
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -71,7 +71,7 @@ class _LogWriter:
         uri = self._options.paths[0]
         if "://" not in uri:
             return LocalStorage(Path(uri))
-        from pyspark_binlogio.object_storage import ObjectStorage  # noqa: PLC0415
+        from pyspark_binlogio.writing.object_storage import ObjectStorage  # noqa: PLC0415
 
         return ObjectStorage.from_uri(uri)
 
@@ -117,7 +117,7 @@ class _LogWriter:
             with suppress(OSError):  # others may have something there
                 (Path(uri) / STAGING).rmdir()
             return
-        from pyspark_binlogio.object_storage import remove_folder  # noqa: PLC0415
+        from pyspark_binlogio.writing.object_storage import remove_folder  # noqa: PLC0415
 
         with suppress(OSError):
             remove_folder(uri, self._staging)

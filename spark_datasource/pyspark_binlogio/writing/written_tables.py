@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from binlogio.options import ServerVariables
     from binlogio.writer.kernel import WriterKernel
     from binlogio.writer.open_tables import OpenTable
-    from pyspark_binlogio.record_runs import Run
+    from pyspark_binlogio.writing.record_runs import Run
 
 _MAX_ENCODERS: Final = 1024
 _EVENT_TYPES: Final = {

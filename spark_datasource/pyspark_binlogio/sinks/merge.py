@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from binlogio.schema import TableDefinition
 from pyspark_binlogio.option_values import BinlogOptionError
-from pyspark_binlogio.replay_frames import frame_stage
-from pyspark_binlogio.replay_until import Until
+from pyspark_binlogio.state.frames import frame_stage
+from pyspark_binlogio.state.until import Until
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from pyspark_binlogio.replay_stage import Stage
+    from pyspark_binlogio.state.stage import Stage
 
 _QUERY_ID: Final = "sql.streaming.queryId"
 _NO_QUERY: Final = "binlogio"
@@ -70,9 +70,9 @@ def sink(
     """What `pyspark_binlogio.merge_into` gives; arguments and errors are explained there."""
     target: Any
     if format_name == "delta":
-        from pyspark_binlogio.delta_table import DeltaMerge as target  # noqa: N813, PLC0415 - needs an extra
+        from pyspark_binlogio.sinks.delta_table import DeltaMerge as target  # noqa: N813, PLC0415 - needs an extra
     elif format_name == "parquet":
-        from pyspark_binlogio.parquet_table import ParquetMerge as target  # noqa: N813, PLC0415
+        from pyspark_binlogio.sinks.parquet_table import ParquetMerge as target  # noqa: N813, PLC0415
     else:
         raise BinlogOptionError(f"binlog: format: expected delta or parquet, found {format_name!r}")
     names = tuple(key) if key is not None else None

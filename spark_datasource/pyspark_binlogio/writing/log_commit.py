@@ -27,8 +27,8 @@ from binlogio.index_file import log_number, next_log_name
 from binlogio.writer.log_file import describe_format
 from binlogio.writer.log_index import LogIndex
 from binlogio.writer.recovery import examine
-from pyspark_binlogio.record_runs import IN_ORDER_HINT, out_of_order
-from pyspark_binlogio.segments import Segment, head_of
+from pyspark_binlogio.writing.record_runs import IN_ORDER_HINT, out_of_order
+from pyspark_binlogio.writing.segments import Segment, head_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -18,7 +18,7 @@ from binlogio.schema.catalogue import Catalogue, KnownTable, TableName
 from binlogio.schema.logged_ddl import follow_event, server_of, session_of, text_of
 from binlogio.schema.parsed_table import PRIMARY, Key, ParsedTable
 from binlogio.schema.sql_tokens import Token, Words, tokenize
-from pyspark_binlogio.log_marks import (
+from pyspark_binlogio.history.log_marks import (
     Cut,
     Definition,
     Images,
@@ -31,8 +31,8 @@ from pyspark_binlogio.log_marks import (
     Void,
     XaEnd,
 )
-from pyspark_binlogio.table_life import BEGIN, END, NOTHING, Detour, Life, Stretch
-from pyspark_binlogio.table_statements import Statement
+from pyspark_binlogio.history.table_life import BEGIN, END, NOTHING, Detour, Life, Stretch
+from pyspark_binlogio.history.table_statements import Statement
 
 _MARIADB_UNDONE: Final = 2 | 8  # START ALTER and ROLLBACK ALTER change nothing
 

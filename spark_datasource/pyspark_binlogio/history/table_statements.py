@@ -23,14 +23,14 @@ from binlogio.schema.column_history import (
 from binlogio.schema.logged_ddl import follow_event, server_of
 from binlogio.schema.parsed_table import ParsedTable
 from binlogio.schema.sql_tokens import Words
-from pyspark_binlogio.table_life import NOTHING, Life, Stretch
+from pyspark_binlogio.history.table_life import NOTHING, Life, Stretch
 
 if TYPE_CHECKING:
     from binlogio.events.base import ParseContext
     from binlogio.events.query import QueryEvent
     from binlogio.schema.catalogue import Catalogue, TableName
     from binlogio.schema.definition import TableDefinition
-    from pyspark_binlogio.log_marks import Place
+    from pyspark_binlogio.history.log_marks import Place
 
 _OBJECTS: Final = ("TABLE", "TABLES", "DATABASE", "SCHEMA", "SEQUENCE", "INDEX")
 

@@ -1,0 +1,1 @@
+"""Streams of changes merged into tables that others keep: Delta, Parquet. `merge` is the way in."""
