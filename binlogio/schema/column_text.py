@@ -96,6 +96,7 @@ class _Column:
     srid: int | None = None
     visible: bool = True
     is_generated: bool = False
+    is_stored: bool = False
     auto_increment: bool = False
     default_now: bool = False
     on_update_now: bool = False
@@ -202,7 +203,9 @@ def _attribute(words: Words, column: _Column) -> None:
     elif words.accept_any("SRID", "REF_SYSTEM_ID"):
         words.accept("=")
         column.srid = words.number()
-    elif not words.accept_any("VIRTUAL", "STORED", "PERSISTENT"):
+    elif found := words.accept_any("VIRTUAL", "STORED", "PERSISTENT"):
+        column.is_stored = found != "VIRTUAL"
+    else:
         _other_attribute(words, column)
 
 
@@ -303,7 +306,7 @@ def _generated(words: Words, column: _Column) -> None:
     column.is_generated = True
     if words.accept("ROW"):  # MariaDB's system versioning
         words.accept_any("START", "END")
-        column.nullable = False
+        column.nullable, column.is_stored = False, True
     else:
         words.skip_group()
 
@@ -356,6 +359,7 @@ def _finish(column: _Column, setting: TableSetting) -> ParsedColumn:
             visible=column.visible,
             auto_increment=column.auto_increment,
             generated_from=() if column.is_generated else None,
+            virtual=column.is_generated and not column.is_stored,
             default_now=column.default_now,
             on_update_now=column.on_update_now,
         ),

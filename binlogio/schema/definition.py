@@ -38,7 +38,7 @@ class ColumnDefinition:
     that of a GEOMETRY column, None where it takes any. `visible` is False for INVISIBLE columns.
 
     What decides which columns a minimal row image has: `auto_increment`; `generated_from`, the columns that a generated column is computed
-    from (None for all others, none where only DDL told of it); `default_now` and `on_update_now`, which the server fills with the time of the statement.
+    from (None for all others, none where only DDL told of it), `virtual` where no table stores it; `default_now` and `on_update_now`, which the server fills with the time of the statement.
     """
 
     name: str
@@ -50,6 +50,7 @@ class ColumnDefinition:
     visible: bool = True
     auto_increment: bool = False
     generated_from: tuple[str, ...] | None = None
+    virtual: bool = False
     default_now: bool = False
     on_update_now: bool = False
 

@@ -9,7 +9,7 @@ Knows definitions and names of columns; no values and no events.
 
 `key` is the primary key equivalent (PKE): the PRIMARY KEY, or the first UNIQUE key whose parts are all NOT NULL and whole columns, or all
 columns. `filled` are columns that the server fills: generated ones that depend on a given one (of an insert all), and those with
-CURRENT_TIMESTAMP. MariaDB's rules are others in three respects (`ImageRules`). An update that INSERT ... ON DUPLICATE KEY UPDATE or REPLACE became has all columns in its after image. Blobs are
+CURRENT_TIMESTAMP. MariaDB's rules are others in four respects (`ImageRules`). An update that INSERT ... ON DUPLICATE KEY UPDATE or REPLACE became has all columns in its after image. Blobs are
 the four sizes of BLOB and TEXT; JSON, GEOMETRY and VECTOR are not.
 
 Source: WL#5092; sql/table.cc, TABLE::mark_columns_per_binlog_row_image and mark_generated_columns; measured on 9.7.4.
@@ -47,15 +47,19 @@ class ImageRules:
         needs_key: rows of tables without a key are always whole.
         upserts_are_whole: an UPSERT has all columns in its after image.
         fills_all_generated: every generated column is in the after image of an update, whatever it depends on.
+        fills_virtual: so are, and in that of an insert, those that no table stores.
     """
 
     needs_key: bool = False
     upserts_are_whole: bool = True
     fills_all_generated: bool = False
+    fills_virtual: bool = True
 
 
 MYSQL_IMAGES: Final = ImageRules()
-MARIADB_IMAGES: Final = ImageRules(needs_key=True, upserts_are_whole=False, fills_all_generated=True)
+MARIADB_IMAGES: Final = ImageRules(
+    needs_key=True, upserts_are_whole=False, fills_all_generated=True, fills_virtual=False
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +123,11 @@ def _written(table: TableDefinition, operation: RowOperation, given: frozenset[i
     written = set(given)
     written.update(i for i, column in enumerate(table.columns) if _is_filled(column, is_insert=is_insert))
     if is_insert or rules.fills_all_generated:
-        written.update(i for i, column in enumerate(table.columns) if column.generated_from is not None)
+        written.update(
+            i
+            for i, column in enumerate(table.columns)
+            if column.generated_from is not None and (rules.fills_virtual or not column.virtual)
+        )
         return written
     changed = -1
     while changed != len(written):  # a generated column may depend on another one
