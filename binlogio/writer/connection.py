@@ -1,7 +1,7 @@
 """What the parts of a session share: its variables, caches and transaction, and how a transaction ends.
 
 Knows the session's state and the end of statements and transactions. Which events a statement leaves is told by `statement_log`,
-`table_statements` and `xa`.
+`table_statements` and `xa_commands`.
 
     end of a statement   := the statement cache as a group; without a transaction, its end behind it
     end of a transaction := COMMIT or ROLLBACK by the rules of `transaction`

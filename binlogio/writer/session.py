@@ -26,7 +26,7 @@ from binlogio.writer.statement import Statement
 from binlogio.writer.statement_facts import LoggingWarning, StatementFacts, StatementKind
 from binlogio.writer.statement_log import log_statement
 from binlogio.writer.table_statements import disconnect, log_create_select, log_ddl, log_temporary_table
-from binlogio.writer.xa import XaXid, xa_commit, xa_end, xa_prepare, xa_rollback, xa_start
+from binlogio.writer.xa_commands import xa_commit, xa_end, xa_prepare, xa_rollback, xa_start
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from binlogio.schema import TableDefinition
     from binlogio.server_variables import ServerVariables
     from binlogio.writer.group_events import LoggedGtid
+    from binlogio.writer.xa import XaXid
 
 _CLIENT_VARIABLES: Final = frozenset(field.name for field in fields(ClientVariables))
 _LOGGERS: Final[dict[StatementKind, Callable[[Connection, Statement], None]]] = {
