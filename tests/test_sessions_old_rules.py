@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from itertools import count
 from typing import Any, Final
 
 import pytest
 
-from binlogio.options import ServerVariables
+import session_logs
 from binlogio.writer import BinlogWriter, Insert, Session, Statement
 from memory_storage import MemoryStorage
-from test_sessions import START, UUID, N, T, insert, texts
+from session_logs import N, T, insert, texts
 
 ROWS: Final = ["TableMap", "WriteRows"]
 
 
 def writer(storage: MemoryStorage, rule_set: str, **variables: Any) -> BinlogWriter:
     """A writer with the rules of an old server."""
-    ticks = count(START, 1000)
-    settings = {"server_uuid": UUID, "gtid_mode": "OFF", "rule_set": rule_set, **variables}
-    return BinlogWriter("binlog", variables=ServerVariables(**settings), clock=lambda: next(ticks), storage=storage)
+    return session_logs.writer(storage, rule_set=rule_set, **variables)
 
 
 def n_before_and_behind_t(session: Session) -> None:
