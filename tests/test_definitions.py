@@ -2,101 +2,29 @@
 
 from __future__ import annotations
 
-import io
-import json
-import pickle
-import struct
 from contextlib import closing
 from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
 
 import pytest
-from click.testing import CliRunner
 
 import binlogio
 from binlogio.columnar import rows_reader
 from binlogio.columnar.log_parts import LogPartReader
 from binlogio.columnar.record_types import Selection
-from binlogio.constants import ColumnType, EventType, TableMapFlag
-from binlogio.errors import BinlogFormatError, UnsupportedFeature
-from binlogio.events.base import ParseContext
-from binlogio.events.rows import WriteRowsEvent
-from binlogio.events.table_map import TableMapEvent
+from binlogio.constants import TableMapFlag
 from binlogio.implementation import is_compiled
-from binlogio.reader import BinlogReader
-from binlogio.schema import ColumnDefinition, TableDefinition, definition_source, from_table_map
 from binlogio.schema.definition_source import DefinitionSource
 from binlogio.schema.given import GivenDefinitions
-from binlogio.schema.server_defaults import ServerDefaults
 from binlogio.splits import Split
 from binlogio.storage import LogFile
-from binlogio_cli.main import cli
 from corpus import MARIADB, MYSQL
-from logs import header, log, query
+from defined_logs import CONTEXT, CREATE, INTS, MARIADB_CONTEXT, everywhere, insert, mapped, save, table
+from logs import query
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from binlogio.schema.column_types import Flavor
-
-CONTEXT: Final = ParseContext(server_version="9.7.4")
-MARIADB_CONTEXT: Final = ParseContext(server_version="10.11.18-MariaDB-log")
-INTS: Final = TableDefinition("d", "t", (ColumnDefinition("a", "int"), ColumnDefinition("b", "int")))
-CREATE: Final = "CREATE TABLE t (a INT PRIMARY KEY, b INT)"
-
-
-def table(*types: str, name: str = "t", collation: str = "utf8mb4_0900_ai_ci", **options: Any) -> TableDefinition:
-    """A table with columns x0, x1 ..., which is what no test expects."""
-    columns = tuple(ColumnDefinition(f"x{i}", one) for i, one in enumerate(types))
-    return TableDefinition("d", name, columns, collation=collation, **options)
-
-
-def mapped(definition: TableDefinition, level: str = "MINIMAL", flavor: Flavor = "mysql") -> TableMapEvent:
-    event = definition.table_map(9, level, flavor)
-    return replace(event, header=header(EventType.TABLE_MAP_EVENT))
-
-
-def rows(*values: int) -> WriteRowsEvent:
-    """A row of INTs for table id 9."""
-    image = b"\0" * ((len(values) + 7) // 8) + struct.pack(f"<{len(values)}i", *values)
-    return WriteRowsEvent(9, 1, b"", len(values), b"\xff", image, header(EventType.WRITE_ROWS_EVENT))
-
-
-def insert(*values: int, level: str = "MINIMAL") -> list[Any]:
-    return [query("BEGIN"), mapped(table(*["int"] * len(values)), level), rows(*values), query("COMMIT")]
-
-
-def save(path: Path, *events: Any) -> Path:
-    path.write_bytes(log(*events))
-    return path
-
-
-def by_events(source: Any, **options: Any) -> list[dict[str, Any]]:
-    """The rows as the reader of events gives them."""
-    with binlogio.open(source, **options) as reader:
-        return [
-            {column.label: value for column, value in zip(change.after.plan.columns, change.after.values, strict=True)}
-            for event in reader
-            if isinstance(event, WriteRowsEvent)
-            for change in reader.rows(event)
-            if change.after is not None
-        ]
-
-
-def everywhere(source: Any, **options: Any) -> list[dict[str, Any]]:
-    """The rows by every reader, which must agree."""
-    found = by_events(source, **options)
-    batches = binlogio.read_tables(source, **options)
-    typed = [record["after"] for _, batch in batches for record in batch.to_pylist()]
-    mixed = [json.loads(text) for text in binlogio.read_rows(source, **options).to_table()["after"].to_pylist()]
-
-    assert typed == found
-    assert mixed == found
-    return found
-
-
-# -------------------------------------------------------------------------------------------------------- the order
 
 
 def test_full_metadata_needs_nobody(tmp_path: Path) -> None:
@@ -204,96 +132,7 @@ def test_the_key_that_the_server_generates_is_put_before_the_columns() -> None:
     assert plan.primary_key == ((0, 0),)
 
 
-# -------------------------------------------------------------------------------------------------------- misfits
-
-
-def _misfit(path: Path, definition: Any) -> list[BinlogFormatError]:
-    """The errors of all readers."""
-    options: dict[str, Any] = {"definitions": {"d.t": definition}}
-    errors = []
-    for read in (
-        lambda: by_events(path, **options),
-        lambda: list(binlogio.read_tables(path, **options)),
-        lambda: list(binlogio.read_rows(path, table="d.t", **options)),
-        lambda: list(binlogio.read_rows(path, **options)),
-    ):
-        with pytest.raises(BinlogFormatError) as caught:
-            read()
-        errors.append(caught.value)
-    return errors
-
-
-@pytest.mark.parametrize(
-    ("definition", "field", "expected", "found"),
-    [
-        ("CREATE TABLE t (a INT)", "d.t", "1 columns, as the table definition has", "2 columns in the table map"),
-        (
-            "CREATE TABLE t (a INT, b VARCHAR(3))",
-            "d.t.b",
-            "varchar(3), as the table definition has",
-            "LONG in the table map",
-        ),
-        (table("int", "bigint"), "d.t.x1", "bigint, as the table definition has", "LONG in the table map"),
-    ],
-)
-def test_a_given_definition_of_other_columns_is_an_error_that_names_both(
-    tmp_path: Path, definition: Any, field: str, expected: str, found: str
-) -> None:
-    path = save(tmp_path / "a.000001", *insert(1, 2))
-    with binlogio.open(path) as reader:
-        offset = next(event.header.offset for event in reader if isinstance(event, TableMapEvent))
-    for error in _misfit(path, definition):
-        assert (error.file, error.offset, error.event_type) == (str(path), offset, "TABLE_MAP_EVENT")
-        assert (error.field, error.expected, error.found) == (field, expected, found)
-        assert "definition" in str(error.hint)
-
-
-def test_a_misfit_of_a_table_that_nobody_wants_is_no_error(tmp_path: Path) -> None:
-    path = save(tmp_path / "a.000001", *insert(1, 2))
-
-    assert not list(binlogio.read_tables(path, tables=["d.other"], definitions={"d.t": table("int")}))
-
-
-def test_ddl_that_does_not_fit_is_dropped_with_a_reason(tmp_path: Path) -> None:
-    """Statements can be missing from a log; its rows are read all the same."""
-    path = save(tmp_path / "a.000001", query(CREATE), *insert(1, 2, 3), query("ALTER TABLE t DROP a"), *insert(2, 3))
-    source = DefinitionSource()
-    with BinlogReader([LogFile(str(path), path.stat().st_size)], definitions=source) as reader:
-        for event in reader:
-            if isinstance(event, WriteRowsEvent):
-                list(reader.rows(event))
-
-    assert everywhere(path) == [{"@1": 1, "@2": 2, "@3": 3}, {"@1": 2, "@2": 3}]
-    assert "2 columns, as the table definition has, found 3 columns in the table map" in source.unnamed["d", "t"]
-
-
-def test_who_dumps_a_log_is_told_why_columns_have_no_names(tmp_path: Path) -> None:
-    path = save(tmp_path / "a.000001", query(CREATE), query("ALTER TABLE t ADD c NOSUCHTYPE"), *insert(1, 2, 3))
-    result = CliRunner().invoke(cli, ["dump", str(path)])
-
-    assert "###   @1=1\n###   @2=2\n###   @3=3\n" in result.stdout
-    assert "d.t: columns have numbers, not names: SQL: the statement is not understood" in result.stderr
-
-
-def test_who_wants_columns_by_name_is_told_what_is_missing(tmp_path: Path) -> None:
-    path = save(tmp_path / "a.000001", *insert(1, 2))
-
-    with pytest.raises(BinlogFormatError, match="give definitions of the tables"):
-        list(binlogio.read_rows(path, table="d.t", columns=["b"]))
-    assert binlogio.read_rows(path, table="d.t", columns=["b"], definitions={"d.t": INTS}).to_table().num_rows == 1
-
-
-def test_create_if_not_exists_counts_where_the_table_map_proves_it(tmp_path: Path) -> None:
-    """Another table may have been there: one with a NOT NULL column was."""
-    sql = "CREATE TABLE IF NOT EXISTS t (a INT, b INT)"
-    right = save(tmp_path / "a.000001", query(sql), *insert(1, 2))
-    wrong = save(tmp_path / "b.000001", query(sql.replace("b INT", "b INT NOT NULL")), *insert(1, 2))
-
-    assert everywhere(right) == [{"a": 1, "b": 2}]
-    assert everywhere(wrong) == [{"@1": 1, "@2": 2}]
-
-
-# ------------------------------------------------------------------------------------------------- logs and parts
+# --------------------------------------------------------------------------------------------------- logs and parts
 
 
 def test_definitions_live_on_in_the_next_log_of_the_series_only(tmp_path: Path) -> None:
@@ -341,6 +180,7 @@ def test_statements_in_compressed_events_count(tmp_path: Path) -> None:
         for field in batch.schema.field("after").type
     }
 
+    assert names
     assert not [name for name in names if name.startswith("@")]
 
 
@@ -355,162 +195,3 @@ def test_old_temporal_columns_can_be_read_once_their_fraction_digits_are_known()
     ]
 
     assert any(str(value).endswith(".123456") for record in texts for value in record.values())
-
-
-# --------------------------------------------------------------------------------------------- what a user can give
-
-SCHEMA_DUMP: Final = """-- MySQL dump
-/*!40101 SET @saved_cs_client = @@character_set_client */;
-CREATE DATABASE /*!32312 IF NOT EXISTS*/ `d` /*!40100 DEFAULT CHARACTER SET latin1 */;
-USE `d`;
-DROP TABLE IF EXISTS `t`;
-CREATE TABLE `t` (
-  `a` int unsigned NOT NULL COMMENT 'a; b',
-  `b` int DEFAULT NULL /*!80023 INVISIBLE */
-) ENGINE=InnoDB;
-ALTER TABLE `t` RENAME COLUMN `b` TO `c`;
-CREATE VIEW v AS SELECT 1;
-"""
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "expected"),
-    [
-        ("a.sql", SCHEMA_DUMP, ["a", "c"]),
-        ("a.sql", "\ufeffCREATE TABLE d.t (p INT, q INT)", ["p", "q"]),
-        ("a.json", json.dumps(INTS.to_json()), ["a", "b"]),
-        ("a.json", json.dumps([INTS.to_json(), {**INTS.to_json(), "name": "u"}]), ["a", "b"]),
-        ("a.json", json.dumps({"d.t": "CREATE TABLE x (p INT, q INT)"}), ["p", "q"]),
-        ("a.json", json.dumps({"d.t": {"columns": INTS.to_json()["columns"]}}), ["a", "b"]),
-    ],
-)
-def test_definitions_come_from_files_too(tmp_path: Path, name: str, text: str, expected: list[str]) -> None:
-    path = save(tmp_path / "a.000001", *insert(1, 2))
-    (tmp_path / name).write_text(text, "utf-8")
-    result = CliRunner().invoke(cli, ["dump", "--table-definitions", str(tmp_path / name), str(path)])
-
-    assert everywhere(path, definitions=tmp_path / name) == [dict(zip(expected, (1, 2), strict=True))]
-    assert f"###   `{expected[0]}`=1\n###   `{expected[1]}`=2\n" in result.stdout
-
-
-@pytest.mark.parametrize(
-    ("definitions", "message"),
-    [
-        ({}, "nothing here defines a table"),
-        ({"t": INTS}, "not the name of a table"),
-        ({"d.t": 7}, "not a table definition"),
-        ({"d.t": "CREATE TABLE t (a NOSUCHTYPE)"}, "d.t: SQL: the statement is not understood"),
-        ({"d.t": "CREATE TABLE t LIKE u"}, "does not list the table's columns"),
-        ({"d.t": "{not json"}, "not JSON"),
-        ({"d.t": {"columns": []}}, "the table cannot be"),
-        ({"d.t": {"column": []}}, "unknown or missing keys"),
-    ],
-)
-def test_what_is_no_definition_is_refused_at_once(definitions: Any, message: str) -> None:
-    with pytest.raises(UnsupportedFeature, match=message):
-        binlogio.open(io.BytesIO(), definitions=definitions)
-
-
-def test_who_gives_all_that_is_asked_for_reads_with_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No statement needs to be followed then."""
-    monkeypatch.setattr(rows_reader, "_SMALLEST_SPLIT", 4096)
-    create = "CREATE TABLE hot (mine INT PRIMARY KEY, yours INT)"
-    found = binlogio.read_rows(
-        MYSQL / "group_commit" / "binlog.000001", table="corpus.hot", threads=2, definitions={"corpus.hot": create}
-    ).to_table()
-
-    assert [field.name for field in found.schema.field("after").type] == ["mine", "yours"]
-
-
-@pytest.mark.parametrize(
-    ("name", "data", "message"),
-    [
-        ("a.sql", b"CREATE TABLE d.t (a NOSUCHTYPE);", "d.t: the definition of a table is not understood"),
-        ("a.sql", b"CREATE TABLE t (a INT);", "put USE schema; before it"),
-        ("a.sql", b"SELECT 1;", "nothing here defines a table"),
-        ("a.sql", b"CREATE TABLE d.t (a INT COMMENT 'no end", "a quote that does not end"),
-        ("a.sql", b"\xff\xfe", "cannot be read"),
-        ("a.json", b"[", "cannot be read"),
-        ("a.json", b"[7]", "not a JSON object"),
-    ],
-)
-def test_files_without_definitions_are_refused_by_name(tmp_path: Path, name: str, data: bytes, message: str) -> None:
-    path = tmp_path / name
-    path.write_bytes(data)
-    with pytest.raises(UnsupportedFeature, match=message) as caught:
-        binlogio.read_tables(tmp_path, definitions=path)
-
-    assert caught.value.file == str(path)
-
-
-def test_statements_that_nobody_asks_about_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They are carried out once they are many bytes."""
-    monkeypatch.setattr(definition_source, "_MOST_PENDING", 100)
-    source = DefinitionSource()
-    for number in range(10):
-        source.follow(query(f"CREATE TABLE t{number} (a INT, b INT)"), CONTEXT)
-    plan = source.plan(mapped(table("int", "int", name="t3")), CONTEXT)
-
-    assert len(source._pending) < 4
-    assert [column.name for column in plan.columns] == ["a", "b"]
-
-
-@pytest.mark.parametrize("compressed", [False, True])
-def test_statements_that_cannot_be_read_are_passed_over(*, compressed: bool) -> None:
-    """As all events that do not matter to rows are."""
-    code = EventType.QUERY_COMPRESSED_EVENT if compressed else EventType.QUERY_EVENT
-    body = bytes(11) + b"\xff\x00" + bytes(256) + b"CREATE TABLE t (a INT)"
-
-    assert not DefinitionSource().follow_body(code, body, CONTEXT)
-
-
-def test_statements_that_make_no_table_of_theirs_are_forgotten() -> None:
-    """Two columns of one name are no table."""
-    source = DefinitionSource()
-    source.follow(query("CREATE TABLE t (a INT, a INT)"), CONTEXT)
-    plan = source.plan(mapped(table("int", "int")), CONTEXT)
-
-    assert [column.label for column in plan.columns] == ["@1", "@2"]
-    assert source.unnamed["d", "t"]
-
-
-@pytest.mark.parametrize(
-    ("sql_type", "code", "metadata"),
-    [
-        ("varchar(9)", ColumnType.VAR_STRING, ColumnType.VAR_STRING << 8 | 9),
-        ("char(9)", ColumnType.VAR_STRING, ColumnType.VAR_STRING << 8 | 9),
-        ("datetime(3)", ColumnType.DATETIME, 0),
-        ("mediumtext", ColumnType.BLOB, 4),
-    ],
-)
-def test_a_log_may_show_the_types_of_another_age(sql_type: str, code: int, metadata: int) -> None:
-    """Tables keep their columns as they were created."""
-    source = DefinitionSource(GivenDefinitions({"d.t": f"CREATE TABLE t (c {sql_type})"}))
-    event = replace(mapped(table("int"), "NO_LOG"), column_types=(code,), metadata=(metadata,))
-
-    assert source.plan(event, CONTEXT).columns[0].name == "c"
-
-
-def test_a_type_that_no_server_has_is_told_as_ever() -> None:
-    source = DefinitionSource(GivenDefinitions({"d.t": "CREATE TABLE t (c INT)"}))
-    event = replace(mapped(table("int"), "NO_LOG"), column_types=(99,))
-
-    with pytest.raises(BinlogFormatError, match="a column type that no server has"):
-        source.plan(event, CONTEXT)
-
-
-def test_definitions_travel_between_processes() -> None:
-    """Spark pickles them."""
-    given = pickle.loads(pickle.dumps(GivenDefinitions({"d.t": INTS, "d.u": CREATE})))  # noqa: S301 - our own
-    found = given.find("d", "u", ServerDefaults.of(CONTEXT))
-
-    assert found is not None
-    assert [column.name for column in found.definition.columns] == ["a", "b"]
-
-
-def test_a_definition_from_full_metadata_can_be_given_back(tmp_path: Path) -> None:
-    """`from_table_map` of one log names the columns of another."""
-    full = mapped(table("int", "int"), "FULL")
-    path = save(tmp_path / "a.000001", *insert(1, 2))
-
-    assert everywhere(path, definitions={"d.t": from_table_map(full)}) == [{"x0": 1, "x1": 2}]

@@ -1,0 +1,168 @@
+"""Definitions that do not fit the table map: the user's are an error that names both, the log's are dropped with a reason."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from click.testing import CliRunner
+
+import binlogio
+from binlogio.constants import ColumnType, EventType
+from binlogio.errors import BinlogFormatError
+from binlogio.events.rows import WriteRowsEvent
+from binlogio.events.table_map import TableMapEvent
+from binlogio.reader import BinlogReader
+from binlogio.schema import definition_source
+from binlogio.schema.definition_source import DefinitionSource
+from binlogio.schema.given import GivenDefinitions
+from binlogio.storage import LogFile
+from binlogio_cli.main import cli
+from defined_logs import CONTEXT, CREATE, INTS, by_events, everywhere, insert, mapped, save, table
+from logs import query
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def _misfit(path: Path, definition: Any) -> list[BinlogFormatError]:
+    """The errors of all readers."""
+    options: dict[str, Any] = {"definitions": {"d.t": definition}}
+    errors = []
+    for read in (
+        lambda: by_events(path, **options),
+        lambda: list(binlogio.read_tables(path, **options)),
+        lambda: list(binlogio.read_rows(path, table="d.t", **options)),
+        lambda: list(binlogio.read_rows(path, **options)),
+    ):
+        with pytest.raises(BinlogFormatError) as caught:
+            read()
+        errors.append(caught.value)
+    return errors
+
+
+@pytest.mark.parametrize(
+    ("definition", "field", "expected", "found"),
+    [
+        ("CREATE TABLE t (a INT)", "d.t", "1 columns, as the table definition has", "2 columns in the table map"),
+        (
+            "CREATE TABLE t (a INT, b VARCHAR(3))",
+            "d.t.b",
+            "varchar(3), as the table definition has",
+            "LONG in the table map",
+        ),
+        (table("int", "bigint"), "d.t.x1", "bigint, as the table definition has", "LONG in the table map"),
+    ],
+)
+def test_a_given_definition_of_other_columns_is_an_error_that_names_both(
+    tmp_path: Path, definition: Any, field: str, expected: str, found: str
+) -> None:
+    path = save(tmp_path / "a.000001", *insert(1, 2))
+    with binlogio.open(path) as reader:
+        offset = next(event.header.offset for event in reader if isinstance(event, TableMapEvent))
+    for error in _misfit(path, definition):
+        assert (error.file, error.offset, error.event_type) == (str(path), offset, "TABLE_MAP_EVENT")
+        assert (error.field, error.expected, error.found) == (field, expected, found)
+        assert "definition" in str(error.hint)
+
+
+def test_a_misfit_of_a_table_that_nobody_wants_is_no_error(tmp_path: Path) -> None:
+    path = save(tmp_path / "a.000001", *insert(1, 2))
+
+    assert not list(binlogio.read_tables(path, tables=["d.other"], definitions={"d.t": table("int")}))
+
+
+def test_ddl_that_does_not_fit_is_dropped_with_a_reason(tmp_path: Path) -> None:
+    """Statements can be missing from a log; its rows are read all the same."""
+    path = save(tmp_path / "a.000001", query(CREATE), *insert(1, 2, 3), query("ALTER TABLE t DROP a"), *insert(2, 3))
+    source = DefinitionSource()
+    with BinlogReader([LogFile(str(path), path.stat().st_size)], definitions=source) as reader:
+        for event in reader:
+            if isinstance(event, WriteRowsEvent):
+                list(reader.rows(event))
+
+    assert everywhere(path) == [{"@1": 1, "@2": 2, "@3": 3}, {"@1": 2, "@2": 3}]
+    assert "2 columns, as the table definition has, found 3 columns in the table map" in source.unnamed["d", "t"]
+
+
+def test_who_dumps_a_log_is_told_why_columns_have_no_names(tmp_path: Path) -> None:
+    path = save(tmp_path / "a.000001", query(CREATE), query("ALTER TABLE t ADD c NOSUCHTYPE"), *insert(1, 2, 3))
+    result = CliRunner().invoke(cli, ["dump", str(path)])
+
+    assert "###   @1=1\n###   @2=2\n###   @3=3\n" in result.stdout
+    assert "d.t: columns have numbers, not names: SQL: the statement is not understood" in result.stderr
+
+
+def test_who_wants_columns_by_name_is_told_what_is_missing(tmp_path: Path) -> None:
+    path = save(tmp_path / "a.000001", *insert(1, 2))
+
+    with pytest.raises(BinlogFormatError, match="give definitions of the tables"):
+        list(binlogio.read_rows(path, table="d.t", columns=["b"]))
+    assert binlogio.read_rows(path, table="d.t", columns=["b"], definitions={"d.t": INTS}).to_table().num_rows == 1
+
+
+def test_create_if_not_exists_counts_where_the_table_map_proves_it(tmp_path: Path) -> None:
+    """Another table may have been there: one with a NOT NULL column was."""
+    sql = "CREATE TABLE IF NOT EXISTS t (a INT, b INT)"
+    right = save(tmp_path / "a.000001", query(sql), *insert(1, 2))
+    wrong = save(tmp_path / "b.000001", query(sql.replace("b INT", "b INT NOT NULL")), *insert(1, 2))
+
+    assert everywhere(right) == [{"a": 1, "b": 2}]
+    assert everywhere(wrong) == [{"@1": 1, "@2": 2}]
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+def test_statements_that_cannot_be_read_are_passed_over(*, compressed: bool) -> None:
+    """As all events that do not matter to rows are."""
+    code = EventType.QUERY_COMPRESSED_EVENT if compressed else EventType.QUERY_EVENT
+    body = bytes(11) + b"\xff\x00" + bytes(256) + b"CREATE TABLE t (a INT)"
+
+    assert not DefinitionSource().follow_body(code, body, CONTEXT)
+
+
+def test_statements_that_make_no_table_of_theirs_are_forgotten() -> None:
+    """Two columns of one name are no table."""
+    source = DefinitionSource()
+    source.follow(query("CREATE TABLE t (a INT, a INT)"), CONTEXT)
+    plan = source.plan(mapped(table("int", "int")), CONTEXT)
+
+    assert [column.label for column in plan.columns] == ["@1", "@2"]
+    assert source.unnamed["d", "t"]
+
+
+@pytest.mark.parametrize(
+    ("sql_type", "code", "metadata"),
+    [
+        ("varchar(9)", ColumnType.VAR_STRING, ColumnType.VAR_STRING << 8 | 9),
+        ("char(9)", ColumnType.VAR_STRING, ColumnType.VAR_STRING << 8 | 9),
+        ("datetime(3)", ColumnType.DATETIME, 0),
+        ("mediumtext", ColumnType.BLOB, 4),
+    ],
+)
+def test_a_log_may_show_the_types_of_another_age(sql_type: str, code: int, metadata: int) -> None:
+    """Tables keep their columns as they were created."""
+    source = DefinitionSource(GivenDefinitions({"d.t": f"CREATE TABLE t (c {sql_type})"}))
+    event = replace(mapped(table("int"), "NO_LOG"), column_types=(code,), metadata=(metadata,))
+
+    assert source.plan(event, CONTEXT).columns[0].name == "c"
+
+
+def test_a_type_that_no_server_has_is_told_as_ever() -> None:
+    source = DefinitionSource(GivenDefinitions({"d.t": "CREATE TABLE t (c INT)"}))
+    event = replace(mapped(table("int"), "NO_LOG"), column_types=(99,))
+
+    with pytest.raises(BinlogFormatError, match="a column type that no server has"):
+        source.plan(event, CONTEXT)
+
+
+def test_statements_that_nobody_asks_about_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are carried out once they are many bytes."""
+    monkeypatch.setattr(definition_source, "_MOST_PENDING", 100)
+    source = DefinitionSource()
+    for number in range(10):
+        source.follow(query(f"CREATE TABLE t{number} (a INT, b INT)"), CONTEXT)
+    plan = source.plan(mapped(table("int", "int", name="t3")), CONTEXT)
+
+    assert len(source._pending) < 4
+    assert [column.name for column in plan.columns] == ["a", "b"]
