@@ -17,7 +17,7 @@ from binlogio.errors import BinlogError
 from binlogio.primitives import BAD_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
+    from collections.abc import Generator, Iterable, Iterator
 
     import pyarrow as pa
 
@@ -40,9 +40,8 @@ class ColumnarReader(LogWalk):
     def __init__(self, *args: Any, **more: Any) -> None:
         super().__init__(*args, **more)
         self._records: dict[int, TableRecords] = {}
-        self._ready: list[
-            TableBatch
-        ] = []  # of the window at hand, which may have an event before theirs that is refused
+        self._ready: list[TableBatch] = []  # of the window at hand, where an event before theirs may yet be refused
+        self._failed: list[int] = []  # numbers of events of the window at hand that do not fit
         self._open: dict[tuple[str, str], tuple[int, Batch]] = {}  # by schema and table: number of the plan, its batch
 
     def _take(self, number: int, plan: TablePlan) -> ImagePlan:
@@ -75,7 +74,7 @@ class ColumnarReader(LogWalk):
         if places is None:
             yield from self._flush()
             return status, at
-        self._check([batch for _, batch in self._open.values()])
+        self._note_failures(batch for _, batch in self._open.values())
         for number, place in places:
             plan = self._records[number].plan
             yield from self._flush_table((plan.schema, plan.table), number, place)
@@ -98,7 +97,13 @@ class ColumnarReader(LogWalk):
         yield from self._end_window()
 
     def _end_window(self) -> Iterator[TableBatch]:
-        """Leave a window whose rows are taken."""
+        """Leave a window whose rows are taken; those of all tables, since the ones before an event that is refused are given out.
+
+        Raises:
+            BinlogError: what is wrong with the first of the events that do not fit.
+        """
+        if self._failed:
+            self._refuse_rows(min(self._failed))
         self._router.clear()
         yield from self._give_out_ready()
         if sum(batch.value_bytes for _, batch in self._open.values()) > _OPEN_BYTES:
@@ -113,7 +118,7 @@ class ColumnarReader(LogWalk):
             batches.append(self._batch(key, number))
         first_events = [first_event for _, first_event in found.values()]
         places = fill_all(self._router, batches, first_events, self._selection.batch_rows, BATCH_BYTES)
-        self._check(batches)
+        self._note_failures(batches)
         for (key, (number, _)), place in zip(found.items(), places, strict=True):
             yield from self._flush_table(key, number, place)
 
@@ -121,23 +126,20 @@ class ColumnarReader(LogWalk):
         """Go on with a table whose batch was filled up to `place`."""
         while True:
             batch = self._batch(key, number)
-            self._check([batch])
-            if place[0] >= self._router.rows_event_count:
+            if batch.failed_event >= 0 or place[0] >= self._router.rows_event_count:
                 return
             self._close_batch(key)
-            if self._router.kept_bytes > _OPEN_BYTES:  # much in little: MariaDB's compressed rows
+            if self._router.kept_bytes > _OPEN_BYTES and not self._failed:  # much in little: MariaDB's compressed rows
                 yield from self._give_out_ready()
             if batch.stopped_at_partial:
                 self._flush_partial(key, number, place)
                 return
             batch = self._batch(key, number)
             place = batch.fill(self._router, *place, self._selection.batch_rows, BATCH_BYTES)
+            self._note_failures([batch])
 
-    def _check(self, batches: list[Batch]) -> None:
-        """Raise what is wrong with the first of the events that do not fit."""
-        failed = [batch.failed_event for batch in batches if batch.failed_event >= 0]
-        if failed:
-            self._refuse_rows(min(failed))
+    def _note_failures(self, batches: Iterable[Batch]) -> None:
+        self._failed += [batch.failed_event for batch in batches if batch.failed_event >= 0]
 
     def _batch(self, key: tuple[str, str], number: int) -> Batch:
         """The open batch of a table."""
@@ -155,10 +157,15 @@ class ColumnarReader(LogWalk):
                 if batch.failed_partial and not with_diffs:
                     with_diffs = True
                     continue
+                self._note_failures([batch])
                 self._open[key] = number, batch
-                self._check([batch])
+                return
             if batch.count:
-                self._ready.append((records.plan.table, self._record_batch(records, batch, after[0])))
+                try:
+                    self._ready.append((records.plan.table, self._arrow(records, batch)))
+                except (BinlogError, *BAD_BYTES):
+                    self._failed.append(min(after[0], self._router.rows_event_count - 1))
+                    return
             place = after
 
     def _flush_part(
@@ -175,10 +182,12 @@ class ColumnarReader(LogWalk):
                 if batch.failed_event >= 0 and (last or not batch.failed_in_images):
                     self._refuse_rows(batch.failed_event, first_row=first_row, first_byte=first_byte)
                 if batch.count:
-                    yield (
-                        records.plan.table,
-                        self._record_batch(records, batch, 0, first_row=first_row, first_byte=first_byte),
-                    )
+                    try:
+                        found = self._arrow(records, batch)
+                    except (BinlogError, *BAD_BYTES):
+                        self._refuse_rows(0, first_row=first_row, first_byte=first_byte)
+                        raise
+                    yield records.plan.table, found
                 if batch.failed_event >= 0:
                     taken = place[2]
                     break
@@ -202,18 +211,10 @@ class ColumnarReader(LogWalk):
         number, batch = self._open.pop(key)
         if batch.count:
             records = self._records[number]
-            self._ready.append((records.plan.table, records.record_batch(batch, self._log.name, self._repeated)))
+            self._ready.append((records.plan.table, self._arrow(records, batch)))
 
-    def _record_batch(
-        self, records: TableRecords, batch: Batch, last: int, *, first_row: int = 0, first_byte: int = 0
-    ) -> pa.RecordBatch:
-        """A batch with rows of events up to number `last`, which may hold JSON diffs."""
-        try:
-            return records.record_batch(batch, self._log.name, self._repeated)
-        except (BinlogError, *BAD_BYTES):
-            last = min(last, self._router.rows_event_count - 1)
-            self._refuse_rows(last, first_row=first_row, first_byte=first_byte)
-            raise
+    def _arrow(self, records: TableRecords, batch: Batch) -> pa.RecordBatch:
+        return records.record_batch(batch, self._log.name, self._repeated)
 
     def _table(self, number: int) -> TablePlan | None:
         records = self._records.get(number)
