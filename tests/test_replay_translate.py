@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 from click.testing import CliRunner
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import binlogio
@@ -282,6 +282,8 @@ def test_command_line_translates_when_asked(tmp_path: Path) -> None:
         max_size=4,
     ),
 )
+@example("RENAME TABLE t TO o", [(19, 0, b"\x80")])
+@example("RENAME TABLE t TO o", [(18, 1, b"`\0`")])
 @settings(max_examples=400, deadline=None)
 def test_any_statement_is_followed_or_refused(sql: str, edits: list[tuple[int, int, bytes]]) -> None:
     """No bytes in a statement raise anything but a BinlogError."""

@@ -13,9 +13,8 @@ from binlogio.replay.targets.sqlite.definition import UNKNOWN, Origin, SqliteDef
 from binlogio.schema.column_history import UNKNOWN_DEFAULT
 
 if TYPE_CHECKING:
-    import sqlite3
-
     from binlogio.events.query import QueryEvent
+    from binlogio.replay.targets.sqlite.connection import SqliteConnection
     from binlogio.replay.targets.sqlite.values import SqliteValue
     from binlogio.schema.column_history import ColumnChanges
     from binlogio.schema.definition import ColumnDefinition
@@ -66,7 +65,7 @@ def _now(column: ColumnDefinition, event: QueryEvent) -> SqliteValue | UnknownVa
 
 
 def empty_partitions(
-    connection: sqlite3.Connection, table: str, partitions: Partitions | None, change: PartitionChange
+    connection: SqliteConnection, table: str, partitions: Partitions | None, change: PartitionChange
 ) -> None:
     """Remove the rows of partitions that are dropped or truncated.
 

@@ -25,8 +25,7 @@ from binlogio.schema.parsed_table import Key, ParsedTable
 from binlogio.schema.partitions import Partitions
 
 if TYPE_CHECKING:
-    import sqlite3
-
+    from binlogio.replay.targets.sqlite.connection import SqliteConnection
     from binlogio.schema.catalogue import TableName
 
 TABLE: Final = "binlogio_tables"
@@ -36,7 +35,7 @@ _CREATE: Final = f"CREATE TABLE IF NOT EXISTS {TABLE} (name TEXT PRIMARY KEY, de
 class SqliteCatalogue:
     """The source's tables, as statements in the log told of them."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: SqliteConnection) -> None:
         self._connection = connection
         connection.execute(_CREATE)
         self._is_changed = False

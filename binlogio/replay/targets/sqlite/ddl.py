@@ -14,7 +14,6 @@ a table with rows is refused.
 
 from __future__ import annotations
 
-import sqlite3
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -51,6 +50,7 @@ if TYPE_CHECKING:
 
     from binlogio.events.base import ParseContext
     from binlogio.events.query import QueryEvent
+    from binlogio.replay.targets.sqlite.connection import SqliteConnection
     from binlogio.replay.transactions import StatementStep
     from binlogio.schema.catalogue import TableName
     from binlogio.schema.parsed_table import ParsedTable
@@ -65,7 +65,7 @@ _GENERATED_KEY: Final = ColumnDefinition("my_row_id", "bigint unsigned", nullabl
 class SqliteDdl:
     """The tables of a SQLite database as the statements of the log have them."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: SqliteConnection) -> None:
         self.kept = SqliteCatalogue(connection)
         self.made = {".".join(name) for name, _ in self.kept.catalogue.tables()}
         self._connection = connection
@@ -87,8 +87,6 @@ class SqliteDdl:
             is_followed = self._carried_out(statement, words, is_whole=not event.error_code)
             self.kept.keep()
             self.made.update(statement.made)
-        except (sqlite3.Error, ValueError) as exc:  # such as a name that is no text
-            raise ReplayError(f"SQLite refused: {exc}") from exc
         except UnsupportedFeature as exc:
             raise ReplayError(exc.reason, field=exc.field, found=exc.found) from exc
         return is_followed
@@ -110,7 +108,7 @@ class _Statement:
 
     def __init__(
         self,
-        connection: sqlite3.Connection,
+        connection: SqliteConnection,
         kept: SqliteCatalogue,
         step: StatementStep,
         event: QueryEvent,

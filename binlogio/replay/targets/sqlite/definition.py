@@ -10,12 +10,12 @@ Knows SQL of SQLite. What a statement of the source makes of a table is `sqlite.
 
 from __future__ import annotations
 
-import sqlite3
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.errors import ReplayError
 from binlogio.events.base import DEFAULT_CONTEXT, ParseContext
+from binlogio.replay.targets.sqlite.connection import SqliteRefusal
 from binlogio.replay.targets.sqlite.conversion import Lossy, converted, is_kept, stored_default
 from binlogio.replay.targets.sqlite.values import SqliteValue, sqlite_type
 from binlogio.rowimage.plan import ColumnPlan, TablePlan, resolve_plan
@@ -26,6 +26,7 @@ from binlogio.schema.server_defaults import ServerDefaults
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from binlogio.replay.targets.sqlite.connection import SqliteConnection
     from binlogio.schema.definition import TableDefinition
     from binlogio.schema.parsed_table import ParsedTable
 
@@ -74,7 +75,7 @@ class SqliteDefinition:
         except Lossy:
             return UNKNOWN
 
-    def create(self, connection: sqlite3.Connection, name: str, more: tuple[str, ...] = ()) -> None:
+    def create(self, connection: SqliteConnection, name: str, more: tuple[str, ...] = ()) -> None:
         """Make the table, without its indexes."""
         parts = [*(self._column(column) for column in self.plan.columns), *more]
         if self.plan.primary_key:
@@ -88,7 +89,7 @@ class SqliteDefinition:
         parts = (quoted(column.label), sqlite_type(column), "" if text is None else f"DEFAULT {text}")
         return " ".join(part for part in parts if part)
 
-    def reindex(self, connection: sqlite3.Connection, name: str) -> None:
+    def reindex(self, connection: SqliteConnection, name: str) -> None:
         """Make the indexes that are missing, and drop those that the source has no more."""
         wanted = dict(self._indexes(name))
         have = own_indexes(connection, name)
@@ -127,7 +128,7 @@ class Origin:
 
 
 def rebuild(
-    connection: sqlite3.Connection,
+    connection: SqliteConnection,
     name: str,
     old: SqliteDefinition,
     new: SqliteDefinition,
@@ -160,7 +161,7 @@ def rebuild(
             connection.execute(
                 f"INSERT INTO {quoted(_NEW)} ({columns}) SELECT {', '.join(sources)} FROM {table} ORDER BY rowid"  # noqa: S608
             )
-        except sqlite3.OperationalError as exc:
+        except SqliteRefusal as exc:
             if problems:
                 raise problems[0] from exc
             raise
@@ -171,7 +172,7 @@ def rebuild(
 
 
 def _source(
-    connection: sqlite3.Connection,
+    connection: SqliteConnection,
     old: SqliteDefinition,
     new: SqliteDefinition,
     position: int,
@@ -206,13 +207,13 @@ def _source(
     return f"{function}({quoted(before.label)})"
 
 
-def own_indexes(connection: sqlite3.Connection, name: str) -> dict[str, str]:
+def own_indexes(connection: SqliteConnection, name: str) -> dict[str, str]:
     """The indexes that were made for keys of the source, with their SQL."""
     rows = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'index' AND tbl_name = ?", (name,))
     return {index: sql for index, sql in rows.fetchall() if sql is not None and index.startswith(f"{name}:")}
 
 
-def rename(connection: sqlite3.Connection, old: str, new: str) -> None:
+def rename(connection: SqliteConnection, old: str, new: str) -> None:
     """Give a table another name, and its indexes."""
     indexes = own_indexes(connection, old)
     infos = [
@@ -240,7 +241,7 @@ def _index_sql(table: str, key: str, parts: tuple[tuple[str, int], ...], *, is_u
     )
 
 
-def _made_for(connection: sqlite3.Connection, name: str) -> list[str]:
+def _made_for(connection: SqliteConnection, name: str) -> list[str]:
     """The SQL of indexes and triggers that somebody else made for a table."""
     rows = connection.execute(
         "SELECT name, sql FROM sqlite_master WHERE type IN ('index', 'trigger') AND tbl_name = ? AND sql IS NOT NULL",

@@ -11,11 +11,11 @@ Knows values as they are stored. A value for which both would not surely agree i
 
 from __future__ import annotations
 
-import sqlite3
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.errors import ReplayError
+from binlogio.replay.targets.sqlite.connection import SqliteRefusal
 from binlogio.replay.targets.sqlite.conversion import Lossy, converted
 from binlogio.replay.targets.sqlite.values import INTEGER_END, SqliteValue
 from binlogio.schema.collations import collation_name
@@ -23,6 +23,7 @@ from binlogio.schema.collations import collation_name
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from binlogio.replay.targets.sqlite.connection import SqliteConnection
     from binlogio.rowimage.plan import ColumnPlan
 
 _INTEGERS: Final[dict[str, Callable[[int, int], int | None]]] = {
@@ -44,7 +45,7 @@ class Untranslatable(ReplayError):
 class SqliteFunctions:
     """The functions of one connection. `columns` are those that `binlogio_store` knows by number: what a value is, and the column that it is for."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: SqliteConnection) -> None:
         self.columns: list[tuple[ColumnPlan, ColumnPlan]] = []
         self._connection = connection
         self._problems: list[str] = []
@@ -63,15 +64,15 @@ class SqliteFunctions:
 
         Raises:
             Untranslatable: a function does not know what to do with a value.
-            ReplayError: SQLite refuses.
+            SqliteRefusal: SQLite refuses.
         """
         self._problems.clear()
         try:
             self._connection.execute(sql, values)
-        except sqlite3.Error as exc:
+        except SqliteRefusal as exc:
             if self._problems:
                 raise Untranslatable(self._problems[0]) from exc
-            raise ReplayError(f"SQLite refused: {exc}") from exc
+            raise
 
     def _watched(self, function: Callable[..., SqliteValue]) -> Callable[..., SqliteValue]:
         def call(*values: SqliteValue) -> SqliteValue:

@@ -9,13 +9,13 @@ behind those of the log, which must be called the same: what a log has and a tar
 
 from __future__ import annotations
 
-import sqlite3
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.errors import ReplayError
 from binlogio.replay.find_row import Algorithm, Index, RowNotFound, find_row
+from binlogio.replay.targets.sqlite.connection import ConstraintViolated, SqliteRefusal
 from binlogio.replay.targets.sqlite.definition import quoted
 from binlogio.replay.targets.sqlite.values import sqlite_type, sqlite_value
 from binlogio.rowimage.json import JsonDocument
@@ -25,6 +25,7 @@ from binlogio.rowimage.values import ABSENT
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from binlogio.replay.targets.sqlite.connection import SqliteConnection
     from binlogio.rowimage.plan import ColumnPlan, TablePlan
 
 _ROW_ID_ALIASES: Final = ("_rowid_", "rowid", "oid")  # a column of such a name hides SQLite's own
@@ -44,13 +45,13 @@ class _Found:
 class SqliteTable:
     """A table of the target, and the log's table that changes it."""
 
-    def __init__(self, connection: sqlite3.Connection, plan: TablePlan, *, is_made_by_ddl: bool = False) -> None:
+    def __init__(self, connection: SqliteConnection, plan: TablePlan, *, is_made_by_ddl: bool = False) -> None:
         self.plan = plan
         self._is_made_by_ddl = is_made_by_ddl
         self.name = quoted(f"{plan.schema}.{plan.table}")
         self._connection = connection
         self._insert_sql: dict[tuple[int, ...], str] = {}
-        with as_replay_error(plan):
+        with _named(plan):
             found = self._open()
         taken = {column.lower() for column in found.columns}
         self._row_id = next((alias for alias in _ROW_ID_ALIASES if alias not in taken), _ROW_ID_ALIASES[0])
@@ -82,7 +83,7 @@ class SqliteTable:
         self._connection.execute('SAVEPOINT "binlogio rows"')
         try:
             self._connection.executemany(sql, values)
-        except sqlite3.Error:  # one after the other, to say which
+        except SqliteRefusal:  # one after the other, to say which
             self._connection.execute('ROLLBACK TO "binlogio rows"')
             for row, stored in zip(rows, values, strict=True):
                 self._insert_one(sql, stored, row)
@@ -100,10 +101,10 @@ class SqliteTable:
     def _insert_one(self, sql: str, values: Sequence[Any], row: Sequence[Any]) -> None:
         try:
             self._connection.execute(sql, values)
-        except sqlite3.IntegrityError as exc:
-            raise self._error(f"INSERT of a row whose key is there already: {exc}", row) from exc
-        except (sqlite3.Error, OverflowError) as exc:
-            raise self._error(f"INSERT failed: {exc}", row) from exc
+        except ConstraintViolated as exc:
+            raise self._error(f"INSERT of a row whose key is there already: {exc.__cause__}", row) from exc
+        except SqliteRefusal as exc:
+            raise self._error(f"INSERT failed: {exc.__cause__}", row) from exc
 
     def change_all(self, before: list[tuple[Any, ...]] | None, after: list[tuple[Any, ...]] | None) -> bool:
         """Apply many changes of one kind, whose values are as SQLite stores them; False, and nothing done, where they do not all fit."""
@@ -125,7 +126,7 @@ class SqliteTable:
         self._connection.execute('SAVEPOINT "binlogio rows"')
         try:
             is_done = self._connection.executemany(sql, values).rowcount == len(values)
-        except (sqlite3.Error, OverflowError):
+        except SqliteRefusal:
             is_done = False
         if not is_done:
             self._connection.execute('ROLLBACK TO "binlogio rows"')
@@ -150,10 +151,10 @@ class SqliteTable:
                 f"{what} {self.name} SET {changes} WHERE {self._row_id} = ?",
                 (*values, row_id),
             )
-        except sqlite3.IntegrityError as exc:
+        except ConstraintViolated as exc:
             raise self._error("UPDATE to a key that belongs to another row", after) from exc
-        except sqlite3.Error as exc:
-            raise self._error(f"UPDATE failed: {exc}", before) from exc
+        except SqliteRefusal as exc:
+            raise self._error(f"UPDATE failed: {exc.__cause__}", before) from exc
         return algorithm
 
     def delete(self, before: Sequence[Any]) -> Algorithm:
@@ -163,7 +164,7 @@ class SqliteTable:
             ReplayError: the row is not there.
         """
         row_id, algorithm = self._find(before, "DELETE")
-        with as_replay_error(self.plan):
+        with _named(self.plan):
             self._connection.execute(f"DELETE FROM {self.name} WHERE {self._row_id} = ?", (row_id,))  # noqa: S608
         return algorithm
 
@@ -173,7 +174,7 @@ class SqliteTable:
         columns = [self.plan.columns[position] for position, _ in compared]
         values = [sqlite_value(value, column) for (_, value), column in zip(compared, columns, strict=True)]
         same = " AND ".join(f"{quoted(column.label)} IS ?" for column in columns)
-        with as_replay_error(self.plan):
+        with _named(self.plan):
             sql = f"SELECT {self._row_id} FROM {self.name} WHERE {same} LIMIT 1"  # noqa: S608
             row = self._connection.execute(sql, values).fetchone()
         if row is None:
@@ -258,7 +259,7 @@ class SqliteTable:
         return ReplayError(reason, field=f"{self.plan.schema}.{self.plan.table}", found=text or None)
 
 
-def table_names(connection: sqlite3.Connection) -> list[str]:
+def table_names(connection: SqliteConnection) -> list[str]:
     """The tables of the database."""
     return [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()]
 
@@ -269,9 +270,10 @@ def _shown(value: Any, column: ColumnPlan) -> str:
 
 
 @contextmanager
-def as_replay_error(plan: TablePlan) -> Iterator[None]:
-    """Say what SQLite refused as an error of the replay."""
+def _named(plan: TablePlan) -> Iterator[None]:
+    """A refusal says which table it was about."""
     try:
         yield
-    except sqlite3.Error as exc:
-        raise ReplayError(f"SQLite refused: {exc}", field=f"{plan.schema}.{plan.table}") from exc
+    except SqliteRefusal as exc:
+        exc.field = f"{plan.schema}.{plan.table}"
+        raise

@@ -27,6 +27,7 @@ from binlogio.replay.find_row import Algorithm, RowNotFound
 from binlogio.replay.progress import Progress
 from binlogio.replay.row_changes import row_changes
 from binlogio.replay.summary import RowCounts
+from binlogio.replay.targets.sqlite.connection import SqliteConnection, SqliteRefusal
 from binlogio.replay.targets.sqlite.ddl import SqliteDdl
 from binlogio.replay.targets.sqlite.definition import quoted, rename
 from binlogio.replay.targets.sqlite.table import SqliteTable, table_names
@@ -63,7 +64,7 @@ class SqliteTarget:
 
     def __init__(
         self,
-        connection: sqlite3.Connection,
+        connection: SqliteConnection,
         *,
         idempotent: bool = False,
         groups_per_commit: int = GROUPS_PER_COMMIT,
@@ -100,15 +101,15 @@ class SqliteTarget:
             OSError: the file cannot be opened or is no SQLite database.
         """
         try:
-            connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+            connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, factory=SqliteConnection)
             try:
                 connection.execute("PRAGMA journal_mode = WAL")
                 connection.execute("PRAGMA synchronous = NORMAL")
                 connection.execute(_CREATE_POSITION)
-            except sqlite3.Error:
+            except SqliteRefusal:
                 connection.close()
                 raise
-        except sqlite3.Error as exc:
+        except (sqlite3.Error, SqliteRefusal) as exc:
             raise OSError(f"{path}: cannot be used as a SQLite database: {exc}") from exc
         return cls(connection, idempotent=idempotent, groups_per_commit=groups_per_commit, translate=translate)
 
@@ -216,10 +217,7 @@ class SqliteTarget:
     def rename_table(self, old: tuple[str, str], new: tuple[str, str]) -> None:
         """Give a table another name; one that is not there has none."""
         if ".".join(old) in table_names(self._connection):
-            try:
-                rename(self._connection, ".".join(old), ".".join(new))
-            except sqlite3.Error as exc:
-                raise ReplayError(f"SQLite refused: {exc}") from exc
+            rename(self._connection, ".".join(old), ".".join(new))
         self._tables.clear()
 
     def drop_database(self, schema: str) -> None:
@@ -233,7 +231,7 @@ class SqliteTarget:
         """Close the file; what was not flushed is forgotten."""
         if self._connection.in_transaction:
             self.execute("ROLLBACK")
-        with suppress(sqlite3.OperationalError):  # somebody else reads the file at the moment
+        with suppress(SqliteRefusal):  # somebody else reads the file at the moment
             self._connection.execute("PRAGMA journal_mode = DELETE")  # one file again, which readers need not write to
         self._connection.close()
 
@@ -241,12 +239,9 @@ class SqliteTarget:
         """Run a statement.
 
         Raises:
-            ReplayError: SQLite refuses.
+            SqliteRefusal: SQLite refuses.
         """
-        try:
-            self._connection.execute(sql, values)
-        except sqlite3.Error as exc:
-            raise ReplayError(f"SQLite refused: {exc}") from exc
+        self._connection.execute(sql, values)
 
 
 class SqliteSession:

@@ -12,7 +12,6 @@ Source: sql/sql_insert.cc, sql/sql_update.cc; handler::update_auto_increment in 
 from __future__ import annotations
 
 import re
-import sqlite3
 from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
     from binlogio.events.base import ParseContext
     from binlogio.events.query import QueryEvent
     from binlogio.replay.targets.sqlite.catalogue import SqliteCatalogue
+    from binlogio.replay.targets.sqlite.connection import SqliteConnection
     from binlogio.replay.transactions import StatementStep
 
 _SHOWN: Final = 200
@@ -81,7 +81,7 @@ class _Table:
 class SqliteTranslation:
     """Statements as text at work on one database."""
 
-    def __init__(self, connection: sqlite3.Connection, kept: SqliteCatalogue) -> None:
+    def __init__(self, connection: SqliteConnection, kept: SqliteCatalogue) -> None:
         self._connection = connection
         self._functions = SqliteFunctions(connection)
         self._kept = kept
@@ -110,8 +110,8 @@ class SqliteTranslation:
             ) from exc
         except ReplayError as exc:
             raise ReplayError(f"the statement {shown_text} failed: {exc.reason}") from exc
-        except (sqlite3.Error, ValueError) as exc:  # such as a name that is no text
-            raise ReplayError(f"SQLite refused the statement {shown_text}: {exc}") from exc
+        except (ValueError, RecursionError) as exc:  # such as a number of thousands of digits, or as many operators
+            raise ReplayError(f"the statement {shown_text} failed: {exc}") from exc
 
     def _name(self, tree: Any, event: QueryEvent) -> tuple[str, str]:
         table = tree.this.this if type(tree.this).__name__ == "Schema" else tree.this
