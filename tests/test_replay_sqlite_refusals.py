@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from binlogio.constants import OptionalMetadataType
-from binlogio.errors import BinlogError, ReplayError
+from binlogio.errors import BinlogError, BinlogFormatError, ReplayError
+from binlogio.events.statement_context import UserVarType
 from binlogio.replay import SqliteTarget
 from binlogio.rowimage.values import EnumValue
 from binlogio.schema import TableDefinition
 from logs import query
 from test_replay_sqlite import change as row_change
 from test_replay_sqlite import contents, replayed
-from test_replay_translate import CREATE, ONE, START, TWO, transaction
+from test_replay_translate import CREATE, ONE, START, TWO, transaction, variable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -101,3 +102,13 @@ def test_statement_of_thousands_of_operators_or_digits_is_refused(
 
     assert isinstance(error, ReplayError)
     assert error.reason.startswith("the statement 'DELETE FROM t WHERE id")
+
+
+def test_damaged_value_behind_good_changes_leaves_nothing_of_its_transaction(
+    tmp_path: Path, target: SqliteTarget
+) -> None:
+    """Whatever kind of error it is that ends a transaction."""
+    damaged = variable("a", UserVarType.DECIMAL_RESULT, b"\x50\x50\xff")
+    error = refusal(tmp_path, target, "UPDATE t SET n = 5e0", damaged, "UPDATE t SET x = @a")
+
+    assert isinstance(error, BinlogFormatError)

@@ -18,7 +18,7 @@ from dataclasses import replace
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
-from binlogio.errors import ReplayError
+from binlogio.errors import BinlogError
 from binlogio.events.base import DEFAULT_CONTEXT
 from binlogio.options import Position
 from binlogio.replay import statements
@@ -272,12 +272,14 @@ class SqliteSession:
         counts = RowCounts()
         with self._target.lock:
             self._target.begin()
+            is_applied = False
             try:
                 for step, changes in self._decoded:
                     self._apply(step, changes, counts)
-            except ReplayError:
-                self._target.rollback()
-                raise
+                is_applied = True
+            finally:
+                if not is_applied:
+                    self._target.rollback()
             self._target.commit(ledger.low_with(transaction.end), transaction.end)
             ledger.end(transaction.end)
         self.counts.add(counts)
@@ -301,7 +303,7 @@ class SqliteSession:
                 self._rows(step.plan, changes, counts)
             elif isinstance(step, StatementStep):
                 self._statement(step, counts)
-        except ReplayError as exc:
+        except BinlogError as exc:
             exc.locate(offset=step.offset)
             raise
 
@@ -348,7 +350,7 @@ class SqliteSession:
         try:
             _refuse_text(step, translates=self._target.translates)
             return list(row_changes(step)) if isinstance(step, RowsStep) else []
-        except ReplayError as exc:
+        except BinlogError as exc:
             exc.locate(offset=step.offset)
             raise
 
