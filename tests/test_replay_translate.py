@@ -94,6 +94,17 @@ def test_statement_changes_the_rows_that_it_changed_at_the_source(
     assert ran(tmp_path, target, sql) == STATEMENTS[sql]
 
 
+def test_negative_numbers_keep_all_of_their_digits(tmp_path: Path, target: SqliteTarget) -> None:
+    """A DECIMAL has up to 65, of which Python's arithmetic would keep 28."""
+    digits = "12345678901234567890123456789012345"
+    sql = f"INSERT INTO t VALUES (-{digits}.5, -{digits}, -0.0)"
+    replayed(
+        tmp_path, target, query("CREATE TABLE t (x DECIMAL(60,1), y DECIMAL(60), z DECIMAL(8,1))"), *transaction(sql)
+    )
+
+    assert contents(target) == [(f"-{digits}.5", f"-{digits}", "0.0")]
+
+
 REFUSED: Final = {
     "UPDATE t SET n = RAND()": "RAND",
     "UPDATE t SET v = UUID()": "UUID",

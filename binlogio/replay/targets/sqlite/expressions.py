@@ -123,7 +123,7 @@ class Expressions:
             return self._computed("-", integer(0), found, node)
         if found.kind == "double" and isinstance(found.value, float):
             return Typed("", "double", DOUBLE, -found.value, is_constant=True)
-        number = -Decimal(str(found.value))
+        number = Decimal(str(found.value)).copy_negate()  # `-` would round to the context's digits
         return decimal(format(number, "f")) if found.kind == "decimal" else integer(int(number))
 
     def bytes(self, node: Any) -> Typed:
