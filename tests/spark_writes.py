@@ -1,13 +1,18 @@
-"""What tests of writing with Spark share: records of logs, cut between transactions, and a write of them as Spark does it, but without Spark."""
+"""What tests of writing with Spark share: records, cut between transactions, a write of them as Spark does it, but without Spark, and what it left.
+
+Knows records of real logs and of small transactions made to order.
+"""
 
 from __future__ import annotations
 
 import json
 import pickle
+from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import pyarrow as pa
 
+from binlogio.reader import open as open_logs
 from spark_frames import tasks
 
 if TYPE_CHECKING:
@@ -16,6 +21,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql.datasource import DataSourceArrowWriter
 
+UUID: Final = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 OWN: Final = ("file", "pos", "row", "last_committed", "sequence_number")
 """Columns of a record that another log has its own of."""
 
@@ -29,6 +35,29 @@ def definitions(case: Path) -> str:
 def records(*paths: Path | str, **options: str) -> pa.Table:
     """The records of logs, as a task of Spark gives them."""
     return pa.Table.from_batches(tasks(*paths, **options))
+
+
+def numbered(numbers: range, *, gtids: bool = True, rows: int = 2) -> pa.Table:
+    """Records of small transactions with these numbers."""
+    at = [number for number in numbers for _ in range(rows)]
+    count = len(at)
+    image = pa.struct([pa.field("id", pa.int64()), pa.field("name", pa.string())])
+    return pa.table(
+        {
+            "file": pa.array(["/data/binlog.000007"] * count),
+            "pos": pa.array([100 * number for number in at]),
+            "row": pa.array([i % rows for i in range(count)], pa.int32()),
+            "op": ["insert"] * count,
+            "timestamp": pa.array([datetime(2026, 1, 1, tzinfo=timezone.utc)] * count, pa.timestamp("us", "UTC")),
+            "server_id": pa.array([7] * count),
+            "gtid": pa.array([f"{UUID}:{number}" if gtids else None for number in at], pa.string()),
+            "sequence_number": pa.array(at),
+            "schema": ["shop"] * count,
+            "table": ["orders"] * count,
+            "before": pa.nulls(count, image),
+            "after": pa.array([{"id": i, "name": f"n{number}"} for i, number in enumerate(at)], image),
+        }
+    )
 
 
 def kept(table: pa.Table) -> list[dict[str, Any]]:
@@ -70,3 +99,19 @@ def write(parts: Sequence[pa.Table], folder: Path | str, *, overwrite: bool = Fa
     except BaseException:
         driver.abort(messages)
         raise
+
+
+def logs(folder: Path) -> list[Path]:
+    """The logs of a folder, by its index."""
+    return [folder / line.removeprefix("./") for line in (folder / "binlog.index").read_text().splitlines()]
+
+
+def events(path: Path) -> list[Any]:
+    """All events of a log."""
+    with open_logs(path) as reader:
+        return list(reader)
+
+
+def folder_of(path: Path) -> dict[str, bytes]:
+    """All files below a folder."""
+    return {str(one.relative_to(path)): one.read_bytes() for one in sorted(path.rglob("*")) if one.is_file()}
