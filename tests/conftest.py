@@ -20,7 +20,7 @@ from pyspark_binlogio import binlogio_session
 from pyspark_binlogio.java import JavaNotFoundError, require_java
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterator
 
     from _pytest.terminal import TerminalReporter
     from pyspark.sql import SparkSession
@@ -43,6 +43,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             if item.get_closest_marker(name) is not None:
                 item.add_marker(pytest.mark.xdist_group(name))
                 break
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_report_to_serializable() -> Generator[None, Any, Any]:
+    """Escape what is no text in a report on its way to another process: of a lone surrogate in it that process would die, and the whole run with it."""
+    return _encodable((yield))
+
+
+def _encodable(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode()
+    if isinstance(value, dict):
+        return {_encodable(key): _encodable(one) for key, one in value.items()}
+    return type(value)(map(_encodable, value)) if isinstance(value, (list, tuple)) else value
 
 
 @pytest.fixture(scope="session")
