@@ -1,0 +1,30 @@
+"""Catalogues that have seen DDL statements, and what they know of a table as one line of text.
+
+Knows a server of each vendor, and the table that most statements are about.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from binlogio.schema.catalogue import Catalogue
+from binlogio.schema.ddl import follow_statement
+from binlogio.schema.server_defaults import ServerDefaults
+
+MYSQL: Final = ServerDefaults(is_mariadb=False, version=(9, 7, 0))
+MARIADB: Final = ServerDefaults(is_mariadb=True, version=(10, 11, 18))
+START: Final = "CREATE TABLE t (a INT PRIMARY KEY, b VARCHAR(10), c TEXT) CHARSET latin1"
+
+
+def after(*statements: str, server: ServerDefaults = MYSQL) -> Catalogue:
+    """A catalogue that has seen `CREATE DATABASE s` and the statements, executed in `s`."""
+    catalogue = Catalogue()
+    for sql in ("CREATE DATABASE s CHARACTER SET latin1", *statements):
+        follow_statement(catalogue, sql, "s", server)
+    return catalogue
+
+
+def shape(catalogue: Catalogue, name: str = "t", schema: str = "s") -> str | None:
+    """The columns of a table as text; None where it is unknown."""
+    known = catalogue.find(schema, name)
+    return None if known is None else ", ".join(f"{one.name} {one.type}" for one in known.table.columns)
