@@ -27,8 +27,10 @@ import binlogio
 from binlogio.options import Position
 from binlogio.replay import ReplaySummary, SqliteTarget, replay
 from binlogio.replay.filters import ReplayFilter
+from binlogio.replay.targets.mysql.address import MysqlAddress
+from binlogio.replay.targets.mysql.connection import Connection
 from binlogio.replay.targets.mysql.table import MysqlTable
-from binlogio.replay.targets.mysql.target import Connection, MysqlAddress, MysqlTarget
+from binlogio.replay.targets.mysql.target import MysqlTarget
 from binlogio.replay.targets.mysql.values import backticked
 from binlogio.rowimage.plan import TablePlan
 

@@ -15,7 +15,8 @@ import binlogio
 from binlogio import BinlogWriter, ColumnDefinition, Insert, ServerVariables, Statement, TableDefinition, Update
 from binlogio.errors import ReplayError
 from binlogio.replay import ReplaySummary, replay
-from binlogio.replay.targets.mysql.target import SCHEMA, MysqlTarget
+from binlogio.replay.targets.mysql.position_table import SCHEMA
+from binlogio.replay.targets.mysql.target import MysqlTarget
 from binlogio.replay.targets.mysql.values import backticked
 from corpus import FIXTURES, Case, cases
 from real_servers import Instance, vendor

@@ -18,7 +18,8 @@ from binlogio.options import Position
 from binlogio.replay import ReplayFilter, replay
 from binlogio.replay.key_source import KeySource
 from binlogio.replay.targets.mysql.json import json_value
-from binlogio.replay.targets.mysql.target import SCHEMA, MysqlTarget
+from binlogio.replay.targets.mysql.position_table import SCHEMA
+from binlogio.replay.targets.mysql.target import MysqlTarget
 from binlogio.replay.targets.mysql.values import backticked, text_literal
 from binlogio.replay.transactions import TransactionReader
 from binlogio.replay.undo import BinlogFile, SqlScript, undo

@@ -2,8 +2,8 @@
 
 Knows the options and how a target is named. What is applied, and how, is `binlogio.replay`'s business.
 
-    target := "sqlite:///" path            -- relative; sqlite:////tmp/x.db is absolute
-            | ("mysql" | "mariadb") "://" user (":" password)? "@" host? (":" port)? "/" database? ("?unix_socket=" path)?
+    target := "sqlite:///" path                                          -- relative; sqlite:////tmp/x.db is absolute
+            | "mysql://..." | "mariadb://..."                            -- `binlogio.replay.targets.mysql.address`
             | "dry-run:"
 """
 
@@ -18,6 +18,7 @@ import binlogio
 from binlogio.errors import ReplayError
 from binlogio.replay import ReplaySummary, SqliteTarget, replay
 from binlogio.replay.targets.dry_run import DryRunTarget
+from binlogio.replay.targets.mysql.address import SCHEMES, MysqlAddress
 from binlogio.replay.targets.mysql.server_rows import KINDS
 from binlogio.replay.targets.sqlite.target import SCHEME
 from binlogio.replay.targets.sqlite.translation import sqlglot_is_here
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from binlogio.reader import BinlogReader
     from binlogio.replay.targets import Target
 
-SERVERS: Final = ("mysql://", "mariadb://")
 DRY_RUN: Final = "dry-run:"
 _EXAMPLE: Final = """\b
 Examples:
@@ -109,15 +109,15 @@ def command(files: tuple[str, ...], target_url: str, table_definitions: str | No
 def _target(url: str, options: dict[str, Any]) -> Target:
     if url == DRY_RUN:
         return DryRunTarget()
-    if url.startswith(SERVERS):
-        try:
-            from binlogio.replay.targets.mysql.target import MysqlAddress, MysqlTarget  # noqa: PLC0415 - needs an extra
-        except ImportError as exc:
-            raise Refusal("a server as target needs PyMySQL: pip install 'binlogio[replay]'") from exc
+    if url.startswith(SCHEMES):
         try:
             MysqlAddress.parse(url)
         except ReplayError as exc:
             raise click.UsageError(f"--to {url}: {exc}") from exc
+        try:
+            from binlogio.replay.targets.mysql.target import MysqlTarget  # noqa: PLC0415 - needs an extra
+        except ImportError as exc:
+            raise Refusal("a server as target needs PyMySQL: pip install 'binlogio[replay]'") from exc
         applies_events = {"auto": None, "events": True, "sql": False}[options["how"]]
         return MysqlTarget.open(url, idempotent=options["idempotent"], applies_events=applies_events)
     path = url.removeprefix(SCHEME)

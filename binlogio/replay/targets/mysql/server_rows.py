@@ -9,20 +9,19 @@ Source: storage/perfschema/table_tiws_by_table.cc; sql/log_event.cc, Rows_log_ev
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from binlogio.errors import ReplayError
+from binlogio.replay.targets.mysql.position_table import SCHEMA
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    Ask = Callable[[str], list[tuple[Any, ...]]]
+    from binlogio.replay.targets.mysql.server_tables import Ask
 
 KINDS: Final = ("inserted", "updated", "deleted")
 _IS_ON: Final = "SELECT @@performance_schema"
 _COUNTERS: Final = (
-    "SELECT object_schema, object_name, count_insert, count_update, count_delete FROM performance_schema.table_io_waits_summary_by_table"
-    " WHERE object_type = 'TABLE' AND count_write > 0 AND object_schema NOT IN ('mysql', 'sys', 'performance_schema', 'binlogio_replay')"
+    "SELECT object_schema, object_name, count_insert, count_update, count_delete FROM performance_schema.table_io_waits_summary_by_table"  # noqa: S608
+    f" WHERE object_type = 'TABLE' AND count_write > 0 AND object_schema NOT IN ('mysql', 'sys', 'performance_schema', '{SCHEMA}')"
 )
 
 

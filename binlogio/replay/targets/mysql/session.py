@@ -9,18 +9,20 @@ Knows transactions, BINLOG statements, and errors that a statement had at its so
 
 from __future__ import annotations
 
-import json
 import re
 import tempfile
 from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
+from pymysql.constants import ER
+
 from binlogio.errors import ReplayError
 from binlogio.replay import statements
-from binlogio.replay.find_row import ER_KEY_NOT_FOUND, RowNotFound
+from binlogio.replay.find_row import ER_DUP_ENTRY, ER_KEY_NOT_FOUND, RowNotFound
 from binlogio.replay.row_changes import row_changes
 from binlogio.replay.summary import RowCounts
+from binlogio.replay.targets.mysql import position_table
 from binlogio.replay.targets.mysql.binlog_statements import BinlogStatements
 from binlogio.replay.targets.mysql.other_vendor import (
     ANY_ENGINE,
@@ -31,35 +33,54 @@ from binlogio.replay.targets.mysql.other_vendor import (
 )
 from binlogio.replay.targets.mysql.statements import CLIENT_UTF8, context_of
 from binlogio.replay.targets.mysql.table import MysqlTable
-from binlogio.replay.targets.mysql.values import backticked, text_literal
+from binlogio.replay.targets.mysql.values import backticked
 from binlogio.replay.transactions import LoadStep, RefusedStep, RowsStep, StatementStep
 from binlogio.replay.type_conversions import ER_REPLICA_CONVERSION_FAILED
 from binlogio.rowimage.values import ABSENT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from collections.abc import Set as AbstractSet
 
     from binlogio.events.format_description import FormatDescriptionEvent
+    from binlogio.options import Position
     from binlogio.replay.progress import Ledger
-    from binlogio.replay.targets.mysql.target import Connection, MysqlTarget
+    from binlogio.replay.targets.mysql.connection import Connection
+    from binlogio.replay.targets.mysql.server_tables import ServerTables
     from binlogio.replay.transactions import Step, Transaction
     from binlogio.rowimage.plan import TablePlan
 
-# What DDL answers that was done already: databases, tables, columns, keys and so on that exist, or do not.
-_DONE_ALREADY: Final = (1007, 1008, 1049, 1050, 1051, 1054, 1060, 1061, 1091, 1146, 1304, 1305, 1359, 1360, 1396, 1537, 1539, 1826, 3162, 4031)  # fmt: skip
+# What DDL answers that was done already: databases, tables, columns, keys and so on that exist, or do not. PyMySQL has no names for the numbers:
+# 1537 and 1539 are of events, 1826 of foreign keys, 3162 of MySQL's users, 4031 of MariaDB's triggers.
+_DONE_ALREADY: Final = (
+    ER.DB_CREATE_EXISTS, ER.DB_DROP_EXISTS, ER.BAD_DB_ERROR, ER.TABLE_EXISTS_ERROR, ER.BAD_TABLE_ERROR, ER.NO_SUCH_TABLE, ER.BAD_FIELD_ERROR,
+    ER.DUP_FIELDNAME, ER.DUP_KEYNAME, ER.CANT_DROP_FIELD_OR_KEY, ER.SP_ALREADY_EXISTS, ER.SP_DOES_NOT_EXIST, ER.TRG_ALREADY_EXISTS,
+    ER.TRG_DOES_NOT_EXIST, ER.CANNOT_USER, 1537, 1539, 1826, 3162, 4031,
+)  # fmt: skip
 _MOST_EVENT_BYTES: Final = 4 << 20  # in one BINLOG statement
 
 
 class MysqlSession:
-    """One worker's connection."""
+    """One worker's connection. `pending` are the ends of groups that a replay before this one has announced and not confirmed."""
 
-    def __init__(self, connection: Connection, target: MysqlTarget, number: int, table: str) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        server_tables: ServerTables,
+        number: int,
+        *,
+        pending: AbstractSet[Position],
+        idempotent: bool,
+        applies_events: bool | None,
+    ) -> None:
         self.counts = RowCounts()
         self._pending_counts = RowCounts()
         self._connection = connection
-        self._target = target
+        self._server_tables = server_tables
         self._number = number
-        self._table = table
+        self._pending = pending
+        self._idempotent = idempotent
+        self._applies_events = applies_events
         self._binlog = BinlogStatements()
         self._tables: dict[int, MysqlTable] = {}
         self._own: list[int] = []
@@ -79,11 +100,7 @@ class MysqlSession:
         if transaction.shared_by > 1:
             self._refuse_to_share(transaction)
         if transaction.commits_itself:
-            start, end = transaction.start, transaction.end
-            self._connection.run(
-                f"UPDATE {self._table} SET file = {text_literal(start.file)}, low = {start.offset}, done = '[]',"  # noqa: S608
-                f" pending = {end.offset} WHERE worker = {self._number}"
-            )
+            self._connection.run(position_table.begun(self._number, transaction.start, transaction.end))
         has_rows = any(isinstance(step, RowsStep) for step in transaction.steps)
         if has_rows and self._sends_events(transaction):
             self._describe(transaction.description)
@@ -106,7 +123,7 @@ class MysqlSession:
         """What cannot be rolled back cannot be applied again one by one."""
         maps = {step.table_map for step in transaction.steps if isinstance(step, RowsStep)}
         for schema, table in sorted({(table_map.schema, table_map.table) for table_map in maps}):
-            if not self._target.is_transactional(schema, table, self._connection):
+            if not self._server_tables.is_transactional(schema, table, self._connection.ask):
                 raise ReplayError("a table without transactions, or none", found=f"{schema}.{table}")
 
     def _run_waiting(self) -> None:
@@ -142,10 +159,7 @@ class MysqlSession:
         if transaction.commits_itself and self._is_open:
             self._connection.run("COMMIT")
             self._is_open = False
-        update = (
-            f"UPDATE {self._table} SET file = {text_literal(low.file)}, low = {low.offset}, done = '{json.dumps(own)}',"  # noqa: S608
-            f" pending = NULL WHERE worker = {self._number}"
-        ).encode()
+        update = position_table.reached(self._number, low, own).encode()
         self._connection.run_all([(update, None), (b"COMMIT", None)] if self._is_open else [(update, None)])
         self._own, self._is_open = own, False
         self.counts.add(self._pending_counts)
@@ -183,15 +197,15 @@ class MysqlSession:
             word = "SAVEPOINT" if isinstance(statement, statements.Savepoint) else "ROLLBACK TO"
             self._connection.run(f"{word} {backticked(statement.name)}")
         else:
-            again = transaction.commits_itself and transaction.end in self._target.pending
+            again = transaction.commits_itself and transaction.end in self._pending
             is_missing = isinstance(statement, statements.DropDatabase | statements.DropTables)
-            tolerated = _DONE_ALREADY if again else ((1049,) if is_missing else ())
+            tolerated = _DONE_ALREADY if again else ((ER.BAD_DB_ERROR,) if is_missing else ())
             for sql in context_of(step.event, step.context, is_mariadb=self._connection.is_mariadb):
-                self._connection.run(sql, tolerated=(1049,) if sql.startswith("USE ") else ())
+                self._connection.run(sql, tolerated=(ER.BAD_DB_ERROR,) if sql.startswith("USE ") else ())
             text = self._text(step)
             found = self._connection.run(text, expected_error=step.event.error_code, tolerated=tolerated)
             self._is_changed = True
-            self._target.tables_changed()
+            self._server_tables.changed()
             if isinstance(statement, statements.CreateWithRows):
                 self._is_done = again and found < 0
                 if text is not step.event.sql:  # it is by itself there, and its rows come behind it
@@ -259,11 +273,11 @@ class MysqlSession:
             return False
         if transaction.commits_itself and not self._connection.is_mariadb and not self._is_other:
             return True  # behind CREATE TABLE ... START TRANSACTION MySQL takes nothing else
-        if self._target.applies_events is False:
+        if self._applies_events is False:
             return False
-        if self._target.idempotent and self._connection.is_mariadb:  # whose BINLOG statements know no such mode
+        if self._idempotent and self._connection.is_mariadb:  # whose BINLOG statements know no such mode
             return False
-        return bool(self._target.applies_events) or description.context.is_mariadb == self._connection.is_mariadb
+        return bool(self._applies_events) or description.context.is_mariadb == self._connection.is_mariadb
 
     def _describe(self, description: FormatDescriptionEvent | None) -> None:
         """Tell the server how the events look that come next. It does not take that within a transaction."""
@@ -291,7 +305,7 @@ class MysqlSession:
             return
         name, counts = f"{step.plan.schema}.{step.plan.table}", self._pending_counts
         inserted = [after for before, after in changes if before is None and after is not None]
-        for sql, count in table.insert(inserted, replaces=self._target.idempotent) if inserted else ():
+        for sql, count in table.insert(inserted, replaces=self._idempotent) if inserted else ():
             self._connection.run(sql)
             counts.inserts += count
         counts.incomplete_inserts += sum(ABSENT in after for after in inserted)
@@ -315,7 +329,7 @@ class MysqlSession:
             self._describe(description_for(description, is_mariadb=is_mariadb) if self._is_other else description)
 
     def _has_triggers(self, plan: TablePlan) -> bool:
-        return self._target.has_triggers(plan.schema, plan.table, self._connection)
+        return self._server_tables.has_triggers(plan.schema, plan.table, self._connection.ask)
 
     def _behind_triggers(self, step: RowsStep, plan: TablePlan) -> None:
         """Rows that are already what the triggers of the source made of them, as events."""
@@ -336,8 +350,8 @@ class MysqlSession:
         found = 1
         if change is not None:
             counts.algorithms[name, change[1]] += 1
-            found = self._connection.run(change[0], tolerated=_IDEMPOTENT if self._target.idempotent else ())
-        if found < 1 and not self._target.idempotent:
+            found = self._connection.run(change[0], tolerated=_IDEMPOTENT if self._idempotent else ())
+        if found < 1 and not self._idempotent:
             raise RowNotFound(f"ERROR {ER_KEY_NOT_FOUND}: can't find record", field=name)
         if found < 1:
             counts.ignored += 1
@@ -347,7 +361,7 @@ class MysqlSession:
             counts.updates += 1
 
 
-_UNKNOWN_ERROR: Final = "ERROR 1105:"
+_UNKNOWN_ERROR: Final = f"ERROR {ER.UNKNOWN_ERROR}:"
 _CONVERSION_FAILED: Final = str(ER_REPLICA_CONVERSION_FAILED)
 _LAST_LOGGED: Final = (
     "SELECT data FROM performance_schema.error_log WHERE prio = 'Error' AND subsystem = 'Repl' AND logged > SYSDATE(6) - INTERVAL 2 SECOND"
@@ -355,4 +369,4 @@ _LAST_LOGGED: Final = (
 )
 _LOGGED: Final = re.compile(r"(?:Replica SQL: )?(.*), Error_code: MY-0*(\d+)", re.DOTALL)
 _DUPLICATES: Final = {1: b" IGNORE", 2: b" REPLACE"}
-_IDEMPOTENT: Final = (1032, 1062)
+_IDEMPOTENT: Final = (ER_KEY_NOT_FOUND, ER_DUP_ENTRY)

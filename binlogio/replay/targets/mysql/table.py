@@ -5,7 +5,7 @@ Knows the information schema. How rows are looked for is `find_row`'s business, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,9 +16,9 @@ from binlogio.rowimage.json_diff import JsonDiffs
 from binlogio.rowimage.values import ABSENT
 
 if TYPE_CHECKING:
+    from binlogio.replay.targets.mysql.server_tables import Ask
     from binlogio.rowimage.plan import TablePlan
 
-Ask = Callable[[str], list[tuple[Any, ...]]]
 _MOST_BYTES: Final = 1 << 20  # of one statement
 
 

@@ -1,0 +1,52 @@
+"""Where a MySQL or MariaDB server is, as a URL says it.
+
+Knows the URL. Knows no connection, and needs no package for one.
+
+    url := ("mysql" | "mariadb") "://" user (":" password)? "@" host? (":" port)? "/" database? ("?unix_socket=" path)?
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from binlogio.errors import ReplayError
+
+SCHEMES: Final = ("mysql://", "mariadb://")
+_USER: Final = "root"
+_HOST: Final = "localhost"
+_PORT: Final = 3306
+
+
+@dataclass(frozen=True, slots=True)
+class MysqlAddress:
+    """Where a server is and who asks. `database` is the default one of statements that the log has without."""
+
+    user: str
+    password: str
+    host: str
+    port: int
+    unix_socket: str | None
+    database: str | None = None
+
+    @classmethod
+    def parse(cls, url: str) -> MysqlAddress:
+        """`mysql://user:password@host:port/database?unix_socket=/run/mysqld.sock`.
+
+        Raises:
+            ReplayError: the URL is none.
+        """
+        parts = urlsplit(url)
+        try:
+            port = parts.port or _PORT
+        except ValueError as exc:
+            raise ReplayError("the target's URL has no such port", found=url) from exc
+        database = parts.path[1:]
+        if not url.startswith(SCHEMES) or "/" in database:
+            raise ReplayError(
+                "the target is no server's URL", expected="mysql://user@host/database?unix_socket=/path", found=url
+            )
+        socket = parse_qs(parts.query).get("unix_socket", [None])[0]
+        user, password = unquote(parts.username or _USER), unquote(parts.password or "")
+        return cls(user, password, parts.hostname or _HOST, port, socket, unquote(database) or None)

@@ -1,0 +1,59 @@
+"""The table in which a server keeps how far a replay is, beside the data: its rows, and the statements that read and write them.
+
+Knows SQL. When which of them is carried out is `mysql.session`'s business.
+
+    binlogio_replay.position    a row for each worker: up to where no group is missing (low), and its own groups behind that (done); all of a file.
+                                pending: the end of a group that commits by itself (DDL) and that was begun.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+from binlogio.options import Position
+from binlogio.replay.progress import Progress
+from binlogio.replay.targets.mysql.values import text_literal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+SCHEMA: Final = "binlogio_replay"
+_TABLE: Final = f"{SCHEMA}.position"
+IS_THERE: Final = f"SELECT 1 FROM {_TABLE} LIMIT 1"  # noqa: S608
+_CREATE_TABLE: Final = (
+    f"CREATE TABLE IF NOT EXISTS {_TABLE} (worker INT PRIMARY KEY, file VARCHAR(512) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,"
+    " low BIGINT UNSIGNED NOT NULL, done LONGTEXT NOT NULL, pending BIGINT UNSIGNED NULL) ENGINE=InnoDB"
+)
+CREATE: Final = (f"CREATE DATABASE IF NOT EXISTS {SCHEMA}", _CREATE_TABLE)
+READ: Final = f"SELECT file, low, done, pending, worker FROM {_TABLE}"  # noqa: S608
+
+
+def rows_for(workers: Iterable[int]) -> str:
+    """The statement that gives workers their rows."""
+    rows = ", ".join(f"({worker}, '', 0, '[]', NULL)" for worker in workers)
+    return f"INSERT IGNORE INTO {_TABLE} VALUES {rows}"  # noqa: S608
+
+
+def begun(worker: int, start: Position, end: Position) -> str:
+    """The statement that announces a group which commits by itself."""
+    return (
+        f"UPDATE {_TABLE} SET file = {text_literal(start.file)}, low = {start.offset}, done = '[]',"  # noqa: S608
+        f" pending = {end.offset} WHERE worker = {worker}"
+    )
+
+
+def reached(worker: int, low: Position, done: Sequence[int]) -> str:
+    """The statement that keeps how far a worker is: `done` are ends of its groups behind `low`."""
+    return (
+        f"UPDATE {_TABLE} SET file = {text_literal(low.file)}, low = {low.offset}, done = '{json.dumps(done)}',"  # noqa: S608
+        f" pending = NULL WHERE worker = {worker}"
+    )
+
+
+def progress_of(rows: Iterable[Sequence[Any]]) -> tuple[Progress, frozenset[Position], frozenset[int]]:
+    """What the answer to READ says: which groups are there, the ends of those that were begun, and which workers have a row."""
+    known = [(file, int(low), done, pending) for file, low, done, pending, _ in rows if file]
+    parts = [Progress(Position(file, low), frozenset(json.loads(done))) for file, low, done, _ in known]
+    pending = frozenset(Position(file, int(end)) for file, _, _, end in known if end is not None)
+    return Progress.of(parts), pending, frozenset(int(row[4]) for row in rows)
