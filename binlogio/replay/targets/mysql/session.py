@@ -51,13 +51,19 @@ if TYPE_CHECKING:
     from binlogio.rowimage.plan import TablePlan
 
 # What DDL answers that was done already: databases, tables, columns, keys and so on that exist, or do not. PyMySQL has no names for the numbers:
-# 1537 and 1539 are of events, 1826 of foreign keys, 3162 of MySQL's users, 4031 of MariaDB's triggers.
+# 1537 and 1539 are of events, 1826 of foreign keys, 3162 of MySQL's users.
 _DONE_ALREADY: Final = (
     ER.DB_CREATE_EXISTS, ER.DB_DROP_EXISTS, ER.BAD_DB_ERROR, ER.TABLE_EXISTS_ERROR, ER.BAD_TABLE_ERROR, ER.NO_SUCH_TABLE, ER.BAD_FIELD_ERROR,
     ER.DUP_FIELDNAME, ER.DUP_KEYNAME, ER.CANT_DROP_FIELD_OR_KEY, ER.SP_ALREADY_EXISTS, ER.SP_DOES_NOT_EXIST, ER.TRG_ALREADY_EXISTS,
-    ER.TRG_DOES_NOT_EXIST, ER.CANNOT_USER, 1537, 1539, 1826, 3162, 4031,
+    ER.TRG_DOES_NOT_EXIST, ER.CANNOT_USER, 1537, 1539, 1826, 3162,
 )  # fmt: skip
+_DONE_ALREADY_BY_MARIADB: Final = (4031,)  # ER_REFERENCED_TRG_DOES_NOT_EXIST; MySQL's 4031 ends a connection
 _MOST_EVENT_BYTES: Final = 4 << 20  # in one BINLOG statement
+
+
+def done_already(*, is_mariadb: bool) -> tuple[int, ...]:
+    """The errors of a statement that was carried out before."""
+    return _DONE_ALREADY + (_DONE_ALREADY_BY_MARIADB if is_mariadb else ())
 
 
 class MysqlSession:
@@ -199,7 +205,9 @@ class MysqlSession:
         else:
             again = transaction.commits_itself and transaction.end in self._pending
             is_missing = isinstance(statement, statements.DropDatabase | statements.DropTables)
-            tolerated = _DONE_ALREADY if again else ((ER.BAD_DB_ERROR,) if is_missing else ())
+            tolerated: tuple[int, ...] = (ER.BAD_DB_ERROR,) if is_missing else ()
+            if again:
+                tolerated = done_already(is_mariadb=self._connection.is_mariadb)
             for sql in context_of(step.event, step.context, is_mariadb=self._connection.is_mariadb):
                 self._connection.run(sql, tolerated=(ER.BAD_DB_ERROR,) if sql.startswith("USE ") else ())
             text = self._text(step)

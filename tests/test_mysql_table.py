@@ -1,0 +1,39 @@
+"""Changes of a server's table as SQL: what cannot be written, and what a server says that was done already."""
+
+from __future__ import annotations
+
+import click
+import pytest
+
+from binlogio.errors import ReplayError
+from binlogio.events.base import DEFAULT_CONTEXT
+from binlogio.replay.find_row import Index
+from binlogio.replay.targets.mysql.session import done_already
+from binlogio.replay.targets.mysql.table import MysqlTable
+from binlogio.rowimage.json import JsonDocument
+from binlogio.rowimage.json_diff import JsonDiff, JsonDiffOperation, JsonDiffs
+from binlogio.rowimage.plan import resolve_plan
+from binlogio.schema import ColumnDefinition, TableDefinition
+from binlogio_cli.commands.replay import command
+
+
+def test_partial_update_that_sql_cannot_write_is_refused_with_an_option_that_is_there() -> None:
+    """The hint names a value that `binlogio replay --apply` takes."""
+    columns = (ColumnDefinition("id", "int", nullable=False), ColumnDefinition("doc", "json"))
+    plan = resolve_plan(TableDefinition("shop", "orders", columns, ("id",)).table_map(1, "FULL"), DEFAULT_CONTEXT)
+    key = Index("PRIMARY", ((0, 0),), is_unique=True, is_primary=True)
+    table = MysqlTable(plan, [("id", False, False), ("doc", True, False)], (key,), is_mariadb=False)
+    diffs = JsonDiffs([JsonDiff(JsonDiffOperation.REPLACE, "$.a", JsonDocument.from_text("1"))])
+
+    with pytest.raises(ReplayError) as caught:
+        table.update((1, JsonDocument.from_text("{}")), (1, diffs))
+
+    (how,) = (option.type for option in command.params if "--apply" in option.opts)
+    assert isinstance(how, click.Choice)
+    assert caught.value.hint in {f"the events themselves have it: replay --apply {one}" for one in how.choices}
+
+
+def test_mysql_that_hung_up_has_not_done_a_statement() -> None:
+    """4031 is a trigger that does not exist where MariaDB says it, and the end of an idle connection where MySQL does."""
+    assert 4031 in done_already(is_mariadb=True)
+    assert 4031 not in done_already(is_mariadb=False)
