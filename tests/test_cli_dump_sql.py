@@ -7,19 +7,18 @@ import re
 import subprocess
 import sys
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import pytest
-from click.testing import CliRunner, Result
 
 from binlogio.constants import EventType, HeaderFlag, QueryStatus
 from binlogio.events.control import IncidentEvent
 from binlogio.events.load import ExecuteLoadQueryEvent
 from binlogio.events.query import StatusVar
 from binlogio.events.statement_context import IntvarEvent
-from binlogio_cli.main import cli
 from corpus import MARIADB, MYSQL
-from logs import header, log, query, transaction
+from dumped_logs import ROWS, dump, text_of, write
+from logs import header, query, transaction
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,20 +26,11 @@ if TYPE_CHECKING:
 SQL_WITH_BACKSLASH: Final = b"SELECT '\xff\\'"
 
 
-def dump(*arguments: object) -> Result:
-    return CliRunner().invoke(cli, ["dump", "--format", "sql", *map(str, arguments)])
-
-
 def sql_of(*arguments: object) -> str:
-    result = dump(*arguments)
+    """What is printed, byte for byte."""
+    result = dump("--format", "sql", *arguments)
     assert result.exit_code == 0, result.stderr
     return result.stdout_bytes.decode("utf-8", "surrogateescape")
-
-
-def write(tmp_path: Path, *events: Any) -> Path:
-    path = tmp_path / "binlog.000001"
-    path.write_bytes(log(*events))
-    return path
 
 
 def statements(text: str) -> list[str]:
@@ -92,18 +82,13 @@ def test_database_that_a_statement_makes_is_not_used_before(tmp_path: Path) -> N
 
 def test_rows_are_for_the_servers_own_applier() -> None:
     """One BINLOG statement each; the description that comes first is undone in one respect."""
-    text = sql_of(MYSQL / "rowimage_full" / "binlog.000001")
-    shown = CliRunner().invoke(cli, ["dump", "-s", str(MYSQL / "rowimage_full" / "binlog.000001")]).stdout
+    text = sql_of(ROWS)
+    shown = text_of("-s", ROWS)
 
-    assert text.count("\nBINLOG '") == 1 + len(re.findall(r"table id \d+", dump_text()))
+    assert text.count("\nBINLOG '") == 1 + len(re.findall(r"table id \d+", text_of(ROWS)))
     assert "/*!50700 SET @@session.gtid_next = 'AUTOMATIC' */" in text
     assert shown.count("### ") > 0
     assert "### " not in text
-
-
-def dump_text() -> str:
-    path = MYSQL / "rowimage_full" / "binlog.000001"
-    return CliRunner().invoke(cli, ["dump", str(path)]).stdout
 
 
 def test_transactions_have_their_gtids_unless_these_are_skipped() -> None:
@@ -122,7 +107,7 @@ def test_transactions_have_their_gtids_unless_these_are_skipped() -> None:
 
 def test_filters_choose_rows_and_statements() -> None:
     """As in text."""
-    path = MYSQL / "rowimage_full" / "binlog.000001"
+    path = ROWS
 
     assert sql_of("-T", "pk2", path).count("\nBINLOG '") < sql_of(path).count("\nBINLOG '")
     assert "CREATE TABLE pk2 (" in sql_of("-T", "pk2", path)
@@ -135,7 +120,8 @@ def test_what_has_no_sql_is_refused(tmp_path: Path) -> None:
         7, 0, 0, 1, 9, 20, 0, (), "d", b"LOAD DATA INFILE 'x' INTO TABLE t", header(EventType.EXECUTE_LOAD_QUERY_EVENT)
     )
     refused = [
-        dump(write(tmp_path, event)) for event in (load, IncidentEvent(1, "gap", header(EventType.INCIDENT_EVENT)))
+        dump("--format", "sql", write(tmp_path, event))
+        for event in (load, IncidentEvent(1, "gap", header(EventType.INCIDENT_EVENT)))
     ]
 
     assert [result.exit_code for result in refused] == [1, 1]

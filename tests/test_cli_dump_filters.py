@@ -1,0 +1,124 @@
+"""`binlogio dump`: what its filters leave out: databases, tables, GTIDs, positions, times."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+from binlogio.constants import EventType
+from binlogio.events.load import AppendBlockEvent, BeginLoadQueryEvent, ExecuteLoadQueryEvent
+from binlogio.events.statement_context import IntvarEvent
+from corpus import MYSQL
+from dumped_logs import FULL_METADATA, GTID_ON, ROWS, json_of, text_of, write
+from logs import header, transaction
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+UUID: Final = "2f658ac8-e51b-11f1-a314-02fc00000001"
+
+
+def test_database_filter_keeps_whole_groups_only_where_something_is_left() -> None:
+    """Transactions of other databases leave no empty BEGIN and COMMIT behind."""
+    lines = json_of("-d", "dätabase-2", FULL_METADATA)
+    types = [line["type"] for line in lines if line["pos"] > 200]
+
+    assert types.count("GTID_LOG_EVENT") == types.count("QUERY_EVENT") == 2  # CREATE DATABASE, the INSERT's BEGIN
+    assert types.count("WRITE_ROWS_EVENT") == types.count("XID_EVENT") == types.count("TABLE_MAP_EVENT") == 1
+
+
+@pytest.mark.parametrize("glob", ["pk2", "corpus.pk2", "*.pk2", "pk[2]"])
+def test_table_filter_shows_rows_and_statements_of_the_table(glob: str) -> None:
+    """Globs, with and without the database."""
+    text = text_of("-s", "-T", glob, ROWS)
+
+    assert "CREATE TABLE pk2 (" in text
+    assert set(re.findall(r"^### (?:INSERT INTO|UPDATE|DELETE FROM) (.*)$", text, re.MULTILINE)) == {"`corpus`.`pk2`"}
+    assert "CREATE TABLE pk (" not in text
+
+
+def test_filters_may_be_repeated() -> None:
+    """Either table."""
+    text = text_of("-s", "-T", "pk", "-T", "nokey", ROWS)
+
+    assert set(re.findall(r"^### INSERT INTO (.*)$", text, re.MULTILINE)) == {"`corpus`.`pk`", "`corpus`.`nokey`"}
+
+
+def test_statement_of_another_table_takes_its_text_with_it() -> None:
+    """ROWS_QUERY belongs to the rows behind it, not to its transaction."""
+    lines = json_of(MYSQL / "rows_query" / "binlog.000001")
+    tables = {line["table"] for line in lines if line["type"] == "TABLE_MAP_EVENT"}
+    table = min(tables)
+    kept = json_of("-T", table, MYSQL / "rows_query" / "binlog.000001")
+    queries = [line["sql"] for line in kept if line["type"] == "ROWS_QUERY_LOG_EVENT"]
+
+    assert queries
+    assert len(queries) <= sum(line["type"].endswith("ROWS_EVENT") for line in kept)
+
+
+def test_gtid_sets_choose_transactions() -> None:
+    """Tagged ones as well."""
+    kept = json_of("--include-gtids", f"{UUID}:2-4:tag:1", GTID_ON)
+    gtids = [line["gtid"] for line in kept if "gtid" in line]
+
+    assert gtids == [f"{UUID}:2", f"{UUID}:3", f"{UUID}:4", f"{UUID}:tag:1"]
+
+
+def test_excluded_gtids_are_left_out() -> None:
+    """The complement."""
+    everything = [line["gtid"] for line in json_of(GTID_ON) if "gtid" in line]
+    rest = [line["gtid"] for line in json_of("--exclude-gtids", f"{UUID}:1-4", GTID_ON) if "gtid" in line]
+
+    assert rest == everything[4:]
+
+
+def test_positions_cut_between_events() -> None:
+    """The format description is there in any case."""
+    lines = json_of("--start-position", "235", "--stop-position", "584", GTID_ON)
+
+    assert [line["pos"] for line in lines] == [4, 235, 349, 426]
+
+
+def test_times_choose_whole_groups(tmp_path: Path) -> None:
+    """From the first group that begins in time up to the first that begins too late; their events' own times do not matter."""
+    events = [*transaction(1), *transaction(2), *transaction(3)]
+    timed = [event_at(event, 1000 + 10 * (index // 3) + 100 * (index % 3 == 2)) for index, event in enumerate(events)]
+    path = write(tmp_path, *timed)
+    lines = json_of("--start-datetime", "1970-01-01 00:16:50", "--stop-datetime", "1970-01-01T00:17:00Z", path)
+
+    assert [line.get("xid", line.get("sql")) for line in lines[1:]] == ["BEGIN", "INSERT INTO t VALUES (2)", 2]
+
+
+def event_at(event: Any, timestamp: int) -> Any:
+    return replace(event, header=replace(event.header, timestamp=timestamp))
+
+
+def test_load_data_is_kept_together_by_a_filter(tmp_path: Path) -> None:
+    """The blocks of the file go with their statement, or not at all."""
+    load = ExecuteLoadQueryEvent(
+        7,
+        0,
+        0,
+        1,
+        9,
+        20,
+        0,
+        (),
+        "wanted",
+        b"LOAD DATA INFILE 'x' INTO TABLE t",
+        header(EventType.EXECUTE_LOAD_QUERY_EVENT),
+    )
+    blocks = [
+        BeginLoadQueryEvent(1, b"1\n", header(EventType.BEGIN_LOAD_QUERY_EVENT)),
+        AppendBlockEvent(1, b"2\n", header(EventType.APPEND_BLOCK_EVENT)),
+    ]
+    path = write(tmp_path, IntvarEvent(2, 5, header(EventType.INTVAR_EVENT)), *blocks, load, *transaction(1))
+    kept = [line["type"] for line in json_of("-d", "wanted", path)][1:]
+    dropped = [line["type"] for line in json_of("-d", "d", path)][1:]
+
+    assert kept == ["INTVAR_EVENT", "BEGIN_LOAD_QUERY_EVENT", "APPEND_BLOCK_EVENT", "EXECUTE_LOAD_QUERY_EVENT"]
+    assert dropped == ["QUERY_EVENT", "QUERY_EVENT", "XID_EVENT"]
