@@ -10,11 +10,12 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
-from binlogio.constants import ChecksumAlgorithm, ColumnType, EventType
+from binlogio.constants import ChecksumAlgorithm, ColumnType
 from binlogio.encoder import Encoder
 from binlogio.events.rows import DeleteRowsEvent, UpdateRowsEvent, WriteRowsEvent
 from binlogio.implementation import is_compiled
 from binlogio.primitives import bitmap_size
+from binlogio.replay.rows_frames import TYPE_CODES, rows_frame_of
 from binlogio.rowimage.image import PRE_GA_EVENTS
 
 if TYPE_CHECKING:
@@ -36,11 +37,6 @@ _TYPES: Final = frozenset(
         ColumnType.TINY_BLOB, ColumnType.BLOB, ColumnType.MEDIUM_BLOB, ColumnType.LONG_BLOB,
     }
 )  # fmt: skip
-_CODES: Final[dict[type, int]] = {
-    WriteRowsEvent: EventType.WRITE_ROWS_EVENT,
-    UpdateRowsEvent: EventType.UPDATE_ROWS_EVENT,
-    DeleteRowsEvent: EventType.DELETE_ROWS_EVENT,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +58,7 @@ def bulk_rows(steps: Sequence[RowsStep], context: ParseContext) -> BulkRows | No
     plan, first = steps[0].plan, steps[0].event
     if (
         plan is None
-        or type(first) not in _CODES
+        or type(first) not in TYPE_CODES
         or first.header.type_code in PRE_GA_EVENTS
         or sum(len(step.event.images) for step in steps) < WORTH_IT
     ):
@@ -93,29 +89,6 @@ def bulk_rows(steps: Sequence[RowsStep], context: ParseContext) -> BulkRows | No
     before = None if isinstance(first, WriteRowsEvent) else _rows(found.column("before"), plan)
     after = None if isinstance(first, DeleteRowsEvent) else _rows(found.column("after"), plan)
     return BulkRows(plan, before, after)
-
-
-def has_quick_frame(event: Any) -> bool:
-    """Whether `rows_frame_of` can build the event."""
-    return type(event) in _CODES and event.header.type_code not in PRE_GA_EVENTS and not event.extra and is_compiled()
-
-
-def rows_frame_of(event: Any, table_id: int) -> bytes:
-    """The event as it stands in a log of MySQL without checksums, with the current version's header."""
-    from binlogio._kernel.hot import rows_frame  # noqa: PLC0415 - it may not be there
-
-    return rows_frame(
-        event.images,
-        type_code=_CODES[type(event)],
-        timestamp=event.header.timestamp,
-        server_id=event.header.server_id,
-        table_id=table_id,
-        flags=event.flags,
-        column_count=event.column_count,
-        present=event.present,
-        present_after=event.present_after if isinstance(event, UpdateRowsEvent) else b"",
-        checksum=False,
-    )
 
 
 def _is_whole(event: Any) -> bool:

@@ -9,13 +9,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from binlogio.constants import EventType, HeaderFlag
+from binlogio.constants import HeaderFlag
 from binlogio.encoder import Encoder
 from binlogio.events.base import NEW_HEADER, EventHeader
 from binlogio.events.control import XidEvent
 from binlogio.events.query import QueryEvent
 from binlogio.events.rows import POST_HEADER_V2
 from binlogio.implementation import is_compiled
+from binlogio.replay.rows_frames import TYPE_CODES, rows_frame_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 _MOST_TEMPLATES: Final = 1000
 _TIMESTAMP_SIZE: Final = 4
-_QUICK: Final = (EventType.WRITE_ROWS_EVENT, EventType.UPDATE_ROWS_EVENT, EventType.DELETE_ROWS_EVENT)
+_QUICK: Final = frozenset(TYPE_CODES.values())
 
 
 class Frames:
@@ -65,20 +66,7 @@ class Frames:
         header = event.header
         if not self._is_quick or header.type_code not in _QUICK or header.flags or event.extra:
             return self.encoder.encode(event)
-        from binlogio._kernel.hot import rows_frame  # noqa: PLC0415 - it may not be there
-
-        return rows_frame(
-            event.images,
-            type_code=header.type_code,
-            timestamp=header.timestamp,
-            server_id=header.server_id,
-            table_id=event.table_id,
-            flags=event.flags,
-            column_count=event.column_count,
-            present=event.present,
-            present_after=getattr(event, "present_after", b""),
-            checksum=self.has_checksum,
-        )
+        return rows_frame_of(event, event.table_id, checksum=self.has_checksum)
 
     def _alike(self, key: object, header: EventHeader, make: Callable[[], Any]) -> bytes:
         """What was made for `key` before, with another timestamp."""

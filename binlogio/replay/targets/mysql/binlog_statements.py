@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from binlogio.constants import ChecksumAlgorithm, EventType, RowsFlag
 from binlogio.encoder import Encoder
 from binlogio.events.base import NEW_HEADER
-from binlogio.replay.bulk_rows import has_quick_frame, rows_frame_of
+from binlogio.replay.rows_frames import has_quick_frame, rows_frame_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
