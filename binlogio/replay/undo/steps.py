@@ -20,6 +20,7 @@ from binlogio.schema.ddl import SEQUENCE_COLUMNS
 if TYPE_CHECKING:
     from binlogio.replay.transactions import Transaction
 
+_Statement = StatementStep | LoadStep
 _SHOWN_TEXT: Final = 80
 _SEQUENCE: Final = tuple(column.name for column in SEQUENCE_COLUMNS)
 
@@ -32,7 +33,7 @@ class UndoSteps:
     """
 
     rows: tuple[RowsStep, ...]
-    statements: tuple[StatementStep | LoadStep, ...]
+    statements: tuple[_Statement, ...]
     rolled_back_events: int = 0
     sequence_events: int = 0
 
@@ -44,7 +45,7 @@ def undo_steps(transaction: Transaction) -> UndoSteps:
         ReplayError: the log lacks changes here, or the beginning of a transaction.
     """
     rows: list[RowsStep] = []
-    others: list[StatementStep | LoadStep] = []
+    others: list[_Statement] = []
     savepoints: dict[str, int] = {}
     rolled_back = 0
     for step in transaction.steps:
@@ -82,9 +83,6 @@ def statement_refusal(step: _Statement) -> ReplayError:
         found=text if len(text) <= _SHOWN_TEXT else f"{text[: _SHOWN_TEXT - 3]}...",
         hint=hint,
     )
-
-
-_Statement = StatementStep | LoadStep
 
 
 def _is_of_sequence(step: RowsStep) -> bool:

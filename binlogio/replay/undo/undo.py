@@ -48,8 +48,8 @@ class UndoSummary:
     """What there is to undo.
 
     `transactions` have been inverted, with `rows`, counted by what they are in the log. `end` is the place in the log that the inverse goes back
-    to, where a statement stopped it. `statements` were left as they are. `rolled_back_groups` and `rolled_back_events` were rolled back by the source, whose tables without transactions keep them all the same; `sequence_events` are
-    of MariaDB's sequences, which do not go back.
+    to, where a statement stopped it. `statements` were left as they are. `rolled_back_groups` and `rolled_back_events` were rolled back by the
+    source, whose tables without transactions keep them all the same; `sequence_events` are of MariaDB's sequences, which do not go back.
     `filtered_groups`, `prepared` and `unfinished` as in `ReplaySummary`.
     """
 
