@@ -14,7 +14,7 @@ from binlogio.replay.transactions import StatementStep
 from binlogio.rowimage.plan import resolve_plan
 from binlogio.schema import parse_create_table
 from logs import description, query
-from test_replay_sqlite import ONE, change
+from sqlite_replays import ONE, change
 
 
 def adapted(sql: str, *, is_mariadb: bool = True) -> str:

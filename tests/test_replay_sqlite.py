@@ -1,4 +1,4 @@
-"""Replay into SQLite: real logs end in the tables that their servers had, and what does not fit is said."""
+"""Replay into SQLite of logs made to order: what the tables have then, what does not fit and is said, and where the next replay goes on."""
 
 from __future__ import annotations
 
@@ -11,19 +11,18 @@ import pytest
 import binlogio
 from binlogio.constants import EventType
 from binlogio.errors import ReplayError
-from binlogio.events.control import XaPrepareEvent, XidEvent
+from binlogio.events.control import XaPrepareEvent
 from binlogio.events.gtid import AnonymousGtidEvent
-from binlogio.events.rows import DeleteRowsEvent, UpdateRowsEvent, WriteRowsEvent
 from binlogio.options import Position
-from binlogio.replay import ReplaySummary, SqliteTarget, replay
-from binlogio.rowimage.image import RowChange, RowImage, encode_rows
+from binlogio.replay import SqliteTarget, replay
 from binlogio.rowimage.json import JsonDocument
 from binlogio.rowimage.json_diff import JsonDiff, JsonDiffOperation, JsonDiffs
-from binlogio.rowimage.plan import TablePlan, resolve_plan
 from binlogio.rowimage.values import ABSENT
 from binlogio.schema import TableDefinition
 from corpus import MYSQL
 from logs import header, log, query
+from row_events import Row, group, plan_of
+from sqlite_replays import ONE, TWO, T, change, contents, replayed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,69 +36,7 @@ def target() -> Iterator[SqliteTarget]:
         yield opened
 
 
-# --------------------------------------------------------------------------------------------------- logs to order
-
-T: Final = TableDefinition.from_json(
-    {
-        "schema": "d",
-        "name": "t",
-        "columns": [
-            {"name": "id", "type": "bigint unsigned", "nullable": False},
-            {"name": "name", "type": "varchar(20)"},
-            {"name": "document", "type": "json"},
-        ],
-        "primary_key": ["id"],
-    }
-)
-ONE: Final = (1, "one", None)
-TWO: Final = (2, "two", None)
 BIG: Final = ((1 << 64) - 1, "big", None)
-GROUP_END: Final = XidEvent(1, header(EventType.XID_EVENT))
-Row = tuple[Any, ...]
-
-
-def plan_of(table: TableDefinition) -> TablePlan:
-    return resolve_plan(table.table_map(100))
-
-
-def change(before: Row | None, after: Row | None, table: TableDefinition = T) -> list[Any]:
-    """TABLE_MAP_EVENT and rows event of one row change."""
-    plan = plan_of(table)
-    images = [None if row is None else RowImage(plan, row) for row in (before, after)]
-    present = [image.present if image is not None else None for image in images]
-    data = encode_rows(
-        [RowChange(*images)], plan, present[0] or present[1] or b"", present[1] if before and after else None
-    )
-    count, flags = len(table.columns), 1
-    if before is None:
-        event: Any = WriteRowsEvent(100, flags, b"", count, present[1] or b"", data, header(EventType.WRITE_ROWS_EVENT))
-    elif after is None:
-        event = DeleteRowsEvent(100, flags, b"", count, present[0] or b"", data, header(EventType.DELETE_ROWS_EVENT))
-    else:
-        event = UpdateRowsEvent(
-            100, flags, b"", count, present[0] or b"", present[1] or b"", data, header(EventType.UPDATE_ROWS_EVENT)
-        )
-    return [table.table_map(100), event]
-
-
-def group(*events: Any, end: Any = GROUP_END) -> list[Any]:
-    """BEGIN, the events (lists are opened), and the end."""
-    flat = [one for event in events for one in (event if isinstance(event, list) else [event])]
-    return [query("BEGIN"), *flat, end]
-
-
-def replayed(
-    tmp_path: Path, target: SqliteTarget, *events: Any, name: str = "binlog.000001", in_use: bool = False
-) -> ReplaySummary:
-    path = tmp_path / name
-    path.write_bytes(log(*events, in_use=in_use))
-    with binlogio.open(path) as reader:
-        return replay(reader, target)
-
-
-def contents(target: SqliteTarget, table: str = "d.t") -> list[Row]:
-    found = target._connection.execute(f'SELECT * FROM "{table}"')
-    return [tuple(row) for row in found]
 
 
 def test_values_are_kept_as_they_are(tmp_path: Path, target: SqliteTarget) -> None:

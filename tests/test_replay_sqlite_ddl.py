@@ -18,7 +18,8 @@ from binlogio.schema.create_table import parse_table
 from binlogio.schema.partitions import Partitions, read_partitions
 from binlogio.schema.sql_tokens import Words, tokenize
 from logs import log, query
-from test_replay_sqlite import Row, change, contents, group, replayed
+from row_events import Row, group
+from sqlite_replays import change, contents, replayed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -15,8 +15,8 @@ from binlogio.replay import SqliteTarget
 from binlogio.rowimage.values import EnumValue
 from binlogio.schema import TableDefinition
 from logs import query
-from test_replay_sqlite import change as row_change
-from test_replay_sqlite import contents, replayed
+from sqlite_replays import change as row_change
+from sqlite_replays import contents, replayed
 from test_replay_translate import CREATE, ONE, START, TWO, transaction, variable
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from binlogio.events.statement_context import IntvarEvent, IntvarKind, RandEvent
 from binlogio.replay import SqliteTarget, replay
 from binlogio_cli.main import cli
 from logs import header, log, query
-from test_replay_sqlite import contents, replayed
+from sqlite_replays import contents, replayed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -21,21 +21,8 @@ from binlogio.rowimage.values import ABSENT
 from binlogio.schema import TableDefinition
 from corpus import MARIADB, MYSQL
 from logs import OFF, POST_HEADER_SIZES, description, encode, header, log, query
-from undo_logs import (
-    END,
-    KEYED,
-    KEYLESS,
-    ONE,
-    THREE,
-    TWO,
-    Pair,
-    changes_of,
-    checks_in,
-    rows_of,
-    sql_of,
-    transaction,
-    undone,
-)
+from row_events import END, Pair, group
+from undo_logs import KEYED, KEYLESS, ONE, THREE, TWO, changes_of, checks_in, rows_of, sql_of, undone
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -46,8 +33,8 @@ if TYPE_CHECKING:
 def test_last_change_comes_first(tmp_path: Path) -> None:
     """Transactions, events and rows, all of them backwards."""
     events = [
-        *transaction(rows_of((None, ONE), (None, TWO))),
-        *transaction(rows_of((ONE, (1, "uno", None))), rows_of((TWO, None))),
+        *group(rows_of((None, ONE), (None, TWO))),
+        *group(rows_of((ONE, (1, "uno", None))), rows_of((TWO, None))),
     ]
     statements = sql_of(undone(tmp_path, *events))
 
@@ -65,7 +52,7 @@ def test_last_change_comes_first(tmp_path: Path) -> None:
 
 def test_binary_log_has_the_inverse_events(tmp_path: Path) -> None:
     """WRITE and DELETE change places, before and after images too."""
-    events = transaction(
+    events = group(
         rows_of((None, ONE), (None, TWO)), rows_of((ONE, THREE), (TWO, ONE)), rows_of((THREE, None), table=KEYLESS)
     )
     changes = changes_of(undone(tmp_path, *events, form=BinlogFile), tmp_path / "undo")
@@ -101,7 +88,7 @@ def test_undo_of_an_undo_is_what_was_there(tmp_path: Path) -> None:
 
 def test_row_without_a_key_is_found_by_all_it_has(tmp_path: Path) -> None:
     """One of those that are the same."""
-    events = transaction(rows_of((None, ONE), (None, ONE), table=KEYLESS))
+    events = group(rows_of((None, ONE), (None, ONE), table=KEYLESS))
     where = "`id` = 1 AND CAST(CONVERT(`name` USING utf8mb4) AS BINARY) = 'one' AND `doc` IS NULL LIMIT 1;"
 
     assert sql_of(undone(tmp_path, *events))[1:-1] == [f"DELETE FROM `d`.`k` WHERE {where}"] * 2
@@ -109,7 +96,7 @@ def test_row_without_a_key_is_found_by_all_it_has(tmp_path: Path) -> None:
 
 def test_script_checks_each_row_that_must_be_there(tmp_path: Path) -> None:
     """Behind UPDATE and DELETE, unless nobody wants it."""
-    events = transaction(rows_of((None, ONE)), rows_of((ONE, TWO)), rows_of((TWO, None)))
+    events = group(rows_of((None, ONE)), rows_of((ONE, TWO)), rows_of((TWO, None)))
 
     assert checks_in(undone(tmp_path, *events)) == 2
     assert checks_in(undone(tmp_path, *events, form=lambda: SqlScript(checks_rows=False))) == 0
@@ -117,7 +104,7 @@ def test_script_checks_each_row_that_must_be_there(tmp_path: Path) -> None:
 
 def test_update_that_changes_nothing_is_no_statement(tmp_path: Path) -> None:
     """There would be no row that it changes."""
-    assert sql_of(undone(tmp_path, *transaction(rows_of((ONE, ONE))))) == ["BEGIN;", "COMMIT;"]
+    assert sql_of(undone(tmp_path, *group(rows_of((ONE, ONE))))) == ["BEGIN;", "COMMIT;"]
 
 
 # ----------------------------------------------------------------------------------------------------------- images
@@ -139,7 +126,7 @@ def test_image_that_lacks_what_is_needed_is_refused(
 ) -> None:
     """With the place, the table, the columns and the option."""
     with pytest.raises(ReplayError) as caught:
-        undone(tmp_path, *transaction(rows_of(pair, table=table)), form=form)
+        undone(tmp_path, *group(rows_of(pair, table=table)), form=form)
 
     assert caught.value.file == str(tmp_path / "binlog.000001")
     assert caught.value.offset
@@ -159,14 +146,14 @@ def test_image_that_lacks_what_is_needed_is_refused(
 )
 def test_smaller_image_that_has_what_is_needed_is_taken_back(tmp_path: Path, pair: Pair, inverse: Pair) -> None:
     """An insert whose key is there; an update that has the old value of all it changed."""
-    ready = undone(tmp_path, *transaction(rows_of(pair)), form=BinlogFile)
+    ready = undone(tmp_path, *group(rows_of(pair)), form=BinlogFile)
 
     assert changes_of(ready, tmp_path / "undo") == [("t", inverse)]
 
 
 def test_smaller_image_is_sql_of_what_it_has(tmp_path: Path) -> None:
     """The key of one image, the old value of the other."""
-    ready = undone(tmp_path, *transaction(rows_of(((1, "one", ABSENT), (ABSENT, "uno", ABSENT)))))
+    ready = undone(tmp_path, *group(rows_of(((1, "one", ABSENT), (ABSENT, "uno", ABSENT)))))
 
     assert sql_of(ready)[1:-1] == ["UPDATE `d`.`t` SET `name` = _utf8mb4 'one' WHERE `id` <=> 1;"]
 
@@ -178,7 +165,7 @@ DIFFS: Final = JsonDiffs([JsonDiff(JsonDiffOperation.REPLACE, "$.a", JsonDocumen
 def test_partial_update_becomes_a_whole_one(tmp_path: Path) -> None:
     """The document as it is now comes from the diffs."""
     pair = ((1, "x", DOCUMENT), (1, "x", DIFFS))
-    ready = undone(tmp_path, *transaction(rows_of(pair, partial=True)), form=BinlogFile)
+    ready = undone(tmp_path, *group(rows_of(pair, partial=True)), form=BinlogFile)
     ((_, (before, after)),) = changes_of(ready, tmp_path / "undo")
 
     assert before is not None
@@ -190,7 +177,7 @@ def test_partial_update_without_its_document_is_refused(tmp_path: Path) -> None:
     """Both options are named."""
     pair = ((1, ABSENT, ABSENT), (ABSENT, ABSENT, DIFFS))
     with pytest.raises(ReplayError, match=r"nothing of doc .*binlog_row_image=FULL and binlog_row_value_options=''"):
-        undone(tmp_path, *transaction(rows_of(pair, partial=True)))
+        undone(tmp_path, *group(rows_of(pair, partial=True)))
 
 
 @given(st.binary(max_size=40), st.lists(st.integers(-4, 9), max_size=9), st.booleans())
@@ -227,9 +214,7 @@ def test_rows_of_5_1_before_its_release_are_no_binary_log(tmp_path: Path) -> Non
 
 UPDATED: Final = ((1, "x", DOCUMENT), (1, "x", DIFFS))
 SOUND: Final = log(
-    *transaction(
-        rows_of((None, ONE), (None, TWO)), rows_of((ONE, None), table=KEYLESS), rows_of(UPDATED, partial=True)
-    ),
+    *group(rows_of((None, ONE), (None, TWO)), rows_of((ONE, None), table=KEYLESS), rows_of(UPDATED, partial=True)),
     algorithm=OFF,
 )
 

@@ -18,18 +18,8 @@ from binlogio.replay.undo import BinlogFile, OnStatement, SqlScript, undo
 from binlogio.replay.undo.spool import Spool
 from binlogio.rowimage.values import ABSENT
 from logs import description, encode, header, log, query
-from undo_logs import (
-    END,
-    KEYED,
-    KEYLESS,
-    ONE,
-    THREE,
-    TWO,
-    rows_of,
-    sql_of,
-    transaction,
-    undone,
-)
+from row_events import END, group
+from undo_logs import KEYED, KEYLESS, ONE, THREE, TWO, rows_of, sql_of, undone
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,7 +33,7 @@ TEXT: Final = [query("BEGIN"), query("INSERT INTO t VALUES (1)"), END]
 
 def test_statement_is_refused_by_default(tmp_path: Path) -> None:
     """With its text and the options."""
-    events = [*transaction(rows_of((None, ONE))), DDL]
+    events = [*group(rows_of((None, ONE))), DDL]
     with pytest.raises(ReplayError, match=r"ALTER TABLE t ADD x INT .*--on-statement stop") as caught:
         undone(tmp_path, *events)
 
@@ -59,8 +49,8 @@ def test_change_that_is_text_names_the_format_that_it_lacks(tmp_path: Path) -> N
 
 def test_undo_stops_at_the_last_statement(tmp_path: Path) -> None:
     """Rows behind it are taken back, and what was wrong before it does not matter."""
-    refused = transaction(rows_of(((1, ABSENT, ABSENT), None)))
-    events = [*transaction(rows_of((None, ONE))), *refused, DDL, *transaction(rows_of((None, TWO)))]
+    refused = group(rows_of(((1, ABSENT, ABSENT), None)))
+    events = [*group(rows_of((None, ONE))), *refused, DDL, *group(rows_of((None, TWO)))]
     ready = undone(tmp_path, *events, on_statement=OnStatement.STOP)
     end = ready.summary.end
 
@@ -74,12 +64,12 @@ def test_undo_stops_at_the_last_statement(tmp_path: Path) -> None:
 def test_what_is_refused_behind_the_last_statement_is_refused(tmp_path: Path) -> None:
     """An undo that stops at statements, too."""
     with pytest.raises(ReplayError, match="lack columns"):
-        undone(tmp_path, DDL, *transaction(rows_of(((1, ABSENT, ABSENT), None))), on_statement=OnStatement.STOP)
+        undone(tmp_path, DDL, *group(rows_of(((1, ABSENT, ABSENT), None))), on_statement=OnStatement.STOP)
 
 
 def test_undo_skips_statements(tmp_path: Path) -> None:
     """Rows on both sides are taken back; statements are counted."""
-    events = [*transaction(rows_of((None, ONE))), DDL, *TEXT, *transaction(rows_of((None, TWO)))]
+    events = [*group(rows_of((None, ONE))), DDL, *TEXT, *group(rows_of((None, TWO)))]
     ready = undone(tmp_path, *events, on_statement=OnStatement.SKIP)
 
     assert len(sql_of(ready)) == 6
@@ -91,7 +81,7 @@ def test_undo_skips_statements(tmp_path: Path) -> None:
 
 def test_rows_that_were_rolled_back_to_a_savepoint_stay_as_they_are(tmp_path: Path) -> None:
     """The source has taken them back."""
-    events = transaction(
+    events = group(
         rows_of((None, ONE)),
         [query("SAVEPOINT `A`")],
         rows_of((None, TWO)),
@@ -107,7 +97,7 @@ def test_rows_that_were_rolled_back_to_a_savepoint_stay_as_they_are(tmp_path: Pa
 def test_savepoint_that_nobody_set_is_refused(tmp_path: Path) -> None:
     """Which rows it meant is not in the log."""
     with pytest.raises(ReplayError, match="ROLLBACK TO a savepoint that is not in the log"):
-        undone(tmp_path, *transaction(rows_of((None, ONE)), [query("ROLLBACK TO `a`")]))
+        undone(tmp_path, *group(rows_of((None, ONE)), [query("ROLLBACK TO `a`")]))
 
 
 def test_transaction_that_was_rolled_back_is_not_taken_back(tmp_path: Path) -> None:
@@ -126,7 +116,7 @@ def test_xa_transaction_is_taken_back_where_it_was_committed(tmp_path: Path) -> 
     """Behind what was committed between prepare and commit."""
     prepare = XaPrepareEvent(0, 1, b"a", b"", header(EventType.XA_PREPARE_LOG_EVENT))
     begun = [xa("START"), *rows_of((None, ONE)), xa("END"), prepare]
-    events = [*begun, *transaction(rows_of((None, TWO))), xa("COMMIT")]
+    events = [*begun, *group(rows_of((None, TWO))), xa("COMMIT")]
     ready, waiting = undone(tmp_path, *events), undone(tmp_path, *begun)
 
     assert [line[-2] for line in sql_of(ready) if "DELETE" in line] == ["1", "2"]
@@ -145,7 +135,7 @@ def test_xa_commit_without_its_prepare_is_refused(tmp_path: Path) -> None:
 
 def test_file_begins_and_ends_as_servers_expect(tmp_path: Path) -> None:
     """No GTIDs, lengths that agree, statements that end."""
-    events = [*transaction(rows_of((None, ONE))), *transaction(rows_of((None, TWO)), rows_of((None, THREE)))]
+    events = [*group(rows_of((None, ONE))), *group(rows_of((None, TWO)), rows_of((None, THREE)))]
     path = tmp_path / "undo"
     with undone(tmp_path, *events, form=BinlogFile) as ready:
         path.write_bytes(b"".join(ready.pieces()))
@@ -167,8 +157,8 @@ def test_logs_of_two_versions_do_not_become_one(tmp_path: Path) -> None:
     """The error says which, and what to do."""
     other = description(version="8.0.36")
     first, second = tmp_path / "binlog.000001", tmp_path / "binlog.000002"
-    first.write_bytes(log(*transaction(rows_of((None, ONE)))))
-    second.write_bytes(b"\xfebin" + encode([other, *transaction(rows_of((None, TWO)))]))
+    first.write_bytes(log(*group(rows_of((None, ONE)))))
+    second.write_bytes(b"\xfebin" + encode([other, *group(rows_of((None, TWO)))]))
     with binlogio.open([first, second]) as reader, pytest.raises(ReplayError, match=r"expected 9.7.4, found 8.0.36"):
         undo(reader, BinlogFile())
     with binlogio.open([first, second]) as reader:
@@ -178,7 +168,7 @@ def test_logs_of_two_versions_do_not_become_one(tmp_path: Path) -> None:
 def test_generated_columns_are_left_out_of_sql(tmp_path: Path) -> None:
     """As the DDL in the log says, or a definition."""
     ddl = query("CREATE TABLE t (id INT PRIMARY KEY, name VARCHAR(20) AS ('x') STORED, doc JSON) CHARSET utf8mb4")
-    events = [ddl, *transaction(rows_of((ONE, None)))]
+    events = [ddl, *group(rows_of((ONE, None)))]
     columns = [replace(c, generated_from=() if c.name == "name" else None) for c in KEYED.columns]
     told = undone(tmp_path, *events, on_statement=OnStatement.SKIP)
     given_ = undone(tmp_path, *events[1:], tables=[replace(KEYED, columns=tuple(columns))])
@@ -188,7 +178,7 @@ def test_generated_columns_are_left_out_of_sql(tmp_path: Path) -> None:
 
 def test_part_of_a_log_is_taken_back(tmp_path: Path) -> None:
     """By table; the rest is left as it is."""
-    events = transaction(rows_of((None, ONE)), rows_of((None, TWO), table=KEYLESS))
+    events = group(rows_of((None, ONE)), rows_of((None, TWO), table=KEYLESS))
     ready = undone(tmp_path, *events, wanted=ReplayFilter(tables=("d.t",), rewrite_db={"d": "e"}))
 
     assert sql_of(ready)[1:-1] == ["DELETE FROM `e`.`t` WHERE `id` <=> 1;"]
