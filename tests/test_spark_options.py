@@ -25,7 +25,8 @@ from pyspark_binlogio import batches, binlogio_session
 from pyspark_binlogio.java import JavaNotFoundError
 from pyspark_binlogio.options import VIEW_NAMES, BinlogOptionError, BinlogOptions, TableFilter, nearest
 from pyspark_binlogio.partitions import Piece
-from pyspark_binlogio.views import VIEWS, Request
+from pyspark_binlogio.request import Request, given_definitions
+from pyspark_binlogio.views import VIEWS
 
 LOG = MYSQL / "types_int" / "binlog.000001"
 JSON_LOG = MYSQL / "partial_json" / "binlog.000001"
@@ -166,6 +167,12 @@ def test_times_are_utc_and_whole_seconds(value: str, seconds: int) -> None:
 def test_sizes_are_as_spark_writes_them(value: str, size: int) -> None:
     """Binary units, in any case."""
     assert BinlogOptions.parse({"maxPartitionBytes": value}).max_partition_bytes == size
+
+
+def test_schema_file_that_begins_like_json_and_is_none_is_refused() -> None:
+    """The option is named, with what was found and what is wrong with it."""
+    with pytest.raises(BinlogOptionError, match=r"option schemaFile: expected a file, or JSON \(.*\), found '\{"):
+        given_definitions('{"shop.orders": ')
 
 
 def test_every_view_that_the_options_name_exists() -> None:

@@ -5,7 +5,6 @@ Knows how options, pushed filters and a schema become requests to a view. What a
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -15,27 +14,24 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from binlogio.columnar.definition_files import load_definitions
 from binlogio.columnar.group_starts import splits_at_groups
 from binlogio.columnar.split_bounds import is_one_piece
-from binlogio.event_filter import EventFilter, Range, parse_gtids
-from binlogio.schema.given import GivenDefinitions
+from binlogio.event_filter import EventFilter, Range
 from pyspark_binlogio.conforming import conforming
 from pyspark_binlogio.damage import tolerant
 from pyspark_binlogio.filters import NOTHING_PUSHED, push
 from pyspark_binlogio.log_files import find_log_files
-from pyspark_binlogio.options import BinlogOptionError, nearest
+from pyspark_binlogio.options import BinlogOptionError, TableFilter, nearest
 from pyspark_binlogio.partitions import LogPartition, Piece, partitions
-from pyspark_binlogio.source import NO_PATH
+from pyspark_binlogio.request import Request, request_of
 from pyspark_binlogio.spark_types import spark_ddl
 from pyspark_binlogio.table_changes import CDF_COLUMNS
-from pyspark_binlogio.views import VIEWS, Request
+from pyspark_binlogio.views import VIEWS
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import Filter
     from pyspark.sql.types import StructType
 
-    from binlogio.columnar.definition_files import Definitions
     from binlogio.keyring import Keyring
     from binlogio.splits import Split
     from binlogio.storage import LogFile
@@ -47,9 +43,10 @@ _IMAGES = ("before", "after")
 def view_columns(options: BinlogOptions) -> Mapping[str, pa.DataType]:
     """The columns that a read has where nobody gives a schema."""
     view = VIEWS[options.view]
-    if options.tables.table is not None and not options.paths:
-        raise BinlogOptionError(NO_PATH)
-    logs = find_log_files(options) if options.tables.table is not None else []
+    logs = []
+    if options.tables.table is not None:
+        options.require_paths()
+        logs = find_log_files(options)
     columns = view.columns(request_of(options), logs)
     corrupt = options.column_name_of_corrupt_record
     return {**columns, corrupt: pa.string()} if options.mode == "PERMISSIVE" else columns
@@ -150,34 +147,6 @@ class _PushFilters:
         return self._reader.push(filters)
 
 
-def request_of(options: BinlogOptions) -> Request:
-    """What a read wants, as its options say.
-
-    Raises:
-        BinlogError: the keyring is none, or a definition is not understood.
-        OSError: one of their files cannot be read.
-    """
-    keyring = None
-    if options.keyring is not None:
-        from binlogio.keyring import load_keyring  # noqa: PLC0415
-
-        keyring = load_keyring(options.keyring)
-    known, wanted = (
-        None if text is None else parse_gtids(text) for text in (options.starting_gtids, options.ending_gtids)
-    )
-    times = Range()
-    if options.starting_timestamp is not None:
-        times = times.within(Range(start=options.starting_timestamp))
-    if options.ending_timestamp is not None:
-        times = times.within(Range(end=options.ending_timestamp))
-    where = EventFilter(timestamp=times, known_gtids=known, wanted_gtids=wanted)
-    given: Definitions | None = options.schema_file
-    if isinstance(given, str) and given.startswith("{"):
-        given = GivenDefinitions(json.loads(given), passes_over=True)
-    definitions = load_definitions(given)
-    return Request(options=options, where=where, keyring=keyring, definitions=definitions)
-
-
 def _both(one: EventFilter, other: EventFilter) -> EventFilter:
     """What the options want, of what the query wants."""
     return replace(
@@ -212,9 +181,8 @@ def _table_columns(options: BinlogOptions, schema: pa.Schema) -> tuple[str, ...]
 def _check_schema(schema: pa.Schema, options: BinlogOptions) -> None:
     """Refuse what can never be: a column of no such name, or of another type than the view has."""
     typed = options.tables.table is not None and options.view in ("rows", "cdf")
-    untyped = VIEWS["rows" if options.view == "cdf" else options.view].columns(
-        request_of(replace(options, tables=type(options.tables)(), keyring=None)), []
-    )
+    no_table = Request(options=replace(options, tables=TableFilter()))
+    untyped = VIEWS["rows" if options.view == "cdf" else options.view].columns(no_table, [])
     known = {**untyped, options.column_name_of_corrupt_record: pa.string()}
     if options.view == "cdf":
         known = {**CDF_COLUMNS, options.column_name_of_corrupt_record: pa.string()}

@@ -22,7 +22,7 @@ from binlogio.schema.definition_source import DefinitionSource
 
 if TYPE_CHECKING:
     from pyspark_binlogio.partitions import Piece
-    from pyspark_binlogio.views import Request
+    from pyspark_binlogio.request import Request
 
 MAX_ROWS: Final = 4096
 MAX_BYTES: Final = 4 << 20

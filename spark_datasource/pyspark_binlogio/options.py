@@ -131,6 +131,15 @@ class BinlogOptions:
         fields = {_OPTIONS[name][0]: value for name, value in parsed.items()}
         return cls(paths=paths, tables=tables, given=given, **fields)
 
+    def require_paths(self) -> None:
+        """Refuse a read of nothing.
+
+        Raises:
+            BinlogOptionError: no path.
+        """
+        if not self.paths:
+            raise BinlogOptionError('binlog: there is no path; give one as load("/var/lib/mysql/binlog.*")')
+
     def refuse_others(self, *, writes: bool) -> None:
         """Refuse options that only a write has, or only a read.
 

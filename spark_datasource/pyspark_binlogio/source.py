@@ -23,8 +23,6 @@ from pyspark_binlogio.options import BinlogOptionError, BinlogOptions
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-NO_PATH = 'binlog: there is no path; give one as load("/var/lib/mysql/binlog.*")'
-
 
 class BinlogDataSource(DataSource):
     """Binary logs of MySQL and MariaDB: `spark.read.format("binlog").option("view", "rows").load("/var/lib/mysql/binlog.*")`.
@@ -65,8 +63,7 @@ class BinlogDataSource(DataSource):
         """
         from pyspark_binlogio.batch_reader import BinlogBatchReader  # noqa: PLC0415
 
-        if not self._parsed.paths:
-            raise BinlogOptionError(NO_PATH)
+        self._parsed.require_paths()
         self._parsed.refuse_others(writes=False)
         return BinlogBatchReader(self._parsed, schema)
 
@@ -74,8 +71,7 @@ class BinlogDataSource(DataSource):
         """A reader that follows the logs as they grow; errors as those of `reader`."""
         from pyspark_binlogio.stream_reader import BinlogStreamReader  # noqa: PLC0415
 
-        if not self._parsed.paths:
-            raise BinlogOptionError(NO_PATH)
+        self._parsed.require_paths()
         self._parsed.refuse_others(writes=False)
         return BinlogStreamReader(self._parsed, schema)
 

@@ -29,7 +29,7 @@ from pyspark_binlogio.spark_types import spark_type
 
 if TYPE_CHECKING:
     from binlogio.storage import LogFile
-    from pyspark_binlogio.views import Request
+    from pyspark_binlogio.request import Request
 
 CHANGE_TYPE: Final = "_change_type"
 COMMIT_VERSION: Final = "_commit_version"

@@ -12,11 +12,10 @@ Knows the views by name. Knows nothing of Spark; what a view's columns are in Ar
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.columnar.row_records import ROW_COLUMNS, row_records
-from binlogio.event_filter import EVERY_EVENT, EventFilter
 from binlogio.implementation import is_compiled
 from pyspark_binlogio.batches import ARROW_TYPES, record_batches
 from pyspark_binlogio.event_records import EVENT_COLUMNS, event_records
@@ -34,23 +33,11 @@ from pyspark_binlogio.transaction_records import TRANSACTION_COLUMNS, transactio
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from binlogio.keyring import Keyring
     from binlogio.storage import LogFile
-    from pyspark_binlogio.options import BinlogOptions
     from pyspark_binlogio.partitions import Piece
+    from pyspark_binlogio.request import Request
 
 Columns = Mapping[str, "pa.DataType"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
-    """What one read wants, beyond the piece of a log: the same for all tasks."""
-
-    options: BinlogOptions
-    where: EventFilter = EVERY_EVENT
-    keyring: Keyring | None = field(default=None, repr=False)
-    definitions: Any = None
-    columns: tuple[str, ...] | None = None  # of the table, where a schema names fewer than it has
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,12 +19,12 @@ from binlogio.columnar.record_types import RecordType
 from binlogio.errors import BinlogError
 from binlogio.event_filter import EventFilter
 from binlogio.index_file import log_number
-from pyspark_binlogio.batch_reader import request_of
 from pyspark_binlogio.batches import opened
 from pyspark_binlogio.history.log_marks import Mark, Place, marks_of
 from pyspark_binlogio.log_files import find_log_files
 from pyspark_binlogio.options import BinlogOptions
 from pyspark_binlogio.partitions import LogPartition, Piece, partitions
+from pyspark_binlogio.request import Request, request_of
 from pyspark_binlogio.spark_types import spark_ddl, spark_type
 
 if TYPE_CHECKING:
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from binlogio.rowimage.plan import TablePlan
     from pyspark_binlogio.history.table_life import Stretch
     from pyspark_binlogio.state.until import Until
-    from pyspark_binlogio.views import Request
 
 _HEAD: Final = "file string, pos bigint, row int, gtid string"
 _PRESENT: Final = "before_present binary, after_present binary"

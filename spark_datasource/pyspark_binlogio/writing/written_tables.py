@@ -20,7 +20,6 @@ import pyarrow as pa
 
 from binlogio.arrow.encode import TableEncoder
 from binlogio.arrow.types import column_spec
-from binlogio.columnar.definition_files import load_definitions
 from binlogio.constants import EventType
 from binlogio.errors import BinlogFormatError, UnsupportedFeature
 from binlogio.event_frames import EventFrames, RowsFrames
@@ -32,6 +31,7 @@ from binlogio.schema import ColumnDefinition, TableDefinition
 from binlogio.schema.json_values import value_from_json
 from binlogio.schema.server_defaults import NEWEST_MYSQL
 from binlogio.writer.open_tables import OpenTables
+from pyspark_binlogio.request import given_definitions
 
 if TYPE_CHECKING:
     from binlogio._kernel.event_buffer import EventBuffer
@@ -74,8 +74,7 @@ class WrittenTables:
     """
 
     def __init__(self, definitions: str | None, variables: ServerVariables, kernel: WriterKernel | None) -> None:
-        is_json = definitions is not None and definitions.startswith("{")
-        self._given = load_definitions(json.loads(definitions) if is_json and definitions else definitions)
+        self._given = given_definitions(definitions)
         self._opened = OpenTables(variables, kernel)
         self._row_event_max_size = variables.binlog_row_event_max_size
         self._tables: dict[tuple[str, str, pa.DataType], OpenTable] = {}

@@ -1,0 +1,72 @@
+"""What one read wants, beyond the piece of a log that a task has: options that are parsed, and what they name, loaded.
+
+Knows the options, and the parts of binlogio that they stand for. Knows neither views nor partitions.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from binlogio.columnar.definition_files import load_definitions
+from binlogio.event_filter import EVERY_EVENT, EventFilter, Range, parse_gtids
+from binlogio.schema.given import GivenDefinitions
+from pyspark_binlogio.option_values import refused
+
+if TYPE_CHECKING:
+    from binlogio.keyring import Keyring
+    from pyspark_binlogio.options import BinlogOptions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """The same for all tasks of a read. `columns` are those of the table, where a schema names fewer than it has."""
+
+    options: BinlogOptions
+    where: EventFilter = EVERY_EVENT
+    keyring: Keyring | None = field(default=None, repr=False)
+    definitions: GivenDefinitions | None = None
+    columns: tuple[str, ...] | None = None
+
+
+def request_of(options: BinlogOptions) -> Request:
+    """What a read wants, as its options say.
+
+    Raises:
+        BinlogOptionError: `schemaFile` looks like JSON, and is none.
+        BinlogError: the keyring is none, or a definition is not understood.
+        OSError: one of their files cannot be read.
+    """
+    keyring = None
+    if options.keyring is not None:
+        from binlogio.keyring import load_keyring  # noqa: PLC0415 - seldom needed
+
+        keyring = load_keyring(options.keyring)
+    known, wanted = (
+        None if text is None else parse_gtids(text) for text in (options.starting_gtids, options.ending_gtids)
+    )
+    times = Range()
+    if options.starting_timestamp is not None:
+        times = times.within(Range(start=options.starting_timestamp))
+    if options.ending_timestamp is not None:
+        times = times.within(Range(end=options.ending_timestamp))
+    where = EventFilter(timestamp=times, known_gtids=known, wanted_gtids=wanted)
+    return Request(options=options, where=where, keyring=keyring, definitions=given_definitions(options.schema_file))
+
+
+def given_definitions(schema_file: str | None) -> GivenDefinitions | None:
+    """The definitions of option `schemaFile`: a file, or JSON itself, of which those are passed over that do not fit a table.
+
+    Raises:
+        BinlogOptionError: it looks like JSON, and is none.
+        UnsupportedFeature: something in it is not understood, or defines no table.
+        OSError: the file cannot be read.
+    """
+    if schema_file is None or not schema_file.lstrip().startswith("{"):
+        return load_definitions(schema_file)
+    try:
+        tables = json.loads(schema_file)
+    except ValueError as exc:
+        raise refused("schemaFile", schema_file, f"a file, or JSON ({exc})") from exc
+    return GivenDefinitions(tables, passes_over=True)
