@@ -1,10 +1,14 @@
-"""Columns of every type with a strategy for their values, as Python has them and as Arrow has them."""
+"""Columns of every type with a strategy for their values, as Python has them and as Arrow has them; bitmaps, images, and the events they become.
+
+Knows tables without a name of their own: columns are c0 and on, in the order in which they are given.
+"""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
-from datetime import date, datetime, timedelta, timezone
+from datetime import datetime, timedelta, timezone
 from decimal import Decimal
 from typing import Any, Literal
 
@@ -12,8 +16,12 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from binlogio.arrow.types import column_spec
+from binlogio.constants import CHECKSUM_SIZE, HEADER_SIZE
 from binlogio.constants import ColumnType as T
-from binlogio.rowimage import ColumnPlan, EnumValue, Geometry, JsonDocument, SetValue, TablePlan
+from binlogio.events import codec_for
+from binlogio.events.base import parse_header
+from binlogio.primitives import bitmap_size
+from binlogio.rowimage import ABSENT, ColumnPlan, EnumValue, Geometry, JsonDocument, RowImage, SetValue, TablePlan
 from binlogio.rowimage.native_types import decode_native
 from rowimage_cases import BINARY, LATIN1, UTF8MB4, column
 
@@ -178,6 +186,30 @@ def batch_of(plan: TablePlan, rows: list[list[Any]]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, [one.label for one in plan.columns])
 
 
+def bitmaps(count: int) -> st.SearchStrategy[bytes]:
+    """Which of so many columns are present; all of them more often than others."""
+    every = (1 << count) - 1
+    return (st.just(every) | st.integers(0, every)).map(lambda bits: bits.to_bytes(bitmap_size(count), "little"))
+
+
+def image_of(plan: TablePlan, row: Sequence[Any], present: bytes) -> RowImage:
+    """The row without what is not present."""
+    kept = (value if present[i >> 3] >> (i & 7) & 1 else ABSENT for i, value in enumerate(row))
+    return RowImage(plan, tuple(kept))
+
+
+def rows_events_of(data: bytes) -> list[Any]:
+    """The rows events, which must fill `data` and have checksums."""
+    found, at = [], 0
+    while at < len(data):
+        header = parse_header(data[at:], at)
+        body = data[at + HEADER_SIZE : at + header.event_size - CHECKSUM_SIZE]
+        found.append(codec_for(header.type_code).parse(header, body))
+        at += header.event_size
+    assert at == len(data)
+    return found
+
+
 ROW_TABLES = st.lists(st.sampled_from(COLUMNS), min_size=1, max_size=12).flatmap(
     lambda chosen: st.tuples(
         st.just([plan for plan, _ in chosen]),
@@ -185,5 +217,3 @@ ROW_TABLES = st.lists(st.sampled_from(COLUMNS), min_size=1, max_size=12).flatmap
     )
 )
 """Columns, and rows of values for them."""
-
-__all__ = ["COLUMNS", "MEMBERS", "ROW_TABLES", "array_of", "as_arrow", "batch_of", "date", "table_of"]

@@ -22,9 +22,7 @@ from binlogio.events.rows import DeleteRowsEvent, PartialUpdateRowsEvent, Update
 from binlogio.events.table_map import MetadataField, TableMapEvent
 from binlogio.events.transaction_payload import TransactionPayloadEvent
 from binlogio.gtid import Uuid
-from binlogio.primitives import bitmap_size
 from binlogio.rowimage import (
-    ABSENT,
     ColumnPlan,
     JsonDiff,
     JsonDiffOperation,
@@ -32,13 +30,12 @@ from binlogio.rowimage import (
     JsonDocument,
     RowChange,
     RowImage,
-    TablePlan,
     encode_partial_rows,
     encode_rows,
     resolve_plan,
 )
 from binlogio.rowimage.column_facts import CHARACTER, NUMERIC
-from encode_cases import COLUMNS
+from encode_cases import COLUMNS, bitmaps, image_of
 from logs import OFF, description, encode, header, log, query
 
 # What a log alone says: fraction digits of the old temporal types and MariaDB's own types are in table definitions only.
@@ -121,17 +118,6 @@ def table_map_of(columns: list[ColumnPlan]) -> TableMapEvent:
     return TableMapEvent(7, 1, "d", "t", types, metadata, nullable, tuple(optional), header(EventType.TABLE_MAP_EVENT))
 
 
-def _bitmaps(count: int) -> st.SearchStrategy[bytes]:
-    every = (1 << count) - 1
-    numbers = st.just(every) | st.integers(0, every)
-    return numbers.map(lambda number: number.to_bytes(bitmap_size(count), "little"))
-
-
-def _image(plan: TablePlan, values: tuple[Any, ...], present: bytes) -> RowImage:
-    kept = (value if present[i >> 3] >> (i & 7) & 1 else ABSENT for i, value in enumerate(values))
-    return RowImage(plan, tuple(kept))
-
-
 def _with_diffs(image: RowImage) -> RowImage:
     """Documents that a partial update changes at their top."""
     diffs = JsonDiffs([JsonDiff(JsonDiffOperation.REPLACE, "$", JsonDocument.from_text('{"a":[1,"é"]}'))])
@@ -153,11 +139,12 @@ def rows(draw: st.DrawFn, max_columns: int = 6, max_rows: int = 4) -> Rows:
     plan = resolve_plan(table, context)
     values = st.tuples(*(st.none() | value for _, value in chosen))
     pairs = draw(st.lists(st.tuples(values, values), min_size=1, max_size=max_rows))
-    present, present_after = draw(_bitmaps(len(chosen))), draw(_bitmaps(len(chosen)))
+    present, present_after = draw(bitmaps(len(chosen))), draw(bitmaps(len(chosen)))
     common: dict[str, Any] = {"table_id": 7, "flags": 1, "extra": b"", "column_count": len(chosen), "present": present}
     if operation == PARTIAL:
         changes = [
-            RowChange(_image(plan, old, present), _with_diffs(_image(plan, new, present_after))) for old, new in pairs
+            RowChange(image_of(plan, old, present), _with_diffs(image_of(plan, new, present_after)))
+            for old, new in pairs
         ]
         images = encode_partial_rows(changes, plan, present, present_after)
         event: Any = PartialUpdateRowsEvent(
@@ -166,8 +153,8 @@ def rows(draw: st.DrawFn, max_columns: int = 6, max_rows: int = 4) -> Rows:
         return Rows(table, event, form)
     changes = [
         RowChange(
-            None if operation == "insert" else _image(plan, old, present),
-            None if operation == "delete" else _image(plan, new, present_after if operation == "update" else present),
+            None if operation == "insert" else image_of(plan, old, present),
+            None if operation == "delete" else image_of(plan, new, present_after if operation == "update" else present),
         )
         for old, new in pairs
     ]

@@ -13,9 +13,8 @@ from binlogio.arrow.encode import encode_rows_events
 from binlogio.constants import ColumnType as T
 from binlogio.errors import BinlogError, BinlogFormatError
 from binlogio.event_frames import EventFrames
-from binlogio.primitives import bitmap_size
 from both_kernels import KERNELS, Said, kernel_set_to
-from encode_cases import ROW_TABLES, batch_of, table_of
+from encode_cases import ROW_TABLES, batch_of, bitmaps, table_of
 from rowimage_cases import plan as plan_of
 
 
@@ -43,7 +42,7 @@ def test_both_implementations_write_the_same_events(
 ) -> None:
     columns, rows = case
     plan = table_of(*columns, spare_null_bits=data.draw(st.integers(0, 1)))
-    bits = st.integers(0, (1 << len(columns)) - 1).map(lambda n: n.to_bytes(bitmap_size(len(columns)), "little"))
+    bits = bitmaps(len(columns))
     before = batch_of(plan, rows) if operation != "insert" else None
     after = batch_of(plan, rows[::-1]) if operation != "delete" else None
     more = {"present": data.draw(bits), "present_after": data.draw(bits)}

@@ -20,15 +20,15 @@ from binlogio._kernel.encode import RowsEncoder
 from binlogio._kernel.event_buffer import EventBuffer
 from binlogio.arrow.cells import ColumnArrays
 from binlogio.arrow.encode import TableEncoder, encode_rows_events
-from binlogio.constants import CHECKSUM_SIZE, HEADER_SIZE, ChecksumAlgorithm, EventType, RowsFlag
+from binlogio.constants import HEADER_SIZE, ChecksumAlgorithm, EventType, RowsFlag
 from binlogio.constants import ColumnType as T
 from binlogio.encoder import Encoder
 from binlogio.events import codec_for
 from binlogio.events.base import EventHeader, ParseContext, parse_header
 from binlogio.events.rows import DeleteRowsEvent, UpdateRowsEvent, WriteRowsEvent
-from binlogio.primitives import bitmap_size, lenenc
-from binlogio.rowimage import ABSENT, JsonDocument, RowChange, RowImage, TablePlan, decode_rows, encode_rows
-from encode_cases import COLUMNS, ROW_TABLES, array_of, as_arrow, batch_of, table_of
+from binlogio.primitives import lenenc
+from binlogio.rowimage import JsonDocument, RowChange, RowImage, TablePlan, decode_rows, encode_rows
+from encode_cases import COLUMNS, ROW_TABLES, array_of, as_arrow, batch_of, bitmaps, image_of, rows_events_of, table_of
 from rowimage_cases import LATIN1, UTF8MB4, VALUES, column
 
 CRC32 = ParseContext(checksum_algorithm=ChecksumAlgorithm.CRC32)
@@ -108,18 +108,6 @@ def image_bytes(plan: TablePlan, batch: pa.RecordBatch) -> bytes:
     return event.images
 
 
-def events_of(data: bytes) -> list[Any]:
-    """The rows events, whose sizes must fill `data`."""
-    found, at = [], 0
-    while at < len(data):
-        header = parse_header(data[at:], at)
-        body = data[at + HEADER_SIZE : at + header.event_size - CHECKSUM_SIZE]
-        found.append(codec_for(header.type_code).parse(header, body))
-        at += header.event_size
-    assert at == len(data)
-    return found
-
-
 # ---------------------------------------------------------------------------------------------------------- equality
 
 
@@ -157,19 +145,15 @@ def test_the_kernel_writes_what_construct_writes(
     """Whole events of generated tables and rows: split, flagged, with positions and checksums."""
     columns, rows = case
     plan = table_of(*columns, spare_null_bits=spare)
-    bits = st.integers(0, (1 << len(columns)) - 1).map(lambda n: n.to_bytes(bitmap_size(len(columns)), "little"))
+    bits = bitmaps(len(columns))
     present, present_after = data.draw(bits, "present"), data.draw(bits, "present_after")
     after_bits = present_after if operation == "update" else present
     both = list(zip(rows, reversed(rows), strict=True))
 
-    def image(row: list[Any], bitmap: bytes) -> RowImage:
-        kept = (value if bitmap[i >> 3] >> (i & 7) & 1 else ABSENT for i, value in enumerate(row))
-        return RowImage(plan, tuple(kept))
-
     images = [
         (
-            image(old, present) if operation != "insert" else None,
-            image(new, after_bits) if operation != "delete" else None,
+            image_of(plan, old, present) if operation != "insert" else None,
+            image_of(plan, new, after_bits) if operation != "delete" else None,
         )
         for old, new in both
     ]
@@ -198,7 +182,7 @@ def test_rows_that_were_encoded_decode_to_the_same_rows(case: Any) -> None:
     """From Arrow to events and back through construct."""
     columns, rows = case
     plan = table_of(*columns)
-    events = events_of(bytes(encode_rows_events(plan, "insert", after=batch_of(plan, rows), table_id=1)))
+    events = rows_events_of(bytes(encode_rows_events(plan, "insert", after=batch_of(plan, rows), table_id=1)))
     decoded = [change.after for event in events for change in decode_rows(event, plan)]
     again = batch_of(plan, [list(image.values) for image in decoded if image is not None])
 
@@ -282,7 +266,7 @@ def test_rows_that_fill_an_event_to_the_byte_share_it() -> None:
         counts.append(
             [
                 len(event.images) // size
-                for event in events_of(bytes(encode_rows_events(plan, "insert", after=rows, table_id=1)))
+                for event in rows_events_of(bytes(encode_rows_events(plan, "insert", after=rows, table_id=1)))
             ]
         )
 
@@ -295,7 +279,7 @@ def test_the_last_event_alone_ends_the_statement() -> None:
     rows = pa.RecordBatch.from_arrays([pa.array(range(100), pa.int32())], ["c0"])
     data = bytes(encode_rows_events(plan, "insert", after=rows, table_id=1, row_event_max_size=256))
 
-    assert [event.ends_statement for event in events_of(data)] == [False, False, True]
+    assert [event.ends_statement for event in rows_events_of(data)] == [False, False, True]
     assert bytes(encode_rows_events(plan, "insert", after=rows.slice(0, 0), table_id=1)) == b""
 
 

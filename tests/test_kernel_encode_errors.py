@@ -19,25 +19,10 @@ from binlogio.arrow.encode import encode_rows_events
 from binlogio.constants import CHECKSUM_SIZE, HEADER_SIZE, EventType
 from binlogio.constants import ColumnType as T
 from binlogio.errors import BinlogError, BinlogFormatError, WriterStateError
-from binlogio.events import codec_for
-from binlogio.events.base import parse_header
 from binlogio.rowimage import JsonDocument, RowChange, RowImage, TablePlan, decode_rows, encode_rows
 from binlogio.rowimage.packing import main_cells
-from encode_cases import COLUMNS, batch_of, table_of
+from encode_cases import COLUMNS, batch_of, rows_events_of, table_of
 from rowimage_cases import LATIN1, UTF8MB4, column
-
-
-def events_of(data: bytes) -> list[Any]:
-    """The rows events, whose sizes must fill `data`."""
-    found, at = [], 0
-    while at < len(data):
-        header = parse_header(data[at:], at)
-        found.append(
-            codec_for(header.type_code).parse(header, data[at + HEADER_SIZE : at + header.event_size - CHECKSUM_SIZE])
-        )
-        at += header.event_size
-    return found
-
 
 # ------------------------------------------------------------------------------------------------------------ errors
 
@@ -170,7 +155,7 @@ def test_garbage_in_buffers_stays_within_them(case: Any, length: int, buffers: l
     encoder.finish()
 
     assert done == len(
-        [change for event in events_of(bytes(buffer)) for change in decode_rows(event, table_of(case[0]))]
+        [change for event in rows_events_of(bytes(buffer)) for change in decode_rows(event, table_of(case[0]))]
     )
 
 

@@ -11,15 +11,10 @@ from hypothesis import strategies as st
 
 from binlogio.arrow.encode import encode_rows_events
 from binlogio.arrow.types import JSON_DIFFS
-from binlogio.constants import CHECKSUM_SIZE, HEADER_SIZE, EventType
 from binlogio.constants import ColumnType as T
 from binlogio.errors import BinlogFormatError
-from binlogio.events import codec_for
-from binlogio.events.base import parse_header
 from binlogio.events.rows import PartialUpdateRowsEvent
-from binlogio.primitives import bitmap_size
 from binlogio.rowimage import (
-    ABSENT,
     JsonDiff,
     JsonDiffOperation,
     JsonDiffs,
@@ -31,7 +26,7 @@ from binlogio.rowimage import (
     encode_partial_rows,
 )
 from both_kernels import KERNELS, kernel_set_to
-from encode_cases import DOCUMENTS, array_of, table_of
+from encode_cases import DOCUMENTS, array_of, bitmaps, image_of, rows_events_of, table_of
 from rowimage_cases import UTF8MB4, column
 
 JSON = column(T.JSON, 4)
@@ -73,25 +68,12 @@ def batch_of(plan: TablePlan, rows: list[list[Any]], given: set[int]) -> pa.Reco
     return pa.RecordBatch.from_arrays(arrays, [one.label for one in plan.columns])
 
 
-def images_of(data: bytes) -> list[tuple[int, bytes, bytes, bytes]]:
-    """Type, bitmaps and images of each event."""
-    found, at = [], 0
-    while at < len(data):
-        header = parse_header(data[at:], at)
-        end = at + header.event_size
-        event = codec_for(header.type_code).parse(header, data[at + HEADER_SIZE : end - CHECKSUM_SIZE])
-        assert isinstance(event, PartialUpdateRowsEvent)
-        found.append((header.type_code, event.present, event.present_after, event.images))
-        at = end
-    return found
-
-
 @settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(chosen=st.lists(st.sampled_from(COLUMNS), min_size=1, max_size=11), spare=st.integers(0, 1), data=st.data())
 def test_partial_updates_have_construct_s_bytes(chosen: Any, spare: int, data: st.DataObject) -> None:
     """Generated tables: columns that are absent, NULL, changed, unchanged, or given as diffs."""
     plan = table_of(*(one for one, _ in chosen), spare_null_bits=spare)
-    bits = st.integers(0, (1 << len(chosen)) - 1).map(lambda n: n.to_bytes(bitmap_size(len(chosen)), "little"))
+    bits = bitmaps(len(chosen))
     present, present_after = data.draw(bits, "present"), data.draw(bits, "present_after")
     json_positions = [i for i, (one, _) in enumerate(chosen) if one.type == T.JSON]
     given_diffs = set(data.draw(st.lists(st.sampled_from(json_positions), unique=True))) if json_positions else set()
@@ -105,12 +87,10 @@ def test_partial_updates_have_construct_s_bytes(chosen: Any, spare: int, data: s
     ]
     expected = b""
     for old, new in zip(old_rows, new_rows, strict=True):
-        before = [value if present[i >> 3] >> (i & 7) & 1 else ABSENT for i, value in enumerate(old)]
-        after = [value if present_after[i >> 3] >> (i & 7) & 1 else ABSENT for i, value in enumerate(new)]
-        for i in json_positions:
-            if isinstance(after[i], JsonDocument) and after[i] == before[i]:
-                after[i] = JsonDiffs()
-        change = RowChange(RowImage(plan, tuple(before)), RowImage(plan, tuple(after)))
+        before, after = image_of(plan, old, present), image_of(plan, new, present_after)
+        stays = [isinstance(value, JsonDocument) and value == before.values[i] for i, value in enumerate(after.values)]
+        shorter = [JsonDiffs() if same else value for same, value in zip(stays, after.values, strict=True)]
+        change = RowChange(before, RowImage(plan, tuple(shorter)))
         expected += encode_partial_rows([change], plan, present, present_after)
     found = []
     for kernel in KERNELS:
@@ -131,10 +111,12 @@ def test_partial_updates_have_construct_s_bytes(chosen: Any, spare: int, data: s
                 )
             )
 
+    events = rows_events_of(found[0])
+
     assert found[0] == found[1]
-    assert b"".join(images for *_, images in images_of(found[0])) == expected
-    assert {event[:3] for event in images_of(found[0])} <= {
-        (EventType.PARTIAL_UPDATE_ROWS_EVENT, present, present_after)
+    assert b"".join(event.images for event in events) == expected
+    assert {(type(event), event.present, event.present_after) for event in events} <= {
+        (PartialUpdateRowsEvent, present, present_after)
     }
 
 
@@ -144,9 +126,7 @@ def test_document_that_stays_is_no_diff_at_all() -> None:
     one, two = (JsonDocument.from_text(f'{{"a":{number}}}') for number in (1, 2))
     before = batch_of(plan, [[1, one, one], [2, None, one]], set())
     after = batch_of(plan, [[1, one, two], [2, one, two]], set())
-    data = bytes(encode_rows_events(plan, "update", before, after, table_id=7, partial_json=True))
-    header = parse_header(data, 4)
-    event = codec_for(header.type_code).parse(header, data[HEADER_SIZE:-CHECKSUM_SIZE])
+    (event,) = rows_events_of(bytes(encode_rows_events(plan, "update", before, after, table_id=7, partial_json=True)))
     changes = list(decode_rows(event, plan))
 
     assert [change.after.values for change in changes if change.after] == [(1, JsonDiffs(), two), (2, one, two)]
