@@ -9,7 +9,7 @@ Source: sql/sql_yacc.yy, rule column_attribute; sql/field.cc, Create_field::init
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -154,6 +154,33 @@ def implicit_default(column: ColumnDefinition) -> Default:
     if kind.name in ("json", "vector", *GEOMETRY_TYPES):
         return UNKNOWN_DEFAULT
     return Default("")
+
+
+def effective_defaults(
+    said: Mapping[str, Default], columns: Sequence[ColumnDefinition], *, unsaid: Default = UNKNOWN_DEFAULT
+) -> dict[str, Default]:
+    """What rows get in each column, by names in small letters: as a statement says, which names no default for some; `unsaid` where it says nothing."""
+    found = {}
+    for column in columns:
+        name = column.name.casefold()
+        default = said.get(name, unsaid)
+        found[name] = implicit_default(column) if default == Default() else default
+    return found
+
+
+def defaults_after(
+    before: Mapping[str, Default], changes: ColumnChanges, columns: Sequence[ColumnDefinition]
+) -> dict[str, Default]:
+    """The defaults behind an ALTER TABLE: as the statement says, else as they were, under the names of now."""
+    said = effective_defaults(changes.defaults, columns)
+    found = {}
+    for name in said:
+        former = changes.renamed.get(name, name)
+        if name in changes.defaults:
+            found[name] = said[name]
+        elif former in before:
+            found[name] = before[former]
+    return found
 
 
 def _default(words: Words) -> Default:

@@ -9,13 +9,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from binlogio.errors import UnsupportedFeature
-from binlogio.schema.column_history import UNKNOWN_DEFAULT, ColumnChanges, Default, created_defaults, implicit_default
+from binlogio.schema.column_history import ColumnChanges, Default, created_defaults, defaults_after, effective_defaults
 from binlogio.schema.partitions import PartitionChange, Partitions, read_partitions
 from binlogio.schema.sql_tokens import Words
 
 if TYPE_CHECKING:
     from binlogio.schema.parsed_table import ParsedTable
-
 
 _FLOATS: Final = ("FLOAT", "DOUBLE", "REAL", "PRECISION", "FLOAT4", "FLOAT8")
 
@@ -41,22 +40,14 @@ def created_facts(words: Words, table: ParsedTable) -> TableFacts:
         defaults = created_defaults(words)
     except UnsupportedFeature:
         defaults = {}
-    return TableFacts(_effective(defaults, table), read_partitions(words))
+    return TableFacts(effective_defaults(defaults, table.columns, unsaid=Default()), read_partitions(words))
 
 
 def altered_facts(
     facts: TableFacts, changes: ColumnChanges, partitions: PartitionChange | None, table: ParsedTable
 ) -> TableFacts:
     """What holds of the table behind an ALTER TABLE: as the statement says, else as before, under the names of now."""
-    said = _effective(dict(changes.defaults), table)
-    defaults = {}
-    for column in table.columns:
-        name = column.name.casefold()
-        former = changes.renamed.get(name, name)
-        if name in changes.defaults:
-            defaults[name] = said.get(name, UNKNOWN_DEFAULT)
-        elif former in facts.defaults:
-            defaults[name] = facts.defaults[former]
+    defaults = defaults_after(facts.defaults, changes, table.columns)
     left = facts.partitions if partitions is None else partitions.left
     if left is not None:
         left = left.renamed({old: new for new, old in changes.renamed.items()})
@@ -82,12 +73,3 @@ def rounds_numbers(words: Words) -> bool:
         for i in range(len(at) - 3)
         if words.tokens[i].kind == "word"
     )
-
-
-def _effective(defaults: dict[str, Default], table: ParsedTable) -> dict[str, Default]:
-    """With what columns have that name no default."""
-    found = {}
-    for column in table.columns:
-        default = defaults.get(column.name.casefold(), Default())
-        found[column.name.casefold()] = implicit_default(column) if default == Default() else default
-    return found

@@ -18,7 +18,8 @@ from binlogio.schema.column_history import (
     Default,
     column_changes,
     created_defaults,
-    implicit_default,
+    defaults_after,
+    effective_defaults,
 )
 from binlogio.schema.logged_ddl import follow_event, server_of
 from binlogio.schema.parsed_table import ParsedTable
@@ -26,6 +27,8 @@ from binlogio.schema.sql_tokens import Words
 from pyspark_binlogio.history.table_life import NOTHING, Life, Stretch
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from binlogio.events.base import ParseContext
     from binlogio.events.query import QueryEvent
     from binlogio.schema.catalogue import Catalogue, TableName
@@ -106,7 +109,9 @@ class Statement:
         defaults = created_defaults(found) if like is None else dict(source.now.defaults) if source is not None else {}
         stretch = Stretch(name, self._place, flavor_of=self._context)
         stretch.definition = self._definition(name)
-        stretch.defaults = self._effective(defaults, stretch.definition)
+        stretch.defaults = (
+            defaults if stretch.definition is None else effective_defaults(defaults, stretch.definition.columns)
+        )
         history.begin(name, Life([stretch], is_whole=not if_not_exists or replaces or exists))
 
     def alter(self) -> None:
@@ -208,30 +213,11 @@ class Statement:
             now.definition = definition
             return
         following = Stretch(name, self._place, definition=definition, is_given=now.is_given, flavor_of=self._context)
-        following.defaults = self._defaults_after(now, changes, definition)
+        following.defaults = _defaults_after(now.defaults, changes, definition)
         added = {
             one: self._timed(following.defaults.get(one, UNKNOWN_DEFAULT), one, definition) for one in changes.added
         }
         life.change(self._place, replace(changes, defaults=added), following)
-
-    def _defaults_after(
-        self, before: Stretch, changes: ColumnChanges, definition: TableDefinition | None
-    ) -> dict[str, Default]:
-        """The defaults of the columns: as the statement says, else as they were, under the names of now."""
-        said = self._effective(dict(changes.defaults), definition)
-        columns = (
-            [column.name.casefold() for column in definition.columns]
-            if definition is not None
-            else [*before.defaults, *changes.defaults]
-        )
-        found = {}
-        for name in columns:
-            former = changes.renamed.get(name, name)
-            if name in changes.defaults:
-                found[name] = said.get(name, UNKNOWN_DEFAULT)
-            elif former in before.defaults:
-                found[name] = before.defaults[former]
-        return found
 
     def _timed(self, default: Default, name: str, definition: TableDefinition | None) -> Default:
         """The value that rows get: of CURRENT_TIMESTAMP the time of the statement, where the session's time zone does not matter."""
@@ -243,16 +229,6 @@ class Statement:
             return UNKNOWN_DEFAULT
         moment = datetime.fromtimestamp(self._event.header.timestamp, timezone.utc)
         return Default(moment.strftime("%Y-%m-%d %H:%M:%S"))
-
-    def _effective(self, defaults: dict[str, Default], definition: TableDefinition | None) -> dict[str, Default]:
-        """With what columns have that name no default."""
-        if definition is None:
-            return defaults
-        found = {}
-        for column in definition.columns:
-            default = defaults.get(column.name.casefold(), UNKNOWN_DEFAULT)
-            found[column.name.casefold()] = implicit_default(column) if default == Default() else default
-        return found
 
     def _definition(self, name: TableName) -> TableDefinition | None:
         known = self._history.catalogue.find(*name)
@@ -291,6 +267,16 @@ _HANDLERS: Final = {
     ("DROP", "DATABASE"): Statement.drop_database,
     ("DROP", "SCHEMA"): Statement.drop_database,
 }
+
+
+def _defaults_after(
+    before: Mapping[str, Default], changes: ColumnChanges, definition: TableDefinition | None
+) -> dict[str, Default]:
+    """The defaults behind an ALTER TABLE; of a table that nobody describes, those of columns that a statement has named."""
+    if definition is not None:
+        return defaults_after(before, changes, definition.columns)
+    formers = {name: changes.renamed.get(name, name) for name in before}
+    return {**{name: before[former] for name, former in formers.items() if former in before}, **changes.defaults}
 
 
 def _key(definition: TableDefinition | None) -> tuple[str, ...]:
