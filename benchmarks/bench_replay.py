@@ -31,8 +31,8 @@ from binlogio.replay.targets.mysql.address import MysqlAddress
 from binlogio.replay.targets.mysql.connection import Connection
 from binlogio.replay.targets.mysql.table import MysqlTable
 from binlogio.replay.targets.mysql.target import MysqlTarget
-from binlogio.replay.targets.mysql.values import backticked
 from binlogio.rowimage.plan import TablePlan
+from binlogio.schema.identifiers import backticked
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from real_servers import Instance, vendor

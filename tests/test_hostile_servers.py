@@ -15,7 +15,7 @@ from pymysql.converters import conversions
 import binlogio
 from binlogio.replay import replay
 from binlogio.replay.targets.mysql.target import MysqlTarget
-from binlogio.replay.targets.mysql.values import backticked
+from binlogio.schema.identifiers import backticked
 from hostile_statements import BYTES, SCHEMAS, TEXTS, literal, rows, statements, tables
 from real_servers import RUN_TIMEOUT_S, Instance, vendor
 

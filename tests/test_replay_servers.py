@@ -17,7 +17,7 @@ from binlogio.errors import ReplayError
 from binlogio.replay import ReplaySummary, replay
 from binlogio.replay.targets.mysql.position_table import SCHEMA
 from binlogio.replay.targets.mysql.target import MysqlTarget
-from binlogio.replay.targets.mysql.values import backticked
+from binlogio.schema.identifiers import backticked
 from corpus import FIXTURES, Case, cases
 from real_servers import Instance, vendor
 

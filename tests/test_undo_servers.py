@@ -20,7 +20,7 @@ from binlogio.replay.key_source import KeySource
 from binlogio.replay.targets.mysql.json import json_value
 from binlogio.replay.targets.mysql.position_table import SCHEMA
 from binlogio.replay.targets.mysql.target import MysqlTarget
-from binlogio.replay.targets.mysql.values import backticked, text_literal
+from binlogio.replay.targets.mysql.values import text_literal
 from binlogio.replay.transactions import TransactionReader
 from binlogio.replay.undo import BinlogFile, SqlScript, undo
 from binlogio.replay.undo.outputs import UndoOutput
@@ -28,6 +28,7 @@ from binlogio.rowimage.json import JsonDocument
 from binlogio.rowimage.json_parse import parse_json
 from binlogio.rowimage.json_text import scalar_text
 from binlogio.rowimage.json_tree import JsonUnsigned
+from binlogio.schema.identifiers import backticked
 from corpus import Case
 from real_servers import Instance, vendor
 from test_replay_servers import FOLDERS, HOSTILE, HOSTILE_BYTES, OPTIONS, _cases, connect, emptied, tables, url

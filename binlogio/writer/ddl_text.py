@@ -11,7 +11,8 @@ import re
 from itertools import chain, count, repeat
 from typing import TYPE_CHECKING, Final
 
-from binlogio.schema.collations import BINARY
+from binlogio.schema.collations import BINARY, charset_of_collation
+from binlogio.schema.identifiers import backticked, table_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -28,11 +29,6 @@ _DIGITS: Final = re.compile(r"^[^(]*")
 _USUAL_COLLATIONS: Final = ("utf8mb4_0900_ai_ci", "utf8mb4_general_ci")
 
 
-def quoted(name: str) -> str:
-    """A name as SQL has it."""
-    return "`" + name.replace("`", "``") + "`"
-
-
 def is_drop_table(sql: bytes) -> bool:
     """Whether a statement is DROP TABLE, and not of temporary tables alone."""
     return _DROP_TABLE.match(sql) is not None
@@ -40,7 +36,7 @@ def is_drop_table(sql: bytes) -> bool:
 
 def drop_tables(sql: bytes, tables: Iterable[tuple[str, str]], schema: str, *, temporary: bool = False) -> bytes:
     """The DROP TABLE of some of the tables, as (schema, name), that the client's statement `sql` drops."""
-    names = ",".join(quoted(name) if of == schema else f"{quoted(of)}.{quoted(name)}" for of, name in tables)
+    names = ",".join(backticked(name) if of == schema else table_name(of, name) for of, name in tables)
     exists = " IF EXISTS" if _IF_EXISTS.match(sql) else ""
     kind = " TEMPORARY" if temporary else ""
     return f"DROP{kind} TABLE{exists} {names}{GENERATED}".encode()
@@ -48,7 +44,7 @@ def drop_tables(sql: bytes, tables: Iterable[tuple[str, str]], schema: str, *, t
 
 def drop_at_disconnect(names: Iterable[str]) -> bytes:
     """The statement that throws away the temporary tables of a session that has gone."""
-    return ("DROP /*!40005 TEMPORARY */ TABLE IF EXISTS " + ",".join(map(quoted, names))).encode()
+    return ("DROP /*!40005 TEMPORARY */ TABLE IF EXISTS " + ",".join(map(backticked, names))).encode()
 
 
 def create_table(table: TableDefinition, *, starts_transaction: bool) -> bytes:
@@ -59,19 +55,19 @@ def create_table(table: TableDefinition, *, starts_transaction: bool) -> bytes:
     names: list[str] = []
     for key in table.unique_keys:
         names.append(_key_name(key.columns[0], names))
-        lines.append(f"  UNIQUE KEY {quoted(names[-1])} ({_parts(key.columns, key.prefixes)})")
+        lines.append(f"  UNIQUE KEY {backticked(names[-1])} ({_parts(key.columns, key.prefixes)})")
     end = "START TRANSACTION" if starts_transaction else f"ENGINE={table.engine}"
     if table.collation not in _USUAL_COLLATIONS:
-        end += f" DEFAULT CHARSET={_charset(table.collation)} COLLATE={table.collation}"
+        end += f" DEFAULT CHARSET={charset_of_collation(table.collation)} COLLATE={table.collation}"
     body = ",\n".join(lines)
-    return f"CREATE TABLE {quoted(table.name)} (\n{body}\n) {end}".encode()
+    return f"CREATE TABLE {backticked(table.name)} (\n{body}\n) {end}".encode()
 
 
 def _column(column: ColumnDefinition, table: TableDefinition) -> str:
-    words = [quoted(column.name), _BEFORE_MEMBERS.sub(lambda found: found[0].lower(), column.type)]
+    words = [backticked(column.name), _BEFORE_MEMBERS.sub(lambda found: found[0].lower(), column.type)]
     collation = table.collation_of(column)
     if collation not in (BINARY, table.collation):
-        words.append(f"CHARACTER SET {_charset(collation)} COLLATE {collation}")
+        words.append(f"CHARACTER SET {charset_of_collation(collation)} COLLATE {collation}")
     if not column.nullable:
         words.append("NOT NULL")
     elif column.sql_type.name == "timestamp":
@@ -90,15 +86,11 @@ def _column(column: ColumnDefinition, table: TableDefinition) -> str:
     return " ".join(words)
 
 
-def _charset(collation: str) -> str:
-    return collation.partition("_")[0]
-
-
 def _parts(names: Iterable[str], prefixes: tuple[int, ...]) -> str:
     """The columns of a key, with the lengths of their prefixes."""
     lengths = chain(prefixes, repeat(0))
     return ",".join(
-        quoted(name) + (f"({length})" if length else "") for name, length in zip(names, lengths, strict=False)
+        backticked(name) + (f"({length})" if length else "") for name, length in zip(names, lengths, strict=False)
     )
 
 

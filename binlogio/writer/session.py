@@ -16,6 +16,7 @@ from __future__ import annotations
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, Final
 
+from binlogio.schema.identifiers import backticked
 from binlogio.writer.connection import ClientVariables, Connection
 from binlogio.writer.engine_mix import NO_ENGINES
 from binlogio.writer.group import AUTOMATIC, NextGtid
@@ -154,7 +155,7 @@ class Session:
             return
         caches, transaction = connection.caches, connection.transaction
         if transaction.is_logged:
-            self._log_boundary(b"SAVEPOINT " + _quoted(name))
+            self._log_boundary(f"SAVEPOINT {backticked(name)}".encode())
         transaction.add_savepoint(name, caches.transaction.position)
 
     def rollback_to(self, name: str) -> None:
@@ -172,7 +173,7 @@ class Session:
         elif caches.transaction.cannot_roll_back or (
             connection.flavour.keeps_savepoints and transaction.changed_non_transactional
         ):
-            self._log_boundary(b"ROLLBACK TO " + _quoted(name))
+            self._log_boundary(f"ROLLBACK TO {backticked(name)}".encode())
         else:
             caches.transaction.truncate(savepoint.position)
         transaction.is_logged = savepoint.is_logged
@@ -289,7 +290,3 @@ class Session:
         context = connection.context()
         frame = connection.frames.encode(boundary_event(context, sql))
         connection.caches.add(connection.caches.transaction, (frame,), context)
-
-
-def _quoted(name: str) -> bytes:
-    return ("`" + name.replace("`", "``") + "`").encode()

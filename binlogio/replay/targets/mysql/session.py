@@ -33,10 +33,10 @@ from binlogio.replay.targets.mysql.other_vendor import (
 )
 from binlogio.replay.targets.mysql.statements import CLIENT_UTF8, context_of
 from binlogio.replay.targets.mysql.table import MysqlTable
-from binlogio.replay.targets.mysql.values import backticked
 from binlogio.replay.transactions import LoadStep, RefusedStep, RowsStep, StatementStep
 from binlogio.replay.type_conversions import ER_REPLICA_CONVERSION_FAILED
 from binlogio.rowimage.values import ABSENT
+from binlogio.schema.identifiers import backticked
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

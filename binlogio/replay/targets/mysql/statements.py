@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, Final
 from binlogio.constants import QueryStatus
 from binlogio.events.query import SessionCharset
 from binlogio.events.statement_context import IntvarEvent, IntvarKind, RandEvent, UserVarEvent
-from binlogio.replay.targets.mysql.values import backticked, text_literal
+from binlogio.replay.targets.mysql.values import text_literal
 from binlogio.rowimage.charset import charset_of
 from binlogio.schema.collations import collation_id, collation_name
+from binlogio.schema.identifiers import backticked
 from binlogio.schema.user_variables import user_variable_value
 
 if TYPE_CHECKING:

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.errors import ReplayError
 from binlogio.replay.find_row import Algorithm, Index, RowSearch, find_row
-from binlogio.replay.targets.mysql.values import backticked, same, table_name, text_literal, value
+from binlogio.replay.targets.mysql.values import same, text_literal, value
 from binlogio.rowimage.json_diff import JsonDiffs
 from binlogio.rowimage.values import ABSENT
+from binlogio.schema.identifiers import backticked, table_name
 
 if TYPE_CHECKING:
     from binlogio.replay.targets.mysql.server_tables import Ask

@@ -20,6 +20,7 @@ from binlogio.rowimage.geometry import SRID_SIZE, Geometry
 from binlogio.rowimage.json import JsonDocument
 from binlogio.rowimage.text import value_text
 from binlogio.rowimage.values import EnumValue, SetValue
+from binlogio.schema.identifiers import backticked
 
 if TYPE_CHECKING:
     from binlogio.rowimage.plan import ColumnPlan
@@ -32,16 +33,6 @@ _TEMPORAL: Final = frozenset(
 )  # fmt: skip
 _HARMLESS: Final = re.compile(r"[A-Za-z0-9_ .,:@+()=!?-]*")
 _LARGEST_FLOAT: Final = float((2**24 - 1) << 104)
-
-
-def backticked(name: str) -> str:
-    """A name of a schema, table, column or variable."""
-    return "`" + name.replace("`", "``") + "`"
-
-
-def table_name(schema: str, table: str) -> str:
-    """`schema`.`table`."""
-    return f"{backticked(schema)}.{backticked(table)}"
 
 
 def text_literal(text: str) -> str:
