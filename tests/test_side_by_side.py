@@ -102,7 +102,7 @@ def _written(folder: Path, **variables: Any) -> list[Path]:
 
 
 @pytest.mark.parametrize("compressed", [False, True])
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 @given(cuts=st.lists(st.floats(0, 1), max_size=6), threads=st.integers(2, 4), wait_s=st.sampled_from([0.0, 1.0]))
 def test_names_are_those_of_one_thread_wherever_logs_are_cut(
     tmp_path: Path, compressed: bool, cuts: list[float], threads: int, wait_s: float
