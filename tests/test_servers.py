@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import binlogio
+import relay_logs
 from binlogio import BinlogWriter, ColumnDefinition, Delete, Insert, ServerVariables, Statement, TableDefinition, Update
 from binlogio.rowimage.geometry import Geometry
 from binlogio.rowimage.json import JsonDocument
@@ -190,9 +191,7 @@ def test_a_replica_applies_our_file_from_its_relay_log(checksum: str) -> None:
     options = ("--server-id=99", "--relay-log=relay", "--skip-replica-start", "--gtid-mode=ON")
     with mysql.folder("relay") as folder, mysql.server("relay", *options, "--enforce-gtid-consistency=ON") as server:
         log = _write(folder / "binlog", ServerVariables(binlog_checksum=checksum, gtid_mode="ON"), TYPES)
-        (server.data / "relay.000001").write_bytes(log.read_bytes())
-        (server.data / "relay.index").write_text("./relay.000001\n")
-        mysql.run("chown", "mysql", f"/{server.data.name}/relay.000001", f"/{server.data.name}/relay.index")
+        relay_logs.place(server, [log.read_bytes()])
         server.sql(
             "SET GLOBAL replica_parallel_workers=4; SET GLOBAL replica_preserve_commit_order=ON;"
             "CHANGE REPLICATION SOURCE TO SOURCE_HOST='none', RELAY_LOG_FILE='relay.000001', RELAY_LOG_POS=4;"

@@ -22,6 +22,7 @@ from binlogio.writer.statement import Change
 from mariadb_replay import VERSION, Recording, Replay, comparable
 from memory_storage import MemoryStorage
 from real_servers import Instance, vendor
+from relay_logs import FINISHED, place
 from shop_transactions import CREATE, TABLES, Shop
 
 if TYPE_CHECKING:
@@ -132,15 +133,10 @@ def test_a_mariadb_replica_of_four_threads_has_the_tables_of_eight_sessions(valu
         with BinlogWriter(folder / "binlog", variables=variables(**values)) as log:
             shop.run(log, SESSIONS, TRANSACTIONS, 2)
         with BinlogWriter(folder / "binlog", variables=variables(**values)) as log, log.session("shop") as session:
-            session.ddl("CREATE TABLE finished (id INT PRIMARY KEY)")
+            session.ddl(FINISHED)
         server.sql(f"SET sql_log_bin=0; CREATE DATABASE shop; {CREATE}")
         names = (folder / f"binlog{INDEX_SUFFIX}").read_text().split()
-        relay = [f"relay.{number:06}" for number in range(1, len(names) + 2)]
-        files = [_first_relay_log(folder / names[0]), *((folder / name).read_bytes() for name in names)]
-        for data, target in zip(files, relay, strict=True):
-            (server.data / target).write_bytes(data)
-        (server.data / "relay.index").write_text("".join(f"./{name}\n" for name in relay))
-        mariadb.run("chown", "mysql", *(f"/{server.data.name}/{name}" for name in (*relay, "relay.index")))
+        place(server, [_first_relay_log(folder / names[0]), *((folder / name).read_bytes() for name in names)])
         server.sql(
             "CHANGE MASTER TO MASTER_HOST='none', MASTER_USE_GTID=no, MASTER_LOG_FILE='binlog.000001', MASTER_LOG_POS=4,"
             "RELAY_LOG_FILE='relay.000001', RELAY_LOG_POS=4;"

@@ -19,7 +19,8 @@ from binlogio.options import ServerVariables
 from binlogio.writer import BinlogWriter
 from random_tables import SCHEMA
 from random_transactions import THREADS, RandomTables
-from real_servers import Instance, Vendor, vendor
+from real_servers import vendor
+from relay_logs import FINISHED, apply
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -111,42 +112,18 @@ def test_a_replica_has_the_tables_of_random_transactions(capsys: pytest.CaptureF
                         shop.create(session)
                     shop.run(log, case.transactions, case.number)
                     with log.session(SCHEMA) as session:
-                        session.ddl("CREATE TABLE finished (id INT PRIMARY KEY)")
+                        session.ddl(FINISHED)
                 if variables.gtid_mode != gtid_mode:
                     gtid_mode = variables.gtid_mode
                     server.sql(TO_ON)
                 logs = [folder / name for name in (folder / f"binlog{INDEX_SUFFIX}").read_text().split()]
-                _apply(mysql, server, f"c{case.number}", [log.read_bytes() for log in logs])
+                channel = f"c{case.number}"
+                server.sql(f"SET sql_log_bin=0; DROP DATABASE IF EXISTS {SCHEMA};")
+                apply(server, [log.read_bytes() for log in logs], channel)
+                server.sql(f"STOP REPLICA FOR CHANNEL '{channel}'; RESET REPLICA ALL FOR CHANNEL '{channel}';")
             for table in shop.tables:
                 found = sorted(server.sql(f"SET NAMES utf8mb4; {table.select}").splitlines())
                 assert found == table.expected(), (case, table.name)
             if ALL:
                 with capsys.disabled():
                     print(case.number, case.transactions, len(logs), dict(shop.counts), case.variables)  # noqa: T201
-
-
-def _apply(mysql: Vendor, server: Instance, channel: str, logs: list[bytes]) -> None:
-    """Let the replica apply logs from the relay logs of a channel of their own."""
-    server.sql(f"SET sql_log_bin=0; DROP DATABASE IF EXISTS {SCHEMA};")
-    names = [f"relay-{channel}.{number:06}" for number in range(1, len(logs) + 1)]
-    for name, data in zip(names, logs, strict=True):
-        (server.data / name).write_bytes(data)
-    (server.data / f"relay-{channel}.index").write_text("".join(f"./{name}\n" for name in names))
-    mysql.run("chown", "mysql", *(f"/{server.data.name}/{name}" for name in (*names, f"relay-{channel}.index")))
-    server.sql(
-        f"CHANGE REPLICATION SOURCE TO SOURCE_HOST='none', RELAY_LOG_FILE='{names[0]}', RELAY_LOG_POS=4"
-        f" FOR CHANNEL '{channel}'; START REPLICA SQL_THREAD FOR CHANNEL '{channel}';"
-    )
-    for _ in range(300):
-        found = server.sql(
-            "SELECT last_error_message FROM performance_schema.replication_applier_status_by_worker"
-            " WHERE last_error_number <> 0 UNION ALL"
-            " SELECT last_error_message FROM performance_schema.replication_applier_status_by_coordinator"
-            " WHERE last_error_number <> 0;"
-            "SELECT 'finished' FROM information_schema.tables WHERE table_name = 'finished'; DO SLEEP(0.3);"
-        )
-        if found:
-            assert found == "finished\n", channel
-            server.sql(f"STOP REPLICA FOR CHANNEL '{channel}'; RESET REPLICA ALL FOR CHANNEL '{channel}';")
-            return
-    pytest.fail("the replica did not come to the end")

@@ -9,7 +9,8 @@ import pytest
 from binlogio.index_file import INDEX_SUFFIX
 from binlogio.options import ServerVariables
 from binlogio.writer import BinlogWriter
-from real_servers import Instance, vendor
+from real_servers import vendor
+from relay_logs import FINISHED, apply
 from shop_transactions import CREATE, TABLES, Shop
 
 pytestmark = [pytest.mark.server, pytest.mark.slow]
@@ -52,37 +53,12 @@ def test_a_replica_of_four_workers_has_the_tables_of_eight_sessions(checksum: st
         with BinlogWriter(folder / "binlog", variables=variables) as log:
             shop.run(log, SESSIONS, TRANSACTIONS, seed)
         with BinlogWriter(folder / "binlog", variables=variables) as log, log.session("shop") as session:
-            session.ddl("CREATE TABLE finished (id INT PRIMARY KEY)")
+            session.ddl(FINISHED)
         server.sql(f"SET sql_log_bin=0; CREATE DATABASE shop; {CREATE}")
         names = (folder / f"binlog{INDEX_SUFFIX}").read_text().split()
-        relay = [f"relay.{number:06}" for number in range(1, len(names) + 1)]
-        for name, target in zip(names, relay, strict=True):
-            (server.data / target).write_bytes((folder / name).read_bytes())
-        (server.data / "relay.index").write_text("".join(f"./{name}\n" for name in relay))
-        mysql.run("chown", "mysql", *(f"/{server.data.name}/{name}" for name in (*relay, "relay.index")))
-        server.sql(
-            "CHANGE REPLICATION SOURCE TO SOURCE_HOST='none', RELAY_LOG_FILE='relay.000001', RELAY_LOG_POS=4;"
-            "START REPLICA SQL_THREAD;"
-        )
-        wait_for_the_end(server)
+        apply(server, [(folder / name).read_bytes() for name in names])
 
         assert len(names) > 3
         assert shop.executed > 5 * TRANSACTIONS
         for name in TABLES:
             assert server.sql(f"SELECT * FROM shop.{name} ORDER BY id") == shop.expected(name)
-
-
-def wait_for_the_end(server: Instance) -> None:
-    """The last statement is there, and no thread has stopped."""
-    for _ in range(300):
-        found = server.sql(
-            "SELECT last_error_message FROM performance_schema.replication_applier_status_by_worker"
-            " WHERE last_error_number <> 0 UNION ALL"
-            " SELECT last_error_message FROM performance_schema.replication_applier_status_by_coordinator"
-            " WHERE last_error_number <> 0;"
-            "SELECT 'finished' FROM information_schema.tables WHERE table_name = 'finished'; DO SLEEP(0.3);"
-        )
-        if found:
-            assert found == "finished\n"
-            return
-    pytest.fail("the replica did not come to the end")

@@ -1,0 +1,49 @@
+"""Logs of ours as the relay logs of a real replica: files and index where the server looks for them, and a wait for its appliers.
+
+Knows that a log ends in FINISHED, which makes a table that says that everything before it is there.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from real_servers import Instance
+
+FINISHED: Final = "CREATE TABLE finished (id INT PRIMARY KEY)"
+STATE: Final = (
+    "SELECT last_error_message FROM performance_schema.replication_applier_status_by_worker"
+    " WHERE last_error_number <> 0 UNION ALL"
+    " SELECT last_error_message FROM performance_schema.replication_applier_status_by_coordinator"
+    " WHERE last_error_number <> 0;"
+    "SELECT 'finished' FROM information_schema.tables WHERE table_name = 'finished'; DO SLEEP(0.3);"
+)
+
+
+def place(server: Instance, logs: Iterable[bytes], name: str = "relay") -> None:
+    """Make `logs` the relay logs of that name, from number 1 on."""
+    files = {f"{name}.{number:06}": data for number, data in enumerate(logs, 1)}
+    for file, data in files.items():
+        (server.data / file).write_bytes(data)
+    (server.data / f"{name}.index").write_text("".join(f"./{file}\n" for file in files))
+    server.vendor.run("chown", "mysql", *(f"/{server.data.name}/{file}" for file in (*files, f"{name}.index")))
+
+
+def apply(server: Instance, logs: Iterable[bytes], channel: str = "") -> None:
+    """Let a MySQL replica that was started with `--relay-log=relay` apply `logs` to their end, in a channel of their own."""
+    name = f"relay-{channel}" if channel else "relay"
+    place(server, logs, name)
+    server.sql(
+        f"CHANGE REPLICATION SOURCE TO SOURCE_HOST='none', RELAY_LOG_FILE='{name}.000001', RELAY_LOG_POS=4"
+        f" FOR CHANNEL '{channel}'; START REPLICA SQL_THREAD FOR CHANNEL '{channel}';"
+    )
+    for _ in range(300):
+        found = server.sql(STATE)
+        if found:
+            assert found == "finished\n", channel
+            return
+    pytest.fail("the replica did not come to the end")
