@@ -6,21 +6,22 @@ Knows what the options mean, and how table definitions are written. Knows no com
 from __future__ import annotations
 
 import json
-from datetime import datetime, timezone
+from datetime import timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
 from binlogio.errors import BinlogError
-from binlogio.gtid import GtidSet
 from binlogio.options import Position
 from binlogio.replay import ReplayFilter
 from binlogio.schema import TableDefinition
 from binlogio_cli.main import Refusal
+from binlogio_cli.option_values import parse_gtids, parse_time
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from datetime import datetime
 
 _Command = TypeVar("_Command", bound="Callable[..., Any]")
 
@@ -29,12 +30,20 @@ _SELECTION: Final = (
     click.option(
         "--stop-position", metavar="FILE:OFFSET", help="Stop at the first transaction at or behind this place."
     ),
-    click.option("--start-datetime", metavar="TIME", help="Leave out what begins before this time, which is UTC."),
     click.option(
-        "--stop-datetime", metavar="TIME", help="Stop at the first transaction at or after this time, which is UTC."
+        "--start-datetime",
+        metavar="TIME",
+        callback=parse_time,
+        help="Leave out what begins before this time, which is UTC.",
     ),
-    click.option("--include-gtids", metavar="SET", help="Only these transactions."),
-    click.option("--exclude-gtids", metavar="SET", help="All but these transactions."),
+    click.option(
+        "--stop-datetime",
+        metavar="TIME",
+        callback=parse_time,
+        help="Stop at the first transaction at or after this time, which is UTC.",
+    ),
+    click.option("--include-gtids", metavar="SET", callback=parse_gtids, help="Only these transactions."),
+    click.option("--exclude-gtids", metavar="SET", callback=parse_gtids, help="All but these transactions."),
     click.option("--table", "tables", multiple=True, metavar="GLOB", help="Only rows of these tables (schema.table)."),
     click.option("--exclude-table", "exclude_tables", multiple=True, metavar="GLOB", help="No rows of these tables."),
     click.option("--rewrite-db", multiple=True, metavar="FROM->TO", help="Give a schema another name."),
@@ -82,10 +91,10 @@ def replay_filter(options: dict[str, Any]) -> ReplayFilter:
     return ReplayFilter(
         start=_place("--start-position", options["start_position"]),
         stop=_place("--stop-position", options["stop_position"]),
-        start_timestamp=_time("--start-datetime", options["start_datetime"]),
-        stop_timestamp=_time("--stop-datetime", options["stop_datetime"]),
-        include_gtids=_gtids("--include-gtids", options["include_gtids"]),
-        exclude_gtids=_gtids("--exclude-gtids", options["exclude_gtids"]),
+        start_timestamp=_seconds(options["start_datetime"]),
+        stop_timestamp=_seconds(options["stop_datetime"]),
+        include_gtids=options["include_gtids"],
+        exclude_gtids=options["exclude_gtids"],
         tables=options["tables"],
         exclude_tables=options["exclude_tables"],
         rewrite_db={before: after for before, _, after in rewrites},
@@ -101,21 +110,11 @@ def _place(option: str, text: str | None) -> Position | None:
     return Position(file, int(offset))
 
 
-def _time(option: str, text: str | None) -> int | None:
-    if text is None:
+def _seconds(moment: datetime | None) -> int | None:
+    """Since 1970; a time without a zone is UTC."""
+    if moment is None:
         return None
-    try:
-        found = datetime.fromisoformat(text)
-    except ValueError as exc:
-        raise click.UsageError(f"{option} {text}: {exc}") from exc
-    return int((found if found.tzinfo else found.replace(tzinfo=timezone.utc)).timestamp())
-
-
-def _gtids(option: str, text: str | None) -> GtidSet | None:
-    try:
-        return None if text is None else GtidSet.parse(text)
-    except BinlogError as exc:
-        raise click.UsageError(f"{option} {text}: {exc}") from exc
+    return int((moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)).timestamp())
 
 
 def read_definitions(file: str | None) -> list[TableDefinition]:

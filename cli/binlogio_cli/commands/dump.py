@@ -8,18 +8,21 @@ from __future__ import annotations
 
 import sys
 from datetime import datetime, timezone, tzinfo
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import click
 
 import binlogio
-from binlogio.errors import BinlogError
-from binlogio.gtid import GtidSet
 from binlogio_cli.json_dump import JsonDump
 from binlogio_cli.main import say
+from binlogio_cli.option_values import parse_gtids, parse_time
 from binlogio_cli.output import Dump, open_output
 from binlogio_cli.selection import Selection, Selector
 from binlogio_cli.text_dump import TextDump, TextStyle
+from binlogio_cli.torn_tails import say_torn_tails
+
+if TYPE_CHECKING:
+    from binlogio.gtid import GtidSet
 
 # Options of the server's tool for reading from a server: (names, takes a value).
 _NETWORK: Final = (
@@ -65,24 +68,6 @@ def _parse_zone(ctx: click.Context, param: click.Parameter, text: str) -> tzinfo
         raise click.BadParameter(reason, ctx, param) from exc
 
 
-def _parse_time(ctx: click.Context, param: click.Parameter, text: str | None) -> datetime | None:
-    if text is None:
-        return None
-    try:
-        return datetime.fromisoformat(f"{text[:-1]}+00:00" if text.endswith("Z") else text)
-    except ValueError as exc:
-        raise click.BadParameter(f"{text!r} is no time; give it as '2026-11-20 12:00:00'", ctx, param) from exc
-
-
-def _parse_gtids(ctx: click.Context, param: click.Parameter, text: str | None) -> GtidSet | None:
-    if text is None:
-        return None
-    try:
-        return GtidSet.parse(text)
-    except BinlogError as exc:
-        raise click.BadParameter(str(exc), ctx, param) from exc
-
-
 def _not_here(ctx: click.Context, param: click.Parameter, value: Any) -> None:
     if value:
         raise click.UsageError(f"{param.opts[-1]} is not supported: this reads files, not servers", ctx)
@@ -116,12 +101,12 @@ def _habits(command: Any) -> Any:
 @click.option("-j", "--start-position", type=click.IntRange(min=0), help="Begin at this offset of the first file.")
 @click.option("--stop-position", type=click.IntRange(min=0), help="Stop before this offset of the last file.")
 @click.option(
-    "--start-datetime", metavar="TIME", callback=_parse_time, help="Only event groups that begin at or after this time."
+    "--start-datetime", metavar="TIME", callback=parse_time, help="Only event groups that begin at or after this time."
 )
 @click.option(
     "--stop-datetime",
     metavar="TIME",
-    callback=_parse_time,
+    callback=parse_time,
     help="Stop before the first event group that begins at or after it.",
 )
 @click.option(
@@ -131,8 +116,8 @@ def _habits(command: Any) -> Any:
     default="UTC",
     help="Zone of times, given and shown: UTC, local or a name.",
 )
-@click.option("--include-gtids", metavar="GTIDS", callback=_parse_gtids, help="Only transactions in this GTID set.")
-@click.option("--exclude-gtids", metavar="GTIDS", callback=_parse_gtids, help="No transactions in this GTID set.")
+@click.option("--include-gtids", metavar="GTIDS", callback=parse_gtids, help="Only transactions in this GTID set.")
+@click.option("--exclude-gtids", metavar="GTIDS", callback=parse_gtids, help="No transactions in this GTID set.")
 @click.option("--no-verify-checksum", is_flag=True, help="Do not compare CRC32 checksums.")
 @click.option("--keyring", type=click.Path(exists=True, dir_okay=False), help="The server's keys, for encrypted logs.")
 @click.option(
@@ -207,7 +192,7 @@ def command(
             output.write_all(Selector(reader, selection, dump.event).choose())
         finally:
             output.flush()
-            _report_tails(reader)
+            say_torn_tails(reader)
             _report_unnamed_tables(reader)
         output.write_all(dump.foot())
 
@@ -222,12 +207,3 @@ def _report_unnamed_tables(reader: binlogio.BinlogReader) -> None:
     """Numbers where the log seems to say names are worth a word as well."""
     for table, reason in reader.unnamed_tables.items():
         say(f"{table}: columns have numbers, not names: {reason}; --table-definitions can say what they are")
-
-
-def _report_tails(reader: binlogio.BinlogReader) -> None:
-    """A log that was in use may end in the middle of an event: worth a word, and no error."""
-    for (file, last_good_offset), tail in reader.torn_tails:
-        say(
-            f"{file}: at {tail.offset}: the log was in use and ends in {tail.size} bytes that are no whole event ({tail.reason});"
-            f" the last whole event group ends at {last_good_offset}"
-        )

@@ -26,6 +26,7 @@ from binlogio_cli.main import Refusal, say
 from binlogio_cli.quoting import safe
 from binlogio_cli.replay_options import log_options, read_definitions, replay_filter, selection_options
 from binlogio_cli.replay_progress import watched
+from binlogio_cli.torn_tails import say_torn_tails
 
 if TYPE_CHECKING:
     from binlogio.reader import BinlogReader
@@ -176,8 +177,6 @@ def _report(summary: ReplaySummary, reader: BinlogReader) -> None:
         )
     if summary.prepared:
         say(f"{summary.prepared} XA transactions are prepared and wait for an XA COMMIT beyond the end of the log")
-    for (file, last_good_offset), tail in reader.torn_tails:
-        say(f"{file}: at {tail.offset}: the log was in use and ends in {tail.size} bytes that are no whole event")
-        say(f"{file}: the last whole event group ends at {last_good_offset}")
+    say_torn_tails(reader)
     if summary.unfinished:
         say("the log ends in the middle of an event group, which was not applied")

@@ -18,6 +18,7 @@ from binlogio.replay.undo.outputs import KINDS
 from binlogio_cli.main import say
 from binlogio_cli.replay_options import log_options, read_definitions, replay_filter, selection_options
 from binlogio_cli.replay_progress import watched
+from binlogio_cli.torn_tails import say_torn_tails
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -126,8 +127,6 @@ def _report(summary: UndoSummary, reader: BinlogReader) -> None:
     ):  # fmt: skip
         if count:
             say(f"{count} {what}")
-    for (file, last_good_offset), tail in reader.torn_tails:
-        say(f"{file}: at {tail.offset}: the log was in use and ends in {tail.size} bytes that are no whole event")
-        say(f"{file}: the last whole event group ends at {last_good_offset}")
+    say_torn_tails(reader)
     if summary.unfinished:
         say("the log ends in the middle of an event group, which is not undone")
