@@ -273,9 +273,6 @@ def _bind_values(cells: kernel.Cells, array: pa.Array, prepare: Callable[[Any], 
     made = pa.array(values, pa.binary())
     if isinstance(made, pa.ChunkedArray):  # beyond 2 GiB
         raise ValueError("the values take more than 2 GiB")  # noqa: TRY004 - the type is pyarrow's way to say so
-    if len(made) == 0:
-        cells.unbind()
-        return
     validity, offsets, data = made.buffers()
     cells.bind(len(made), validity=validity, offsets=offsets, data=data, refused=refused)
 

@@ -15,7 +15,8 @@ from binlogio._kernel import column_kinds as kernel
 from binlogio.constants import ColumnType
 from binlogio.errors import UnsupportedFeature
 from binlogio.rowimage.charset import BINARY_COLLATION, MULTI_BYTE, UTF8, Charset, charset_of
-from binlogio.rowimage.column_shape import BLOBS
+from binlogio.rowimage.column_shape import BLOBS, COMPRESSED, SIZED
+from binlogio.rowimage.decimal import MAX_DECIMAL128
 from binlogio.rowimage.layout import column_layout
 
 if TYPE_CHECKING:
@@ -27,7 +28,6 @@ JSON_DIFFS: Final = pa.list_(
     pa.struct([pa.field("operation", pa.uint8()), pa.field("path", pa.string()), pa.field("value", pa.string())])
 )
 """What a partial update does to a document: numbers of `JsonDiffOperation`, JSON paths, values as JSON text (null for REMOVE)."""
-MAX_DECIMAL128: Final = 38
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,24 +68,10 @@ _DATE_KINDS: Final = frozenset(
 
 def wire_width(column: ColumnPlan) -> int:
     """Bytes of a fixed-size value in a row image; minus the bytes of its length where there is one in front."""
-    if column.type in _SIZED:
+    if column.type in SIZED:
         return -column.pack_length
     size: int = column_layout(column).sizeof()
     return size
-
-
-_SIZED: Final = frozenset(
-    {
-        *BLOBS,
-        ColumnType.STRING,
-        ColumnType.VARCHAR,
-        ColumnType.VARCHAR_COMPRESSED,
-        ColumnType.BLOB_COMPRESSED,
-        ColumnType.JSON,
-        ColumnType.GEOMETRY,
-        ColumnType.VECTOR,
-    }
-)
 
 
 def _plain(column: ColumnPlan, kind: int, arrow_type: pa.DataType, **more: Any) -> ColumnSpec:
@@ -226,8 +212,7 @@ _SPECS: Final[dict[ColumnType, Callable[[ColumnPlan], ColumnSpec]]] = {
     ColumnType.STRING: _string,
     ColumnType.VARCHAR: _string,
     **dict.fromkeys(BLOBS, _string),
-    ColumnType.VARCHAR_COMPRESSED: _compressed,
-    ColumnType.BLOB_COMPRESSED: _compressed,
+    **dict.fromkeys(COMPRESSED, _compressed),
     ColumnType.ENUM: _enum,
     ColumnType.SET: _set,
     ColumnType.JSON: _json,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.constants import ColumnType, OptionalMetadataType
 from binlogio.errors import BinlogFormatError
-from binlogio.rowimage.column_shape import BLOBS, INTEGERS
+from binlogio.rowimage.column_shape import INTEGERS, STRINGS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -26,16 +26,7 @@ NUMERIC: Final = frozenset(
 )
 """Have a bit in SIGNEDNESS. YEAR is one, BIT is not."""
 
-CHARACTER: Final = frozenset(
-    {
-        *BLOBS,
-        ColumnType.STRING,
-        ColumnType.VARCHAR,
-        ColumnType.VARCHAR_COMPRESSED,
-        ColumnType.BLOB_COMPRESSED,
-        ColumnType.VECTOR,
-    }
-)
+CHARACTER: Final = STRINGS | {ColumnType.VECTOR}
 """Have a collation in DEFAULT_CHARSET or COLUMN_CHARSET. VECTOR is one, JSON is not; ENUM and SET have fields of their own."""
 
 CHARACTER_MARIADB: Final = CHARACTER | {ColumnType.GEOMETRY}

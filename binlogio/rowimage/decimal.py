@@ -22,6 +22,7 @@ DIGITS_PER_GROUP: Final = 9
 BYTES_FOR_DIGITS: Final = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
 MAX_PRECISION: Final = 65
 MAX_SCALE: Final = 38  # MariaDB; MySQL stops at 30
+MAX_DECIMAL128: Final = 38  # digits that 128 bits hold, as Arrow and the kernel have them
 
 
 def check_precision(precision: int, scale: int) -> None:

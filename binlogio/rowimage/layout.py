@@ -48,7 +48,7 @@ from binlogio.primitives import read_exactly
 from binlogio.rowimage import temporal, temporal_old
 from binlogio.rowimage.charset import BINARY_COLLATION, Charset, charset_of
 from binlogio.rowimage.column_compression import CompressedColumn
-from binlogio.rowimage.column_shape import BLOBS
+from binlogio.rowimage.column_shape import BLOBS, COMPRESSED
 from binlogio.rowimage.decimal import (
     decimal_size,
     decode_decimal,
@@ -358,8 +358,7 @@ COLUMN_LAYOUTS: Final[dict[ColumnType, Callable[[ColumnPlan], Construct]]] = {
     ColumnType.STRING: _string,
     ColumnType.VARCHAR: _varchar,
     **dict.fromkeys(BLOBS, _varchar),
-    ColumnType.VARCHAR_COMPRESSED: _compressed,
-    ColumnType.BLOB_COMPRESSED: _compressed,
+    **dict.fromkeys(COMPRESSED, _compressed),
     ColumnType.ENUM: _enum,
     ColumnType.SET: _set,
     ColumnType.JSON: _json,

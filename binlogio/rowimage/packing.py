@@ -14,8 +14,8 @@ from binlogio._kernel import cells as kernel
 from binlogio._kernel import packer
 from binlogio.constants import ColumnType
 from binlogio.rowimage.charset import BINARY_COLLATION, MULTI_BYTE, UTF8, Charset, charset_of
-from binlogio.rowimage.column_shape import BLOBS
-from binlogio.rowimage.decimal import decimal_size
+from binlogio.rowimage.column_shape import BLOBS, COMPRESSED, SIZED, STRINGS
+from binlogio.rowimage.decimal import MAX_DECIMAL128, decimal_size
 from binlogio.rowimage.json import JsonDocument
 from binlogio.rowimage.values import EnumValue, SetValue
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from binlogio.rowimage.plan import ColumnPlan, TablePlan
 
 MAX_SET_MEMBERS: Final = 64
-MAX_DECIMAL128: Final = 38
 
 
 def main_cells(column: ColumnPlan) -> kernel.Cells | None:
@@ -36,7 +35,7 @@ def bytes_cells(column: ColumnPlan) -> kernel.Cells | None:
     """Cells for values given as bytes, which are kept as they are: text, binary JSON, GEOMETRY with its SRID."""
     if column.type not in _BYTES:
         return None
-    if column.type in _COMPRESSED:
+    if column.type in COMPRESSED:
         return compressed_cells(column, kernel.BYTES)
     if column.type == ColumnType.STRING and column.native is not None:
         return sized_cells(column, kernel.PADDED, first=column.length)
@@ -183,17 +182,14 @@ _MAIN: Final[dict[ColumnType, Callable[[ColumnPlan], kernel.Cells | None]]] = {
     ColumnType.STRING: _string,
     ColumnType.VARCHAR: _string,
     **dict.fromkeys(BLOBS, _string),
-    ColumnType.VARCHAR_COMPRESSED: _compressed,
-    ColumnType.BLOB_COMPRESSED: _compressed,
+    **dict.fromkeys(COMPRESSED, _compressed),
     ColumnType.ENUM: _enum,
     ColumnType.SET: _set,
     ColumnType.JSON: lambda column: sized_cells(column, kernel.JSON),
     ColumnType.GEOMETRY: lambda column: sized_cells(column, kernel.GEOMETRY),
     ColumnType.VECTOR: _vector,
 }
-_COMPRESSED: Final = frozenset({ColumnType.VARCHAR_COMPRESSED, ColumnType.BLOB_COMPRESSED})
-_STRINGS: Final = frozenset({ColumnType.STRING, ColumnType.VARCHAR, *BLOBS, *_COMPRESSED})
-_BYTES: Final = _STRINGS | {ColumnType.JSON, ColumnType.GEOMETRY}
+_BYTES: Final = SIZED - {ColumnType.VECTOR}
 
 
 # ------------------------------------------------------------------------------------------------------ Python's values
@@ -252,7 +248,7 @@ def _form(column: ColumnPlan) -> tuple[int, int]:
         return (packer.UNSIGNED if column.members is None else packer.TEXT), bits
     if kind == ColumnType.NEWDECIMAL:
         return (packer.DECIMAL_NUMBER if column.precision <= MAX_DECIMAL128 else packer.OTHER), 0
-    if kind in _STRINGS:
+    if kind in STRINGS:
         is_text = column.native is not None or charset_of(column.collation_id) is not None
         return (packer.TEXT if is_text else packer.BYTES), 0
     return _FORMS.get(kind, packer.OTHER), 0
