@@ -11,7 +11,7 @@ and the bytes of every code point.
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t, uintptr_t
 from libc.string cimport memcpy
 
-from binlogio._kernel.memory cimport Memory
+from binlogio._kernel.memory cimport MOST_TEXT, Memory
 from binlogio._kernel.text cimport is_utf8
 from binlogio._kernel.utf8 cimport put_utf8
 
@@ -26,7 +26,6 @@ cdef enum:
     PAIRS = 1 << 16
     QUADS = 50400  # lines with first bytes 0x81 to 0x84, which hold what is left of the first 65536 characters
     ASTRAL = 189000  # the line of U+10000
-    MOST_BYTES = 0x7FFFFFFF  # that Arrow's offsets can count
 
 FORMS = {"ucs2": UTF16_BE, "utf16": UTF16_BE, "utf16le": UTF16_LE, "utf32": UTF32_BE}
 
@@ -165,7 +164,7 @@ cdef class Characters:
                         refused = row
                     else:
                         out.size = to - out.data
-                if out.size > MOST_BYTES:
+                if out.size > MOST_TEXT:
                     with gil:
                         raise ValueError("the values take more than 2 GiB")
                 (<int32_t*>out_offsets.grow(4))[0] = <int32_t>out.size

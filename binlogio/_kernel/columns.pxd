@@ -69,5 +69,4 @@ cdef class Column:
     cdef int _value_size(self) noexcept nogil
     cdef void _nullify(self, int64_t i) noexcept nogil
     cdef bint _text(self, int64_t kind, const uint8_t* p, int64_t size) except -1 nogil
-    cdef bint _native(self, const uint8_t* p, int64_t size) except -1 nogil
     cdef int64_t _text_of_date(self, const uint8_t** pointers, int64_t count) except -2 nogil

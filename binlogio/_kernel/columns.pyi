@@ -11,8 +11,6 @@ class Column:
     data: Memory
     offsets: Memory
     more: Memory
-    @property
-    def data_bytes(self) -> int: ...
     def __init__(
         self,
         kind: int,

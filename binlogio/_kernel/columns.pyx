@@ -14,12 +14,10 @@ from binlogio._kernel.charsets cimport Characters
 from binlogio._kernel.cursor cimport big, little, u24, u32
 from binlogio._kernel.inflate cimport inflate_column
 from binlogio._kernel.json_text cimport append_json
-from binlogio._kernel.memory cimport Memory
-from binlogio._kernel.text cimport (
-    append_date, append_latin, inet4_text, inet6_text, is_utf8, old_decimal_text, uuid_text,
-)
+from binlogio._kernel.memory cimport MOST_TEXT, Memory
+from binlogio._kernel.text cimport append_date, append_latin, append_native, is_utf8, old_decimal_text
 from binlogio._kernel.value_bytes cimport copy_values, mark_values
-from binlogio._kernel.value_decimals cimport Groups, big_decimal, set_groups, small_decimal
+from binlogio._kernel.value_decimals cimport big_decimal, set_groups, small_decimal
 from binlogio._kernel.value_texts cimport append_members, append_names, append_strings
 from binlogio._kernel.value_times cimport (
     NO_DAY, V_BAD, V_GOOD, V_NO_DATE, Day, datetime2, days_of, old_datetime, old_time, old_timestamp, time2, timestamp2,
@@ -85,11 +83,6 @@ cdef class Column:
             self.nothing = FIRST_DAY
         elif kind == K_DATE:
             self.nothing = FIRST_DATE
-
-    @property
-    def data_bytes(self) -> int:
-        """How many bytes of values there are."""
-        return self.data.size
 
     cdef int append(self, const uint8_t** pointers, int64_t count) except -2 nogil:
         """Add a block of values; returns the number of the first that is no value of the type, or -1.
@@ -291,11 +284,8 @@ cdef class Column:
         cdef int64_t i, size = 0
         cdef int prefix = -self.width if self.width < 0 else 0
         cdef const uint8_t* p
-        cdef int32_t* offsets
+        cdef int32_t* ends = self._new_offsets(count)
         cdef int64_t kind = self.kind
-        if self.offsets.size == 0:
-            (<int32_t*>self.offsets.grow(4))[0] = 0
-        self.offsets.grow(4 * count)
         for i in range(count):
             p = pointers[i]
             if <uintptr_t>p > 1:
@@ -329,7 +319,7 @@ cdef class Column:
                     if not old_decimal_text(self.data, p, size):
                         return i
                 elif kind == K_UUID or kind == K_INET4 or kind == K_INET6:
-                    if not self._native(p, size):
+                    if not append_native(self.data, <int>kind, p, size, self.first):
                         return i
                 elif kind == K_SET_NAMES:
                     if not append_members(self.data, little(p, <int>size), self.names.data,
@@ -350,10 +340,9 @@ cdef class Column:
                     memcpy(self.data.grow(size), p, size)
             elif kind == K_GEOMETRY:
                 (<uint32_t*>self.more.grow(4))[0] = 0
-            if self.data.size > 0x7FFFFFFF:
+            if self.data.size > MOST_TEXT:
                 return i
-            offsets = <int32_t*>self.offsets.data
-            offsets[self.count + i + 1] = <int32_t>(self.data.size // 4 if kind == K_VECTOR else self.data.size)
+            ends[i] = <int32_t>(self.data.size // 4 if kind == K_VECTOR else self.data.size)
         return -1
 
     cdef bint _text(self, int64_t kind, const uint8_t* p, int64_t size) except -1 nogil:
@@ -368,31 +357,14 @@ cdef class Column:
             memcpy(self.data.grow(size), p, size)
         return True
 
-    cdef bint _native(self, const uint8_t* p, int64_t size) except -1 nogil:
-        """A value of one of MariaDB's types, which are BINARY columns to the log: zeros at the end are left out."""
-        cdef uint8_t[16] whole
-        if size > self.first:
-            return False
-        memset(whole, 0, 16)
-        memcpy(whole, p, size)
-        if self.kind == K_UUID:
-            uuid_text(self.data, whole)
-        elif self.kind == K_INET4:
-            inet4_text(self.data, whole)
-        else:
-            inet6_text(self.data, whole)
-        return True
-
     cdef int64_t _text_of_date(self, const uint8_t** pointers, int64_t count) except -2 nogil:
         """Dates as the server prints them, possible or not."""
-        cdef int64_t i, number
+        cdef int64_t i
         cdef const uint8_t* p
-        if self.offsets.size == 0:
-            (<int32_t*>self.offsets.grow(4))[0] = 0
-        self.offsets.grow(4 * count)
+        cdef int32_t* ends = self._new_offsets(count)
         for i in range(count):
             p = pointers[i]
             if <uintptr_t>p > 1 and not append_date(self.data, self.kind, p, self.first, self.width):
                 return i
-            (<int32_t*>self.offsets.data)[self.count + i + 1] = <int32_t>self.data.size
+            ends[i] = <int32_t>self.data.size
         return -1

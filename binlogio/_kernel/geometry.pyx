@@ -11,6 +11,7 @@ from libc.string cimport memcpy
 from binlogio._kernel.cursor cimport big, u32, u64
 from binlogio._kernel.floating cimport append_double
 from binlogio._kernel.memory cimport Memory
+from binlogio._kernel.memory_texts cimport append_text
 
 cdef enum Shape:
     ANY = 0
@@ -45,11 +46,6 @@ cdef int append_wkt(Memory out, const uint8_t* wkb, int64_t size) except -1 nogi
     return 0
 
 
-cdef inline int _put(Memory out, const char* text, int size) except -1 nogil:
-    memcpy(out.grow(size), text, size)
-    return 1
-
-
 cdef inline bint _count(Cursor* cursor, uint32_t* count) noexcept nogil:
     if cursor.end - cursor.at < 4:
         return False
@@ -71,10 +67,10 @@ cdef int _geometry(Memory out, Cursor* cursor, int wanted, int depth) except -1 
     if not _count(cursor, &shape) or not POINT <= shape <= GEOMETRYCOLLECTION or (wanted != ANY and shape != <uint32_t>wanted):
         return 0
     if wanted == ANY:
-        _put(out, NAMES + NAME_AT[shape], NAME_AT[shape + 1] - NAME_AT[shape])
+        append_text(out, NAMES + NAME_AT[shape], NAME_AT[shape + 1] - NAME_AT[shape])
     if shape == POINT:
-        _put(out, b"(", 1)
-        return _point(out, cursor) and _put(out, b")", 1)
+        append_text(out, b"(", 1)
+        return _point(out, cursor) and append_text(out, b")", 1)
     if shape == LINESTRING:
         return _points(out, cursor, wanted == ANY)
     least = 4 if shape == POLYGON else 5
@@ -84,18 +80,18 @@ cdef int _geometry(Memory out, Cursor* cursor, int wanted, int depth) except -1 
     if count == 0:
         return _empty(out, wanted == ANY)
     little = cursor.little
-    _put(out, b"(", 1)
+    append_text(out, b"(", 1)
     for i in range(count):
         if i:
-            _put(out, b",", 1)
+            append_text(out, b",", 1)
         cursor.little = little
         if not (_points(out, cursor, False) if shape == POLYGON else _geometry(out, cursor, part, depth + 1)):
             return 0
-    return _put(out, b")", 1)
+    return append_text(out, b")", 1)
 
 
 cdef int _empty(Memory out, bint behind_name) except -1 nogil:
-    return _put(out, b" EMPTY", 6) if behind_name else _put(out, b"EMPTY", 5)
+    return append_text(out, b" EMPTY", 6) if behind_name else append_text(out, b"EMPTY", 5)
 
 
 cdef int _points(Memory out, Cursor* cursor, bint behind_name) except -1 nogil:
@@ -105,13 +101,13 @@ cdef int _points(Memory out, Cursor* cursor, bint behind_name) except -1 nogil:
         return 0
     if count == 0:
         return _empty(out, behind_name)
-    _put(out, b"(", 1)
+    append_text(out, b"(", 1)
     for i in range(count):
         if i:
-            _put(out, b",", 1)
+            append_text(out, b",", 1)
         if not _point(out, cursor):
             return 0
-    return _put(out, b")", 1)
+    return append_text(out, b")", 1)
 
 
 cdef int _point(Memory out, Cursor* cursor) except -1 nogil:
@@ -125,7 +121,7 @@ cdef int _point(Memory out, Cursor* cursor) except -1 nogil:
         memcpy(&number, &bits, 8)
         cursor.at += 8
         if i:
-            _put(out, b" ", 1)
+            append_text(out, b" ", 1)
         if not append_double(out, number, False):
             return 0
     return 1

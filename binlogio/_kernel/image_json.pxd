@@ -5,27 +5,12 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 
 from binlogio._kernel.images cimport ImagePlan, Layout
 from binlogio._kernel.json_diff cimport JsonPatcher
+from binlogio._kernel.json_values cimport Value
 from binlogio._kernel.memory cimport Memory
-from binlogio._kernel.value_decimals cimport Groups
 
 cdef enum:
     GO_ON = 0
     REFUSED = 1
-
-cdef enum Form:
-    F_LONG = 0  # may be of any length
-    F_SHORT = 1  # a number, a time, or the like
-    F_UTF8 = 2  # text behind its length
-    F_ASCII = 3  # text in a character set that has ASCII
-
-cdef struct Value:
-    int kind, width, first, second
-    int form
-    int64_t room  # bytes that are enough for the label, and the value where it is short
-    int64_t label, label_size  # in the table's labels: a comma, a name in quotes, and a colon
-    int64_t names, name_count  # the first of its offsets, where it has names
-    void* characters
-    Groups groups  # of a DECIMAL
 
 
 cdef class ImageJson:

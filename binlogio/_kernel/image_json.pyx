@@ -5,49 +5,35 @@ Knows how a value of each kind looks in JSON; `binlogio.rowimage.text.json_value
 that it has, without blanks. A value that has no text here goes to construct, by `by_construct`.
 """
 
-from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t, uintptr_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t, uintptr_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy
 
 from binlogio._kernel.charsets cimport Characters
 from binlogio._kernel.columns cimport *
-from binlogio._kernel.cursor cimport big, little, u16, u24, u32, u64
-from binlogio._kernel.decimal_texts cimport put_decimal, put_small_decimal
+from binlogio._kernel.cursor cimport big, little, u16, u24
 from binlogio._kernel.digits cimport put_integer, put_unsigned
-from binlogio._kernel.floating cimport append_json_number, put_json_number
-from binlogio._kernel.geometry cimport append_wkt
 from binlogio._kernel.images cimport ImagePlan, Layout
 from binlogio._kernel.inflate cimport inflate_column
 from binlogio._kernel.json_diff cimport JsonPatcher
-from binlogio._kernel.json_strings cimport MAX_ESCAPED, STRING_SLACK, is_ascii_bits, put_escaped
-from binlogio._kernel.json_text cimport append_json_as_string, append_json_string
+from binlogio._kernel.json_strings cimport MAX_ESCAPED, SHORT_STRING, STRING_SLACK, append_json_string
+from binlogio._kernel.json_text cimport append_json_as_string
+from binlogio._kernel.json_values cimport *
 from binlogio._kernel.memory cimport Memory
-from binlogio._kernel.text cimport (
-    append_latin, hex_text, inet4_text, inet6_text, is_ascii, is_utf8, old_decimal_text, uuid_text,
-)
-from binlogio._kernel.time_texts cimport TIME_TEXT, put_duration, put_moment
+from binlogio._kernel.memory_texts cimport append_text, append_unsigned
+from binlogio._kernel.text cimport append_latin, append_native, hex_text, is_ascii, is_utf8, old_decimal_text
 from binlogio._kernel.value_bytes cimport copy_value
 from binlogio._kernel.value_decimals cimport set_groups
 
 # What the bytes of a column that Arrow copies are.
-SIGNED = 0
-UNSIGNED = 1
-FLOAT = 2
-DOUBLE = 3
-NOTHING = 4  # a column of type NULL
-
-cdef enum Copied:
-    C_SIGNED = 0
-    C_UNSIGNED = 1
-    C_FLOAT = 2
-    C_DOUBLE = 3
-    C_NOTHING = 4
+SIGNED = C_SIGNED
+UNSIGNED = C_UNSIGNED
+FLOAT = C_FLOAT
+DOUBLE = C_DOUBLE
+NOTHING = C_NOTHING
 
 cdef enum:
-    SRID_SIZE = 4
     DIFFS = 63  # the bit of a pointer that says so
-    SHORT_STRING = 4096  # bytes of a string that room is made for at once
-    SHORT_TEXT = TIME_TEXT  # bytes that are enough for a number or a time
 
 
 cdef inline int _form(int kind, int width, int second) noexcept:
@@ -165,7 +151,7 @@ cdef class ImageJson:
             if value.form == F_SHORT:
                 end = self._short(to, value, p)
             elif value.form >= F_UTF8 and size <= SHORT_STRING:
-                end = _string(to, value, p - value.width, size)
+                end = put_string(to, value, p - value.width, size)
             if end != NULL:
                 to = end
                 continue
@@ -210,7 +196,7 @@ cdef class ImageJson:
         cdef int kind = value.kind
         cdef int64_t i
         if kind == K_COPY:
-            return _copied(to, value, p)
+            return put_copied(to, value, p)
         if kind == K_INT24:
             i = u24(p)
             return put_integer(to, i - (1 << 24) if i & 0x800000 else i)
@@ -224,7 +210,7 @@ cdef class ImageJson:
             return put_unsigned(to, little(p, value.width))
         if kind == K_ENUM_NAMES:
             return self._member(to, value, little(p, value.width))
-        return _quoted(to, value, p)
+        return put_quoted(to, value, p)
 
     cdef int _long(self, Memory out, Value* value, const uint8_t* p) except -1 nogil:
         """Append the JSON of a value of any length; 0, and nothing appended, where it has none here."""
@@ -240,14 +226,14 @@ cdef class ImageJson:
         if kind == K_SET_NAMES:
             return self._members(out, value, little(p, <int>size))
         if kind == K_VECTOR:
-            return _vector(out, p, size)
+            return append_vector(out, p, size)
         if kind == K_PADDED:
-            _put(out, b'"0x', 3)
+            append_text(out, b'"0x', 3)
             hex_text(out, p, size)
             while size < value.first:
-                _put(out, b"00", 2)
+                append_text(out, b"00", 2)
                 size += 1
-            return _put(out, b'"', 1)
+            return append_text(out, b'"', 1)
         if kind == K_COMPRESSED:
             self.plain.size = 0
             if not inflate_column(self.plain, p, size):
@@ -255,19 +241,19 @@ cdef class ImageJson:
             return self._text(out, value.first, value, self.plain.data, self.plain.size)
         if kind == K_JSON:
             return append_json_as_string(out, p, size)
-        _put(out, b'"', 1)
+        append_text(out, b'"', 1)
         if kind == K_OLD_DECIMAL:
             good = old_decimal_text(out, p, size)
         elif kind == K_UUID or kind == K_INET4 or kind == K_INET6:
-            good = _native(out, kind, p, size, value.first)
+            good = append_native(out, kind, p, size, value.first)
         elif kind == K_GEOMETRY:
-            good = _geometry(out, p, size)
+            good = append_geometry(out, p, size)
         else:
             good = 0
         if not good:
             out.size = before
             return 0
-        return _put(out, b'"', 1)
+        return append_text(out, b'"', 1)
 
     cdef int _text(self, Memory out, int kind, Value* value, const uint8_t* p, int64_t size) except -1 nogil:
         """Text in quotes; bytes that are none as 0x and digits."""
@@ -290,9 +276,9 @@ cdef class ImageJson:
             if good:
                 append_json_string(out, self.text.data, self.text.size)
                 return 1
-        _put(out, b'"0x', 3)
+        append_text(out, b'"0x', 3)
         hex_text(out, p, size)
-        return _put(out, b'"', 1)
+        return append_text(out, b'"', 1)
 
     cdef uint8_t* _member(self, uint8_t* to, Value* value, uint64_t index) noexcept nogil:
         """The name of an ENUM's member; the number of one that it does not have."""
@@ -311,118 +297,12 @@ cdef class ImageJson:
         cdef int64_t i
         cdef bint first = True
         if value.name_count < 64 and bits >> value.name_count:
-            return _put_number(out, bits)
-        _put(out, b'"', 1)
+            return append_unsigned(out, bits)
+        append_text(out, b'"', 1)
         for i in range(value.name_count):
             if (bits >> i) & 1:
                 if not first:
-                    _put(out, b",", 1)
+                    append_text(out, b",", 1)
                 first = False
-                _put(out, <const char*>self.names.data + offsets[i] + 1, offsets[i + 1] - offsets[i] - 2)
-        return _put(out, b'"', 1)
-
-
-cdef inline int _put(Memory out, const char* text, int64_t size) except -1 nogil:
-    memcpy(out.grow(size), text, size)
-    return 1
-
-
-cdef inline int _put_number(Memory out, uint64_t number) except -1 nogil:
-    out.reserve(SHORT_TEXT)
-    out.size = put_unsigned(out.data + out.size, number) - out.data
-    return 1
-
-
-cdef inline uint8_t* _string(uint8_t* to, Value* value, const uint8_t* p, int64_t size) noexcept nogil:
-    """Write text in quotes; NULL where it has to be converted or is none."""
-    cdef uint64_t seen = 0
-    to[0] = 34
-    to = put_escaped(to + 1, p, size, &seen)
-    if not is_ascii_bits(seen) and (value.form == F_ASCII or not is_utf8(p, size)):
-        return NULL
-    to[0] = 34
-    return to + 1
-
-
-cdef uint8_t* _quoted(uint8_t* to, Value* value, const uint8_t* p) noexcept nogil:
-    """Write a decimal or a time; NULL where the bytes are none."""
-    cdef int kind = value.kind
-    to[0] = 34
-    to += 1
-    if kind == K_DECIMAL128 or kind == K_DECIMAL256:
-        to = (put_small_decimal(to, value.second, p, &value.groups) if value.groups.is_small
-              else put_decimal(to, value.first, value.second, p, value.width))
-    elif kind == K_TIME2 or kind == K_OLD_TIME:
-        to = put_duration(to, kind, p, value.first, value.width)
-    else:
-        to = put_moment(to, kind, p, value.first, value.width)
-    if to != NULL:
-        to[0] = 34
-        to += 1
-    return to
-
-
-cdef inline uint8_t* _copied(uint8_t* to, Value* value, const uint8_t* p) noexcept nogil:
-    """A number of 1 to 8 bytes."""
-    cdef double wide
-    cdef float narrow
-    if value.second == C_UNSIGNED:
-        return put_unsigned(to, little(p, value.width))
-    if value.second == C_SIGNED:
-        if value.width == 4:
-            return put_integer(to, <int32_t>u32(p))
-        if value.width == 8:
-            return put_integer(to, <int64_t>u64(p))
-        return put_integer(to, <int8_t>p[0] if value.width == 1 else <int16_t>u16(p))
-    if value.second == C_FLOAT:
-        memcpy(&narrow, p, 4)
-        return put_json_number(to, narrow, True)
-    if value.second == C_DOUBLE:
-        memcpy(&wide, p, 8)
-        return put_json_number(to, wide, False)
-    memcpy(to, b"null", 4)
-    return to + 4
-
-
-cdef int _vector(Memory out, const uint8_t* p, int64_t size) except -1 nogil:
-    cdef int64_t at
-    cdef float number
-    if size & 3:
-        return 0
-    _put(out, b"[", 1)
-    for at in range(0, size, 4):
-        if at:
-            _put(out, b",", 1)
-        memcpy(&number, p + at, 4)
-        append_json_number(out, number, True)
-    return _put(out, b"]", 1)
-
-
-cdef int _geometry(Memory out, const uint8_t* p, int64_t size) except -1 nogil:
-    """The text of a geometry, and where it has a reference system, that before it."""
-    cdef uint32_t srid
-    if size < SRID_SIZE:  # what rows have that were there before a NOT NULL column was added
-        _put(out, b"0x", 2)
-        return hex_text(out, p, size) + 1
-    srid = u32(p)
-    if srid:
-        _put(out, b"SRID=", 5)
-        _put_number(out, srid)
-        _put(out, b";", 1)
-    return append_wkt(out, p + SRID_SIZE, size - SRID_SIZE)
-
-
-cdef int _native(Memory out, int kind, const uint8_t* p, int64_t size, int64_t whole_size) except -1 nogil:
-    cdef uint8_t[16] whole
-    cdef int64_t i
-    if size > whole_size:
-        return 0
-    for i in range(16):
-        whole[i] = p[i] if i < size else 0
-    if kind == K_UUID:
-        uuid_text(out, whole)
-    elif kind == K_INET4:
-        inet4_text(out, whole)
-    else:
-        inet6_text(out, whole)
-    return 1
+                append_text(out, <const char*>self.names.data + offsets[i] + 1, offsets[i + 1] - offsets[i] - 2)
+        return append_text(out, b'"', 1)

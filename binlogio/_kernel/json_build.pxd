@@ -1,7 +1,7 @@
 # cython: language_level=3
 """JSON text to MySQL's binary JSON."""
 
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint64_t
 
 cdef enum Kind:
     SMALL_OBJECT = 0

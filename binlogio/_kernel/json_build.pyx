@@ -11,20 +11,14 @@ from cpython.mem cimport PyMem_RawFree, PyMem_RawRealloc
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcmp, memcpy
 
+from binlogio._kernel.frame_bytes cimport put_little
+from binlogio._kernel.json_text cimport MAX_DEPTH
 from binlogio._kernel.json_tokens cimport json_escaped, json_hex4, json_number
 from binlogio._kernel.utf8 cimport put_utf8
 
 cdef enum:
-    MAX_DEPTH = 100
     MAX_SMALL = 0xFFFF
     MAX_KEY = 0xFFFF
-
-
-cdef inline uint8_t* _little(uint8_t* out, uint64_t value, int size) noexcept nogil:
-    cdef int i
-    for i in range(size):
-        out[i] = <uint8_t>(value >> (8 * i))
-    return out + size
 
 
 cdef bint _room(void** block, int64_t* room, int64_t wanted, int64_t item) noexcept nogil:
@@ -327,24 +321,24 @@ cdef class JsonBuilder:
             memcpy(out + 1, node.text, node.text_size)
             return out + 1 + node.text_size
         if node.kind >= LITERAL:
-            return _little(out, node.number, <int>node.size)
+            return put_little(out, node.number, <int>node.size)
         width = 2 if node.kind == SMALL_OBJECT or node.kind == SMALL_ARRAY else 4
         has_keys = node.kind == SMALL_OBJECT or node.kind == LARGE_OBJECT
-        out = _little(_little(out, node.count, width), node.size, width)
+        out = put_little(put_little(out, node.count, width), node.size, width)
         offset = 2 * width + (1 + width) * node.count
         if has_keys:
             offset += (width + 2) * node.count
             for i in range(node.count):
                 member = self.nodes + self.order[node.members + i]
-                out = _little(_little(out, offset, width), member.key_size, 2)
+                out = put_little(put_little(out, offset, width), member.key_size, 2)
                 offset += member.key_size
         for i in range(node.count):
             member = self.nodes + self.order[node.members + i]
             out[0] = member.kind
             if _inline_size(member.kind) <= width:
-                out = _little(out + 1, member.number, width)
+                out = put_little(out + 1, member.number, width)
             else:
-                out = _little(out + 1, offset, width)
+                out = put_little(out + 1, offset, width)
                 offset += member.size
         if has_keys:
             for i in range(node.count):

@@ -5,6 +5,11 @@ from libc.stdint cimport int64_t, uint8_t
 
 from binlogio._kernel.memory cimport Memory
 
+cdef enum Operation:
+    REPLACE = 0
+    INSERT = 1
+    REMOVE = 2  # the last one
+
 
 cdef class JsonPatcher:
     cdef Memory text  # of the document after the diffs

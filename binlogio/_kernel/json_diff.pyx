@@ -10,23 +10,15 @@ from libc.string cimport memchr, memcmp, memcpy, memmove
 
 from binlogio._kernel.columns cimport Column
 from binlogio._kernel.cursor cimport lenenc
-from binlogio._kernel.json_text cimport append_json, append_sorted_json
-from binlogio._kernel.memory cimport Memory
+from binlogio._kernel.json_text cimport MAX_DEPTH, append_json, append_sorted_json
+from binlogio._kernel.memory cimport MOST_TEXT, Memory
 from binlogio._kernel.text cimport is_utf8
 
-cdef enum Operation:
-    REPLACE = 0
-    INSERT = 1
-    REMOVE = 2
-
 cdef enum:
-    MAX_DEPTH = 100
     MAX_KEY_BYTES = 0xFFFF
     MAX_INDEX_DIGITS = 10
     NAME = -1  # a leg that is no index
-    END = -2  # no leg
-    NO_LEG = -3  # what is there is none, or not a plain one
-    MOST_TEXT = 0x7FFFFFFF  # bytes that Arrow's offsets can count
+    NO_LEG = -2  # what is there is none, or not a plain one
 
 
 cdef class JsonPatcher:

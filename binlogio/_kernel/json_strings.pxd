@@ -1,8 +1,12 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""Strings with JSON's escapes, written into room that callers have made. Only files of the kernel may use these."""
+"""Strings with JSON's escapes, in room that callers have made, or at the end of growing memory. Only files of the kernel may use these."""
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
+
+from binlogio._kernel.hex_texts cimport put_hex
+from binlogio._kernel.memory cimport Memory
+from binlogio._kernel.memory_texts cimport end_of
 
 cdef extern from *:
     """
@@ -30,13 +34,12 @@ cdef extern from *:
 cdef enum:
     MAX_ESCAPED = 6  # bytes of \u0000
     STRING_SLACK = 18  # the quotes, and what is written behind the end
+    SHORT_STRING = 4096  # bytes of a string that room is made for at once
 
 cdef extern from *:
     """
-    static const uint8_t BINLOGIO_HEX[16] = "0123456789abcdef";
     static const uint8_t BINLOGIO_SHORT_ESCAPES[6] = "btn_fr";
     """
-    const uint8_t* _HEX "BINLOGIO_HEX"
     const uint8_t* _SHORT_ESCAPES "BINLOGIO_SHORT_ESCAPES"  # of 8 to 13; 11 has none
 
 
@@ -50,9 +53,15 @@ cdef inline uint8_t* _escape(uint8_t* to, uint8_t c) noexcept nogil:
         to[1] = _SHORT_ESCAPES[c - 8]
         return to + 2
     memcpy(to + 1, b"u00", 3)
-    to[4] = _HEX[c >> 4]
-    to[5] = _HEX[c & 15]
-    return to + MAX_ESCAPED
+    return put_hex(to + 4, c)
+
+
+cdef inline uint8_t* _put_byte(uint8_t* to, uint8_t c) noexcept nogil:
+    """A byte of a string, with an escape where it needs one."""
+    if c < 0x20 or c == 34 or c == 92:
+        return _escape(to, c)
+    to[0] = c
+    return to + 1
 
 
 cdef inline uint64_t _zeros(uint64_t word) noexcept nogil:
@@ -75,7 +84,6 @@ cdef inline uint8_t* put_escaped(uint8_t* to, const uint8_t* p, int64_t size, ui
     cdef uint64_t word, last
     cdef uint32_t four, four_last
     cdef uint64_t[2] escapes
-    cdef uint8_t c
     while size - at >= 16:
         if not _copy_sixteen(p + at, to, escapes, seen):
             at += 16
@@ -102,26 +110,37 @@ cdef inline uint8_t* put_escaped(uint8_t* to, const uint8_t* p, int64_t size, ui
                 memcpy(to, &four, 4)
                 memcpy(to + (size - at) - 4, &four_last, 4)
                 return to + (size - at)
-        c = p[at]
+        seen[0] |= p[at]
+        to = _put_byte(to, p[at])
         at += 1
-        seen[0] |= c
-        if c < 0x20 or c == 34 or c == 92:
-            to = _escape(to, c)
-        else:
-            to[0] = c
-            to += 1
     while at < size:
-        c = p[at]
+        seen[0] |= p[at]
+        to = _put_byte(to, p[at])
         at += 1
-        seen[0] |= c
-        if c < 0x20 or c == 34 or c == 92:
-            to = _escape(to, c)
-        else:
-            to[0] = c
-            to += 1
     return to
 
 
 cdef inline bint is_ascii_bits(uint64_t seen) noexcept nogil:
     """Whether the bytes that `put_escaped` has seen are ASCII."""
     return seen & 0x8080808080808080ULL == 0
+
+
+cdef inline bint append_json_string(Memory out, const uint8_t* p, int64_t size) except -1 nogil:
+    """Append UTF-8 in quotes, as `put_escaped` writes it; True where all of it is ASCII.
+
+    The UTF-8 is not looked at: a caller that does not know it to be well-formed checks it where this returns False.
+    """
+    cdef int64_t at = 0
+    cdef int64_t step
+    cdef uint64_t seen = 0
+    cdef uint8_t* to = end_of(out, STRING_SLACK)
+    to[0] = 34
+    to += 1
+    while at < size:
+        out.size = to - out.data
+        step = size - at if size - at < SHORT_STRING else SHORT_STRING
+        to = put_escaped(end_of(out, step * MAX_ESCAPED + STRING_SLACK), p + at, step, &seen)
+        at += step
+    to[0] = 34
+    out.size = to + 1 - out.data
+    return is_ascii_bits(seen)

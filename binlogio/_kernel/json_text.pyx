@@ -1,26 +1,27 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """MySQL's binary JSON as the text that the server prints, in one pass and without a tree.
 
-Knows the binary form, whose grammar is in `binlogio.rowimage.json_parse`, and the text of each kind of value. `JsonDocument.text` is its
-oracle: what that refuses is refused here, and left to it, whose error is then the one that people see. Nothing in a document is trusted:
-offsets and lengths stay inside their container, containers nest up to the server's limit (which bounds the stack), and since each byte
-may be spoken for once, the text is at most a small multiple of the document.
+Knows the binary form, whose grammar is in `binlogio.rowimage.json_parse`; values of column types are `json_opaques`' business, strings
+`json_strings`'. `JsonDocument.text` is the oracle: what that refuses is refused here, and left to it, whose error is then the one that
+people see. Nothing in a document is trusted: offsets and lengths stay inside their container, containers nest up to the server's limit
+(which bounds the stack), and since each byte may be spoken for once, the text is at most a small multiple of the document.
 
 Source: sql-common/json_binary.cc, parse_value; sql-common/json_dom.cc, wrapper_to_string, double_quote.
 """
 
-from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcmp, memcpy, memmove
 
 from binlogio._kernel.cursor cimport u16, u32, u64
-from binlogio._kernel.decimal_texts cimport DECIMAL_TEXT, put_decimal
-from binlogio._kernel.digits cimport digit_count, put_digits
 from binlogio._kernel.floating cimport append_double
-from binlogio._kernel.json_strings cimport MAX_ESCAPED, STRING_SLACK, is_ascii_bits, put_escaped
+from binlogio._kernel.json_opaques cimport append_opaque
+from binlogio._kernel.json_strings cimport (
+    MAX_ESCAPED, SHORT_STRING, STRING_SLACK, append_json_string, is_ascii_bits, put_escaped,
+)
 from binlogio._kernel.memory cimport Memory
+from binlogio._kernel.memory_texts cimport append_integer, append_text, append_unsigned, end_of
 from binlogio._kernel.text cimport is_utf8
-from binlogio._kernel.time_texts cimport TIME_TEXT, put_date, put_datetime
 
 cdef enum Kind:
     SMALL_OBJECT = 0x00
@@ -38,22 +39,8 @@ cdef enum Kind:
     STRING = 0x0C
     OPAQUE = 0x0F
 
-cdef enum OpaqueType:  # the column types that have a text of their own
-    TIMESTAMP = 7
-    DATE = 10
-    TIME = 11
-    DATETIME = 12
-    NEWDECIMAL = 246
-
 cdef enum:
-    MAX_DEPTH = 100
     MAX_VARLEN_BYTES = 5
-    MICROSECONDS = 1000000
-    FSP = 6
-    BASE64_LINE = 57  # bytes of a line of 76 characters
-    CHUNK = 4096  # bytes of a string that room is made for at once
-
-cdef const uint8_t* BASE64 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 
 cdef struct Document:
     const uint8_t* data
@@ -63,60 +50,6 @@ cdef struct Document:
     bint is_string  # the text is to be a JSON string itself
 
 
-# ------------------------------------------------------------------------------------------------------------- writing
-
-
-cdef inline uint8_t* _room(Memory out, int64_t size) except NULL nogil:
-    """The end of `out`, with `size` bytes of room behind."""
-    if out.capacity - out.size < size:
-        out.reserve(size)
-    return out.data + out.size
-
-
-cdef inline int _put(Memory out, const char* text, int size) except -1 nogil:
-    memcpy(_room(out, size), text, size)
-    out.size += size
-    return 1
-
-
-cdef inline int _put_unsigned(Memory out, uint64_t number, bint negative, int least_digits) except -1 nogil:
-    cdef int count = digit_count(number)
-    cdef uint8_t* to = _room(out, 24)
-    if negative:
-        to[0] = 45
-        to += 1
-    out.size = put_digits(to, number, count if count > least_digits else least_digits) - out.data
-    return 1
-
-
-cdef inline int _put_signed(Memory out, int64_t number) except -1 nogil:
-    return _put_unsigned(out, (0 - <uint64_t>number) if number < 0 else <uint64_t>number, number < 0, 1)
-
-
-cdef bint append_json_string(Memory out, const uint8_t* p, int64_t size) except -1 nogil:
-    """Append UTF-8 in quotes, escaped as json.dumps(ensure_ascii=False) would; True where all of it is ASCII.
-
-    The UTF-8 is not looked at: a caller that does not know it to be well-formed checks it where this returns False.
-    """
-    cdef int64_t at = 0
-    cdef int64_t step
-    cdef uint64_t seen = 0
-    cdef uint8_t* to = _room(out, STRING_SLACK)
-    to[0] = 34
-    to += 1
-    while at < size:
-        out.size = to - out.data
-        step = size - at if size - at < CHUNK else CHUNK
-        to = put_escaped(_room(out, step * MAX_ESCAPED + STRING_SLACK), p + at, step, &seen)
-        at += step
-    to[0] = 34
-    out.size = to + 1 - out.data
-    return is_ascii_bits(seen)
-
-
-# ----------------------------------------------------------------------------------------------------------- documents
-
-
 cdef int append_json(Memory out, const uint8_t* p, int64_t size) except -1 nogil:
     """Append the text of a document; 0, and nothing appended, where the bytes are none.
 
@@ -124,7 +57,7 @@ cdef int append_json(Memory out, const uint8_t* p, int64_t size) except -1 nogil
     """
     cdef Document document
     if size == 0:
-        return _put(out, b"null", 4)
+        return append_text(out, b"null", 4)
     document.is_string = False
     return _document(out, &document, p, size)
 
@@ -133,11 +66,11 @@ cdef int append_json_as_string(Memory out, const uint8_t* p, int64_t size) excep
     """As `append_json`, the text as a JSON string."""
     cdef Document document
     if size == 0:
-        return _put(out, b'"null"', 6)
+        return append_text(out, b'"null"', 6)
     document.is_string = True
-    _put(out, b'"', 1)
+    append_text(out, b'"', 1)
     if _document(out, &document, p, size):
-        return _put(out, b'"', 1)
+        return append_text(out, b'"', 1)
     out.size -= 1
     return 0
 
@@ -198,7 +131,7 @@ cdef int _value(Memory out, Document* document, int kind, int64_t start, int64_t
         if not _varlen(document, &start, end, &size) or not _take(document, start, size, end):
             return 0
         before = out.size
-        if not _opaque(out, p[0], document.data + start, size):
+        if not append_opaque(out, p[0], document.data + start, size):
             return document.unseen
         return _escape_again(out, before) if document.is_string else 1
     if kind == LARGE_OBJECT:
@@ -223,22 +156,22 @@ cdef inline int _inlined_size(int kind) noexcept nogil:
 cdef int _inlined(Memory out, int kind, const uint8_t* p) except -1 nogil:
     """A literal or an integer."""
     if kind == INT16:
-        return _put_signed(out, <int16_t>u16(p))
+        return append_integer(out, <int16_t>u16(p))
     if kind == UINT16:
-        return _put_unsigned(out, u16(p), False, 1)
+        return append_unsigned(out, u16(p))
     if kind == INT32:
-        return _put_signed(out, <int32_t>u32(p))
+        return append_integer(out, <int32_t>u32(p))
     if kind == UINT32:
-        return _put_unsigned(out, u32(p), False, 1)
+        return append_unsigned(out, u32(p))
     if kind == INT64:
-        return _put_signed(out, <int64_t>u64(p))
+        return append_integer(out, <int64_t>u64(p))
     if kind == UINT64:
-        return _put_unsigned(out, u64(p), False, 1)
+        return append_unsigned(out, u64(p))
     if p[0] == 0:
-        return _put(out, b"null", 4)
+        return append_text(out, b"null", 4)
     if p[0] == 1:
-        return _put(out, b"true", 4)
-    return _put(out, b"false", 5) if p[0] == 2 else 0
+        return append_text(out, b"true", 4)
+    return append_text(out, b"false", 5) if p[0] == 2 else 0
 
 
 cdef inline bint _varlen(Document* document, int64_t* start, int64_t end, int64_t* size) noexcept nogil:
@@ -268,8 +201,8 @@ cdef int _text(Memory out, Document* document, const uint8_t* p, int64_t size) e
     cdef int64_t begin = out.size
     cdef uint64_t seen = 0
     cdef uint8_t* to
-    if document.is_string and size <= CHUNK:
-        to = _room(out, size * MAX_ESCAPED + STRING_SLACK + 2)
+    if document.is_string and size <= SHORT_STRING:
+        to = end_of(out, size * MAX_ESCAPED + STRING_SLACK + 2)
         memcpy(to, b'\\"', 2)
         to = put_escaped(to + 2, p, size, &seen)
         if to - out.data == begin + 2 + size:  # no escape in it
@@ -285,7 +218,7 @@ cdef int _escape_again(Memory out, int64_t begin) except -1 nogil:
     """What is behind `begin`, in which there is no control character, as it stands in a JSON string."""
     cdef int64_t size = out.size - begin
     cdef uint64_t seen = 0
-    cdef uint8_t* to = _room(out, 2 * size + STRING_SLACK) - size
+    cdef uint8_t* to = end_of(out, 2 * size + STRING_SLACK) - size
     memmove(to + 2 * size + STRING_SLACK, to, size)
     out.size = put_escaped(to, to + 2 * size + STRING_SLACK, size, &seen) - out.data
     return 1
@@ -324,14 +257,14 @@ cdef int _array(Memory out, Document* document, int width, int64_t start, int64_
     cdef int64_t at = start + 2 * width
     if not _container(document, start, &end, width, depth, 1 + width, &count):
         return 0
-    _put(out, b"[", 1)
+    append_text(out, b"[", 1)
     for i in range(count):
         if i:
-            _put(out, b", ", 2)
+            append_text(out, b", ", 2)
         if not _entry(out, document, at, start, end, width, depth):
             return 0
         at += 1 + width
-    return _put(out, b"]", 1)
+    return append_text(out, b"]", 1)
 
 
 cdef int _object(Memory out, Document* document, int width, int64_t start, int64_t end, int depth) except -1 nogil:
@@ -359,15 +292,15 @@ cdef int _object(Memory out, Document* document, int width, int64_t start, int64
         return _unsorted_object(out, document, width, start, end, depth, count)
     entry = at
     at = start + 2 * width
-    _put(out, b"{", 1)
+    append_text(out, b"{", 1)
     for i in range(count):
         if i:
-            _put(out, b", ", 2)
+            append_text(out, b", ", 2)
         if not _member(out, document, at, entry, start, end, width, depth):
             return 0
         at += width + 2
         entry += 1 + width
-    return _put(out, b"}", 1)
+    return append_text(out, b"}", 1)
 
 
 cdef int _member(Memory out, Document* document, int64_t key, int64_t entry, int64_t start, int64_t end, int width,
@@ -376,7 +309,7 @@ cdef int _member(Memory out, Document* document, int64_t key, int64_t entry, int
     cdef const uint8_t* name = document.data + start + _uint(document.data + key, width)
     if not _text(out, document, name, u16(document.data + key + width)):
         return 0
-    _put(out, b": ", 2)
+    append_text(out, b": ", 2)
     return _entry(out, document, entry, start, end, width, depth)
 
 
@@ -396,12 +329,12 @@ cdef int _unsorted_object(Memory out, Document* document, int width, int64_t sta
             raise MemoryError(f"no memory for {count} members")
     try:
         _find_lasts(document.data, keys, start, width, count, lasts)
-        _put(out, b"{", 1)
+        append_text(out, b"{", 1)
         for i in range(count):
             last = lasts[i]
             if last >= 0:
                 if shown:
-                    _put(out, b", ", 2)
+                    append_text(out, b", ", 2)
                 shown += 1
                 good = _member(out, document, keys + last * (width + 2), entries + last * (1 + width), start, end, width, depth)
             if good and last != i and last != -2:
@@ -414,7 +347,7 @@ cdef int _unsorted_object(Memory out, Document* document, int width, int64_t sta
                 return 0
     finally:
         free(lasts)
-    return _put(out, b"}", 1)
+    return append_text(out, b"}", 1)
 
 
 cdef int _find_lasts(const uint8_t* data, int64_t keys, int64_t start, int width, int64_t count, int64_t* lasts) except -1 with gil:
@@ -433,100 +366,6 @@ cdef int _find_lasts(const uint8_t* data, int64_t keys, int64_t start, int width
         lasts[i] = -2
         lasts[<int64_t>first[text]] = i
     return 0
-
-
-# ----------------------------------------------------------------------------------------------------- values of SQL types
-
-
-cdef int _opaque(Memory out, int type_code, const uint8_t* p, int64_t size) except -1 nogil:
-    """A value of a column type; its text is in quotes unless it is a decimal."""
-    if type_code == NEWDECIMAL:
-        return _decimal(out, p, size)
-    _put(out, b'"', 1)
-    if type_code == DATE or type_code == TIME or type_code == DATETIME or type_code == TIMESTAMP:
-        if size != 8 or not _temporal(out, type_code, <int64_t>u64(p)):
-            return 0
-    else:
-        _put(out, b"base64:type", 11)
-        _put_unsigned(out, type_code, False, 1)
-        _put(out, b":", 1)
-        _base64(out, p, size)
-    return _put(out, b'"', 1)
-
-
-cdef int _temporal(Memory out, int type_code, int64_t packed) except -1 nogil:
-    """A sign, 40 bits of date and time, 24 of microseconds."""
-    cdef bint negative = packed < 0
-    cdef uint64_t whole = (0 - <uint64_t>packed) if negative else <uint64_t>packed
-    cdef int64_t microsecond = whole & 0xFFFFFF
-    cdef int64_t months
-    whole >>= 24
-    if microsecond >= MICROSECONDS:
-        return 0
-    if type_code == TIME:
-        _put_unsigned(out, whole >> 12, negative, 2)
-        _put(out, b":", 1)
-        _put_unsigned(out, (whole >> 6) & 63, False, 2)
-        _put(out, b":", 1)
-        _put_unsigned(out, whole & 63, False, 2)
-        _put(out, b".", 1)
-        return _put_unsigned(out, microsecond, False, FSP)
-    months = whole >> 22
-    if type_code == DATE:
-        out.size = put_date(_room(out, TIME_TEXT), months // 13, months % 13, (whole >> 17) & 31) - out.data
-        return 1
-    if negative:
-        _put(out, b"-", 1)
-    out.size = put_datetime(_room(out, TIME_TEXT), months // 13, months % 13, (whole >> 17) & 31, (whole >> 12) & 31,
-                            (whole >> 6) & 63, whole & 63, <uint32_t>microsecond, FSP) - out.data
-    return 1
-
-
-cdef int _decimal(Memory out, const uint8_t* p, int64_t size) except -1 nogil:
-    """Precision, scale, and the packed form of a DECIMAL."""
-    return append_decimal(out, p[0], p[1], p + 2, size - 2) if size >= 2 else 0
-
-
-cdef int append_decimal(Memory out, int precision, int scale, const uint8_t* p, int64_t size) except -1 nogil:
-    """The packed form of a DECIMAL as text; 0, and nothing appended, where it is none."""
-    cdef uint8_t* end = put_decimal(_room(out, DECIMAL_TEXT), precision, scale, p, size)
-    if end == NULL:
-        return 0
-    out.size = end - out.data
-    return 1
-
-
-cdef int _base64(Memory out, const uint8_t* p, int64_t size) except -1 nogil:
-    """Lines of 76 characters, an escaped line break between them."""
-    cdef int64_t i, step
-    cdef uint32_t three
-    cdef uint8_t* to
-    while size > 0:
-        step = size if size < BASE64_LINE else BASE64_LINE
-        to = _room(out, 80)
-        i = 0
-        while step - i >= 3:
-            three = <uint32_t>p[i] << 16 | <uint32_t>p[i + 1] << 8 | p[i + 2]
-            to[0] = BASE64[three >> 18]
-            to[1] = BASE64[(three >> 12) & 63]
-            to[2] = BASE64[(three >> 6) & 63]
-            to[3] = BASE64[three & 63]
-            to += 4
-            i += 3
-        if i < step:
-            three = <uint32_t>p[i] << 16 | (<uint32_t>p[i + 1] << 8 if step - i == 2 else 0)
-            to[0] = BASE64[three >> 18]
-            to[1] = BASE64[(three >> 12) & 63]
-            to[2] = BASE64[(three >> 6) & 63] if step - i == 2 else 61
-            to[3] = 61
-            to += 4
-        p += step
-        size -= step
-        if size:
-            memcpy(to, b"\\n", 2)
-            to += 2
-        out.size = to - out.data
-    return 1
 
 
 def json_text(const uint8_t[::1] data) -> bytes | None:

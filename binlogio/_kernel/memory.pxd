@@ -3,6 +3,9 @@
 
 from libc.stdint cimport int64_t, uint8_t
 
+cdef enum:
+    MOST_TEXT = 0x7FFFFFFF  # bytes that Arrow's offsets can count
+
 
 cdef class Memory:
     cdef uint8_t* data

@@ -12,11 +12,8 @@ from binlogio._kernel.image_json cimport GO_ON, ImageJson
 from binlogio._kernel.images cimport (
     DELETE, INSERT, PARTIAL_UPDATE, UPDATE, Plan, RowsEvent, is_bare_row, locate_image, partial_header, prepare,
 )
-from binlogio._kernel.memory cimport Memory, room
+from binlogio._kernel.memory cimport MOST_TEXT, Memory, room
 from binlogio._kernel.route cimport Router
-
-cdef enum:
-    MOST_TEXT = 0x7FFFFFFF  # bytes that Arrow's offsets can count
 
 
 cdef class ImageTexts(Presence):

@@ -10,8 +10,6 @@ cdef bint is_utf8(const uint8_t* p, int64_t size) noexcept nogil
 cdef bint append_latin(Memory out, const uint8_t* p, int64_t size, const uint8_t* names,
                        const uint32_t* offsets) except -1 nogil
 cdef int hex_text(Memory out, const uint8_t* p, int64_t size) except -1 nogil
-cdef int uuid_text(Memory out, const uint8_t* p) except -1 nogil
-cdef int inet4_text(Memory out, const uint8_t* p) except -1 nogil
-cdef int inet6_text(Memory out, const uint8_t* p) except -1 nogil
+cdef bint append_native(Memory out, int kind, const uint8_t* p, int64_t size, int64_t whole_size) except -1 nogil
 cdef int old_decimal_text(Memory out, const uint8_t* p, int64_t size) except -1 nogil
 cdef bint append_date(Memory out, int kind, const uint8_t* p, int fsp, int width) except -1 nogil

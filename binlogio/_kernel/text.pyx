@@ -2,16 +2,16 @@
 """Text into growing memory: character sets, and the forms of types that are text to people."""
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 
-from binlogio._kernel.digits cimport put_digits
+from binlogio._kernel.columns cimport K_INET4, K_UUID
+from binlogio._kernel.digits cimport put_unsigned
+from binlogio._kernel.hex_texts cimport HEX, UUID_TEXT, put_hex, put_uuid
 from binlogio._kernel.memory cimport Memory
 from binlogio._kernel.time_texts cimport TIME_TEXT, put_moment
 
 cdef extern from *:
     int _trailing_zeros "__builtin_ctzll"(uint64_t word) noexcept nogil
-
-cdef const uint8_t* HEX = b"0123456789abcdef"
 
 
 cdef bint is_ascii(const uint8_t* p, int64_t size) noexcept nogil:
@@ -101,39 +101,34 @@ cdef int hex_text(Memory out, const uint8_t* p, int64_t size) except -1 nogil:
     out.reserve(2 * size + 1)
     at = out.data + out.size
     for i in range(size):
-        at[2 * i] = HEX[p[i] >> 4]
-        at[2 * i + 1] = HEX[p[i] & 15]
+        put_hex(at + 2 * i, p[i])
     out.size += 2 * size
     return 0
 
 
-cdef int uuid_text(Memory out, const uint8_t* p) except -1 nogil:
+cdef int _append_uuid(Memory out, const uint8_t* p) except -1 nogil:
     """16 bytes as 8-4-4-4-12 digits."""
-    cdef int i
-    for i in range(16):
-        if i == 4 or i == 6 or i == 8 or i == 10:
-            out.grow(1)[0] = 45
-        hex_text(out, p + i, 1)
+    out.reserve(UUID_TEXT)
+    out.size = put_uuid(out.data + out.size, p) - out.data
     return 0
 
 
-cdef int inet4_text(Memory out, const uint8_t* p) except -1 nogil:
+cdef int _append_inet4(Memory out, const uint8_t* p) except -1 nogil:
     """4 bytes as decimal numbers."""
-    cdef int i, value
+    cdef int i
     cdef uint8_t* at
     out.reserve(16)
     at = out.data + out.size
     for i in range(4):
-        value = p[i]
         if i:
             at[0] = 46
             at += 1
-        at = put_digits(at, value, 1 if value < 10 else 2 if value < 100 else 3)
+        at = put_unsigned(at, p[i])
     out.size = at - out.data
     return 0
 
 
-cdef int inet6_text(Memory out, const uint8_t* p) except -1 nogil:
+cdef int _append_inet6(Memory out, const uint8_t* p) except -1 nogil:
     """The longest run of zero words, the first of equals and be it one word, is `::`; addresses that hold an IPv4 one show it."""
     cdef int i, digit, run
     cdef int begin = 0
@@ -152,7 +147,7 @@ cdef int inet6_text(Memory out, const uint8_t* p) except -1 nogil:
     if begin == 0 and (length == 6 or length == 5 and words[5] == 0xFFFF):
         memcpy(at, b"::ffff:", 7)
         out.size += 7 if length == 5 else 2
-        return inet4_text(out, p + 12)
+        return _append_inet4(out, p + 12)
     i = 0
     while i < 8:
         if i == begin and length:
@@ -170,6 +165,22 @@ cdef int inet6_text(Memory out, const uint8_t* p) except -1 nogil:
         i += 1
     out.size = at - out.data
     return 0
+
+
+cdef bint append_native(Memory out, int kind, const uint8_t* p, int64_t size, int64_t whole_size) except -1 nogil:
+    """A value of one of MariaDB's types, which are BINARY columns to the log: zeros at the end are left out. False where it is too long."""
+    cdef uint8_t[16] whole
+    if size > whole_size or size > <int64_t>sizeof(whole):
+        return False
+    memset(whole, 0, 16)
+    memcpy(whole, p, size)
+    if kind == K_UUID:
+        _append_uuid(out, whole)
+    elif kind == K_INET4:
+        _append_inet4(out, whole)
+    else:
+        _append_inet6(out, whole)
+    return True
 
 
 cdef int old_decimal_text(Memory out, const uint8_t* p, int64_t size) except -1 nogil:
@@ -234,11 +245,11 @@ def native_text(str native, const uint8_t[::1] data) -> bytes:
     if data.shape[0] != (4 if native == "inet4" else 16):
         raise ValueError(f"{data.shape[0]} bytes of {native}")
     if native == "uuid":
-        uuid_text(out, &data[0])
+        _append_uuid(out, &data[0])
     elif native == "inet4":
-        inet4_text(out, &data[0])
+        _append_inet4(out, &data[0])
     else:
-        inet6_text(out, &data[0])
+        _append_inet6(out, &data[0])
     return bytes(out)
 
 

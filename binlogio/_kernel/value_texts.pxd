@@ -7,7 +7,7 @@ Callers have checked the bounds, and give a value for each row; only files of th
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
 from binlogio._kernel.cursor cimport little, u16
-from binlogio._kernel.memory cimport Memory
+from binlogio._kernel.memory cimport MOST_TEXT, Memory
 from binlogio._kernel.text cimport is_ascii, is_utf8
 from binlogio._kernel.value_bytes cimport copy_value
 
@@ -26,7 +26,7 @@ cdef inline int64_t append_strings(Memory data, int32_t* offsets, const uint8_t*
     cdef bint good
     for i in range(count):
         end += pointers[i][0] if prefix == 1 else u16(pointers[i]) if prefix == 2 else little(pointers[i], prefix)
-        if end > 0x7FFFFFFF:
+        if end > MOST_TEXT:
             return i
         offsets[i] = <int32_t>end
     data.grow(end - first)
@@ -66,7 +66,7 @@ cdef inline int64_t append_names(Memory data, int32_t* offsets, const uint8_t** 
             return i
         if index:
             end += ends[index] - ends[index - 1]
-        if end > 0x7FFFFFFF:
+        if end > MOST_TEXT:
             return i
         offsets[i] = <int32_t>end
     out = data.grow(end - first)
