@@ -295,15 +295,6 @@ def test_type_codes_of_the_kernel_are_the_server_s() -> None:
     assert {name: EventType[name].value for name in codes} == {name: int(code) for name, code in codes.items()}
 
 
-def test_kinds_are_numbered_alike_in_python_and_in_c() -> None:
-    """The constants of `cells` that Python sees, against those that the C code has."""
-    text = (Path(_kernel.__file__).parent / "cells.pyx").read_text()
-    in_c = {name: int(number) for name, number in re.findall(r"^    K_(\w+) = (\d+)$", text, re.MULTILINE)}
-
-    assert in_c == {name: getattr(cells, name) for name in in_c}
-    assert sorted(in_c.values()) == list(range(1, len(in_c) + 1))
-
-
 @pytest.mark.parametrize("case", COLUMNS, ids=lambda case: f"{case[0].type.name}-{case[0].metadata}")
 def test_what_a_column_is_decoded_to_is_encoded_without_a_detour(case: Any) -> None:
     """No type of arrays that the decoder makes is left to construct, but for the rare ones."""

@@ -10,14 +10,13 @@ Knows the form of a diff; paths are as they were given, and values are `json_bui
 from libc.stdint cimport int64_t, uint8_t
 from libc.string cimport memcpy, memmove
 
-from binlogio._kernel.cell_texts cimport cell_length
 from binlogio._kernel.cells cimport Cell, DiffArrays
-from binlogio._kernel.frame_bytes cimport put_lenenc
+from binlogio._kernel.frame_bytes cimport put_lenenc, put_little
 from binlogio._kernel.json_build cimport JsonBuilder
+from binlogio._kernel.json_diff cimport REMOVE
 from binlogio._kernel.text cimport is_utf8
 
 cdef enum:
-    REMOVE = 2  # the last of the operations
     LENENC_ROOM = 9
     DIFF_ROOM = 100  # what a diff may take without its texts, with what may be written behind it
 
@@ -65,5 +64,5 @@ cdef inline uint8_t* cell_diffs(const Cell* cell, int64_t first, int64_t count, 
             at += end - value
     if at - out - 4 > 0xFFFFFFFFLL:
         return NULL
-    cell_length(out, at - out - 4, 4)
+    put_little(out, at - out - 4, 4)
     return at

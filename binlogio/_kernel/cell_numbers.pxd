@@ -9,16 +9,9 @@ from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
 from binlogio._kernel.cells cimport Cell
+from binlogio._kernel.value_decimals cimport DIGIT_BYTES, POWERS, u128
 
 cdef extern from *:
-    """
-    typedef unsigned __int128 binlogio_u128;
-    static const int binlogio_digit_bytes[10] = {0, 1, 1, 2, 2, 3, 3, 4, 4, 4};
-    static const uint32_t binlogio_powers[10] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000, 1000000000};
-    """
-    ctypedef unsigned long long u128 "binlogio_u128"
-    const int* DIGIT_BYTES "binlogio_digit_bytes"
-    const uint32_t* POWERS "binlogio_powers"
     uint64_t __builtin_bswap64(uint64_t value) nogil
     uint32_t __builtin_bswap32(uint32_t value) nogil
 

@@ -9,6 +9,7 @@ from libc.string cimport memcmp, memcpy
 
 from binlogio._kernel.cell_numbers cimport cell_little
 from binlogio._kernel.cells cimport Cell, K_LATIN, K_PADDED, K_UTF8
+from binlogio._kernel.frame_bytes cimport put_little
 from binlogio._kernel.text cimport is_utf8
 
 
@@ -53,20 +54,13 @@ cdef inline uint8_t* cell_string(const Cell* cell, const uint8_t* p, int64_t siz
         end = cell_latin(cell, p, size, out + cell.width)
         if end == NULL or end - out - cell.width > cell.limit:
             return NULL
-        cell_length(out, end - out - cell.width, cell.width)
+        put_little(out, end - out - cell.width, cell.width)
         return end
     if size > cell.limit or cell.kind == K_UTF8 and not cell.is_text and not is_utf8(p, size):
         return NULL
     out = cell_little(out, size, cell.width)
     memcpy(out, p, size)
     return out + size
-
-
-cdef inline void cell_length(uint8_t* out, int64_t size, int width) noexcept nogil:
-    """A length in front of bytes that are there already."""
-    cdef int i
-    for i in range(width):
-        out[i] = <uint8_t>(size >> (8 * i))
 
 
 cdef inline uint32_t find_slot(const Cell* cell, const uint8_t* p, int64_t size) noexcept nogil:

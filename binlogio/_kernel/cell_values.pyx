@@ -11,10 +11,11 @@ from libc.string cimport memcpy
 from binlogio._kernel.cell_diffs cimport cell_diffs, most_diff_bytes
 from binlogio._kernel.cell_natives cimport cell_inet4, cell_inet6, cell_uuid
 from binlogio._kernel.cell_numbers cimport cell_big, cell_decimal, cell_little
-from binlogio._kernel.cell_texts cimport cell_enum, cell_latin, cell_length, cell_set, cell_string
+from binlogio._kernel.cell_texts cimport cell_enum, cell_latin, cell_set, cell_string
 from binlogio._kernel.cell_times cimport Moment, cell_temporal, civil
 from binlogio._kernel.cells cimport *
 from binlogio._kernel.deflate cimport COMPRESSED_HEAD, Deflater
+from binlogio._kernel.frame_bytes cimport put_little
 from binlogio._kernel.json_build cimport JsonBuilder
 from binlogio._kernel.text cimport is_utf8
 
@@ -80,7 +81,7 @@ cdef uint8_t* _json(const Cell* cell, const uint8_t* p, int64_t size, uint8_t* o
     end = (<JsonBuilder>cell.builder).build(p, size, out + cell.width)
     if end == NULL or end - out - cell.width > cell.limit:
         return NULL
-    cell_length(out, end - out - cell.width, cell.width)
+    put_little(out, end - out - cell.width, cell.width)
     return end
 
 
@@ -97,7 +98,7 @@ cdef uint8_t* _native(const Cell* cell, const uint8_t* p, int64_t size, uint8_t*
         return NULL
     while end > out + cell.width and (end - 1)[0] == 0:
         end -= 1
-    cell_length(out, end - out - cell.width, cell.width)
+    put_little(out, end - out - cell.width, cell.width)
     return end
 
 
@@ -118,7 +119,7 @@ cdef uint8_t* _compressed(const Cell* cell, const uint8_t* p, int64_t size, uint
         stored = (<Deflater>cell.deflater).column(p, size, out + cell.width)
     if stored < 0 or stored > cell.limit:
         return NULL
-    cell_length(out, stored, cell.width)
+    put_little(out, stored, cell.width)
     return out + cell.width + stored
 
 

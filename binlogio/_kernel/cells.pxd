@@ -92,6 +92,7 @@ cdef class Cells:
     cpdef unbind(self)
     cdef int _plain(self) noexcept
     cdef const uint8_t* _bytes_of(self, data, int64_t wanted, int64_t* size, int alignment) except? NULL
+    cdef const uint8_t* _bits_of(self, validity, int64_t at, int64_t count) except? NULL
     cdef const int32_t* _ends_of(self, offsets, int64_t at, int64_t count, int64_t size) except NULL
     cdef const uint8_t* _text_of(self, text, int64_t* size) except NULL
     cdef int _set_table(self, bytes table) except -1

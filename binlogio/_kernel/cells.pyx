@@ -17,44 +17,44 @@ from binlogio._kernel.json_build cimport JsonBuilder
 from binlogio._kernel.memory cimport Memory
 from binlogio._kernel.text cimport is_ascii, is_utf8
 
-# The numbers by which Python names the kinds (`binlogio.arrow.encode`).
-COPY1 = 1  # integers and floats as they are
-COPY2 = 2
-COPY4 = 3
-COPY8 = 4
-INT24 = 5  # from int32
-UINT24 = 6
-YEAR = 7  # from int16
-BITS = 8  # from uint64, big-endian
-LITTLE64 = 9  # from uint64: SET by bits
-LITTLE16 = 10  # from uint16: ENUM by numbers
-DECIMAL128 = 11
-DECIMAL256 = 12
-DATE = 13  # from days since 1970; the others from microseconds
-DATETIME2 = 14
-TIMESTAMP2 = 15
-TIME2 = 16
-OLD_TIME = 17
-OLD_DATETIME = 18
-OLD_TIMESTAMP = 19
-HIRES_TIME = 20
-HIRES_DATETIME = 21
-HIRES_TIMESTAMP = 22
-BYTES = 23  # behind their length
-PADDED = 24  # the same, without trailing zero bytes
-UTF8 = 25
-LATIN = 26  # text into a single-byte character set
-ENUM_NAMES = 27
-SET_NAMES = 28
-GEOMETRY = 29  # from SRID and WKB
-VECTOR = 30
-READY = 31  # the column's bytes with all that belongs to them
-JSON = 32  # from text
-UUID = 33  # MariaDB's types, from text
-INET4 = 34
-INET6 = 35
-COMPRESSED = 36  # MariaDB's columns; what is compressed is of the kind in `first`
-DIFFS = 37  # JSON diffs
+# The numbers by which Python names the kinds (`binlogio.rowimage.packing`).
+COPY1 = K_COPY1  # integers and floats as they are
+COPY2 = K_COPY2
+COPY4 = K_COPY4
+COPY8 = K_COPY8
+INT24 = K_INT24  # from int32
+UINT24 = K_UINT24
+YEAR = K_YEAR  # from int16
+BITS = K_BITS  # from uint64, big-endian
+LITTLE64 = K_LITTLE64  # from uint64: SET by bits
+LITTLE16 = K_LITTLE16  # from uint16: ENUM by numbers
+DECIMAL128 = K_DECIMAL128
+DECIMAL256 = K_DECIMAL256
+DATE = K_DATE  # from days since 1970; the others from microseconds
+DATETIME2 = K_DATETIME2
+TIMESTAMP2 = K_TIMESTAMP2
+TIME2 = K_TIME2
+OLD_TIME = K_OLD_TIME
+OLD_DATETIME = K_OLD_DATETIME
+OLD_TIMESTAMP = K_OLD_TIMESTAMP
+HIRES_TIME = K_HIRES_TIME
+HIRES_DATETIME = K_HIRES_DATETIME
+HIRES_TIMESTAMP = K_HIRES_TIMESTAMP
+BYTES = K_BYTES  # behind their length
+PADDED = K_PADDED  # the same, without trailing zero bytes
+UTF8 = K_UTF8
+LATIN = K_LATIN  # text into a single-byte character set
+ENUM_NAMES = K_ENUM_NAMES
+SET_NAMES = K_SET_NAMES
+GEOMETRY = K_GEOMETRY  # from SRID and WKB
+VECTOR = K_VECTOR
+READY = K_READY  # the column's bytes with all that belongs to them
+JSON = K_JSON  # from text
+UUID = K_UUID  # MariaDB's types, from text
+INET4 = K_INET4
+INET6 = K_INET6
+COMPRESSED = K_COMPRESSED  # MariaDB's columns; what is compressed is of the kind in `first`
+DIFFS = K_DIFFS  # JSON diffs
 
 cdef enum:
     MAX_WIDTH = 32  # bytes of a value of a fixed size
@@ -173,11 +173,7 @@ cdef class Cells:
         self.unbind()
         if length == 0:
             return
-        if validity is not None:
-            core.validity = self._bytes_of(validity, (validity_offset + length + 7) // 8, &size, 1)
-            core.bit_at = validity_offset
-            if _all_set(core.validity, validity_offset, length):
-                core.validity = NULL
+        core.validity, core.bit_at = self._bits_of(validity, validity_offset, length), validity_offset
         if core.kind < K_BYTES:
             skip = _input_size(core)
             core.data = self._bytes_of(data, (data_offset + length) * skip, &size, min(skip, 8)) + data_offset * skip
@@ -223,21 +219,27 @@ cdef class Cells:
         self.unbind()
         if length == 0:
             return
-        if validity is not None:
-            core.validity = self._bytes_of(validity, (validity_offset + length + 7) // 8, &size, 1)
-            core.bit_at = validity_offset
+        core.validity, core.bit_at = self._bits_of(validity, validity_offset, length), validity_offset
         if count:
             diffs.operations = self._bytes_of(operations, operations_offset + count, &size, 1) + operations_offset
             diffs.paths = self._text_of(paths, &size)
             diffs.path_ends = self._ends_of(path_offsets, path_offsets_offset, count, size)
             diffs.values = self._text_of(values, &size)
             diffs.value_ends = self._ends_of(value_offsets, value_offsets_offset, count, size)
-            if value_validity is not None:
-                diffs.validity = self._bytes_of(value_validity, (value_validity_offset + count + 7) // 8, &size, 1)
-                diffs.bit_at = value_validity_offset
+            diffs.validity = self._bits_of(value_validity, value_validity_offset, count)
+            diffs.bit_at = value_validity_offset
         core.offsets = self._ends_of(offsets, offsets_offset, length, count)
         core.refused = refused if refused >= 0 else length
         self.length = length
+
+    cdef const uint8_t* _bits_of(self, validity, int64_t at, int64_t count) except? NULL:
+        """The validity of `count` values from bit `at` on; NULL where each of them is there."""
+        cdef int64_t size = 0
+        cdef const uint8_t* bits
+        if validity is None:
+            return NULL
+        bits = self._bytes_of(validity, (at + count + 7) // 8, &size, 1)
+        return NULL if _all_set(bits, at, count) else bits
 
     cdef const int32_t* _ends_of(self, offsets, int64_t at, int64_t count, int64_t size) except NULL:
         """The offsets of `count` values from number `at` on, all of them within `size`."""

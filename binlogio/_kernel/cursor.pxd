@@ -1,7 +1,7 @@
 # cython: language_level=3
 """Loads of little- and big-endian integers. Callers have checked the bounds; only files of the kernel may use these."""
 
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 
 
 cdef inline uint16_t u16(const uint8_t* p) noexcept nogil:
@@ -18,10 +18,6 @@ cdef inline uint32_t u32(const uint8_t* p) noexcept nogil:
 
 cdef inline uint64_t u64(const uint8_t* p) noexcept nogil:
     return <uint64_t>u32(p) | (<uint64_t>u32(p + 4) << 32)
-
-
-cdef inline uint64_t u48(const uint8_t* p) noexcept nogil:
-    return <uint64_t>u32(p) | (<uint64_t>u16(p + 4) << 32)
 
 
 cdef inline uint64_t little(const uint8_t* p, int size) noexcept nogil:

@@ -8,7 +8,7 @@ the nearest. Powers of ten in 128 bits, rounded up, decide that for every double
 Source: Raffaello Giulietti, The Schubfach way to render doubles; strings/dtoa.cc, my_gcvt.
 """
 
-from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memmove, memset
 
 from binlogio._kernel.digits cimport digit_count, put_digits

@@ -3,6 +3,9 @@
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
+cdef enum:
+    GTID_TEXT = 96  # a UUID, a tag, a number of 20 digits, and colons
+
 cdef enum GroupKind:
     NO_GTID = 0
     MYSQL_GTID = 1
@@ -20,4 +23,5 @@ cdef struct Group:
     int64_t sequence_number
 
 cdef bint read_group(Group* group, uint8_t code, const uint8_t* header, const uint8_t* body, const uint8_t* end) noexcept nogil
+cdef int put_gtid(uint8_t* to, const Group* group) noexcept nogil
 cdef object gtid_of(const Group* group)

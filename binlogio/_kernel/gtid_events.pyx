@@ -9,6 +9,9 @@ from libc.string cimport memcpy
 
 from binlogio._kernel.codes cimport ANONYMOUS_GTID_LOG_EVENT, GTID_TAGGED_LOG_EVENT, MARIADB_GTID_EVENT
 from binlogio._kernel.cursor cimport lenenc, u32, u64, varlen
+from binlogio._kernel.digits cimport put_unsigned
+from binlogio._kernel.frame_bytes cimport varlen_size
+from binlogio._kernel.hex_texts cimport put_uuid
 
 cdef uint64_t GNO_END = 0x7FFFFFFFFFFFFFFFULL
 
@@ -31,15 +34,33 @@ cdef bint read_group(Group* group, uint8_t code, const uint8_t* header, const ui
     return 0 < group.number < GNO_END
 
 
+cdef int put_gtid(uint8_t* to, const Group* group) noexcept nogil:
+    """Write `uuid:n`, `uuid:tag:n`, or MariaDB's `domain-server-n` into `GTID_TEXT` bytes; returns how many, 0 where the group has none."""
+    cdef uint8_t* at = to
+    if group.kind == MYSQL_GTID:
+        at = put_uuid(at, group.uuid)
+        at[0] = 58
+        at += 1
+        if group.tag_size:
+            memcpy(at, group.tag, group.tag_size)
+            at += group.tag_size
+            at[0] = 58
+            at += 1
+        at = put_unsigned(at, group.number)
+    elif group.kind == MARIADB_GTID:
+        at = put_unsigned(at, group.domain_id)
+        at[0] = 45
+        at = put_unsigned(at + 1, group.server_id)
+        at[0] = 45
+        at = put_unsigned(at + 1, group.number)
+    return <int>(at - to)
+
+
 cdef object gtid_of(const Group* group):
     """The GTID as text; None where the group has none."""
-    if group.kind == NO_GTID:
-        return None
-    if group.kind == MARIADB_GTID:
-        return f"{group.domain_id}-{group.server_id}-{group.number}"
-    digits = (<bytes>(<const char*>group.uuid)[:16]).hex()
-    tag = (<bytes>(<const char*>group.tag)[:group.tag_size]).decode("latin-1") + ":" if group.tag_size else ""
-    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}:{tag}{group.number}"
+    cdef uint8_t[GTID_TEXT] text
+    cdef int size = put_gtid(text, group)
+    return (<const char*>text)[:size].decode("latin-1") if size else None
 
 
 cdef bint _mysql(Group* group, const uint8_t* body, const uint8_t* end) noexcept nogil:
@@ -65,10 +86,9 @@ cdef bint _tagged(Group* group, const uint8_t* body, const uint8_t* end) noexcep
     cdef uint64_t last = 0
     cdef int i, field
     group.kind = MYSQL_GTID
-    group.tag_size = 0
     if not varlen(&at, end, &value) or value != 1 or not varlen(&at, end, &size) or not varlen(&at, end, &last) or last > 12:
         return False
-    if size != <uint64_t>(end - at) + 1 + _varlen_size(end - at) + _varlen_size(last):
+    if size != <uint64_t>(end - at) + 1 + varlen_size(end - at) + varlen_size(last):
         return False
     for field in range(12):
         before = at
@@ -136,14 +156,6 @@ cdef bint _clock_fits(const uint8_t* at, const uint8_t* end) noexcept nogil:
         return False
     at += 8 if at[3] & 0x80 else 4  # the version of the server, and of the first one
     return at == end or end - at >= 8
-
-
-cdef int _varlen_size(uint64_t value) noexcept nogil:
-    """Bytes of an integer of mysql::serialization."""
-    cdef int size = 1
-    while size < 9 and value >> (7 * size):
-        size += 1
-    return size
 
 
 cdef bint _is_tag(const uint8_t* at, uint64_t size) noexcept nogil:

@@ -1,14 +1,12 @@
 # cython: language_level=3
 """The part of a record that is the same for every table."""
 
-from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdint cimport int64_t, uint8_t
 
+from binlogio._kernel.gtid_events cimport GTID_TEXT
 from binlogio._kernel.images cimport Plan, RowsEvent
 from binlogio._kernel.memory cimport Memory
 from binlogio._kernel.route cimport Router
-
-cdef enum:
-    GTID_TEXT_SIZE = 96
 
 
 cdef class Presence:
@@ -23,7 +21,7 @@ cdef class Heads:
     cdef readonly Memory pos, row, timestamp, server_id, op_offsets, op, gtid_offsets, gtid, gtid_validity
     cdef readonly Memory last_committed, sequence_number, clock_validity
     cdef readonly int64_t gtid_nulls, clock_nulls
-    cdef char[GTID_TEXT_SIZE] gtid_text
+    cdef uint8_t[GTID_TEXT] gtid_text
     cdef int gtid_size
     cdef int64_t gtid_group
     cdef list own_memories(self)

@@ -1,19 +1,17 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """The part of a record that is the same for every table: where a change stands in the log, what it did, which images it has.
 
-Knows GTIDs as text, and bitmaps of present columns. Runs of rows of one event are added at once.
+Knows bitmaps of present columns. Runs of rows of one event are added at once.
 """
 
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
-from libc.string cimport memcpy, memset
+from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.string cimport memset
 
-from binlogio._kernel.gtid_events cimport MARIADB_GTID, MYSQL_GTID, NO_GTID, Group
+from binlogio._kernel.gtid_events cimport NO_GTID, Group, put_gtid
 from binlogio._kernel.images cimport DELETE, INSERT, Plan, RowsEvent
 from binlogio._kernel.memory cimport Memory, room
 from binlogio._kernel.route cimport Router
 from binlogio._kernel.value_bytes cimport copy_value
-
-cdef const char* HEX = b"0123456789abcdef"
 
 
 cdef class Presence:
@@ -90,9 +88,9 @@ cdef class Heads:
         op = b"insert" if event.operation == INSERT else (b"delete" if event.operation == DELETE else b"update")
         repeat(self.op, self.op_offsets, <const uint8_t*>op, 6, run)
         if self.gtid_group != event.group:
-            self.gtid_size = _gtid_text(group, self.gtid_text)
+            self.gtid_size = put_gtid(self.gtid_text, group)
             self.gtid_group = event.group
-        repeat(self.gtid, self.gtid_offsets, <const uint8_t*>self.gtid_text, self.gtid_size, run)
+        repeat(self.gtid, self.gtid_offsets, self.gtid_text, self.gtid_size, run)
         if group.kind == NO_GTID:
             self.gtid_nulls += run
         else:
@@ -155,49 +153,3 @@ cdef void set_bits(uint8_t* bits, int64_t at, int64_t run) noexcept nogil:
     while at < end:
         bits[at >> 3] |= <uint8_t>(1 << (at & 7))
         at += 1
-
-
-cdef int _number(char* out, uint64_t value) noexcept nogil:
-    cdef char[20] digits
-    cdef int size = 0
-    cdef int i
-    while True:
-        digits[size] = <char>(48 + value % 10)
-        size += 1
-        value //= 10
-        if value == 0:
-            break
-    for i in range(size):
-        out[i] = digits[size - 1 - i]
-    return size
-
-
-cdef int _gtid_text(Group* group, char* out) noexcept nogil:
-    """`uuid:n`, `uuid:tag:n`, MariaDB's `domain-server-n`; nothing where the group has none."""
-    cdef int size = 0
-    cdef int i
-    if group.kind == MYSQL_GTID:
-        for i in range(16):
-            if i == 4 or i == 6 or i == 8 or i == 10:
-                out[size] = 45
-                size += 1
-            out[size] = HEX[group.uuid[i] >> 4]
-            out[size + 1] = HEX[group.uuid[i] & 15]
-            size += 2
-        out[size] = 58
-        size += 1
-        if group.tag_size:
-            memcpy(out + size, group.tag, group.tag_size)
-            size += group.tag_size
-            out[size] = 58
-            size += 1
-        size += _number(out + size, group.number)
-    elif group.kind == MARIADB_GTID:
-        size = _number(out, group.domain_id)
-        out[size] = 45
-        size += 1
-        size += _number(out + size, group.server_id)
-        out[size] = 45
-        size += 1
-        size += _number(out + size, group.number)
-    return size

@@ -113,11 +113,6 @@ cdef class ImagePlan:
         """False for a table whose rows are to be skipped."""
         return self.core.wanted
 
-    @property
-    def slot_count(self) -> int:
-        """How many columns are wanted."""
-        return self.core.slot_count
-
 
 cdef int prepare(Plan* plan, Layout* layout, const uint8_t* present) noexcept nogil:
     """Make `layout` the one of `present`; nothing to do where it already is."""

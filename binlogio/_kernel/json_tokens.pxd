@@ -6,7 +6,7 @@ Callers have looked that there is a first byte; only files of the kernel may use
 
 from cpython.ref cimport PyObject
 from libc.math cimport isfinite
-from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.string cimport memcpy
 
 from binlogio._kernel.json_build cimport DOUBLE, INT16, INT32, INT64, UINT64, Node

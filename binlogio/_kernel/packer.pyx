@@ -37,18 +37,18 @@ cdef object UTC = timezone.utc
 cdef object DECIMAL = Decimal
 
 # What the values of a column are in Python.
-SIGNED = 1
-UNSIGNED = 2
-FLOAT = 3
-DOUBLE = 4
-DECIMAL_NUMBER = 5
-DATE = 6
-DATETIME = 7
-TIMESTAMP = 8
-TIME = 9
-TEXT = 10
-BYTES = 11
-OTHER = 12  # none that is taken here, but what `other` is for
+SIGNED = F_SIGNED
+UNSIGNED = F_UNSIGNED
+FLOAT = F_FLOAT
+DOUBLE = F_DOUBLE
+DECIMAL_NUMBER = F_DECIMAL
+DATE = F_DATE
+DATETIME = F_DATETIME
+TIMESTAMP = F_TIMESTAMP
+TIME = F_TIME
+TEXT = F_TEXT
+BYTES = F_BYTES
+OTHER = F_OTHER  # none that is taken here, but what `other` is for
 
 cdef enum Form:
     F_SIGNED = 1
