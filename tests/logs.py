@@ -1,12 +1,13 @@
-"""Logs to order: whole files in memory, made of events, for tests that need a file of a certain shape."""
+"""Logs to order: whole files in memory, made of events, for tests that need a file of a certain shape; and the bytes of events in any log."""
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Final
 
-from binlogio.constants import BINLOG_MAGIC, ChecksumAlgorithm, EventType, HeaderFlag
+from binlogio.constants import BINLOG_MAGIC, CHECKSUM_SIZE, ChecksumAlgorithm, EventType, HeaderFlag
 from binlogio.encoder import Encoder
 from binlogio.events.base import EventHeader
 from binlogio.events.control import RotateEvent, StopEvent, XidEvent
@@ -70,6 +71,26 @@ def log(*events: Any, algorithm: int | None = CRC32, in_use: bool = False) -> by
     """A whole file: magic, format description, events."""
     first = description(algorithm, flags=HeaderFlag.BINLOG_IN_USE if in_use else 0)
     return BINLOG_MAGIC + encode([first, *events])
+
+
+def raw_events(data: bytes | bytearray, start: int = len(BINLOG_MAGIC)) -> Iterator[tuple[int, bytes]]:
+    """Offset and bytes of every event from `start` on; the size of an encrypted one stands where that of a plain one does."""
+    at = start
+    while at < len(data):
+        size = int.from_bytes(data[at + 9 : at + 13], "little")
+        yield at, bytes(data[at : at + size])
+        at += size
+
+
+def with_checksum(event: bytes | bytearray) -> bytes:
+    """The event with the checksum that its bytes have, in the place of the one that it had."""
+    body = bytes(event[:-CHECKSUM_SIZE])
+    return body + zlib.crc32(body).to_bytes(CHECKSUM_SIZE, "little")
+
+
+def moved(event: bytes, offset: int) -> bytes:
+    """The event as it stands at another offset."""
+    return with_checksum(event[:13] + (offset + len(event)).to_bytes(4, "little") + event[17:])
 
 
 def plain(event: Any) -> Any:

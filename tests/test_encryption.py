@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
@@ -27,9 +26,7 @@ from binlogio.errors import BadMagic, BinlogError, BinlogFormatError, TruncatedE
 from binlogio.events.mariadb import StartEncryptionEvent
 from binlogio.framing import END, EventFrame, EventFramer
 from binlogio.keyring import MariadbKeys, MysqlKeyring, load_keyring
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from logs import raw_events
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 MYSQL = FIXTURES / "mysql97" / "encrypted"
@@ -179,15 +176,6 @@ def test_any_encryption_header_parses_or_raises_binlog_error(fields: bytes) -> N
 
 
 # --------------------------------------------------------------------------------------------------------------- MariaDB
-
-
-def raw_events(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Offset and bytes of every event; the size of an encrypted one stands where that of a plain one does."""
-    at = len(BINLOG_MAGIC)
-    while at < len(data):
-        size = int.from_bytes(data[at + 9 : at + 13], "little")
-        yield at, data[at : at + size]
-        at += size
 
 
 def frames(data: bytes, keyring: Keyring) -> list[EventFrame]:

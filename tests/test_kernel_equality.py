@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from decimal import Decimal
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -12,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from binlogio.columnar.construct_reader import ROWS_TYPES
-from binlogio.constants import BINLOG_MAGIC, CHECKSUM_SIZE, HEADER_SIZE, EventType
+from binlogio.constants import CHECKSUM_SIZE, HEADER_SIZE, EventType
 from binlogio.constants import ColumnType as T
 from binlogio.event_filter import EventFilter, Range
 from binlogio.events.rows import WriteRowsEvent
@@ -20,11 +19,10 @@ from binlogio.rowimage import RowChange, RowImage, encode_rows, resolve_plan
 from both_kernels import KERNELS, Said, error_of_events, records_by, tables_by
 from corpus import FIXTURES
 from log_cases import Rows, damaged_rows, raw_rows, rows, table_map_of
-from logs import OFF, header, log
+from logs import OFF, header, log, raw_events, with_checksum
 from rowimage_cases import column
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 ZERO_DATES = st.sampled_from(("error", "null", "text"))
@@ -82,15 +80,6 @@ def _plain_files(most: int) -> list[Path]:
     return [path for path in paths if path.parent.name != "encrypted" and path.stat().st_size < most]
 
 
-def _events(data: bytes | bytearray) -> Iterator[tuple[int, int, int]]:
-    """Offset, type and size of each event."""
-    at = len(BINLOG_MAGIC)
-    while at < len(data):
-        size = int.from_bytes(data[at + 9 : at + 13], "little")
-        yield at, data[at + 4], size
-        at += size
-
-
 SMALL = _plain_files(40_000)
 SPOILT = ROWS_TYPES | {EventType.TRANSACTION_PAYLOAD_EVENT, EventType.TABLE_MAP_EVENT}
 
@@ -102,15 +91,15 @@ def test_events_of_real_servers_with_other_bytes_are_read_or_refused_alike(data:
     """Table maps, payloads and rows events with a right checksum and some wrong bytes."""
     path = data.draw(st.sampled_from(SMALL), "file")
     spoilt = bytearray(path.read_bytes())
-    found = [one for one in _events(spoilt) if one[1] in SPOILT]
-    at, _, size = data.draw(st.sampled_from(found or [(4, 15, 19)]))
+    events = list(raw_events(spoilt))
+    at, event = data.draw(st.sampled_from([one for one in events if one[1][4] in SPOILT] or events[:1]))
     has_checksum = path.parent.name != "checksum_none"
-    end = at + size - CHECKSUM_SIZE * has_checksum
+    end = at + len(event) - CHECKSUM_SIZE * has_checksum
     for _ in range(data.draw(st.integers(1, 3))):
         place = data.draw(st.integers(at + HEADER_SIZE, max(at + HEADER_SIZE, end - 1)))
         spoilt[place] = data.draw(st.sampled_from((0, 0x7F, 0xFF)) | st.integers(0, 255))
     if has_checksum:
-        spoilt[end : end + CHECKSUM_SIZE] = zlib.crc32(spoilt[at:end]).to_bytes(CHECKSUM_SIZE, "little")
+        spoilt[at : at + len(event)] = with_checksum(spoilt[at : at + len(event)])
     compiled, construct = (tables_by(kernel, bytes(spoilt), zero_dates="null") for kernel in KERNELS)
 
     assert compiled == construct

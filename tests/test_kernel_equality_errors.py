@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import zlib
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -20,11 +19,8 @@ from binlogio.rowimage import RowChange, RowImage, encode_rows, resolve_plan
 from both_kernels import KERNELS, Said, records_and_error_by, records_by, rows_and_error_by, tables_by
 from corpus import FIXTURES
 from log_cases import table_map_of
-from logs import header, log, query
+from logs import header, log, query, raw_events, with_checksum
 from rowimage_cases import UTF8MB4, column
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 VERSION_SIZE = 2 + 50 + 4 + 1  # bytes of a format description before the sizes of post-headers
 OPTIONS = st.sampled_from(
@@ -48,8 +44,7 @@ def _with_sizes(data: bytes, code: int, size: int) -> bytes:
     """The log with another size for the post-headers of a type."""
     spoilt, end = bytearray(data), _description_end(data)
     spoilt[len(BINLOG_MAGIC) + HEADER_SIZE + VERSION_SIZE + code - 1] = size
-    spoilt[end - CHECKSUM_SIZE : end] = zlib.crc32(spoilt[4 : end - CHECKSUM_SIZE]).to_bytes(4, "little")
-    return bytes(spoilt)
+    return BINLOG_MAGIC + with_checksum(spoilt[len(BINLOG_MAGIC) : end]) + bytes(spoilt[end:])
 
 
 @pytest.mark.parametrize("case", ["mysql97/gtid_off", "mysql97/checksum_none", "mariadb1011/gtid"])
@@ -108,15 +103,6 @@ def _change(number: int, kind: str, rows: int) -> list[Any]:
     ]
 
 
-def _events(data: bytes | bytearray) -> Iterator[tuple[int, int, int]]:
-    """Offset, type and size of each event."""
-    at = len(BINLOG_MAGIC)
-    while at < len(data):
-        size = int.from_bytes(data[at + 9 : at + 13], "little")
-        yield at, data[at + 4], size
-        at += size
-
-
 @settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.lists(
@@ -131,12 +117,12 @@ def test_rows_of_the_events_before_the_first_bad_one_are_given_out(
     """Two tables take turns, and one or two of the events are damaged, table maps among them."""
     events = [event for change in changes for event in _change(*change)]
     spoilt = bytearray(log(query("BEGIN"), *events, XidEvent(1, header(EventType.XID_EVENT))))
-    found = [one for one in _events(spoilt) if one[1] in OPENED_TYPES]
-    for at, _, size in data.draw(st.lists(st.sampled_from(found), min_size=1, max_size=2)):
-        end = at + size - CHECKSUM_SIZE
-        place = data.draw(st.integers(at + HEADER_SIZE, end - 1))
+    found = [one for one in raw_events(spoilt) if one[1][4] in OPENED_TYPES]
+    for at, event in data.draw(st.lists(st.sampled_from(found), min_size=1, max_size=2)):
+        end = at + len(event)
+        place = data.draw(st.integers(at + HEADER_SIZE, end - CHECKSUM_SIZE - 1))
         spoilt[place] = data.draw(st.sampled_from((0, 0x7F, 0xFF)) | st.integers(0, 255))
-        spoilt[end : end + CHECKSUM_SIZE] = zlib.crc32(spoilt[at:end]).to_bytes(CHECKSUM_SIZE, "little")
+        spoilt[at:end] = with_checksum(spoilt[at:end])
     compiled, construct = (rows_and_error_by(kernel, bytes(spoilt), **options) for kernel in KERNELS)
 
     assert compiled == construct

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Callable
 from typing import Final
 
@@ -16,6 +15,7 @@ from binlogio.reader import open as open_logs
 from binlogio.schema import ColumnDefinition, TableDefinition
 from binlogio.writer import BinlogWriter, Insert, Statement
 from binlogio.writer.recovery import examine, recover
+from logs import moved, raw_events
 from memory_storage import MemoryStorage
 
 T: Final = TableDefinition(
@@ -51,20 +51,12 @@ class Log:
 
     def events(self, number: int) -> list[bytes]:
         """A group's events."""
-        group, at, found = self.group(number), 0, []
-        while at < len(group):
-            size = int.from_bytes(group[at + 9 : at + 13], "little")
-            found.append(group[at : at + size])
-            at += size
-        return found
+        return [event for _, event in raw_events(self.group(number), 0)]
 
     def append(self, events: list[bytes]) -> None:
         """Put events behind the end, with the positions that they get there."""
         for event in events:
-            moved = bytearray(event)
-            moved[13:17] = (len(self.data) + len(event)).to_bytes(4, "little")
-            moved[-4:] = zlib.crc32(moved[:-4]).to_bytes(4, "little")
-            self.data.extend(moved)
+            self.data.extend(moved(event, len(self.data)))
 
     def reopen(self) -> BinlogWriter:
         """The next start."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
@@ -16,6 +15,7 @@ from binlogio.options import ServerVariables
 from binlogio.schema import ColumnDefinition, TableDefinition
 from binlogio.writer import BinlogWriter, Insert, Statement
 from binlogio.writer.recovery import examine
+from logs import moved, raw_events
 from memory_storage import MemoryStorage
 from real_servers import RUN_TIMEOUT_S, SCRIPT, Instance, vendor
 
@@ -50,20 +50,12 @@ class Log:
 
     def events(self, number: int) -> list[bytes]:
         """A group's events."""
-        at, found = self.starts[number], []
-        while at < self.starts[number + 1]:
-            size = int.from_bytes(self.data[at + 9 : at + 13], "little")
-            found.append(bytes(self.data[at : at + size]))
-            at += size
-        return found
+        return [event for _, event in raw_events(bytes(self.data[self.starts[number] : self.starts[number + 1]]), 0)]
 
     def append(self, events: list[bytes]) -> None:
         """Put events behind the end, as they stand there."""
         for event in events:
-            moved = bytearray(event)
-            moved[13:17] = (len(self.data) + len(event)).to_bytes(4, "little")
-            moved[-4:] = zlib.crc32(moved[:-4]).to_bytes(4, "little")
-            self.data.extend(moved)
+            self.data.extend(moved(event, len(self.data)))
 
 
 DAMAGE: Final[dict[str, Callable[[Log], object]]] = {
