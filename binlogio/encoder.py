@@ -9,20 +9,19 @@ import zlib
 from dataclasses import replace
 from typing import Any, Final
 
-from binlogio.constants import CHECKSUM_SIZE, HEADER_SIZE, MAX_EVENT_SIZE, EventType, HeaderFlag
+from binlogio.constants import CHECKSUM_SIZE, LOG_POS_BYTES, MAX_EVENT_SIZE, EventType, HeaderFlag
 from binlogio.errors import BinlogFormatError
 from binlogio.events import codec_for, default_type
 from binlogio.events.base import DEFAULT_CONTEXT, EventHeader, ParseContext, UnknownEvent, build_header, event_name
 from binlogio.events.format_description import FormatDescriptionEvent, StartV3Event
 
-_LOG_POS: Final = slice(HEADER_SIZE - 2 - 4, HEADER_SIZE - 2)
 _POSITION_BITS: Final = 0xFFFFFFFF
 
 
 def stamp(frame: bytes, offset: int, *, has_checksum: bool) -> bytes:
     """An event with the position that it gets at `offset`, and a checksum that agrees."""
     event = bytearray(frame)
-    event[_LOG_POS] = (offset + len(event) & _POSITION_BITS).to_bytes(4, "little")
+    event[LOG_POS_BYTES] = (offset + len(event) & _POSITION_BITS).to_bytes(4, "little")
     if has_checksum:
         event[-CHECKSUM_SIZE:] = zlib.crc32(memoryview(event)[:-CHECKSUM_SIZE]).to_bytes(CHECKSUM_SIZE, "little")
     return bytes(event)

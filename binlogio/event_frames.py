@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from binlogio.constants import HEADER_SIZE, ChecksumAlgorithm, RowsFlag
+from binlogio.constants import EVENT_SIZE_BYTES, HEADER_SIZE, ChecksumAlgorithm, RowsFlag
 from binlogio.encoder import Encoder, stamp
 from binlogio.errors import BinlogFormatError
 from binlogio.events import EVENT_CODECS
@@ -51,7 +51,7 @@ class EventFrames:
         Raises:
             BinlogFormatError: it is not as long as its header says.
         """
-        if len(frame) < HEADER_SIZE or int.from_bytes(frame[9:13], "little") != len(frame):
+        if len(frame) < HEADER_SIZE or int.from_bytes(frame[EVENT_SIZE_BYTES], "little") != len(frame):
             raise BinlogFormatError("a frame is not as long as its header says", field="event_size", found=len(frame))
         self.frames.append(bytes(frame))
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from binlogio.constants import EventType, HeaderFlag
+from binlogio.constants import EVENT_SIZE_BYTES, LOG_POS_BYTES, SERVER_ID_BYTES, TIMESTAMP_BYTES, EventType, HeaderFlag
 from binlogio.encoder import Encoder
 from binlogio.errors import BinlogFormatError
-from binlogio.events.base import NEW_HEADER, UnknownEvent, parse_header
+from binlogio.events.base import NEW_HEADER, EventHeader, UnknownEvent, parse_header
 from binlogio.events.control import XidEvent
 from binlogio.events.query import QueryEvent
 from logs import CRC32, OFF, description, header, query, stop
@@ -100,3 +100,18 @@ def test_event_is_not_changed_by_being_encoded() -> None:
 
     assert event == before
     assert isinstance(event, QueryEvent)
+
+
+def test_fields_of_the_header_stand_where_the_constants_say() -> None:
+    """Those who look into frames that nobody parsed see what the layout has put there."""
+    header = EventHeader(timestamp=0x01020304, server_id=0x05060708)
+    frame = Encoder().encode_at(XidEvent(xid=1, header=header), 0x0A0B0C0D)
+
+    parts = (TIMESTAMP_BYTES, SERVER_ID_BYTES, EVENT_SIZE_BYTES, LOG_POS_BYTES)
+
+    assert [int.from_bytes(frame[part], "little") for part in parts] == [
+        0x01020304,
+        0x05060708,
+        len(frame),
+        0x0A0B0C0D + len(frame),
+    ]

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from binlogio.constants import HEADER_SIZE, HeaderFlag
+from binlogio.constants import HEADER_SIZE, TIMESTAMP_BYTES, HeaderFlag
 from binlogio.events.base import EventHeader
 from binlogio.events.gtid import MariadbGtidEvent
 from binlogio.events.gtid_mariadb import MariadbGtidExtraFlag, MariadbGtidFlag
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 ONE_PHASE: Final = 255  # of extra_engines: nothing was prepared, or nobody knows yet what will be
 MAX_TEMPLATES: Final = 256
-_TIMESTAMP_SIZE: Final = 4
 _STANDALONE: Final = int(MariadbGtidFlag.STANDALONE)  # operations of flags are slow
 _TRANSACTIONAL: Final = int(MariadbGtidFlag.TRANSACTIONAL)
 _ALLOW_PARALLEL: Final = int(MariadbGtidFlag.ALLOW_PARALLEL)
@@ -57,7 +56,7 @@ class DomainGtids:
             template = self._templates[key] = self._encoded(group, gtid, flags, None)
         number = gtid.sequence_number.to_bytes(8, "little")
         timestamp = group.timestamp.to_bytes(4, "little")
-        return timestamp + template[_TIMESTAMP_SIZE : _NUMBER.start] + number + template[_NUMBER.stop :]
+        return timestamp + template[TIMESTAMP_BYTES.stop : _NUMBER.start] + number + template[_NUMBER.stop :]
 
     def _encoded(self, group: Group, gtid: MariadbGtid, flags: int, commit_id: int | None) -> bytes:
         has_no_engine, alter = group.marks.has_no_engine or group.is_xa, group.marks.alter

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from binlogio.constants import HEADER_SIZE, EventType
+from binlogio.constants import EVENT_SIZE_BYTES, HEADER_SIZE, EventType
 from binlogio.encoder import Encoder
 from binlogio.events.base import EventHeader
 from binlogio.events.control import XidEvent
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 MAX_TEMPLATES: Final = 1024
 MAX_SHORT_TEXT: Final = 1 << 20
-_SIZE: Final = slice(9, 13)
 _COMPRESSED: Final[dict[type[Any], EventType]] = {
     WriteRowsEvent: EventType.WRITE_ROWS_COMPRESSED_EVENT_V1,
     UpdateRowsEvent: EventType.UPDATE_ROWS_COMPRESSED_EVENT_V1,
@@ -110,7 +109,13 @@ class Frames:
             AnnotateRowsEvent, timestamp, lambda: AnnotateRowsEvent(sql=b"", header=self._header(timestamp))
         )
         size = (len(empty) + len(sql)).to_bytes(4, "little")
-        return empty[: _SIZE.start] + size + empty[_SIZE.stop : HEADER_SIZE] + sql + empty[HEADER_SIZE:]
+        return (
+            empty[: EVENT_SIZE_BYTES.start]
+            + size
+            + empty[EVENT_SIZE_BYTES.stop : HEADER_SIZE]
+            + sql
+            + empty[HEADER_SIZE:]
+        )
 
     def table_map(self, table: OpenTable, timestamp: int) -> bytes:
         """The table map of an open table, whose id stands for it."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from binlogio.constants import CHECKSUM_SIZE, EventType
+from binlogio.constants import CHECKSUM_SIZE, EVENT_SIZE_BYTES, LOG_POS_BYTES, EventType
 from binlogio.encoder import Encoder, stamp
 from binlogio.errors import BinlogFormatError
 from binlogio.event_frames import EventFrames
@@ -39,8 +39,6 @@ if TYPE_CHECKING:
 MAX_PAYLOAD_SIZE: Final = 1 << 30  # libs/mysql/binlog/event/binlog_event.h, max_log_event_size
 PIECE_SIZE: Final = 1 << 20
 LoggedGtid = Gtid | MariadbGtid | None
-_EVENT_SIZE: Final = slice(9, 13)
-_SIZE_AND_LOG_POS: Final = slice(9, 17)
 
 
 class GroupEvents:
@@ -102,7 +100,7 @@ class GroupEvents:
         """
         piece = bytearray()
         for frame in self._with_gtid(group, gtid, clock):
-            if int.from_bytes(frame[_EVENT_SIZE], "little") != len(frame):
+            if int.from_bytes(frame[EVENT_SIZE_BYTES], "little") != len(frame):
                 raise BinlogFormatError(
                     "a frame is not as long as its header says", field="event_size", found=len(frame)
                 )
@@ -191,9 +189,9 @@ class GroupEvents:
 def _without_positions(frames: Iterable[bytes], checksum_size: int) -> Iterator[bytes]:
     for frame in frames:
         size = len(frame) - checksum_size
-        yield frame[: _SIZE_AND_LOG_POS.start]
+        yield frame[: EVENT_SIZE_BYTES.start]
         yield size.to_bytes(4, "little") + bytes(4)
-        yield frame[_SIZE_AND_LOG_POS.stop : size]
+        yield frame[LOG_POS_BYTES.stop : size]
 
 
 def _version_number(server_version: str) -> int:

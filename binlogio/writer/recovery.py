@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from binlogio.constants import BINLOG_MAGIC, CHECKSUM_SIZE, HEADER_SIZE, EventType
+from binlogio.constants import BINLOG_MAGIC, CHECKSUM_SIZE, EVENT_SIZE_BYTES, HEADER_SIZE, LOG_POS_BYTES, EventType
 from binlogio.errors import BinlogError, BinlogFormatError
 from binlogio.events import codec_for
 from binlogio.events.base import event_name
@@ -56,8 +56,6 @@ SECTOR_SIZE: Final = 512
 _GTIDS: Final = (GtidEvent, GtidTaggedEvent, AnonymousGtidEvent, MariadbGtidEvent)
 _ENDS_FILE: Final = (RotateEvent, StopEvent, FormatDescriptionEvent)
 _KNOWN_TYPES: Final = frozenset(map(int, EventType))
-_EVENT_SIZE_AT: Final = 9
-_LOG_POS_AT: Final = 13
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +251,7 @@ def _next_event(storage: LogStorage, name: str, start: int, context: ParseContex
     for offset in range(start, size - least + 1, READ_SIZE):
         data = np.frombuffer(storage.read(name, offset, READ_SIZE + HEADER_SIZE - 1), np.uint8)
         count = len(data) - HEADER_SIZE + 1
-        event_sizes, log_poses = (_u32(data[at:], count) for at in (_EVENT_SIZE_AT, _LOG_POS_AT))
+        event_sizes, log_poses = (_u32(data[part.start :], count) for part in (EVENT_SIZE_BYTES, LOG_POS_BYTES))
         ends = np.arange(offset, offset + count, dtype=np.uint64) + event_sizes
         candidates = (ends & 0xFFFFFFFF == log_poses) & (ends <= size) & (event_sizes >= least)
         for at in map(int, np.flatnonzero(candidates)):

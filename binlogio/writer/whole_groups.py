@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from binlogio.constants import CHECKSUM_SIZE, HEADER_SIZE, EventType
+from binlogio.constants import CHECKSUM_SIZE, HEADER_SIZE, SERVER_ID_BYTES, EventType
 from binlogio.errors import BinlogFormatError
 from binlogio.events.gtid_mariadb import MariadbGtidFlag
 from binlogio.gtid import NO_TAG, Gtid, GtidSet, Interval, MariadbGtid, Tsid, Uuid
@@ -52,7 +52,6 @@ _XID: Final = int(EventType.XID_EVENT)
 _IS_QUIET: Final = np.isin(np.arange(256), [int(code) for code in QUIET_TYPES])
 _UUID: Final = slice(HEADER_SIZE + 1, HEADER_SIZE + 17)
 _GNO: Final = slice(HEADER_SIZE + 17, HEADER_SIZE + 25)
-_SERVER_ID: Final = slice(5, 9)
 _NUMBER: Final = slice(HEADER_SIZE, HEADER_SIZE + 8)
 _DOMAIN: Final = slice(HEADER_SIZE + 8, HEADER_SIZE + 12)
 _FLAGS: Final = HEADER_SIZE + 12
@@ -163,7 +162,9 @@ def _is_plain(event: bytes) -> bool:
 
 
 def _gtid(event: bytes) -> MariadbGtid:
-    domain_id, server_id, number = (int.from_bytes(event[part], "little") for part in (_DOMAIN, _SERVER_ID, _NUMBER))
+    domain_id, server_id, number = (
+        int.from_bytes(event[part], "little") for part in (_DOMAIN, SERVER_ID_BYTES, _NUMBER)
+    )
     return MariadbGtid(domain_id, server_id, number)
 
 

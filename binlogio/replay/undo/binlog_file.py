@@ -17,7 +17,16 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from binlogio.constants import BINLOG_MAGIC, CHECKSUM_SIZE, ChecksumAlgorithm, EventType, HeaderFlag
+from binlogio.constants import (
+    BINLOG_MAGIC,
+    CHECKSUM_SIZE,
+    EVENT_SIZE_BYTES,
+    SERVER_ID_BYTES,
+    TIMESTAMP_BYTES,
+    ChecksumAlgorithm,
+    EventType,
+    HeaderFlag,
+)
 from binlogio.encoder import stamp
 from binlogio.errors import BinlogError, ReplayError
 from binlogio.events.base import DEFAULT_CONTEXT, EventHeader
@@ -38,8 +47,6 @@ if TYPE_CHECKING:
 _ANONYMOUS_SINCE: Final = (5, 7, 6)
 _LENGTH_SINCE: Final = (8, 0, 2)
 _VERSION_SINCE: Final = (8, 0, 14)
-_EVENT_SIZE: Final = slice(9, 13)
-_SERVER_ID: Final = slice(5, 9)
 _MICROSECONDS: Final = 1_000_000
 
 
@@ -137,11 +144,11 @@ class BinlogFile:
         version = server_version_numbers(encoder.context.server_version)
         if encoder.context.is_mariadb or version < _ANONYMOUS_SINCE:
             return
-        timestamp = int.from_bytes(first[:4], "little")
+        timestamp = int.from_bytes(first[TIMESTAMP_BYTES], "little")
         event = AnonymousGtidEvent(
             last_committed=number - 1,
             sequence_number=number,
-            header=EventHeader(timestamp=timestamp, server_id=int.from_bytes(first[_SERVER_ID], "little")),
+            header=EventHeader(timestamp=timestamp, server_id=int.from_bytes(first[SERVER_ID_BYTES], "little")),
         )
         if version < _LENGTH_SINCE:
             yield encoder.encode(event)
@@ -163,8 +170,8 @@ def _frames(group: SpooledGroup) -> Iterator[bytes]:
     for piece in group:
         waiting += piece
         at = 0
-        while len(waiting) - at >= _EVENT_SIZE.stop:
-            size = int.from_bytes(waiting[at + _EVENT_SIZE.start : at + _EVENT_SIZE.stop], "little")
+        while len(waiting) - at >= EVENT_SIZE_BYTES.stop:
+            size = int.from_bytes(waiting[at + EVENT_SIZE_BYTES.start : at + EVENT_SIZE_BYTES.stop], "little")
             if len(waiting) - at < size:
                 break
             yield waiting[at : at + size]

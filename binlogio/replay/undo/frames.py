@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from binlogio.constants import HeaderFlag
+from binlogio.constants import TIMESTAMP_BYTES, HeaderFlag
 from binlogio.encoder import Encoder
 from binlogio.events.base import NEW_HEADER, EventHeader
 from binlogio.events.control import XidEvent
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from binlogio.events.table_map import TableMapEvent
 
 _MOST_TEMPLATES: Final = 1000
-_TIMESTAMP_SIZE: Final = 4
 _QUICK: Final = frozenset(TYPE_CODES.values())
 
 
@@ -74,5 +73,5 @@ class Frames:
         if rest is None:
             if len(self._templates) >= _MOST_TEMPLATES:
                 self._templates.clear()
-            rest = self._templates[key] = self.encoder.encode(make())[_TIMESTAMP_SIZE:]
-        return header.timestamp.to_bytes(_TIMESTAMP_SIZE, "little") + rest
+            rest = self._templates[key] = self.encoder.encode(make())[TIMESTAMP_BYTES.stop :]
+        return header.timestamp.to_bytes(TIMESTAMP_BYTES.stop, "little") + rest

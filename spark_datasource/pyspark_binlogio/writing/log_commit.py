@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
-from binlogio.constants import BINLOG_MAGIC, HEADER_SIZE
+from binlogio.constants import BINLOG_MAGIC, EVENT_SIZE_BYTES, HEADER_SIZE
 from binlogio.encoder import Encoder, stamp
 from binlogio.errors import BinlogFormatError, WriterStateError
 from binlogio.events.base import EventHeader
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
 WINDOW_SIZE: Final = 4 << 20
 BATCHES_SUFFIX: Final = ".batches"
-_EVENT_SIZE: Final = slice(9, 13)
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,7 +288,7 @@ def _names_behind(last: str | None, stem: str, count: int) -> tuple[str, ...]:
 
 
 def _size_at(events: bytearray, at: int) -> int:
-    return int.from_bytes(events[at + _EVENT_SIZE.start : at + _EVENT_SIZE.stop], "little")
+    return int.from_bytes(events[at + EVENT_SIZE_BYTES.start : at + EVENT_SIZE_BYTES.stop], "little")
 
 
 def _whole_events(window: bytearray) -> int:
