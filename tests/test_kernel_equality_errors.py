@@ -160,6 +160,24 @@ def test_two_tables_that_fail_in_one_window_show_nothing_of_what_is_behind(table
     assert [len(records) for records in rows.values()] == [3]
 
 
+def test_names_of_enum_members_before_the_first_bad_number_are_given_out() -> None:
+    """Rows of an earlier event in the same window."""
+    table = table_map_of([column(T.ENUM, 0xF701, members=("a", "bb", "ccc"))])
+    good, bad = (
+        WriteRowsEvent(7, 1, b"", 1, b"\1", images, header(EventType.WRITE_ROWS_EVENT))
+        for images in (b"\0\1\0\3\0\0", b"\0\2\0\4")
+    )
+    data = log(table, good, table, bad)
+    (compiled, said), (construct, said_too) = (rows_and_error_by(kernel, data) for kernel in KERNELS)
+
+    assert (compiled, said) == (construct, said_too)
+    assert said is not None
+    ((first, second, third),) = compiled.values()
+    assert "'c0': 'a'" in first[2]
+    assert "'c0': 'ccc'" in second[2]
+    assert "'c0': ''" in third[2]
+
+
 def test_table_that_is_another_one_and_back_keeps_its_rows_in_order() -> None:
     """Table maps of one name and other columns take turns within a window."""
     other = replace(MAPS[2], table="t1")

@@ -56,27 +56,28 @@ cdef inline int64_t append_names(Memory data, int32_t* offsets, const uint8_t** 
                                  const uint8_t* names, const uint32_t* ends, uint64_t name_count) except -2 nogil:
     """Names of ENUMs' members; 0 is the empty string that the server stores for what was no member. Returns as `append_strings`."""
     cdef int64_t i, size
-    cdef int64_t first = data.size
-    cdef int64_t end = first
+    cdef int64_t good = 0
+    cdef int64_t end = data.size
     cdef uint64_t index
     cdef uint8_t* out
-    for i in range(count):
-        index = pointers[i][0] if width == 1 else little(pointers[i], width)
+    while good < count:
+        index = pointers[good][0] if width == 1 else little(pointers[good], width)
         if index > name_count:
-            return i
-        if index:
-            end += ends[index] - ends[index - 1]
-        if end > MOST_TEXT:
-            return i
-        offsets[i] = <int32_t>end
-    out = data.grow(end - first)
-    for i in range(count):
+            break
+        size = ends[index] - ends[index - 1] if index else 0
+        if end + size > MOST_TEXT:
+            break
+        end += size
+        offsets[good] = <int32_t>end
+        good += 1
+    out = data.grow(end - data.size)
+    for i in range(good):
         index = pointers[i][0] if width == 1 else little(pointers[i], width)
         if index:
             size = ends[index] - ends[index - 1]
             copy_value(out, names + ends[index - 1], size)
             out += size
-    return -1
+    return -1 if good == count else good
 
 
 cdef inline bint append_members(Memory data, uint64_t bits, const uint8_t* names, const uint32_t* ends,
