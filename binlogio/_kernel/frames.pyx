@@ -5,6 +5,7 @@ Knows the 19 bytes of the header and where the checksum stands. Its oracle is `b
 """
 
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t
+from libc.string cimport memchr
 
 from binlogio._kernel.codes cimport CHECKSUM_SIZE, FORMAT_DESCRIPTION_EVENT, HEADER_SIZE
 from binlogio._kernel.crc cimport crc32
@@ -16,6 +17,7 @@ from binlogio.errors import BinlogFormatError, ChecksumMismatch
 
 cdef enum:
     MAX_GROUP_START_SIZE = 4096  # in bytes; GTID events have a few hundred
+    REACH = 1 << 16  # bytes of a file whose positions are the same but for the lowest two bytes
 
 
 cdef struct Scan:
@@ -118,12 +120,29 @@ cdef bint _could_follow(const uint8_t* p, int64_t offset) noexcept nogil:
     return u32(p + 9) >= HEADER_SIZE and (u32(p + 13) == <uint32_t>(offset + u32(p + 9)) or u32(p + 13) == 0)
 
 
+cdef int64_t _next_candidate(const uint8_t* data, int64_t at, int64_t end, int64_t base) noexcept nogil:
+    """The first place from `at` on at which the third byte of log_pos could be that of an event's end, `end` where there is none before that.
+
+    Nearly all bytes are passed over by this: where an event of at most MAX_GROUP_START_SIZE cannot end in the next REACH, that byte is known.
+    """
+    cdef int64_t left = REACH - MAX_GROUP_START_SIZE - (base + at & REACH - 1)
+    cdef const void* found
+    if left <= 0:
+        return at
+    found = memchr(data + at + 15, <int>(base + at >> 16 & 0xFF), min(left, end - at))
+    return <const uint8_t*>found - data - 15 if found != NULL else at + min(left, end - at)
+
+
 cdef int64_t _find_group(const uint8_t* data, int64_t size, int64_t base, bint checksum, int64_t* seen) noexcept nogil:
     cdef int64_t at = 0
     cdef int64_t event_size
     cdef uint32_t smallest = HEADER_SIZE + (CHECKSUM_SIZE if checksum else 0)
+    cdef int64_t end = size - HEADER_SIZE + 1  # of the places for a whole header
     cdef const uint8_t* p
-    while size - at >= HEADER_SIZE:
+    while at < end:
+        at = _next_candidate(data, at, end, base)
+        if at >= end:
+            break
         p = data + at
         event_size = u32(p + 9)
         if (u32(p + 13) == <uint32_t>(base + at + event_size) and smallest <= event_size <= MAX_GROUP_START_SIZE

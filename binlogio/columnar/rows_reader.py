@@ -285,7 +285,7 @@ def _holds(facts: PartFacts, part: tuple[int, tuple[LogFile, Split | None]]) -> 
 
 
 def _batch_size(result: tuple[str, pa.RecordBatch]) -> int:
-    size: int = result[1].nbytes
+    size: int = result[1].get_total_buffer_size()  # a tenth of what `nbytes` takes
     return size
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from binlogio.storage import LogFile, OpenedLog
 
 _HEAD: Final = 1 << 12
-_STEP: Final = 1 << 13
+_STEP: Final = 1 << 16
 _HORIZON: Final = 1 << 16
 _SIZE: Final = slice(9, 13)
 _LOG_POS: Final = slice(13, 17)
