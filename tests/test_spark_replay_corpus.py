@@ -134,7 +134,7 @@ def test_replay_gives_the_tables_of_the_server(spark: SparkSession, case: Case) 
 
 def states(spark: SparkSession, replay: LogReplay, name: str) -> Iterator[tuple[int, DataFrame]]:
     """The state of a table from shuffled records, by the number of their partitions."""
-    from pyspark_binlogio.state.stage import state_of  # noqa: PLC0415
+    from pyspark_binlogio.state.rows import state_of  # noqa: PLC0415
 
     stages = [
         (replace(stage, changes=stage.changes.localCheckpoint()), start)

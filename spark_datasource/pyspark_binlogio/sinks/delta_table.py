@@ -18,10 +18,13 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import DayTimeIntervalType
 
-from pyspark_binlogio.state.stage import DELETED, Stage, changed_rows
+from pyspark_binlogio.spark_types import quoted
+from pyspark_binlogio.state.rows import DELETED, changed_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from pyspark_binlogio.state.stage import Stage
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +54,8 @@ class DeltaMerge:
             write_deltalake(self.path, rows, mode="error", commit_properties=commit)
             return
         names = [name for name in changed.column_names if name != DELETED]
-        same = " AND ".join(f"target.{_quoted(name)} = source.{_quoted(name)}" for name in stage.key)
-        values = {_quoted(name): f"source.{_quoted(name)}" for name in names}
+        same = " AND ".join(f"target.{quoted(name)} = source.{quoted(name)}" for name in stage.key)
+        values = {quoted(name): f"source.{quoted(name)}" for name in names}
         (
             table.merge(
                 changed,
@@ -69,26 +72,22 @@ class DeltaMerge:
         )
 
 
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
-
-
 def _times(stage: Stage) -> list[str]:
     return [field.name for field in stage.image.fields if isinstance(field.dataType, DayTimeIntervalType)]
 
 
 def _without_times(frame: DataFrame, stage: Stage) -> DataFrame:
     for name in _times(stage):
-        seconds = F.extract(F.lit("SECOND"), F.col(_quoted(name)))
-        minutes = F.extract(F.lit("MINUTE"), F.col(_quoted(name)))
-        hours = F.extract(F.lit("HOUR"), F.col(_quoted(name))) + 24 * F.extract(F.lit("DAY"), F.col(_quoted(name)))
+        seconds = F.extract(F.lit("SECOND"), F.col(quoted(name)))
+        minutes = F.extract(F.lit("MINUTE"), F.col(quoted(name)))
+        hours = F.extract(F.lit("HOUR"), F.col(quoted(name))) + 24 * F.extract(F.lit("DAY"), F.col(quoted(name)))
         frame = frame.withColumn(name, ((hours * 3600 + minutes * 60 + seconds) * 1_000_000).cast("bigint"))
     return frame
 
 
 def _with_times(frame: DataFrame, stage: Stage) -> DataFrame:
     for name in _times(stage):
-        seconds = F.col(_quoted(name)).cast("decimal(18,0)") / 1_000_000
+        seconds = F.col(quoted(name)).cast("decimal(18,0)") / 1_000_000
         whole = F.make_dt_interval(F.lit(0), F.lit(0), F.lit(0), seconds.cast("decimal(18,6)"))
-        frame = frame.withColumn(name, F.when(F.col(_quoted(name)).isNotNull(), whole))
+        frame = frame.withColumn(name, F.when(F.col(quoted(name)).isNotNull(), whole))
     return frame

@@ -19,12 +19,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as F  # noqa: N812
 
-from pyspark_binlogio.state.stage import Stage, state_of, touched_keys
+from pyspark_binlogio.state.rows import state_of, touched_keys
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pyspark.sql import DataFrame, SparkSession
+
+    from pyspark_binlogio.state.stage import Stage
 
 MANIFEST: Final = "manifest.json"
 MOST_FILES: Final = 128

@@ -1,7 +1,7 @@
 """Replay: what a table held at a moment, from its changes.
 
 Knows how a table's life becomes stages (stretches with the same key), and how images of one stretch are shown with the columns of a later one.
-How a stage becomes rows is the business of `state.stage`.
+How a stage becomes rows is the business of `state.rows`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ from pyspark_binlogio.option_values import BinlogOptionError
 from pyspark_binlogio.spark_types import spark_ddl
 from pyspark_binlogio.state.frames import frame_stage
 from pyspark_binlogio.state.logs import Logs
-from pyspark_binlogio.state.stage import Layout, Stage, is_present, literal, state_of, whole
+from pyspark_binlogio.state.rows import state_of
+from pyspark_binlogio.state.stage import Layout, Stage, is_present, literal, whole
 from pyspark_binlogio.state.until import Until, UntilLike
 
 if TYPE_CHECKING:
