@@ -268,14 +268,27 @@ def test_ddl_waits_for_its_turn_before_it_is_executed() -> None:
 
 
 def test_workers_behind_an_error_say_why_they_stopped() -> None:
-    """With the server's number and message."""
-    target = WrittenDown(fails=1)
+    """With the server's number and message; they had begun when the one before them failed."""
+    begun = Barrier(4)
+
+    class Together(WrittenDownSession):
+        def execute(self, transaction: Transaction) -> None:
+            begun.wait(timeout=60)
+            super().execute(transaction)
+
+    class Target(WrittenDown):
+        def session(self, number: int) -> WrittenDownSession:
+            _ = number
+            return Together(self)
+
+    target = Target(fails=1)
     coordinator = Coordinator(target, ReplaySummary(), workers=4)
     with pytest.raises(ReplayError, match="transaction 1"):
         coordinator.run(transactions([Clock(0, number) for number in range(1, 9)]))
-    others = [str(failure) for number, failure in coordinator._failures if number > 1]
+    others = {number: str(failure) for number, failure in coordinator._failures if number > 1}
 
-    assert all(WORKER_STOPPED in text and "ERROR 3030" in text for text in others)
+    assert sorted(others) == [2, 3, 4]
+    assert all(WORKER_STOPPED in text and "ERROR 3030" in text for text in others.values())
     assert target.committed == []
 
 
