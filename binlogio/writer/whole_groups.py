@@ -128,14 +128,14 @@ def skip_plain_groups(
         done = 0
         for first, after in pairwise((*groups, len(offsets))):
             last, in_domain = after - 1, types[first] == _MARIADB
-            if (
-                offsets[first] != done
-                or loud[last] - loud[first] != (1 if in_domain else 2)
-                or (in_domain and (domains is None or not _is_plain(data[done : ends[first] - footer])))
-                or not (in_domain or types[first + 1] == _QUERY)
-                or not (in_domain or _sql(data, offsets[first + 1], ends[first + 1] - footer) == b"BEGIN")
-                or not (types[last] == _XID or _is_commit(data, types[last], offsets[last], ends[last] - footer))
-            ):
+            others = loud[last] - loud[first]  # events behind the GTID that say something
+            if in_domain:
+                opens = others == 1 and domains is not None and _is_plain(data[done : ends[first] - footer])
+            else:
+                begin = first + 1
+                opens = others == 2 and _is_query(b"BEGIN", data, types[begin], offsets[begin], ends[begin] - footer)
+            closes = types[last] == _XID or _is_query(b"COMMIT", data, types[last], offsets[last], ends[last] - footer)
+            if offsets[first] != done or not (opens and closes):
                 break
             if types[first] == _GTID:
                 event = data[done : ends[first]]
@@ -168,8 +168,8 @@ def _gtid(event: bytes) -> MariadbGtid:
     return MariadbGtid(domain_id, server_id, number)
 
 
-def _is_commit(data: bytes, type_code: int, start: int, end: int) -> bool:
-    return type_code == _QUERY and _sql(data, start, end) == b"COMMIT"
+def _is_query(sql: bytes, data: bytes, type_code: int, start: int, end: int) -> bool:
+    return type_code == _QUERY and _sql(data, start, end) == sql
 
 
 def _sql(data: bytes, start: int, end: int) -> bytes:
