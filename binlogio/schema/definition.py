@@ -38,7 +38,8 @@ class ColumnDefinition:
     that of a GEOMETRY column, None where it takes any. `visible` is False for INVISIBLE columns.
 
     What decides which columns a minimal row image has: `auto_increment`; `generated_from`, the columns that a generated column is computed
-    from (None for all others, none where only DDL told of it), `virtual` where no table stores it; `default_now` and `on_update_now`, which the server fills with the time of the statement.
+    from (None for all others, none where only DDL told of it), `virtual` where no table stores it; `default_now` and `on_update_now`, which
+    the server fills with the time of the statement.
     """
 
     name: str

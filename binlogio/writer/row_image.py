@@ -9,8 +9,8 @@ Knows definitions and names of columns; no values and no events.
 
 `key` is the primary key equivalent (PKE): the PRIMARY KEY, or the first UNIQUE key whose parts are all NOT NULL and whole columns, or all
 columns. `filled` are columns that the server fills: generated ones that depend on a given one (of an insert all), and those with
-CURRENT_TIMESTAMP. MariaDB's rules are others in four respects (`ImageRules`). An update that INSERT ... ON DUPLICATE KEY UPDATE or REPLACE became has all columns in its after image. Blobs are
-the four sizes of BLOB and TEXT; JSON, GEOMETRY and VECTOR are not.
+CURRENT_TIMESTAMP. MariaDB's rules are others in four respects (`ImageRules`). An update that INSERT ... ON DUPLICATE KEY UPDATE or REPLACE
+became has all columns in its after image. Blobs are the four sizes of BLOB and TEXT; JSON, GEOMETRY and VECTOR are not.
 
 Source: WL#5092; sql/table.cc, TABLE::mark_columns_per_binlog_row_image and mark_generated_columns; measured on 9.7.4.
 """
