@@ -45,9 +45,6 @@ class Spool:
         self._pending = bytearray()
         self._written = 0
 
-    def __len__(self) -> int:
-        return len(self._ends)
-
     def add(self, pieces: Iterator[bytes]) -> None:
         """Put a transaction behind the others; where `pieces` raises, none of it is there."""
         start = self._end
