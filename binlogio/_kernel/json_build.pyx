@@ -8,7 +8,7 @@ Members of an object are sorted by the length of their names, then by bytes; of 
 """
 
 from cpython.mem cimport PyMem_RawFree, PyMem_RawRealloc
-from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.string cimport memcmp, memcpy
 
 from binlogio._kernel.frame_bytes cimport put_little

@@ -56,14 +56,6 @@ cdef inline uint8_t* _escape(uint8_t* to, uint8_t c) noexcept nogil:
     return put_hex(to + 4, c)
 
 
-cdef inline uint8_t* _put_byte(uint8_t* to, uint8_t c) noexcept nogil:
-    """A byte of a string, with an escape where it needs one."""
-    if c < 0x20 or c == 34 or c == 92:
-        return _escape(to, c)
-    to[0] = c
-    return to + 1
-
-
 cdef inline uint64_t _zeros(uint64_t word) noexcept nogil:
     """The top bit of each byte that is zero; exact up to the first of them."""
     return (word - 0x0101010101010101ULL) & ~word & 0x8080808080808080ULL
@@ -84,6 +76,7 @@ cdef inline uint8_t* put_escaped(uint8_t* to, const uint8_t* p, int64_t size, ui
     cdef uint64_t word, last
     cdef uint32_t four, four_last
     cdef uint64_t[2] escapes
+    cdef uint8_t c
     while size - at >= 16:
         if not _copy_sixteen(p + at, to, escapes, seen):
             at += 16
@@ -110,13 +103,23 @@ cdef inline uint8_t* put_escaped(uint8_t* to, const uint8_t* p, int64_t size, ui
                 memcpy(to, &four, 4)
                 memcpy(to + (size - at) - 4, &four_last, 4)
                 return to + (size - at)
-        seen[0] |= p[at]
-        to = _put_byte(to, p[at])
+        c = p[at]
         at += 1
+        seen[0] |= c
+        if c < 0x20 or c == 34 or c == 92:
+            to = _escape(to, c)
+        else:
+            to[0] = c
+            to += 1
     while at < size:
-        seen[0] |= p[at]
-        to = _put_byte(to, p[at])
+        c = p[at]
         at += 1
+        seen[0] |= c
+        if c < 0x20 or c == 34 or c == 92:
+            to = _escape(to, c)
+        else:
+            to[0] = c
+            to += 1
     return to
 
 
