@@ -60,6 +60,7 @@ def image(**columns: pa.DataType) -> dict[str, pa.DataType]:
 def test_change_feed_has_what_the_rows_have(log: Path) -> None:
     """Each image once, an update as two records one behind the other; versions grow with the log, and times are those of the rows."""
     names = {f"{row['schema']}.{row['table']}" for batch in tasks(log) for row in batch.to_pylist()}
+    assert names
     for name in names:
         rows = [row for batch in tasks(log, table=name) for row in batch.to_pylist()]
         feed = [
