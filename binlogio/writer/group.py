@@ -46,7 +46,7 @@ class SpilledFrames(Protocol):
 
 
 class WriteSet(NamedTuple):
-    """The rows that a group changed, by the hashes of their keys (`writeset.row_hashes`).
+    """The rows that a group changed, by the hashes of their keys (`writeset.KeyHasher`).
 
     `has_missing_keys` where a row's table has no key. Without any hash and any missing key it says nothing, as DDL does.
     """

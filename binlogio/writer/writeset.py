@@ -150,15 +150,6 @@ class WriteSetBuilder:
         self._is_usable = True
 
 
-def row_hashes(definition: TableDefinition, image: Sequence[Any]) -> tuple[int, ...] | None:
-    """The hashes of one row of a table, whose values are `image`; None where its keys cannot be told from others.
-
-    For many rows of a table make a `KeyHasher` of it.
-    """
-    hasher = KeyHasher(definition)
-    return hasher.hashes(image) if hasher.is_usable else None
-
-
 def _distinct(value: Any) -> Any:
     """Python's hash of -1 is that of -2."""
     return str(value) if type(value) is int else value
