@@ -23,7 +23,8 @@ from rowimage_cases import column
 if TYPE_CHECKING:
     from pathlib import Path
 
-LOGS = [(case, log) for case in cases() if case.root == FIXTURES for log in case.logs]
+CASES = [case for case in cases() if case.root == FIXTURES]
+LOGS = [(case, log) for case in CASES for log in (*case.logs, *case.folder.glob("*.after_recovery"))]
 WITHOUT_ROWS = (
     "mysql97/format_statement/binlog.000001",
     "mariadb1011/format_statement/binlog.000001",
