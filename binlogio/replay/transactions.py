@@ -20,7 +20,7 @@ from binlogio.events.control import IncidentEvent, XaPrepareEvent
 from binlogio.events.format_description import FormatDescriptionEvent, StartV3Event
 from binlogio.events.gtid import MariadbGtidEvent
 from binlogio.events.gtid_mariadb import MariadbGtidExtraFlag
-from binlogio.events.load import AppendBlockEvent, BeginLoadQueryEvent, ExecuteLoadQueryEvent
+from binlogio.events.load import AppendBlockEvent, BeginLoadQueryEvent, DeleteFileEvent, ExecuteLoadQueryEvent
 from binlogio.events.query import QueryEvent
 from binlogio.events.statement_context import IntvarEvent, RandEvent, UserVarEvent
 from binlogio.groups import GroupPlace, GroupTracker
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 _NEW_FILE: Final = (FormatDescriptionEvent, StartV3Event)
 _CONTEXT: Final = (IntvarEvent, RandEvent, UserVarEvent)
+_LOAD: Final = (BeginLoadQueryEvent, AppendBlockEvent, DeleteFileEvent, ExecuteLoadQueryEvent)
 
 # MariaDB logs ALTER TABLE twice: when it starts, and when it has come to an end, which is what counts.
 _ALTER_NOT_DONE: Final = MariadbGtidExtraFlag.START_ALTER | MariadbGtidExtraFlag.ROLLBACK_ALTER
@@ -265,16 +266,34 @@ class TransactionReader:
         elif isinstance(event, XaPrepareEvent):
             group.xid = statements.xid_key(event.xid_text)
             group.outcome = "commit" if event.one_phase else "prepare"
-        elif isinstance(event, BeginLoadQueryEvent | AppendBlockEvent):
-            self._blocks.setdefault(event.file_id, []).append(event.block)
-        elif isinstance(event, ExecuteLoadQueryEvent):
-            context, group.context = tuple(group.context), []
-            data = b"".join(self._blocks.pop(event.file_id, ()))
-            named = replace(event, schema=self._filter.schema(event.schema))
-            group.steps.append(LoadStep(named, data, context))
+        elif isinstance(event, _LOAD):
+            self._load(group, event)
         elif isinstance(event, IncidentEvent):
             refusal = ReplayError(f"the source lost changes here: {event.message}")
             group.steps.append(RefusedStep(event.header.offset, refusal))
+
+    def _load(self, group: _Group, event: Any) -> None:
+        """Put a file together, or take it. Numbers of files come again: with the file of a LOAD DATA that failed, and from 1 after a restart."""
+        if isinstance(event, BeginLoadQueryEvent):
+            self._blocks[event.file_id] = [event.block]
+        elif isinstance(event, AppendBlockEvent):
+            if event.file_id in self._blocks:
+                self._blocks[event.file_id].append(event.block)
+        elif isinstance(event, DeleteFileEvent):
+            self._blocks.pop(event.file_id, None)
+        else:
+            context, group.context = tuple(group.context), []
+            blocks = self._blocks.pop(event.file_id, None)
+            if blocks is None:
+                refusal = ReplayError(
+                    "the file of a LOAD DATA is not in the log",
+                    found=f"file_id {event.file_id}",
+                    hint="begin with the log that has its BEGIN_LOAD_QUERY_EVENT",
+                )
+                group.steps.append(RefusedStep(event.header.offset, refusal))
+                return
+            named = replace(event, schema=self._filter.schema(event.schema))
+            group.steps.append(LoadStep(named, b"".join(blocks), context))
 
     def _rows(self, event: Any) -> RowsStep | None:
         table_map = self._reader.table_map(event)
