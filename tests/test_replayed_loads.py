@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import binlogio
 from binlogio.constants import EventType
-from binlogio.events.load import AppendBlockEvent, BeginLoadQueryEvent, DeleteFileEvent, ExecuteLoadQueryEvent
+from binlogio.events.load import (
+    AppendBlockEvent,
+    BeginLoadQueryEvent,
+    DeleteFileEvent,
+    ExecLoadEvent,
+    ExecuteLoadQueryEvent,
+    LoadEvent,
+    LoadOptions,
+)
 from binlogio.replay.filters import EVERYTHING
 from binlogio.replay.key_source import KeySource
 from binlogio.replay.transactions import LoadStep, RefusedStep, Transaction, TransactionReader
@@ -58,3 +66,18 @@ def test_load_whose_file_is_not_in_the_log_is_refused(tmp_path: Path) -> None:
         assert step.offset
         assert "file of a LOAD DATA is not in the log" in str(step.refusal)
         assert "begin with the log that has its BEGIN_LOAD_QUERY_EVENT" in str(step.refusal)
+
+
+def test_load_of_a_server_before_5_0_is_refused(tmp_path: Path) -> None:
+    """Its rows would be missing; whether it carries the file, or names one."""
+    options = LoadOptions(b"\t", b'"', b"\n", b" ", b"\\", 0, 0)
+    for event in (
+        LoadEvent(7, 0, 0, options, (), "t", "d", b"x", header(EventType.LOAD_EVENT)),
+        ExecLoadEvent(1, header(EventType.EXEC_LOAD_EVENT)),
+    ):
+        (found,) = transactions(tmp_path, [event])
+
+        (step,) = found.steps
+        assert isinstance(step, RefusedStep)
+        assert step.offset
+        assert "LOAD DATA of a server before 5.0 is in the log as text" in str(step.refusal)

@@ -20,7 +20,14 @@ from binlogio.events.control import IncidentEvent, XaPrepareEvent
 from binlogio.events.format_description import FormatDescriptionEvent, StartV3Event
 from binlogio.events.gtid import MariadbGtidEvent
 from binlogio.events.gtid_mariadb import MariadbGtidExtraFlag
-from binlogio.events.load import AppendBlockEvent, BeginLoadQueryEvent, DeleteFileEvent, ExecuteLoadQueryEvent
+from binlogio.events.load import (
+    AppendBlockEvent,
+    BeginLoadQueryEvent,
+    DeleteFileEvent,
+    ExecLoadEvent,
+    ExecuteLoadQueryEvent,
+    LoadEvent,
+)
 from binlogio.events.query import QueryEvent
 from binlogio.events.statement_context import IntvarEvent, RandEvent, UserVarEvent
 from binlogio.groups import GroupPlace, GroupTracker
@@ -40,6 +47,7 @@ if TYPE_CHECKING:
 _NEW_FILE: Final = (FormatDescriptionEvent, StartV3Event)
 _CONTEXT: Final = (IntvarEvent, RandEvent, UserVarEvent)
 _LOAD: Final = (BeginLoadQueryEvent, AppendBlockEvent, DeleteFileEvent, ExecuteLoadQueryEvent)
+_OLD_LOAD: Final = (LoadEvent, ExecLoadEvent)
 
 # MariaDB logs ALTER TABLE twice: when it starts, and when it has come to an end, which is what counts.
 _ALTER_NOT_DONE: Final = MariadbGtidExtraFlag.START_ALTER | MariadbGtidExtraFlag.ROLLBACK_ALTER
@@ -268,6 +276,9 @@ class TransactionReader:
             group.outcome = "commit" if event.one_phase else "prepare"
         elif isinstance(event, _LOAD):
             self._load(group, event)
+        elif isinstance(event, _OLD_LOAD):
+            refusal = text_refused("LOAD DATA of a server before 5.0")
+            group.steps.append(RefusedStep(event.header.offset, refusal))
         elif isinstance(event, IncidentEvent):
             refusal = ReplayError(f"the source lost changes here: {event.message}")
             group.steps.append(RefusedStep(event.header.offset, refusal))
