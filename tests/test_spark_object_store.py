@@ -14,8 +14,8 @@ import pytest
 from binlogio.errors import BinlogFormatError, UnsupportedFeature
 from corpus import MYSQL
 from spark_frames import GTID_ON, ROTATED, TYPES_INT, tasks
+from spark_streams import Stream
 from spark_writes import cut, definitions, kept, records, stage, write, writer
-from test_spark_stream import Stream
 
 pytest.importorskip("pyspark.sql.datasource")
 pytest.importorskip("moto.server")

@@ -26,56 +26,13 @@ from binlogio.writer import BinlogWriter, Insert, Statement
 from corpus import MARIADB, MYSQL
 from growing_logs import T
 from spark_frames import GTID_ON, ROTATED, TYPES_INT, load, tasks
+from spark_streams import PLACE, Stream
 
 pytest.importorskip("pyspark.sql.streaming.datasource")
-from pyspark.sql.pandas.types import from_arrow_schema
 
-from pyspark_binlogio.batch_reader import view_columns
-from pyspark_binlogio.options import BinlogOptions
-from pyspark_binlogio.source import BinlogDataSource
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-PLACE = ["file", "pos", "row", "gtid", "sequence_number"]
-
-
-class Stream:
-    """A query over logs. `offset` survives it, as a checkpoint does, as JSON."""
-
-    def __init__(self, path: Path | str, offset: str | None = None, **options: str) -> None:
-        given = {**options, "path": str(path)}
-        schema = from_arrow_schema(pa.schema(list(view_columns(BinlogOptions.parse(given)).items())))
-        self.reader: Any = BinlogDataSource(given).streamReader(schema)
-        self.offset = offset if offset is not None else json.dumps(self.reader.initialOffset())
-
-    def batch(self) -> list[dict[str, Any]]:
-        """The records of the next batch; none where there is nothing new."""
-        start = json.loads(self.offset)
-        end = self.reader.latestOffset(start, self.reader.getDefaultReadLimit())
-        self.offset = json.dumps(end)
-        return [] if start == end else self.between(start, end)
-
-    def between(self, start: Any, end: Any) -> list[dict[str, Any]]:
-        """The records of a batch that is in the log of batches."""
-        return [
-            row
-            for partition in self.reader.partitions(start, end)
-            for batch in self.reader.read(partition)
-            for row in batch.select(PLACE).to_pylist()
-        ]
-
-    def batches(self) -> list[list[dict[str, Any]]]:
-        """All batches that have records, up to where there is nothing new."""
-        found, before = [], ""
-        while before != self.offset:
-            before = self.offset
-            found.append(self.batch())
-        return [batch for batch in found if batch]
-
-    def rest(self) -> list[dict[str, Any]]:
-        """The records of all these."""
-        return list(chain(*self.batches()))
 
 
 def expected(*paths: Path | str, **options: str) -> list[dict[str, Any]]:

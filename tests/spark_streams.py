@@ -1,0 +1,62 @@
+"""A streaming query over logs as Spark drives it, but without Spark: batch after batch, by offsets that are JSON.
+
+Knows the calls that Spark makes of a reader, and nothing of what is in the logs.
+"""
+
+from __future__ import annotations
+
+import json
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from pyspark_binlogio.options import BinlogOptions
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PLACE: Final = ["file", "pos", "row", "gtid", "sequence_number"]
+
+
+class Stream:
+    """A query over logs. `offset` survives it, as a checkpoint does, as JSON."""
+
+    def __init__(self, path: Path | str, offset: str | None = None, **options: str) -> None:
+        from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415 - there may be no Spark
+
+        from pyspark_binlogio.batch_reader import view_columns  # noqa: PLC0415
+        from pyspark_binlogio.source import BinlogDataSource  # noqa: PLC0415
+
+        given = {**options, "path": str(path)}
+        schema = from_arrow_schema(pa.schema(list(view_columns(BinlogOptions.parse(given)).items())))
+        self.reader: Any = BinlogDataSource(given).streamReader(schema)
+        self.offset = offset if offset is not None else json.dumps(self.reader.initialOffset())
+
+    def batch(self) -> list[dict[str, Any]]:
+        """The records of the next batch; none where there is nothing new."""
+        start = json.loads(self.offset)
+        end = self.reader.latestOffset(start, self.reader.getDefaultReadLimit())
+        self.offset = json.dumps(end)
+        return [] if start == end else self.between(start, end)
+
+    def between(self, start: Any, end: Any) -> list[dict[str, Any]]:
+        """The records of a batch that is in the log of batches."""
+        return [
+            row
+            for partition in self.reader.partitions(start, end)
+            for batch in self.reader.read(partition)
+            for row in batch.select(PLACE).to_pylist()
+        ]
+
+    def batches(self) -> list[list[dict[str, Any]]]:
+        """All batches that have records, up to where there is nothing new."""
+        found, before = [], ""
+        while before != self.offset:
+            before = self.offset
+            found.append(self.batch())
+        return [batch for batch in found if batch]
+
+    def rest(self) -> list[dict[str, Any]]:
+        """The records of all these."""
+        return list(chain(*self.batches()))
