@@ -271,9 +271,13 @@ def test_definition_that_does_not_fit_the_log_is_refused(target: SqliteTarget) -
     wrong = TableDefinition("corpus", "pk", tuple(T.columns), ("id",))
     with (
         binlogio.open(MYSQL / "rowimage_full" / "binlog.000001") as reader,
-        pytest.raises(ReplayError, match=r"the definition of corpus\.pk does not fit the log"),
+        pytest.raises(ReplayError, match=r"the definition of corpus\.pk does not fit the log") as caught,
     ):
         replay(reader, target, tables=[wrong])
+
+    assert str(caught.value.expected).startswith("LONG, ")
+    assert caught.value.found == "LONGLONG, VARCHAR(80), JSON(4)"
+    assert caught.value.hint == "give the definition that the table had when the log was written"
 
 
 def test_file_that_is_no_database_is_an_io_error(tmp_path: Path) -> None:

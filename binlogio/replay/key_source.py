@@ -6,9 +6,9 @@ Knows how a definition takes the place of the optional metadata that a log with 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from binlogio.constants import OptionalMetadataType
+from binlogio.constants import ColumnType, OptionalMetadataType
 from binlogio.errors import ReplayError
 from binlogio.rowimage.plan import TablePlan, resolve_plan
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from binlogio.reader import BinlogReader
     from binlogio.schema.definition import TableDefinition
     from binlogio.schema.parsed_table import ParsedTable
+
+_TYPE_NAMES: Final = {int(code): code.name for code in ColumnType}
 
 
 class KeySource:
@@ -103,10 +105,12 @@ class KeySource:
                 f"the definition of {table.schema}.{table.table} does not fit the log",
                 expected=_columns(table),
                 found=_columns(full),
+                hint="give the definition that the table had when the log was written",
             )
         return resolve_plan(replace(table, optional_metadata=full.optional_metadata), self._reader.context)
 
 
 def _columns(table: TableMapEvent) -> str:
-    pairs = zip(table.column_types, table.metadata, strict=True)
-    return ", ".join(f"{kind}/{metadata}" for kind, metadata in pairs)
+    """The types as the log has them, with their metadata where they have any."""
+    names = [_TYPE_NAMES.get(kind, str(kind)) for kind in table.column_types]
+    return ", ".join(f"{name}({value})" if value else name for name, value in zip(names, table.metadata, strict=True))
