@@ -8,7 +8,7 @@ gives back Python's lock a hundred times, which stops the other threads as often
 Source: https://arrow.apache.org/docs/format/CDataInterface.html
 """
 
-from cpython.ref cimport Py_DECREF, Py_INCREF, PyObject
+from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport int64_t, uintptr_t
 from libc.stdlib cimport calloc, free
 

@@ -19,8 +19,6 @@ class Batch(Heads):
     def __init__(
         self, plan: ImagePlan, before: Sequence[Column], after: Sequence[Column], takes_partial: bool = True
     ) -> None: ...
-    @property
-    def failed_pos(self) -> int: ...
     def fill(
         self,
         router: Router,
@@ -31,21 +29,3 @@ class Batch(Heads):
         max_bytes: int,
     ) -> tuple[int, int, int]: ...
     def finish(self) -> None: ...
-
-def fill_all(
-    router: Router, batches: Sequence[Batch], first_events: Sequence[int], max_rows: int, max_bytes: int
-) -> list[tuple[int, int, int]]: ...
-def fill_windows(
-    router: Router,
-    batches: Sequence[Batch | None],
-    descriptor: int,
-    buffer: bytearray,
-    begin: int,
-    end: int,
-    offset: int,
-    read_to: int,
-    step: int,
-    max_rows: int,
-    max_bytes: int,
-    most_open: int,
-) -> tuple[int, int, int, int, int, list[tuple[int, tuple[int, int, int]]] | None]: ...

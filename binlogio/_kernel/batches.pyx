@@ -7,12 +7,8 @@ then materialised column by column, while the block's bytes and pointers are in 
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.stdlib cimport free, malloc
-from libc.string cimport memmove, memset
-from posix.unistd cimport read
 
-from binlogio._kernel.codes cimport HEADER_SIZE
 from binlogio._kernel.columns cimport Column
-from binlogio._kernel.cursor cimport u32
 from binlogio._kernel.heads cimport Heads, Presence
 from binlogio._kernel.images cimport (
     DELETE, INSERT, MAX_BLOCK, PARTIAL_UPDATE, UPDATE, ImagePlan, Layout, Operation, Plan, RowsEvent, is_bare_row, locate_image,
@@ -25,22 +21,8 @@ cdef enum:
     SHORT_RUN = 64  # rows without an image; fewer are as quickly looked at one by one
     STRIDE = MAX_BLOCK + 8  # pointers from one slot to the next: the same row of all slots has a cache line each, in sets of its own
 
-cdef struct Run:
-    # Rows of a block that come from one event.
-    int64_t event
-    int32_t event_row  # number of the first in the event
-    int32_t row  # and in the block
-    int32_t end
-
-
 cdef class Side(Presence):
     """The columns of the before or of the after images of a batch, made only from the first row on that has such an image."""
-
-    cdef readonly list columns
-    cdef void** refs
-    cdef int64_t pending  # rows without it that the columns do not have yet
-    cdef const uint8_t** pointers
-    cdef int slots
 
     def __cinit__(self, columns):
         cdef int i
@@ -74,20 +56,6 @@ cdef class Batch(Heads):
         takes_partial: False for a batch that ends before the first partial update.
     """
 
-    cdef ImagePlan plan
-    cdef readonly Side before, after
-    cdef readonly int64_t failed_event  # number of the rows event that does not fit, or -1
-    cdef readonly bint failed_in_images  # its images do not fit the plan; else one of its values is none
-    cdef readonly bint failed_partial  # it is a partial update
-    cdef readonly bint stopped_at_partial  # the next event is a partial update, and the batch takes none
-    cdef bint takes_partial
-    cdef int64_t failed_at
-    cdef int64_t event  # where to go on
-    cdef const uint8_t* at
-    cdef int64_t event_row
-    cdef Run* runs  # of the block
-    cdef int run_count
-
     def __cinit__(self, ImagePlan plan, before, after, bint takes_partial=True):
         self.plan = plan
         self.before = Side(before)
@@ -104,15 +72,15 @@ cdef class Batch(Heads):
         `max_rows` rows or about `max_bytes` bytes. After a failure `failed_event` says which event does not fit.
         """
         cdef Memory scratch = Memory()
-        self._begin_fill(router, scratch.grow(self._scratch_size()), event, event_row, event_at)
+        self.begin_fill(router, scratch.grow(self.scratch_size()), event, event_row, event_at)
         with nogil:
-            self._take_rows(router, max_rows, max_bytes)
-        return self._place(router)
+            self.take_rows(router, max_rows, max_bytes)
+        return self.place(router)
 
-    cdef int64_t _scratch_size(self) noexcept:
+    cdef int64_t scratch_size(self) noexcept:
         return sizeof(void*) * STRIDE * (self.before.slots + self.after.slots + 2) + sizeof(Run) * MAX_BLOCK
 
-    cdef int _begin_fill(self, Router router, uint8_t* scratch, int64_t event, int64_t event_row, int64_t event_at) except -1 nogil:
+    cdef int begin_fill(self, Router router, uint8_t* scratch, int64_t event, int64_t event_row, int64_t event_at) except -1 nogil:
         """Go on at a place; the rows of a block are noted in `scratch` for as long as a fill takes."""
         cdef int64_t pointers = sizeof(void*) * STRIDE
         self.before.pointers = <const uint8_t**>scratch  # of one slot more, for the columns that nobody wants
@@ -124,24 +92,22 @@ cdef class Batch(Heads):
         self.at = NULL
         self.begin()
         self.failed_event = -1
-        self.failed_at = -1
         self.failed_in_images = False
         if event < router.event_count and event_at:
             self.at = router.events[event].images + event_at
         return 0
 
-    cdef int _take_rows(self, Router router, int64_t max_rows, int64_t max_bytes) except -1 nogil:
-        while self.count < max_rows and self._bytes() < max_bytes and self.failed_event < 0:
+    cdef int take_rows(self, Router router, int64_t max_rows, int64_t max_bytes) except -1 nogil:
+        while self.count < max_rows and self.byte_count() < max_bytes and self.failed_event < 0:
             if self._block(router, min(MAX_BLOCK, max_rows - self.count)) == 0:
                 break
         return 0
 
-    cdef bint _took_all(self, Router router) noexcept nogil:
+    cdef bint took_all(self, Router router) noexcept nogil:
         return self.failed_event < 0 and self.event >= router.event_count
 
-    cdef tuple _place(self, Router router):
+    cdef tuple place(self, Router router):
         if self.failed_event >= 0:
-            self.failed_at = router.events[self.failed_event].pos
             self.failed_partial = router.events[self.failed_event].operation == PARTIAL_UPDATE
         if self.event < router.event_count and self.at != NULL:
             return self.event, self.event_row, self.at - router.events[self.event].images
@@ -150,12 +116,7 @@ cdef class Batch(Heads):
     @property
     def value_bytes(self) -> int:
         """About how many bytes the records have."""
-        return self._bytes()
-
-    @property
-    def failed_pos(self) -> int:
-        """Where the event stands that does not fit; -1 where all do."""
-        return self.failed_at
+        return self.byte_count()
 
     def finish(self) -> None:
         """Make the columns of both sides as long as the batch, where they have any row at all."""
@@ -187,7 +148,7 @@ cdef class Batch(Heads):
             side.pending = 0
         return 0
 
-    cdef int64_t _bytes(self) noexcept nogil:
+    cdef int64_t byte_count(self) noexcept nogil:
         return self.gtid.size + self.count * 40 + self._side_bytes(self.before.refs, self.before.slots) + self._side_bytes(
             self.after.refs, self.after.slots)
 
@@ -315,167 +276,3 @@ cdef class Batch(Heads):
             run = self.runs + number
             self.add(router, router.events + run.event, run.event_row, run.end - run.row, &self.plan.core, self.before, self.after)
         return 0
-
-
-def fill_all(Router router, batches, first_events, int64_t max_rows, int64_t max_bytes):
-    """`Batch.fill` of each batch from its first event on, all without the lock: taking it again costs more than a table's rows of a window."""
-    cdef list filled = list(batches)
-    cdef Memory scratch = Memory()
-    cdef Memory refs = Memory()
-    cdef int64_t count = len(filled)
-    cdef int64_t scratch_size = 0
-    cdef int64_t i
-    cdef void** batch_at = <void**>refs.grow(sizeof(void*) * count)
-    for i in range(count):
-        scratch_size = max(scratch_size, (<Batch?>filled[i])._scratch_size())
-        batch_at[i] = <void*>filled[i]
-    scratch.grow(scratch_size)
-    for i, first_event in zip(range(count), first_events, strict=True):
-        (<Batch>filled[i])._begin_fill(router, scratch.data, first_event, 0, 0)
-    with nogil:
-        for i in range(count):
-            (<Batch>batch_at[i])._take_rows(router, max_rows, max_bytes)
-    return [(<Batch>filled[i])._place(router) for i in range(count)]
-
-
-cdef struct Stretch:
-    # Windows of a file one after another, and the batches that take their rows.
-    int descriptor
-    uint8_t* buffer
-    int64_t size, begin, end, offset  # of the buffer; where in it what is held begins and ends, and where that stands in the file
-    int64_t read_to, step
-    int64_t plan_count
-    void** batches  # by the number of the plan; NULL where there is none
-    int32_t* plans  # that have events in the window, in their order
-    int64_t* first_events
-    int64_t* last_events
-    int32_t found_count
-    uint8_t* scratch
-    int64_t max_rows, max_bytes, most_open
-    int64_t at
-    bint is_filled
-
-
-def fill_windows(Router router, batches, int descriptor, uint8_t[::1] buffer, int64_t begin, int64_t end, int64_t offset,
-                 int64_t read_to, int64_t step, int64_t max_rows, int64_t max_bytes, int64_t most_open):
-    """Route window after window of a file and fill the open batches, all without the lock, while each takes all rows that it is given.
-
-    `batches` has by the number of the plan the open batch or None; all of them may have up to `most_open` bytes of values. `buffer` holds
-    the file's bytes from `offset` on between `begin` and `end`; bytes are read up to `read_to`, and little behind it (`step`).
-
-    Returns (status, where the router stopped, begin, end, offset, places): as `Router.route`, and by plan where its batch stopped, or None
-    where a plan of the last window has no batch, so that its rows are still to be taken. Nothing is left undone at the end of the file
-    or where it cannot be read: the caller finds the same when it reads on.
-    """
-    cdef list filled = list(batches)
-    cdef Memory memory = Memory()
-    cdef Memory scratch = Memory()
-    cdef Stretch stretch
-    cdef int64_t count = len(filled)
-    cdef int64_t scratch_size = 0
-    cdef int64_t i
-    cdef int status
-    stretch.descriptor, stretch.buffer, stretch.size = descriptor, &buffer[0], buffer.shape[0]
-    stretch.begin, stretch.end, stretch.offset, stretch.read_to, stretch.step = begin, end, offset, read_to, step
-    stretch.max_rows, stretch.max_bytes, stretch.most_open, stretch.plan_count = max_rows, max_bytes, most_open, count
-    stretch.batches = <void**>memory.grow(32 * count)
-    stretch.first_events = <int64_t*>(stretch.batches + count)
-    stretch.last_events = stretch.first_events + count
-    stretch.plans = <int32_t*>(stretch.last_events + count)
-    for i in range(count):
-        stretch.batches[i] = NULL
-        if filled[i] is not None:
-            scratch_size = max(scratch_size, (<Batch?>filled[i])._scratch_size())
-            stretch.batches[i] = <void*>filled[i]
-    stretch.scratch = scratch.grow(scratch_size)
-    with nogil:
-        status = _fill_windows(router, &stretch)
-    places = [(stretch.plans[i], (<Batch>stretch.batches[stretch.plans[i]])._place(router)) for i in range(stretch.found_count)]
-    return status, stretch.at, stretch.begin, stretch.end, stretch.offset, places if stretch.is_filled else None
-
-
-cdef int _fill_windows(Router router, Stretch* stretch) except -1 nogil:
-    cdef int status
-    while True:
-        stretch.at = 0
-        stretch.is_filled = True
-        stretch.found_count = 0
-        status = router.walk(stretch.buffer + stretch.begin, stretch.end - stretch.begin, &stretch.at, stretch.offset)
-        if not _find_batches(router, stretch):
-            stretch.is_filled = False
-            stretch.found_count = 0
-            return status
-        if not _fill_found(router, stretch) or status != 0 or router.kept_bytes:
-            return status
-        router.drop_events()
-        stretch.found_count = 0
-        stretch.begin += stretch.at
-        stretch.offset += stretch.at
-        stretch.at = 0
-        if _open_bytes(stretch) > stretch.most_open or not _refill(stretch):
-            return status
-
-
-cdef bint _find_batches(Router router, Stretch* stretch) noexcept nogil:
-    """Say of each event which is the next of its plan; False where a plan has no open batch."""
-    cdef int64_t number
-    cdef RowsEvent* event
-    memset(stretch.last_events, 0xFF, 8 * stretch.plan_count)
-    for number in range(router.event_count):
-        event = router.events + number
-        if event.plan >= stretch.plan_count or stretch.batches[event.plan] == NULL:
-            return False
-        event.next = router.event_count
-        if stretch.last_events[event.plan] < 0:
-            stretch.plans[stretch.found_count] = event.plan
-            stretch.found_count += 1
-            stretch.first_events[event.plan] = number
-        else:
-            router.events[stretch.last_events[event.plan]].next = number
-        stretch.last_events[event.plan] = number
-    return True
-
-
-cdef int _fill_found(Router router, Stretch* stretch) except -1 nogil:
-    """Whether all batches took all their rows."""
-    cdef bint are_done = True
-    cdef int32_t i, number
-    for i in range(stretch.found_count):
-        number = stretch.plans[i]
-        (<Batch>stretch.batches[number])._begin_fill(router, stretch.scratch, stretch.first_events[number], 0, 0)
-        (<Batch>stretch.batches[number])._take_rows(router, stretch.max_rows, stretch.max_bytes)
-        if not (<Batch>stretch.batches[number])._took_all(router):
-            are_done = False
-    return are_done
-
-
-cdef int64_t _open_bytes(Stretch* stretch) noexcept nogil:
-    cdef int64_t total = 0
-    cdef int64_t i
-    for i in range(stretch.plan_count):
-        if stretch.batches[i] != NULL:
-            total += (<Batch>stretch.batches[i])._bytes()
-    return total
-
-
-cdef bint _refill(Stretch* stretch) noexcept nogil:
-    """Have the event at the window's start as a whole; False where it is larger than a window, or the file does not go on."""
-    cdef int64_t held = stretch.end - stretch.begin
-    cdef int64_t ahead = stretch.read_to - stretch.offset
-    cdef int64_t least = HEADER_SIZE
-    cdef int64_t room
-    cdef Py_ssize_t count
-    if held >= HEADER_SIZE:
-        least = u32(stretch.buffer + stretch.begin + 9)
-        if least > stretch.size:
-            return False
-    memmove(stretch.buffer, stretch.buffer + stretch.begin, held)
-    stretch.begin = 0
-    stretch.end = held
-    room = min(stretch.size, max(least, ahead if ahead > held else held + stretch.step))
-    while stretch.end < room:
-        count = read(stretch.descriptor, stretch.buffer + stretch.end, room - stretch.end)
-        if count <= 0:
-            break
-        stretch.end += count
-    return stretch.end >= least

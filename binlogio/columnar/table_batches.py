@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from binlogio._kernel.batches import fill_all, fill_windows
+from binlogio._kernel.batch_fills import fill_all, fill_windows
 from binlogio.columnar.construct_records import image_pairs
 from binlogio.columnar.log_walk import LogWalk
 from binlogio.columnar.records import TableRecords
