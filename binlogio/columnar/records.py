@@ -6,7 +6,6 @@ Knows which buffers an array of each type is made of, and what is left to do on 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -23,7 +22,8 @@ from binlogio._kernel.json_diff import json_texts
 from binlogio.arrow.character_tables import characters_of
 from binlogio.arrow.types import ZERO_DATES, ColumnSpec, column_spec
 from binlogio.columnar.record_types import RecordType
-from binlogio.errors import BinlogFormatError
+from binlogio.errors import BinlogError
+from binlogio.primitives import BAD_BYTES
 from binlogio.rowimage.json import JsonDocument
 from binlogio.rowimage.json_diff import JsonDiffs, diffs_layout
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from binlogio._kernel.arrow_arrays import Node
-    from binlogio.rowimage.plan import ColumnPlan, TablePlan
+    from binlogio.rowimage.plan import TablePlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +87,12 @@ class TableRecords:
             for spec in self.type.specs
         ]  # fmt: skip
 
-    def record_batch(self, batch: Batch, file: str, repeated: Repeated) -> pa.RecordBatch:
-        """The Arrow form of a batch that is full; takes its buffers, which must not grow any more."""
+    def record_batch(self, batch: Batch, file: str, repeated: Repeated, texts: JsonTexts) -> pa.RecordBatch:
+        """The Arrow form of a batch that is full; takes its buffers, which must not grow any more. `texts` are its JSON diffs, applied."""
         batch.finish()
         count = batch.count
-        before = self._images(batch.before, count, repeated, None)
-        after = self._images(batch.after, count, repeated, batch.before)
+        before = self._images(batch.before, count, repeated, None, texts)
+        after = self._images(batch.after, count, repeated, batch.before, texts)
         nodes = [
             *head_nodes(batch, repeated.text(file, count)),
             repeated.text(self.plan.schema, count),
@@ -104,21 +104,23 @@ class TableRecords:
         ]
         return imported(count, nodes, self.type.schema)
 
-    def _images(self, side: Side, count: int, repeated: Repeated, before: Side | None) -> Node | pa.Array:
+    def _images(
+        self, side: Side, count: int, repeated: Repeated, before: Side | None, texts: JsonTexts
+    ) -> Node | pa.Array:
         if not side.rows:
             return repeated.nulls(self.type.image_type, count)
         children = [
-            self._child(number, column, before.columns[number] if before is not None and before.rows else None)
+            self._child(number, column, before.columns[number] if before is not None and before.rows else None, texts)
             for number, column in enumerate(side.columns)
         ]
         missing = count - side.rows
         return count, missing, (side.validity if missing else None,), children
 
-    def _child(self, number: int, column: Column, before: Column | None) -> Node:
+    def _child(self, number: int, column: Column, before: Column | None, texts: JsonTexts) -> Node:
         if column.kind != kinds.FLAGGED:
             return column_node(column, self.forms[number])
-        offsets, texts = json_texts(column, before, partial(_json_text, self.type.columns[number]))
-        return text_node(offsets, texts, column.count, column.validity, column.null_count)
+        offsets, data = json_texts(column, before, texts.of)
+        return text_node(offsets, data, column.count, column.validity, column.null_count)
 
 
 def imported(count: int, nodes: Sequence[Node | pa.Array], schema: pa.Schema) -> pa.RecordBatch:
@@ -169,15 +171,21 @@ _TEXTS: Final = frozenset({pa.string(), pa.binary()})
 _DIFFS: Final = diffs_layout(GreedyBytes)
 
 
-def _json_text(column: ColumnPlan, value: bytes, before: bytes | None) -> str:
-    """The text of a document, or of JSON diffs applied to the one of the before image; a flag before each says which it is."""
-    if value[0] == 0:
-        return JsonDocument(value[1:]).text
-    if before is None:
-        raise BinlogFormatError(
-            "the after image holds JSON diffs, and the before image has no document to apply them to",
-            field=column.label,
-            hint="leave the column out, or read the log event by event",
-        )
-    diffs: JsonDiffs = _DIFFS.parse(value[1:])
-    return diffs.apply(JsonDocument(before[1:])).text
+@dataclass(slots=True)
+class JsonTexts:
+    """The texts of JSON values of a batch that holds diffs. `are_complete` is False after one that has none, which construct then tells."""
+
+    are_complete: bool = True
+
+    def of(self, value: bytes, before: bytes | None) -> str:
+        """The text of a document, or of JSON diffs applied to the one of the before image; a flag before each says which it is."""
+        try:
+            if value[0] == 0:
+                return JsonDocument(value[1:]).text
+            diffs: JsonDiffs | None = None if before is None else _DIFFS.parse(value[1:])
+            if diffs is not None and before is not None:
+                return diffs.apply(JsonDocument(before[1:])).text
+        except (BinlogError, *BAD_BYTES):
+            pass
+        self.are_complete = False
+        return ""

@@ -11,10 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 from binlogio._kernel.batch_fills import fill_all, fill_windows
 from binlogio.columnar.construct_records import image_pairs
 from binlogio.columnar.log_walk import LogWalk
-from binlogio.columnar.records import TableRecords
+from binlogio.columnar.records import JsonTexts, TableRecords
 from binlogio.constants import EventType
-from binlogio.errors import BinlogError
-from binlogio.primitives import BAD_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator
@@ -161,9 +159,9 @@ class ColumnarReader(LogWalk):
                 self._open[key] = number, batch
                 return
             if batch.count:
-                try:
-                    self._ready.append((records.plan.table, self._arrow(records, batch)))
-                except (BinlogError, *BAD_BYTES):
+                texts = JsonTexts()
+                self._ready.append((records.plan.table, self._arrow(records, batch, texts)))
+                if not texts.are_complete:
                     self._failed.append(min(after[0], self._router.rows_event_count - 1))
                     return
             place = after
@@ -182,11 +180,10 @@ class ColumnarReader(LogWalk):
                 if batch.failed_event >= 0 and (last or not batch.failed_in_images):
                     self._refuse_rows(batch.failed_event, first_row=first_row, first_byte=first_byte)
                 if batch.count:
-                    try:
-                        found = self._arrow(records, batch)
-                    except (BinlogError, *BAD_BYTES):
+                    texts = JsonTexts()
+                    found = self._arrow(records, batch, texts)
+                    if not texts.are_complete:
                         self._refuse_rows(0, first_row=first_row, first_byte=first_byte)
-                        raise
                     yield records.plan.table, found
                 if batch.failed_event >= 0:
                     taken = place[2]
@@ -211,10 +208,10 @@ class ColumnarReader(LogWalk):
         number, batch = self._open.pop(key)
         if batch.count:
             records = self._records[number]
-            self._ready.append((records.plan.table, self._arrow(records, batch)))
+            self._ready.append((records.plan.table, self._arrow(records, batch, JsonTexts())))
 
-    def _arrow(self, records: TableRecords, batch: Batch) -> pa.RecordBatch:
-        return records.record_batch(batch, self._log.name, self._repeated)
+    def _arrow(self, records: TableRecords, batch: Batch, texts: JsonTexts) -> pa.RecordBatch:
+        return records.record_batch(batch, self._log.name, self._repeated, texts)
 
     def _table(self, number: int) -> TablePlan | None:
         records = self._records.get(number)

@@ -66,7 +66,7 @@ def bulk_rows(steps: Sequence[RowsStep], context: ParseContext) -> BulkRows | No
     if not is_compiled() or not _is_plain(plan) or not all(_is_whole(step.event) for step in steps):
         return None
     from binlogio._kernel.route import Router  # noqa: PLC0415 - it may not be there
-    from binlogio.columnar.records import Repeated, TableRecords  # noqa: PLC0415 - imports pyarrow
+    from binlogio.columnar.records import JsonTexts, Repeated, TableRecords  # noqa: PLC0415 - imports pyarrow
 
     plain = replace(context, checksum_algorithm=ChecksumAlgorithm.OFF)
     table_map = Encoder(plain).encode(steps[0].table_map)
@@ -85,7 +85,7 @@ def bulk_rows(steps: Sequence[RowsStep], context: ParseContext) -> BulkRows | No
     taken, _, _ = batch.fill(router, 0, 0, 0, len(frames), _MOST_VALUES)
     if batch.failed_event >= 0 or taken < len(steps):
         return None
-    found = records.record_batch(batch, "", Repeated())
+    found = records.record_batch(batch, "", Repeated(), JsonTexts())
     before = None if isinstance(first, WriteRowsEvent) else _rows(found.column("before"), plan)
     after = None if isinstance(first, DeleteRowsEvent) else _rows(found.column("after"), plan)
     return BulkRows(plan, before, after)
