@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from binlogio.columnar.known_plans import KnownPlans
     from binlogio.columnar.record_types import Selection
     from binlogio.columnar.split_bounds import KnownGroups
     from binlogio.encryption import Keyring
@@ -30,7 +31,7 @@ class LogPartReader:
     """Reads splits of logs, or whole ones, as (table, batch) pairs.
 
     `definitions` say what the columns of tables are; without them nothing is learned from the DDL in the logs. `known_groups` are those that
-    other readers of the logs know too.
+    other readers of the logs know too, as `known_plans` are.
     """
 
     def __init__(
@@ -40,8 +41,10 @@ class LogPartReader:
         *,
         definitions: DefinitionSource | None = None,
         known_groups: KnownGroups | None = None,
+        known_plans: KnownPlans | None = None,
     ) -> None:
         self._known_groups = known_groups
+        self._known_plans = known_plans
         self._selection = selection
         self._keyring = keyring
         self._definitions = definitions or DefinitionSource(selection.definitions, follows_ddl=False)
@@ -71,13 +74,22 @@ class LogPartReader:
     def _reader_of(self, log: LogFile, opened: OpenedLog) -> Callable[[Split | None], Iterator[TableBatch]]:
         decryptor_for = mariadb_decryptor_for(self._keyring)
         if is_compiled():
+            from binlogio.columnar.known_plans import KnownPlans  # noqa: PLC0415
             from binlogio.columnar.mixed_reader import MixedReader  # noqa: PLC0415
             from binlogio.columnar.records import Repeated  # noqa: PLC0415
             from binlogio.columnar.table_batches import ColumnarReader  # noqa: PLC0415 - there is none without the kernel
 
             reader = MixedReader if self._selection.mixed else ColumnarReader
+            self._known_plans = self._known_plans or KnownPlans()
             walk = reader(
-                log, opened, self._selection, Repeated(), decryptor_for, self._definitions, self._known_groups
+                log,
+                opened,
+                self._selection,
+                Repeated(),
+                decryptor_for,
+                self._definitions,
+                self._known_groups,
+                self._known_plans,
             )
             self._forget_plans = walk.forget_plans
             return walk.read

@@ -13,17 +13,15 @@ from typing import TYPE_CHECKING, Any, Final
 from binlogio._kernel import route
 from binlogio.columnar.big_events import IN_PARTS, BigEvents, unreadable
 from binlogio.columnar.construct_reader import OPENED_TYPES, RowsWalk
-from binlogio.columnar.event_parts import (
-    decrypted,
-    reader_of,
-)
+from binlogio.columnar.event_parts import decrypted, reader_of
+from binlogio.columnar.known_plans import KnownPlan, KnownPlans
 from binlogio.columnar.record_types import Selection
 from binlogio.columnar.records import Repeated, TableRecords
 from binlogio.columnar.refusals import refuse_event, rows_event
 from binlogio.columnar.split_bounds import KnownGroups
 from binlogio.columnar.windows import NO_END, WINDOW_SIZE, Window
 from binlogio.compression import decompress_zstd
-from binlogio.constants import BINLOG_MAGIC, HEADER_SIZE, EventType
+from binlogio.constants import BINLOG_MAGIC, HEADER_SIZE, EventType, OptionalMetadataType
 from binlogio.decoder import plain_payload
 from binlogio.errors import BinlogError
 from binlogio.events import EVENT_CODECS
@@ -41,7 +39,6 @@ if TYPE_CHECKING:
     from binlogio._kernel.images import ImagePlan
     from binlogio.events.rows import RowsEvent
     from binlogio.rowimage.plan import TablePlan
-    from binlogio.schema.catalogue import KnownTable
     from binlogio.storage import LogFile, OpenedLog
 
     TableBatch = tuple[str, pa.RecordBatch]
@@ -64,8 +61,10 @@ class LogWalk(BigEvents):
         decryptor_for: Any = None,
         definitions: DefinitionSource | None = None,
         known_groups: KnownGroups | None = None,
+        known_plans: KnownPlans | None = None,
     ) -> None:
         self._known_groups = known_groups or KnownGroups()
+        self._known_plans = known_plans or KnownPlans()
         self._definitions = definitions or DefinitionSource(selection.definitions, follows_ddl=False)
         self._decryptor_for = decryptor_for
         self.torn_tail: TornTail | None = None
@@ -82,7 +81,7 @@ class LogWalk(BigEvents):
         self._context = ParseContext()
         self._plans = 0
         self._images: dict[TablePlan, ImagePlan] = {}
-        self._resolved: dict[bytes, tuple[KnownTable | None, TablePlan, ImagePlan]] = {}
+        self._resolved: dict[bytes, tuple[KnownPlan, ImagePlan]] = {}
         self._router = route.Router(
             self._resolve,
             self._open_payload,
@@ -308,29 +307,36 @@ class LogWalk(BigEvents):
         """The kernel's plan for the body of a table map; None where construct refuses it."""
         key = body[_TABLE_ID_SIZE:]
         if key in self._resolved:
-            known, plan, images = self._resolved[key]
-            if self._definitions.is_still_known(plan.schema, plan.table, known):
+            found, images = self._resolved[key]
+            if found.holds(self._definitions):
                 return images
-        header = EventHeader(type_code=EventType.TABLE_MAP_EVENT, offset=self._window.offset)
         try:
-            table_map = EVENT_CODECS[EventType.TABLE_MAP_EVENT].parse(header, body, self._context)
-            wanted = self._selection.wants(table_map.schema, table_map.table)
-            if wanted:
-                belied = self._definitions.belied
-                plan = self._definitions.plan(table_map, self._context)
-                if self._definitions.belied > belied:
-                    self._router.forget_plans()
-            else:
-                plan = resolve_plan(table_map, self._context)
+            known = self._known_plans.find(key, self._context)
+            found = known if known is not None and known.holds(self._definitions) else self._plan(body)
+            plan = found.plan
             if plan not in self._images:
-                self._images[plan] = self._take(self._plans, plan) if wanted else TableRecords.skipped(plan)
+                self._images[plan] = self._take(self._plans, plan) if found.is_wanted else TableRecords.skipped(plan)
                 self._images[plan].set_record_bits(*record_bits(plan))
                 self._plans += 1
         except BinlogError:
             return None
-        images = self._images[plan]
-        self._resolved[key] = self._definitions.known(plan.schema, plan.table), plan, images
-        return images
+        self._known_plans.add(key, self._context, found)
+        self._resolved[key] = found, self._images[plan]
+        return self._images[plan]
+
+    def _plan(self, body: bytes) -> KnownPlan:
+        header = EventHeader(type_code=EventType.TABLE_MAP_EVENT, offset=self._window.offset)
+        table_map = EVENT_CODECS[EventType.TABLE_MAP_EVENT].parse(header, body, self._context)
+        schema, table = table_map.schema, table_map.table
+        if not self._selection.wants(schema, table):
+            return KnownPlan(resolve_plan(table_map, self._context), is_wanted=False, by_statements=False, known=None)
+        belied = self._definitions.belied
+        plan = self._definitions.plan(table_map, self._context)
+        if self._definitions.belied > belied:
+            self._router.forget_plans()
+        by_statements = table_map.optional(OptionalMetadataType.COLUMN_NAME) is None
+        known = self._definitions.known(schema, table)
+        return KnownPlan(plan, is_wanted=True, by_statements=by_statements, known=known)
 
     def _follow(self, code: int, body: bytes) -> bool:
         """A statement that could change what a table is; True where plans may be wrong now."""

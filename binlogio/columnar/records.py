@@ -129,6 +129,9 @@ def imported(count: int, nodes: Sequence[Node | pa.Array], schema: pa.Schema) ->
     return pa.RecordBatch._import_from_c(exported.address, schema)
 
 
+_FEWEST_REPEATED: Final = 1 << 12
+
+
 @dataclass(slots=True)
 class Repeated:
     """Arrays of one value again and again, made once and then sliced."""
@@ -141,7 +144,7 @@ class Repeated:
         array = self.texts.get(value)
         if array is None or len(array) < count:
             data = value.encode("utf-8", "replace")
-            length = max(count, 1 << 14)
+            length = max(_FEWEST_REPEATED, 1 << count.bit_length())
             offsets = np.arange(length + 1, dtype=np.int32) * len(data)
             buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data * length)]
             array = self.texts[value] = pa.Array.from_buffers(pa.string(), length, buffers, 0)
@@ -151,7 +154,7 @@ class Repeated:
         """`count` nulls."""
         array = self.empty.get(arrow_type)
         if array is None or len(array) < count:
-            array = self.empty[arrow_type] = pa.nulls(max(count, 1 << 14), arrow_type)
+            array = self.empty[arrow_type] = pa.nulls(max(_FEWEST_REPEATED, 1 << count.bit_length()), arrow_type)
         return array.slice(0, count)
 
 

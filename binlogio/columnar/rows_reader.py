@@ -187,18 +187,19 @@ class TableBatches:
 
     def _side_by_side(self, selection: Selection) -> Iterator[tuple[str, pa.RecordBatch]]:
         """By threads. Where a part lacked what a statement before it says, all begins anew from there."""
+        from binlogio.columnar.known_plans import KnownPlans  # noqa: PLC0415
         from binlogio.columnar.side_by_side import NumberedReader  # noqa: PLC0415 - imports pyarrow
         from binlogio.columnar.split_bounds import KnownGroups  # noqa: PLC0415 - imports numpy
 
         # Construct holds Python's lock, so threads gain it nothing within a log.
         parts = [part for log in self._logs for part in _parts(log, self._threads if is_compiled() else 1)]
         logs = [None if i and parts[i - 1][0] is log else log.name for i, (log, _) in enumerate(parts)]
-        done, known, known_groups = 0, DefinitionSource(), KnownGroups()
+        done, known, known_groups, known_plans = 0, DefinitionSource(), KnownGroups(), KnownPlans()
         while done < len(parts):
             facts = PartFacts(logs[done:], done, known)
             in_order = InOrder(
                 list(enumerate(parts))[done:],
-                partial(NumberedReader, selection, self._keyring, facts, known_groups),
+                partial(NumberedReader, selection, self._keyring, facts, known_groups, known_plans),
                 _batch_size,
                 partial(_holds, facts),
             )

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from binlogio.columnar.known_plans import KnownPlans
     from binlogio.columnar.part_definitions import PartFacts
     from binlogio.columnar.record_types import Selection
     from binlogio.columnar.split_bounds import KnownGroups
@@ -29,10 +30,17 @@ class NumberedReader:
     """Reads parts of logs, each with its number."""
 
     def __init__(
-        self, selection: Selection, keyring: Keyring | None, facts: PartFacts, known_groups: KnownGroups
+        self,
+        selection: Selection,
+        keyring: Keyring | None,
+        facts: PartFacts,
+        known_groups: KnownGroups,
+        known_plans: KnownPlans,
     ) -> None:
         self._definitions = PartDefinitions(selection.definitions, facts)
-        self._reader = LogPartReader(selection, keyring, definitions=self._definitions, known_groups=known_groups)
+        self._reader = LogPartReader(
+            selection, keyring, definitions=self._definitions, known_groups=known_groups, known_plans=known_plans
+        )
 
     def read(self, part: tuple[int, tuple[LogFile, Split | None]], /) -> Iterator[TableBatch]:
         """The row changes of a part.
