@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from binlogio.columnar.known_plans import KnownPlans
+    from binlogio.columnar.log_walk import LogWalk
     from binlogio.columnar.record_types import Selection
     from binlogio.columnar.split_bounds import KnownGroups
     from binlogio.encryption import Keyring
@@ -51,7 +52,7 @@ class LogPartReader:
         self._log: LogFile | None = None
         self._opened: OpenedLog | None = None
         self._read: Callable[[Split | None], Iterator[TableBatch]] | None = None
-        self._forget_plans: Callable[[], None] | None = None
+        self._walk: LogWalk | None = None  # None without the kernel
 
     def read(self, part: tuple[LogFile, Split | None], /) -> Iterator[TableBatch]:
         """The row changes of a part.
@@ -91,7 +92,7 @@ class LogPartReader:
                 self._known_groups,
                 self._known_plans,
             )
-            self._forget_plans = walk.forget_plans
+            self._walk = walk
             return walk.read
         from binlogio.columnar.construct_reader import ConstructReader  # noqa: PLC0415
 
@@ -99,11 +100,13 @@ class LogPartReader:
 
     def forget_plans(self) -> None:
         """Ask the definitions anew: they know more than they did."""
-        if self._forget_plans is not None:
-            self._forget_plans()
+        if self._walk is not None:
+            self._walk.forget_plans()
 
     def close(self) -> None:
         """Give back the file that is open."""
         if self._opened is not None:
             self._opened.close()
-        self._log = self._opened = self._read = self._forget_plans = None
+        if self._walk is not None:
+            self._walk.close()
+        self._log = self._opened = self._read = self._walk = None

@@ -111,6 +111,10 @@ class LogWalk(BigEvents):
             yield from self._give_out()
             raise
 
+    def close(self) -> None:
+        """Give the window back; nothing can be read any more."""
+        self._window.close()
+
     def forget_plans(self) -> None:
         """Ask anew what the columns of tables are."""
         self._router.forget_plans()

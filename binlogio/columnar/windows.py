@@ -6,6 +6,8 @@ until the next `fill`.
 
 from __future__ import annotations
 
+from collections import deque
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -16,6 +18,9 @@ if TYPE_CHECKING:
 WINDOW_SIZE: Final = 1 << 20  # fits the cache of a core
 _STEP: Final = 1 << 18  # bytes that are read at a time behind `read_to`
 NO_END: Final = 1 << 62
+_SPARE: Final[deque[bytearray]] = deque(
+    maxlen=4
+)  # buffers of closed windows: to have fresh memory takes as long as to read into it
 
 
 class Window:
@@ -45,9 +50,16 @@ class Window:
         self._readinto = readinto
         self._descriptor = descriptor
         self._size = size
-        self._buffer = bytearray(size)
+        self._buffer = _buffer(size)
         self._begin = 0
         self._end = 0
+
+    def close(self) -> None:
+        """Leave the memory to other windows; what points into it is good no more."""
+        self._begin = self._end = 0
+        buffer, self._buffer = self._buffer, bytearray()
+        if len(buffer) == WINDOW_SIZE:
+            _SPARE.append(buffer)
 
     @property
     def view(self) -> memoryview:
@@ -128,3 +140,10 @@ class Window:
         data = self._read(len(room))
         room[: len(data)] = data
         return len(data)
+
+
+def _buffer(size: int) -> bytearray:
+    if size == WINDOW_SIZE:
+        with suppress(IndexError):
+            return _SPARE.pop()
+    return bytearray(size)
