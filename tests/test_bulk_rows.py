@@ -8,11 +8,11 @@ import pytest
 
 import binlogio
 from binlogio.implementation import is_compiled
-from binlogio.replay import bulk_rows as module
-from binlogio.replay.bulk_rows import bulk_rows
 from binlogio.replay.filters import EVERYTHING
 from binlogio.replay.key_source import KeySource
 from binlogio.replay.row_changes import row_changes
+from binlogio.replay.targets.sqlite import bulk_rows as module
+from binlogio.replay.targets.sqlite.bulk_rows import bulk_rows
 from binlogio.replay.targets.sqlite.values import sqlite_value
 from binlogio.replay.transactions import RowsStep, TransactionReader
 from corpus import Case, cases

@@ -22,11 +22,11 @@ from binlogio.errors import BinlogError
 from binlogio.events.base import DEFAULT_CONTEXT
 from binlogio.options import Position
 from binlogio.replay import statements
-from binlogio.replay.bulk_rows import BulkRows, bulk_rows, may_join
 from binlogio.replay.find_row import Algorithm, RowNotFound
 from binlogio.replay.progress import Progress
 from binlogio.replay.row_changes import row_changes
 from binlogio.replay.summary import RowCounts
+from binlogio.replay.targets.sqlite.bulk_rows import BulkRows, bulk_rows, may_join
 from binlogio.replay.targets.sqlite.connection import SqliteConnection, SqliteRefusal
 from binlogio.replay.targets.sqlite.ddl import SqliteDdl
 from binlogio.replay.targets.sqlite.definition import quoted, rename

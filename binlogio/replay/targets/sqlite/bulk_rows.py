@@ -1,6 +1,6 @@
 """The rows of many events of one table at once, by the compiled kernel, as columns' values that SQLite stores.
 
-Knows which types come out of Arrow just as `sqlite.values` has them; rows with any other, with incomplete images or with JSON diffs are none of its
+Knows which types come out of Arrow just as `values` has them; rows with any other, with incomplete images or with JSON diffs are none of its
 business, and the caller decodes them one by one.
 """
 
