@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from binlogio.errors import BinlogFormatError
 from changed_rows import ORDERS, changes, held, row
 from corpus import MYSQL
 from pyspark_binlogio import merge_into, replay
 from pyspark_binlogio.options import BinlogOptionError
 from pyspark_binlogio.sinks import parquet_table
-from pyspark_binlogio.sinks.parquet_table import Manifest, read_parquet
+from pyspark_binlogio.sinks.parquet_table import Manifest, ParquetMerge, read_parquet
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -139,6 +140,29 @@ def test_stream_that_crashes_behind_a_merge_goes_on_with_each_change_once(
     assert again.id == failed.id
     assert found is not None
     assert sorted(found.collect()) == sorted(replay(spark, log, "corpus.t_serial").collect())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        '{"files": [',
+        "[]",
+        "{}",
+        '{"files": "a.parquet", "last": [], "batches": null}',
+        '{"files": [1], "last": [], "batches": null}',
+        '{"files": [], "last": [], "batches": {"w": "1"}}',
+        '{"files": [], "last": [], "batches": [1]}',
+    ],
+)
+def test_damaged_manifest_of_a_parquet_table_is_named_with_what_to_do(tmp_path: Path, text: str) -> None:
+    """Before anything is written."""
+    (tmp_path / "manifest.json").write_text(text, "utf-8")
+    with pytest.raises(BinlogFormatError, match="put back a copy of it, or remove the directory") as caught:
+        ParquetMerge(str(tmp_path)).last_batch("w")
+
+    assert caught.value.file == str(tmp_path / "manifest.json")
+    assert [path.name for path in tmp_path.iterdir()] == ["manifest.json"]
 
 
 def test_sink_without_a_key_or_of_another_format_is_refused(tmp_path: Path) -> None:

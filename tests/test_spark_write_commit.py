@@ -184,6 +184,20 @@ def test_batch_with_a_number_is_written_once(tmp_path: Path) -> None:
     assert len(records(tmp_path)) == 12
 
 
+@pytest.mark.parametrize(
+    "text", ["", "{", "[1]", '{"app": 1}', '{"app": {"batch": 1}}', '{"app": {"batch": "1", "log": "x"}}']
+)
+def test_damaged_notes_of_batches_are_named_with_what_to_do(tmp_path: Path, text: str) -> None:
+    """A batch with a number is not written then."""
+    write([numbered(range(1, 3))], tmp_path, txnAppId="nightly", txnVersion="1")
+    (tmp_path / "binlog.batches").write_text(text, "utf-8")
+    with pytest.raises(BinlogFormatError, match="put back a copy of it, or remove it") as caught:
+        write([numbered(range(3, 5))], tmp_path, txnAppId="nightly", txnVersion="2")
+
+    assert caught.value.file == "binlog.batches"
+    assert len(logs(tmp_path)) == 1
+
+
 @pytest.mark.spark
 def test_failing_task_leaves_nothing(spark: SparkSession, tmp_path: Path) -> None:
     """One of two tasks raises in its middle, when the other one has staged its part."""

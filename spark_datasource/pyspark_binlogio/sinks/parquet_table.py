@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as F  # noqa: N812
 
+from binlogio.stored_json import is_list_of, read_stored
 from pyspark_binlogio.state.rows import state_of, touched_keys
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 MANIFEST: Final = "manifest.json"
 MOST_FILES: Final = 128
 _DATA: Final = "data-"
+_WITHOUT_IT: Final = "only the manifest says which files are the table: put back a copy of it, or remove the directory and merge all changes again, with a new checkpoint"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +45,26 @@ class Manifest:
 
     @classmethod
     def read(cls, directory: Path) -> Manifest:
-        """The manifest of a table; an empty one where there is none."""
+        """The manifest of a table; an empty one where there is none.
+
+        Raises:
+            BinlogFormatError: it is damaged.
+        """
+        path = directory / MANIFEST
         try:
-            found: dict[str, Any] = json.loads((directory / MANIFEST).read_text("utf-8"))
+            data = path.read_bytes()
         except FileNotFoundError:
             return cls()
-        return cls(tuple(found["files"]), tuple(found["last"]), found["batches"])
+        return read_stored(data, cls._of, place=str(path), hint=_WITHOUT_IT)
+
+    @classmethod
+    def _of(cls, found: Any) -> Manifest:
+        batches = found["batches"] or {}
+        if not (is_list_of(str, found["files"]) and is_list_of(str, found["last"])):
+            raise ValueError("files that are not a list of names")
+        if not is_list_of(int, list(batches.values())):
+            raise ValueError("batches that are not numbers")
+        return cls(tuple(found["files"]), tuple(found["last"]), batches)
 
     def write(self, directory: Path) -> None:
         """Put it in the place of the old one, as a whole and for good."""

@@ -24,6 +24,7 @@ from binlogio.events.control import RotateEvent, StopEvent
 from binlogio.gtid import EMPTY_GTID_SET, GtidSet
 from binlogio.implementation import is_compiled
 from binlogio.index_file import log_number, next_log_name
+from binlogio.stored_json import read_stored
 from binlogio.writer.log_file import describe_format
 from binlogio.writer.log_index import LogIndex
 from binlogio.writer.recovery import examine
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
 WINDOW_SIZE: Final = 4 << 20
 BATCHES_SUFFIX: Final = ".batches"
+_WITHOUT_BATCHES: Final = "it says which batches are in the logs: put back a copy of it, or remove it, after which a batch that comes again is written again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +229,9 @@ class LogFolder:
 
     def _noted(self) -> dict[str, Any]:
         name = self._stem + BATCHES_SUFFIX
-        return dict(json.loads(self._storage.read(name))) if name in self._storage.names() else {}
+        if name not in self._storage.names():
+            return {}
+        return read_stored(self._storage.read(name), _batches_of, place=name, hint=_WITHOUT_BATCHES)
 
     def _forget_undone(self) -> None:
         """Before other logs take the numbers of those that a batch was noted with and that never came."""
@@ -250,6 +254,12 @@ class LogFolder:
             self._storage.close(side)
         self._storage.rename(side, name)
         self._storage.sync_names()
+
+
+def _batches_of(found: Any) -> dict[str, Any]:
+    if not all(isinstance(done["batch"], int) and isinstance(done["log"], str) for done in found.values()):
+        raise ValueError("batches without a number or a log")
+    return dict(found)
 
 
 def _in_order(segments: Iterable[Segment]) -> list[Segment]:

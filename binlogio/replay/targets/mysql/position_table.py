@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from binlogio.options import Position
 from binlogio.replay.progress import Progress
 from binlogio.replay.targets.mysql.values import text_literal
+from binlogio.stored_json import is_list_of, read_stored
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -26,6 +27,7 @@ _CREATE_TABLE: Final = (
     " low BIGINT UNSIGNED NOT NULL, done LONGTEXT NOT NULL, pending BIGINT UNSIGNED NULL) ENGINE=InnoDB"
 )
 CREATE: Final = (f"CREATE DATABASE IF NOT EXISTS {SCHEMA}", _CREATE_TABLE)
+_WITHOUT_IT: Final = "put back a copy of the table, or drop it and begin the replay behind what the server has"
 READ: Final = f"SELECT file, low, done, pending, worker FROM {_TABLE}"  # noqa: S608
 
 
@@ -52,8 +54,21 @@ def reached(worker: int, low: Position, done: Sequence[int]) -> str:
 
 
 def progress_of(rows: Iterable[Sequence[Any]]) -> tuple[Progress, frozenset[Position], frozenset[int]]:
-    """What the answer to READ says: which groups are there, the ends of those that were begun, and which workers have a row."""
+    """What the answer to READ says: which groups are there, the ends of those that were begun, and which workers have a row.
+
+    Raises:
+        BinlogFormatError: the answer is damaged.
+    """
     known = [(file, int(low), done, pending) for file, low, done, pending, _ in rows if file]
-    parts = [Progress(Position(file, low), frozenset(json.loads(done))) for file, low, done, _ in known]
+    parts = [
+        Progress(Position(file, low), read_stored(done, _ends, place=_TABLE, hint=_WITHOUT_IT))
+        for file, low, done, _ in known
+    ]
     pending = frozenset(Position(file, int(end)) for file, _, _, end in known if end is not None)
     return Progress.of(parts), pending, frozenset(int(row[4]) for row in rows)
+
+
+def _ends(found: Any) -> frozenset[int]:
+    if not is_list_of(int, found):
+        raise ValueError(f"not a list of ends: {found!r}")
+    return frozenset(found)

@@ -16,13 +16,14 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from binlogio.errors import BinlogError, ReplayError
+from binlogio.replay.targets.sqlite.position_table import DAMAGED_HINT
 from binlogio.replay.targets.table_facts import NO_FACTS, TableFacts
 from binlogio.schema.catalogue import Catalogue, KnownTable
 from binlogio.schema.column_history import Default
 from binlogio.schema.definition import ColumnDefinition
 from binlogio.schema.parsed_table import Key, ParsedTable
 from binlogio.schema.partitions import Partitions
+from binlogio.stored_json import read_stored
 
 if TYPE_CHECKING:
     from binlogio.replay.targets.sqlite.connection import SqliteConnection
@@ -81,7 +82,7 @@ class SqliteCatalogue:
         self.facts.clear()
         self._kept.clear()
         for (text,) in self._connection.execute(f"SELECT definition FROM {TABLE}").fetchall():  # noqa: S608
-            known, facts = _from_text(text)
+            known, facts = read_stored(text, _from_json, place=TABLE, hint=DAMAGED_HINT)
             name = (known.table.schema, known.table.name)
             self.catalogue.put(name, known)
             self.facts[name] = facts
@@ -108,31 +109,27 @@ def _text(known: KnownTable, facts: TableFacts) -> str:
     return json.dumps(value, ensure_ascii=True)
 
 
-def _from_text(text: str) -> tuple[KnownTable, TableFacts]:
-    try:
-        value: dict[str, Any] = json.loads(text)
-        table = ParsedTable(
-            schema=value["schema"],
-            name=value["name"],
-            columns=tuple(map(ColumnDefinition.from_json, value["columns"])),
-            keys=tuple(
-                Key(name, tuple((column, prefix) for column, prefix in parts), is_unique=is_unique)
-                for name, parts, is_unique in value["keys"]
-            ),
-            engine=value["engine"],
-            collation=value["collation"],
-            collation_is_assumed=value["collation_is_assumed"],
-            assumed=frozenset(value["assumed"]),
-            is_versioned=value["is_versioned"],
-        )
-        partitions = value["partitions"]
-        facts = TableFacts(
-            {column: _default(default) for column, default in value["defaults"].items()},
-            None if partitions is None else Partitions.from_json(partitions),
-            value["obstacle"],
-        )
-    except (BinlogError, ValueError, KeyError, TypeError, AttributeError) as exc:
-        raise ReplayError(f"{TABLE} in the target is damaged", found=repr(text[:80])) from exc
+def _from_json(value: Any) -> tuple[KnownTable, TableFacts]:
+    table = ParsedTable(
+        schema=value["schema"],
+        name=value["name"],
+        columns=tuple(map(ColumnDefinition.from_json, value["columns"])),
+        keys=tuple(
+            Key(name, tuple((column, prefix) for column, prefix in parts), is_unique=is_unique)
+            for name, parts, is_unique in value["keys"]
+        ),
+        engine=value["engine"],
+        collation=value["collation"],
+        collation_is_assumed=value["collation_is_assumed"],
+        assumed=frozenset(value["assumed"]),
+        is_versioned=value["is_versioned"],
+    )
+    partitions = value["partitions"]
+    facts = TableFacts(
+        {column: _default(default) for column, default in value["defaults"].items()},
+        None if partitions is None else Partitions.from_json(partitions),
+        value["obstacle"],
+    )
     return KnownTable(table, is_tentative=bool(value["is_tentative"])), facts
 
 

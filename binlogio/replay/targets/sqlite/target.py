@@ -11,7 +11,6 @@ There is one writer: workers decode in parallel and apply in turn. Event groups 
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from contextlib import suppress
 from dataclasses import replace
@@ -26,6 +25,7 @@ from binlogio.replay.find_row import Algorithm, RowNotFound
 from binlogio.replay.progress import Progress
 from binlogio.replay.row_changes import row_changes
 from binlogio.replay.summary import RowCounts
+from binlogio.replay.targets.sqlite import position_table
 from binlogio.replay.targets.sqlite.bulk_rows import BulkRows, bulk_rows, may_join
 from binlogio.replay.targets.sqlite.connection import SqliteConnection, SqliteRefusal
 from binlogio.replay.targets.sqlite.ddl import SqliteDdl
@@ -49,11 +49,6 @@ if TYPE_CHECKING:
 SCHEME: Final = "sqlite:///"
 GROUPS_PER_COMMIT: Final = 1000
 _GROUP: Final = '"binlogio group"'
-_POSITION_TABLE: Final = "binlogio_position"
-_CREATE_POSITION: Final = f"""
-CREATE TABLE IF NOT EXISTS {_POSITION_TABLE}
-(id INTEGER PRIMARY KEY CHECK (id = 0), file TEXT NOT NULL, "offset" INTEGER NOT NULL, done TEXT NOT NULL DEFAULT '[]')
-"""
 _MOST_ROWS: Final = 10_000  # in one executemany
 
 
@@ -99,26 +94,30 @@ class SqliteTarget:
 
         Raises:
             OSError: the file cannot be opened or is no SQLite database.
+            BinlogError: what an earlier replay kept in it is damaged.
         """
         try:
             connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, factory=SqliteConnection)
             try:
                 connection.execute("PRAGMA journal_mode = WAL")
                 connection.execute("PRAGMA synchronous = NORMAL")
-                connection.execute(_CREATE_POSITION)
+                connection.execute(position_table.CREATE)
             except SqliteRefusal:
                 connection.close()
                 raise
         except (sqlite3.Error, SqliteRefusal) as exc:
             raise OSError(f"{path}: cannot be used as a SQLite database: {exc}") from exc
-        return cls(connection, idempotent=idempotent, groups_per_commit=groups_per_commit, translate=translate)
+        try:
+            return cls(connection, idempotent=idempotent, groups_per_commit=groups_per_commit, translate=translate)
+        except BinlogError:
+            connection.close()
+            raise
 
     @property
     def progress(self) -> Progress:
         """Which event groups are in the tables."""
         if self._progress is None:
-            row = self._connection.execute(f'SELECT file, "offset", done FROM {_POSITION_TABLE}').fetchone()  # noqa: S608
-            self._progress = Progress() if row is None else Progress(Position(*row[:2]), frozenset(json.loads(row[2])))
+            self._progress = position_table.progress_of(self._connection.execute(position_table.READ).fetchone())
         return self._progress
 
     @property
@@ -163,8 +162,7 @@ class SqliteTarget:
             return
         low, done = self.progress.low, self.progress.done
         if low is not None:
-            values = (low.file, low.offset, json.dumps(sorted(done)))
-            self.execute(f"INSERT OR REPLACE INTO {_POSITION_TABLE} VALUES (0, ?, ?, ?)", values)  # noqa: S608
+            self.execute(position_table.WRITE, position_table.row_of(low, done))
         self.execute("COMMIT")
         self._groups = 0
 

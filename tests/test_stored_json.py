@@ -1,0 +1,87 @@
+"""What a program of ours kept as JSON and somebody damaged: said with its place and with what to do, never as an error of json's own."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+
+from binlogio.errors import BinlogError, BinlogFormatError
+from binlogio.options import Position
+from binlogio.replay.targets.mysql.position_table import progress_of
+from binlogio.stored_json import is_list_of, read_stored
+from binlogio_cli.main import cli
+from corpus import MYSQL
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LOG: Final = str(MYSQL / "ddl_mix" / "binlog.000001")
+DAMAGED: Final = ("", "[1,", "{}", "null", '["1"]', "\x00", "[" * 100_000)
+
+
+def whole_numbers(found: Any) -> list[int]:
+    if not is_list_of(int, found):
+        raise ValueError("not numbers")
+    return list(found)
+
+
+@pytest.mark.parametrize("text", DAMAGED, ids=lambda text: repr(text[:8]))
+def test_damage_is_said_with_its_place_and_what_to_do(text: str) -> None:
+    """Text that is no JSON, JSON of another form, JSON that is too deep."""
+    with pytest.raises(BinlogFormatError) as caught:
+        read_stored(text, whole_numbers, place="some.file", hint="put it back")
+
+    assert caught.value.file == "some.file"
+    assert caught.value.hint == "put it back"
+
+
+@given(st.binary(max_size=40))
+def test_any_bytes_give_the_value_or_one_error(data: bytes) -> None:
+    """Bytes that are no text are no exception."""
+    try:
+        found = read_stored(data, whole_numbers, place="some.file", hint="put it back")
+    except BinlogError:
+        return
+    assert found == json.loads(data)
+
+
+@pytest.mark.parametrize(
+    ("damage", "place"),
+    [
+        ("UPDATE binlogio_position SET done = '[1,'", "binlogio_position"),
+        ("UPDATE binlogio_position SET done = '{\"1\": 2}'", "binlogio_position"),
+        ("UPDATE binlogio_position SET done = 7", "binlogio_position"),
+        ("UPDATE binlogio_position SET \"offset\" = 'far'", "binlogio_position"),
+        ("UPDATE binlogio_tables SET definition = '{'", "binlogio_tables"),
+        ("UPDATE binlogio_tables SET definition = '{\"schema\": 1}'", "binlogio_tables"),
+    ],
+)
+def test_replay_into_a_damaged_sqlite_database_says_what_to_do(tmp_path: Path, damage: str, place: str) -> None:
+    """One sentence of the command, with the exit code of damage."""
+    arguments = ["replay", "--no-progress", "--to", f"sqlite:///{tmp_path / 'x.db'}", LOG]
+    assert CliRunner().invoke(cli, arguments).exit_code == 0
+    with closing(sqlite3.connect(tmp_path / "x.db")) as connection, connection:
+        assert connection.execute(damage).rowcount > 0
+    result = CliRunner().invoke(cli, arguments)
+
+    assert result.exit_code == 1
+    assert result.stderr.startswith(f"binlogio: {place}: what was kept here is damaged, found ")
+    assert result.stderr.endswith("(put back a copy of the database, or replay into a new one)\n")
+
+
+@pytest.mark.parametrize("done", DAMAGED, ids=lambda text: repr(text[:8]))
+def test_damaged_position_of_a_server_says_what_to_do(done: str) -> None:
+    """Of any of its workers."""
+    rows = [("binlog.000001", 4, "[200]", None, 0), ("binlog.000001", 4, done, None, 1)]
+    with pytest.raises(BinlogFormatError, match="drop it and begin the replay behind") as caught:
+        progress_of(rows)
+
+    assert caught.value.file == "binlogio_replay.position"
+    assert progress_of(rows[:1])[0].low == Position("binlog.000001", 4)
