@@ -97,6 +97,7 @@ class LogWalk(BigEvents):
 
     def read(self, split: Split | None) -> Iterator[TableBatch]:
         """The row changes of a split, after those of the one before; of the whole log where it is None."""
+        self._forget_rows()
         try:
             if not self._described:
                 if split is not None:
@@ -105,11 +106,17 @@ class LogWalk(BigEvents):
                 self._is_at_event = split is None or split.start == 0
             if self._described and (split is None or self._go_to(split)):
                 yield from self._walk()
+                self._is_at_event = self.torn_tail is None
             yield from self._give_out()
         except BinlogError as exc:
             exc.locate(file=self._log.name)
             yield from self._give_out()
             raise
+
+    def _forget_rows(self) -> None:
+        """Leave rows that were refused in a payload that is not whole: they may have pointed into memory that is no more."""
+        self._router.clear()
+        self._refused_at = None
 
     def close(self) -> None:
         """Give the window back; nothing can be read any more."""

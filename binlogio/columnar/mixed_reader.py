@@ -39,6 +39,10 @@ class MixedReader(LogWalk):
         self._sizes: list[int] = []  # of the memories of the batch before
         self._failed: MixedBatch | None = None
 
+    def _forget_rows(self) -> None:
+        super()._forget_rows()
+        self._failed = None
+
     def _take(self, number: int, plan: TablePlan) -> ImagePlan:
         self._tables[number], self._json[number] = plan, image_json(plan)
         return self._json[number].plan

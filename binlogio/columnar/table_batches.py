@@ -42,6 +42,10 @@ class ColumnarReader(LogWalk):
         self._failed: list[int] = []  # numbers of events of the window at hand that do not fit
         self._open: dict[tuple[str, str], tuple[int, Batch]] = {}  # by schema and table: number of the plan, its batch
 
+    def _forget_rows(self) -> None:
+        super()._forget_rows()
+        self._failed.clear()
+
     def _take(self, number: int, plan: TablePlan) -> ImagePlan:
         records = TableRecords.of(plan, self._selection.columns_of(plan), zero_dates=self._selection.zero_dates)
         self._records[number] = records
