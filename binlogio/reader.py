@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from binlogio.columnar.definition_files import Definitions
     from binlogio.encryption import Keyring
+    from binlogio.schema.definition import TableDefinition
     from binlogio.schema.parsed_table import ParsedTable
 
 _CHUNK_SIZE: Final = 1 << 20
@@ -141,6 +142,11 @@ class BinlogReader:
                 exc.locate(file=self._position.file)
                 raise
         return plan
+
+    def given_table(self, event: Any) -> TableDefinition | None:
+        """The table of a rows event as `definitions` have it; None where they do not. The event must be the last one."""
+        table = self.table_map(event)
+        return self._definitions.given(table.schema, table.table, self.context)
 
     def logged_table(self, event: Any) -> ParsedTable | None:
         """The table of a rows event as the DDL in the log up to here leaves it; None where there is none. The event must be the last one."""
@@ -295,7 +301,7 @@ def open(  # noqa: A001 - binlogio.open, as gzip.open and the like
         keyring: the server's keys, for encrypted logs: a file, or a mapping from key id to key.
         filesystem: a `pyarrow.fs` filesystem on which to find `source`.
         definitions: what the columns of tables are, for logs that do not say it (those without binlog_row_metadata=FULL): a mapping
-            from `schema.table` to a `TableDefinition`, a CREATE TABLE text or a JSON object; or a file, `.json` with the same or else
+            from `schema.table` to a `TableDefinition`, a CREATE TABLE text or a JSON object; or a file of the same in JSON, or of
             SQL such as `mysqldump --no-data --databases shop` writes. Tables that are not in it get what the DDL in the log
             says of them, from a CREATE TABLE on; all others have columns `@1`, `@2`.
 

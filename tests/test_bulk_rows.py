@@ -32,7 +32,7 @@ def stored(step: RowsStep, image: tuple[Any, ...] | None) -> tuple[Any, ...] | N
 def rows_steps(case: Case) -> list[tuple[RowsStep, Any]]:
     found = []
     with binlogio.open(case.logs, keyring=case.keys) as reader:
-        for transaction in TransactionReader(reader, KeySource(reader, ()), EVERYTHING):
+        for transaction in TransactionReader(reader, KeySource(reader), EVERYTHING):
             assert transaction.description is not None
             context = transaction.description.context
             found += [(step, context) for step in transaction.steps if isinstance(step, RowsStep) and step.plan]

@@ -60,28 +60,6 @@ def test_log_without_keys_asks_for_definitions(tmp_path: Path) -> None:
     assert "--table-definitions" in result.stderr
 
 
-def test_definitions_stand_in_for_metadata(tmp_path: Path) -> None:
-    """From lines as in scripts, or from an array."""
-    array = tmp_path / "tables.json"
-    array.write_text(f"[{','.join(TABLES.read_text().splitlines())}]")
-    lines = run(tmp_path / "..", "--table-definitions", TABLES, ROWS)
-    (tmp_path / ".." / "x.db").unlink()
-
-    assert lines.exit_code == 0
-    assert run(tmp_path, "--table-definitions", array, ROWS).stdout == lines.stdout
-
-
-def test_definitions_that_are_none_are_refused(tmp_path: Path) -> None:
-    """Wrong usage."""
-    path = tmp_path / "tables.json"
-    for text in ("{", "[1]", '[{"schema": "d"}]'):
-        path.write_text(text)
-        result = run(tmp_path, "--table-definitions", path, ROWS)
-
-        assert result.exit_code == 2
-        assert result.stderr.startswith(f"binlogio: {path}: ")
-
-
 def test_rows_that_lack_columns_are_mentioned(tmp_path: Path) -> None:
     """MINIMAL images do not say default values, nor what virtual columns of MariaDB have; the DDL in the log says the former."""
     result = run(tmp_path, MARIADB / "rowimage_minimal" / "binlog.000001")

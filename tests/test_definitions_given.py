@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import json
 import pickle
+import sqlite3
+from contextlib import closing
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -38,17 +40,22 @@ CREATE VIEW v AS SELECT 1;
 """
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "expected"),
-    [
-        ("a.sql", SCHEMA_DUMP, ["a", "c"]),
-        ("a.sql", "\ufeffCREATE TABLE d.t (p INT, q INT)", ["p", "q"]),
-        ("a.json", json.dumps(INTS.to_json()), ["a", "b"]),
-        ("a.json", json.dumps([INTS.to_json(), {**INTS.to_json(), "name": "u"}]), ["a", "b"]),
-        ("a.json", json.dumps({"d.t": "CREATE TABLE x (p INT, q INT)"}), ["p", "q"]),
-        ("a.json", json.dumps({"d.t": {"columns": INTS.to_json()["columns"]}}), ["a", "b"]),
-    ],
-)
+FILES: Final = [
+    ("a.sql", SCHEMA_DUMP, ["a", "c"]),
+    ("a.sql", "\ufeffCREATE TABLE d.t (p INT, q INT)", ["p", "q"]),
+    ("a.json", json.dumps(INTS.to_json()), ["a", "b"]),
+    ("a.json", json.dumps([INTS.to_json(), {**INTS.to_json(), "name": "u"}]), ["a", "b"]),
+    ("a.json", json.dumps({"d.t": "CREATE TABLE x (p INT, q INT)"}), ["p", "q"]),
+    ("a.json", json.dumps({"d.t": {"columns": INTS.to_json()["columns"]}}), ["a", "b"]),
+    (
+        "a.jsonl",
+        f"{json.dumps({'do': 'table', **INTS.to_json(), 'name': 'u'})}\n\n{json.dumps({'do': 'table', **INTS.to_json()})}\n",
+        ["a", "b"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "text", "expected"), FILES)
 def test_definitions_come_from_files_too(tmp_path: Path, name: str, text: str, expected: list[str]) -> None:
     path = save(tmp_path / "a.000001", *insert(1, 2))
     (tmp_path / name).write_text(text, "utf-8")
@@ -56,6 +63,38 @@ def test_definitions_come_from_files_too(tmp_path: Path, name: str, text: str, e
 
     assert everywhere(path, definitions=tmp_path / name) == [dict(zip(expected, (1, 2), strict=True))]
     assert f"###   `{expected[0]}`=1\n###   `{expected[1]}`=2\n" in result.stdout
+
+
+@pytest.mark.parametrize(("name", "text", "expected"), FILES)
+def test_replay_and_undo_take_the_files_that_dump_takes(
+    tmp_path: Path, name: str, text: str, expected: list[str]
+) -> None:
+    """Names and keys of a log that has neither."""
+    given, path = str(tmp_path / name), str(save(tmp_path / "a.000001", *insert(1, 2)))
+    (tmp_path / name).write_text(text, "utf-8")
+    target = f"sqlite:///{tmp_path / 'x.db'}"
+    replayed = CliRunner().invoke(cli, ["replay", "--to", target, "--table-definitions", given, path])
+    undone = CliRunner().invoke(cli, ["undo", "--table-definitions", given, path])
+    with closing(sqlite3.connect(tmp_path / "x.db")) as connection:
+        names = [column for column, *_ in connection.execute('SELECT * FROM "d.t"').description]
+
+    assert (replayed.exit_code, undone.exit_code) == (0, 0)
+    assert names == expected
+    assert f"DELETE FROM `d`.`t` WHERE `{expected[0]}` = 1 AND `{expected[1]}` = 2 LIMIT 1;" in undone.stdout
+
+
+@pytest.mark.parametrize("command", [["dump"], ["replay", "--to", "dry-run:"], ["undo"]], ids=lambda words: words[0])
+@pytest.mark.parametrize(
+    "text", ["{", "[1]", "[" * 100_000, '{"schema": "d"}', "SELECT 1", ""], ids=lambda text: text[:8]
+)
+def test_commands_refuse_files_without_definitions_by_name(tmp_path: Path, command: list[str], text: str) -> None:
+    """As wrong usage, whichever command it is."""
+    path = tmp_path / "tables"
+    path.write_text(text, "utf-8")
+    result = CliRunner().invoke(cli, [*command, "--table-definitions", str(path), str(tmp_path / "no.log")])
+
+    assert result.exit_code == 2
+    assert result.stderr.startswith(f"binlogio: {path}: ")
 
 
 @pytest.mark.parametrize(

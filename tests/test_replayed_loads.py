@@ -43,7 +43,7 @@ def transactions(tmp_path: Path, *groups: list[Any]) -> list[Transaction]:
     path = tmp_path / "binlog.000001"
     path.write_bytes(log(*(event for group in groups for event in (query("BEGIN"), *group, END))))
     with binlogio.open(path) as reader:
-        return list(TransactionReader(reader, KeySource(reader, ()), EVERYTHING))
+        return list(TransactionReader(reader, KeySource(reader), EVERYTHING))
 
 
 def test_file_of_a_load_that_failed_is_not_part_of_the_next_one(tmp_path: Path) -> None:

@@ -171,7 +171,7 @@ def test_generated_columns_are_left_out_of_sql(tmp_path: Path) -> None:
     events = [ddl, *group(rows_of((ONE, None)))]
     columns = [replace(c, generated_from=() if c.name == "name" else None) for c in KEYED.columns]
     told = undone(tmp_path, *events, on_statement=OnStatement.SKIP)
-    given_ = undone(tmp_path, *events[1:], tables=[replace(KEYED, columns=tuple(columns))])
+    given_ = undone(tmp_path, *events[1:], definitions={KEYED.full_name: replace(KEYED, columns=tuple(columns))})
 
     assert sql_of(told)[1:-1] == sql_of(given_)[1:-1] == ["INSERT INTO `d`.`t` (`id`, `doc`) VALUES (1, NULL);"]
 

@@ -173,7 +173,7 @@ def test_hostile_names_and_values_are_taken_back(server: Instance, tmp_path: Pat
             session.execute(Statement("changes", tuple(changes)))
             session.commit()
     with binlogio.open(tmp_path / "binlog.000001") as reader:
-        ends = [transaction.end for transaction in TransactionReader(reader, KeySource(reader, ()), ReplayFilter())]
+        ends = [transaction.end for transaction in TransactionReader(reader, KeySource(reader), ReplayFilter())]
     emptied(server)
     states = []
     with closing(connect(server)) as connection, connection.cursor() as cursor:

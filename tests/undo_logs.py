@@ -41,10 +41,10 @@ def rows_of(*pairs: Pair, table: TableDefinition = KEYED, partial: bool = False)
     return row_events.rows_of(*pairs, table=table, partial=partial)
 
 
-def undone(tmp_path: Path, *events: Any, form: Any = SqlScript, **options: Any) -> Undo:
+def undone(tmp_path: Path, *events: Any, form: Any = SqlScript, definitions: Any = None, **options: Any) -> Undo:
     path = tmp_path / "binlog.000001"
     path.write_bytes(log(*events))
-    with binlogio.open(path) as reader:
+    with binlogio.open(path, definitions=definitions) as reader:
         return undo(reader, form(), **options)
 
 

@@ -5,7 +5,7 @@ Knows what a stretch is, and how the log before it and its inverse stand side by
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,7 @@ def stretches(case: Case) -> list[Stretch]:
     found: list[Stretch] = []
     is_open = False
     with binlogio.open(case.logs, keyring=case.keys) as reader:
-        for transaction in TransactionReader(reader, KeySource(reader, (), needs_names=False), ReplayFilter()):
+        for transaction in TransactionReader(reader, KeySource(reader, needs_names=False), ReplayFilter()):
             steps = undo_steps(transaction)
             if steps.statements:
                 is_open = False
@@ -46,12 +46,12 @@ def stretches(case: Case) -> list[Stretch]:
     return found
 
 
-def undone(case: Case, stretch: Stretch, output: UndoOutput, path: Path, tables: Iterable[Any] = ()) -> UndoSummary:
+def undone(case: Case, stretch: Stretch, output: UndoOutput, path: Path, tables: Any = None) -> UndoSummary:
     """Write what takes a stretch back."""
     wanted = ReplayFilter(start=stretch.start, stop=stretch.end)
     with (
-        binlogio.open(case.logs, keyring=case.keys) as reader,
-        undo(reader, output, tables=tables, wanted=wanted, on_statement=OnStatement.REFUSE) as ready,
+        binlogio.open(case.logs, keyring=case.keys, definitions=tables) as reader,
+        undo(reader, output, wanted=wanted, on_statement=OnStatement.REFUSE) as ready,
     ):
         path.write_bytes(b"".join(ready.pieces()))
         return ready.summary

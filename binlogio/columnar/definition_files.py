@@ -1,23 +1,26 @@
 """Table definitions as a user gives them to a reader: in memory, or in a file.
 
-Knows files: `.json` and everything else, which is SQL. What is in them is `binlogio.schema.given`'s business.
+Knows files: JSON, and everything else, which is SQL. What is in them is `binlogio.schema.given`'s business.
 
-    json := {"schema.table": table or "CREATE TABLE ..."} | table | [table...]          -- table as in `binlogio.schema.definition`
-    sql  := statements such as those of `mysqldump --no-data --databases shop`
+    json := {"schema.table": table or "CREATE TABLE ..."} | [table...] | table ...      -- table as in `binlogio.schema.definition`, or as in
+    sql  := statements such as those of `mysqldump --no-data --databases shop`             scripts of `binlogio write`, one behind the other
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Union
+from typing import Any, Final, Union
 
 from binlogio.errors import UnsupportedFeature
 from binlogio.schema.definition import TableDefinition
 from binlogio.schema.given import GivenDefinitions
 
+_SPACE: Final = re.compile(r"[ \t\r\n]*")
+_SCRIPT_KEYS: Final = frozenset({"do", "at", "session"})
 Definitions = Union[str, "os.PathLike[str]", Mapping[str, Any], GivenDefinitions]
 """A file, or a mapping from `schema.table` to a `TableDefinition`, a CREATE TABLE text or a JSON object."""
 
@@ -36,16 +39,40 @@ def load_definitions(definitions: Definitions | None) -> GivenDefinitions | None
     path = Path(definitions)
     try:
         text = path.read_bytes().decode("utf-8-sig")
-        return GivenDefinitions(_tables(json.loads(text))) if path.suffix == ".json" else GivenDefinitions(script=text)
+        return (
+            GivenDefinitions(_tables(text)) if text.lstrip().startswith(("{", "[")) else GivenDefinitions(script=text)
+        )
     except UnsupportedFeature as exc:
         exc.locate(file=str(path))
         raise
-    except ValueError as exc:
+    except (ValueError, RecursionError) as exc:
         raise UnsupportedFeature("the table definitions cannot be read", file=str(path), found=str(exc)) from exc
 
 
-def _tables(value: Any) -> Mapping[str, Any]:
-    if isinstance(value, Mapping) and "columns" not in value:
-        return value
-    tables = [TableDefinition.from_json(one) for one in (value if isinstance(value, list) else [value])]
+def _tables(text: str) -> Mapping[str, Any]:
+    values = list(_values(text))
+    if len(values) == 1 and isinstance(values[0], Mapping) and "columns" not in values[0]:
+        return values[0]
+    found = values[0] if len(values) == 1 and isinstance(values[0], list) else values
+    tables = [TableDefinition.from_json(_without_script_keys(one)) for one in found]
     return {table.full_name: table for table in tables}
+
+
+def _values(text: str) -> Iterator[Any]:
+    """JSON values, one behind the other."""
+    decoder, at = json.JSONDecoder(), _behind_space(text, 0)
+    while at < len(text):
+        value, end = decoder.raw_decode(text, at)
+        yield value
+        at = _behind_space(text, end)
+
+
+def _behind_space(text: str, at: int) -> int:
+    found = _SPACE.match(text, at)
+    return at if found is None else found.end()
+
+
+def _without_script_keys(value: Any) -> Any:
+    if not isinstance(value, Mapping):
+        return value
+    return {name: part for name, part in value.items() if name not in _SCRIPT_KEYS}

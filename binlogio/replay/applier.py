@@ -14,12 +14,11 @@ from binlogio.replay.summary import ReplaySummary
 from binlogio.replay.transactions import TransactionReader
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     from binlogio.reader import BinlogReader
     from binlogio.replay.targets import Target
     from binlogio.replay.transactions import Transaction
-    from binlogio.schema.definition import TableDefinition
 
 __all__ = ["ReplaySummary", "replay"]
 
@@ -28,7 +27,6 @@ def replay(
     reader: BinlogReader,
     target: Target,
     *,
-    tables: Iterable[TableDefinition] = (),
     workers: int = 1,
     preserve_commit_order: bool = True,
     transactions_per_commit: int | None = None,
@@ -38,9 +36,9 @@ def replay(
     """Apply the transactions of a log to a target; the caller closes both.
 
     Args:
-        reader: the log, from the beginning of an event group.
+        reader: the log, from the beginning of an event group; with `definitions` of tables where it does not say names and keys
+            (binlog_row_metadata=MINIMAL, and no DDL).
         target: where the tables are. One that was used before goes on behind the groups that it has.
-        tables: definitions of tables for logs that do not say names and keys (binlog_row_metadata=MINIMAL, and no DDL).
         workers: how many transactions may be under way at the same time, as far as the log's logical clock allows.
         preserve_commit_order: commit in the order of the log; otherwise only what the clock orders is in order.
         transactions_per_commit: how many transactions of rows, one behind the other, may share a commit of the target where commits are in order; None for
@@ -54,7 +52,7 @@ def replay(
         BinlogError: the log is damaged.
     """
     summary = ReplaySummary()
-    transactions = TransactionReader(reader, KeySource(reader, tables), wanted)
+    transactions = TransactionReader(reader, KeySource(reader), wanted)
     most = workers if transactions_per_commit is None else transactions_per_commit
     coordinator = Coordinator(
         target,

@@ -315,8 +315,7 @@ class TransactionReader:
         try:
             plan = self._keys.plan(event)
         except BinlogError as exc:
-            refusal = exc if isinstance(exc, ReplayError) else ReplayError(exc.reason, field=exc.field)
-            return RowsStep(event, renamed, None, refusal)
+            return RowsStep(event, renamed, None, _as_refusal(exc))
         return RowsStep(event, renamed, plan if plan.schema == schema else self._keys.renamed(plan, schema))
 
     def _statement(self, group: _Group, event: QueryEvent) -> None:
@@ -358,6 +357,12 @@ class TransactionReader:
             group.xid, group.outcome = statement.xid, "xa rollback"
         elif statement.step == "COMMIT" and group.xid != statement.xid:
             group.xid, group.outcome = statement.xid, "xa commit"
+
+
+def _as_refusal(exc: BinlogError) -> ReplayError:
+    if isinstance(exc, ReplayError):
+        return exc
+    return ReplayError(exc.reason, field=exc.field, expected=exc.expected, found=exc.found, hint=exc.hint)
 
 
 def text_refused(what: str) -> ReplayError:

@@ -136,6 +136,11 @@ class DefinitionSource:
             described = self._learned(event, server)
         return resolve_plan(event, context) if described is None else _plan(described, event, context, server.flavor)
 
+    def given(self, schema: str, table: str, context: ParseContext) -> TableDefinition | None:
+        """What the user says of a table; None where it was not given."""
+        described = None if self._given is None else self._given.find(schema, table, ServerDefaults.of(context))
+        return None if described is None else described.definition
+
     def logged(self, schema: str, table: str) -> KnownTable | None:
         """What the DDL up to here says of a table; None where it does not say."""
         self._catch_up()

@@ -89,7 +89,7 @@ def _definition(key: str, value: Any) -> TableDefinition | str:
     if isinstance(value, str) and value.lstrip().startswith("{"):
         try:
             value = json.loads(value)
-        except ValueError as exc:
+        except (ValueError, RecursionError) as exc:
             raise UnsupportedFeature("the table definition is not JSON", field=key, found=str(exc)) from exc
     if isinstance(value, Mapping):
         schema, name = _split(key)

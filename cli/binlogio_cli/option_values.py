@@ -1,4 +1,4 @@
-"""Times and GTID sets as options of several commands have them.
+"""Times, GTID sets and table definitions as options of several commands have them.
 
 Knows the texts, and how a refusal names the option and what was expected. Knows no command.
 """
@@ -6,11 +6,15 @@ Knows the texts, and how a refusal names the option and what was expected. Knows
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Final
 
 import click
 
-from binlogio.errors import BinlogError
+from binlogio.columnar.definition_files import load_definitions
+from binlogio.errors import BinlogError, UnsupportedFeature
 from binlogio.gtid import GtidSet
+from binlogio.schema.given import GivenDefinitions
+from binlogio_cli.main import Refusal
 
 
 def parse_time(ctx: click.Context, param: click.Parameter, text: str | None) -> datetime | None:
@@ -39,3 +43,19 @@ def parse_gtids(ctx: click.Context, param: click.Parameter, text: str | None) ->
         return GtidSet.parse(text)
     except BinlogError as exc:
         raise click.BadParameter(str(exc), ctx, param) from exc
+
+
+def _load_definitions(_ctx: click.Context, _param: click.Parameter, file: str | None) -> GivenDefinitions | None:
+    try:
+        return load_definitions(file)
+    except UnsupportedFeature as exc:
+        raise Refusal(str(exc)) from exc
+
+
+definitions_option: Final = click.option(
+    "--table-definitions",
+    type=click.Path(exists=True, dir_okay=False),
+    metavar="FILE",
+    callback=_load_definitions,
+    help="Columns and keys of tables, for logs that do not have them: CREATE TABLE statements, or JSON as in scripts of `binlogio write`.",
+)

@@ -1,23 +1,18 @@
 """Options that commands which follow transactions have in common: which part of the logs, and how these are read.
 
-Knows what the options mean, and how table definitions are written. Knows no command.
+Knows what the options mean. Knows no command.
 """
 
 from __future__ import annotations
 
-import json
 from datetime import timezone
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from binlogio.errors import BinlogError
 from binlogio.options import Position
 from binlogio.replay import ReplayFilter
-from binlogio.schema import TableDefinition
-from binlogio_cli.main import Refusal
-from binlogio_cli.option_values import parse_gtids, parse_time
+from binlogio_cli.option_values import definitions_option, parse_gtids, parse_time
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,11 +45,7 @@ _SELECTION: Final = (
 )
 
 _LOGS: Final = (
-    click.option(
-        "--table-definitions",
-        type=click.Path(exists=True, dir_okay=False),
-        help="Names and keys of tables, for logs that do not have them: JSON, as in scripts of `binlogio write`.",
-    ),
+    definitions_option,
     click.option("--no-verify-checksum", is_flag=True, help="Do not compare CRC32 checksums."),
     click.option(
         "--keyring", type=click.Path(exists=True, dir_okay=False), help="The server's keys, for encrypted logs."
@@ -115,27 +106,3 @@ def _seconds(moment: datetime | None) -> int | None:
     if moment is None:
         return None
     return int((moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)).timestamp())
-
-
-def read_definitions(file: str | None) -> list[TableDefinition]:
-    """Table definitions from a JSON array, or from one object a line (`do` and `session`, as in scripts, do not matter); none without a file.
-
-    Raises:
-        OSError: the file cannot be read.
-        Refusal: something else is in it.
-    """
-    if file is None:
-        return []
-    path = Path(file)
-    text = path.read_text(encoding="utf-8")
-    try:
-        values = (
-            json.loads(text)
-            if text.lstrip().startswith("[")
-            else [json.loads(line) for line in text.splitlines() if line]
-        )
-        return [TableDefinition.from_json({k: v for k, v in value.items() if k != "do"}) for value in values]
-    except (json.JSONDecodeError, AttributeError) as exc:
-        raise Refusal(f"{path}: not JSON table definitions: {exc}") from exc
-    except BinlogError as exc:
-        raise Refusal(f"{path}: {exc}") from exc

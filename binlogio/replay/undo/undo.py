@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from binlogio.reader import BinlogReader
     from binlogio.replay.transactions import Transaction
     from binlogio.replay.undo.outputs import RowCounts, UndoOutput
-    from binlogio.schema.definition import TableDefinition
     from binlogio.writer.spill import SpillFile
 
 _Watch = Callable[["Transaction"], None]
@@ -135,7 +134,6 @@ def undo(
     reader: BinlogReader,
     output: UndoOutput,
     *,
-    tables: Iterable[TableDefinition] = (),
     wanted: ReplayFilter = EVERYTHING,
     on_statement: OnStatement = OnStatement.REFUSE,
     watch: _Watch = lambda _: None,
@@ -144,9 +142,9 @@ def undo(
     """Read the transactions of a log, to be taken back from the last to the first; the caller closes reader and result.
 
     Args:
-        reader: the log, from the beginning of an event group.
+        reader: the log, from the beginning of an event group; with `definitions` of tables where it does not say names and keys
+            (binlog_row_metadata=MINIMAL, and no DDL).
         output: what the inverse is written as.
-        tables: definitions of tables for logs that do not say names and keys (binlog_row_metadata=MINIMAL, and no DDL).
         wanted: which part of the log.
         on_statement: what to do about statements, which cannot be undone.
         watch: called with every transaction that was read.
@@ -159,7 +157,7 @@ def undo(
     """
     ready = Undo(output, Spool(file))
     try:
-        keys = KeySource(reader, tables, needs_names=output.needs_names, tells_generated=output.needs_names)
+        keys = KeySource(reader, needs_names=output.needs_names, tells_generated=output.needs_names)
         transactions = TransactionReader(reader, keys, wanted)
         ready.read(transactions, on_statement, watch)
     except BaseException:

@@ -15,7 +15,7 @@ import click
 import binlogio
 from binlogio_cli.json_dump import JsonDump
 from binlogio_cli.main import say
-from binlogio_cli.option_values import parse_gtids, parse_time
+from binlogio_cli.option_values import definitions_option, parse_gtids, parse_time
 from binlogio_cli.output import Dump, open_output
 from binlogio_cli.selection import Selection, Selector
 from binlogio_cli.text_dump import TextDump, TextStyle
@@ -23,6 +23,7 @@ from binlogio_cli.torn_tails import say_torn_tails
 
 if TYPE_CHECKING:
     from binlogio.gtid import GtidSet
+    from binlogio.schema.given import GivenDefinitions
 
 # Options of the server's tool for reading from a server: (names, takes a value).
 _NETWORK: Final = (
@@ -120,12 +121,7 @@ def _habits(command: Any) -> Any:
 @click.option("--exclude-gtids", metavar="GTIDS", callback=parse_gtids, help="No transactions in this GTID set.")
 @click.option("--no-verify-checksum", is_flag=True, help="Do not compare CRC32 checksums.")
 @click.option("--keyring", type=click.Path(exists=True, dir_okay=False), help="The server's keys, for encrypted logs.")
-@click.option(
-    "--table-definitions",
-    type=click.Path(exists=True, dir_okay=False),
-    metavar="FILE",
-    help="Columns of tables, for logs without names: CREATE TABLE statements, or .json.",
-)
+@definitions_option
 @click.option("--skip-gtids", is_flag=True, help="In SQL, do not give transactions the GTIDs that they had.")
 @click.option("-v", "--verbose", count=True, help="-vv adds the types of columns; rows are shown in any case.")
 @click.option("-s", "--short-form", is_flag=True, help="Only statements and row changes.")
@@ -146,7 +142,7 @@ def command(
     exclude_gtids: GtidSet | None,
     no_verify_checksum: bool,  # noqa: FBT001 - click's flags
     keyring: str | None,
-    table_definitions: str | None,
+    table_definitions: GivenDefinitions | None,
     skip_gtids: bool,  # noqa: FBT001
     verbose: int,
     short_form: bool,  # noqa: FBT001

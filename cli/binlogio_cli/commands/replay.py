@@ -24,19 +24,20 @@ from binlogio.replay.targets.sqlite.target import SCHEME
 from binlogio.replay.targets.sqlite.translation import sqlglot_is_here
 from binlogio_cli.main import Refusal, say
 from binlogio_cli.quoting import safe
-from binlogio_cli.replay_options import log_options, read_definitions, replay_filter, selection_options
+from binlogio_cli.replay_options import log_options, replay_filter, selection_options
 from binlogio_cli.replay_progress import watched
 from binlogio_cli.torn_tails import say_torn_tails
 
 if TYPE_CHECKING:
     from binlogio.reader import BinlogReader
     from binlogio.replay.targets import Target
+    from binlogio.schema.given import GivenDefinitions
 
 DRY_RUN: Final = "dry-run:"
 _EXAMPLE: Final = """\b
 Examples:
   binlogio replay --to sqlite:///shop.db binlog.000041 binlog.000042
-  binlogio replay --to sqlite:////tmp/shop.db --table-definitions tables.json /var/lib/mysql/binlog.index
+  binlogio replay --to sqlite:////tmp/shop.db --table-definitions tables.sql /var/lib/mysql/binlog.index
   binlogio replay --to 'mysql://root@/?unix_socket=/run/mysqld/mysqld.sock' --workers 8 --stop-datetime '2024-05-01 12:00:00' binlog.0*
 """
 
@@ -79,7 +80,9 @@ Examples:
 )
 @log_options
 @click.option("--no-progress", is_flag=True, help="Show no progress bar.")
-def command(files: tuple[str, ...], target_url: str, table_definitions: str | None, **options: Any) -> None:
+def command(
+    files: tuple[str, ...], target_url: str, table_definitions: GivenDefinitions | None, **options: Any
+) -> None:
     """Apply the changes of binary logs to a database.
 
     Each transaction of the log is one in the target, which also remembers how far it came: a second replay goes on from there. SQLite gets tables as
@@ -88,16 +91,19 @@ def command(files: tuple[str, ...], target_url: str, table_definitions: str | No
     something. Servers run statements with the context that they had.
     """
     wanted = replay_filter(options)
-    tables = read_definitions(table_definitions)
     with (
         closing(_target(target_url, options)) as target,
-        binlogio.open(files, verify_checksum=not options["no_verify_checksum"], keyring=options["keyring"]) as reader,
+        binlogio.open(
+            files,
+            verify_checksum=not options["no_verify_checksum"],
+            keyring=options["keyring"],
+            definitions=table_definitions,
+        ) as reader,
         watched(reader.files, is_shown=not options["no_progress"]) as watch,
     ):
         summary = replay(
             reader,
             target,
-            tables=tables,
             workers=options["workers"],
             preserve_commit_order=options["preserve_commit_order"],
             transactions_per_commit=options["transactions_per_commit"],

@@ -16,7 +16,7 @@ import binlogio
 from binlogio.replay.undo import BinlogFile, OnStatement, SqlScript, UndoSummary, undo
 from binlogio.replay.undo.outputs import KINDS
 from binlogio_cli.main import say
-from binlogio_cli.replay_options import log_options, read_definitions, replay_filter, selection_options
+from binlogio_cli.replay_options import log_options, replay_filter, selection_options
 from binlogio_cli.replay_progress import watched
 from binlogio_cli.torn_tails import say_torn_tails
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from binlogio.reader import BinlogReader
     from binlogio.replay.undo import Undo
     from binlogio.replay.undo.outputs import UndoOutput
+    from binlogio.schema.given import GivenDefinitions
 
 _EXAMPLE: Final = """\b
 Examples: what happened to one table since noon; the same as a binary log; from the command line into the server
@@ -58,7 +59,7 @@ def command(
     output: str | None,
     to_binlog: str | None,
     on_statement: str,
-    table_definitions: str | None,
+    table_definitions: GivenDefinitions | None,
     **options: Any,
 ) -> None:
     """Take the row changes of binary logs back, the last one first.
@@ -69,13 +70,16 @@ def command(
     """
     if output is not None and to_binlog is not None:
         raise click.UsageError("--output and --to-binlog: one of them")
-    wanted, tables = replay_filter(options), read_definitions(table_definitions)
+    wanted = replay_filter(options)
     form: UndoOutput = SqlScript(checks_rows=not options["no_check_rows"]) if to_binlog is None else BinlogFile()
-    with binlogio.open(files, verify_checksum=not options["no_verify_checksum"], keyring=options["keyring"]) as reader:
+    with binlogio.open(
+        files,
+        verify_checksum=not options["no_verify_checksum"],
+        keyring=options["keyring"],
+        definitions=table_definitions,
+    ) as reader:
         with watched(reader.files, is_shown=not options["no_progress"]) as watch:
-            ready = undo(
-                reader, form, tables=tables, wanted=wanted, on_statement=OnStatement(on_statement), watch=watch
-            )
+            ready = undo(reader, form, wanted=wanted, on_statement=OnStatement(on_statement), watch=watch)
         with ready:
             _write(ready, to_binlog if to_binlog is not None else output)
             _report(ready.summary, reader)
