@@ -132,6 +132,7 @@ def test_second_run_goes_on_behind_the_first(tmp_path: Path) -> None:
     [
         ("{", "not JSON: "),
         ("[1]", "not a JSON object"),
+        pytest.param("[" * 100_000, "JSON that is too deep", id="deep"),
         ({"do": "dance"}, "\"do\" is 'dance'; it can be table, begin"),
         ({**BEGIN, "sql": "x"}, "begin with 'sql'; it knows do, session, at, schema"),
         ({**BEGIN, "at": "noon"}, "not a time such as"),

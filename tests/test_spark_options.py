@@ -102,6 +102,7 @@ def test_options_are_taken_in_any_case(spell: Any) -> None:
         ({"path": " "}, "option path: expected a value, found ' '"),
         ({"paths": "/a"}, "option paths: expected a JSON array of paths, as load([...]) gives, found '/a'"),
         ({"paths": "[1]"}, "option paths: expected a JSON array"),
+        ({"paths": "[" * 100_000}, "option paths: expected a JSON array"),
     ],
 )
 def test_wrong_options_are_refused(options: dict[str, str], sentence: str) -> None:
@@ -169,10 +170,11 @@ def test_sizes_are_as_spark_writes_them(value: str, size: int) -> None:
     assert BinlogOptions.parse({"maxPartitionBytes": value}).max_partition_bytes == size
 
 
-def test_schema_file_that_begins_like_json_and_is_none_is_refused() -> None:
+@pytest.mark.parametrize("text", ['{"shop.orders": ', '{"shop.orders": ' + "[" * 100_000], ids=["cut", "deep"])
+def test_schema_file_that_begins_like_json_and_is_none_is_refused(text: str) -> None:
     """The option is named, with what was found and what is wrong with it."""
     with pytest.raises(BinlogOptionError, match=r"option schemaFile: expected a file, or JSON \(.*\), found '\{"):
-        given_definitions('{"shop.orders": ')
+        given_definitions(text)
 
 
 def test_every_view_that_the_options_name_exists() -> None:

@@ -58,6 +58,8 @@ def read_lines(script: str, lines: Iterable[str]) -> list[tuple[int, Json]]:
             value = json.loads(line)
         except json.JSONDecodeError as exc:
             raise ScriptError(script, number, f"not JSON: {exc.msg} at column {exc.colno}") from exc
+        except RecursionError as exc:
+            raise ScriptError(script, number, "JSON that is too deep") from exc
         if not isinstance(value, dict):
             raise ScriptError(script, number, "not a JSON object")
         found.append((number, value))

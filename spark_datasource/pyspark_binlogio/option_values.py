@@ -163,7 +163,7 @@ def paths(name: str, value: str) -> tuple[str, ...]:
     """Several, as a JSON array."""
     try:
         found: Any = json.loads(value)
-    except ValueError:
+    except (ValueError, RecursionError):
         found = None
     if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
         raise refused(name, value, "a JSON array of paths, as load([...]) gives")

@@ -67,6 +67,6 @@ def given_definitions(schema_file: str | None) -> GivenDefinitions | None:
         return load_definitions(schema_file)
     try:
         tables = json.loads(schema_file)
-    except ValueError as exc:
+    except (ValueError, RecursionError) as exc:
         raise refused("schemaFile", schema_file, f"a file, or JSON ({exc})") from exc
     return GivenDefinitions(tables, passes_over=True)

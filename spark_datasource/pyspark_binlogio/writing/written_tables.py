@@ -256,7 +256,7 @@ def _json_image(text: str, given: bytes | None, table: OpenTable, *, wanted: boo
     name = table.definition.full_name
     try:
         values = json.loads(text)
-    except ValueError as exc:
+    except (ValueError, RecursionError) as exc:
         raise BinlogFormatError(f"the image is not JSON: {exc}", field=name) from exc
     if not isinstance(values, dict) or not values.keys() <= set(table.names):
         raise BinlogFormatError(
