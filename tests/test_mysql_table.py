@@ -30,7 +30,7 @@ def test_partial_update_that_sql_cannot_write_is_refused_with_an_option_that_is_
 
     (how,) = (option.type for option in command.params if "--apply" in option.opts)
     assert isinstance(how, click.Choice)
-    assert caught.value.hint in {f"the events themselves have it: replay --apply {one}" for one in how.choices}
+    assert caught.value.hint in {f"the events themselves have it: apply {one} instead of SQL" for one in how.choices}
 
 
 def test_mysql_that_hung_up_has_not_done_a_statement() -> None:

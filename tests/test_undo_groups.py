@@ -34,7 +34,7 @@ TEXT: Final = [query("BEGIN"), query("INSERT INTO t VALUES (1)"), END]
 def test_statement_is_refused_by_default(tmp_path: Path) -> None:
     """With its text and the options."""
     events = [*group(rows_of((None, ONE))), DDL]
-    with pytest.raises(ReplayError, match=r"ALTER TABLE t ADD x INT .*--on-statement stop") as caught:
+    with pytest.raises(ReplayError, match=r"ALTER TABLE t ADD x INT .*on_statement=stop") as caught:
         undone(tmp_path, *events)
 
     assert caught.value.offset

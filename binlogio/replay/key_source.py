@@ -51,7 +51,7 @@ class KeySource:
         if self._needs_names and any(column.name is None for column in plan.columns):
             raise ReplayError(
                 f"the log does not say the key of {plan.schema}.{plan.table} (binlog_row_metadata=MINIMAL), so its rows cannot be found",
-                hint="give its definition: --table-definitions FILE",
+                hint="give its definition as definitions=",
             )
         return plan
 
@@ -70,7 +70,7 @@ class KeySource:
             if table is not None and table.is_versioned:
                 raise ReplayError(
                     f"{plan.schema}.{plan.table} is versioned by the system, and SQL does not change rows of the past",
-                    hint="a server takes the events themselves: --to-binlog",
+                    hint="undo it as a binary log: a server takes the events themselves",
                 )
         names = frozenset(c.name for c in table.columns if c.generated_from is not None) if table else frozenset()
         if not names:

@@ -38,6 +38,13 @@ _ERROR_CODES: Final[tuple[tuple[type[BinlogError], int], ...]] = (
     (BinlogError, DAMAGE),
 )
 
+_OPTIONS: Final = {
+    " as keyring=": " with --keyring",
+    " as definitions=": " with --table-definitions",
+    "on_statement=": "--on-statement ",
+    "translate=True": "--translate",
+}
+
 COMMANDS: Final = {
     "dump": "Print the events and row changes of binary logs.",
     "replay": "Apply row changes to a database.",
@@ -104,9 +111,17 @@ def _exit_code(run: Callable[[], Any]) -> int:
         say(_io_sentence(exc))
         return IO_FAILED
     except BinlogError as exc:
-        say(str(exc).replace(" as keyring=", " with --keyring"))  # the library's words for the same thing
+        exc.hint = _in_options(exc.hint) if exc.hint is not None else None
+        say(str(exc))
         return next(code for kind, code in _ERROR_CODES if isinstance(exc, kind))
     return code if isinstance(code, int) else OK
+
+
+def _in_options(hint: str) -> str:
+    """What to do, said of options instead of the library's arguments."""
+    for argument, option in _OPTIONS.items():
+        hint = hint.replace(argument, option)
+    return hint
 
 
 class Refusal(click.ClickException):

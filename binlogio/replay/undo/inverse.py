@@ -76,7 +76,7 @@ def check_images(step: RowsStep) -> TablePlan:
             offset=step.offset,
             field=f"{plan.schema}.{plan.table}",
             found=", ".join(assumed),
-            hint="give the table's definition: --table-definitions FILE",
+            hint="give the table's definition as definitions=",
         )
     present = _positions(event.present, plan)
     if isinstance(event, DeleteRowsEvent):

@@ -74,7 +74,7 @@ def statement_refusal(step: _Statement) -> ReplayError:
     changes_rows = isinstance(step, LoadStep) or (
         isinstance(step.statement, statements.OtherStatement) and step.statement.changes_rows
     )
-    hint = "--on-statement stop takes back what comes behind it, --on-statement skip leaves it as it is"
+    hint = "on_statement=stop takes back what comes behind it, on_statement=skip leaves it as it is"
     if changes_rows:
         hint = f"binlog_format=ROW on the source would have kept its rows; {hint}"
     return ReplayError(

@@ -73,6 +73,6 @@ def _opaque(node: JsonOpaque) -> str:
         raise ReplayError(
             "a document has a value of an SQL type that no expression of SQL has",
             found=text,
-            hint="the events themselves have it: replay --apply events, undo --to-binlog",
+            hint="the events themselves have it: apply events instead of SQL, undo as a binary log",
         )
     return f"CAST('{text}' AS {_CASTS[ColumnType(node.type_code)]})"

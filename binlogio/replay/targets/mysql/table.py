@@ -108,7 +108,7 @@ class MysqlTable:
             raise ReplayError(
                 "a partial update of a JSON document, whose before image is not in the log, cannot be written as SQL",
                 field=f"{self.plan.schema}.{self.plan.table}",
-                hint="the events themselves have it: replay --apply events",
+                hint="the events themselves have it: apply events instead of SQL",
             )
         changes = ", ".join(f"{backticked(self._names[at])} = {self._value(after, at)}" for at in changed)
         return f"UPDATE {self._name} SET {changes} WHERE {self._where(search)}{_limit(search)}", search.algorithm  # noqa: S608

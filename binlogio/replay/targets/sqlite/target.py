@@ -389,7 +389,7 @@ def _refuse_text(step: Step, *, translates: bool) -> None:
         raise text_refused("LOAD DATA")
     if isinstance(step, StatementStep) and _changes_rows(step) and not translates:
         refusal = text_refused("a statement that changes rows")
-        refusal.hint = f"{refusal.hint}, or the replay --translate"
+        refusal.hint = f"{refusal.hint}, or the replay translate=True"
         raise refusal
 
 
