@@ -1,4 +1,4 @@
-"""Compressed transactions that are larger than a window: they are opened while they are read, and damage is found all the same."""
+"""Events that are larger than a window: rows come in parts, compressed transactions are opened while they are read, and damage is found all the same."""
 
 from __future__ import annotations
 
@@ -11,6 +11,11 @@ import pytest
 import binlogio
 from binlogio import BinlogError, BinlogWriter, ColumnDefinition, Insert, ServerVariables, Statement, TableDefinition
 from binlogio.columnar.windows import WINDOW_SIZE
+from binlogio.constants import HEADER_SIZE, EventType
+from binlogio.events.rows import WriteRowsEvent
+from defined_logs import mapped, save, table
+from logs import header, query
+from logs import log as log_of
 
 pytestmark = pytest.mark.usefixtures("kernel")
 TABLE: Final = TableDefinition(
@@ -80,3 +85,18 @@ def test_log_that_ends_in_a_big_payload_ends_as_with_the_event_reader(log: Path,
     (tmp_path / "binlog.000001").write_bytes(data[: int(len(data) * at)])
 
     assert _outcome(tmp_path / "binlog.000001") == _outcome_by_event(tmp_path / "binlog.000001")
+
+
+@pytest.mark.parametrize("held", [HEADER_SIZE, HEADER_SIZE + 5, HEADER_SIZE + 9, HEADER_SIZE + 11])
+def test_big_rows_event_of_which_a_window_has_but_the_head_is_read(tmp_path: Path, held: int) -> None:
+    """The first window of the log ends so many bytes behind the event's begin."""
+    value = bytes(2 * WINDOW_SIZE)
+    image = b"\0" + len(value).to_bytes(3, "little") + value
+    table_map = mapped(table("mediumblob"), "FULL")
+    rows = WriteRowsEvent(9, 1, b"", 1, b"\xff", image, header(EventType.WRITE_ROWS_EVENT))
+    before = len(log_of(query(""), table_map))
+    path = save(tmp_path / "binlog.000001", query("x" * (WINDOW_SIZE - held - before)), table_map, rows)
+
+    records = [record for batch in binlogio.read_rows(path, table="d.t") for record in batch.to_pylist()]
+
+    assert [(record["pos"], record["after"]) for record in records] == [(WINDOW_SIZE - held, {"x0": value})]

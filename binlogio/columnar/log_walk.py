@@ -226,6 +226,7 @@ class LogWalk(BigEvents):
         event_size = int.from_bytes(window.view[9:13], "little")
         if event_size <= max(window.held, WINDOW_SIZE):
             return self._fill_or_end(event_size)
+        window.fill(WINDOW_SIZE)  # what stands before the images, or before a payload, is looked for in that
         header = parse_header(bytes(window.view[:HEADER_SIZE]), window.offset, self._context)
         if header.type_code in IN_PARTS:
             return (yield from self._stream_rows(header))
