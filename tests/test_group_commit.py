@@ -93,23 +93,6 @@ def test_every_group_of_every_session_is_there_once_in_the_order_of_its_hooks(mo
     assert committer.commits.max_committed == THREADS * each
 
 
-def test_the_two_caches_of_a_session_stand_one_behind_the_other() -> None:
-    """Whatever others commit meanwhile; the second depends on the first."""
-    committer = Committer()
-
-    def work(index: int) -> None:
-        for number in range(40):
-            committer.commits.commit_all(
-                [committer.group(f"{index} {number} N"), committer.group(f"{index} {number} T")]
-            )
-
-    in_threads(4, work)
-    texts = committer.texts()
-
-    assert len(texts) == 320
-    assert [text[:-1] + "T" for text in texts[::2]] == texts[1::2]
-
-
 def test_max_committed_goes_on_when_hooks_have_run() -> None:
     """A session that takes it in between does not depend on what is not committed."""
     committer, seen = Committer(sync_binlog=1), list[int]()

@@ -154,7 +154,8 @@ def test_compressible_groups_become_payloads(checksum: str) -> None:
     """Field for field as a server's; opened again they are the group; others stay as they are."""
     committer = Committer(binlog_checksum=checksum)
     plain = committer.group("INSERT", 1000)
-    committer.commits.commit_all([plain, plain._replace(compression_level=3)])
+    for group in (plain, plain._replace(compression_level=3)):
+        committer.commits.commit(group)
     events = committer.events()
     payload = next(event for event in events if isinstance(event, TransactionPayloadEvent))
     gtid = events[events.index(payload) - 1]

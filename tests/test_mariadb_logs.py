@@ -266,7 +266,7 @@ def test_groups_that_are_flushed_together_have_a_commit_id_of_their_own() -> Non
     log.open(EMPTY_GTID_SET)
     frame = Encoder(describe_format(own).context).encode(XidEvent(1, HEADER))
     for ends in (("XID", "COMMIT", "XID"), ("XID",), ("XID", "statement"), ("XID", "XID")):
-        log.flush([PendingCommit([Group((frame,), 1, end=GroupEnd(end), assigned_gtid=InDomain())]) for end in ends])
+        log.flush([PendingCommit(Group((frame,), 1, end=GroupEnd(end), assigned_gtid=InDomain())) for end in ends])
     log.close()
     found = [event.commit_id for event in events_of(storage) if isinstance(event, MariadbGtidEvent)]
 

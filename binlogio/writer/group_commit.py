@@ -174,13 +174,7 @@ class GroupCommit:
                 if self._log.size >= self._max_size:
                     self._rotate_if_full()
                 return gtid
-        return self._ordered((group,))[0]
-
-    def commit_all(self, groups: Sequence[Group]) -> Sequence[LoggedGtid]:
-        """As `commit`, of the groups of one session's two caches, in the order of the log: all of them, or none."""
-        if len(groups) == 1:
-            return [self.commit(groups[0])]
-        return self._ordered([self._groups.events.compressed(group, compress_zstd) for group in groups])
+        return self._ordered(group)
 
     def commit_events(
         self, fill: Callable[[EventBuffer | EventFrames], None], timestamp: int, expected_size: int
@@ -189,7 +183,7 @@ class GroupCommit:
 
         `expected_size` in bytes is a guess. No other session can write meanwhile. Where `fill` raises, nothing is written.
         """
-        return self._ordered((FilledGroup(fill=fill, timestamp=timestamp, expected_size=expected_size),))[0]
+        return self._ordered(FilledGroup(fill=fill, timestamp=timestamp, expected_size=expected_size))
 
     # ------------------------------------------------------------------------------------------------ the short way
 
@@ -218,9 +212,9 @@ class GroupCommit:
 
     # --------------------------------------------------------------------------------------------------- the stages
 
-    def _ordered(self, groups: Sequence[Group | FilledGroup]) -> Sequence[LoggedGtid]:
-        own = PendingCommit(groups)
-        if any(isinstance(group, Group) and group.is_incident for group in groups):
+    def _ordered(self, group: Group | FilledGroup) -> LoggedGtid:
+        own = PendingCommit(group)
+        if isinstance(group, Group) and group.is_incident:
             self._commit_incident(own)
             return self._result(own)
         led, leave = [own], None
@@ -262,13 +256,13 @@ class GroupCommit:
             raise
         return led
 
-    def _result(self, own: PendingCommit) -> Sequence[LoggedGtid]:
+    def _result(self, own: PendingCommit) -> LoggedGtid:
         if not self._keeps_order:
             with self._finish_lock:
                 self._finish_led([own])
         if own.error is not None:
             raise copy(own.error) from own.error
-        return own.gtids
+        return own.gtid
 
     def _flush_led(self, led: list[PendingCommit]) -> None:
         self._flushed += len(led)
@@ -279,7 +273,7 @@ class GroupCommit:
             if commit.counter and commit.error is None:
                 self._unsynced.append(commit)
             elif commit.error is None:
-                commit.gtids = [None] * len(commit.groups)
+                commit.gtid = None
 
     def _wait_for_more(self) -> None:
         """Before a sync, let others come (binlog_group_commit_sync_delay), but not more than enough of them."""
@@ -322,12 +316,11 @@ class GroupCommit:
     def _finish_led(self, led: list[PendingCommit]) -> None:
         for commit in led:
             if commit.error is None:
-                for group in commit.groups:
-                    if group.on_commit is not None:
-                        try:
-                            group.on_commit()
-                        except BaseException as exc:  # noqa: BLE001 - it is the session's own, and raised in its thread
-                            commit.error = exc
+                if commit.group.on_commit is not None:
+                    try:
+                        commit.group.on_commit()
+                    except BaseException as exc:  # noqa: BLE001 - it is the session's own, and raised in its thread
+                        commit.error = exc
                 self._clock.committed(commit.counter)
             self._finished += 1
 
@@ -380,7 +373,7 @@ class GroupCommit:
             if isinstance(commit.error, OSError):
                 self._stop_logging(commit.error)
                 commit.error, commit.counter = None, 0
-                commit.gtids = [None] * len(commit.groups)
+                commit.gtid = None
 
     def _stop_logging(self, error: OSError) -> None:
         if self.ignored_error is None:

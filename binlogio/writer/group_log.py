@@ -31,27 +31,27 @@ if TYPE_CHECKING:
 
 
 class PendingCommit(Enrolled):
-    """The groups of one session that are committed together: all of them, or none.
+    """The group that a session commits.
 
-    Where they are flushed, `start` is their offset in bytes and `counter` the clock behind them; `error` is why they are not in the log.
+    Where it is flushed, `start` is its offset in bytes and `counter` the clock behind it; `error` is why it is not in the log.
     """
 
-    __slots__ = ("before", "counter", "error", "groups", "gtids", "start")
+    __slots__ = ("before", "counter", "error", "group", "gtid", "start")
 
-    def __init__(self, groups: Sequence[Group | FilledGroup]) -> None:
+    def __init__(self, group: Group | FilledGroup) -> None:
         super().__init__()
-        self.groups = groups
-        self.gtids: list[LoggedGtid] = []
+        self.group = group
+        self.gtid: LoggedGtid = None
         self.start = 0
-        self.before = 0  # the clock in front of them
+        self.before = 0  # the clock in front of it
         self.counter = 0
         self.error: BaseException | None = None
 
     def fail(self, error: BaseException) -> None:
-        """They are not in the log."""
+        """It is not in the log."""
         if self.error is None:
             self.error = error
-            self.gtids = []
+            self.gtid = None
 
 
 class GroupLog:
@@ -147,7 +147,7 @@ class GroupLog:
 
     def take_back(self, commits: Sequence[PendingCommit], error: BaseException, start: int, before: int) -> None:
         """Cut the log at `start`; the commits from there on have failed. `before` is the clock in front of them."""
-        gtids = [gtid for commit in commits for gtid in commit.gtids]
+        gtids = [commit.gtid for commit in commits]
         for commit in commits:
             commit.fail(error)
         self._give_back(before, gtids)
@@ -160,18 +160,16 @@ class GroupLog:
                     commit.error = exc
 
     def _flush_one(self, commit: PendingCommit, pending: list[bytes]) -> None:
-        """Put the groups of a commit behind those that are pending; what raises is the log, not the commit."""
+        """Put the group of a commit behind those that are pending; what raises is the log, not the commit."""
         self._check()
         mark = len(pending)
         commit.start = self.log.size + sum(map(len, pending))
         commit.before = self.clock.counter
         try:
-            for group in commit.groups:
-                gtid = self._next_gtid(group)
-                commit.gtids.append(gtid)
-                self._put(group, gtid, pending)
+            commit.gtid = self._next_gtid(commit.group)
+            self._put(commit.group, commit.gtid, pending)
         except (_NotReadable, BinlogError) as exc:
-            self._give_back(commit.before, commit.gtids)
+            self._give_back(commit.before, [commit.gtid])
             commit.fail(exc.__cause__ if isinstance(exc, _NotReadable) and exc.__cause__ is not None else exc)
             del pending[mark:]
             if commit.start < self.log.size:
@@ -228,9 +226,7 @@ class GroupLog:
 def _are_parallel(commits: Sequence[PendingCommit]) -> bool:
     """Whether the groups, which wait at the same time, may be applied at the same time: transactions of several sessions."""
     return len(commits) > 1 and all(
-        len(commit.groups) == 1 and isinstance(group, Group) and group.end in (GroupEnd.XID, GroupEnd.COMMIT)
-        for commit in commits
-        for group in commit.groups
+        isinstance(commit.group, Group) and commit.group.end in (GroupEnd.XID, GroupEnd.COMMIT) for commit in commits
     )
 
 
