@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from binlogio.constants import ColumnType, EventType
-from binlogio.events.rows import PartialUpdateRowsEvent
+from binlogio.events.rows import DeleteRowsEvent, PartialUpdateRowsEvent
 from binlogio.rowimage import RowChange, RowImage, resolve_plan
 from binlogio.rowimage.image import encode_partial_rows
 from binlogio.rowimage.json import JsonDocument
@@ -37,14 +37,21 @@ def cut(events: list[Any]) -> list[Any]:
     return [table_map, replace(event, images=event.images[:-1])]
 
 
+def delete(document: bytes) -> list[Any]:
+    """One row."""
+    image = b"\0" + len(document).to_bytes(4, "little") + document
+    return [TABLE, DeleteRowsEvent(7, 1, b"", 1, b"\1", image, header(EventType.DELETE_ROWS_EVENT))]
+
+
 @pytest.mark.parametrize(
     ("bad", "reason"),
     [
         (update(DOCUMENT, None), "JSON diffs need a document"),
         (cut(update(None, DOCUMENT)), "bytes expected"),
         (cut(update(DOCUMENT)), "bytes expected"),
+        (delete(b"\xff"), "no known type"),
     ],
-    ids=["no document", "no document, and cut", "cut"],
+    ids=["no document", "no document, and cut", "cut", "before image that is none"],
 )
 @pytest.mark.parametrize("options", [{}, {"batch_rows": 1}, {"batch_rows": 2}], ids=str)
 def test_rows_before_diffs_that_cannot_be_applied_are_given_out(bad: list[Any], reason: str, options: Any) -> None:

@@ -248,6 +248,7 @@ cdef class Batch(Heads):
 
     cdef int _materialise(self, Side side, int64_t row, int64_t end) except -1 nogil:
         """Append the rows of the block from `row` to `end`."""
+        cdef int64_t event
         cdef int slot
         cdef int bad
         if row == end:
@@ -256,9 +257,12 @@ cdef class Batch(Heads):
             if side.pending:
                 (<Column>side.refs[slot]).append_absent(side.pending)
             bad = (<Column>side.refs[slot]).append(side.pointers + slot * STRIDE + row, end - row)
-            if bad >= 0 and (self.failed_event < 0 or self.failed_in_images):  # a row that was located is an earlier one
-                self.failed_event = self._event_of(row + bad)
-                self.failed_in_images = False
+            if bad >= 0:
+                event = self._event_of(row + bad)
+                # A row that was located is an earlier one, and another column's may be that too.
+                if self.failed_event < 0 or self.failed_in_images or event < self.failed_event:
+                    self.failed_event = event
+                    self.failed_in_images = False
         side.pending = 0
         return 0
 
