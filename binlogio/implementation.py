@@ -24,6 +24,7 @@ INSTALL: Final = "install a C compiler and Python's headers, then binlogio again
 MODULES: Final = (
     "arrow_arrays",
     "arrow_nodes",
+    "batch_fills",
     "batches",
     "encode",
     "floating",
