@@ -1,4 +1,4 @@
-"""What `expected.json` of a corpus case says of the server's tables: as definitions, and as rows in the form that SQLite keeps.
+"""What `expected.json` of a corpus case says of the server's tables: definitions, rows in the form that SQLite keeps, what differs in SQLite.
 
 Knows the file's encodings (its "encodings" key lists them). Values over 20000 bytes are there as their SHA-256 only.
 """
@@ -10,10 +10,13 @@ import json
 import re
 import struct
 from collections import Counter
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.replay.targets.sqlite.values import INTEGER_END
 from binlogio.schema import TableDefinition
+
+if TYPE_CHECKING:
+    import sqlite3
 
 _KEY: Final = re.compile(r"PRIMARY KEY \(((?:`(?:[^`]|``)+`(?:\(\d+\))?(?: DESC)?,?)+)\)")
 _KEY_PART: Final = re.compile(r"`((?:[^`]|``)+)`(?:\((\d+)\))?")
@@ -87,3 +90,36 @@ def _floats(data: bytes) -> tuple[float, ...]:
 def _single(number: float) -> float:
     """The 32-bit float that `number` is the shortest spelling of."""
     return float(struct.unpack("<f", struct.pack("<f", number))[0])
+
+
+def shown(values: tuple[Any, ...], table: dict[str, Any], without: tuple[str, ...]) -> tuple[Any, ...]:
+    """A row without the columns that the log does not have."""
+    named = zip(values, table["columns"], strict=True)
+    return tuple(value for value, column in named if column["name"] not in without)
+
+
+def found_rows(connection: sqlite3.Connection, name: str, table: dict[str, Any]) -> list[tuple[Any, ...]]:
+    """The rows of a table as its server shows them; those of a versioned table that are of now."""
+    exists = connection.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (name,)).fetchone()
+    if not exists:
+        return []
+    quoted = '"' + name.replace('"', '""') + '"'
+    where = " WHERE row_end >= '2038'" if "WITH SYSTEM VERSIONING" in table["create"] else ""
+    columns = ", ".join('"' + column["name"].replace('"', '""') + '"' for column in table["columns"])
+    return [comparable(row, table) for row in connection.execute(f"SELECT {columns} FROM {quoted}{where}")]
+
+
+def differences(
+    connection: sqlite3.Connection, tables: dict[str, Any], not_in_the_log: dict[str, tuple[str, ...]]
+) -> list[str]:
+    """The tables that are not as their server has them."""
+    different = []
+    for name, table in tables.items():
+        without = not_in_the_log.get(name, ())
+        found = Counter(shown(row, table, without) for row in found_rows(connection, name, table))
+        wanted: Counter[tuple[Any, ...]] = Counter()
+        for row, count in rows(table).items():
+            wanted[shown(row, table, without)] += count
+        if found != wanted:
+            different.append(name)
+    return different

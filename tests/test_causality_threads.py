@@ -17,7 +17,7 @@ import pytest
 from binlogio.options import ServerVariables
 from binlogio.writer import BinlogWriter
 from memory_storage import MemoryStorage
-from test_causality import (
+from modelled_statements import (
     IDS,
     TABLES,
     UNSAFE,

@@ -4,129 +4,22 @@ from __future__ import annotations
 
 import os
 import random
-from dataclasses import dataclass, field
-from threading import Barrier, Lock
-from types import SimpleNamespace
-from typing import Any, Final
+from threading import Barrier
+from typing import Final
 
 import pytest
 
 from binlogio.errors import ReplayError
 from binlogio.options import Position
 from binlogio.replay.commit_order import WORKER_STOPPED
-from binlogio.replay.coordinator import Coordinator, LockRefused
-from binlogio.replay.progress import Ledger, Progress
+from binlogio.replay.coordinator import Coordinator
+from binlogio.replay.progress import Progress
 from binlogio.replay.scheduler import Clock
-from binlogio.replay.summary import ReplaySummary, RowCounts
-from binlogio.replay.transactions import RowsStep, Transaction
+from binlogio.replay.summary import ReplaySummary
+from binlogio.replay.transactions import Transaction
+from written_down import FILE, WrittenDown, WrittenDownSession, transactions
 
-FILE: Final = "binlog.000001"
 SCHEDULES: Final = int(os.environ.get("BINLOGIO_SCHEDULES", "1000"))
-
-
-@dataclass
-class WrittenDown:
-    """A target that keeps the sequence numbers of what was committed."""
-
-    shares_commits = True
-    fails: int = -1
-    delays: random.Random | None = None
-    locks: dict[int, int] = field(default_factory=dict)  # number of a transaction to the lock that it takes
-    committed: list[int] = field(default_factory=list)
-    commits: int = 0
-    rolled_back: list[int] = field(default_factory=list)
-    held: dict[int, int] = field(default_factory=dict)
-    progress: Progress = field(default_factory=Progress)
-    lock: Lock = field(default_factory=Lock)
-
-    def session(self, number: int) -> WrittenDownSession:
-        """A session."""
-        _ = number
-        return WrittenDownSession(self)
-
-    def flush(self) -> None:
-        """Nothing waits."""
-
-    def close(self) -> None:
-        """Nothing is open."""
-
-    def spin(self) -> None:
-        """Let other threads run for a random number of turns."""
-        with self.lock:
-            turns = self.delays.randrange(0, 60) if self.delays else 0
-        for _ in range(turns):
-            os.sched_yield()
-
-
-@dataclass
-class WrittenDownSession:
-    """One worker's session."""
-
-    target: WrittenDown
-    counts: RowCounts = field(default_factory=RowCounts)
-    number: int = -1
-
-    def execute(self, transaction: Transaction) -> None:
-        """Take a lock, or fail."""
-        self.number = transaction.clock.sequence_number
-        self.target.spin()
-        for number in numbers(transaction):
-            wanted = self.target.locks.get(number)
-            with self.target.lock:
-                if wanted is not None and self.target.held.setdefault(wanted, self.number) != self.number:
-                    raise LockRefused("lock wait timeout")
-            if number == self.target.fails:
-                raise ReplayError(f"transaction {number} cannot be applied")
-
-    def commit(self, transaction: Transaction, ledger: Ledger) -> None:
-        """Write it down."""
-        self.target.spin()
-        with self.target.lock:
-            self.target.commits += 1
-            self.target.committed += numbers(transaction)
-            self.target.progress = Progress(ledger.low_with(transaction.end))
-        self._release()
-
-    def rollback(self) -> None:
-        """Write that down, too."""
-        with self.target.lock:
-            self.target.rolled_back.append(self.number)
-        self._release()
-
-    def _release(self) -> None:
-        with self.target.lock:
-            for lock in [lock for lock, holder in self.target.held.items() if holder == self.number]:
-                del self.target.held[lock]
-
-    def close(self) -> None:
-        """Nothing to give back."""
-
-
-def numbers(transaction: Transaction) -> list[int]:
-    """The sequence numbers of a transaction, or of those that share its commit."""
-    return [step.event.number for step in transaction.steps if isinstance(step, RowsStep)]
-
-
-def rows(number: int) -> RowsStep:
-    event: Any = SimpleNamespace(number=number, images=b"")
-    table_map: Any = None
-    return RowsStep(event, table_map, None)
-
-
-def transactions(clocks: list[Clock], **more: Any) -> list[Transaction]:
-    return [
-        Transaction(
-            path=FILE,
-            start=Position(FILE, 100 * number),
-            end=Position(FILE, 100 * number + 100),
-            clock=clock,
-            description=None,
-            starts_file=number == 1,
-            steps=(rows(number),),
-            **more,
-        )
-        for number, clock in enumerate(clocks, 1)
-    ]
 
 
 def random_clocks(rng: random.Random, count: int) -> list[Clock]:

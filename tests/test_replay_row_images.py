@@ -15,9 +15,9 @@ import binlogio
 from binlogio.replay import SqliteTarget, replay
 from binlogio.replay.targets.mysql.target import MysqlTarget
 from corpus import FIXTURES
+from expected_tables import differences
 from real_servers import Instance, vendor
-from test_replay_corpus import differences
-from test_replay_servers import emptied, rows_of, tables, url
+from target_servers import emptied, rows_of, tables, url
 
 sys.path.insert(0, str(FIXTURES))
 from server_tables import expected as tables_of  # type: ignore[import-not-found]

@@ -2,39 +2,28 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import pymysql
 import pytest
 
 import binlogio
 from binlogio import BinlogWriter, ColumnDefinition, Insert, ServerVariables, Statement, TableDefinition, Update
 from binlogio.errors import ReplayError
 from binlogio.replay import ReplaySummary, replay
-from binlogio.replay.targets.mysql.position_table import SCHEMA
 from binlogio.replay.targets.mysql.target import MysqlTarget
 from binlogio.schema.identifiers import backticked
-from corpus import FIXTURES, Case, cases
+from corpus import Case
+from hostile_values import HOSTILE, HOSTILE_BYTES
 from real_servers import Instance, vendor
-
-sys.path.insert(0, str(FIXTURES))
-from server_tables import expected as tables_of  # type: ignore[import-not-found]
+from target_servers import OPTIONS, cases_of, connect, emptied, rows_of, tables, url
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 pytestmark = [pytest.mark.server, pytest.mark.slow]
 
-OPTIONS: Final = {
-    "mysql": ("--innodb-flush-log-at-trx-commit=0", "--sync-binlog=0", "--max-allowed-packet=1G", "--gtid-mode=OFF", "--enforce-gtid-consistency=OFF"),
-    "mariadb": ("--innodb-flush-log-at-trx-commit=0",),
-}  # fmt: skip
-SYSTEM: Final = ("mysql", "sys", "information_schema", "performance_schema")
-FOLDERS: Final = {"mysql97": "mysql", "mariadb1011": "mariadb"}
 # Foreign keys that cascade: a replay of the log, the server's own too, does not give these rows.
 NOT_COMPARED: Final = ("corpus.kid2",)
 # What a server of the other vendor cannot have, by case: the reason that it gives.
@@ -60,50 +49,12 @@ CROSSED: Final = {
 VERSIONED: Final = ("mariadb1011/metadata_minimal", "mariadb1011/types")
 
 
-def _cases(kind: str) -> list[Case]:
-    """Each case once: those of `fixtures/`, and those that `BINLOGIO_CORPUS` has beside them."""
-    found = {case.id: case for case in reversed(cases()) if case.load("expected.json")}
-    return [found[name] for name in sorted(found) if FOLDERS.get(name.split("/")[0]) == kind]
-
-
 @pytest.fixture(scope="module", params=["mysql", "mariadb"])
 def server(request: pytest.FixtureRequest) -> Iterator[Instance]:
     """One server of each vendor for all tests."""
     common = ("--character-set-server=utf8mb4", "--log-bin-trust-function-creators=1", "--local-infile=1")
     with vendor(request.param).server("replay", *OPTIONS[request.param], *common) as instance:
         yield instance
-
-
-def connect(server: Instance) -> Any:
-    return pymysql.connect(unix_socket=str(server.socket), user="root", charset="utf8mb4", autocommit=True)
-
-
-def url(server: Instance) -> str:
-    return f"mysql://root@/?unix_socket={server.socket}"
-
-
-def emptied(server: Instance) -> None:
-    """Without a database."""
-    with closing(connect(server)) as connection, connection.cursor() as cursor:
-        cursor.execute("SHOW DATABASES")
-        for (name,) in cursor.fetchall():
-            if name not in SYSTEM:
-                cursor.execute(f"DROP DATABASE {backticked(name)}")
-
-
-def tables(server: Instance) -> dict[str, Any]:
-    with closing(connect(server)) as connection:
-        found = json.loads(tables_of(connection, {}))["tables"]
-    return {name: rows_of(table) for name, table in found.items() if not name.startswith(f"{SCHEMA}.")}
-
-
-def rows_of(table: dict[str, Any]) -> list[Any]:
-    """The rows; numbers of FLOAT and DOUBLE as such, since every client spells them in its own way."""
-    columns = table["columns"]
-    return [
-        [float(v) if c["encoding"] == "double" and v is not None else v for v, c in zip(row, columns, strict=True)]
-        for row in table["rows"]
-    ]
 
 
 def wanted_of(case: Case) -> dict[str, Any]:
@@ -123,7 +74,7 @@ def replayed(server: Instance, case: Case, **options: Any) -> ReplaySummary:
 def test_logs_of_the_same_vendor_end_in_the_tables_of_their_server(server: Instance, workers: int) -> None:
     """Every case, every row image; events are applied as they are."""
     wrong = {}
-    for case in _cases(server.vendor.kind):
+    for case in cases_of(server.vendor.kind):
         emptied(server)
         replayed(server, case, workers=workers)
         found, wanted = tables(server), wanted_of(case)
@@ -139,7 +90,7 @@ def test_logs_of_the_other_vendor_end_in_the_same_rows(server: Instance, workers
     """Every case, as SQL of rows, found by find_row; or the reason why the server cannot have it. JSON is compared as text, which is what MariaDB has."""
     wrong: dict[str, Any] = {}
     kind = server.vendor.kind
-    for case in _cases("mariadb" if kind == "mysql" else "mysql"):
+    for case in cases_of("mariadb" if kind == "mysql" else "mysql"):
         emptied(server)
         reason = CROSSED[kind].get(case.id)
         try:
@@ -166,7 +117,7 @@ def as_text(rows: list[Any] | None) -> list[Any] | None:
 def test_rows_as_sql_are_those_of_the_events(server: Instance) -> None:
     """The same vendor, by SQL: every case. JSON is compared by its text, since a number may take another number of bytes; versioned tables need events."""
     wrong: dict[str, Any] = {}
-    for case in _cases(server.vendor.kind):
+    for case in cases_of(server.vendor.kind):
         emptied(server)
         try:
             replayed(server, case, workers=4, applies_events=False)
@@ -180,12 +131,6 @@ def test_rows_as_sql_are_those_of_the_events(server: Instance) -> None:
             wrong[case.id] = different
 
     assert wrong == {}
-
-
-HOSTILE: Final = (
-    "'; DROP TABLE t; -- ", '"quoted"', "back\\slash\\'", "`tick`", "/* comment */", "nul\0byte", "\x1a\r\n\b\t", "%s %d {}", "ünï 🙂",
-)  # fmt: skip
-HOSTILE_BYTES: Final = (b"\xff\xfe'\\\x00", b"\x80\x81", b"\xbf\x27 OR 1=1")
 
 
 @pytest.mark.parametrize("applies_events", [True, False])
@@ -232,7 +177,7 @@ def test_hostile_names_and_values_come_back_as_they_are(server: Instance, tmp_pa
 
 def test_second_replay_does_nothing(server: Instance) -> None:
     """The position is in the target, workers and DDL included."""
-    case = next(case for case in _cases(server.vendor.kind) if case.folder.name == "group_commit")
+    case = next(case for case in cases_of(server.vendor.kind) if case.folder.name == "group_commit")
     emptied(server)
     first, second = replayed(server, case, workers=8, preserve_commit_order=False), replayed(server, case, workers=3)
 
@@ -259,7 +204,7 @@ def test_the_target_logs_the_changes_in_the_order_of_the_source(
     server: Instance, is_preserved: bool, together: int
 ) -> None:
     """With 8 workers, by the target's own binary log, however many share a commit; without the order they are the same changes."""
-    case = next(case for case in _cases(server.vendor.kind) if case.folder.name == "group_commit")
+    case = next(case for case in cases_of(server.vendor.kind) if case.folder.name == "group_commit")
     emptied(server)
     with closing(connect(server)) as connection, connection.cursor() as cursor:
         cursor.execute("FLUSH BINARY LOGS")

@@ -14,10 +14,10 @@ from binlogio.events.statement_context import UserVarType
 from binlogio.replay import SqliteTarget
 from binlogio.rowimage.values import EnumValue
 from binlogio.schema import TableDefinition
+from logged_statements import CREATE, ONE, START, TWO, transaction, variable
 from logs import query
 from sqlite_replays import change as row_change
 from sqlite_replays import contents, replayed
-from test_replay_translate import CREATE, ONE, START, TWO, transaction, variable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -17,23 +17,16 @@ import binlogio
 from binlogio.constants import EventType, QueryStatus
 from binlogio.errors import BinlogError, ReplayError
 from binlogio.events.query import AutoIncrement, StatusVar
-from binlogio.events.statement_context import IntvarEvent, IntvarKind, RandEvent, UserVarEvent, UserVarType
+from binlogio.events.statement_context import IntvarEvent, IntvarKind, RandEvent, UserVarType
 from binlogio.replay import SqliteTarget, replay
 from binlogio_cli.main import cli
+from logged_statements import CREATE, ONE, START, TWO, transaction, variable
 from logs import header, log, query
 from sqlite_replays import contents, replayed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
-
-CREATE: Final = (
-    "CREATE TABLE t (id INT AUTO_INCREMENT PRIMARY KEY, v VARCHAR(20), n DOUBLE, x DECIMAL(8,2) DEFAULT 1.5, e ENUM('a','b'), b VARBINARY(20),"
-    " d DATE, u BIGINT UNSIGNED)"
-)
-START: Final = "INSERT INTO t (id, v, n, e, d, u) VALUES (1, 'one', 1.5, 'a', '2024-01-31', 5), (2, 'Two', NULL, 'b', NULL, 18446744073709551615)"
-ONE: Final = (1, "one", 1.5, "1.50", "a", None, "2024-01-31", 5)
-TWO: Final = (2, "Two", None, "1.50", "b", None, None, "18446744073709551615")
 
 
 @pytest.fixture
@@ -43,19 +36,8 @@ def target() -> Iterator[SqliteTarget]:
         yield opened
 
 
-def transaction(*events: Any) -> list[Any]:
-    return [query("BEGIN"), *(query(event) if isinstance(event, str) else event for event in events), query("COMMIT")]
-
-
 def intvar(value: int, kind: int = IntvarKind.INSERT_ID_EVENT) -> IntvarEvent:
     return IntvarEvent(kind, value, header(EventType.INTVAR_EVENT))
-
-
-def variable(name: str, kind: int | None, value: bytes | None, collation: int | None = 255) -> UserVarEvent:
-    is_null = value is None
-    return UserVarEvent(
-        name, int(is_null), kind, None if is_null else collation, value, b"", header(EventType.USER_VAR_EVENT)
-    )
 
 
 def ran(tmp_path: Path, target: SqliteTarget, *events: Any, create: str = CREATE) -> list[Any]:

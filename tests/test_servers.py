@@ -3,84 +3,18 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from datetime import date, datetime, timedelta, timezone
-from decimal import Decimal
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 import binlogio
 import relay_logs
-from binlogio import BinlogWriter, ColumnDefinition, Delete, Insert, ServerVariables, Statement, TableDefinition, Update
-from binlogio.rowimage.geometry import Geometry
-from binlogio.rowimage.json import JsonDocument
-from real_servers import Instance, vendor
+from binlogio import ServerVariables
+from judged_types import READABLE, TYPES, count_changes, expect_tables, write_types
+from real_servers import vendor
 
 pytestmark = [pytest.mark.server, pytest.mark.slow]
 
 
-@dataclass(frozen=True)
-class Typed:
-    """A column type, and values of it with the SQL that a server compares them with."""
-
-    sql_type: str
-    values: tuple[tuple[Any, str], ...]
-    charset: str | None = None
-    only_mysql: bool = False
-
-
-def _utc(*parts: int) -> datetime:
-    return datetime(*parts, tzinfo=timezone.utc)  # type: ignore[misc, arg-type]
-
-
-POINT = Geometry(0, bytes.fromhex("0101000000000000000000f83f00000000000000c0"))
-TYPES = (
-    Typed("tinyint", ((-128, "-128"), (127, "127"))),
-    Typed("tinyint unsigned", ((0, "0"), (255, "255"))),
-    Typed("smallint", ((-32768, "-32768"), (32767, "32767"))),
-    Typed("mediumint", ((-8388608, "-8388608"), (8388607, "8388607"))),
-    Typed("mediumint unsigned", ((16777215, "16777215"),)),
-    Typed("int", ((-2147483648, "-2147483648"), (2147483647, "2147483647"))),
-    Typed("bigint", ((-(2**63), "-9223372036854775808"), (2**63 - 1, "9223372036854775807"))),
-    Typed("bigint unsigned", ((2**64 - 1, "18446744073709551615"),)),
-    Typed("decimal(10,2)", ((Decimal("-12345678.90"), "-12345678.90"), (Decimal("0.05"), "0.05"))),
-    Typed("decimal(65,30)", ((Decimal("-" + "9" * 35 + "." + "9" * 30), "-" + "9" * 35 + "." + "9" * 30),)),
-    Typed("float", ((1.5, "1.5"), (-0.25, "-0.25"))),
-    Typed("double", ((2.5e-308, "2.5e-308"), (0.1, "0.1e0"))),
-    Typed("bit(1)", ((1, "b'1'"),)),
-    Typed("bit(64)", ((2**64 - 1, "18446744073709551615"), (5, "5"))),
-    Typed("year", ((1901, "1901"), (2155, "2155"))),
-    Typed("date", ((date(1000, 1, 1), "'1000-01-01'"), (date(9999, 12, 31), "'9999-12-31'"))),
-    Typed("time", ((timedelta(hours=-838, minutes=-59, seconds=-59), "'-838:59:59'"),)),
-    Typed("time(2)", ((timedelta(milliseconds=-120), "'-00:00:00.12'"),)),
-    Typed("time(6)", ((timedelta(microseconds=-1), "'-00:00:00.000001'"), (timedelta(hours=26), "'26:00:00'"))),
-    Typed("datetime", ((datetime(2024, 2, 29, 23, 59, 59), "'2024-02-29 23:59:59'"),)),
-    Typed("datetime(3)", ((datetime(1999, 12, 31, 1, 2, 3, 450000), "'1999-12-31 01:02:03.45'"),)),
-    Typed("datetime(6)", ((datetime(9999, 12, 31, 23, 59, 59, 999999), "'9999-12-31 23:59:59.999999'"),)),
-    Typed("timestamp", ((_utc(2038, 1, 19, 3, 14, 7), "'2038-01-19 03:14:07'"),)),
-    Typed("timestamp(6)", ((_utc(2001, 9, 9, 1, 46, 40, 1), "'2001-09-09 01:46:40.000001'"),)),
-    Typed("char(5)", (("ab", "'ab'"), ("", "''"))),
-    Typed("char(200)", (("ü" * 200, "REPEAT('ü', 200)"),)),
-    Typed("varchar(20)", (("naïve 🙂", "'naïve 🙂'"),)),
-    Typed("varchar(300)", (("x" * 256, "REPEAT('x', 256)"),)),
-    Typed("varchar(40)", (("Ærø", "_utf8mb4'Ærø'"),), charset="latin1"),
-    Typed("varchar(40)", (("日本", "_utf8mb4'日本'"),), charset="sjis"),
-    Typed("varchar(40)", (("Ω𝄞", "_utf8mb4'Ω𝄞'"),), charset="utf16"),
-    Typed("binary(6)", ((b"\x01\x00\x02\x00\x00\x00", "x'010002000000'"),)),
-    Typed("varbinary(300)", ((b"\x00\xff" * 140, "REPEAT(x'00ff', 140)"),)),
-    Typed("tinyblob", ((b"\x00", "x'00'"),)),
-    Typed("blob", ((b"b" * 70, "REPEAT('b', 70)"),)),
-    Typed("mediumblob", ((b"m" * 70000, "REPEAT('m', 70000)"),)),
-    Typed("longtext", (("long \\ ' \" text", r"'long \\ \' \" text'"),)),
-    Typed("enum('red','green')", (("green", "'green'"),)),
-    Typed("set('a','b','c')", (("a,c", "'a,c'"), ("", "''"))),
-    Typed("geometry", ((POINT, "ST_GeomFromText('POINT(1.5 -2)')"),)),
-    Typed("json", ((JsonDocument.from_text('{"a": [1, -2.5, "x"]}'), """CAST('{"a": [1, -2.5, "x"]}' AS JSON)"""),), only_mysql=True),
-    Typed("vector(3)", (((1.0, -0.5, 3.25), "STRING_TO_VECTOR('[1,-0.5,3.25]')"),), only_mysql=True),
-)  # fmt: skip
-READABLE = tuple(typed for typed in TYPES if typed.sql_type != "geometry")  # mysqlbinlog -v stops at one: Bug#72495
 UNKNOWN_COLLATION = (
     b"Character set '#255' is not a compiled character set"  # the session's utf8mb4_0900_ai_ci: MySQL's own
 )
@@ -89,63 +23,11 @@ FORMATS = pytest.mark.parametrize(
 )
 
 
-def _table(number: int, typed: Typed, collation: str) -> TableDefinition:
-    value = ColumnDefinition("v", typed.sql_type, charset=typed.charset)
-    columns = (ColumnDefinition("id", "int", nullable=False), value)
-    return TableDefinition("judge", f"t{number}", columns, ("id",), collation=collation)
-
-
-def _create(number: int, typed: Typed) -> str:
-    charset = f" CHARACTER SET {typed.charset}" if typed.charset else ""
-    return f"CREATE TABLE judge.t{number} (id INT NOT NULL PRIMARY KEY, v {typed.sql_type}{charset} NULL)"
-
-
-def _write(path: Path, variables: ServerVariables, types: tuple[Typed, ...], *, mariadb: bool = False) -> Path:
-    """A log in which every value of every type is inserted, put in place of another, and deleted as well; NULLs too."""
-    collation = "utf8mb4_general_ci" if mariadb else "utf8mb4_0900_ai_ci"
-    default = "utf8mb4_general_ci" if mariadb else "utf8mb4_0900_ai_ci"
-    with BinlogWriter(path, variables=variables) as log, log.session() as session:
-        session.ddl(f"CREATE DATABASE judge COLLATE {default}")
-        for number, typed in enumerate(types):
-            table = _table(number, typed, collation)
-            session.ddl(_create(number, typed))
-            values = [value for value, _ in typed.values]
-            rows = [{"id": i, "v": value} for i, value in enumerate([*values, None])]
-            extra = {"id": 100, "v": values[0]}
-            session.begin()
-            session.execute(Statement("INSERT", (Insert(table, (*rows, extra)),)))
-            blank = [({"id": i, "v": row["v"]}, {"id": i, "v": None}) for i, row in enumerate(rows)]
-            session.execute(Statement("UPDATE", (Update(table, blank[:-1]),)))
-            session.execute(Statement("UPDATE", (Update(table, [(after, before) for before, after in blank[:-1]]),)))
-            session.execute(Statement("DELETE", (Delete(table, [extra]),)))
-            session.commit()
-        return Path(log.names[-1]) if Path(log.names[-1]).is_absolute() else path.parent / log.names[-1]
-
-
-def _changes(path: Path) -> int:
-    with binlogio.open(path) as reader:
-        return sum(1 for event in reader if hasattr(event, "images") for _ in reader.rows(event))
-
-
-def _expect_tables(server: Instance, types: tuple[Typed, ...]) -> None:
-    """Ask the server itself whether each row is what the sessions said."""
-    asked, expected = ["SET time_zone='+00:00', NAMES utf8mb4;"], []
-    for number, typed in enumerate(types):
-        for i, (_, literal) in enumerate((*typed.values, (None, "NULL"))):
-            same = f"HEX(v) <=> HEX({literal})" if typed.sql_type.startswith("vector") else f"v <=> {literal}"
-            asked.append(f"SELECT 't{number}', {i}, COUNT(*) FROM judge.t{number} WHERE id = {i} AND {same};")
-            expected.append(f"t{number}\t{i}\t1")
-        asked.append(f"SELECT 't{number}', 'rows', COUNT(*) FROM judge.t{number};")
-        expected.append(f"t{number}\trows\t{len(typed.values) + 1}")
-
-    assert server.sql("\n".join(asked)).splitlines() == expected
-
-
 @FORMATS
 def test_mysqlbinlog_reads_every_type_that_we_write(checksum: str, gtid_mode: str) -> None:
     mysql = vendor("mysql")
     with mysql.folder("read") as folder:
-        log = _write(folder / "binlog", ServerVariables(binlog_checksum=checksum, gtid_mode=gtid_mode), READABLE)
+        log = write_types(folder / "binlog", ServerVariables(binlog_checksum=checksum, gtid_mode=gtid_mode), READABLE)
         done = mysql.run(
             "mysqlbinlog", "--no-defaults", "-vv", "--base64-output=decode-rows", "--verify-binlog-checksum",
             mysql.inside(log),
@@ -153,7 +35,7 @@ def test_mysqlbinlog_reads_every_type_that_we_write(checksum: str, gtid_mode: st
 
         rows = len(re.findall(rb"^### (?:INSERT|UPDATE|DELETE)", done.stdout, re.MULTILINE))
         assert (done.returncode, done.stderr) == (0, b"")
-        assert rows == _changes(log)
+        assert rows == count_changes(log)
 
 
 @FORMATS
@@ -162,7 +44,7 @@ def test_mariadb_binlog_reads_every_type_that_it_knows(checksum: str, gtid_mode:
     types = tuple(typed for typed in READABLE if not typed.only_mysql)
     with mariadb.folder("read") as folder:
         variables = ServerVariables(binlog_checksum=checksum, gtid_mode=gtid_mode, binlog_row_metadata="MINIMAL")
-        log = _write(folder / "binlog", variables, types, mariadb=True)
+        log = write_types(folder / "binlog", variables, types, mariadb=True)
         done = mariadb.run(
             "mariadb-binlog", "--no-defaults", "-vv", "--base64-output=decode-rows", "--verify-binlog-checksum",
             mariadb.inside(log),
@@ -171,18 +53,18 @@ def test_mariadb_binlog_reads_every_type_that_it_knows(checksum: str, gtid_mode:
         rows = len(re.findall(rb"^### (?:INSERT|UPDATE|DELETE)", done.stdout, re.MULTILINE))
         complaints = [line for line in done.stderr.splitlines() if UNKNOWN_COLLATION not in line]
         assert (done.returncode, complaints) == (0, [])
-        assert rows == _changes(log)
+        assert rows == count_changes(log)
 
 
 @pytest.mark.parametrize("checksum", ["CRC32", "NONE"])
 def test_a_server_fed_through_mysqlbinlog_ends_with_our_tables(checksum: str) -> None:
     mysql = vendor("mysql")
     with mysql.folder("feed") as folder, mysql.server("feed") as server:
-        log = _write(folder / "binlog", ServerVariables(binlog_checksum=checksum, gtid_mode="OFF"), TYPES)
+        log = write_types(folder / "binlog", ServerVariables(binlog_checksum=checksum, gtid_mode="OFF"), TYPES)
         printed = mysql.run("mysqlbinlog", "--no-defaults", "--skip-gtids", mysql.inside(log))
         server.sql(printed.stdout)
 
-        _expect_tables(server, TYPES)
+        expect_tables(server, TYPES)
 
 
 @pytest.mark.parametrize("checksum", ["CRC32", "NONE"])
@@ -190,7 +72,7 @@ def test_a_replica_applies_our_file_from_its_relay_log(checksum: str) -> None:
     mysql = vendor("mysql")
     options = ("--server-id=99", "--relay-log=relay", "--skip-replica-start", "--gtid-mode=ON")
     with mysql.folder("relay") as folder, mysql.server("relay", *options, "--enforce-gtid-consistency=ON") as server:
-        log = _write(folder / "binlog", ServerVariables(binlog_checksum=checksum, gtid_mode="ON"), TYPES)
+        log = write_types(folder / "binlog", ServerVariables(binlog_checksum=checksum, gtid_mode="ON"), TYPES)
         relay_logs.place(server, [log.read_bytes()])
         server.sql(
             "SET GLOBAL replica_parallel_workers=4; SET GLOBAL replica_preserve_commit_order=ON;"
@@ -206,7 +88,7 @@ def test_a_replica_applies_our_file_from_its_relay_log(checksum: str) -> None:
         )
 
         assert (executed.strip(), errors) == ("0", "")
-        _expect_tables(server, TYPES)
+        expect_tables(server, TYPES)
 
 
 def test_mariadb_fed_through_its_own_tool_ends_with_our_tables() -> None:
@@ -214,8 +96,8 @@ def test_mariadb_fed_through_its_own_tool_ends_with_our_tables() -> None:
     types = tuple(typed for typed in TYPES if not typed.only_mysql)
     variables = ServerVariables(gtid_mode="OFF", binlog_row_metadata="MINIMAL")
     with mariadb.folder("feed") as folder, mariadb.server("feed") as server:
-        log = _write(folder / "binlog", variables, types, mariadb=True)
+        log = write_types(folder / "binlog", variables, types, mariadb=True)
         printed = mariadb.run("mariadb-binlog", "--no-defaults", mariadb.inside(log))
         server.sql(printed.stdout)
 
-        _expect_tables(server, types)
+        expect_tables(server, types)

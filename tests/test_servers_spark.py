@@ -9,23 +9,23 @@ from typing import TYPE_CHECKING
 import pytest
 
 from binlogio import ServerVariables
+from judged_types import READABLE, TYPES, count_changes, create_statement, expect_tables, write_types
 from real_servers import vendor
 from spark_writes import cut, records, write
-from test_servers import READABLE, TYPES, _changes, _create, _expect_tables, _write
 
 pytest.importorskip("pyspark.sql.datasource")
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from test_servers import Typed
+    from judged_types import Typed
 
 pytestmark = [pytest.mark.server, pytest.mark.slow]
 CREATE_DATABASE = "CREATE DATABASE judge COLLATE utf8mb4_0900_ai_ci;"
 
 
 def definitions(types: tuple[Typed, ...]) -> str:
-    return json.dumps({f"judge.t{number}": _create(number, typed) for number, typed in enumerate(types)})
+    return json.dumps({f"judge.t{number}": create_statement(number, typed) for number, typed in enumerate(types)})
 
 
 def rewritten(log: Path, folder: Path, types: tuple[Typed, ...], **options: str) -> list[Path]:
@@ -39,7 +39,7 @@ def test_mysqlbinlog_reads_what_spark_writes(checksum: str) -> None:
     """Every file with its checksums, and as many changes as were written."""
     mysql = vendor("mysql")
     with mysql.folder("spark-read") as folder:
-        log = _write(folder / "binlog", ServerVariables(binlog_checksum=checksum), READABLE)
+        log = write_types(folder / "binlog", ServerVariables(binlog_checksum=checksum), READABLE)
         found = 0
         for path in rewritten(log, folder / "spark", READABLE):
             done = mysql.run(
@@ -49,7 +49,7 @@ def test_mysqlbinlog_reads_what_spark_writes(checksum: str) -> None:
             found += len(re.findall(rb"^### (?:INSERT|UPDATE|DELETE)", done.stdout, re.MULTILINE))
             assert (done.returncode, done.stderr) == (0, b"")
 
-        assert found == _changes(log)
+        assert found == count_changes(log)
 
 
 @pytest.mark.parametrize("images", ["text", "structs"])
@@ -57,14 +57,14 @@ def test_server_fed_with_what_spark_writes_has_the_same_tables(images: str) -> N
     """JSON images of all tables at once, and structs of one table after the other."""
     mysql = vendor("mysql")
     with mysql.folder("spark-feed") as folder, mysql.server("sparkfeed") as server:
-        log = _write(folder / "binlog", ServerVariables(gtid_mode="OFF"), TYPES)
+        log = write_types(folder / "binlog", ServerVariables(gtid_mode="OFF"), TYPES)
         if images == "text":
             paths = rewritten(log, folder / "spark", TYPES)
         else:
             tables = [f"judge.t{number}" for number in range(len(TYPES))]
             paths = [path for table in tables for path in rewritten(log, folder / table, TYPES, table=table)]
-        server.sql(CREATE_DATABASE + ";".join(_create(number, typed) for number, typed in enumerate(TYPES)))
+        server.sql(CREATE_DATABASE + ";".join(create_statement(number, typed) for number, typed in enumerate(TYPES)))
         for path in paths:
             server.sql(mysql.run("mysqlbinlog", "--no-defaults", "--skip-gtids", mysql.inside(path)).stdout)
 
-        _expect_tables(server, TYPES)
+        expect_tables(server, TYPES)

@@ -30,8 +30,9 @@ from binlogio.rowimage.json_text import scalar_text
 from binlogio.rowimage.json_tree import JsonUnsigned
 from binlogio.schema.identifiers import backticked
 from corpus import Case
+from hostile_values import HOSTILE, HOSTILE_BYTES
 from real_servers import Instance, vendor
-from test_replay_servers import FOLDERS, HOSTILE, HOSTILE_BYTES, OPTIONS, _cases, connect, emptied, tables, url
+from target_servers import FOLDERS, OPTIONS, cases_of, connect, emptied, tables, url
 from undo_stretches import stretches, undone
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ def test_undo_leaves_the_tables_of_every_case_as_they_were(server: Instance, for
     wrong: dict[str, Any] = {}
     refusals: dict[str, str] = {}
     rows = 0
-    for case in _cases(server.vendor.kind):
+    for case in cases_of(server.vendor.kind):
         emptied(server)
         behind: Position | None = None
         for part in stretches(case):

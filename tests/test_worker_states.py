@@ -19,7 +19,7 @@ from binlogio.replay.filters import ReplayFilter
 from binlogio.replay.scheduler import Clock
 from binlogio.replay.summary import ReplaySummary
 from corpus import MYSQL
-from test_coordinator import FILE, WrittenDown, WrittenDownSession, transactions
+from written_down import FILE, WrittenDown, WrittenDownSession, transactions
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -1,0 +1,63 @@
+"""Real servers as targets of a replay: how they are started, emptied and asked for their tables, and which cases a vendor has."""
+
+from __future__ import annotations
+
+import json
+import sys
+from contextlib import closing
+from typing import Any, Final
+
+import pymysql
+
+from binlogio.replay.targets.mysql.position_table import SCHEMA
+from binlogio.schema.identifiers import backticked
+from corpus import FIXTURES, Case, cases
+from real_servers import Instance
+
+sys.path.insert(0, str(FIXTURES))
+from server_tables import expected as tables_of  # type: ignore[import-not-found]
+
+OPTIONS: Final = {
+    "mysql": ("--innodb-flush-log-at-trx-commit=0", "--sync-binlog=0", "--max-allowed-packet=1G", "--gtid-mode=OFF", "--enforce-gtid-consistency=OFF"),
+    "mariadb": ("--innodb-flush-log-at-trx-commit=0",),
+}  # fmt: skip
+SYSTEM: Final = ("mysql", "sys", "information_schema", "performance_schema")
+FOLDERS: Final = {"mysql97": "mysql", "mariadb1011": "mariadb"}
+
+
+def cases_of(kind: str) -> list[Case]:
+    """Each case once: those of `fixtures/`, and those that `BINLOGIO_CORPUS` has beside them."""
+    found = {case.id: case for case in reversed(cases()) if case.load("expected.json")}
+    return [found[name] for name in sorted(found) if FOLDERS.get(name.split("/")[0]) == kind]
+
+
+def connect(server: Instance) -> Any:
+    return pymysql.connect(unix_socket=str(server.socket), user="root", charset="utf8mb4", autocommit=True)
+
+
+def url(server: Instance) -> str:
+    return f"mysql://root@/?unix_socket={server.socket}"
+
+
+def emptied(server: Instance) -> None:
+    """Without a database."""
+    with closing(connect(server)) as connection, connection.cursor() as cursor:
+        cursor.execute("SHOW DATABASES")
+        for (name,) in cursor.fetchall():
+            if name not in SYSTEM:
+                cursor.execute(f"DROP DATABASE {backticked(name)}")
+
+
+def tables(server: Instance) -> dict[str, Any]:
+    with closing(connect(server)) as connection:
+        found = json.loads(tables_of(connection, {}))["tables"]
+    return {name: rows_of(table) for name, table in found.items() if not name.startswith(f"{SCHEMA}.")}
+
+
+def rows_of(table: dict[str, Any]) -> list[Any]:
+    """The rows; numbers of FLOAT and DOUBLE as such, since every client spells them in its own way."""
+    columns = table["columns"]
+    return [
+        [float(v) if c["encoding"] == "double" and v is not None else v for v, c in zip(row, columns, strict=True)]
+        for row in table["rows"]
+    ]
