@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 ER_KEY_NOT_FOUND: Final = 1032
 ER_DUP_ENTRY: Final = 1062
-ER_REPLICA_CONVERSION_FAILED: Final = 13146
 
 
 class Algorithm(Enum):

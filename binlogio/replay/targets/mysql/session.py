@@ -19,7 +19,7 @@ from pymysql.constants import ER
 
 from binlogio.errors import ReplayError
 from binlogio.replay import statements
-from binlogio.replay.find_row import ER_DUP_ENTRY, ER_KEY_NOT_FOUND, ER_REPLICA_CONVERSION_FAILED, RowNotFound
+from binlogio.replay.find_row import ER_DUP_ENTRY, ER_KEY_NOT_FOUND, RowNotFound
 from binlogio.replay.row_changes import row_changes
 from binlogio.replay.summary import RowCounts
 from binlogio.replay.targets.mysql import position_table
@@ -34,6 +34,7 @@ from binlogio.replay.targets.mysql.other_vendor import (
 from binlogio.replay.targets.mysql.statements import CLIENT_UTF8, context_of
 from binlogio.replay.targets.mysql.table import MysqlTable
 from binlogio.replay.transactions import LoadStep, RefusedStep, RowsStep, StatementStep
+from binlogio.replay.type_conversions import ER_REPLICA_CONVERSION_FAILED
 from binlogio.rowimage.values import ABSENT
 from binlogio.schema.identifiers import backticked
 

@@ -12,11 +12,11 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.errors import ReplayError
+from binlogio.replay.collation_key import collation_key
 from binlogio.replay.find_row import ER_DUP_ENTRY, ER_KEY_NOT_FOUND, Index, RowNotFound, find_row
+from binlogio.replay.type_conversions import TypeConversions, check_conversions
 from binlogio.rowimage.floating import float_text
 from binlogio.rowimage.values import ABSENT
-from collation_keys import collation_key
-from type_conversions import TypeConversions, check_conversions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Final
 
 from binlogio.constants import ColumnType
 from binlogio.errors import ReplayError
-from binlogio.replay.find_row import ER_REPLICA_CONVERSION_FAILED
 
 if TYPE_CHECKING:
     from binlogio.rowimage.plan import ColumnPlan, TablePlan
+
+ER_REPLICA_CONVERSION_FAILED: Final = 13146
 
 
 class TypeConversions(Flag):
