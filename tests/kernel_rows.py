@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from binlogio._kernel.route import FULL, NEED_DATA, Router
+from binlogio._kernel.route import NEED_DATA, Router
 from binlogio.constants import EventType
 from binlogio.encoder import Encoder
 from binlogio.events.base import EventHeader, ParseContext
@@ -68,6 +68,6 @@ def route_rows(images: ImagePlan, *events: Any) -> tuple[Router, bytes]:
             data += encoder.encode_at(one, 4 + len(data))
     router = Router(lambda _: images, lambda *_: None, checksum=False)
     status, at = router.route(data, 0, 4)
-    assert status in (NEED_DATA, FULL)
+    assert status == NEED_DATA
     assert at == len(data)
     return router, data

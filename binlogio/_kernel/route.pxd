@@ -24,7 +24,6 @@ cdef class Router:
     cdef bint checksum, verify, follows
     cdef uint8_t[256] post_headers  # bytes by type code of today's servers
     cdef uint8_t[256] unknown_post_header  # whether that is a size that we do not know
-    cdef readonly int64_t rows_bytes
     cdef readonly int64_t kept_bytes
     cdef readonly int64_t inner_rows  # of the payload at hand
     cdef int64_t stop_offset
@@ -33,6 +32,7 @@ cdef class Router:
     cdef uint32_t stored, actual
     cdef void drop_events(self) noexcept nogil
     cdef int walk(self, const uint8_t* data, int64_t size, int64_t* at, int64_t base) except -1 nogil
+    cdef int _walk(self, const uint8_t* data, int64_t size, int64_t* at, int64_t base, int64_t pos) except -1 nogil
     cdef int _route(self, const uint8_t* data, int64_t size, int64_t* at, int64_t base, int64_t pos) except -1 nogil
     cdef int _begin_group(self, uint8_t code, const uint8_t* header, const uint8_t* body, const uint8_t* end) except -1 nogil
     cdef int _add_group(self, const Group* group) except -1 nogil

@@ -12,7 +12,6 @@ STOP: int
 
 class Router:
     plans: list[ImagePlan]
-    rows_bytes: int
     kept_bytes: int
     inner_rows: int
     def __init__(
@@ -51,5 +50,5 @@ class Router:
     def forget_plans(self) -> None: ...
     def clear(self) -> None: ...
     def route(
-        self, data: bytes | memoryview, at: int, base: int, full: int = ..., pos: int = -1, new_pos: bool = True
+        self, data: bytes | memoryview, at: int, base: int, pos: int = -1, new_pos: bool = True
     ) -> tuple[int, int]: ...

@@ -24,7 +24,7 @@ NEED_DATA = 0  # the event at the position is not whole
 DESCRIPTION = 1  # a description of the format, or the start of encryption: what it says changes how the rest is to be read
 BIG_PAYLOAD = 2  # a compressed transaction that should not be opened as a whole
 BAD_EVENT = 4  # not what its layout says; construct will tell what is wrong
-FULL = 5  # enough rows were found
+FULL = 5  # rows that were compressed have become so many that they should be taken before more are opened
 STOP = 6  # an event group begins at or behind `stop_offset`
 
 cdef enum Status:
@@ -40,6 +40,7 @@ cdef enum:
     POST_HEADER_V0 = 4 + 2  # bytes, with the table id of 5.1.4 and before
     POST_HEADER_V1 = 6 + 2
     POST_HEADER_V2 = 6 + 2 + 2
+    MOST_KEPT = 1 << 22  # bytes that were compressed; a window may hold a thousand times its size
 
 
 cdef class Router:
@@ -203,33 +204,32 @@ cdef class Router:
         self.groups[0] = self.groups[self.group_count - 1]
         self.group_count = 1
         self.event_count = 0
-        self.rows_bytes = 0
 
     cdef int walk(self, const uint8_t* data, int64_t size, int64_t* at, int64_t base) except -1 nogil:
-        """As `route`, without a limit, for bytes of a file."""
+        """As `route`, for bytes of a file."""
+        return self._walk(data, size, at, base, -1)
+
+    cdef int _walk(self, const uint8_t* data, int64_t size, int64_t* at, int64_t base, int64_t pos) except -1 nogil:
         cdef int status = S_GO_ON
         while status == S_GO_ON:
-            status = self._route(data, size, at, base, -1)
+            status = self._route(data, size, at, base, pos)
+            if status == S_GO_ON and self.kept_bytes > MOST_KEPT:
+                status = S_FULL
         return status
 
-    def route(self, const uint8_t[::1] data, int64_t at, int64_t base, int64_t full=1 << 62, int64_t pos=-1, bint new_pos=True):
+    def route(self, const uint8_t[::1] data, int64_t at, int64_t base, int64_t pos=-1, bint new_pos=True):
         """Walk the events of `data` from `at` on; returns (status, where it stopped).
 
         `data[0]` stands at offset `base` of the file. For the events of a payload `pos` is the offset of the payload event, and
-        `new_pos` tells that its rows begin to be counted. Stops with FULL when the images found are more than `full` bytes.
+        `new_pos` tells that its rows begin to be counted. Stops with FULL behind an event whose rows, with those before, were
+        MOST_KEPT bytes when they were opened.
         """
         cdef int status = S_NEED_DATA
         if pos >= 0 and new_pos:
             self.inner_rows = 0
         if data.shape[0] > at:
             with nogil:
-                while True:
-                    status = self._route(&data[0], data.shape[0], &at, base, pos)
-                    if status != S_GO_ON:
-                        break
-                    if self.rows_bytes + self.kept_bytes > full:
-                        status = S_FULL
-                        break
+                status = self._walk(&data[0], data.shape[0], &at, base, pos)
         return status, at
 
     cdef int _route(self, const uint8_t* data, int64_t size, int64_t* at, int64_t base, int64_t pos) except -1 nogil:
@@ -344,7 +344,6 @@ cdef class Router:
             self.event_capacity = self.event_capacity * 2 + 256
         self.events[self.event_count] = event
         self.event_count += 1
-        self.rows_bytes += event.size
         return S_GO_ON
 
     cdef int _open_rows(self, uint8_t code, const uint8_t* body, const uint8_t* end, bint skipped_too,

@@ -139,6 +139,8 @@ class BigEvents(ABC):
             new_pos = False
             yield from self._flush()
             inner.take(at)
+            if status == route.FULL:
+                continue
             if status == route.NEED_DATA and not at:
                 inner_header = self._inner_header(inner, header)
                 if inner_header is not None and inner.fill(WINDOW_SIZE):

@@ -169,6 +169,8 @@ class LogWalk(BigEvents):
                     return
             elif status == route.STOP:
                 return
+            elif status == route.FULL:
+                continue
             elif status == route.BIG_PAYLOAD:
                 yield from self._open_big_payload(self._event_bytes())
             else:

@@ -1,0 +1,50 @@
+"""The walk over events: how much of what was compressed is held at once."""
+
+from __future__ import annotations
+
+from binlogio._kernel.route import FULL, NEED_DATA, Router
+from binlogio.columnar.records import TableRecords
+from binlogio.constants import ColumnType, EventType
+from binlogio.encoder import Encoder
+from binlogio.events.base import EventHeader, ParseContext
+from binlogio.events.rows import WriteRowsEvent
+from binlogio.rowimage import resolve_plan
+from log_cases import table_map_of
+from rowimage_cases import column
+
+MARIADB = ParseContext(server_version="10.11.18-MariaDB", checksum_algorithm=0)
+MOST_KEPT = 4 << 20
+VALUE_SIZE = 1 << 20
+EVENTS = 11
+
+
+def test_little_that_becomes_much_is_opened_in_turns() -> None:
+    """Eleven events of a kilobyte are eleven megabytes of rows; the walk stops where four are open, and goes on behind them."""
+    table_map = table_map_of([column(ColumnType.BLOB, 3)])
+    image = b"\0" + VALUE_SIZE.to_bytes(3, "little") + b"x" * VALUE_SIZE
+    event = WriteRowsEvent(
+        table_map.table_id,
+        0,
+        b"",
+        1,
+        b"\1",
+        image,
+        EventHeader(type_code=EventType.WRITE_ROWS_COMPRESSED_EVENT_V1, timestamp=9),
+    )
+    encoder, data = Encoder(MARIADB), b""
+    for one in (table_map, *[event] * EVENTS):
+        data += encoder.encode_at(one, 4 + len(data))
+    records = TableRecords.of(resolve_plan(table_map, MARIADB), None, zero_dates="text")
+    router = Router(lambda _: records.images, lambda *_: None, checksum=False)
+    router.describe(checksum=False, post_headers={int(EventType.WRITE_ROWS_COMPRESSED_EVENT_V1): 8})
+    found, at, status = [], 0, FULL
+    while status == FULL:
+        status, at = router.route(data, at, 4)
+        found.append(router.rows_event_count)
+
+        assert router.kept_bytes <= MOST_KEPT + len(image)
+        router.clear()
+
+    assert len(data) < VALUE_SIZE
+    assert (status, at) == (NEED_DATA, len(data))
+    assert found == [4, 4, 3]
