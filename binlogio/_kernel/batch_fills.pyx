@@ -99,7 +99,7 @@ cdef int _fill_windows(Router router, Stretch* stretch) except -1 nogil:
         stretch.at = 0
         stretch.is_filled = True
         stretch.found_count = 0
-        status = router.walk(stretch.buffer + stretch.begin, stretch.end - stretch.begin, &stretch.at, stretch.offset)
+        status = router.walk(stretch.buffer + stretch.begin, stretch.end - stretch.begin, &stretch.at, stretch.offset, -1)
         if not _find_batches(router, stretch):
             stretch.is_filled = False
             stretch.found_count = 0

@@ -31,8 +31,7 @@ cdef class Router:
     cdef int32_t next_first_row
     cdef uint32_t stored, actual
     cdef void drop_events(self) noexcept nogil
-    cdef int walk(self, const uint8_t* data, int64_t size, int64_t* at, int64_t base) except -1 nogil
-    cdef int _walk(self, const uint8_t* data, int64_t size, int64_t* at, int64_t base, int64_t pos) except -1 nogil
+    cdef int walk(self, const uint8_t* data, int64_t size, int64_t* at, int64_t base, int64_t pos) except -1 nogil
     cdef int _route(self, const uint8_t* data, int64_t size, int64_t* at, int64_t base, int64_t pos) except -1 nogil
     cdef int _begin_group(self, uint8_t code, const uint8_t* header, const uint8_t* body, const uint8_t* end) except -1 nogil
     cdef int _add_group(self, const Group* group) except -1 nogil

@@ -205,11 +205,8 @@ cdef class Router:
         self.group_count = 1
         self.event_count = 0
 
-    cdef int walk(self, const uint8_t* data, int64_t size, int64_t* at, int64_t base) except -1 nogil:
-        """As `route`, for bytes of a file."""
-        return self._walk(data, size, at, base, -1)
-
-    cdef int _walk(self, const uint8_t* data, int64_t size, int64_t* at, int64_t base, int64_t pos) except -1 nogil:
+    cdef int walk(self, const uint8_t* data, int64_t size, int64_t* at, int64_t base, int64_t pos) except -1 nogil:
+        """As `route`; `pos` is -1 for bytes of a file."""
         cdef int status = S_GO_ON
         while status == S_GO_ON:
             status = self._route(data, size, at, base, pos)
@@ -229,7 +226,7 @@ cdef class Router:
             self.inner_rows = 0
         if data.shape[0] > at:
             with nogil:
-                status = self._walk(&data[0], data.shape[0], &at, base, pos)
+                status = self.walk(&data[0], data.shape[0], &at, base, pos)
         return status, at
 
     cdef int _route(self, const uint8_t* data, int64_t size, int64_t* at, int64_t base, int64_t pos) except -1 nogil:
