@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, Union
@@ -19,7 +18,6 @@ from binlogio.errors import UnsupportedFeature
 from binlogio.schema.definition import TableDefinition
 from binlogio.schema.given import GivenDefinitions
 
-_SPACE: Final = re.compile(r"[ \t\r\n]*")
 _SCRIPT_KEYS: Final = frozenset({"do", "at", "session"})
 Definitions = Union[str, "os.PathLike[str]", Mapping[str, Any], GivenDefinitions]
 """A file, or a mapping from `schema.table` to a `TableDefinition`, a CREATE TABLE text or a JSON object."""
@@ -60,16 +58,11 @@ def _tables(text: str) -> Mapping[str, Any]:
 
 def _values(text: str) -> Iterator[Any]:
     """JSON values, one behind the other."""
-    decoder, at = json.JSONDecoder(), _behind_space(text, 0)
-    while at < len(text):
-        value, end = decoder.raw_decode(text, at)
+    decoder, rest = json.JSONDecoder(), text.strip()
+    while rest:
+        value, end = decoder.raw_decode(rest)
         yield value
-        at = _behind_space(text, end)
-
-
-def _behind_space(text: str, at: int) -> int:
-    found = _SPACE.match(text, at)
-    return at if found is None else found.end()
+        rest = rest[end:].lstrip()
 
 
 def _without_script_keys(value: Any) -> Any:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from binlogio.columnar.known_plans import KnownPlans
+from binlogio.columnar.split_bounds import KnownGroups
 from binlogio.implementation import is_compiled
 from binlogio.reader import mariadb_decryptor_for
 from binlogio.schema.definition_source import DefinitionSource
@@ -17,10 +19,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from binlogio.columnar.known_plans import KnownPlans
     from binlogio.columnar.log_walk import LogWalk
     from binlogio.columnar.record_types import Selection
-    from binlogio.columnar.split_bounds import KnownGroups
     from binlogio.encryption import Keyring
     from binlogio.splits import Split
     from binlogio.storage import LogFile, OpenedLog
@@ -44,8 +44,8 @@ class LogPartReader:
         known_groups: KnownGroups | None = None,
         known_plans: KnownPlans | None = None,
     ) -> None:
-        self._known_groups = known_groups
-        self._known_plans = known_plans
+        self._known_groups = known_groups or KnownGroups()
+        self._known_plans = known_plans or KnownPlans()
         self._selection = selection
         self._keyring = keyring
         self._definitions = definitions or DefinitionSource(selection.definitions, follows_ddl=False)
@@ -75,13 +75,11 @@ class LogPartReader:
     def _reader_of(self, log: LogFile, opened: OpenedLog) -> Callable[[Split | None], Iterator[TableBatch]]:
         decryptor_for = mariadb_decryptor_for(self._keyring)
         if is_compiled():
-            from binlogio.columnar.known_plans import KnownPlans  # noqa: PLC0415
             from binlogio.columnar.mixed_reader import MixedReader  # noqa: PLC0415
             from binlogio.columnar.records import Repeated  # noqa: PLC0415
             from binlogio.columnar.table_batches import ColumnarReader  # noqa: PLC0415 - there is none without the kernel
 
             reader = MixedReader if self._selection.mixed else ColumnarReader
-            self._known_plans = self._known_plans or KnownPlans()
             walk = reader(
                 log,
                 opened,

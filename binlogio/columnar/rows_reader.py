@@ -14,8 +14,10 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.columnar.definition_files import load_definitions
+from binlogio.columnar.known_plans import KnownPlans
 from binlogio.columnar.parallel import InOrder
 from binlogio.columnar.part_definitions import PartFacts
+from binlogio.columnar.split_bounds import KnownGroups
 from binlogio.errors import BinlogError, BinlogFormatError, UnsupportedFeature
 from binlogio.event_filter import EVERY_EVENT, EventFilter
 from binlogio.implementation import is_compiled
@@ -187,9 +189,7 @@ class TableBatches:
 
     def _side_by_side(self, selection: Selection) -> Iterator[tuple[str, pa.RecordBatch]]:
         """By threads. Where a part lacked what a statement before it says, all begins anew from there."""
-        from binlogio.columnar.known_plans import KnownPlans  # noqa: PLC0415
         from binlogio.columnar.side_by_side import NumberedReader  # noqa: PLC0415 - imports pyarrow
-        from binlogio.columnar.split_bounds import KnownGroups  # noqa: PLC0415 - imports numpy
 
         # Construct holds Python's lock, so threads gain it nothing within a log.
         parts = [part for log in self._logs for part in _parts(log, self._threads if is_compiled() else 1)]

@@ -131,7 +131,7 @@ class ColumnarReader(LogWalk):
             if batch.failed_event >= 0 or place[0] >= self._router.rows_event_count:
                 return
             self._close_batch(key)
-            if self._router.kept_bytes > _OPEN_BYTES and not self._failed:  # much in little: MariaDB's compressed rows
+            if self._router.kept_bytes > _OPEN_BYTES and not self._failed:  # one event that was compressed
                 yield from self._give_out_ready()
             if batch.stopped_at_partial:
                 self._flush_partial(key, number, place)

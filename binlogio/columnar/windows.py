@@ -18,9 +18,8 @@ if TYPE_CHECKING:
 WINDOW_SIZE: Final = 1 << 20  # fits the cache of a core
 _STEP: Final = 1 << 18  # bytes that are read at a time behind `read_to`
 NO_END: Final = 1 << 62
-_SPARE: Final[deque[bytearray]] = deque(
-    maxlen=4
-)  # buffers of closed windows: to have fresh memory takes as long as to read into it
+_SPARE: Final[deque[bytearray]] = deque(maxlen=4)
+"""Buffers of closed windows: to have fresh memory takes longer than to read into it."""
 
 
 class Window:
