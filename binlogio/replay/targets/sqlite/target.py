@@ -270,14 +270,12 @@ class SqliteSession:
         counts = RowCounts()
         with self._target.lock:
             self._target.begin()
-            is_applied = False
             try:
                 for step, changes in self._decoded:
                     self._apply(step, changes, counts)
-                is_applied = True
-            finally:
-                if not is_applied:
-                    self._target.rollback()
+            except BaseException:
+                self._target.rollback()
+                raise
             self._target.commit(ledger.low_with(transaction.end), transaction.end)
             ledger.end(transaction.end)
         self.counts.add(counts)
