@@ -21,7 +21,7 @@ class RowCounts:
     """What one worker applied. `algorithms` counts by table and by how rows were found.
 
     `events` are rows events that a server applied by itself: none of the other numbers has their rows, and how these were found is its own choice.
-    `server_rows` is what the server counted meanwhile, by table and kind of change (see `targets.server_rows`); empty where it does not say.
+    `server_rows` is what the server counted meanwhile, by table and kind of change (see `targets.mysql.server_rows`); empty where it does not say.
     """
 
     inserts: int = 0

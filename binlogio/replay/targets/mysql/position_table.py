@@ -53,7 +53,7 @@ def reached(worker: int, low: Position, done: Sequence[int]) -> str:
     )
 
 
-def progress_of(rows: Iterable[Sequence[Any]]) -> tuple[Progress, frozenset[Position], frozenset[int]]:
+def progress_of(rows: Sequence[Sequence[Any]]) -> tuple[Progress, frozenset[Position], frozenset[int]]:
     """What the answer to READ says: which groups are there, the ends of those that were begun, and which workers have a row.
 
     Raises:
