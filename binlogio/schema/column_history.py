@@ -140,7 +140,7 @@ def _set_defaults(words: Words) -> dict[str, Default]:
     return found
 
 
-def implicit_default(column: ColumnDefinition) -> Default:
+def _implicit_default(column: ColumnDefinition) -> Default:
     """What a column without DEFAULT has: NULL, or where that may not be, the type's zero."""
     if column.nullable:
         return Default()
@@ -164,7 +164,7 @@ def effective_defaults(
     for column in columns:
         name = column.name.casefold()
         default = said.get(name, unsaid)
-        found[name] = implicit_default(column) if default == Default() else default
+        found[name] = _implicit_default(column) if default == Default() else default
     return found
 
 
