@@ -24,7 +24,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 from construct import Bytes, Const, Error, Int8ul, Padded, Pass, RepeatUntil, Struct, Switch, this
 
-from binlogio.constants import BINLOG_MAGIC, CHECKSUM_SIZE, ENCRYPTED_MAGIC, HEADER_SIZE, EventType, HeaderFlag
+from binlogio.constants import (
+    BINLOG_MAGIC,
+    CHECKSUM_SIZE,
+    ENCRYPTED_MAGIC,
+    EVENT_SIZE_BYTES,
+    HEADER_SIZE,
+    TIMESTAMP_BYTES,
+    EventType,
+    HeaderFlag,
+)
 from binlogio.errors import BadMagic, BinlogFormatError, TruncatedEvent, UnsupportedFeature
 from binlogio.events.base import parse_header
 from binlogio.events.mariadb import StartEncryptionEvent
@@ -55,7 +64,6 @@ MARIADB_BINLOG_KEY_ID: Final = 1  # MariaDB include/mysql/plugin_encryption.h, E
 _BLOCK_SIZE: Final = 16
 _MASTER_KEY_SIZE: Final = 32
 _PASSWORD_SIZE: Final = 32
-_EVENT_SIZE_AT: Final = 9
 _KNOWN_FLAGS: Final = sum(HeaderFlag)
 
 _KEY_ID, _PASSWORD, _IV = 1, 2, 3  # sql/rpl_log_encryption.h, Rpl_encryption_header_v1::Field_type
@@ -269,11 +277,11 @@ class _MariadbDecryptor:
 
     def _decrypt_event(self, mode: Callable[[bytes, bytes, bytes], bytes], offset: int, data: bytes) -> bytes:
         """The server moves the timestamp to the size's place, encrypts from there on, and swaps the size in at the end."""
-        size_end = _EVENT_SIZE_AT + 4
         iv = self._event.nonce + (offset & 0xFFFFFFFF).to_bytes(4, "little")
-        plain = mode(self._key, iv, data[4:_EVENT_SIZE_AT] + data[:4] + data[size_end:])
-        moved = _EVENT_SIZE_AT - 4
-        return plain[moved : moved + 4] + plain[:moved] + data[_EVENT_SIZE_AT:size_end] + plain[moved + 4 :]
+        between = data[TIMESTAMP_BYTES.stop : EVENT_SIZE_BYTES.start]
+        plain = mode(self._key, iv, between + data[TIMESTAMP_BYTES] + data[EVENT_SIZE_BYTES.stop :])
+        moved = len(between)
+        return plain[moved : moved + 4] + plain[:moved] + data[EVENT_SIZE_BYTES] + plain[moved + 4 :]
 
 
 def _sense(plain: bytes, offset: int) -> int:

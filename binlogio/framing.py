@@ -20,6 +20,7 @@ from binlogio.constants import (
     BINLOG_MAGIC,
     CHECKSUM_SIZE,
     ENCRYPTED_MAGIC,
+    EVENT_SIZE_BYTES,
     HEADER_SIZE,
     HEADER_SIZE_V1,
     SERVER_VERSION_LENGTH,
@@ -35,7 +36,6 @@ from binlogio.events.mariadb import StartEncryptionEvent
 _START_V3_SIZE: Final = HEADER_SIZE + 2 + SERVER_VERSION_LENGTH + 4  # a smaller first event has the header of 3.23
 _FIRST_TYPES: Final = (EventType.FORMAT_DESCRIPTION_EVENT, EventType.START_EVENT_V3, EventType.ROTATE_EVENT)
 _IN_USE_BYTE: Final = HEADER_SIZE - 2  # flags are the last two bytes of the header, low byte first
-_EVENT_SIZE_AT: Final = 9
 
 Decryptor = Callable[[int, bytes], bytes]
 """Takes an event's offset and its encrypted bytes, gives its plain bytes."""
@@ -184,7 +184,7 @@ class EventFramer:
         return True
 
     def _peek_event_size(self) -> int:
-        at = self._at + _EVENT_SIZE_AT
+        at = self._at + EVENT_SIZE_BYTES.start
         return int.from_bytes(self._buffer[at : at + 4], "little")
 
     def _check_first_event(self) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from binlogio.columnar.windows import WINDOW_SIZE, Window
-from binlogio.constants import HEADER_SIZE
+from binlogio.constants import EVENT_SIZE_BYTES, HEADER_SIZE
 from binlogio.events import codec_for
 from binlogio.events.base import EventHeader, ParseContext, parse_header
 
@@ -18,7 +18,7 @@ MOST_BYTES: Final = 64 << 20  # of values in one batch, and the most that is rea
 
 def least_for(window: Window) -> int:
     """Bytes that the event at the window's start needs, where that is what stands there; else a few more than there are."""
-    size = int.from_bytes(window.view[9:13], "little") if window.held >= HEADER_SIZE else 0
+    size = int.from_bytes(window.view[EVENT_SIZE_BYTES], "little") if window.held >= HEADER_SIZE else 0
     return max(window.held + 1, min(size, MOST_BYTES))
 
 
@@ -50,7 +50,7 @@ def reader_of(chunks: Iterator[bytes]) -> Callable[[int], bytes]:
 
 def event_size(view: memoryview) -> int:
     """What the header at the start of `view` says, in bytes; at least a header."""
-    return max(HEADER_SIZE, int.from_bytes(view[9:13], "little"))
+    return max(HEADER_SIZE, int.from_bytes(view[EVENT_SIZE_BYTES], "little"))
 
 
 def part_event(header: EventHeader, prefix: bytes, images: bytes) -> bytes:

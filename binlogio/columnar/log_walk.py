@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from binlogio._kernel import route
 from binlogio.columnar.big_events import IN_PARTS, BigEvents, unreadable
 from binlogio.columnar.construct_reader import OPENED_TYPES, RowsWalk
-from binlogio.columnar.event_parts import decrypted, reader_of
+from binlogio.columnar.event_parts import decrypted, event_size, reader_of
 from binlogio.columnar.known_plans import KnownPlan, KnownPlans
 from binlogio.columnar.record_types import Selection
 from binlogio.columnar.records import Repeated, TableRecords
@@ -21,7 +21,7 @@ from binlogio.columnar.refusals import refuse_event, rows_event
 from binlogio.columnar.split_bounds import KnownGroups
 from binlogio.columnar.windows import NO_END, WINDOW_SIZE, Window
 from binlogio.compression import decompress_zstd
-from binlogio.constants import BINLOG_MAGIC, HEADER_SIZE, EventType, OptionalMetadataType
+from binlogio.constants import BINLOG_MAGIC, EVENT_SIZE_BYTES, HEADER_SIZE, EventType, OptionalMetadataType
 from binlogio.decoder import plain_payload
 from binlogio.errors import BinlogError
 from binlogio.events import EVENT_CODECS
@@ -225,9 +225,9 @@ class LogWalk(BigEvents):
             return False
         if window.held < HEADER_SIZE:
             return self._fill_or_end(HEADER_SIZE)
-        event_size = int.from_bytes(window.view[9:13], "little")
-        if event_size <= max(window.held, WINDOW_SIZE):
-            return self._fill_or_end(event_size)
+        size = int.from_bytes(window.view[EVENT_SIZE_BYTES], "little")
+        if size <= max(window.held, WINDOW_SIZE):
+            return self._fill_or_end(size)
         window.fill(WINDOW_SIZE)  # what stands before the images, or before a payload, is looked for in that
         header = parse_header(bytes(window.view[:HEADER_SIZE]), window.offset, self._context)
         if header.type_code in IN_PARTS:
@@ -263,15 +263,13 @@ class LogWalk(BigEvents):
 
     def _event_bytes(self) -> bytes:
         """The event at the window's start, as far as it goes."""
-        size = int.from_bytes(self._window.view[9:13], "little")
+        size = int.from_bytes(self._window.view[EVENT_SIZE_BYTES], "little")
         return bytes(self._window.view[:size]) if size >= HEADER_SIZE else bytes(self._window.view)
 
     def _describe(self) -> bool:
         """A format description (or, first in a relay log, a ROTATE): what it says holds from here on. False at the log's end."""
         window = self._window
-        if not window.fill(HEADER_SIZE) or not window.fill(
-            max(HEADER_SIZE, int.from_bytes(window.view[9:13], "little"))
-        ):
+        if not window.fill(HEADER_SIZE) or not window.fill(event_size(window.view)):
             framer = self._framer_at(window.offset)
             framer.feed(bytes(window.view))
             framer.finish()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from zlib import crc32
 
 from binlogio.columnar.windows import Window
-from binlogio.constants import CHECKSUM_SIZE, HEADER_SIZE, EventType
+from binlogio.constants import CHECKSUM_SIZE, EVENT_SIZE_BYTES, HEADER_SIZE, LOG_POS_BYTES, EventType
 from binlogio.errors import BinlogError, BinlogFormatError
 from binlogio.framing import EventFrame, EventFramer
 from binlogio.implementation import is_compiled
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 _HEAD: Final = 1 << 12
 _STEP: Final = 1 << 16
 _HORIZON: Final = 1 << 16
-_SIZE: Final = slice(9, 13)
-_LOG_POS: Final = slice(13, 17)
 _LOW_BITS: Final = 0xFFFFFFFF
 _LONGEST_END: Final = 1 << 12  # of an event that is the last one of a log: ROTATE, STOP, XID
 _OF_THE_FILE: Final = (
@@ -130,7 +128,7 @@ def _has_gtids(opened: OpenedLog, offset: int) -> bool:
             return True
         if header[4] not in _OF_THE_FILE:
             return header[4] in GROUP_STARTS
-        offset += max(HEADER_SIZE, int.from_bytes(header[9:13], "little"))
+        offset += max(HEADER_SIZE, int.from_bytes(header[EVENT_SIZE_BYTES], "little"))
 
 
 class KnownGroups:
@@ -197,7 +195,7 @@ def _leads_on(window: Window, opened: OpenedLog, *, has_checksum: bool) -> bool:
             behind = pass_events(data, at, checksum=has_checksum)
             if behind < 0:
                 return False
-            at = behind if behind > at else at + int.from_bytes(data[_SIZE], "little")
+            at = behind if behind > at else at + int.from_bytes(data[EVENT_SIZE_BYTES], "little")
         if at + HEADER_SIZE <= end:
             opened.seek(at)
             return _could_be_event(opened.read(HEADER_SIZE), at)
@@ -214,10 +212,10 @@ def _ends_whole(opened: OpenedLog, end: int, *, has_checksum: bool) -> bool:
     opened.seek(max(0, end - _LONGEST_END))
     data = opened.read(_LONGEST_END)
     ends = (end & _LOW_BITS).to_bytes(4, "little")
-    found = data.find(ends, _LOG_POS.start)
+    found = data.find(ends, LOG_POS_BYTES.start)
     while found >= 0:
-        start = found - _LOG_POS.start
-        size = int.from_bytes(data[start:][_SIZE], "little")
+        start = found - LOG_POS_BYTES.start
+        size = int.from_bytes(data[start:][EVENT_SIZE_BYTES], "little")
         if size == len(data) - start and (not has_checksum or _has_its_checksum(data[start:])):
             return True
         found = data.find(ends, found + 1)
@@ -242,5 +240,5 @@ def _has_right_checksums(opened: OpenedLog, offset: int) -> bool:
 
 def _could_be_event(head: bytes, offset: int) -> bool:
     """Whether a header has a size, and a log_pos that is where the event ends, or zero as some servers have it inside of a group."""
-    size, log_pos = int.from_bytes(head[_SIZE], "little"), int.from_bytes(head[_LOG_POS], "little")
+    size, log_pos = int.from_bytes(head[EVENT_SIZE_BYTES], "little"), int.from_bytes(head[LOG_POS_BYTES], "little")
     return size >= HEADER_SIZE and log_pos in (0, offset + size & _LOW_BITS)

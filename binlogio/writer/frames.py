@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from binlogio.constants import EVENT_SIZE_BYTES, HEADER_SIZE, EventType
+from binlogio.constants import EVENT_SIZE_BYTES, HEADER_SIZE, SERVER_ID_BYTES, TIMESTAMP_BYTES, EventType
 from binlogio.encoder import Encoder
 from binlogio.events.base import EventHeader
 from binlogio.events.control import XidEvent
@@ -174,4 +174,4 @@ class Frames:
         """What stands behind the timestamp, which is what a header begins with."""
         frame = self._encoder.encode(event)
         server_id = self._server_id.to_bytes(4, "little")
-        return frame[4:5] + server_id + frame[9:]
+        return frame[TIMESTAMP_BYTES.stop : SERVER_ID_BYTES.start] + server_id + frame[SERVER_ID_BYTES.stop :]
