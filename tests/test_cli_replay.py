@@ -15,14 +15,12 @@ from binlogio.events.control import XidEvent
 from binlogio.events.gtid import GtidEvent
 from binlogio.events.rows import WriteRowsEvent
 from binlogio_cli.main import cli
-from corpus import FIXTURES, MARIADB, MYSQL
+from corpus import MARIADB, MYSQL
 from logs import header, log, query
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-ROWS: Final = MYSQL / "rowimage_full" / "binlog.000001"
-TABLES: Final = FIXTURES / "demo" / "rowimage_full.tables.jsonl"
 FULL_METADATA: Final = MYSQL / "metadata_full" / "binlog.000001"
 
 IN_USE_BYTE: Final = 4 + 4 + 1 + 4 + 4 + 4  # magic; timestamp, type, server id, size, position: then the flags

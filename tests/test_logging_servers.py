@@ -31,7 +31,6 @@ pytestmark = [pytest.mark.server, pytest.mark.slow]
 SEED = 20240
 TRANSACTIONS = 400
 STATEMENTS = 400
-OF_THE_DECISION = (1661, 1662, 1663, 1664, 1665, 1666, 1667, 1785, 1786, 1844, 3748)
 # The engine ends the statement: a duplicate key, a table that is changed and read, no such feature.
 OF_THE_ENGINE = (1031, 1048, 1062, 1093, 1137, 1235, 1442)
 ENGINES = {

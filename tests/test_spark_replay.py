@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 
 DDL_MIX = MYSQL / "ddl_mix" / "binlog.000001"
-GTID_ON = MYSQL / "gtid_on"
 
 
 def test_key_that_is_given_up_and_taken_again_belongs_to_the_last_row(spark: SparkSession) -> None:

@@ -44,7 +44,6 @@ _LOAD: Final = re.compile(
     r"LOAD DATA ((?:LOCAL )?INFILE '[^']*') (?:(REPLACE|IGNORE) )?INTO TABLE (\w+)$", re.IGNORECASE
 )
 _XA: Final = re.compile(r"XA (START|END|PREPARE|COMMIT|ROLLBACK) '(\w+)'( ONE PHASE)?")
-_USER_VAR_TYPES: Final = {"INT": UserVarType.INT_RESULT, "REAL": UserVarType.REAL_RESULT}
 # What the server makes of these texts before it logs them is no matter of the log.
 _REWRITTEN: Final = {
     "CREATE FUNCTION fw(i INT) RETURNS INT DETERMINISTIC BEGIN": (
