@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 def test_positions_are_those_that_the_server_shows(case: Any) -> None:
     """SHOW BINLOG EVENTS of the server, event by event, in both forms."""
     keys = ["--keyring", case.keys] if case.keys else []
-    shown = case.load("events.json") or {}
-    for path in (path for path in case.logs if path.name in shown):
+    shown = case.load("events.json")
+    for path in case.logs:
         pairs = ((event["pos"], event["end_pos"]) for event in shown[path.name])
         size = path.stat().st_size if not case.keys else 1 << 32  # a log in use grew after it was copied
         expected = [

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 from click.testing import CliRunner
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from binlogio.errors import BinlogError, BinlogFormatError
@@ -43,6 +43,7 @@ def test_damage_is_said_with_its_place_and_what_to_do(text: str) -> None:
 
 
 @given(st.binary(max_size=40))
+@example(b" [1, -2]\n")
 def test_any_bytes_give_the_value_or_one_error(data: bytes) -> None:
     """Bytes that are no text are no exception."""
     try:
