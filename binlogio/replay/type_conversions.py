@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from binlogio.constants import ColumnType
 from binlogio.errors import ReplayError
+from binlogio.rowimage.column_shape import BLOBS
 
 if TYPE_CHECKING:
     from binlogio.rowimage.plan import ColumnPlan, TablePlan
@@ -41,8 +42,7 @@ _INTEGERS: Final = {
     ColumnType.LONGLONG: 8,
 }
 _FLOATS: Final = {ColumnType.FLOAT: 4, ColumnType.DOUBLE: 8}
-_BLOBS: Final = (ColumnType.TINY_BLOB, ColumnType.BLOB, ColumnType.MEDIUM_BLOB, ColumnType.LONG_BLOB)
-_STRINGS: Final = frozenset({*_BLOBS, ColumnType.STRING, ColumnType.VAR_STRING, ColumnType.VARCHAR})
+_STRINGS: Final = frozenset({*BLOBS, ColumnType.STRING, ColumnType.VAR_STRING, ColumnType.VARCHAR})
 _BITS: Final = 8
 
 
@@ -98,7 +98,7 @@ def _same_type(source: ColumnPlan, target: ColumnPlan) -> int:
         whole = (source.precision - source.scale) - (target.precision - target.scale)
         fraction = source.scale - target.scale
         return max(whole, fraction) if max(whole, fraction) > 0 else min(whole, fraction)
-    if kind in _BLOBS:
+    if kind in BLOBS:
         return source.metadata - target.metadata  # the size of the length: every BLOB has the type BLOB in a table map
     if kind in _STRINGS or kind == ColumnType.BIT:
         return source.length - target.length
@@ -109,7 +109,7 @@ def _same_type(source: ColumnPlan, target: ColumnPlan) -> int:
 
 def _string_length(column: ColumnPlan) -> int:
     """The most bytes that a string of the column has."""
-    if column.type in _BLOBS:
+    if column.type in BLOBS:
         return int((1 << _BITS * column.metadata) - 1)
     return column.length
 

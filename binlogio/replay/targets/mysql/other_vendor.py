@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 from binlogio.constants import ColumnType, EventType
 from binlogio.options import ServerVariables
 from binlogio.replay import statements
-from binlogio.rowimage.column_shape import OLD_TEMPORAL
+from binlogio.rowimage.column_shape import COMPRESSED, OLD_TEMPORAL
 from binlogio.writer.log_file import describe_format
 
 if TYPE_CHECKING:
@@ -39,8 +39,8 @@ _COLLATION: Final = re.compile(
 _START_TRANSACTION: Final = re.compile(rb"\s+START\s+TRANSACTION\s*\Z", re.IGNORECASE)
 _CREATE_TABLE: Final = re.compile(rb"\A(\s*(?:/\*(?:[^*]|\*(?!/))*\*/\s*)*CREATE)(\s+TABLE\s+)(?!IF\b)", re.IGNORECASE)
 _NOT_THE_SAME: Final = frozenset(
-    {ColumnType.JSON, ColumnType.VECTOR, ColumnType.VARCHAR_COMPRESSED, ColumnType.BLOB_COMPRESSED, ColumnType.TYPED_ARRAY, *OLD_TEMPORAL}
-)  # fmt: skip
+    {ColumnType.JSON, ColumnType.VECTOR, *COMPRESSED, ColumnType.TYPED_ARRAY, *OLD_TEMPORAL}
+)
 _AS_MYSQL: Final = {
     EventType.WRITE_ROWS_EVENT_V1: EventType.WRITE_ROWS_EVENT,
     EventType.UPDATE_ROWS_EVENT_V1: EventType.UPDATE_ROWS_EVENT,

@@ -16,6 +16,7 @@ from binlogio.events.rows import DeleteRowsEvent, UpdateRowsEvent, WriteRowsEven
 from binlogio.implementation import is_compiled
 from binlogio.primitives import bitmap_size
 from binlogio.replay.rows_frames import TYPE_CODES, rows_frame_of
+from binlogio.rowimage.column_shape import BLOBS
 from binlogio.rowimage.image import PRE_GA_EVENTS
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ _TYPES: Final = frozenset(
     {
         ColumnType.TINY, ColumnType.SHORT, ColumnType.INT24, ColumnType.LONG, ColumnType.LONGLONG, ColumnType.DOUBLE, ColumnType.NEWDECIMAL,
         ColumnType.DATE, ColumnType.DATETIME2, ColumnType.TIMESTAMP2, ColumnType.VARCHAR, ColumnType.STRING, ColumnType.ENUM, ColumnType.JSON,
-        ColumnType.TINY_BLOB, ColumnType.BLOB, ColumnType.MEDIUM_BLOB, ColumnType.LONG_BLOB,
+        *BLOBS,
     }
 )  # fmt: skip
 

@@ -19,6 +19,7 @@ from binlogio.constants import ColumnType
 from binlogio.errors import BinlogError
 from binlogio.replay.targets.sqlite.values import SqliteValue, sqlite_value
 from binlogio.rowimage.charset import BINARY_COLLATION, charset_of
+from binlogio.rowimage.column_shape import BLOBS
 from binlogio.rowimage.floating import float_text
 from binlogio.rowimage.json import JsonDocument
 from binlogio.schema.collations import collation_name, max_character_bytes
@@ -59,13 +60,7 @@ _KINDS: Final = {
     ColumnType.GEOMETRY: "geometry",
     ColumnType.VECTOR: "vector",
 }
-_BLOBS: Final = (
-    ColumnType.TINY_BLOB,
-    ColumnType.BLOB,
-    ColumnType.MEDIUM_BLOB,
-    ColumnType.LONG_BLOB,
-    ColumnType.BLOB_COMPRESSED,
-)
+_BLOBS: Final = (*BLOBS, ColumnType.BLOB_COMPRESSED)
 _FIRST_YEAR: Final = 1901
 _YEARS: Final = 254
 _DATE_SIZE: Final = len("2000-01-01")

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.constants import ColumnType
 from binlogio.rowimage.charset import BINARY_COLLATION
+from binlogio.rowimage.column_shape import STRINGS
 from binlogio.rowimage.floating import float_text
 from binlogio.rowimage.geometry import SRID_SIZE, Geometry
 from binlogio.rowimage.text import value_text
@@ -29,17 +30,7 @@ INTEGER_END: Final = 1 << 63
 _INTEGERS: Final = (ColumnType.TINY, ColumnType.SHORT, ColumnType.INT24, ColumnType.LONG, ColumnType.YEAR)
 _FLOATS: Final = (ColumnType.FLOAT, ColumnType.DOUBLE)
 _NAMED: Final = (ColumnType.ENUM, ColumnType.SET)
-_STRINGS: Final = (
-    ColumnType.STRING,
-    ColumnType.VAR_STRING,
-    ColumnType.VARCHAR,
-    ColumnType.VARCHAR_COMPRESSED,
-    ColumnType.TINY_BLOB,
-    ColumnType.BLOB,
-    ColumnType.MEDIUM_BLOB,
-    ColumnType.LONG_BLOB,
-    ColumnType.BLOB_COMPRESSED,
-)
+_STRINGS: Final = STRINGS | {ColumnType.VAR_STRING}
 
 
 def sqlite_type(column: ColumnPlan) -> str:
