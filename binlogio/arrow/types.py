@@ -15,9 +15,9 @@ from binlogio._kernel import column_kinds as kernel
 from binlogio.constants import ColumnType
 from binlogio.errors import UnsupportedFeature
 from binlogio.rowimage.charset import BINARY_COLLATION, MULTI_BYTE, UTF8, Charset, charset_of
-from binlogio.rowimage.column_shape import BLOBS, COMPRESSED, SIZED
+from binlogio.rowimage.column_shape import BLOBS, COMPRESSED
 from binlogio.rowimage.decimal import MAX_DECIMAL128
-from binlogio.rowimage.layout import column_layout
+from binlogio.rowimage.layout import wire_width
 
 if TYPE_CHECKING:
     from binlogio.rowimage.plan import ColumnPlan
@@ -64,14 +64,6 @@ def column_spec(column: ColumnPlan, *, zero_dates: str = "error") -> ColumnSpec:
 _DATE_KINDS: Final = frozenset(
     {kernel.DATE, kernel.DATETIME2, kernel.TIMESTAMP2, kernel.OLD_DATETIME, kernel.OLD_TIMESTAMP}
 )
-
-
-def wire_width(column: ColumnPlan) -> int:
-    """Bytes of a fixed-size value in a row image; minus the bytes of its length where there is one in front."""
-    if column.type in SIZED:
-        return -column.pack_length
-    size: int = column_layout(column).sizeof()
-    return size
 
 
 def _plain(column: ColumnPlan, kind: int, arrow_type: pa.DataType, **more: Any) -> ColumnSpec:

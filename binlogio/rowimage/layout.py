@@ -48,7 +48,7 @@ from binlogio.primitives import read_exactly
 from binlogio.rowimage import temporal, temporal_old
 from binlogio.rowimage.charset import BINARY_COLLATION, Charset, charset_of
 from binlogio.rowimage.column_compression import CompressedColumn
-from binlogio.rowimage.column_shape import BLOBS, COMPRESSED
+from binlogio.rowimage.column_shape import BLOBS, COMPRESSED, SIZED
 from binlogio.rowimage.decimal import (
     decimal_size,
     decode_decimal,
@@ -371,6 +371,14 @@ COLUMN_LAYOUTS: Final[dict[ColumnType, Callable[[ColumnPlan], Construct]]] = {
 def column_layout(column: ColumnPlan) -> Construct:
     """The layout of a column's value where it is not NULL."""
     return COLUMN_LAYOUTS[column.type](column)
+
+
+def wire_width(column: ColumnPlan) -> int:
+    """Bytes of a fixed-size value in a row image; minus the bytes of its length where there is one in front."""
+    if column.type in SIZED:
+        return -column.pack_length
+    size: int = column_layout(column).sizeof()
+    return size
 
 
 class _Skipped(Adapter):  # type: ignore[misc]

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from binlogio.arrow.types import wire_width
 from binlogio.errors import BinlogFormatError
 from binlogio.primitives import bitmap_size
+from binlogio.rowimage.layout import wire_width
 
 if TYPE_CHECKING:
     from binlogio.rowimage.plan import TablePlan
