@@ -159,7 +159,6 @@ class LogWalk(BigEvents):
         while True:
             window = self._window  # another one once encryption has begun
             status, at = yield from self._take_window()
-            self._definitions.pass_window()
             window.take(at)
             if status == route.NEED_DATA:
                 if not (yield from self._more()):
@@ -179,6 +178,7 @@ class LogWalk(BigEvents):
     def _take_window(self) -> Generator[TableBatch, None, tuple[int, int]]:
         """Route what is in the window, and take its rows; returns the router's status, and where it stopped."""
         status, at = self._router.route(self._window.view, 0, self._window.offset)
+        self._definitions.pass_to(self._window.offset + at)
         yield from self._flush()
         return status, at
 

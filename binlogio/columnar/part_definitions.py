@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from binlogio.schema.server_defaults import ServerDefaults
 
 _LONGEST_WAIT_S: Final = 1.0
+_HEAD_SIZE: Final = 1 << 16  # bytes of a log that are its head
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +148,8 @@ class PartDefinitions(DefinitionSource):
         self._known: list[Fact] | None = None  # None until somebody asks
 
     def begin_part(self, number: int) -> bool:
-        """Go on with a part. True where plans that were made before may no longer be right."""
+        """Go on with a part, once its log's head is known. True where plans that were made before may no longer be right."""
+        self._facts.wait_for_head(number)
         with self._facts.lock:
             self._number = number
             if self._known is None:
@@ -163,8 +165,13 @@ class PartDefinitions(DefinitionSource):
     def begin_log(self, name: str) -> None:
         """Nothing: the facts tell where logs begin."""
 
-    def pass_window(self) -> None:
-        """Those who wait for the head of this part need not wait any more."""
+    def pass_to(self, offset: int) -> None:
+        """Those who wait for the head of this part need not wait any more behind it."""
+        if offset >= _HEAD_SIZE:
+            self._facts.pass_head(self._number)
+
+    def end_part(self) -> None:
+        """Nobody reads on in this part."""
         self._facts.pass_head(self._number)
 
     def follow(self, event: QueryEvent, context: ParseContext) -> bool:
@@ -194,7 +201,6 @@ class PartDefinitions(DefinitionSource):
         """Know what was said up to here, which from now on must have been all."""
         if self._known is not None:
             return
-        self._facts.wait_for_head(self._number)
         with self._facts.lock:
             before = self._facts.before(self._number)
             self._facts.take(self._number, before)

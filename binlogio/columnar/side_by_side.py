@@ -54,7 +54,7 @@ class NumberedReader:
         try:
             yield from self._reader.read(place)
         finally:
-            self._definitions.pass_window()
+            self._definitions.end_part()
 
     def close(self) -> None:
         """Give back the file that is open."""

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from binlogio.events.base import EventHeader
     from binlogio.events.rows import RowsEvent
     from binlogio.rowimage.plan import TablePlan
+    from binlogio.splits import Split
 
     TableBatch = tuple[str, pa.RecordBatch]
     Place = tuple[int, int, int]  # rows event, row and byte in it
@@ -41,6 +42,14 @@ class ColumnarReader(LogWalk):
         self._ready: list[TableBatch] = []  # of the window at hand, where an event before theirs may yet be refused
         self._failed: list[int] = []  # numbers of events of the window at hand that do not fit
         self._open: dict[tuple[str, str], tuple[int, Batch]] = {}  # by schema and table: number of the plan, its batch
+        self._met: dict[tuple[str, str], int] = {}  # those that had rows in the split at hand
+
+    def read(self, split: Split | None) -> Iterator[TableBatch]:
+        """As for any walk. The tables of the split before have their batches from the first window on."""
+        met, self._met = self._met, {}
+        for key, number in met.items():
+            self._batch(key, number)
+        yield from super().read(split)
 
     def _forget_rows(self) -> None:
         super()._forget_rows()
@@ -73,6 +82,7 @@ class ColumnarReader(LogWalk):
 
         window.move(move)
         ((status, at, places),) = found
+        self._definitions.pass_to(window.offset)
         if places is None:
             yield from self._flush()
             return status, at
@@ -213,6 +223,7 @@ class ColumnarReader(LogWalk):
         if batch.count:
             records = self._records[number]
             self._ready.append((records.plan.table, self._arrow(records, batch, JsonTexts())))
+            self._met[key] = number
 
     def _arrow(self, records: TableRecords, batch: Batch, texts: JsonTexts) -> pa.RecordBatch:
         return records.record_batch(batch, self._log.name, self._repeated, texts)

@@ -83,8 +83,8 @@ class DefinitionSource:
             self._pending.clear()
         self._log = name
 
-    def pass_window(self) -> None:
-        """Some of the log was read; who waits for that may want to know."""
+    def pass_to(self, offset: int) -> None:
+        """The log was read up to there; who waits for that may want to know."""
 
     def follow(self, event: QueryEvent, context: ParseContext) -> bool:
         """Take note of a statement. True where plans that were made before may no longer be right."""
