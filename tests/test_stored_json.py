@@ -22,6 +22,8 @@ from corpus import MYSQL
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from click.testing import Result
+
 LOG: Final = str(MYSQL / "ddl_mix" / "binlog.000001")
 DAMAGED: Final = ("", "[1,", "{}", "null", '["1"]', "\x00", "[" * 100_000)
 
@@ -53,6 +55,15 @@ def test_any_bytes_give_the_value_or_one_error(data: bytes) -> None:
     assert found == json.loads(data)
 
 
+def replayed_after(damage: str, folder: Path) -> Result:
+    """What the command says to a database that it wrote, and that was damaged since."""
+    arguments = ["replay", "--no-progress", "--to", f"sqlite:///{folder / 'x.db'}", LOG]
+    assert CliRunner().invoke(cli, arguments).exit_code == 0
+    with closing(sqlite3.connect(folder / "x.db")) as connection, connection:
+        assert connection.execute(damage).rowcount > 0
+    return CliRunner().invoke(cli, arguments)
+
+
 @pytest.mark.parametrize(
     ("damage", "place"),
     [
@@ -66,14 +77,27 @@ def test_any_bytes_give_the_value_or_one_error(data: bytes) -> None:
 )
 def test_replay_into_a_damaged_sqlite_database_says_what_to_do(tmp_path: Path, damage: str, place: str) -> None:
     """One sentence of the command, with the exit code of damage."""
-    arguments = ["replay", "--no-progress", "--to", f"sqlite:///{tmp_path / 'x.db'}", LOG]
-    assert CliRunner().invoke(cli, arguments).exit_code == 0
-    with closing(sqlite3.connect(tmp_path / "x.db")) as connection, connection:
-        assert connection.execute(damage).rowcount > 0
-    result = CliRunner().invoke(cli, arguments)
+    result = replayed_after(damage, tmp_path)
 
     assert result.exit_code == 1
     assert result.stderr.startswith(f"binlogio: {place}: what was kept here is damaged, found ")
+    assert result.stderr.endswith("(put back a copy of the database, or replay into a new one)\n")
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE binlogio_position SET file = CAST(x'ff' AS TEXT)",
+        "UPDATE binlogio_position SET done = CAST(x'ff' AS TEXT)",
+        "UPDATE binlogio_tables SET definition = CAST(x'ff' AS TEXT)",
+    ],
+)
+def test_replay_into_a_sqlite_database_whose_text_is_none_says_what_to_do(tmp_path: Path, damage: str) -> None:
+    """SQLite itself takes any bytes for text; Python finds out when it reads the row."""
+    result = replayed_after(damage, tmp_path)
+
+    assert result.exit_code == 1
+    assert result.stderr.startswith("binlogio: SQLite refused: Could not decode to UTF-8 column ")
     assert result.stderr.endswith("(put back a copy of the database, or replay into a new one)\n")
 
 

@@ -16,7 +16,7 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from binlogio.replay.targets.sqlite.position_table import DAMAGED_HINT
+from binlogio.replay.targets.sqlite.connection import DAMAGED_HINT
 from binlogio.replay.targets.table_facts import NO_FACTS, TableFacts
 from binlogio.schema.catalogue import Catalogue, KnownTable
 from binlogio.schema.column_history import Default

@@ -1,8 +1,8 @@
 """A connection to SQLite that refuses as a replay refuses: what SQLite or Python's binding will not take is a `SqliteRefusal`.
 
-All SQL of the target goes through `execute` and `executemany` here. Knows nothing of what it says.
+All SQL of the target goes through `execute` and `executemany` here, all its rows through `fetchone` and `fetchall`. Knows nothing of what it says.
 
-    sqlite3.Error       SQLite says no
+    sqlite3.Error       SQLite says no, or what stands in the database is damaged
     ValueError          a name or a value is no text: bytes of the log that are not UTF-8 (lone surrogates), or a NUL in the SQL
     OverflowError       a number or a length that SQLite does not hold
 """
@@ -17,6 +17,7 @@ from binlogio.errors import ReplayError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+DAMAGED_HINT: Final = "put back a copy of the database, or replay into a new one"
 _REFUSALS: Final = (sqlite3.Error, ValueError, OverflowError)
 
 
@@ -28,17 +29,43 @@ class ConstraintViolated(SqliteRefusal):
     """A row is not allowed beside those that are there."""
 
 
+class SqliteRows(sqlite3.Cursor):
+    """The answer to a statement. Most of it is read when it is asked for, and may prove to be damaged only then."""
+
+    def fetchone(self) -> Any:
+        """The next row; None behind the last one.
+
+        Raises:
+            SqliteRefusal: it cannot be read.
+        """
+        try:
+            return super().fetchone()
+        except sqlite3.Error as exc:
+            raise SqliteRefusal(f"SQLite refused: {exc}", hint=DAMAGED_HINT) from exc
+
+    def fetchall(self) -> list[Any]:
+        """The rows that are left.
+
+        Raises:
+            SqliteRefusal: one of them cannot be read.
+        """
+        try:
+            return super().fetchall()
+        except sqlite3.Error as exc:
+            raise SqliteRefusal(f"SQLite refused: {exc}", hint=DAMAGED_HINT) from exc
+
+
 class SqliteConnection(sqlite3.Connection):
     """A connection whose statements run, or raise a `SqliteRefusal`."""
 
-    def execute(self, sql: str, values: Sequence[Any] = (), /) -> sqlite3.Cursor:  # type: ignore[override]
+    def execute(self, sql: str, values: Sequence[Any] = (), /) -> SqliteRows:  # type: ignore[override]
         """Run a statement.
 
         Raises:
             SqliteRefusal: it cannot be run.
         """
         try:
-            return super().execute(sql, values)
+            return self.cursor(SqliteRows).execute(sql, values)
         except _REFUSALS as exc:
             raise _refusal(exc) from exc
 

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from binlogio.options import Position
 from binlogio.replay.progress import Progress
+from binlogio.replay.targets.sqlite.connection import DAMAGED_HINT
 from binlogio.stored_json import is_list_of, read_stored
 
 _TABLE: Final = "binlogio_position"
@@ -21,7 +22,6 @@ CREATE TABLE IF NOT EXISTS {_TABLE}
 """
 READ: Final = f'SELECT file, "offset", done FROM {_TABLE}'  # noqa: S608
 WRITE: Final = f"INSERT OR REPLACE INTO {_TABLE} VALUES (0, ?, ?, ?)"  # noqa: S608
-DAMAGED_HINT: Final = "put back a copy of the database, or replay into a new one"
 
 
 def row_of(low: Position, done: frozenset[int]) -> tuple[str, int, str]:
