@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
@@ -26,9 +25,9 @@ from binlogio.errors import BadMagic, BinlogError, BinlogFormatError, TruncatedE
 from binlogio.events.mariadb import StartEncryptionEvent
 from binlogio.framing import END, EventFrame, EventFramer
 from binlogio.keyring import MariadbKeys, MysqlKeyring, load_keyring
+from corpus import FIXTURES
 from logs import raw_events
 
-FIXTURES = Path(__file__).parent.parent / "fixtures"
 MYSQL = FIXTURES / "mysql97" / "encrypted"
 MARIADB = FIXTURES / "mariadb1011" / "encrypted"
 MYSQL_LOGS = ("binlog.000001", "binlog.000002", "binlog.000003")

@@ -16,8 +16,8 @@ from binlogio.encryption import (
 )
 from binlogio.errors import BinlogError, BinlogFormatError, UnsupportedFeature
 from binlogio.keyring import MariadbKeys, MysqlKeyring, load_keyring
+from corpus import FIXTURES
 
-FIXTURES = Path(__file__).parent.parent / "fixtures"
 MYSQL = FIXTURES / "mysql97" / "encrypted"
 MARIADB = FIXTURES / "mariadb1011" / "encrypted"
 KEY_ID = "MySQLReplicationKey_2c5dc166-e51d-11f1-9d2d-02fc00000001_2"

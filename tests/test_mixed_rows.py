@@ -10,11 +10,11 @@ import pytest
 import binlogio
 from binlogio import BinlogError
 from binlogio.columnar.row_records import ROW_COLUMNS, row_records
+from corpus import FIXTURES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-FIXTURES = Path(__file__).parent.parent / "fixtures"
 FILES = sorted(
     path for path in FIXTURES.glob("*/*/binlog.00000?") if path.parent.name != "encrypted" and path.is_file()
 )

@@ -23,9 +23,9 @@ from binlogio.rowimage.image import RowImage
 from binlogio.rowimage.json import JsonDocument
 from binlogio.rowimage.json_diff import JsonDiffs
 from binlogio.rowimage.values import ABSENT
+from corpus import FIXTURES
 
 pytestmark = pytest.mark.usefixtures("kernel")  # all of it twice, with and without
-FIXTURES = Path(__file__).parent.parent / "fixtures"
 FILES = sorted(
     path
     for path in FIXTURES.glob("*/*/binlog.00000?")

@@ -22,8 +22,8 @@ from binlogio import (
 from binlogio.columnar import part_definitions, rows_reader
 from binlogio.implementation import is_compiled
 from binlogio.splits import Split
+from corpus import FIXTURES
 
-FIXTURES = Path(__file__).parent.parent / "fixtures"
 FILES = sorted(
     path
     for path in (*FIXTURES.glob("mysql97/*/binlog.000001"), *FIXTURES.glob("mariadb1011/*/binlog.000001"))

@@ -23,8 +23,8 @@ from binlogio.keyring import load_keyring
 from binlogio.reader import mariadb_decryptor_for
 from binlogio.splits import Split, cut
 from binlogio.storage import LogFile
+from corpus import FIXTURES
 
-FIXTURES = Path(__file__).parent.parent / "fixtures"
 FILES = [
     FIXTURES / case / "binlog.000001"
     for case in (
