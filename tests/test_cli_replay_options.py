@@ -163,6 +163,7 @@ def test_parts_one_after_the_other_are_the_whole(tmp_path: Path) -> None:
         (("--to", "sqlite:///"), "--to sqlite:///: a target is"),
         (("--to", "mysql://root@/database/table"), "the target is no server's URL"),
         (("--to", "mysql://root@localhost:port/"), "the target's URL has no such port"),
+        (("--to", "mysql://root@[::1/shop"), "the target's URL cannot be taken apart: Invalid IPv6 URL, found mysql://root@[::1/shop"),
     ],
 )  # fmt: skip
 def test_wrong_options_are_refused_with_what_was_expected(

@@ -37,7 +37,10 @@ class MysqlAddress:
         Raises:
             ReplayError: the URL is none.
         """
-        parts = urlsplit(url)
+        try:
+            parts = urlsplit(url)
+        except ValueError as exc:
+            raise ReplayError(f"the target's URL cannot be taken apart: {exc}", found=url) from exc
         try:
             port = parts.port or _PORT
         except ValueError as exc:
