@@ -115,7 +115,7 @@ def test_an_error_leaves_exactly_the_transactions_before_it(fails: int, together
 
 def test_a_newer_transaction_gives_its_locks_up_for_an_older_one() -> None:
     """The newer one waits for its turn with a lock that the older one needs: it rolls back and executes again."""
-    started = Barrier(2)
+    started = Barrier(2, timeout=60)
 
     class Together(WrittenDownSession):
         def execute(self, transaction: Transaction) -> None:
@@ -126,12 +126,7 @@ def test_a_newer_transaction_gives_its_locks_up_for_an_older_one() -> None:
             if number == 2 and not self.target.rolled_back:
                 started.wait()
 
-    class Target(WrittenDown):
-        def session(self, number: int) -> WrittenDownSession:
-            _ = number
-            return Together(self)
-
-    target = Target(locks={1: 7, 2: 7})
+    target = WrittenDown(locks={1: 7, 2: 7}, session_class=Together)
     summary = run(target, [Clock(0, 1), Clock(0, 2)], workers=2)
 
     assert target.committed == [1, 2]
@@ -147,12 +142,7 @@ def test_ddl_waits_for_its_turn_before_it_is_executed() -> None:
             super().execute(transaction)
             executed.append((self.number, list(self.target.committed)))
 
-    class Target(WrittenDown):
-        def session(self, number: int) -> WrittenDownSession:
-            _ = number
-            return Noting(self)
-
-    target = Target(delays=random.Random(1))
+    target = WrittenDown(delays=random.Random(1), session_class=Noting)
     Coordinator(target, ReplaySummary(), workers=4).run(
         transactions([Clock(0, number) for number in range(1, 9)], commits_itself=True)
     )
@@ -162,19 +152,14 @@ def test_ddl_waits_for_its_turn_before_it_is_executed() -> None:
 
 def test_workers_behind_an_error_say_why_they_stopped() -> None:
     """With the server's number and message; they had begun when the one before them failed."""
-    begun = Barrier(4)
+    begun = Barrier(4, timeout=60)
 
     class Together(WrittenDownSession):
         def execute(self, transaction: Transaction) -> None:
-            begun.wait(timeout=60)
+            begun.wait()
             super().execute(transaction)
 
-    class Target(WrittenDown):
-        def session(self, number: int) -> WrittenDownSession:
-            _ = number
-            return Together(self)
-
-    target = Target(fails=1)
+    target = WrittenDown(fails=1, session_class=Together)
     coordinator = Coordinator(target, ReplaySummary(), workers=4)
     with pytest.raises(ReplayError, match="transaction 1"):
         coordinator.run(transactions([Clock(0, number) for number in range(1, 9)]))

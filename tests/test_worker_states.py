@@ -35,14 +35,9 @@ class Watching(WrittenDown):
     """A target whose first transaction does not end before something is so."""
 
     def __init__(self, is_so: Callable[[], bool]) -> None:
-        super().__init__()
+        super().__init__(session_class=WatchingSession)
         self.is_so = is_so
         self.was_so = False
-
-    def session(self, number: int) -> WrittenDownSession:
-        """A session."""
-        _ = number
-        return WatchingSession(self)
 
 
 class WatchingSession(WrittenDownSession):

@@ -37,11 +37,12 @@ class WrittenDown:
     held: dict[int, int] = field(default_factory=dict)
     progress: Progress = field(default_factory=Progress)
     lock: Lock = field(default_factory=Lock)
+    session_class: type[WrittenDownSession] | None = None
 
     def session(self, number: int) -> WrittenDownSession:
         """A session."""
         _ = number
-        return WrittenDownSession(self)
+        return (self.session_class or WrittenDownSession)(self)
 
     def flush(self) -> None:
         """Nothing waits."""
