@@ -24,6 +24,8 @@ from corpus import MYSQL, frames_of
 from logs import CRC32, OFF, encode, header, log, plain, query, stop, transaction
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from binlogio.events.base import ParseContext
 
 PAYLOAD = header(EventType.TRANSACTION_PAYLOAD_EVENT)
@@ -53,6 +55,17 @@ def _payload(
 def _decode(data: bytes, *, decompress: Any = decompress_zstd) -> list[Any]:
     decoder = Decoder(decompress=decompress)
     return [event for frame in frames_of(data) for event in decoder.decode(frame)]
+
+
+def _counting(opened: list[int]) -> Any:
+    """Decompression that notes the size of every piece that it gives."""
+
+    def pieces(data: bytes) -> Iterator[bytes]:
+        for chunk in decompress_zstd(data):
+            opened.append(len(chunk))
+            yield chunk
+
+    return pieces
 
 
 # ---------------------------------------------------------------------------------------------------------- table maps
@@ -129,14 +142,8 @@ def test_payload_of_a_real_server_opens() -> None:
 def test_large_payload_is_opened_in_pieces() -> None:
     """Neither the plain payload nor its events are ever in memory as a whole: the first events come before it is all open."""
     inside = _inside([query("INSERT " + 10_000 * "x") for _ in range(500)])
-    opened = []
-
-    def counting(data: bytes) -> Any:
-        for chunk in decompress_zstd(data):
-            opened.append(len(chunk))
-            yield chunk
-
-    decoder = Decoder(decompress=counting)
+    opened: list[int] = []
+    decoder = Decoder(decompress=_counting(opened))
     events = (event for frame in frames_of(log(_payload(inside))) for event in decoder.decode(frame))
     for _ in range(3):
         next(events)
@@ -160,31 +167,19 @@ def test_payload_that_lies_about_its_size_is_refused(size: int, compression: int
 
 def test_bomb_is_refused_when_the_promised_size_is_reached() -> None:
     """64 MiB behind a promise of 100 bytes: no more than one piece is ever opened."""
-    opened = []
-
-    def counting(data: bytes) -> Any:
-        for chunk in decompress_zstd(data):
-            opened.append(len(chunk))
-            yield chunk
-
+    opened: list[int] = []
     with pytest.raises(BinlogFormatError, match="does not hold as many bytes"):
-        _decode(log(_payload(bytes(1 << 26), size=100)), decompress=counting)
+        _decode(log(_payload(bytes(1 << 26), size=100)), decompress=_counting(opened))
     assert sum(opened) <= 1 << 20
 
 
 def test_event_inside_that_reaches_beyond_the_payload_is_refused_before_its_end_is_waited_for() -> None:
     """An event that claims 4 GiB in a payload of 64 MiB of zeros: refused at once."""
-    opened = []
-
-    def counting(data: bytes) -> Any:
-        for chunk in decompress_zstd(data):
-            opened.append(len(chunk))
-            yield chunk
-
+    opened: list[int] = []
     inside = bytearray(_inside([query("SELECT 1")]) + bytes(1 << 26))
     inside[9:13] = b"\xff\xff\xff\xff"
     with pytest.raises(BinlogFormatError, match=r"middle of an event|contradicts") as caught:
-        _decode(log(_payload(bytes(inside))), decompress=counting)
+        _decode(log(_payload(bytes(inside))), decompress=_counting(opened))
 
     assert sum(opened) <= 1 << 20
     assert caught.value.offset is not None
