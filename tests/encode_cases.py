@@ -20,11 +20,13 @@ from binlogio.constants import CHECKSUM_SIZE, HEADER_SIZE
 from binlogio.constants import ColumnType as T
 from binlogio.events import codec_for
 from binlogio.events.base import parse_header
+from binlogio.events.rows import DeleteRowsEvent, UpdateRowsEvent, WriteRowsEvent
 from binlogio.primitives import bitmap_size
 from binlogio.rowimage import ABSENT, ColumnPlan, EnumValue, Geometry, JsonDocument, RowImage, SetValue, TablePlan
 from binlogio.rowimage.native_types import decode_native
 from rowimage_cases import BINARY, LATIN1, UTF8MB4, column
 
+KINDS: dict[str, Any] = {"insert": WriteRowsEvent, "update": UpdateRowsEvent, "delete": DeleteRowsEvent}
 UTC = timezone.utc
 MEMBERS = ("a", "bb", "é")
 SET_MEMBERS = ("p", "q", "r", "long name")

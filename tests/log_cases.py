@@ -17,7 +17,7 @@ from binlogio.encoder import Encoder
 from binlogio.events.base import ParseContext
 from binlogio.events.control import XidEvent
 from binlogio.events.gtid import GtidEvent
-from binlogio.events.rows import DeleteRowsEvent, PartialUpdateRowsEvent, UpdateRowsEvent, WriteRowsEvent
+from binlogio.events.rows import PartialUpdateRowsEvent, WriteRowsEvent
 from binlogio.events.table_map import MetadataField, TableMapEvent
 from binlogio.events.transaction_payload import TransactionPayloadEvent
 from binlogio.gtid import Uuid
@@ -35,7 +35,7 @@ from binlogio.rowimage import (
 )
 from binlogio.rowimage.column_facts import CHARACTER, NUMERIC
 from binlogio.rowimage.layout import wire_width
-from encode_cases import COLUMNS, bitmaps, image_of
+from encode_cases import COLUMNS, KINDS, bitmaps, image_of
 from logs import OFF, description, encode, header, log, query
 
 # What a log alone says: fraction digits of the old temporal types and MariaDB's own types are in table definitions only.
@@ -47,7 +47,6 @@ LOGGED_COLUMNS: Final = [
 MARIADB: Final = "10.11.18-MariaDB-log"
 PARTIAL: Final = "partial"
 FORMS: Final = ("plain", "zstd", "stored", "mariadb")
-_KINDS: Final[dict[str, Any]] = {"insert": WriteRowsEvent, "update": UpdateRowsEvent, "delete": DeleteRowsEvent}
 _COMPRESSED: Final = {
     "insert": EventType.WRITE_ROWS_COMPRESSED_EVENT_V1,
     "update": EventType.UPDATE_ROWS_COMPRESSED_EVENT_V1,
@@ -129,7 +128,7 @@ def rows(draw: st.DrawFn, max_columns: int = 6, max_rows: int = 4) -> Rows:
     """A rows event of any kind, of a table of any columns, in any form."""
     chosen = draw(st.lists(st.sampled_from(LOGGED_COLUMNS), min_size=1, max_size=max_columns))
     form = draw(st.sampled_from(FORMS))
-    operation = draw(st.sampled_from((*_KINDS, PARTIAL)))
+    operation = draw(st.sampled_from((*KINDS, PARTIAL)))
     if form == "mariadb" and (
         operation == PARTIAL or any(one.type in (T.JSON, T.VECTOR, T.GEOMETRY) for one, _ in chosen)
     ):
@@ -161,7 +160,7 @@ def rows(draw: st.DrawFn, max_columns: int = 6, max_rows: int = 4) -> Rows:
     after = {"present_after": present_after} if operation == "update" else {}
     images = encode_rows(changes, plan, present, *after.values())
     code = _COMPRESSED[operation] if form == "mariadb" else 0
-    return Rows(table, _KINDS[operation](**common, **after, images=images, header=header(code)), form)
+    return Rows(table, KINDS[operation](**common, **after, images=images, header=header(code)), form)
 
 
 @st.composite

@@ -25,15 +25,25 @@ from binlogio.constants import ColumnType as T
 from binlogio.encoder import Encoder
 from binlogio.events import codec_for
 from binlogio.events.base import EventHeader, ParseContext, parse_header
-from binlogio.events.rows import DeleteRowsEvent, UpdateRowsEvent, WriteRowsEvent
+from binlogio.events.rows import WriteRowsEvent
 from binlogio.primitives import lenenc
 from binlogio.rowimage import JsonDocument, RowChange, RowImage, TablePlan, decode_rows, encode_rows
-from encode_cases import COLUMNS, ROW_TABLES, array_of, as_arrow, batch_of, bitmaps, image_of, rows_events_of, table_of
+from encode_cases import (
+    COLUMNS,
+    KINDS,
+    ROW_TABLES,
+    array_of,
+    as_arrow,
+    batch_of,
+    bitmaps,
+    image_of,
+    rows_events_of,
+    table_of,
+)
 from rowimage_cases import LATIN1, UTF8MB4, VALUES, column
 
 CRC32 = ParseContext(checksum_algorithm=ChecksumAlgorithm.CRC32)
 NO_CHECKSUM = ParseContext(checksum_algorithm=ChecksumAlgorithm.OFF)
-KINDS: dict[str, Any] = {"insert": WriteRowsEvent, "update": UpdateRowsEvent, "delete": DeleteRowsEvent}
 HEADER = EventHeader(timestamp=1_700_000_000, server_id=7)
 
 

@@ -14,10 +14,11 @@ from binlogio.constants import BINLOG_MAGIC, CHECKSUM_SIZE, HEADER_SIZE, EventTy
 from binlogio.constants import ColumnType as T
 from binlogio.event_filter import EventFilter, Range
 from binlogio.events.control import XidEvent
-from binlogio.events.rows import DeleteRowsEvent, UpdateRowsEvent, WriteRowsEvent
+from binlogio.events.rows import WriteRowsEvent
 from binlogio.rowimage import RowChange, RowImage, encode_rows, resolve_plan
 from both_kernels import KERNELS, Said, records_and_error_by, records_by, rows_and_error_by, tables_by
 from corpus import FIXTURES
+from encode_cases import KINDS
 from log_cases import table_map_of
 from logs import header, log, query, raw_events, with_checksum
 from rowimage_cases import UTF8MB4, column
@@ -77,7 +78,6 @@ MAPS = {
     )
     for number in (1, 2)
 }
-KINDS: dict[str, Any] = {"insert": WriteRowsEvent, "update": UpdateRowsEvent, "delete": DeleteRowsEvent}
 
 
 def _change(number: int, kind: str, rows: int) -> list[Any]:
