@@ -34,6 +34,7 @@ from binlogio.writer.log_file import ActiveLog, describe_format
 from binlogio.writer.recovery import examine
 from binlogio.writer.whole_groups import GtidRuns, skip_plain_groups
 from memory_storage import MemoryStorage
+from written_logs import events_of
 
 VERSION: Final = "10.11.18-MariaDB"
 T: Final = TableDefinition(
@@ -59,12 +60,6 @@ def writer(storage: MemoryStorage, *, use_kernel: bool = True, **values: Any) ->
 def insert(number: int, table: TableDefinition = T, text: str = "x") -> Statement:
     """One row."""
     return Statement(f"INSERT INTO {table.name} VALUES ({number})", [Insert(table, [(number, text)])])
-
-
-def events_of(storage: MemoryStorage) -> list[Any]:
-    """Everything in the logs."""
-    with open_logs(storage.streams()) as reader:
-        return list(reader)
 
 
 def gtids_of(storage: MemoryStorage) -> list[str]:
