@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 UUID_SIZE: Final = 16
-TAG_MAX_LENGTH: Final = 32
 GNO_MIN: Final = 1
 GNO_END: Final = (1 << 63) - 1
 """The first number that no transaction can have (Gtid_event::GNO_END)."""

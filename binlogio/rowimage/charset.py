@@ -78,8 +78,6 @@ MULTI_BYTE: Final = frozenset(
 
 UTF8: Final = frozenset({"utf8mb3", "utf8mb4"})
 
-MIN_CHARACTER_BYTES: Final = {"ucs2": 2, "utf16": 2, "utf16le": 2, "utf32": 4}
-
 
 @dataclass(frozen=True, slots=True)
 class Charset:
