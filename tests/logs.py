@@ -21,6 +21,7 @@ POST_HEADER_SIZES: Final = (
 )
 CRC32: Final = ChecksumAlgorithm.CRC32
 OFF: Final = ChecksumAlgorithm.OFF
+IN_USE_AT: Final = 4 + 17  # the byte of a file that has the flag of being in use
 
 
 def header(type_code: int = 0, *, flags: int = 0, timestamp: int = 1_700_000_000, server_id: int = 1) -> EventHeader:

@@ -18,6 +18,7 @@ from binlogio.writer.group_events import LoggedGtid
 from binlogio.writer.log_index import LogIndex
 from binlogio.writer.recovery import recover
 from committers import THREADS, UUID, Committer, in_threads, spin_until
+from logs import IN_USE_AT
 from memory_storage import MemoryStorage
 
 
@@ -176,7 +177,7 @@ def test_errors_that_are_ignored_end_the_log() -> None:
         assert isinstance(error, OSError)
         assert committer.texts() == ["before"]
         assert isinstance(committer.events()[-1], StopEvent)
-        assert committer.storage.files["binlog.000001"][4 + 17] == 0
+        assert committer.storage.files["binlog.000001"][IN_USE_AT] == 0
     assert hooked == ["later"] * 2
 
 
@@ -189,7 +190,7 @@ def test_a_rotation_that_fails_leaves_the_log_as_it_was(failing_append: int) -> 
     committer.storage.fail_append = failing_append
     with pytest.raises(OSError, match="no space"):
         committer.commits.rotate()
-    in_use, names = committer.storage.files["binlog.000001"][4 + 17], committer.log.names
+    in_use, names = committer.storage.files["binlog.000001"][IN_USE_AT], committer.log.names
     sizes = committer.log.size, len(committer.storage.files["binlog.000001"])
     committer.commit("b")
     committer.commits.rotate()

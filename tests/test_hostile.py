@@ -18,11 +18,12 @@ import binlogio.reader
 from binlogio.decoder import ROWS_EVENTS
 from binlogio.errors import BadMagic, BinlogError, TruncatedEvent, UnsupportedFeature
 from corpus import MARIADB, MYSQL, Case, cases
+from logs import IN_USE_AT
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-IN_USE_BYTE, IN_USE_BIT = 4 + 17, 0
+IN_USE_BIT = 0
 GROUP_STARTS = {"Gtid", "Anonymous_Gtid", "Gtid_tagged_log_event", "Rotate", "Stop"}
 
 CHECKED = [MYSQL / "gtid_off" / "binlog.000001", MARIADB / "gtid" / "binlog.000002"]
@@ -55,7 +56,7 @@ def _listed(path: Path) -> Listed:
 
 
 def _in_use(data: bytes) -> bytes:
-    return data[:IN_USE_BYTE] + bytes([data[IN_USE_BYTE] | 1 << IN_USE_BIT]) + data[IN_USE_BYTE + 1 :]
+    return data[:IN_USE_AT] + bytes([data[IN_USE_AT] | 1 << IN_USE_BIT]) + data[IN_USE_AT + 1 :]
 
 
 def _read(
@@ -128,7 +129,7 @@ def test_every_flipped_bit_is_found_where_it_is(path: Path, in_use: bool, bit: i
         spoilt = bytearray(data)
         spoilt[at] ^= 1 << bit
         count, reader, error = _read(bytes(spoilt))
-        if (at, bit) == (IN_USE_BYTE, IN_USE_BIT):
+        if (at, bit) == (IN_USE_AT, IN_USE_BIT):
             assert error is None
             assert reader.in_use is not in_use
             assert count == len(listed.starts)

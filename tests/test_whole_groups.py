@@ -20,6 +20,7 @@ from binlogio.writer.recovery import LogState, examine
 from binlogio.writer.whole_groups import GtidRuns, skip_plain_groups
 from committers import UUID, Committer
 from corpus import FIXTURES, frames_of
+from logs import IN_USE_AT
 from memory_storage import MemoryStorage
 
 OTHER: Final = Uuid.parse("00000000-0000-0000-0000-00000000002a")
@@ -86,7 +87,7 @@ def test_both_ways_find_the_same_in_the_logs_of_a_real_server(name: str, monkeyp
     """Closed ones, and the same in use."""
     data = bytearray((FIXTURES / f"mysql97/{name}/binlog.000001").read_bytes())
     for in_use in (0, 1):
-        data[4 + 17] = in_use
+        data[IN_USE_AT] = in_use
         quick, slow = both(MemoryStorage({NAME: data}), monkeypatch)
 
         assert quick == slow

@@ -26,6 +26,7 @@ from binlogio.writer.ddl_events import ddl_event
 from binlogio.writer.query_events import QueryContext
 from column_cases import ALL_ROWS, ALL_TYPES
 from corpus import FIXTURES, frames_of
+from logs import IN_USE_AT
 from memory_storage import MemoryStorage
 from written_logs import (
     BLOBS,
@@ -48,7 +49,7 @@ def test_a_file_is_as_a_server_begins_and_ends_it() -> None:
     """Format description, previous GTIDs, a group, STOP; closed files are no longer in use."""
     storage = MemoryStorage()
     with writer(storage) as log, log.session("shop") as session:
-        in_use = storage.files["binlog.000001"][4 + 17]
+        in_use = storage.files["binlog.000001"][IN_USE_AT]
         session.execute(insert(1))
     events = events_of(storage)
 
@@ -63,7 +64,7 @@ def test_a_file_is_as_a_server_begins_and_ends_it() -> None:
         XidEvent,
         StopEvent,
     ]
-    assert storage.files["binlog.000001"][4 + 17] == 0
+    assert storage.files["binlog.000001"][IN_USE_AT] == 0
     assert storage.indexes == {"binlog.index": ["./binlog.000001"]}
     assert storage.synced["binlog.000001"] == storage.files["binlog.000001"]
 

@@ -14,6 +14,7 @@ from binlogio.events.gtid import GtidEvent, PreviousGtidsEvent
 from binlogio.reader import open as open_logs
 from binlogio.writer import BinlogWriter
 from corpus import frames_of
+from logs import IN_USE_AT
 from memory_storage import MemoryStorage
 from written_logs import (
     TRX,
@@ -38,7 +39,7 @@ def test_logs_rotate_between_groups_when_they_are_full() -> None:
             session.execute(insert(number))
         session.execute(insert(*range(1000)))
         names = log.names
-        in_use = [bool(storage.files[name][4 + 17]) for name in names]
+        in_use = [bool(storage.files[name][IN_USE_AT]) for name in names]
     files = {name: list(frames_of(bytes(storage.files[name]))) for name in names}
     events = {
         name: [codec_for(frame.header.type_code).parse(frame.header, frame.body, frame.context) for frame in frames]
