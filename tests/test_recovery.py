@@ -12,51 +12,19 @@ from hypothesis import strategies as st
 from binlogio.errors import BinlogError, BinlogFormatError, ChecksumMismatch
 from binlogio.options import ServerVariables
 from binlogio.reader import open as open_logs
-from binlogio.schema import ColumnDefinition, TableDefinition
-from binlogio.writer import BinlogWriter, Insert, Statement
+from binlogio.writer import BinlogWriter
 from binlogio.writer.recovery import examine, recover
-from logs import moved, raw_events
-from memory_storage import MemoryStorage
+from logs import IN_USE_AT
+from logs_in_use import NAME, LogInUse
 
-T: Final = TableDefinition(
-    "shop", "t", (ColumnDefinition("id", "int", nullable=False), ColumnDefinition("v", "varchar(600)")), ("id",)
-)
-N: Final = TableDefinition("shop", "n", T.columns, ("id",), engine="MyISAM")
-NAME: Final = "binlog.000001"
-IN_USE_AT: Final = 4 + 17
 GTID_ANONYMOUS: Final = ServerVariables(server_version="9.7.4", gtid_mode="OFF", sync_binlog=0)
 
 
-class Log:
-    """A log in use with three transactions and one group of a table without them; `starts` is where each begins, and the end."""
+class Log(LogInUse):
+    """A log in use with three transactions and one group of a table without them, and the next start."""
 
     def __init__(self, value: str = "v", groups: int = 4) -> None:
-        self.storage = MemoryStorage()
-        self.starts: list[int] = []
-        log = BinlogWriter("binlog", variables=GTID_ANONYMOUS, clock=lambda: 10**15, storage=self.storage).open()
-        with log.session("shop") as session:
-            for number in range(groups):
-                self.starts.append(self.storage.size(NAME))
-                session.execute(Statement("insert", [Insert(N if number % 4 == 3 else T, [(number, value)])]))
-        self.starts.append(self.storage.size(NAME))
-
-    @property
-    def data(self) -> bytearray:
-        """The file, which may be changed."""
-        return self.storage.files[NAME]
-
-    def group(self, number: int) -> bytes:
-        """A group's bytes."""
-        return bytes(self.data[self.starts[number] : self.starts[number + 1]])
-
-    def events(self, number: int) -> list[bytes]:
-        """A group's events."""
-        return [event for _, event in raw_events(self.group(number), 0)]
-
-    def append(self, events: list[bytes]) -> None:
-        """Put events behind the end, with the positions that they get there."""
-        for event in events:
-            self.data.extend(moved(event, len(self.data)))
+        super().__init__(GTID_ANONYMOUS, value, groups, clock=lambda: 10**15)
 
     def reopen(self) -> BinlogWriter:
         """The next start."""

@@ -12,53 +12,22 @@ import pytest
 
 from binlogio.errors import BinlogFormatError
 from binlogio.options import ServerVariables
-from binlogio.schema import ColumnDefinition, TableDefinition
-from binlogio.writer import BinlogWriter, Insert, Statement
 from binlogio.writer.recovery import examine
-from logs import moved, raw_events
-from memory_storage import MemoryStorage
+from logs import IN_USE_AT
+from logs_in_use import NAME, LogInUse
 from real_servers import RUN_TIMEOUT_S, SCRIPT, Instance, vendor
 
 pytestmark = [pytest.mark.server, pytest.mark.slow]
 
 OPTIONS: Final = ("--server-id=1", "--log-bin=binlog", "--gtid-mode=ON", "--enforce-gtid-consistency=ON")
-NAME: Final = "binlog.000001"
-T: Final = TableDefinition(
-    "shop", "t", (ColumnDefinition("id", "int", nullable=False), ColumnDefinition("v", "varchar(50)")), ("id",)
-)
-N: Final = TableDefinition("shop", "n", T.columns, ("id",), engine="MyISAM")
 
 
-class Log:
-    """A log in use with four groups; `starts` is where each begins, and the end."""
-
-    def __init__(self, number: int) -> None:
-        uuid = f"00000000-0000-0000-0000-{number:012x}"
-        self.storage = MemoryStorage()
-        self.starts: list[int] = []
-        log = BinlogWriter("binlog", variables=ServerVariables(server_uuid=uuid), storage=self.storage).open()
-        with log.session("shop") as session:
-            for row in range(4):
-                self.starts.append(self.storage.size(NAME))
-                session.execute(Statement("", [Insert(N if row == 3 else T, [(row, "v")])]))
-        self.starts.append(self.storage.size(NAME))
-
-    @property
-    def data(self) -> bytearray:
-        """The file, which may be changed."""
-        return self.storage.files[NAME]
-
-    def events(self, number: int) -> list[bytes]:
-        """A group's events."""
-        return [event for _, event in raw_events(bytes(self.data[self.starts[number] : self.starts[number + 1]]), 0)]
-
-    def append(self, events: list[bytes]) -> None:
-        """Put events behind the end, as they stand there."""
-        for event in events:
-            self.data.extend(moved(event, len(self.data)))
+def log_of(number: int) -> LogInUse:
+    """A log of a server of its own."""
+    return LogInUse(ServerVariables(server_uuid=f"00000000-0000-0000-0000-{number:012x}"))
 
 
-DAMAGE: Final[dict[str, Callable[[Log], object]]] = {
+DAMAGE: Final[dict[str, Callable[[LogInUse], object]]] = {
     "nothing": lambda log: None,
     "half an event header": lambda log: log.data.extend(log.data[log.starts[0] :][:10]),
     "GTID event only": lambda log: log.append(log.events(0)[:1]),
@@ -93,7 +62,7 @@ def test_a_server_cuts_what_we_cut_and_refuses_what_we_refuse() -> None:
     """Size, GTIDs and the flag of being in use, for every damage of the recordings that our logs can have."""
     with vendor("mysql").server("recover", *OPTIONS) as server:
         for number, (name, change) in enumerate(DAMAGE.items(), 1):
-            log = Log(number)
+            log = log_of(number)
             change(log)
             try:
                 ours = examine(log.storage, NAME)
@@ -110,8 +79,8 @@ def test_a_server_cuts_what_we_cut_and_refuses_what_we_refuse() -> None:
                 executed = server.sql(f"SELECT GTID_SUBSET('{ours.executed}', @@gtid_executed)").strip()
                 more = server.sql(f"SELECT GTID_SUBTRACT(@@gtid_executed, '{ours.executed}')")
 
-                assert (len(found), found[4 + 17]) == (ours.valid_size, 0), name
+                assert (len(found), found[IN_USE_AT]) == (ours.valid_size, 0), name
                 assert executed == "1", name
                 assert f"{number:012x}" not in more, name
-        put(server.data, bytes(Log(99).data))  # so that it can be stopped
+        put(server.data, bytes(log_of(99).data))  # so that it can be stopped
         assert server_does(server, "restart", *OPTIONS) == 0
