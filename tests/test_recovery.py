@@ -96,6 +96,7 @@ def test_a_group_inside_an_unfinished_one_is_refused() -> None:
     ) as caught:
         log.reopen().open()
     assert caught.value.file == NAME
+    assert caught.value.hint == "nothing was changed; `binlogio dump` shows what is in it"
     assert log.data == before
     assert sorted(log.storage.files) == [NAME, "binlog.index"]
 

@@ -221,7 +221,7 @@ class _Scan:
             f"invalid sequence of events between {self._group_start} and {frame.end}: {what}",
             offset=frame.header.offset,
             event_type=event_name(frame.header.type_code),
-            hint="nothing was changed; `binlogio repair` writes what is whole into another log",
+            hint="nothing was changed; `binlogio dump` shows what is in it",
         )
 
     def _refuse_what_no_crash_leaves(self, damage: BinlogFormatError) -> None:
