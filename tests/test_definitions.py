@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import binlogio
-from binlogio.columnar import rows_reader
+from binlogio.columnar import log_cuts
 from binlogio.columnar.log_parts import LogPartReader
 from binlogio.columnar.record_types import Selection
 from binlogio.constants import TableMapFlag
@@ -146,7 +146,7 @@ def test_definitions_live_on_in_the_next_log_of_the_series_only(tmp_path: Path) 
 
 def test_threads_give_the_same_names(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each has a part of the log, and what the statements of the parts before say."""
-    monkeypatch.setattr(rows_reader, "_SMALLEST_SPLIT", 4096)
+    monkeypatch.setattr(log_cuts, "_SMALLEST", 4096)
     path = MYSQL / "group_commit" / "binlog.000001"
     alone = [(name, batch.schema) for name, batch in binlogio.read_tables(path)]
     together = [(name, batch.schema) for name, batch in binlogio.read_tables(path, threads=3)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from threading import Event
 
 import pytest
@@ -11,6 +11,10 @@ from binlogio.columnar.parallel import MOST_AHEAD, InOrder
 
 RESULT_BYTES = MOST_AHEAD // 4
 RESULTS_A_PART = 50
+
+
+def _at(parts: Sequence[int]) -> Callable[[int], int | None]:
+    return lambda number: parts[number] if number < len(parts) else None
 
 
 class _Counting:
@@ -40,7 +44,9 @@ def test_results_and_the_error_come_in_the_order_of_the_parts(threads: int) -> N
     found = []
 
     def read_all() -> None:
-        for result in InOrder(range(9), lambda: _Counting(read_on, [], open_readers), lambda _: 1).results(threads):
+        for result in InOrder(_at(range(9)), lambda: _Counting(read_on, [], open_readers), lambda _: 1).results(
+            threads
+        ):
             found.append(result)  # noqa: PERF402 - what came before the error counts
 
     with pytest.raises(ValueError, match="5"):
@@ -53,7 +59,7 @@ def test_results_and_the_error_come_in_the_order_of_the_parts(threads: int) -> N
 def test_readers_wait_for_a_consumer_that_is_slow() -> None:
     """The first part waits for an event, so that the consumer does; the second part must not go on for ever."""
     read_on, made = Event(), list[int]()
-    results = InOrder(range(4), lambda: _Counting(read_on, made, []), lambda _: RESULT_BYTES).results(2)
+    results = InOrder(_at(range(4)), lambda: _Counting(read_on, made, []), lambda _: RESULT_BYTES).results(2)
     for _ in range(RESULTS_A_PART // 2):
         next(results)
     ahead = made.count(1)
@@ -71,21 +77,37 @@ def test_a_reader_that_cannot_be_opened_is_an_error() -> None:
         raise OSError("no more files")
 
     with pytest.raises(OSError, match="no more files"):
-        list(InOrder(range(3), refuse, lambda _: 1).results(2))
+        list(InOrder(_at(range(3)), refuse, lambda _: 1).results(2))
 
 
 @pytest.mark.parametrize("first_bad", [0, 4, 8])
 def test_parts_from_one_that_does_not_hold_on_are_left_out(first_bad: int) -> None:
     """They may be asked for again, by who knows better."""
+    parts = [0, 1, 2, 3, 4, 6, 7, 8, 9]
     read_on, open_readers = Event(), list[int]()
     read_on.set()
     in_order = InOrder(
-        [0, 1, 2, 3, 4, 6, 7, 8, 9],
+        _at(parts),
         lambda: _Counting(read_on, [], open_readers),
         lambda _: 1,
-        lambda part: part < first_bad,
+        lambda number: parts[number] < first_bad,
     )
     found = {part for part, _ in in_order.results(3)}
 
-    assert found == {part for part in (0, 1, 2, 3, 4, 6, 7, 8, 9) if part < first_bad}
+    assert found == {part for part in parts if part < first_bad}
     assert open_readers == []
+
+
+def test_who_cuts_the_parts_learns_what_came_of_those_that_waited() -> None:
+    """The first part waits until some result of a thread's is there."""
+    read_on, learned = Event(), dict[int, int]()
+
+    def made(_: tuple[int, int]) -> int:
+        read_on.set()
+        return 1
+
+    found = list(InOrder(_at(range(2)), lambda: _Counting(read_on, [], []), made, learn=learned.__setitem__).results(2))
+
+    assert len(found) == 2 * RESULTS_A_PART
+    assert learned
+    assert set(learned.values()) <= {RESULTS_A_PART}

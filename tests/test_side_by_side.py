@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +18,9 @@ from binlogio import (
     Statement,
     TableDefinition,
 )
-from binlogio.columnar import part_definitions, rows_reader
+from binlogio.columnar import log_cuts, part_definitions
+from binlogio.columnar.log_cuts import LogCuts
 from binlogio.implementation import is_compiled
-from binlogio.splits import Split
 from corpus import FIXTURES
 
 FILES = sorted(
@@ -60,7 +59,7 @@ def in_order(source: Any, **options: Any) -> list[Any]:
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.parent.name}/{path.parent.name}")
 def test_every_log_gives_the_same_by_two_threads(monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
     """Each table's records and types, and the order of all of them."""
-    monkeypatch.setattr(rows_reader, "_SMALLEST_SPLIT", 1024)
+    monkeypatch.setattr(log_cuts, "_SMALLEST", 1024)
 
     assert rows_of(path, threads=2) == rows_of(path)
     assert in_order(path, threads=2) == in_order(path)
@@ -112,13 +111,13 @@ def test_names_are_those_of_one_thread_wherever_logs_are_cut(
         _written(tmp_path, binlog_transaction_compression=compressed)
     logs = [tmp_path / f"binlog.00000{number}" for number in (1, 2, 3)]
 
-    def cut(log: Any, _threads: int) -> list[Any]:
-        points = [0, *sorted(int(log.size * one) for one in cuts), log.size]
-        return [(log, Split(start, end)) for start, end in pairwise(points)]
+    def end(_: LogCuts, log: Any, start: int) -> int:
+        points = [int(log.size * one) for one in cuts]
+        return min((point for point in points if point > start), default=log.size)
 
     alone = rows_of(logs)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rows_reader, "_parts", cut)
+        patch.setattr(LogCuts, "_end", end)
         patch.setattr(part_definitions, "_LONGEST_WAIT_S", wait_s)
         together = rows_of(logs, threads=threads)
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import binlogio
 from binlogio import BinlogWriter, ColumnDefinition, Insert, ServerVariables, Statement, TableDefinition
-from binlogio.columnar import rows_reader
+from binlogio.columnar import log_cuts
 from binlogio.columnar.record_types import Selection
 from binlogio.columnar.records import Repeated
 from binlogio.columnar.table_batches import ColumnarReader
@@ -85,7 +85,7 @@ def test_values_that_look_like_events_mislead_no_reader(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("threads", [2, 3])
 def test_threads_give_the_same_records_in_the_same_order(monkeypatch: pytest.MonkeyPatch, threads: int) -> None:
-    monkeypatch.setattr(rows_reader, "_SMALLEST_SPLIT", 4096)
+    monkeypatch.setattr(log_cuts, "_SMALLEST", 4096)
     path = FIXTURES / "mysql97/group_commit/binlog.000001"
     name = _largest_table(path)
     alone = binlogio.read_rows(path, table=name).to_table()
@@ -104,7 +104,7 @@ def _largest_table(path: Path) -> str:
 
 
 def test_error_in_one_split_reaches_the_caller(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(rows_reader, "_SMALLEST_SPLIT", 4096)
+    monkeypatch.setattr(log_cuts, "_SMALLEST", 4096)
     data = bytearray((FIXTURES / "mysql97/group_commit/binlog.000001").read_bytes())
     data[len(data) // 2 + 40] ^= 1
     (tmp_path / "binlog.000001").write_bytes(data)

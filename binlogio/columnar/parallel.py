@@ -6,8 +6,8 @@ own where it would have to wait for another's, so that handing over costs nothin
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from threading import Condition, Lock
@@ -38,45 +38,56 @@ class InOrder(Generic[Part, Result]):
     comes where its part's results end; the other threads then stop.
 
     Args:
-        parts: what there is to read.
+        part_at: gives the part of a number, None behind the last; asked by one thread at a time, again and again.
         open_reader: gives each thread a reader of its own.
         size_of: bytes of a result.
-        holds: says of a part, when all before it are done, whether its results are to be taken.
+        holds: says of a part's number, when all parts before it are done, whether its results are to be taken.
+        learn: is told of a part how many bytes its results had together, where all of them waited; called as `part_at`.
+        first: number of the first part.
     """
 
     def __init__(
         self,
-        parts: Sequence[Part],
+        part_at: Callable[[int], Part | None],
         open_reader: Callable[[], PartReader[Part, Result]],
         size_of: Callable[[Result], int],
-        holds: Callable[[Part], bool] = lambda _: True,
+        holds: Callable[[int], bool] = lambda _: True,
+        learn: Callable[[Part, int], None] = lambda *_: None,
+        first: int = 0,
     ) -> None:
-        self._parts = parts
+        self._part_at = part_at
         self._open_reader = open_reader
         self._size_of = size_of
         self._holds = holds
+        self._learn = learn
         self._lock = Lock()
         self._arrival = Condition(self._lock)  # what the consumer waits for
         self._room = Condition(self._lock)  # what threads wait for
-        self._next = 0  # part that no thread has taken
-        self._wanted = 0  # part that the consumer is at
+        self._next = first  # part that no thread has taken
+        self._wanted = first  # part that the consumer is at
         self._ahead = 0  # bytes
-        self._results: list[deque[tuple[Result, int]]] = [deque() for _ in parts]
-        self._ends: list[BaseException | bool] = [False] * len(parts)  # behind the last result: True, or the error
+        self._kept: Counter[int] = Counter()  # bytes of a part's results that waited, or still do
+        self._results: defaultdict[int, deque[tuple[Result, int]]] = defaultdict(deque)
+        self._ends: dict[
+            int, BaseException | None
+        ] = {}  # what comes behind a part's last result: nothing, or the error
         self._stopped = False
         self._own: int | None = None  # part that the consumer's thread has begun
 
     def results(self, threads: int) -> Generator[Result, None, int]:
-        """All results, computed by `threads` threads, one of them the caller's; returns how many parts it gave: up to one that does not hold."""
+        """All results, computed by `threads` threads, one of them the caller's; returns the number of the first part that does not hold."""
         with ThreadPoolExecutor(max(1, threads - 1), "binlogio-read") as pool, closing(self._read()) as own:
             try:
-                for _ in range(min(threads, len(self._parts)) - 1):
-                    pool.submit(self._work)
-                for number, part in enumerate(self._parts):
-                    if not self._holds(part):
-                        return number
-                    yield from self._take(number, own)
-                return len(self._parts)
+                for another in range(self._next + 1, self._next + threads):
+                    if self._exists(another):
+                        pool.submit(self._work)
+                while self._exists(self._wanted) and self._holds(self._wanted):
+                    yield from self._take(self._wanted, own)
+                    with self._lock:
+                        del self._results[self._wanted], self._ends[self._wanted]
+                        self._wanted += 1
+                        self._room.notify_all()
+                return self._wanted
             finally:
                 with self._lock:
                     self._stopped = True
@@ -85,12 +96,10 @@ class InOrder(Generic[Part, Result]):
 
     def _take(self, number: int, own: Iterator[tuple[int, Result]]) -> Iterator[Result]:
         """The results of one part. While there are none, the caller's thread makes some, of this part or of one behind it."""
-        waiting = self._results[number]
         with self._lock:
-            self._wanted = number
-            self._room.notify_all()
+            waiting = self._results[number]
         while True:
-            ended = self._ends[number] is not False  # before the look at what is there: results come first
+            ended = number in self._ends  # before the look at what is there: results come first
             if waiting:
                 with self._lock:
                     result, size = waiting.popleft()
@@ -101,14 +110,13 @@ class InOrder(Generic[Part, Result]):
                 break
             elif (made := self._make(own)) is None:
                 with self._lock:
-                    self._arrival.wait_for(lambda: waiting or self._ends[number] is not False)
+                    self._arrival.wait_for(lambda: waiting or number in self._ends)
             elif made[0] == number:
                 yield made[1]
             else:
                 self._keep(*made)
-        end = self._ends[number]
-        if isinstance(end, BaseException):
-            raise end
+        if (error := self._ends[number]) is not None:
+            raise error
 
     def _make(self, own: Iterator[tuple[int, Result]]) -> tuple[int, Result] | None:
         """The next result of the consumer's thread; None where there is no part or no room for it."""
@@ -129,11 +137,12 @@ class InOrder(Generic[Part, Result]):
         """Results of one part after another that no thread has taken, each with the number of its part."""
         reader: PartReader[Part, Result] | None = None
         try:
-            while (number := self._next_part()) is not None:
-                end: BaseException | bool = True
+            while (taken := self._next_part()) is not None:
+                number, part = taken
+                end: BaseException | None = None
                 try:
                     reader = reader or self._open_reader()
-                    for result in reader.read(self._parts[number]):
+                    for result in reader.read(part):
                         yield number, result
                 except (GeneratorExit, KeyboardInterrupt):
                     raise
@@ -141,18 +150,25 @@ class InOrder(Generic[Part, Result]):
                     end = exc
                 with self._lock:
                     self._ends[number] = end
+                    if size := self._kept.pop(number, 0):
+                        self._learn(part, size)
                     if number == self._wanted:
                         self._arrival.notify()
         finally:
             if reader is not None:
                 reader.close()
 
-    def _next_part(self) -> int | None:
+    def _exists(self, number: int) -> bool:
         with self._lock:
-            if self._stopped or self._next == len(self._parts):
+            return number < self._next or self._part_at(number) is not None
+
+    def _next_part(self) -> tuple[int, Part] | None:
+        with self._lock:
+            part = None if self._stopped else self._part_at(self._next)
+            if part is None:
                 return None
-            number, self._next = self._next, self._next + 1
-            return number
+            self._next += 1
+            return self._next - 1, part
 
     def _keep(self, number: int, result: Result, *, waits: bool = False) -> bool:
         """Keep a result until the consumer is there; False where nobody wants it any more."""
@@ -162,6 +178,8 @@ class InOrder(Generic[Part, Result]):
                 self._room.wait_for(lambda: self._has_room(number, size))
             self._results[number].append((result, size))
             self._ahead += size
+            if waits:
+                self._kept[number] += size
             if number == self._wanted:
                 self._arrival.notify()
             return not self._stopped

@@ -8,7 +8,6 @@ Knows locks, and the order of parts; what statements mean is `binlogio.schema.de
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from threading import Event, Lock
 from typing import TYPE_CHECKING, Final
@@ -70,19 +69,26 @@ class PartFacts:
     """What each of some parts says of tables, as far as it was read.
 
     Args:
-        logs: of each part from number `first` on the name of the log that begins with it; None in the middle of one.
-        before: knows what was said before part `first`.
+        first: number of the first part.
+        before: knows what was said before that, and of a log that begins with it.
     """
 
-    def __init__(self, logs: Sequence[str | None], first: int = 0, before: DefinitionSource | None = None) -> None:
+    def __init__(self, first: int, before: DefinitionSource) -> None:
         self.lock = Lock()
-        self._before = before or DefinitionSource()
-        self._begins = {number: LogBegin(name) for number, name in enumerate(logs, first) if name is not None}
-        self._heads = {number: Event() for number in sorted({first, *self._begins})}
+        self._before = before
+        self._begins: dict[int, LogBegin] = {}
+        self._heads = {first: Event()}
         self._facts: dict[int, list[Fact]] = {}
         self._taken: dict[int, list[Fact]] = {}  # of the parts that needed it: what was known when they did
         self._told: list[Fact] | None = None  # what `_knowing` was told
         self._knowing = DefinitionSource()
+
+    def begin_log(self, number: int, name: str) -> None:
+        """A log begins with part `number`, if nobody said so yet."""
+        with self.lock:
+            if number not in self._heads or not number:
+                self._begins[number] = LogBegin(name)
+                self._heads.setdefault(number, Event())
 
     def pass_head(self, number: int) -> None:
         """The head of part `number` was read, or nobody will read it."""
@@ -91,9 +97,10 @@ class PartFacts:
 
     def wait_for_head(self, number: int) -> None:
         """Wait for the facts at the head of the log that part `number` is of; without them it may be read in vain."""
-        head = self._heads[max(head for head in self._heads if head <= number)]
-        if number not in self._heads:
-            head.wait(_LONGEST_WAIT_S)
+        with self.lock:
+            head = max(head for head in self._heads if head <= number)
+        if head < number:
+            self._heads[head].wait(_LONGEST_WAIT_S)
 
     def note(self, number: int, fact: Fact) -> None:
         """Take note of a fact of part `number`. The caller has the lock."""

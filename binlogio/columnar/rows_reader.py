@@ -10,11 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from fnmatch import fnmatchcase
 from functools import partial
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.columnar.definition_files import load_definitions
 from binlogio.columnar.known_plans import KnownPlans
+from binlogio.columnar.log_cuts import LogCuts
 from binlogio.columnar.parallel import InOrder
 from binlogio.columnar.part_definitions import PartFacts
 from binlogio.columnar.split_bounds import KnownGroups
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
 
     from binlogio.columnar.definition_files import Definitions
+    from binlogio.columnar.log_cuts import LogPart
     from binlogio.columnar.record_types import Selection
     from binlogio.encryption import Keyring
     from binlogio.storage import LogFile
@@ -41,8 +42,6 @@ DEFAULT_BATCH_ROWS: Final = 1 << 16
 _MIXED_ROWS: Final = 1 << 12
 _TIMESTAMP: Final = 4
 _TEXTS: Final = slice(9, 13)  # schema, table, images
-_SMALLEST_SPLIT: Final = 2 << 20  # bytes; less is not worth a thread
-_LARGEST_SPLIT: Final = 5 << 20  # bytes; of more, what one thread has done ahead is out of the cache before it is taken
 
 
 class RowBatches:
@@ -192,20 +191,21 @@ class TableBatches:
         from binlogio.columnar.side_by_side import NumberedReader  # noqa: PLC0415 - imports pyarrow
 
         # Construct holds Python's lock, so threads gain it nothing within a log.
-        parts = [part for log in self._logs for part in _parts(log, self._threads if is_compiled() else 1)]
-        logs = [None if i and parts[i - 1][0] is log else log.name for i, (log, _) in enumerate(parts)]
+        cuts = LogCuts(self._logs, self._threads if is_compiled() else 1)
         done, known, known_groups, known_plans = 0, DefinitionSource(), KnownGroups(), KnownPlans()
-        while done < len(parts):
-            facts = PartFacts(logs[done:], done, known)
+        while cuts.part(done) is not None:
+            facts = PartFacts(done, known)
             in_order = InOrder(
-                list(enumerate(parts))[done:],
+                partial(_part_at, cuts, facts),
                 partial(NumberedReader, selection, self._keyring, facts, known_groups, known_plans),
                 _batch_size,
-                partial(_holds, facts),
+                facts.holds,
+                lambda part, size: cuts.learn(part[1], size),
+                done,
             )
-            done += yield from in_order.results(self._threads)
-            if done < len(parts):
-                known, logs[done] = facts.all_before(done), None
+            done = yield from in_order.results(self._threads)
+            if cuts.part(done) is not None:
+                known = facts.all_before(done)
 
     def _row_records(self) -> Iterator[tuple[str, pa.RecordBatch]]:
         """As `mixed`, by the event reader."""
@@ -270,19 +270,14 @@ def read_split(
         yield from reader.read((log, split))
 
 
-def _parts(log: LogFile, threads: int) -> list[tuple[LogFile, Split | None]]:
-    """What one thread after another takes: parts that get smaller, so that all threads are busy to the end."""
-    if threads == 1 or log.size is None or log.stream is not None:
-        return [(log, None)]
-    points = [0]
-    while (left := log.size - points[-1]) > _SMALLEST_SPLIT:
-        points.append(points[-1] + min(_LARGEST_SPLIT, max(_SMALLEST_SPLIT, left // (2 * threads))))
-    points[-1] = log.size
-    return [(log, Split(start, end)) for start, end in pairwise(points)] if len(points) > 2 else [(log, None)]
-
-
-def _holds(facts: PartFacts, part: tuple[int, tuple[LogFile, Split | None]]) -> bool:
-    return facts.holds(part[0])
+def _part_at(cuts: LogCuts, facts: PartFacts, number: int) -> tuple[int, LogPart] | None:
+    part = cuts.part(number)
+    if part is None:
+        return None
+    log, split = part
+    if split is None or split.start == 0:
+        facts.begin_log(number, log.name)
+    return number, part
 
 
 def _batch_size(result: tuple[str, pa.RecordBatch]) -> int:
