@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from binlogio.arrow.encode import encode_rows_events
@@ -28,7 +28,7 @@ def _encoded(kernel: str, *args: Any, **options: Any) -> bytes | Said:
             return Said.of(exc)
 
 
-@settings(max_examples=200, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=200)
 @given(
     case=ROW_TABLES,
     operation=st.sampled_from(("insert", "update", "delete")),
@@ -82,7 +82,7 @@ ARRAYS = st.sampled_from(
 )
 
 
-@settings(max_examples=200, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=200)
 @given(
     column=st.sampled_from(
         [

@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from binlogio import _kernel
@@ -137,9 +137,7 @@ def test_values_of_real_servers_become_their_bytes(plan: Any, value: Any, golden
     assert images[1:] == bytes.fromhex(golden)
 
 
-@settings(
-    max_examples=300, suppress_health_check=[HealthCheck.too_slow]
-)  # the first use of a codec's characters is slow
+@settings(max_examples=300)
 @given(
     case=ROW_TABLES,
     operation=st.sampled_from(("insert", "update", "delete")),

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from binlogio.columnar.construct_reader import OPENED_TYPES
@@ -103,7 +103,7 @@ def _change(number: int, kind: str, rows: int) -> list[Any]:
     ]
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=150)
 @given(
     st.lists(
         st.tuples(st.sampled_from((1, 2)), st.sampled_from(sorted(KINDS)), st.integers(1, 4)), min_size=2, max_size=9

@@ -277,7 +277,7 @@ def test_command_line_translates_when_asked(tmp_path: Path) -> None:
 )
 @example("RENAME TABLE t TO o", [(19, 0, b"\x80")])
 @example("RENAME TABLE t TO o", [(18, 1, b"`\0`")])
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 def test_any_statement_is_followed_or_refused(sql: str, edits: list[tuple[int, int, bytes]]) -> None:
     """No bytes in a statement raise anything but a BinlogError."""
     text = sql.encode()

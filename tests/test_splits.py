@@ -56,7 +56,7 @@ def _read(path: Path, split: Split | None) -> list[Record]:
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.parent.name}/{path.parent.name}")
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(cuts=st.lists(st.floats(0, 1), max_size=6))
 def test_any_cut_points_give_every_row_once(path: Path, cuts: list[float]) -> None:
     size = path.stat().st_size
