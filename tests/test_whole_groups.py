@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from binlogio.constants import EventType
 from binlogio.encoder import Encoder
 from binlogio.errors import BinlogError
-from binlogio.events.base import EventHeader
+from binlogio.events.base import EventHeader, UnknownEvent
 from binlogio.events.control import RowsQueryEvent
 from binlogio.gtid import NO_TAG, Gtid, GtidSet, Tag, Uuid
 from binlogio.implementation import CONSTRUCT, VARIABLE
@@ -78,6 +79,42 @@ def test_both_ways_find_the_same(kinds: list[int], checksum: str, cut: int, flip
         data[250 + flip[0]] ^= 1 << flip[1]
     with pytest.MonkeyPatch.context() as monkeypatch:
         quick, slow = both(storage, monkeypatch)
+
+    assert quick == slow
+
+
+BEGIN: Final = (EventType.QUERY_EVENT, bytes(4 + 4 + 1 + 2 + 2 + 1) + b"BEGIN")
+XID: Final = (EventType.XID_EVENT, bytes(8))
+
+
+def gtid_event(*parts: bytes) -> tuple[EventType, bytes]:
+    return EventType.GTID_LOG_EVENT, b"".join((b"\0", *parts))
+
+
+@pytest.mark.parametrize("checksum", ["CRC32", "NONE"])
+@pytest.mark.parametrize(
+    "events",
+    [
+        (gtid_event(UUID.data, (2).to_bytes(8, "little")), BEGIN, (EventType.QUERY_EVENT, b"")),
+        (gtid_event(UUID.data, (2).to_bytes(8, "little")), BEGIN, (EventType.QUERY_EVENT, bytes(8))),
+        (gtid_event(UUID.data[:3]), BEGIN, XID),
+        (gtid_event(UUID.data, b"\2"), BEGIN, XID),
+        (gtid_event(UUID.data, bytes(8)), BEGIN, XID),
+        (gtid_event(UUID.data, b"\xff" * 8), BEGIN, XID),
+    ],
+    ids=["no query", "half a query", "short UUID", "short number", "number 0", "number -1"],
+)
+def test_both_ways_find_the_same_where_a_body_is_no_event(
+    events: tuple[tuple[EventType, bytes], ...], checksum: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The groups are whole by their headers and checksums alone."""
+    storage = log([0], checksum)
+    data = storage.files[NAME]
+    encoder = Encoder(describe_format(Committer(binlog_checksum=checksum).variables).context)
+    for type_code, body in events:
+        event = UnknownEvent(body, EventHeader(timestamp=10**9, server_id=1, type_code=type_code))
+        data += encoder.encode_at(event, len(data))
+    quick, slow = both(storage, monkeypatch)
 
     assert quick == slow
 

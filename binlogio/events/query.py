@@ -176,6 +176,18 @@ _STATUS_VAR: Final = Record(
 
 POST_HEADER: Final = 4 + 4 + 1 + 2 + 2
 POST_HEADER_V3: Final = 4 + 4 + 1 + 2  # 4.x and the first 5.0 alphas: no status variables
+_SCHEMA_SIZE_AT: Final = 4 + 4
+_STATUS_VARS_SIZE_AT: Final = POST_HEADER - 2
+
+
+def sizes_before_sql(data: bytes, at: int = 0) -> tuple[int, int, int]:
+    """What stands in front of the statement of a QUERY_EVENT whose body begins at `at`, in bytes, for those who do not parse it.
+
+    These are the post-header of binlog version 4, the status variables, and the schema with its zero. A body may be shorter than they say.
+    """
+    schema = int.from_bytes(data[at + _SCHEMA_SIZE_AT : at + _SCHEMA_SIZE_AT + 1], "little")
+    status_vars = int.from_bytes(data[at + _STATUS_VARS_SIZE_AT : at + POST_HEADER], "little")
+    return POST_HEADER, status_vars, schema + len(b"\0")
 
 
 class _StatusVars(Construct):  # type: ignore[misc]

@@ -18,7 +18,9 @@ import numpy as np
 from binlogio.constants import CHECKSUM_SIZE, HEADER_SIZE, SERVER_ID_BYTES, EventType
 from binlogio.errors import BinlogFormatError
 from binlogio.events.gtid_mariadb import MariadbGtidFlag
+from binlogio.events.query import sizes_before_sql
 from binlogio.gtid import NO_TAG, Gtid, GtidSet, Interval, MariadbGtid, Tsid, Uuid
+from binlogio.gtid.identifiers import GNO_END, GNO_MIN
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -59,9 +61,6 @@ _GROUP_COMMIT_ID: Final = int(MariadbGtidFlag.GROUP_COMMIT_ID)
 _PLAIN_FLAGS: Final = int(
     MariadbGtidFlag.TRANSACTIONAL | MariadbGtidFlag.ALLOW_PARALLEL | MariadbGtidFlag.WAITED | MariadbGtidFlag.DDL
 )
-_SCHEMA_LENGTH: Final = HEADER_SIZE + 8
-_STATUS_LENGTH: Final = slice(HEADER_SIZE + 11, HEADER_SIZE + 13)
-_QUERY_POST_HEADER: Final = 13
 
 
 @dataclass(slots=True)
@@ -138,11 +137,13 @@ def skip_plain_groups(
             if offsets[first] != done or not (opens and closes):
                 break
             if types[first] == _GTID:
-                event = data[done : ends[first]]
-                uuid = event[_UUID]
+                event = data[done : ends[first] - footer]
+                uuid, gno = event[_UUID], int.from_bytes(event[_GNO], "little", signed=True)
+                if len(event) < _GNO.stop or not GNO_MIN <= gno < GNO_END:
+                    break
                 if uuid not in tsids:
                     tsids[uuid] = Tsid(Uuid(uuid), NO_TAG)
-                gtids.add_number(tsids[uuid], int.from_bytes(event[_GNO], "little", signed=True))
+                gtids.add_number(tsids[uuid], gno)
             elif in_domain and domains is not None:
                 domains.add(_gtid(data[done : ends[first]]))
             done = ends[last]
@@ -174,6 +175,5 @@ def _is_query(sql: bytes, data: bytes, type_code: int, start: int, end: int) -> 
 
 def _sql(data: bytes, start: int, end: int) -> bytes:
     """The text of a Query event, whose checksum begins at `end`."""
-    status_size = int.from_bytes(data[start + _STATUS_LENGTH.start : start + _STATUS_LENGTH.stop], "little")
-    begin = start + HEADER_SIZE + _QUERY_POST_HEADER + status_size + data[start + _SCHEMA_LENGTH] + 1
-    return data[begin:end]
+    body = start + HEADER_SIZE
+    return data[body + sum(sizes_before_sql(data, body)) : end]
