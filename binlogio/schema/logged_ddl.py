@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from binlogio.constants import QueryStatus
 from binlogio.errors import UnsupportedFeature
-from binlogio.events.query import POST_HEADER
+from binlogio.events.query import POST_HEADER, sizes_before_sql
 from binlogio.rowimage.charset import charset_of
 from binlogio.schema.collations import charset_of_collation, collation_name
 from binlogio.schema.ddl import SessionFacts, follow_statement
@@ -37,7 +37,7 @@ def body_may_define(body: bytes) -> bool:
     """`may_define` of the statement in the body of a plain QUERY_EVENT, which is not parsed for that."""
     if len(body) < POST_HEADER:
         return False
-    begin = POST_HEADER + int.from_bytes(body[POST_HEADER - 2 : POST_HEADER], "little") + body[8] + len(b"\0")
+    begin = sum(sizes_before_sql(body))
     return may_define(body[begin : begin + _LOOKED_AT])
 
 

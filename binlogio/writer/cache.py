@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from binlogio.constants import HEADER_SIZE, EventType
 from binlogio.errors import CacheLimitExceeded
+from binlogio.events.query import sizes_before_sql
+from binlogio.events.rows import POST_HEADER_V1, POST_HEADER_V2
+from binlogio.primitives import bitmap_size
 from binlogio.writer.cache_buffer import CacheBuffer
 from binlogio.writer.spill import FrameFile, SpillFile
 
@@ -22,9 +25,6 @@ if TYPE_CHECKING:
     from binlogio.writer.writeset import WriteSetBuilder
 
 _TYPE_CODE: Final = 4
-_QUERY_POST_HEADER: Final = 13
-_SCHEMA_SIZE: Final = HEADER_SIZE + 8
-_STATUS_VARS_SIZE: Final = HEADER_SIZE + 11
 _TOO_SMALL: Final = {
     True: (
         1197,
@@ -206,10 +206,8 @@ class BinlogCache:
         """The sizes of the pieces in which the server writes an event; the large one is the last."""
         size = len(frame) - self._checksum_size - HEADER_SIZE
         if frame[_TYPE_CODE] == EventType.QUERY_EVENT:
-            status_vars = int.from_bytes(frame[_STATUS_VARS_SIZE : _STATUS_VARS_SIZE + 2], "little")
-            schema = frame[_SCHEMA_SIZE] + 1
-            sql = size - _QUERY_POST_HEADER - status_vars - schema
-            return HEADER_SIZE, _QUERY_POST_HEADER, status_vars, schema, sql
+            before_sql = sizes_before_sql(frame, HEADER_SIZE)
+            return HEADER_SIZE, *before_sql, size - sum(before_sql)
         if frame[_TYPE_CODE] in _ROWS_EVENTS:
             post_header, count = _ROWS_EVENTS[EventType(frame[_TYPE_CODE])]
             bitmaps = _bitmaps_size(frame, HEADER_SIZE + post_header, count)
@@ -260,13 +258,13 @@ def joined(
 
 
 _ROWS_EVENTS: Final = {
-    EventType.WRITE_ROWS_EVENT_V1: (8, 1),
-    EventType.UPDATE_ROWS_EVENT_V1: (8, 2),
-    EventType.DELETE_ROWS_EVENT_V1: (8, 1),
-    EventType.WRITE_ROWS_EVENT: (10, 1),
-    EventType.UPDATE_ROWS_EVENT: (10, 2),
-    EventType.DELETE_ROWS_EVENT: (10, 1),
-    EventType.PARTIAL_UPDATE_ROWS_EVENT: (10, 2),
+    EventType.WRITE_ROWS_EVENT_V1: (POST_HEADER_V1, 1),
+    EventType.UPDATE_ROWS_EVENT_V1: (POST_HEADER_V1, 2),
+    EventType.DELETE_ROWS_EVENT_V1: (POST_HEADER_V1, 1),
+    EventType.WRITE_ROWS_EVENT: (POST_HEADER_V2, 1),
+    EventType.UPDATE_ROWS_EVENT: (POST_HEADER_V2, 2),
+    EventType.DELETE_ROWS_EVENT: (POST_HEADER_V2, 1),
+    EventType.PARTIAL_UPDATE_ROWS_EVENT: (POST_HEADER_V2, 2),
 }
 """The size of what stands in front of the column count, in bytes, and how many bitmaps they have."""
 
@@ -276,4 +274,4 @@ def _bitmaps_size(frame: bytes, at: int, count: int) -> int:
     columns, width = frame[at], 1
     if columns > 250:  # a length-encoded integer of two bytes; there are not more columns
         columns, width = int.from_bytes(frame[at + 1 : at + 3], "little"), 3
-    return width + count * ((columns + 7) // 8)
+    return width + count * bitmap_size(columns)
