@@ -80,9 +80,7 @@ class GroupCommit:
         self._sync: Final = Stage[PendingCommit]()
         self._commit: Final = Stage[PendingCommit]()
         self._finish_lock = Lock()
-        self._unsynced: deque[PendingCommit] = (
-            deque()
-        )  # flushed, and not yet through the sync stage; in the order of the log
+        self._unsynced = deque[PendingCommit]()  # flushed, and not yet through the sync stage; in the order of the log
         self._flushed = 0
         self._finished = 0
         self._passes = 0  # through the sync stage since the last sync
@@ -272,8 +270,6 @@ class GroupCommit:
         for commit in led:
             if commit.counter and commit.error is None:
                 self._unsynced.append(commit)
-            elif commit.error is None:
-                commit.gtid = None
 
     def _wait_for_more(self) -> None:
         """Before a sync, let others come (binlog_group_commit_sync_delay), but not more than enough of them."""
@@ -373,7 +369,6 @@ class GroupCommit:
             if isinstance(commit.error, OSError):
                 self._stop_logging(commit.error)
                 commit.error, commit.counter = None, 0
-                commit.gtid = None
 
     def _stop_logging(self, error: OSError) -> None:
         if self.ignored_error is None:
