@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from binlogio.constants import HEADER_SIZE, EventType
+from binlogio.constants import HEADER_SIZE, TYPE_CODE_AT, EventType
 from binlogio.errors import CacheLimitExceeded
 from binlogio.events.query import sizes_before_sql
 from binlogio.events.rows import POST_HEADER_V1, POST_HEADER_V2
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from binlogio.writer.cache_status import CacheStatus
     from binlogio.writer.writeset import WriteSetBuilder
 
-_TYPE_CODE: Final = 4
 _TOO_SMALL: Final = {
     True: (
         1197,
@@ -205,11 +204,11 @@ class BinlogCache:
     def _writes(self, frame: bytes) -> tuple[int, ...]:
         """The sizes of the pieces in which the server writes an event; the large one is the last."""
         size = len(frame) - self._checksum_size - HEADER_SIZE
-        if frame[_TYPE_CODE] == EventType.QUERY_EVENT:
+        if frame[TYPE_CODE_AT] == EventType.QUERY_EVENT:
             before_sql = sizes_before_sql(frame, HEADER_SIZE)
             return HEADER_SIZE, *before_sql, size - sum(before_sql)
-        if frame[_TYPE_CODE] in _ROWS_EVENTS:
-            post_header, count = _ROWS_EVENTS[EventType(frame[_TYPE_CODE])]
+        if frame[TYPE_CODE_AT] in _ROWS_EVENTS:
+            post_header, count = _ROWS_EVENTS[EventType(frame[TYPE_CODE_AT])]
             bitmaps = _bitmaps_size(frame, HEADER_SIZE + post_header, count)
             return HEADER_SIZE, post_header, bitmaps, size - post_header - bitmaps
         return HEADER_SIZE, size

@@ -23,6 +23,7 @@ from binlogio.constants import (
     EVENT_SIZE_BYTES,
     SERVER_ID_BYTES,
     TIMESTAMP_BYTES,
+    TYPE_CODE_AT,
     ChecksumAlgorithm,
     EventType,
     HeaderFlag,
@@ -132,7 +133,7 @@ class BinlogFile:
         for at, frame in enumerate(_frames(group)):
             if not at:
                 yield from self._gtid(frame, group.size, number)
-            if frame[4] == EventType.XID_EVENT:
+            if frame[TYPE_CODE_AT] == EventType.XID_EVENT:
                 end = len(frame) - CHECKSUM_SIZE * self._frames.has_checksum
                 yield frame[: end - 8] + number.to_bytes(8, "little") + frame[end:]
             else:
