@@ -16,6 +16,7 @@ from binlogio.events.rows import DeleteRowsEvent, UpdateRowsEvent, WriteRowsEven
 from binlogio.implementation import is_compiled
 from binlogio.primitives import bitmap_size
 from binlogio.replay.rows_frames import TYPE_CODES, rows_frame_of
+from binlogio.replay.targets.sqlite.values import INTEGER_END
 from binlogio.rowimage.column_shape import BLOBS
 from binlogio.rowimage.image import PRE_GA_EVENTS
 
@@ -127,5 +128,5 @@ def _values(array: pa.Array, column: ColumnPlan) -> list[Any]:
         array = array.cast(pa.string())
     values: list[Any] = array.to_pylist()
     if column.type == ColumnType.LONGLONG and column.unsigned:
-        return [value if value is None or value < 1 << 63 else str(value) for value in values]
+        return [value if value is None or value < INTEGER_END else str(value) for value in values]
     return values
