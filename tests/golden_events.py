@@ -13,9 +13,13 @@ import pytest
 from binlogio.errors import BinlogError
 from binlogio.events import EVENT_CODECS
 from binlogio.events.base import DEFAULT_CONTEXT, NEW_HEADER, ParseContext
+from binlogio.events.format_description import StartV3Event
 
 if TYPE_CHECKING:
     from binlogio.constants import EventType
+
+V1 = StartV3Event(1, "3.23.58-log", 0).context
+V3 = StartV3Event(3, "4.1.22-log", 0).context
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,12 +32,12 @@ from binlogio.events.base import (
     event_name,
     parse_header,
 )
-from binlogio.events.format_description import FormatDescriptionEvent, StartV3Event
+from binlogio.events.format_description import FormatDescriptionEvent
 from binlogio.events.load import LoadEvent
 from binlogio.events.optional_fields import Trailing
 from binlogio.events.rows import WriteRowsEvent
 from binlogio.primitives import Many
-from golden_events import EventCase, check_returns_or_raises
+from golden_events import V1, V3, EventCase, check_returns_or_raises
 
 CODECS = [*EVENT_CODECS.values(), UNKNOWN]
 # Retired numbers that no server ever wrote an event of; UNKNOWN_EVENT is what all others fall back to.
@@ -56,8 +56,6 @@ CASES: list[EventCase] = [
     )
     for case in family.CASES
 ]
-V1 = StartV3Event(1, "3.23.58-log", 0).context
-V3 = StartV3Event(3, "4.1.22-log", 0).context
 NINE = FormatDescriptionEvent(4, "9.7.4", 0, 19, test_events_format_description.SIZES_9_7, 1).context
 CONTEXTS = [DEFAULT_CONTEXT, V1, V3, NINE, test_events_rows.ALPHA]
 

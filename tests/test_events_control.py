@@ -23,12 +23,10 @@ from binlogio.events.control import (
     XaPrepareEvent,
     XidEvent,
 )
-from binlogio.events.format_description import StartV3Event
 from binlogio.events.mariadb import AnnotateRowsEvent, BinlogCheckpointEvent, StartEncryptionEvent
 from binlogio.events.statement_context import IntvarEvent, IntvarKind, RandEvent, UserVarEvent, UserVarType
-from golden_events import EventCase, check_both_ways, check_cut_at_every_byte, check_refused, text
+from golden_events import V1, EventCase, check_both_ways, check_cut_at_every_byte, check_refused, text
 
-V1 = StartV3Event(1, "3.23.58-log", 0).context
 LOG = "binlog.000001"
 
 CASES: list[EventCase] = [

@@ -13,7 +13,6 @@ import pytest
 
 from binlogio.constants import EventType, QueryStatus
 from binlogio.errors import BinlogFormatError
-from binlogio.events.format_description import StartV3Event
 from binlogio.events.load import (
     AppendBlockEvent,
     BeginLoadQueryEvent,
@@ -25,10 +24,7 @@ from binlogio.events.load import (
     LoadOptions,
 )
 from binlogio.events.query import SessionCharset, StatusVar
-from golden_events import EventCase, check_both_ways, check_cut_at_every_byte, check_refused, text
-
-V1 = StartV3Event(1, "3.23.58-log", 0).context
-V3 = StartV3Event(3, "4.1.22-log", 0).context
+from golden_events import V1, V3, EventCase, check_both_ways, check_cut_at_every_byte, check_refused, text
 
 OLD_OPTIONS = LoadOptions(b"\t", b'"', b"\n", b"\0", b"\\", 2, 8)
 NEW_OPTIONS = LoadOptions(b"\t", b"", b"\r\n", b">>", b"\\", 4, None)

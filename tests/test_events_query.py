@@ -9,7 +9,6 @@ import pytest
 
 from binlogio.constants import EventType, QueryStatus
 from binlogio.errors import BinlogFormatError
-from binlogio.events.format_description import StartV3Event
 from binlogio.events.query import (
     AutoIncrement,
     Invoker,
@@ -18,10 +17,9 @@ from binlogio.events.query import (
     SessionCharset,
     StatusVar,
 )
-from golden_events import EventCase, check_both_ways, check_cut_at_every_byte, check_refused, text
+from golden_events import V3, EventCase, check_both_ways, check_cut_at_every_byte, check_refused, text
 
 QUERY = EventType.QUERY_EVENT
-V3 = StartV3Event(3, "4.1.22-log", 0).context
 
 # (code, value, hex without the code); where a server of ours wrote it, the bytes are from its file.
 STATUS_VARS: list[tuple[int, Any, str]] = [
