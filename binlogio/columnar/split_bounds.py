@@ -190,8 +190,12 @@ def _leads_on(window: Window, opened: OpenedLog, *, has_checksum: bool) -> bool:
     at, end, horizon = window.offset, opened.end(), window.offset + _HORIZON
     try:
         while at < horizon and at + HEADER_SIZE <= end:
-            opened.seek(at)
-            data = opened.read(_STEP)
+            data = window.view[at - window.offset :][: horizon - at]
+            if len(data) < HEADER_SIZE:
+                opened.seek(at)
+                data = memoryview(opened.read(max(HEADER_SIZE, horizon - at)))
+                if len(data) < HEADER_SIZE:  # somebody has shortened the file
+                    return False
             behind = pass_events(data, at, checksum=has_checksum)
             if behind < 0:
                 return False
