@@ -18,7 +18,7 @@ import binlogio
 from binlogio.errors import ReplayError
 from binlogio.replay import ReplaySummary, SqliteTarget, replay
 from binlogio.replay.targets.dry_run import DryRunTarget
-from binlogio.replay.targets.mysql.address import SCHEMES, MysqlAddress
+from binlogio.replay.targets.mysql.address import SCHEMES, MysqlAddress, without_password
 from binlogio.replay.targets.mysql.server_rows import KINDS
 from binlogio.replay.targets.sqlite.target import SCHEME
 from binlogio.replay.targets.sqlite.translation import sqlglot_is_here
@@ -120,7 +120,7 @@ def _target(url: str, options: dict[str, Any]) -> Target:
         try:
             MysqlAddress.parse(url)
         except ReplayError as exc:
-            raise click.UsageError(f"--to {url}: {exc}") from exc
+            raise click.UsageError(f"--to: {exc}") from exc
         try:
             from binlogio.replay.targets.mysql.target import MysqlTarget  # noqa: PLC0415 - needs an extra
         except ImportError as exc:
@@ -129,7 +129,9 @@ def _target(url: str, options: dict[str, Any]) -> Target:
         return MysqlTarget.open(url, idempotent=options["idempotent"], applies_events=applies_events)
     path = url.removeprefix(SCHEME)
     if path == url or not path:
-        raise click.UsageError(f"--to {url}: a target is sqlite:///FILE, mysql://USER@HOST/ or {DRY_RUN}")
+        raise click.UsageError(
+            f"--to {without_password(url)}: a target is sqlite:///FILE, mysql://USER@HOST/ or {DRY_RUN}"
+        )
     if options["translate"] and not sqlglot_is_here():
         raise Refusal("--translate needs sqlglot: pip install 'binlogio[replay]'")
     return SqliteTarget.open(path, idempotent=options["idempotent"], translate=options["translate"])
