@@ -122,7 +122,12 @@ def _is_executed(mark: str, version: int, server: ServerDefaults) -> bool:
 
 
 class Words:
-    """A place in a list of tokens, moved by what is accepted there. Keywords are given in capitals."""
+    """A place in a list of tokens, moved by what is accepted there. Keywords are given in capitals.
+
+    `next` is the token at the place; `END` behind the last.
+    """
+
+    __slots__ = ("_at", "next", "sql_mode", "tokens")
 
     def __init__(self, tokens: list[Token], sql_mode: int = 0) -> None:
         self.tokens: Final = tokens
@@ -130,9 +135,14 @@ class Words:
         self.at = 0
 
     @property
-    def next(self) -> Token:
-        """The token at the place; `END` behind the last."""
-        return self.tokens[self.at] if self.at < len(self.tokens) else END
+    def at(self) -> int:
+        """The number of the next token."""
+        return self._at
+
+    @at.setter
+    def at(self, number: int) -> None:
+        self._at = number
+        self.next = self.tokens[number] if number < len(self.tokens) else END
 
     @property
     def ended(self) -> bool:
@@ -148,10 +158,10 @@ class Words:
 
     def accept(self, *keywords: str) -> bool:
         """Move behind the tokens if they come next."""
-        found = self.sees(*keywords)
-        if found:
-            self.at += len(keywords)
-        return found
+        if self.next.upper != keywords[0] or not (len(keywords) == 1 or self.sees(*keywords)):
+            return False
+        self.at += len(keywords)
+        return True
 
     def accept_any(self, *keywords: str) -> str:
         """Move behind one of the tokens and return it; "" where none comes next."""
