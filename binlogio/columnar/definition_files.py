@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, Union
@@ -18,6 +19,7 @@ from binlogio.errors import UnsupportedFeature
 from binlogio.schema.definition import TableDefinition
 from binlogio.schema.given import GivenDefinitions
 
+_BEGIN: Final = re.compile(r"\S")
 _SCRIPT_KEYS: Final = frozenset({"do", "at", "session"})
 Definitions = Union[str, "os.PathLike[str]", Mapping[str, Any], GivenDefinitions]
 """A file, or a mapping from `schema.table` to a `TableDefinition`, a CREATE TABLE text or a JSON object."""
@@ -58,11 +60,11 @@ def _tables(text: str) -> Mapping[str, Any]:
 
 def _values(text: str) -> Iterator[Any]:
     """JSON values, one behind the other."""
-    decoder, rest = json.JSONDecoder(), text.strip()
-    while rest:
-        value, end = decoder.raw_decode(rest)
+    decoder, begin = json.JSONDecoder(), _BEGIN.search(text)
+    while begin is not None:
+        value, end = decoder.raw_decode(text, begin.start())
         yield value
-        rest = rest[end:].lstrip()
+        begin = _BEGIN.search(text, end)
 
 
 def _without_script_keys(value: Any) -> Any:
