@@ -68,9 +68,7 @@ class InOrder(Generic[Part, Result]):
         self._ahead = 0  # bytes
         self._kept: Counter[int] = Counter()  # bytes of a part's results that waited, or still do
         self._results: defaultdict[int, deque[tuple[Result, int]]] = defaultdict(deque)
-        self._ends: dict[
-            int, BaseException | None
-        ] = {}  # what comes behind a part's last result: nothing, or the error
+        self._ends: dict[int, BaseException | None] = {}  # the error behind a part's last result, if there is one
         self._stopped = False
         self._own: int | None = None  # part that the consumer's thread has begun
 

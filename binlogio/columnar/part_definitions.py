@@ -70,7 +70,7 @@ class PartFacts:
 
     Args:
         first: number of the first part.
-        before: knows what was said before that, and of a log that begins with it.
+        before: knows what was said before that.
     """
 
     def __init__(self, first: int, before: DefinitionSource) -> None:
@@ -86,9 +86,8 @@ class PartFacts:
     def begin_log(self, number: int, name: str) -> None:
         """A log begins with part `number`, if nobody said so yet."""
         with self.lock:
-            if number not in self._heads or not number:
-                self._begins[number] = LogBegin(name)
-                self._heads.setdefault(number, Event())
+            self._begins.setdefault(number, LogBegin(name))
+            self._heads.setdefault(number, Event())
 
     def pass_head(self, number: int) -> None:
         """The head of part `number` was read, or nobody will read it."""
@@ -97,10 +96,11 @@ class PartFacts:
 
     def wait_for_head(self, number: int) -> None:
         """Wait for the facts at the head of the log that part `number` is of; without them it may be read in vain."""
+        if number in self._heads:
+            return
         with self.lock:
-            head = max(head for head in self._heads if head <= number)
-        if head < number:
-            self._heads[head].wait(_LONGEST_WAIT_S)
+            head = self._heads[max(head for head in self._heads if head < number)]
+        head.wait(_LONGEST_WAIT_S)
 
     def note(self, number: int, fact: Fact) -> None:
         """Take note of a fact of part `number`. The caller has the lock."""
@@ -108,11 +108,14 @@ class PartFacts:
 
     def before(self, number: int) -> list[Fact]:
         """What is known before the first event of part `number`. The caller has the lock."""
+        begin = self._begins.get(number)
+        return self._of_parts_before(number) + ([] if begin is None else [begin])
+
+    def _of_parts_before(self, number: int) -> list[Fact]:
         found: list[Fact] = []
         for part in sorted({*self._facts, *self._begins}):
-            if part <= number and part in self._begins:
-                found.append(self._begins[part])
             if part < number:
+                found += [self._begins[part]] if part in self._begins else []
                 found += self._facts.get(part, [])
         return found
 
@@ -139,9 +142,9 @@ class PartFacts:
             return number not in self._taken or self._taken[number] == self.before(number)
 
     def all_before(self, number: int) -> DefinitionSource:
-        """What there is to know before part `number`, when nobody reads any more."""
+        """What the parts before number `number` say, when nobody reads any more."""
         known = DefinitionSource()
-        self.tell(self.before(number), known)
+        self.tell(self._of_parts_before(number), known)
         return known
 
 
