@@ -21,7 +21,14 @@ from binlogio.columnar.refusals import refuse_event, rows_event
 from binlogio.columnar.split_bounds import KnownGroups
 from binlogio.columnar.windows import NO_END, WINDOW_SIZE, Window
 from binlogio.compression import decompress_zstd
-from binlogio.constants import BINLOG_MAGIC, EVENT_SIZE_BYTES, HEADER_SIZE, EventType, OptionalMetadataType
+from binlogio.constants import (
+    BINLOG_MAGIC,
+    EVENT_SIZE_BYTES,
+    HEADER_SIZE,
+    TYPE_CODE_AT,
+    EventType,
+    OptionalMetadataType,
+)
 from binlogio.decoder import plain_payload
 from binlogio.errors import BinlogError
 from binlogio.events import EVENT_CODECS
@@ -214,7 +221,7 @@ class LogWalk(BigEvents):
         if self._framer.is_relay_log:
             return True
         self._window.fill(HEADER_SIZE)
-        return self._window.held >= HEADER_SIZE and self._window.view[4] == EventType.START_ENCRYPTION_EVENT
+        return self._window.held >= HEADER_SIZE and self._window.view[TYPE_CODE_AT] == EventType.START_ENCRYPTION_EVENT
 
     def _more(self) -> Generator[TableBatch, None, bool]:
         """Bring in the event at the window's start: whole, or in parts where it is a big rows event. False at the end."""
@@ -377,7 +384,7 @@ class LogWalk(BigEvents):
         frame = framer.next_frame()
         if isinstance(frame, EventFrame):
             refuse_event(frame, self._selection, self._router.last_table, self._definitions)
-        raise unreadable(self._window.offset, raw[4] if len(raw) >= HEADER_SIZE else None)
+        raise unreadable(self._window.offset, raw[TYPE_CODE_AT] if len(raw) >= HEADER_SIZE else None)
 
     def _refuse_again(self, header: EventHeader) -> None:
         if self._can_go_back:

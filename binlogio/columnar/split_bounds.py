@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from zlib import crc32
 
 from binlogio.columnar.windows import Window
-from binlogio.constants import CHECKSUM_SIZE, EVENT_SIZE_BYTES, HEADER_SIZE, LOG_POS_BYTES, EventType
+from binlogio.constants import CHECKSUM_SIZE, EVENT_SIZE_BYTES, HEADER_SIZE, LOG_POS_BYTES, TYPE_CODE_AT, EventType
 from binlogio.errors import BinlogError, BinlogFormatError
 from binlogio.framing import EventFrame, EventFramer
 from binlogio.implementation import is_compiled
@@ -126,8 +126,8 @@ def _has_gtids(opened: OpenedLog, offset: int) -> bool:
         header = opened.read(HEADER_SIZE)
         if len(header) < HEADER_SIZE:
             return True
-        if header[4] not in _OF_THE_FILE:
-            return header[4] in GROUP_STARTS
+        if header[TYPE_CODE_AT] not in _OF_THE_FILE:
+            return header[TYPE_CODE_AT] in GROUP_STARTS
         offset += max(HEADER_SIZE, int.from_bytes(header[EVENT_SIZE_BYTES], "little"))
 
 

@@ -22,7 +22,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from binlogio.constants import BINLOG_MAGIC, CHECKSUM_SIZE, EVENT_SIZE_BYTES, HEADER_SIZE, LOG_POS_BYTES, EventType
+from binlogio.constants import (
+    BINLOG_MAGIC,
+    CHECKSUM_SIZE,
+    EVENT_SIZE_BYTES,
+    HEADER_SIZE,
+    LOG_POS_BYTES,
+    TYPE_CODE_AT,
+    EventType,
+)
 from binlogio.errors import BinlogError, BinlogFormatError
 from binlogio.events import codec_for
 from binlogio.events.base import event_name
@@ -269,7 +277,7 @@ def _u32(data: np.ndarray[Any, np.dtype[np.uint8]], count: int) -> np.ndarray[An
 
 
 def _is_whole(raw: bytes, context: ParseContext) -> bool:
-    if raw[4] not in _KNOWN_TYPES:
+    if raw[TYPE_CODE_AT] not in _KNOWN_TYPES:
         return False
     return not context.has_checksum or zlib.crc32(raw[:-CHECKSUM_SIZE]) == int.from_bytes(
         raw[-CHECKSUM_SIZE:], "little"
