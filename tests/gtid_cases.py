@@ -1,6 +1,6 @@
 """GTID events of both vendors and their bodies, in the layout of every server that wrote one: `CASES`, for parser and builder.
 
-Bodies are those that servers wrote (fixtures mysql97/gtid_on, mysql97/gtid_off, mariadb1011/gtid, mariadb1011/group_commit);
+Bodies are those that servers wrote (fixtures mysql97/gtid_on, mysql97/gtid_off, mariadb1011/gtid, mariadb1011/group_commit, and a MariaDB 11.8.6);
 those of older servers are made from them by leaving off what came later.
 """
 
@@ -226,11 +226,40 @@ CASES: list[tuple[str, Any, str]] = [
         "0e000000000000000000000029040d00000000000000",
     ),
     (
-        "MariaDB 11.5, thread id",
+        "MariaDB 11.8, DDL",
         MariadbGtidEvent(
-            sequence_number=2, domain_id=0, flags=TRANS, flags_extra=MariadbGtidExtraFlag.THREAD_ID, thread_id=10
+            sequence_number=1,
+            domain_id=0,
+            flags=STANDALONE | PARALLEL | DDL,
+            flags_extra=MariadbGtidExtraFlag.THREAD_ID,
+            thread_id=6,
         ),
-        "02000000000000000000000004100a00000000000000",
+        "01000000000000000000000029100600000000",
+    ),
+    (
+        "MariaDB 11.8, XA PREPARE",
+        MariadbGtidEvent(
+            sequence_number=4,
+            domain_id=0,
+            flags=TRANS | PARALLEL | PREPARED,
+            xid=MariadbXid(5, b"x1", b"b"),
+            flags_extra=MariadbGtidExtraFlag.MULTI_ENGINE | MariadbGtidExtraFlag.THREAD_ID,
+            extra_engines=255,
+            thread_id=6,
+        ),
+        "0400000000000000000000004c05000000020178316211ff06000000",
+    ),
+    (
+        "MariaDB 11.8, XA COMMIT",
+        MariadbGtidEvent(
+            sequence_number=5,
+            domain_id=0,
+            flags=STANDALONE | TRANS | PARALLEL | COMPLETED,
+            xid=MariadbXid(5, b"x1", b"b"),
+            flags_extra=MariadbGtidExtraFlag.THREAD_ID,
+            thread_id=6,
+        ),
+        "0500000000000000000000008d0500000002017831621006000000",
     ),
     (
         "MariaDB, padded further",

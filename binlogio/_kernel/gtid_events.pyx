@@ -185,5 +185,5 @@ cdef bint _mariadb_fits(const uint8_t* at, const uint8_t* end, uint8_t flags) no
     if at == end or at[0] == 0:
         return True
     extra = at[0]
-    size = 1 + (1 if extra & 1 else 0) + (8 if extra & 0xC else 0) + (8 if extra & 0x10 else 0)
+    size = 1 + (1 if extra & 1 else 0) + (8 if extra & 0xC else 0) + (4 if extra & 0x10 else 0)
     return end - at >= size

@@ -6,7 +6,7 @@
                    flags_extra: u8                                                             -- since 10.5, left out when 0
                    extra_engines: u8     -- FL_EXTRA_MULTI_ENGINE_E1; 255 is one phase or read-only
                    sa_seq_no: u64        -- FL_COMMIT_ALTER_E1, FL_ROLLBACK_ALTER_E1: where the ALTER started
-                   thread_id: u64        -- FL_EXTRA_THREAD_ID, since 11.5
+                   thread_id: u32        -- FL_EXTRA_THREAD_ID, always there since 11.5
                    0x00*                                                                       -- up to 19 bytes
     gtid_list_event := count_and_flags: u32 (28 and 4 bits)  (domain_id: u32  server_id: u32  sequence_number: u64)[count]
                        0x0000                                                                  -- of an empty list
@@ -143,7 +143,7 @@ MARIADB_GTID: Final = Struct(
     "extra_engines" / Announced(_extra_flag(MariadbGtidExtraFlag.MULTI_ENGINE), Int8ul),
     "sa_seq_no"
     / Announced(_extra_flag(MariadbGtidExtraFlag.COMMIT_ALTER | MariadbGtidExtraFlag.ROLLBACK_ALTER), Int64ul),
-    "thread_id" / Announced(_extra_flag(MariadbGtidExtraFlag.THREAD_ID), Int64ul),
+    "thread_id" / Announced(_extra_flag(MariadbGtidExtraFlag.THREAD_ID), Int32ul),
     "trailing" / Trailing(lambda size, _: bytes(max(0, GTID_HEADER_SIZE - size))),
 )
 MARIADB_GTID_LIST: Final = Struct(
@@ -165,7 +165,7 @@ class MariadbGtidEvent:
     """The first event of an event group, in the place of BEGIN; of a statement of its own where FL_STANDALONE is set.
 
     `flags` are MariadbGtidFlag, `flags_extra` MariadbGtidExtraFlag; a field that no flag announces is None. `sa_seq_no` is the
-    number of the group that began the ALTER which this one ends. `trailing` is None where zeros fill the event up to 19 bytes,
+    number of the group that began the ALTER which this one ends, `thread_id` the connection that ran the group. `trailing` is None where zeros fill the event up to 19 bytes,
     as they do in files.
     """
 
