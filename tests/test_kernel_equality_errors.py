@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from dataclasses import replace
 from typing import Any
 
@@ -19,8 +20,10 @@ from binlogio.rowimage import RowChange, RowImage, encode_rows, resolve_plan
 from both_kernels import KERNELS, Said, records_and_error_by, records_by, rows_and_error_by, tables_by
 from corpus import FIXTURES
 from encode_cases import KINDS
+from gtid_cases import BY_CLASS as GTID_CODECS
+from gtid_cases import CASES as GTID_CASES
 from log_cases import table_map_of
-from logs import header, log, query, raw_events, with_checksum
+from logs import header, log, moved, query, raw_events, with_checksum
 from rowimage_cases import UTF8MB4, column
 
 VERSION_SIZE = 2 + 50 + 4 + 1  # bytes of a format description before the sizes of post-headers
@@ -213,3 +216,61 @@ def test_name_that_is_no_utf8_and_map_that_is_missing_are_told_alike(options: An
         compiled, construct = (records_by(kernel, data, **options) for kernel in KERNELS)
 
         assert compiled == construct
+
+
+# ---------------------------------------------------------------------------------------------------- GTID events
+
+GTID_BODIES: Any = {
+    (int(codec.type_code), bytes.fromhex(body))
+    for _, event, body in GTID_CASES
+    if (codec := GTID_CODECS[type(event)]).type_code in OPENED_TYPES
+}
+
+
+def _raw_event(type_code: int, body: bytes, offset: int) -> bytes:
+    end = offset + HEADER_SIZE + len(body) + CHECKSUM_SIZE
+    head = struct.pack("<IBIIIH", 1_700_000_000, type_code, 7, end - offset, end, 0)
+    return with_checksum(head + body + bytes(CHECKSUM_SIZE))
+
+
+def _said_of_gtids(type_code: int, bodies: list[bytes]) -> list[Any]:
+    """What both kernels say of a GTID event with each of these bodies, and a row behind it."""
+    start, answers = log(), []
+    rows = [event for _, event in raw_events(log(*_change(1, "insert", 1)), len(start))]
+    for body in bodies:
+        data = start + _raw_event(type_code, body, len(start))
+        for event in rows:
+            data += moved(event, len(data))
+        compiled, construct = (rows_and_error_by(kernel, data) for kernel in KERNELS)
+        answers.append(compiled[1])
+
+        assert compiled == construct, body.hex()
+    return answers
+
+
+@pytest.mark.parametrize(("type_code", "body"), sorted(GTID_BODIES), ids=lambda one: str(one)[:60])
+def test_gtid_event_that_is_cut_or_changed_at_any_byte_is_judged_alike(type_code: int, body: bytes) -> None:
+    """Each layout of both vendors: the same GTID, or the same error."""
+    cut = [body[:end] for end in range(len(body))]
+    longer = [body + more for more in (b"\0", b"\1", bytes(8), b"\xff" * 8)]
+    changed = [
+        body[:at] + bytes([value]) + body[at + 1 :]
+        for at in range(len(body))
+        for value in {0, 0x10, 0xFF, body[at] ^ 1}
+    ]
+    answers = _said_of_gtids(type_code, [body, *cut, *longer, *changed])
+
+    assert answers[0] is None
+    assert any(answers[1 : 1 + len(cut)])
+
+
+@pytest.mark.parametrize("flags_extra", [0, 1, 2, 4, 8, 0x10, 0x11, 0x14, 0x1D, 0x20, 0xFF])
+@pytest.mark.parametrize("flags", [0, 2, 0x40, 0x80, 0x42, 0xC2])
+def test_mariadb_gtid_event_of_any_length_and_any_flags_is_judged_alike(flags: int, flags_extra: int) -> None:
+    """What is announced is there, and the event is at least as long as the shortest one that servers write."""
+    head = struct.pack("<QIB", 5, 1, flags)
+    commit_id, xid = bytes(8) if flags & 2 else b"", b"\1\0\0\0\1\1gb" if flags & 0xC0 else b""
+    for fill in (b"\0", b"\x2a"):
+        whole = head + commit_id + xid + bytes([flags_extra]) + fill * 24
+
+        _said_of_gtids(EventType.MARIADB_GTID_EVENT, [whole[:end] for end in range(12, len(whole) + 1)])

@@ -13,6 +13,9 @@ from binlogio._kernel.digits cimport put_unsigned
 from binlogio._kernel.frame_bytes cimport varlen_size
 from binlogio._kernel.hex_texts cimport put_uuid
 
+cdef enum:
+    MARIADB_GTID_SIZE = 8 + 4 + 1 + 6  # bytes; shorter ones are filled with zeros
+
 cdef uint64_t GNO_END = 0x7FFFFFFFFFFFFFFFULL
 
 
@@ -129,7 +132,7 @@ cdef bint _tagged(Group* group, const uint8_t* body, const uint8_t* end) noexcep
 
 
 cdef bint _mariadb(Group* group, const uint8_t* header, const uint8_t* body, const uint8_t* end) noexcept nogil:
-    if end - body < 13 or not _mariadb_fits(body + 13, end, body[12]):
+    if end - body < MARIADB_GTID_SIZE or not _mariadb_fits(body + 13, end, body[12]):
         return False
     group.kind = MARIADB_GTID
     group.number = u64(body)
