@@ -40,6 +40,7 @@ JSON: Final = 29  # binary JSON -> text; diffs are refused
 INET6: Final = 30
 OLD_DECIMAL: Final = 31  # digits -> text
 COMPRESSED: Final = 32  # MariaDB's; what it holds is the kind in `first`
+NOTHING: Final = 33  # the type NULL, which has no values
 
 # What becomes of dates that no calendar has.
 DATES_ERROR: Final = 0

@@ -42,6 +42,7 @@ cdef enum Kind:
     K_INET6 = 30
     K_OLD_DECIMAL = 31
     K_COMPRESSED = 32
+    K_NOTHING = 33
 
 
 cdef class Column:
@@ -57,6 +58,7 @@ cdef class Column:
     cdef int policy
     cdef const uint8_t* nothing  # what stands for a value that is missing
     cdef Groups groups  # of a DECIMAL
+    cdef bint _has_good_sizes(self) noexcept
     cdef int append(self, const uint8_t** pointers, int64_t count) except -2 nogil
     cdef int64_t _values(self, const uint8_t** pointers, int64_t count) except -2 nogil
     cdef int64_t _dates(self, const uint8_t** pointers, int64_t count, int32_t* out) except -2 nogil

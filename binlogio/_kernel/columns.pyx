@@ -53,6 +53,9 @@ cdef class Column:
         policy: what becomes of impossible dates.
         names: members of an ENUM or SET, or the 256 characters of a single-byte set, as UTF-8.
         characters: a multi-byte character set.
+
+    Raises:
+        ValueError: values of this kind do not have this width or these parameters. Room is reserved, and bytes are read, by these alone.
     """
 
     def __cinit__(self, int kind, int width, int first=0, int second=0, int policy=P_ERROR, names=None,
@@ -83,6 +86,53 @@ cdef class Column:
             self.nothing = FIRST_DAY
         elif kind == K_DATE:
             self.nothing = FIRST_DATE
+        if not self._has_good_sizes():
+            raise ValueError(f"no column of kind {kind} has width {width}, parameters {first} and {second}")
+
+    cdef bint _has_good_sizes(self) noexcept:
+        """Whether what is read of a value is what it has in a row image (`width`), and what is written is what `_value_size` reserves."""
+        cdef int width = self.width
+        cdef int fsp = self.first
+        cdef int fraction = (fsp + 1) // 2
+        cdef int i
+        cdef int total = 0
+        if self.kind == K_NOTHING:
+            return width == 0
+        if self.kind == K_COPY:
+            return width == 1 or width == 2 or width == 4 or width == 8
+        if self.kind == K_INT24 or self.kind == K_UINT24 or self.kind == K_DATE:
+            return width == 3
+        if self.kind == K_YEAR:
+            return width == 1
+        if self.kind == K_LITTLE16:
+            return 1 <= width <= 2
+        if self.kind == K_BITS or self.kind == K_LITTLE64:
+            return 1 <= width <= 8
+        if self.kind == K_ENUM_NAMES or self.kind == K_SET_NAMES:
+            return self.names is not None and 1 <= width <= 8
+        if self.kind == K_DECIMAL128 or self.kind == K_DECIMAL256:
+            for i in range(self.groups.count):
+                total += self.groups.size[i]
+            return width == total and self.first <= (38 if self.kind == K_DECIMAL128 else 76)
+        if self._is_date() or self.kind == K_TIME2 or self.kind == K_OLD_TIME:
+            if not 0 <= fsp <= 6:
+                return False
+            if self.kind == K_DATETIME2:
+                return width == 5 + fraction
+            if self.kind == K_TIMESTAMP2:
+                return width == 4 + fraction
+            if self.kind == K_TIME2:
+                return width == 3 + fraction
+            if fsp:
+                return (5 if self.kind == K_OLD_TIMESTAMP else 1) <= width <= 8
+            return width == (3 if self.kind == K_OLD_TIME else 4 if self.kind == K_OLD_TIMESTAMP else 8)
+        if self.kind == K_OLD_DECIMAL:
+            return width > 0
+        if self.kind == K_LATIN or self.kind == K_COMPRESSED and self.first == K_LATIN:
+            return self.name_count == 256 and -4 <= width < 0
+        if self.kind == K_TEXT or self.kind == K_COMPRESSED and self.first == K_TEXT:
+            return self.characters is not None and -4 <= width < 0
+        return K_BYTES <= self.kind <= K_COMPRESSED and -4 <= width < 0
 
     cdef int append(self, const uint8_t** pointers, int64_t count) except -2 nogil:
         """Add a block of values; returns the number of the first that is no value of the type, or -1.
@@ -95,6 +145,10 @@ cdef class Column:
         cdef bint as_text = self.policy == P_TEXT and self._is_date()
         if new_bytes > 0:
             memset(self.validity.grow(new_bytes), 0, new_bytes)
+        if self.kind == K_NOTHING:
+            self.null_count += count
+            self.count += count
+            return -1
         values = mark_values(self.validity.data, self.count, pointers, count)
         self.null_count += count - values
         if values < count and not as_text and (self.kind <= K_BYTES or self.kind == K_UTF8 or self.kind == K_ENUM_NAMES):
@@ -137,7 +191,9 @@ cdef class Column:
         if new_bytes > 0:
             memset(self.validity.grow(new_bytes), 0, new_bytes)
         self.null_count += count
-        if self.kind >= K_BYTES or self.policy == P_TEXT and self._is_date():
+        if self.kind == K_NOTHING:
+            pass
+        elif self.kind >= K_BYTES or self.policy == P_TEXT and self._is_date():
             if self.offsets.size == 0:
                 (<int32_t*>self.offsets.grow(4))[0] = 0
             self.offsets.grow(4 * count)

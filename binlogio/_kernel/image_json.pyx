@@ -299,7 +299,7 @@ cdef class ImageJson:
         if value.name_count < 64 and bits >> value.name_count:
             return append_unsigned(out, bits)
         append_text(out, b'"', 1)
-        for i in range(value.name_count):
+        for i in range(min(value.name_count, <int64_t>64)):
             if (bits >> i) & 1:
                 if not first:
                     append_text(out, b",", 1)

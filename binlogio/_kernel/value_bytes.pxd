@@ -37,7 +37,7 @@ cdef inline int64_t mark_values(uint8_t* bits, int64_t at, const uint8_t** point
 
 
 cdef inline void copy_values(uint8_t* out, const uint8_t** pointers, int64_t count, int width) noexcept nogil:
-    """Values of 1, 2, 4 or 8 bytes."""
+    """Values of 1, 2, 4 or 8 bytes, for which `out` has room; of any other width nothing is written."""
     cdef int64_t i
     if width == 8:
         for i in range(count):
@@ -48,7 +48,7 @@ cdef inline void copy_values(uint8_t* out, const uint8_t** pointers, int64_t cou
     elif width == 2:
         for i in range(count):
             memcpy(out + i * 2, pointers[i], 2)
-    else:
+    elif width == 1:
         for i in range(count):
             out[i] = pointers[i][0]
 

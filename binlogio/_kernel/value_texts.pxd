@@ -87,7 +87,7 @@ cdef inline bint append_members(Memory data, uint64_t bits, const uint8_t* names
     cdef bint first = True
     if name_count < 64 and bits >> name_count:
         return False
-    for i in range(name_count):
+    for i in range(min(name_count, <int64_t>64)):  # a table map may name more members than a SET has bits
         if (bits >> i) & 1:
             if not first:
                 data.grow(1)[0] = 44  # a comma

@@ -187,7 +187,7 @@ def _vector(column: ColumnPlan) -> ColumnSpec:
 
 
 def _null(column: ColumnPlan) -> ColumnSpec:
-    return ColumnSpec(0, kernel.COPY, pa.null())
+    return ColumnSpec(0, kernel.NOTHING, pa.null())
 
 
 _SPECS: Final[dict[ColumnType, Callable[[ColumnPlan], ColumnSpec]]] = {
