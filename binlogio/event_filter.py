@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Final, Union
 
 if TYPE_CHECKING:
-    from binlogio.gtid import GtidSet, MariadbGtidPosition
+    from binlogio.gtid import Gtid, GtidSet, MariadbGtid, MariadbGtidPosition
 
 Gtids = Union["GtidSet", "MariadbGtidPosition"]
 
@@ -118,15 +118,22 @@ def parse_gtids(text: str) -> Gtids:
     return MariadbGtidPosition.parse(text) if _MARIADB_GTID.match(text) else GtidSet.parse(text)
 
 
-def _has(gtids: Gtids, gtid: str | None) -> bool:
-    """Whether a transaction is one of these; without a GTID it is none, and neither is one of the other vendor."""
-    from binlogio.gtid import Gtid, GtidSet, MariadbGtid  # noqa: PLC0415
+def has_gtid(gtids: Gtids, gtid: Gtid | MariadbGtid | None) -> bool:
+    """Whether a transaction is in a set or up to a position. One without a GTID is not, nor one of the other vendor."""
+    from binlogio.gtid import Gtid, GtidSet  # noqa: PLC0415
 
     if gtid is None:
         return False
-    if _MARIADB_GTID.match(gtid):
-        return not isinstance(gtids, GtidSet) and MariadbGtid.parse(gtid) in gtids
-    return isinstance(gtids, GtidSet) and Gtid.parse(gtid) in gtids
+    return isinstance(gtid, Gtid) == isinstance(gtids, GtidSet) and gtid in gtids  # type: ignore[operator]
+
+
+def _has(gtids: Gtids, gtid: str | None) -> bool:
+    """As `has_gtid`, of a GTID as text."""
+    from binlogio.gtid import Gtid, MariadbGtid  # noqa: PLC0415
+
+    if gtid is None:
+        return False
+    return has_gtid(gtids, MariadbGtid.parse(gtid) if _MARIADB_GTID.match(gtid) else Gtid.parse(gtid))
 
 
 _OPERATIONS: Final = {"insert": (0,), "update": (1, 3), "delete": (2,)}  # the kernel's numbers; 3 is a partial update

@@ -11,7 +11,7 @@ import pytest
 from binlogio.constants import EventType
 from binlogio.events.load import AppendBlockEvent, BeginLoadQueryEvent, ExecuteLoadQueryEvent
 from binlogio.events.statement_context import IntvarEvent
-from corpus import MYSQL
+from corpus import MARIADB, MYSQL
 from dumped_logs import FULL_METADATA, GTID_ON, ROWS, json_of, text_of, write
 from logs import header, transaction
 
@@ -74,6 +74,32 @@ def test_excluded_gtids_are_left_out() -> None:
     rest = [line["gtid"] for line in json_of("--exclude-gtids", f"{UUID}:1-4", GTID_ON) if "gtid" in line]
 
     assert rest == everything[4:]
+
+
+def _mariadb_numbers(*options: str) -> list[str]:
+    return [line["gtid"] for line in json_of(*options, MARIADB / "gtid" / "binlog.000001") if "gtid" in line]
+
+
+def test_position_of_mariadb_chooses_what_its_domains_have_up_to_there() -> None:
+    """As @@gtid_slave_pos means it, whatever server a GTID came from; two options together give one transaction."""
+    everything = _mariadb_numbers()
+    first = [gtid for gtid in everything if gtid.startswith("0-")]
+
+    assert _mariadb_numbers("--include-gtids", "0-1-2") == ["0-1-1", "0-1-2"]
+    assert _mariadb_numbers("--include-gtids", " 7-1-1, 0-5-3") == ["0-1-1", "0-1-2", "0-1-3", "7-1-1"]
+    assert _mariadb_numbers("--include-gtids", "0-1-4", "--exclude-gtids", "0-1-3") == ["0-1-4"]
+    assert _mariadb_numbers("--exclude-gtids", "0-1-999") == [gtid for gtid in everything if gtid not in first]
+    assert _mariadb_numbers("--include-gtids", "9-1-5") == []
+    assert len(first) < len(everything)
+
+
+def test_gtids_of_the_other_vendor_are_in_no_transaction() -> None:
+    """A set says nothing of domains, and a position nothing of sets."""
+    everything = _mariadb_numbers()
+
+    assert _mariadb_numbers("--include-gtids", f"{UUID}:1-99") == []
+    assert _mariadb_numbers("--exclude-gtids", f"{UUID}:1-99") == everything
+    assert [line for line in json_of("--include-gtids", "0-1-99", GTID_ON) if "gtid" in line] == []
 
 
 def test_positions_cut_between_events() -> None:

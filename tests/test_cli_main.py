@@ -96,6 +96,8 @@ def test_help_lists_the_commands() -> None:
         (["dump", "--start-datetime", "yesterday", str(ROWS)], 2, "'yesterday' is no time"),
         (["dump", "--time-zone", "Mars/Olympus", str(ROWS)], 2, "is no time zone"),
         (["dump", "--include-gtids", "x:1", str(ROWS)], 2, "--include-gtids"),
+        (["dump", "--include-gtids", "0-1", str(ROWS)], 2, "a position of MariaDB such as 0-1-100"),
+        (["undo", "--exclude-gtids", "0-1-2,0-1-3", str(ROWS)], 2, "two GTIDs of one domain"),
         (["dump", "-R", "-h", "db1", str(ROWS)], 2, "reads files, not servers"),
         (["dump", "no/such/file"], 4, "no/such/file: No such file or directory"),
         (["dump", str(MYSQL / "gtid_on" / "source.sql")], 3, "this is not a binary log"),

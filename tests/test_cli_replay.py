@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sqlite3
+from collections import Counter
 from contextlib import closing
 from typing import TYPE_CHECKING, Final
 
+import pytest
 from click.testing import CliRunner, Result
 
 import binlogio
@@ -135,6 +137,36 @@ def test_gtids_and_times_choose_transactions() -> None:
 
         assert result.exit_code == 0
         assert "0 rows inserted, 0 updated, 0 deleted" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "wanted"),
+    [
+        (("--include-gtids", "0-1-5"), {"0-1-4", "0-1-5"}),
+        (("--include-gtids", "0-1-5", "--exclude-gtids", "0-1-4"), {"0-1-5"}),
+        (("--exclude-gtids", "0-1-999,4294967295-99-1"), {"7-1-1", "4294967295-99-18446744073709551000"}),
+    ],
+)
+def test_positions_of_mariadb_choose_transactions_for_replay_and_undo(
+    options: tuple[str, ...], wanted: set[str], tmp_path: Path
+) -> None:
+    """The rows that are applied, or taken back, are those of the transactions up to there."""
+    log = MARIADB / "gtid" / "binlog.000001"
+    rows = [row for row in binlogio.read_rows(log).to_table().to_pylist() if row["gtid"] in wanted]
+    inverse = tmp_path / "undo.000001"
+    replayed = CliRunner().invoke(cli, ["replay", "--to", "dry-run:", *options, str(log)])
+    command = ["undo", *options, "--on-statement", "skip", "--to-binlog", str(inverse), str(log)]
+    taken_back = CliRunner().invoke(cli, command)
+    counts = Counter(row["op"] for row in rows)
+
+    assert replayed.exit_code == taken_back.exit_code == 0, taken_back.output
+    assert (
+        f"{counts['insert']} rows inserted, {counts['update']} updated, {counts['delete']} deleted" in replayed.stdout
+    )
+    assert counts == Counter(
+        {"insert": "delete", "delete": "insert"}.get(row["op"], row["op"])
+        for row in binlogio.read_rows(inverse).to_table().to_pylist()
+    )
 
 
 def _gtids() -> str:

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
-from binlogio.gtid import Gtid
+from binlogio.event_filter import has_gtid
 from binlogio.index_file import log_number
 
 if TYPE_CHECKING:
-    from binlogio.gtid import GtidSet
+    from binlogio.event_filter import Gtids
     from binlogio.options import Position
 
 
@@ -31,8 +31,8 @@ class ReplayFilter:
     stop: Position | None = None
     start_timestamp: int | None = None
     stop_timestamp: int | None = None
-    include_gtids: GtidSet | None = None
-    exclude_gtids: GtidSet | None = None
+    include_gtids: Gtids | None = None
+    exclude_gtids: Gtids | None = None
     tables: tuple[str, ...] = ()
     exclude_tables: tuple[str, ...] = ()
     rewrite_db: Mapping[str, str] = field(default_factory=dict)
@@ -49,9 +49,9 @@ class ReplayFilter:
             return False
         if self.start_timestamp is not None and timestamp < self.start_timestamp:
             return False
-        if self.include_gtids is not None and not (isinstance(gtid, Gtid) and gtid in self.include_gtids):
+        if self.include_gtids is not None and not has_gtid(self.include_gtids, gtid):
             return False
-        return not (self.exclude_gtids is not None and isinstance(gtid, Gtid) and gtid in self.exclude_gtids)
+        return self.exclude_gtids is None or not has_gtid(self.exclude_gtids, gtid)
 
     def wants_table(self, schema: str, table: str) -> bool:
         """Whether the rows of a table are wanted."""

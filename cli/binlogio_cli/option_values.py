@@ -10,11 +10,17 @@ from typing import Final
 
 import click
 
+from binlogio import event_filter
 from binlogio.columnar.definition_files import load_definitions
 from binlogio.errors import BinlogError, UnsupportedFeature
-from binlogio.gtid import GtidSet
+from binlogio.event_filter import Gtids
 from binlogio.schema.given import GivenDefinitions
 from binlogio_cli.main import Refusal
+
+GTIDS_HELP: Final = (
+    "A GTID set (UUID:1-5), or a position of MariaDB: 0-1-9 means all of domain 0 up to number 9;"
+    " for 0-1-9 alone add --exclude-gtids 0-1-8."
+)
 
 
 def parse_time(ctx: click.Context, param: click.Parameter, text: str | None) -> datetime | None:
@@ -31,18 +37,19 @@ def parse_time(ctx: click.Context, param: click.Parameter, text: str | None) -> 
         raise click.BadParameter(f"{text!r} is no time; give it as '2026-11-20 12:00:00'", ctx, param) from exc
 
 
-def parse_gtids(ctx: click.Context, param: click.Parameter, text: str | None) -> GtidSet | None:
-    """A GTID set of MySQL.
+def parse_gtids(ctx: click.Context, param: click.Parameter, text: str | None) -> Gtids | None:
+    """A GTID set of MySQL, or a position of MariaDB, which has every transaction of its domains up to there.
 
     Raises:
-        BadParameter: it is none.
+        BadParameter: it is neither.
     """
     if text is None:
         return None
     try:
-        return GtidSet.parse(text)
+        return event_filter.parse_gtids(text)
     except BinlogError as exc:
-        raise click.BadParameter(str(exc), ctx, param) from exc
+        forms = "expected a GTID set such as UUID:1-5:9, or a position of MariaDB such as 0-1-100,1-1-7"
+        raise click.BadParameter(f"{exc}; {forms}", ctx, param) from exc
 
 
 def _load_definitions(_ctx: click.Context, _param: click.Parameter, file: str | None) -> GivenDefinitions | None:

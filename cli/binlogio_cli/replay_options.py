@@ -12,7 +12,7 @@ import click
 
 from binlogio.options import Position
 from binlogio.replay import ReplayFilter
-from binlogio_cli.option_values import definitions_option, parse_gtids, parse_time
+from binlogio_cli.option_values import GTIDS_HELP, definitions_option, parse_gtids, parse_time
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,8 +37,10 @@ _SELECTION: Final = (
         callback=parse_time,
         help="Stop at the first transaction at or after this time, which is UTC.",
     ),
-    click.option("--include-gtids", metavar="SET", callback=parse_gtids, help="Only these transactions."),
-    click.option("--exclude-gtids", metavar="SET", callback=parse_gtids, help="All but these transactions."),
+    click.option(
+        "--include-gtids", metavar="GTIDS", callback=parse_gtids, help=f"Only these transactions. {GTIDS_HELP}"
+    ),
+    click.option("--exclude-gtids", metavar="GTIDS", callback=parse_gtids, help="All but these transactions."),
     click.option("--table", "tables", multiple=True, metavar="GLOB", help="Only rows of these tables (schema.table)."),
     click.option("--exclude-table", "exclude_tables", multiple=True, metavar="GLOB", help="No rows of these tables."),
     click.option("--rewrite-db", multiple=True, metavar="FROM->TO", help="Give a schema another name."),

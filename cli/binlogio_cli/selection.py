@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Final
 
+from binlogio.event_filter import has_gtid
 from binlogio.events.control import RowsQueryEvent
 from binlogio.events.format_description import FormatDescriptionEvent, StartV3Event
 from binlogio.events.load import (
@@ -35,7 +36,7 @@ from binlogio.events.table_map import TableMapEvent
 from binlogio.groups import GroupPlace, GroupTracker, ends_transaction, starts_transaction
 
 if TYPE_CHECKING:
-    from binlogio.gtid import GtidSet
+    from binlogio.event_filter import Gtids
     from binlogio.reader import BinlogReader
 
 _ROWS: Final = (WriteRowsEvent, UpdateRowsEvent, DeleteRowsEvent, PartialUpdateRowsEvent)
@@ -71,8 +72,8 @@ class Selection:
     tables: tuple[str, ...] = ()
     start: int | None = None
     stop: int | None = None
-    include_gtids: GtidSet | None = None
-    exclude_gtids: GtidSet | None = None
+    include_gtids: Gtids | None = None
+    exclude_gtids: Gtids | None = None
 
     @property
     def looks_inside(self) -> bool:
@@ -102,9 +103,9 @@ class Selection:
         if self.start is not None and event.header.timestamp < self.start:
             return False
         gtid = getattr(event, "gtid", None)
-        if self.include_gtids is not None and (gtid is None or gtid not in self.include_gtids):
+        if self.include_gtids is not None and not has_gtid(self.include_gtids, gtid):
             return False
-        return self.exclude_gtids is None or gtid is None or gtid not in self.exclude_gtids
+        return self.exclude_gtids is None or not has_gtid(self.exclude_gtids, gtid)
 
 
 def _names_table(sql: str, glob: str) -> bool:

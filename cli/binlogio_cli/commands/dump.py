@@ -15,14 +15,14 @@ import click
 import binlogio
 from binlogio_cli.json_dump import JsonDump
 from binlogio_cli.main import say
-from binlogio_cli.option_values import definitions_option, parse_gtids, parse_time
+from binlogio_cli.option_values import GTIDS_HELP, definitions_option, parse_gtids, parse_time
 from binlogio_cli.output import Dump, open_output
 from binlogio_cli.selection import Selection, Selector
 from binlogio_cli.text_dump import TextDump, TextStyle
 from binlogio_cli.torn_tails import say_torn_tails
 
 if TYPE_CHECKING:
-    from binlogio.gtid import GtidSet
+    from binlogio.event_filter import Gtids
     from binlogio.schema.given import GivenDefinitions
 
 # Options of the server's tool for reading from a server: (names, takes a value).
@@ -117,8 +117,8 @@ def _habits(command: Any) -> Any:
     default="UTC",
     help="Zone of times, given and shown: UTC, local or a name.",
 )
-@click.option("--include-gtids", metavar="GTIDS", callback=parse_gtids, help="Only transactions in this GTID set.")
-@click.option("--exclude-gtids", metavar="GTIDS", callback=parse_gtids, help="No transactions in this GTID set.")
+@click.option("--include-gtids", metavar="GTIDS", callback=parse_gtids, help=f"Only these transactions. {GTIDS_HELP}")
+@click.option("--exclude-gtids", metavar="GTIDS", callback=parse_gtids, help="All but these transactions.")
 @click.option("--no-verify-checksum", is_flag=True, help="Do not compare CRC32 checksums.")
 @click.option("--keyring", type=click.Path(exists=True, dir_okay=False), help="The server's keys, for encrypted logs.")
 @definitions_option
@@ -138,8 +138,8 @@ def command(
     start_datetime: datetime | None,
     stop_datetime: datetime | None,
     time_zone: tzinfo,
-    include_gtids: GtidSet | None,
-    exclude_gtids: GtidSet | None,
+    include_gtids: Gtids | None,
+    exclude_gtids: Gtids | None,
     no_verify_checksum: bool,  # noqa: FBT001 - click's flags
     keyring: str | None,
     table_definitions: GivenDefinitions | None,
