@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from binlogio.arrow.encode import Operation, TableEncoder
-from binlogio.errors import UnsupportedFeature
+from binlogio.errors import BinlogFormatError, UnsupportedFeature
 from binlogio.gtid import Gtid
 from binlogio.writer.frames import Frames
 from binlogio.writer.gtid_consistency import refusal
@@ -147,8 +147,15 @@ class BatchSession:
 
 
 def _row_count(change: BatchChange) -> int:
-    batch = change.before if change.after is None else change.after
-    return 0 if batch is None else batch.num_rows
+    counts = [batch.num_rows for batch in (change.before, change.after) if batch is not None]
+    if len(set(counts)) > 1:
+        raise BinlogFormatError(
+            "an update has as many rows after as before",
+            field=change.table.full_name,
+            expected=counts[0],
+            found=counts[1],
+        )
+    return max(counts, default=0)
 
 
 def _refuse_nulls(change: BatchChange, table: OpenTable) -> None:

@@ -271,6 +271,7 @@ def _format(
     needs_rows = (
         bool(unsafe)
         or injected
+        or facts.is_incomplete
         or facts.kind is StatementKind.LOAD_DATA
         or not can_text
         or (rules_of(variables).temporary_needs_rows and any(table.temporary for table in replicated))

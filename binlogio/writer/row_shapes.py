@@ -109,6 +109,8 @@ class RowEncoder:
             documents = with_documents(before, after) if table.has_json else after
             old_image = self._packed(before, table, old_shape)
             new_image = self._packed(documents, table, new_shape)
+            if not new_shape.is_whole:
+                self._refuse_other_columns(before, documents, table, new_shape)
             if self._is_same(before, table, old_shape, new_shape, old_image, new_image):
                 continue
             if self._partial_json:
@@ -116,6 +118,28 @@ class RowEncoder:
             else:
                 images = old_image + new_image
             yield EncodedRow(shape, images, (before, documents))
+
+    def _refuse_other_columns(
+        self, before: list[Any], after: list[Any], table: OpenTable, new_shape: ImageShape
+    ) -> None:
+        """A column outside of the after image must be as before, unless it is generated: its new value would not be in the log.
+
+        Raises:
+            UnsupportedFeature: it is not.
+        """
+        for position, (old, new) in enumerate(zip(before, after, strict=True)):
+            if old is new or position in new_shape.columns or old is ABSENT or new is ABSENT:
+                continue
+            if table.definition.columns[position].generated_from is not None:
+                continue
+            alone = self._image_shape(table, (position,))
+            if old is None or new is None or self._packed(before, table, alone) != self._packed(after, table, alone):
+                raise UnsupportedFeature(
+                    "the row has a new value in a column that the statement does not name",
+                    field=table.definition.full_name,
+                    found=table.definition.columns[position].name,
+                    hint="name it in `columns`, or leave the value as it was",
+                )
 
     def _is_same(
         self,

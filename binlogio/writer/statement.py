@@ -9,22 +9,24 @@ decodes to.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.events.statement_context import IntvarEvent, RandEvent, UserVarEvent
 from binlogio.schema import TableDefinition
 from binlogio.writer.known_objects import table_access
-from binlogio.writer.statement_facts import StatementFacts, StatementKind
+from binlogio.writer.statement_facts import StatementFacts, StatementKind, TableAccess
 from binlogio.writer.statement_text import facts_from_sql
 from binlogio.writer.statement_uses import Uses, uses_of
 from binlogio.writer.statement_words import read_words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from binlogio.writer.known_objects import KnownObjects
 
+# Statements that change rows, if at all, by the functions that they call.
+_CALLS_FUNCTIONS: Final = frozenset(("", "SELECT", "TABLE", "VALUES", "DO", "SET"))
 Row = Mapping[str, Any] | Sequence[Any]
 ContextEvent = IntvarEvent | RandEvent | UserVarEvent
 
@@ -49,8 +51,8 @@ class Insert:
 class Update:
     """Rows that a statement changed, as (before, after). In a mapping, columns that `after` lacks are as before.
 
-    `columns` names those that the statement gave a value; without it they are the columns of each `after`. A JSON column of `after` may
-    be `JsonDiffs`. `replaces_insert` for the update that INSERT ... ON DUPLICATE KEY UPDATE or REPLACE has become. `is_cascade` where a
+    `columns` names those that the statement (or a trigger) gave a value, and no other may have a new one; without it they are the columns
+    of each `after`. A JSON column of `after` may be `JsonDiffs`. `replaces_insert` for the update that INSERT ... ON DUPLICATE KEY UPDATE or REPLACE has become. `is_cascade` where a
     foreign key did it.
     """
 
@@ -100,8 +102,9 @@ class Statement:
 
     Args:
         sql: its text, which is what a log in STATEMENT format has.
-        changes: rows that it changed, those of triggers, functions and foreign keys too. Where it failed, what it did before: changes of
-            transactional tables are taken back, the others stay.
+        changes: rows that it changed, those of triggers, functions and foreign keys too; they are logged, or the statement is refused.
+            Where it failed, what it did before: changes of transactional tables are taken back, the others stay. Changes of temporary
+            tables, and updates of a row to what it is, are in no log.
         facts: what is known of it before it is executed; without them it is DML on the tables of its changes.
         locked: tables that it locks for writing, in the order of the locks and as often, whether it changes them or not; without them those
             of the changes.
@@ -174,11 +177,35 @@ class Statement:
         return tuple(dict.fromkeys(change.table for change in self.changes))
 
 
-def facts_of(statement: Statement) -> StatementFacts:
-    """What is known of a statement: what it says, or DML that writes the tables of its changes."""
-    if statement.facts is not None:
-        return statement.facts
-    return StatementFacts(tables=tuple(table_access(table, write=True) for table in statement.tables))
+def facts_of(statement: Statement, temporary: Collection[tuple[str, str]] = ()) -> StatementFacts:
+    """What is known of a statement: what it says, and that it writes the tables of its changes. `temporary` are those of the session.
+
+    A function or trigger that is not declared has changed the tables that `statement.facts` does not have; they count as those of a
+    sub-statement. Foreign keys do not count: their changes are not in the list of tables that a server locks for the statement.
+    """
+    if statement.facts is None:
+        return StatementFacts(tables=_written(statement.tables, temporary))
+    facts = statement.facts
+    if facts.kind in (StatementKind.DML, StatementKind.SELECT, StatementKind.LOAD_DATA, StatementKind.ROW_INJECTION):
+        known = {(table.schema, table.name) for table in facts.all_tables if table.write}
+        tables = dict.fromkeys(
+            change.table
+            for change in statement.changes
+            if change.rows and not is_cascade(change) and (change.table.schema, change.table.name) not in known
+        )
+        if tables and (facts.kind is not StatementKind.SELECT or facts.verb in _CALLS_FUNCTIONS):
+            unknown = StatementFacts(tables=_written(tables, temporary))
+            return replace(facts, sub_statements=(*facts.sub_statements, unknown), is_incomplete=True)
+    return facts
+
+
+def is_cascade(change: Change) -> bool:
+    """Whether a foreign key did it."""
+    return not isinstance(change, Insert) and change.is_cascade
+
+
+def _written(tables: Iterable[TableDefinition], temporary: Collection[tuple[str, str]]) -> tuple[TableAccess, ...]:
+    return tuple(table_access(table, write=True, temporary=(table.schema, table.name) in temporary) for table in tables)
 
 
 def updated_tables_of(facts: StatementFacts) -> int:

@@ -111,6 +111,8 @@ class StatementFacts:
         sub_statements: of its triggers and functions; their tables and reasons are the statement's own.
         updates_on_duplicate: it has ON DUPLICATE KEY UPDATE.
         is_skipped: the server returns after it has locked the tables, as with DELETE ... LIMIT 0.
+        is_incomplete: it has changed tables that neither its text nor a declared function or trigger names. What else may make it unsafe is
+            not known, so that MIXED format logs rows.
     """
 
     kind: StatementKind = StatementKind.DML
@@ -120,6 +122,7 @@ class StatementFacts:
     sub_statements: tuple[StatementFacts, ...] = ()
     updates_on_duplicate: bool = False
     is_skipped: bool = False
+    is_incomplete: bool = False
 
     @property
     def all_tables(self) -> tuple[TableAccess, ...]:

@@ -12,18 +12,18 @@ Source: sql/binlog.cc, THD::binlog_query and binlog_log_row; oracle rules 8.4 an
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from binlogio.errors import BinlogError, CacheLimitExceeded, LoggingError
+from binlogio.errors import BinlogError, CacheLimitExceeded, LoggingError, UnsupportedFeature
 from binlogio.events.load import AppendBlockEvent, BeginLoadQueryEvent
 from binlogio.writer.cache import BinlogCache, CachePosition
 from binlogio.writer.engine_mix import NO_ENGINES
 from binlogio.writer.logging_format import decide_logging_format, row_cache
 from binlogio.writer.query_events import QueryContext, load_event, statement_event
 from binlogio.writer.rows_builder import build_change, build_statement
-from binlogio.writer.statement import Change, Insert, LoadedFile, Row, Statement, Update, facts_of
+from binlogio.writer.statement import Change, LoadedFile, Row, Statement, Update, facts_of, is_cascade
 from binlogio.writer.statement_facts import (
     CacheKind,
     LoggingDecision,
@@ -53,15 +53,16 @@ def log_statement(connection: Connection, statement: Statement) -> None:
 
     Raises:
         LoggingError: the statement is refused, or does not fit its cache.
-        UnsupportedFeature: its rows do not fit their tables.
+        UnsupportedFeature: its rows do not fit their tables, or it has changed rows and is nothing that a server logs.
         BinlogFormatError: a value does not fit its column.
         OSError: the log or a temporary file cannot be written.
     """
     if connection.logs_rows_only and _log_plainly(connection, statement):
         return
-    facts = facts_of(statement)
+    facts = facts_of(statement, connection.temporary_tables)
     decision = decide(connection, facts)
     if decision.format is LoggingFormat.NOT_LOGGED:
+        _refuse_unlogged(connection, statement, facts)
         _note_changes(connection, statement, facts)
         connection.end_statement(connection.context(), failed=statement.error != 0)
         return
@@ -106,7 +107,7 @@ def _log_plainly(connection: Connection, statement: Statement) -> bool:
         return False
     caches = connection.caches
     cache, writeset = caches.transaction, caches.writesets.get(True)
-    if not isinstance(change, Insert) and change.is_cascade:
+    if is_cascade(change):
         return False
     names_table = connection.flavour.query.names_single_table and isinstance(change, Update)
     context = connection.plain_context(int(names_table))
@@ -158,12 +159,48 @@ def decide(connection: Connection, facts: StatementFacts) -> LoggingDecision:
     return decision
 
 
+def refuse_changes(
+    connection: Connection,
+    statement: Statement,
+    reason: str,
+    *,
+    hint: str,
+    but: Collection[tuple[str, str]] = (),
+) -> None:
+    """Refuse the row changes of a statement that logs no rows, but for those of some tables.
+
+    Raises:
+        UnsupportedFeature: there are any.
+    """
+    if not connection.variables.sql_log_bin:
+        return
+    for change in _kept_of(statement).changes if statement.error else statement.changes:
+        table = change.table
+        if _changes_anything(change) and (table.schema, table.name) not in but:
+            count = len(change.rows)
+            found = f"{count} row{'s' if count > 1 else ''} of {table.full_name}"
+            raise UnsupportedFeature(reason, field="changes", found=found, hint=hint)
+
+
+def _refuse_unlogged(connection: Connection, statement: Statement, facts: StatementFacts) -> None:
+    """A statement of which nothing is logged may have changed only tables that are never logged."""
+    tables = facts.all_tables
+    local = {(table.schema, table.name) for table in tables if table.is_local or table.temporary}
+    reason, hint = "the statement changes no rows, as far as is known", "declare the function or trigger that does"
+    if facts.verb == "CALL":
+        reason = "a server logs the statements inside a procedure, each by itself, and not CALL"
+        hint = "execute each of these statements with its changes"
+    elif facts.is_skipped:
+        reason, hint = "the statement changes no rows: it ends after it has locked its tables", "leave out the changes"
+    refuse_changes(connection, statement, reason, hint=hint, but=local)
+
+
 def context_of(
     connection: Connection, statement: Statement, facts: StatementFacts, decision: LoggingDecision
 ) -> QueryContext:
     """What the events of a statement have in common."""
     schemas: tuple[str, ...] | None = ()
-    if Uses.ANY_SCHEMA in statement.uses or any(getattr(change, "is_cascade", False) for change in statement.changes):
+    if Uses.ANY_SCHEMA in statement.uses or any(map(is_cascade, statement.changes)):
         schemas = None
     elif decision.format is LoggingFormat.STATEMENT:
         schemas = statement.updated_schemas
@@ -197,6 +234,12 @@ def _log_text(
     if statement.error and not keeps:
         _note_changes(connection, statement, facts)
         return
+    if facts.kind is StatementKind.LOAD_DATA and statement.loaded_file is None:
+        raise UnsupportedFeature(
+            "a replica has no rows of LOAD DATA as text without its file",
+            field="loaded_file",
+            hint="give the file as `loaded_file`, or log rows with binlog_format=ROW",
+        )
     cache = _cache(connection, decision)
     connection.warnings += decision.warnings_when_cached
     if statement.loaded_file is not None:

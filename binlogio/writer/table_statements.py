@@ -19,6 +19,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from binlogio.constants import QueryStatus
+from binlogio.errors import UnsupportedFeature
 from binlogio.events.gtid_mariadb import MariadbGtidExtraFlag
 from binlogio.events.query import MariadbAlterFlags
 from binlogio.gtid import MariadbGtid
@@ -31,7 +32,7 @@ from binlogio.writer.query_events import table_ddl_event
 from binlogio.writer.rows_builder import build_statement
 from binlogio.writer.statement import Statement, facts_of
 from binlogio.writer.statement_facts import CacheKind, LoggingFormat, StatementFacts, StatementKind
-from binlogio.writer.statement_log import context_of, decide, keeps_changes
+from binlogio.writer.statement_log import context_of, decide, keeps_changes, refuse_changes
 
 if TYPE_CHECKING:
     from binlogio.writer.connection import Connection
@@ -39,14 +40,22 @@ if TYPE_CHECKING:
 
 _START_ALTER: Final = int(MariadbGtidExtraFlag.START_ALTER)
 _COMMIT_ALTER: Final = int(MariadbGtidExtraFlag.COMMIT_ALTER)
+_ONE_TABLE: Final = "CREATE TABLE ... SELECT changes the table that it makes, and no other"
 
 
 def log_ddl(connection: Connection, statement: Statement) -> None:
     """A statement that commits implicitly; it does so even where it fails.
 
     Raises:
+        UnsupportedFeature: it has row changes, which would not be logged.
         OSError: the log cannot be written.
     """
+    refuse_changes(
+        connection,
+        statement,
+        "this statement is logged as its text in every format, without rows",
+        hint="leave out the changes; execute what has changed the rows as a statement of its own",
+    )
     connection.commit()
     if statement.error or not connection.variables.sql_log_bin or not is_logged_ddl(statement.sql_bytes):
         return
@@ -65,12 +74,20 @@ def log_create_select(connection: Connection, statement: Statement) -> None:
 
     Raises:
         LoggingError: the statement is refused.
+        UnsupportedFeature: it has changed another table, or none where it made none; or the table that it made is not known.
         OSError: the log cannot be written.
     """
-    connection.commit()
-    if statement.table_exists:
-        return
     facts = facts_of(statement)
+    created = {(table.schema, table.name) for table in facts.tables[:1]}
+    if statement.table_exists or facts.is_skipped:
+        refuse_changes(
+            connection, statement, "the statement changes no rows: its table exists", hint="leave out the changes"
+        )
+    if statement.table_exists:
+        connection.commit()
+        return
+    refuse_changes(connection, statement, _ONE_TABLE, hint="leave out the changes of other tables", but=created)
+    connection.commit()
     decision = decide(connection, facts)
     if decision.format is LoggingFormat.STATEMENT:
         if not statement.error:
@@ -89,9 +106,18 @@ def log_temporary_table(connection: Connection, statement: Statement) -> None:
 
     Raises:
         LoggingError: the statement is refused, or does not fit its cache.
+        UnsupportedFeature: it has changed rows of another table.
         OSError: the log or a temporary file cannot be written.
     """
     facts = facts_of(statement)
+    is_select = facts.kind is StatementKind.CREATE_TEMPORARY_SELECT
+    refuse_changes(
+        connection,
+        statement,
+        _ONE_TABLE if is_select else "this statement changes no rows",
+        hint="leave out the changes",
+        but={(table.schema, table.name) for table in facts.tables[:1] if is_select and table.temporary},
+    )
     decision = decide(connection, facts)
     tables = [(table.schema, table.name) for table in facts.tables if table.temporary]
     if statement.error:
@@ -214,6 +240,12 @@ def _drop_tables(connection: Connection, statement: Statement, facts: StatementF
 
 def _log_created_rows(connection: Connection, statement: Statement) -> None:
     """CREATE TABLE ... SELECT as rows; where it fails, nothing of it is logged."""
+    if not statement.locked:
+        raise UnsupportedFeature(
+            "the columns of the table that CREATE TABLE ... SELECT makes are not known",
+            field="locked",
+            hint="give its definition, in `locked` or among the tables of Statement.from_sql",
+        )
     caches, context = connection.caches, connection.context()
     created = statement.locked[0]
     is_one_group = not connection.flavour.query.has_atomic_engines
