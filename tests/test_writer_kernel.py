@@ -74,8 +74,20 @@ def test_logs_are_the_same_with_and_without_the_kernel(more: Any) -> None:
 
 
 @pytest.mark.usefixtures("kernel")
-def test_batches_are_written_as_statements_are() -> None:
-    """Transactions of several statements, from record batches and from rows."""
+@pytest.mark.parametrize(
+    "more",
+    [
+        {},
+        {"binlog_transaction_compression": True, "binlog_transaction_compression_level_zstd": 5},
+        {"binlog_transaction_compression": True, "binlog_checksum": "NONE", "gtid_mode": "OFF"},
+        {"binlog_row_image": "MINIMAL"},
+        {"binlog_row_image": "NOBLOB", "binlog_row_event_max_size": 512},
+        {"sql_log_bin": False},
+    ],
+    ids=str,
+)
+def test_batches_are_written_as_statements_are(more: Any) -> None:
+    """Transactions of several statements, from record batches and from rows, with variables that change their events."""
     rows = [(number, None if number % 3 == 0 else f"note {number}") for number in range(2000)]
     batch = pa.RecordBatch.from_pylist(
         [{"id": number, "note": note} for number, note in rows],
@@ -83,7 +95,7 @@ def test_batches_are_written_as_statements_are() -> None:
     )
     other = pa.RecordBatch.from_pylist([{"id": number, "note": "é"} for number, _ in rows], batch.schema)
     numbers = batch.select(["id"]).slice(0, 1)
-    variables = ServerVariables(server_uuid=UUID)
+    variables = ServerVariables(server_uuid=UUID, **more)
     storages = MemoryStorage(), MemoryStorage()
     updates = [(row, (row[0], "é")) for row in rows]
     with BinlogWriter("binlog", variables=variables, clock=lambda: 10**15, storage=storages[0]) as log:

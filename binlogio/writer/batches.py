@@ -1,30 +1,35 @@
 """Record batches as statements: whole transactions of columns, without a Python object for any row.
 
-Knows groups, caches do not come into it: the events are written where they will stand. Needs pyarrow.
+Knows groups, caches do not come into it: the events are written where they will stand, or into a payload. Needs pyarrow.
 
     group := gtid  BEGIN  (table_map  rows_event+)+  XID  |  gtid  BEGIN  table_map  rows_event+  COMMIT      -- not transactional
+           | gtid  transaction_payload                          -- the first of these with binlog_transaction_compression
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from binlogio.arrow.encode import Operation, TableEncoder
+from binlogio.arrow.encode import Operation, TableEncoder, new_buffer
+from binlogio.constants import BINLOG_MAGIC, EVENT_SIZE_BYTES
 from binlogio.errors import BinlogFormatError, UnsupportedFeature
+from binlogio.event_frames import EventFrames
 from binlogio.gtid import Gtid
+from binlogio.primitives import bitmap_size
 from binlogio.writer.frames import Frames
+from binlogio.writer.group import Group
 from binlogio.writer.gtid_consistency import refusal
 from binlogio.writer.log_file import MICROSECONDS_PER_SECOND
 from binlogio.writer.query_events import QueryContext
+from binlogio.writer.row_image import RowOperation, image_columns
 from binlogio.writer.rows_builder import RowsRules
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from binlogio._kernel.event_buffer import EventBuffer
-    from binlogio.event_frames import EventFrames
     from binlogio.schema import TableDefinition
     from binlogio.writer.open_tables import OpenTable
     from binlogio.writer.writer import BinlogWriter
@@ -56,6 +61,9 @@ class BatchChange:
 class BatchSession:
     """A connection that writes batches, for one thread at a time; each transaction is one group.
 
+    The log's variables hold as they do for other sessions; but rows are logged whatever binlog_format is, and a transaction with
+    binlog_transaction_compression is held in memory.
+
     Raises:
         UnsupportedFeature: the log is MariaDB's.
     """
@@ -74,6 +82,7 @@ class BatchSession:
         self._group_commit = log._group_commit
         self._clock = log._clock
         self._server_id = log.variables.server_id
+        self._variables = log.variables
         self._schema = schema
         self._frames = Frames(log.variables, log._kernel)
         self._rules = RowsRules(
@@ -93,7 +102,7 @@ class BatchSession:
             OSError: the log cannot be written.
         """
         opened = [(change, self._tables.get(change.table)) for change in changes if _row_count(change)]
-        if not opened:
+        if not opened or not self._variables.sql_log_bin:
             return None
         is_transactional = all(table.is_transactional for _, table in opened)
         if not is_transactional and len(opened) > 1:
@@ -120,8 +129,19 @@ class BatchSession:
             else:
                 buffer.add_frame(self._frames.commit(context))
 
-        gtid = self._group_commit.commit_events(fill, context.timestamp, expected_size)
+        if self._variables.binlog_transaction_compression and is_transactional:
+            gtid = self._group_commit.commit(self._compressed(fill, context.timestamp))
+        else:
+            gtid = self._group_commit.commit_events(fill, context.timestamp, expected_size)
         return gtid if isinstance(gtid, Gtid) else None
+
+    def _compressed(self, fill: Callable[[EventBuffer | EventFrames], None], timestamp: int) -> Group:
+        """The group that `fill` writes, to be compressed."""
+        buffer = new_buffer(len(BINLOG_MAGIC), checksum=self._variables.binlog_checksum != "NONE")
+        fill(buffer)
+        frames = tuple(buffer.frames) if isinstance(buffer, EventFrames) else tuple(_frames_of(bytes(buffer)))
+        level = self._variables.binlog_transaction_compression_level_zstd
+        return Group(frames, timestamp, compression_level=level, thread_id=self._session.thread_id)
 
     def _add(
         self, buffer: EventBuffer | EventFrames, change: BatchChange, table: OpenTable, context: QueryContext
@@ -133,7 +153,10 @@ class BatchSession:
             if len(self._encoders) >= MAX_ENCODERS:
                 self._encoders.clear()
             partial_json = self._rules.partial_json
-            encoder = self._encoders[key] = TableEncoder(table.plan, change.operation, partial_json=partial_json)
+            before, after = _present(table, change.operation, self._variables.binlog_row_image)
+            encoder = self._encoders[key] = TableEncoder(
+                table.plan, change.operation, before, after, partial_json=partial_json
+            )
         encoder.encode(
             buffer,
             change.before,
@@ -144,6 +167,27 @@ class BatchSession:
             flags=self._rules.flags,
             row_event_max_size=self._rules.row_event_max_size,
         )
+
+
+def _present(table: OpenTable, operation: Operation, row_image: str) -> tuple[bytes | None, bytes | None]:
+    """The bitmaps of the images as `TableEncoder` takes them; None where an image has all columns. The batches name every column."""
+    count = len(table.plan.columns)
+    columns = image_columns(table.definition, row_image, RowOperation(operation), range(count))
+    bitmaps = [
+        None if len(chosen) == count else sum(1 << i for i in chosen).to_bytes(bitmap_size(count), "little")
+        for chosen in (columns.before, columns.after)
+        if chosen is not None
+    ]
+    return bitmaps[0], bitmaps[-1]
+
+
+def _frames_of(data: bytes) -> Iterator[bytes]:
+    """The events of a buffer."""
+    at = 0
+    while at < len(data):
+        end = at + int.from_bytes(data[at + EVENT_SIZE_BYTES.start : at + EVENT_SIZE_BYTES.stop], "little")
+        yield data[at:end]
+        at = end
 
 
 def _row_count(change: BatchChange) -> int:
