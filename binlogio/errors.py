@@ -9,6 +9,7 @@ Knows how to say where something went wrong, what was expected and what was foun
       LoggingError           the statement cannot be logged, with the server's error number and symbol
         CacheLimitExceeded
       WriterStateError       the writer was used in an order that makes no sense
+      PositionError          a position that the caller gave is not the start of an event
       ReplayError            a change cannot be applied to the target
 
 I/O errors stay `OSError`. All of these can be pickled (Spark carries them between processes).
@@ -146,6 +147,10 @@ class CacheLimitExceeded(LoggingError):
 
 class WriterStateError(BinlogError):
     """The writer or a session was used in an order that makes no sense."""
+
+
+class PositionError(BinlogError):
+    """A position that the caller gave is not the start of an event, or in none of the logs."""
 
 
 class ReplayError(BinlogError):

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 from binlogio.columnar.definition_files import load_definitions
 from binlogio.compression import decompress_zstd
 from binlogio.decoder import Decoder
-from binlogio.errors import BinlogError, BinlogFormatError, WriterStateError
+from binlogio.errors import BinlogError, PositionError, WriterStateError
+from binlogio.event_starts import check_event_start, check_start, no_event_at
 from binlogio.events.base import ParseContext
 from binlogio.events.query import QueryEvent
 from binlogio.events.table_map import TableMapEvent
@@ -118,6 +119,22 @@ class BinlogReader:
         """Why tables (`schema.table`) have columns `@1`, `@2` although the log tells of them: statements that could not be followed."""
         return {".".join(name): reason for name, reason in self._definitions.unnamed.items()}
 
+    def check_start(self, position: Position) -> None:
+        """Refuse a position at which no event starts. The file is found by its base name; nothing of this reader moves.
+
+        Raises:
+            PositionError: no event starts there, or none of the logs has this name.
+            OSError, BinlogError: as `check_event_start`.
+        """
+        name = os.path.basename(position.file)  # noqa: PTH119 - may be a URI
+        log = next((log for log in self._logs if os.path.basename(log.name) == name), None)  # noqa: PTH119
+        if log is None:
+            raise PositionError(
+                f"a position in {position.file} was given, which is none of the logs",
+                expected=", ".join(log.name for log in self._logs[:3]) + (", ..." if len(self._logs) > 3 else ""),
+            )
+        check_event_start(log, position.offset, self._keyring)
+
     def table_map(self, event: Any) -> TableMapEvent:
         """The table map of a rows event, which must be the last event that was given.
 
@@ -207,21 +224,29 @@ class BinlogReader:
             self.torn_tails.append((Position(log.name, self.last_good_offset), self.torn_tail))
 
     def _frames(self, start: int | None) -> Iterator[EventFrame]:
-        """The frames of the open file; from `start` on, with the format description before it."""
+        """The frames of the open file; from `start` on, with the format description before it.
+
+        Raises:
+            PositionError: no event starts at `start`.
+        """
         framer, opened = self._framer, self._opened
         if framer is None or opened is None:
             return
+        last = 0
         while True:
             frame = framer.next_frame()
             if isinstance(frame, EventFrame):
-                if frame.header.offset == start:
-                    _check_start(framer, frame)
+                if start is not None and last < start < frame.header.offset:
+                    raise no_event_at(start, frame.header.offset)
+                last = frame.header.offset
                 if start is None or frame.header.offset >= start or frame.header.offset == _FIRST_OFFSET:
                     yield frame
                 if start is not None and framer.offset < start and opened.seekable and _may_skip(framer, frame):
                     framer = self._framer = self._skip_to(start, framer, opened)
                 continue
             if frame is Framing.END:
+                if start is not None and framer.offset < start:
+                    raise no_event_at(start, framer.offset, is_end=True)
                 return
             data = opened.read(min(max(_CHUNK_SIZE, framer.needed), _MAX_READ))
             if data:
@@ -230,7 +255,12 @@ class BinlogReader:
                 framer.finish()
 
     def _skip_to(self, start: int, before: EventFramer, opened: OpenedLog) -> EventFramer:
-        """Go on at `start` with a fresh framer that knows what the format description said."""
+        """Go on at `start` with a fresh framer that knows what the format description said.
+
+        Raises:
+            PositionError: no event starts there.
+        """
+        check_start(opened, start, before, file=self._position.file)
         framer = EventFramer(verify_checksum=self._options.verify_checksum, context=before.context, offset=start)
         framer.in_use, framer.is_relay_log = before.in_use, before.is_relay_log
         stream: SeekableByteStream = opened.stream  # type: ignore[assignment]
@@ -244,18 +274,6 @@ class BinlogReader:
 
 
 _FIRST_OFFSET: Final = 4  # behind the magic: the format description, which every reader needs
-
-
-def _check_start(framer: EventFramer, frame: EventFrame) -> None:
-    """An event where reading was told to start must end where it says, else it is none."""
-    if not framer.is_relay_log and frame.header.log_pos not in (0, frame.end & 0xFFFFFFFF):
-        raise BinlogFormatError(
-            "no event begins at the offset to start from",
-            offset=frame.header.offset,
-            field="log_pos",
-            expected=frame.end & 0xFFFFFFFF,
-            found=frame.header.log_pos,
-        )
 
 
 def _may_skip(framer: EventFramer, frame: EventFrame) -> bool:
@@ -294,8 +312,8 @@ def open(  # noqa: A001 - binlogio.open, as gzip.open and the like
         source: a path, a glob, a directory, an index file, a URI (`s3://...`), `-`, an open file, or a list of these. Files
             that end in `.gz` or `.zst`, and encrypted ones, are opened on the way.
         verify_checksum: compare the CRC32 of every event with its bytes.
-        start_offset: in the first file, begin at this offset, which must be the start of an event; the format description
-            before it is given all the same.
+        start_offset: in the first file, begin at this offset, which must be the start of an event or the end of the file; the format
+            description before it is given all the same.
         stop_offset: in the last file, stop before the first event at or behind this offset.
         open_payloads: give the events inside compressed transactions as well.
         keyring: the server's keys, for encrypted logs: a file, or a mapping from key id to key.
@@ -308,6 +326,7 @@ def open(  # noqa: A001 - binlogio.open, as gzip.open and the like
     Raises:
         OSError: a file does not exist or cannot be opened.
         UnsupportedFeature: a definition is not understood.
+        PositionError: while iterating, where no event starts at `start_offset`.
         BinlogError: while iterating, where the bytes are not a binary log.
     """
     options = ReadOptions(

@@ -177,19 +177,6 @@ def test_offsets_hold_for_the_first_and_the_last_file(tmp_path: Path) -> None:
     assert found == [4, offsets[4], *offsets, *offsets[:2]]
 
 
-def test_start_offset_inside_an_event_is_refused(tmp_path: Path) -> None:
-    """Without checksums, bytes from the middle of an event could pass for another one."""
-    inner = encode([query("SELECT 1")], offset=4711, encoder=Encoder(description(OFF).context))
-    outer = replace(query(""), sql=inner + bytes(40))
-    path = tmp_path / "b.000001"
-    path.write_bytes(log(outer, stop(), algorithm=OFF))
-    start = path.read_bytes().index(inner)
-
-    with pytest.raises(BinlogFormatError, match="no event begins at") as caught:
-        list(binlogio.reader.open(path, start_offset=start))
-    assert caught.value.offset == start
-
-
 def test_start_offset_in_a_relay_log_knows_the_second_description(tmp_path: Path) -> None:
     """It says that the source's events have no checksum, unlike the replica's own."""
     own = replace(description(CRC32), header=header(flags=HeaderFlag.RELAY_LOG))

@@ -121,7 +121,7 @@ def test_options_hold_for_objects(bucket: Bucket) -> None:
         bucket.put(f"on/{path.name}", path.read_bytes())
         bucket.put(f"on/below/{path.name}", path.read_bytes())
     folder, local = bucket.uri("on"), str(GTID_ON)
-    position = {"startingPosition": "binlog.000001:2000", "endingPosition": "binlog.000002:500"}
+    position = {"startingPosition": "binlog.000001:2128", "endingPosition": "binlog.000002:500"}
 
     assert told(folder, **position) == told(local, **position)
     assert told(folder, pathGlobFilter="*2") == told(local, pathGlobFilter="*2")

@@ -12,6 +12,7 @@ import pytest
 
 import binlogio
 from binlogio import BinlogWriter, ColumnDefinition, Insert, ServerVariables, Statement, TableDefinition
+from binlogio.errors import PositionError
 from binlogio.gtid import MariadbGtid
 from corpus import MYSQL
 from pyspark_binlogio.option_values import BinlogOptionError
@@ -85,6 +86,14 @@ def test_positions_leave_out_earlier_and_later_files_and_transactions(view: str)
     assert rows(ROTATED, view=view, **after) == [row for row in everything if start <= place(row)]
     assert rows(ROTATED, view=view, **before) == [row for row in everything if place(row) < end]
     assert rows(ROTATED, view=view, **after, **before) == [row for row in everything if start <= place(row) < end]
+
+
+@pytest.mark.parametrize("view", ["rows", "events", "transactions"])
+@pytest.mark.parametrize("offset", [200, 1 << 40])
+def test_starting_position_that_is_no_event_is_refused(view: str, offset: int) -> None:
+    """By the driver, before any task runs."""
+    with pytest.raises(PositionError, match=f"{offset} is not the start of an event"):
+        tasks(GTID_ON, view=view, startingPosition=f"binlog.000001:{offset}")
 
 
 def test_gtid_sets_leave_out_what_is_known_and_what_is_not_wanted() -> None:

@@ -16,7 +16,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 
 import click
 
-from binlogio.errors import BadMagic, BinlogError, LoggingError, UnsupportedFeature, WriterStateError
+from binlogio.errors import BadMagic, BinlogError, LoggingError, PositionError, UnsupportedFeature, WriterStateError
 from binlogio_cli.quoting import safe
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ _ERROR_CODES: Final[tuple[tuple[type[BinlogError], int], ...]] = (
     (UnsupportedFeature, UNREADABLE),
     (LoggingError, USAGE),
     (WriterStateError, USAGE),
+    (PositionError, USAGE),
     (BinlogError, DAMAGE),
 )
 

@@ -17,6 +17,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from binlogio.columnar.group_starts import splits_at_groups
 from binlogio.columnar.split_bounds import is_one_piece
 from binlogio.event_filter import EventFilter, Range
+from binlogio.event_starts import check_event_start
 from pyspark_binlogio.conforming import conforming
 from pyspark_binlogio.damage import tolerant
 from pyspark_binlogio.filters import NOTHING_PUSHED, push
@@ -86,12 +87,17 @@ class BinlogBatchReader(DataSourceReader):
 
         Raises:
             OSError: a path names nothing, and `ignoreMissingFiles` is not set.
+            PositionError: `startingPosition` is not the start of an event.
             BinlogError: a URI that nobody can open.
         """
         if self._pushed.is_empty:
             return []
         files = self._pushed.files
         logs = [log for log in find_log_files(self._options) if files is None or log.name in files]
+        start = self._options.starting_position
+        for log in logs:
+            if start is not None and Path(log.name).name == start[0]:
+                check_event_start(log, start[1], self.keyring)
         return self.plan(Piece(log) for log in logs)
 
     def plan(self, pieces: Iterable[Piece]) -> list[InputPartition]:

@@ -151,10 +151,13 @@ def undo(
         file: where transactions wait; by default a temporary file.
 
     Raises:
+        PositionError: the place to start from is not the start of an event.
         ReplayError: a change cannot be undone. There is no output then, not even a part.
         BinlogError: the log is damaged.
         OSError: the log or the temporary file cannot be read or written.
     """
+    if wanted.start is not None:
+        reader.check_start(wanted.start)
     ready = Undo(output, Spool(file))
     try:
         keys = KeySource(reader, needs_names=output.needs_names, tells_generated=output.needs_names)
