@@ -10,12 +10,18 @@ import pytest
 
 import binlogio
 from binlogio import BinlogWriter, ColumnDefinition, Insert, ServerVariables, Statement, TableDefinition, Update
+from binlogio.constants import BINLOG_MAGIC, EventType
 from binlogio.errors import ReplayError
+from binlogio.events.control import XidEvent
+from binlogio.events.load import BeginLoadQueryEvent, ExecuteLoadQueryEvent
 from binlogio.replay import ReplaySummary, replay
+from binlogio.replay.targets.mysql.address import MysqlAddress
+from binlogio.replay.targets.mysql.connection import Connection
 from binlogio.replay.targets.mysql.target import MysqlTarget
 from binlogio.schema.identifiers import backticked
 from corpus import Case
 from hostile_values import HOSTILE, HOSTILE_BYTES
+from logs import description, encode, header, query
 from real_servers import Instance, vendor
 from target_servers import OPTIONS, cases_of, connect, emptied, rows_of, tables, url
 
@@ -287,3 +293,51 @@ def test_a_table_without_transactions_shares_no_commit(server: Instance, tmp_pat
     assert _rows(server) == [(number, number) for number in range(1, 41)]
     is_shared = server.vendor.kind == "mysql"  # transactions that MariaDB committed alone never share one
     assert (summary.groups, summary.retries) == (40, 5 if is_shared else 0)
+
+
+def test_load_data_in_a_log_is_carried_out_without_a_file(server: Instance, tmp_path: Path) -> None:
+    """The content of the file goes to the server from memory; a log that asks for a file of the replay's machine gets nothing."""
+    emptied(server)
+    secret = tmp_path / "secret"
+    secret.write_text("root:x\n")
+    is_mysql = server.vendor.kind == "mysql"
+    hostile = description(version="9.7.4" if is_mysql else "10.11.18-MariaDB")
+    load = f"LOAD DATA LOCAL INFILE '{secret}' INTO TABLE d.loot"
+    execute = b"LOAD DATA INFILE 'x' INTO TABLE loot"
+    loaded = [
+        query("BEGIN"),
+        BeginLoadQueryEvent(1, b"one\ntwo\n", header(EventType.BEGIN_LOAD_QUERY_EVENT)),
+        ExecuteLoadQueryEvent(7, 0, 0, 1, 9, execute.index(b" TABLE"), 0, (), "d", execute, header(EventType.EXECUTE_LOAD_QUERY_EVENT)),
+        XidEvent(1, header(EventType.XID_EVENT)),
+    ]  # fmt: skip
+    file = tmp_path / "binlog.000001"
+    tables_of_log = [query("CREATE DATABASE d", ""), query("CREATE TABLE d.loot (line TEXT)", "")]
+    file.write_bytes(BINLOG_MAGIC + encode([hostile, *tables_of_log, *loaded, query(load, "d")]))
+    with closing(MysqlTarget.open(url(server))) as target, binlogio.open(file) as reader:
+        with pytest.raises(ReplayError, match="LOAD DATA LOCAL"):
+            replay(reader, target)
+        connection = target.session(0)._connection
+        with pytest.raises(ReplayError, match="asks for a file"):
+            connection.run(load)
+    with closing(connect(server)) as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT line FROM d.loot")
+        assert sorted(cursor.fetchall()) == [("one",), ("two",)]
+
+
+def test_connection_is_encrypted_where_the_url_asks_for_it(server: Instance, tmp_path: Path) -> None:
+    """MySQL makes certificates for itself; with another authority's certificate there is no connection."""
+    if server.vendor.kind == "mariadb":  # 10.11 has no certificate unless it is given one
+        with pytest.raises(ConnectionError, match=r"TLS|SSL"):
+            MysqlTarget.open(f"{url(server)}&ssl-mode=REQUIRED")
+        return
+    own = server.data / "ca.pem"
+    other = tmp_path / "other.pem"
+    other.write_bytes((server.data / "client-cert.pem").read_bytes())
+    for query_of_url in ("ssl-mode=REQUIRED", f"ssl-ca={own}", "ssl-mode=PREFERRED"):
+        connection = Connection(MysqlAddress.parse(f"{url(server)}&{query_of_url}"))
+        ((_, cipher),) = connection.ask("SHOW SESSION STATUS LIKE 'Ssl_cipher'")
+        connection.close()
+
+        assert cipher
+    with pytest.raises(ConnectionError, match="certificate"):
+        MysqlTarget.open(f"{url(server)}&ssl-ca={other}")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 import binlogio
 from binlogio.constants import EventType
 from binlogio.events.load import (
@@ -17,7 +19,7 @@ from binlogio.events.load import (
 )
 from binlogio.replay.filters import EVERYTHING
 from binlogio.replay.key_source import KeySource
-from binlogio.replay.transactions import LoadStep, RefusedStep, Transaction, TransactionReader
+from binlogio.replay.transactions import LoadStep, RefusedStep, StatementStep, Transaction, TransactionReader
 from logs import header, log, query
 from row_events import END
 
@@ -81,3 +83,34 @@ def test_load_of_a_server_before_5_0_is_refused(tmp_path: Path) -> None:
         assert isinstance(step, RefusedStep)
         assert step.offset
         assert "LOAD DATA of a server before 5.0 is in the log as text" in str(step.refusal)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "LOAD DATA LOCAL INFILE '/etc/shadow' INTO TABLE t",
+        "load /* why */ xml concurrent local infile '/etc/shadow' into table t",
+        "/*!50000 LOAD DATA LOCAL*/ INFILE '/etc/shadow' INTO TABLE t",
+        "/*M! LOAD DATA LOCAL*/ INFILE '/etc/shadow' INTO TABLE t",
+        "LOAD DATA/*!99999 LOCAL*/ INFILE '/etc/shadow' INTO TABLE t",
+        "-- first\n# second\nLOAD DATA LOW_PRIORITY LOCAL INFILE '/etc/shadow' INTO TABLE t",
+    ],
+)
+def test_load_of_a_file_of_the_client_is_refused(tmp_path: Path, sql: str) -> None:
+    """The server would ask this machine for it."""
+    for event in (query(sql), query(sql, "")):
+        (found,) = transactions(tmp_path, [event])
+
+        (step,) = found.steps
+        assert isinstance(step, RefusedStep)
+        assert "would send a file of this machine to the target" in str(step.refusal)
+
+
+@pytest.mark.parametrize(
+    "sql", ["LOAD DATA INFILE 'LOCAL' INTO TABLE t", "LOAD DATA INFILE 'x' INTO TABLE local", "# LOAD DATA LOCAL\nDO 1"]
+)
+def test_load_of_a_file_of_the_server_is_a_statement(tmp_path: Path, sql: str) -> None:
+    """Which the target may refuse."""
+    (found,) = transactions(tmp_path, [query(sql)])
+
+    assert isinstance(found.steps[0], StatementStep)

@@ -11,8 +11,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final
+
+from binlogio.errors import UnsupportedFeature
+from binlogio.schema.server_defaults import NEWEST_MARIADB, NEWEST_MYSQL
+from binlogio.schema.sql_tokens import iter_tokens
 
 _SPACE: Final = r"(?:\s|/\*(?:[^*]|\*(?!/))*\*/|--\s[^\n]*\n|#[^\n]*\n)"
 _NAME: Final = r"(?:`(?:[^`]|``)+`|[\w$\u0080-\uffff]+)"
@@ -139,6 +145,7 @@ Statement = (
 )
 
 _WHOLE: Final[dict[str, Statement]] = {"BEGIN": Begin(), "COMMIT": Commit(), "ROLLBACK": Rollback()}
+_LOAD_HEAD: Final = 5  # words: LOAD DATA LOW_PRIORITY LOCAL INFILE
 _LONGEST_WHOLE: Final = max(map(len, _WHOLE))
 # A SELECT is in a log where a function that it calls changes rows.
 _CHANGES_ROWS: Final = ("INSERT", "UPDATE", "DELETE", "REPLACE", "LOAD", "SELECT", "WITH", "CALL")
@@ -155,6 +162,24 @@ def recognize(sql: bytes, schema: str) -> Statement:
         if match is not None:
             return build(match, schema)
     return OtherStatement(changes_rows=text.lstrip("( ").upper().startswith(_CHANGES_ROWS))
+
+
+def asks_for_client_file(sql: bytes) -> bool:
+    """Whether a statement is LOAD DATA LOCAL or LOAD XML LOCAL, for which a server asks the client for a file.
+
+    No server logs such a text: what it loaded is in the log as rows, or with the content of the file.
+    """
+    begin = sql.lstrip()
+    if not (begin[:4].upper() == b"LOAD" or begin.startswith((b"/*", b"--", b"#"))):
+        return False
+    text = begin.decode("utf-8", "surrogateescape")
+    for server in (NEWEST_MYSQL, NEWEST_MARIADB):
+        words: list[str] = []
+        with suppress(UnsupportedFeature):  # the words before it are here
+            words += (token.upper for token in islice(iter_tokens(text, server), _LOAD_HEAD))
+        if words[:1] == ["LOAD"] and "LOCAL" in words:
+            return True
+    return False
 
 
 def xid_key(xid: str) -> str:

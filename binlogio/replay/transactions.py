@@ -52,6 +52,8 @@ _OLD_LOAD: Final = (LoadEvent, ExecLoadEvent)
 # MariaDB logs ALTER TABLE twice: when it starts, and when it has come to an end, which is what counts.
 _ALTER_NOT_DONE: Final = MariadbGtidExtraFlag.START_ALTER | MariadbGtidExtraFlag.ROLLBACK_ALTER
 
+_SHOWN_TEXT: Final = 80
+
 
 @dataclass(frozen=True, slots=True)
 class RowsStep:
@@ -330,6 +332,8 @@ class TransactionReader:
             group.outcome = "rollback"
         elif isinstance(statement, statements.Xa):
             self._xa(group, statement)
+        elif statements.asks_for_client_file(event.sql):
+            group.steps.append(RefusedStep(event.header.offset, _client_file_refused(event)))
         else:
             if isinstance(statement, statements.CreateWithRows):
                 group.commits_itself = True
@@ -363,6 +367,20 @@ def _as_refusal(exc: BinlogError) -> ReplayError:
     if isinstance(exc, ReplayError):
         return exc
     return ReplayError(exc.reason, field=exc.field, expected=exc.expected, found=exc.found, hint=exc.hint)
+
+
+def _client_file_refused(event: QueryEvent) -> ReplayError:
+    return ReplayError(
+        "the log has LOAD DATA LOCAL as a statement, which would send a file of this machine to the target",
+        found=shown_text(event.sql),
+        hint="no server logs such a statement: find out who wrote this log",
+    )
+
+
+def shown_text(sql: bytes) -> str:
+    """The begin of a statement, for a message."""
+    text = sql.decode("utf-8", "replace").strip()
+    return text if len(text) <= _SHOWN_TEXT else f"{text[: _SHOWN_TEXT - 3]}..."
 
 
 def text_refused(what: str) -> ReplayError:

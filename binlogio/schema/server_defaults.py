@@ -110,3 +110,4 @@ class ServerDefaults:
 
 
 NEWEST_MYSQL: Final = ServerDefaults(is_mariadb=False, version=(99, 0, 0))
+NEWEST_MARIADB: Final = ServerDefaults(is_mariadb=True, version=(99, 0, 0))

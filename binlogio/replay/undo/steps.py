@@ -14,14 +14,13 @@ from typing import TYPE_CHECKING, Final
 
 from binlogio.errors import ReplayError
 from binlogio.replay import statements
-from binlogio.replay.transactions import LoadStep, RefusedStep, RowsStep, StatementStep
+from binlogio.replay.transactions import LoadStep, RefusedStep, RowsStep, StatementStep, shown_text
 from binlogio.schema.ddl import SEQUENCE_COLUMNS
 
 if TYPE_CHECKING:
     from binlogio.replay.transactions import Transaction
 
 _Statement = StatementStep | LoadStep
-_SHOWN_TEXT: Final = 80
 _SEQUENCE: Final = tuple(column.name for column in SEQUENCE_COLUMNS)
 
 
@@ -70,7 +69,6 @@ def undo_steps(transaction: Transaction) -> UndoSteps:
 
 def statement_refusal(step: _Statement) -> ReplayError:
     """Why a statement cannot be taken back, and what can be done about it."""
-    text = step.event.sql.decode("utf-8", "replace").strip()
     changes_rows = isinstance(step, LoadStep) or (
         isinstance(step.statement, statements.OtherStatement) and step.statement.changes_rows
     )
@@ -80,7 +78,7 @@ def statement_refusal(step: _Statement) -> ReplayError:
     return ReplayError(
         "a statement cannot be undone, since the log does not say what was there before it",
         offset=step.offset,
-        found=text if len(text) <= _SHOWN_TEXT else f"{text[: _SHOWN_TEXT - 3]}...",
+        found=shown_text(step.event.sql),
         hint=hint,
     )
 

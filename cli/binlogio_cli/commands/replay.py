@@ -49,7 +49,7 @@ Examples:
     "target_url",
     required=True,
     metavar="URL",
-    help="Where to: sqlite:///FILE, which is made if need be; mysql://USER@HOST/?unix_socket=PATH; or dry-run:, which only reports.",
+    help="Where to: sqlite:///FILE, which is made if need be; mysql://USER@HOST/?unix_socket=PATH, with ssl-mode, ssl-ca and password-file as further options (the password may also be in MYSQL_PWD); or dry-run:, which only reports.",
 )
 @click.option("--workers", type=click.IntRange(1, 1024), default=1, show_default=True, help="Transactions at the same time.")  # fmt: skip
 @click.option(

@@ -7,6 +7,7 @@ Source: include/mysql.h of both servers; sql/sql_parse.cc, dispatch_command (COM
 
 from __future__ import annotations
 
+import ssl
 from typing import TYPE_CHECKING, Any, Final
 
 import pymysql
@@ -32,14 +33,34 @@ _LOST: Final = (
 )  # fmt: skip
 _MANY, _ONE = b"\0\0", b"\1\0"  # MYSQL_OPTION_MULTI_STATEMENTS_ON and _OFF of include/mysql.h, u16
 _MOST_PACKET_BYTES: Final = 8 << 20  # below max_allowed_packet of both, as they come
+_FILE_PIECE_BYTES: Final = 1 << 14
+_TLS_REQUIRED: Final = "the server has no TLS, which ssl-mode requires"
+
+
+class _Client(pymysql.connections.Connection):  # type: ignore[misc]  # PyMySQL has no types
+    """PyMySQL's connection, which does not log in without TLS where the address requires it.
+
+    PyMySQL 1 falls back to plain text where the server, or who answers in its place, says that it has no TLS.
+    """
+
+    requires_tls = False
+
+    def _request_authentication(self) -> None:
+        if self.requires_tls and not self.server_capabilities & CLIENT.SSL:
+            raise pymysql.err.OperationalError(CR.CR_SSL_CONNECTION_ERROR, _TLS_REQUIRED)
+        super()._request_authentication()
 
 
 class Connection:
-    """One connection; what the server refuses comes out as a ReplayError with its number."""
+    """One connection; what the server refuses comes out as a ReplayError with its number.
+
+    A server may ask its client for a file as the answer to any statement (LOAD DATA LOCAL). No file is ever opened: `load` sends the data
+    that its caller has, and all other requests are refused.
+    """
 
     def __init__(self, address: MysqlAddress) -> None:
         try:
-            self._connection = pymysql.connect(
+            self._connection = _Client(
                 user=address.user,
                 password=address.password,
                 host=address.host,
@@ -48,10 +69,16 @@ class Connection:
                 database=address.database,
                 charset="utf8mb4",
                 autocommit=True,
-                client_flag=CLIENT.FOUND_ROWS,
-                local_infile=True,
-                ssl_disabled=address.unix_socket is not None,  # nobody else listens to a socket
+                client_flag=CLIENT.FOUND_ROWS | CLIENT.LOCAL_FILES,
+                local_infile=False,
+                ssl=_tls_context(address),
+                ssl_disabled=address.ssl_mode == "DISABLED",
+                defer_connect=True,
             )
+            self._connection.requires_tls = address.requires_tls
+            self._connection.connect()
+        except RuntimeError as exc:
+            raise self._file_refused() from exc
         except pymysql.err.MySQLError as exc:
             raise ConnectionError(f"the server cannot be reached: {_message(exc)}") from exc
         self.version = str(self._connection.get_server_info())
@@ -78,11 +105,46 @@ class Connection:
         try:
             self._let_take(_ONE)
             return int(self._connection.query(sql))
+        except RuntimeError as exc:  # PyMySQL's answer to a request for a file, without local_infile
+            raise self._file_refused() from exc
         except pymysql.err.MySQLError as exc:
             code = _code(exc)
             if code not in _LOCKS and ((code and code == expected_error) or code in tolerated):
                 return -1
             raise _translated(exc) from exc
+
+    def load(self, sql: bytes, name: str, data: bytes, *, expected_error: int = 0) -> None:
+        """Run a LOAD DATA LOCAL INFILE; `data` is the file's content, which goes to the server only if it asks for `name`. Raises as `run`."""
+        try:
+            self._let_take(_ONE)
+            self._connection._execute_command(COMMAND.COM_QUERY, sql)
+            packet = self._connection._read_packet()
+            if packet.is_load_local_packet():
+                asked = bytes(packet.get_all_data()[1:])
+                if asked != name.encode():
+                    raise self._file_refused(asked)
+                for at in range(0, len(data), _FILE_PIECE_BYTES):
+                    self._connection.write_packet(data[at : at + _FILE_PIECE_BYTES])
+                self._connection.write_packet(b"")
+                self._connection._read_packet()
+        except pymysql.err.MySQLError as exc:
+            code = _code(exc)
+            if code in _LOCKS or not code or code != expected_error:
+                raise _translated(exc) from exc
+
+    def _file_refused(self, asked: bytes | None = None) -> ReplayError:
+        """The refusal of a request for a file. The connection is closed: the server waits for the file's content."""
+        self._connection._force_close()
+        return ReplayError(
+            "the server asks for a file of this machine, which it does not get",
+            found=None if asked is None else asked.decode("utf-8", "backslashreplace"),
+            hint="a statement of the log with LOAD DATA LOCAL, or a server that is not to be trusted",
+        )
+
+    def _read_answer(self) -> None:
+        """Read the answer to a statement that gives no rows."""
+        if self._connection._read_packet().is_load_local_packet():
+            raise self._file_refused()
 
     def run_all(self, statements: Sequence[tuple[bytes, int | None]]) -> None:
         """Run statements of our own one after the other, with as few round trips as they need; none of them gives rows.
@@ -107,7 +169,7 @@ class Connection:
             self._connection._execute_command(COMMAND.COM_QUERY, b";".join(sql for sql, _ in statements))
             # There is an answer to each, up to one that fails; BINLOG's does not say that more come.
             for _, offset in statements:  # noqa: B007
-                self._connection._read_packet()
+                self._read_answer()
         except pymysql.err.MySQLError as exc:
             error = _translated(exc)
             if isinstance(error, ReplayError):
@@ -118,7 +180,7 @@ class Connection:
         """Whether a packet may have several statements: ours may, those of a log may not."""
         if count != self._takes:
             self._connection._execute_command(COMMAND.COM_SET_OPTION, count)
-            self._connection._read_packet()
+            self._read_answer()
             self._takes = count
 
     def ask(self, sql: str) -> list[tuple[Any, ...]]:
@@ -131,6 +193,30 @@ class Connection:
         """Close it; what was not committed is rolled back."""
         if self._connection.open:
             self._connection.close()
+
+
+def _tls_context(address: MysqlAddress) -> ssl.SSLContext | None:
+    """The TLS settings of a connection; None where PyMySQL's own do: none, or TLS if the server has it, with any certificate.
+
+    Raises:
+        ReplayError: a certificate or key cannot be read.
+    """
+    if address.ssl_mode == "DISABLED" or (address.ssl_mode == "PREFERRED" and address.ssl_cert is None):
+        return None
+    try:
+        context = ssl.create_default_context(cafile=address.ssl_ca)
+        context.verify_flags &= (
+            ~ssl.VERIFY_X509_STRICT
+        )  # the certificates that servers make for themselves are not that strict
+        context.check_hostname = address.ssl_mode == "VERIFY_IDENTITY"
+        if address.ssl_mode not in ("VERIFY_CA", "VERIFY_IDENTITY"):
+            context.verify_mode = ssl.CERT_NONE
+        if address.ssl_cert is not None:
+            context.load_cert_chain(address.ssl_cert, address.ssl_key)
+    except OSError as exc:  # ssl.SSLError is one
+        files = ", ".join(file for file in (address.ssl_ca, address.ssl_cert, address.ssl_key) if file is not None)
+        raise ReplayError(f"the target's URL: a certificate or key cannot be used: {exc}", found=files) from exc
+    return context
 
 
 def _code(exc: BaseException) -> int:

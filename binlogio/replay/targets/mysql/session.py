@@ -10,7 +10,6 @@ Knows transactions, BINLOG statements, and errors that a statement had at its so
 from __future__ import annotations
 
 import re
-import tempfile
 from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
@@ -235,13 +234,14 @@ class MysqlSession:
         for sql in context_of(event, step.context, is_mariadb=self._connection.is_mariadb):
             self._connection.run(sql)
         duplicates = _DUPLICATES.get(event.duplicates, b"")
-        with tempfile.NamedTemporaryFile(prefix="binlogio-load-") as file:
-            file.write(step.data)
-            file.flush()
-            name = file.name.replace("\\", "\\\\").replace("'", "\\'").encode()
-            head, rest = event.sql[: event.file_name_start], event.sql[event.file_name_end :]
-            text = head + b" LOCAL INFILE '" + name + b"'" + duplicates + b" INTO" + rest
-            self._connection.run(text, expected_error=event.error_code)
+        head, rest = event.sql[: event.file_name_start], event.sql[event.file_name_end :]
+        text = head + f" LOCAL INFILE '{_LOADED_FILE}'".encode() + duplicates + b" INTO" + rest
+        try:
+            self._connection.load(text, _LOADED_FILE, step.data, expected_error=event.error_code)
+        except ReplayError as exc:
+            if exc.reason.startswith(_LOCAL_DISABLED):
+                exc.hint = "the log has a LOAD DATA, which a replay carries out as LOAD DATA LOCAL: SET GLOBAL local_infile = ON for the replay"
+            raise
         self._is_changed = True
         self._pending_counts.executed_statements += 1
 
@@ -376,5 +376,11 @@ _LAST_LOGGED: Final = (
     " ORDER BY logged DESC LIMIT 1"
 )
 _LOGGED: Final = re.compile(r"(?:Replica SQL: )?(.*), Error_code: MY-0*(\d+)", re.DOTALL)
+_LOADED_FILE: Final = "binlogio-load"  # a name only: the data never is in a file
+_LOCAL_DISABLED: Final = (
+    "ERROR 3948:",
+    "ERROR 1148:",
+    "ERROR 4166:",
+)  # of MySQL, and of both vendors' older and newer versions
 _DUPLICATES: Final = {1: b" IGNORE", 2: b" REPLACE"}
 _IDEMPOTENT: Final = (ER_KEY_NOT_FOUND, ER_DUP_ENTRY)
