@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.columnar.definition_files import load_definitions
@@ -72,6 +73,7 @@ class BinlogReader:
         self._plans: dict[tuple[Any, ...], TablePlan] = {}
         self._opened: OpenedLog | None = None
         self._framer: EventFramer | None = None
+        self._begun: str | None = None  # the log whose statements up to `start_offset` the definitions know already
         self._events = self._iterate()
 
     def __enter__(self) -> BinlogReader:
@@ -92,6 +94,44 @@ class BinlogReader:
         """Give the open file back. The reader gives no more events."""
         self._events.close()
         self._close_file()
+
+    @property
+    def logs(self) -> tuple[LogFile, ...]:
+        """The logs, in the order in which they are read."""
+        return tuple(self._logs)
+
+    @property
+    def keyring(self) -> Keyring | None:
+        """The keys of encrypted logs."""
+        return self._keyring
+
+    @property
+    def definitions(self) -> DefinitionSource:
+        """What is known of tables, as far as the logs were read."""
+        return self._definitions
+
+    @property
+    def can_begin_elsewhere(self) -> bool:
+        """True for logs that can be read twice and that nobody has begun to read."""
+        is_begun = self._framer is not None or self._options.start_offset is not None
+        return not is_begun and all(log.stream is None for log in self._logs)
+
+    def begin_at(self, number: int, offset: int | None) -> None:
+        """Begin with log `number` (from 0) at `offset`, the start of an event; logs before it are not read.
+
+        To be called before the first event is read. `definitions` must know what the logs say up to there, if names of columns come from DDL.
+        """
+        self._logs = self._logs[number:]
+        self._options = replace(self._options, start_offset=offset)
+        self._begun = self._logs[0].name if self._logs and offset is not None else None
+
+    def part(self, log: LogFile, start: int, stop: int) -> BinlogReader:
+        """Another reader, of the events of one log from `start` to `stop`, which knows of tables what this one knows now."""
+        definitions = self._definitions.copy()
+        options = replace(self._options, start_offset=start, stop_offset=stop)
+        other = BinlogReader([log], options, keyring=self._keyring, definitions=definitions)
+        other._begun = log.name
+        return other
 
     @property
     def position(self) -> Position:
@@ -203,7 +243,8 @@ class BinlogReader:
         start = self._options.start_offset if first else None
         stop = self._options.stop_offset if last else None
         tracker = GroupTracker()
-        self._definitions.begin_log(log.name)
+        if not (first and self._begun == log.name):
+            self._definitions.begin_log(log.name)
         self._plans.clear()
         self._position = Position(log.name, 0)
         for frame in self._frames(start):
@@ -241,7 +282,7 @@ class BinlogReader:
                 last = frame.header.offset
                 if start is None or frame.header.offset >= start or frame.header.offset == _FIRST_OFFSET:
                     yield frame
-                if start is not None and framer.offset < start and opened.seekable and _may_skip(framer, frame):
+                if start is not None and framer.offset < start and opened.seekable and may_skip(framer, frame):
                     framer = self._framer = self._skip_to(start, framer, opened)
                 continue
             if frame is Framing.END:
@@ -276,7 +317,7 @@ class BinlogReader:
 _FIRST_OFFSET: Final = 4  # behind the magic: the format description, which every reader needs
 
 
-def _may_skip(framer: EventFramer, frame: EventFrame) -> bool:
+def may_skip(framer: EventFramer, frame: EventFrame) -> bool:
     """Whether all that must be known to read on elsewhere is known behind `frame`.
 
     A relay log has a second format description further on, and in MariaDB's logs the second event may start encryption.

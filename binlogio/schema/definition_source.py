@@ -79,9 +79,14 @@ class DefinitionSource:
     def begin_log(self, name: str) -> None:
         """Go on with another log; what the last one said holds where this one is the next of its series."""
         if self._log is not None and not _follows(self._log, name):
-            self._catalogue = Catalogue()
-            self._pending.clear()
+            self.forget_statements()
         self._log = name
+
+    def forget_statements(self) -> None:
+        """Forget what statements said: some of them may be unknown."""
+        self._catalogue = Catalogue()
+        self._pending.clear()
+        self._pending_bytes = 0
 
     def pass_to(self, offset: int) -> None:
         """The log was read up to there; who waits for that may want to know."""
@@ -181,6 +186,12 @@ class DefinitionSource:
             self.belied += 1
             return None
         return described
+
+    def copy(self) -> DefinitionSource:
+        """Another source that knows what this one knows now."""
+        other = DefinitionSource(self._given, follows_ddl=self._follows_ddl)
+        other.adopt(self)
+        return other
 
     def adopt(self, other: DefinitionSource) -> None:
         """Know what another one knows from statements, and nothing else."""

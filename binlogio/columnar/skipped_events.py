@@ -1,0 +1,153 @@
+"""The events of a part of a log that is not read: headers are hopped over, and few events are looked into.
+
+For readers that begin in the middle of a log and need some events before that place: DDL, which names columns, or XA PREPARE. Checksums are not compared, row
+images are not read. Where the compiled kernel cannot hop (compressed, encrypted, relay and old logs), events are framed one by one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+from binlogio.columnar.event_parts import least_for
+from binlogio.columnar.split_bounds import GROUP_STARTS
+from binlogio.columnar.windows import Window
+from binlogio.constants import CHECKSUM_SIZE, EventType
+from binlogio.errors import BinlogError
+from binlogio.events.base import parse_header
+from binlogio.events.format_description import BINLOG_VERSION
+from binlogio.events.query import POST_HEADER, sizes_before_sql
+from binlogio.framing import EventFrame, EventFramer, Framing
+from binlogio.implementation import is_compiled
+from binlogio.reader import mariadb_decryptor_for, may_skip
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from binlogio.events.base import ParseContext
+    from binlogio.keyring import Keyring
+    from binlogio.storage import LogFile, OpenedLog
+
+_CHUNK_SIZE: Final = 1 << 20
+_LOOKED_INTO: Final = (
+    EventType.QUERY_EVENT,
+    EventType.QUERY_COMPRESSED_EVENT,
+    EventType.XA_PREPARE_LOG_EVENT,
+    EventType.TRANSACTION_PAYLOAD_EVENT,
+)
+_SHOWN: Final = (*GROUP_STARTS, *_LOOKED_INTO)
+_BEGIN: Final = b"BEGIN"
+
+
+class SkippedEvent(NamedTuple):
+    """An event, framed only where it is asked for."""
+
+    type_code: int
+    offset: int
+    end: int
+    raw: bytes
+    context: ParseContext
+    framed: EventFrame | None = None
+
+    @property
+    def starts_group(self) -> bool:
+        """True for the events with which servers of today begin an event group (GTIDs, anonymous ones too)."""
+        return self.type_code in GROUP_STARTS
+
+    @property
+    def frame(self) -> EventFrame:
+        """The event with its header.
+
+        Raises:
+            BinlogFormatError: it is too short.
+        """
+        if self.framed is not None:
+            return self.framed
+        header = parse_header(self.raw, self.offset, self.context)
+        end = len(self.raw) - CHECKSUM_SIZE * self.context.has_checksum
+        return EventFrame(header, self.raw[self.context.header_size : end], None, self.context)
+
+
+def skipped_events(log: LogFile, keyring: Keyring | None = None) -> Iterator[SkippedEvent]:
+    """The events of a log that begin groups, hold statements other than BEGIN, prepare XA transactions, or are compressed transactions.
+
+    Raises:
+        OSError: the file cannot be read.
+        BinlogFormatError: it is damaged, as far as sizes and the events that are looked into tell.
+        UnsupportedFeature: it is encrypted, and there is no key.
+    """
+    opened = log.open(keyring)
+    try:
+        framer = EventFramer(verify_checksum=False, decryptor_for=mariadb_decryptor_for(keyring))
+        for frame in _frames(opened, framer):
+            if _is_shown(frame.header.type_code, frame.body, 0):
+                header = frame.header
+                yield SkippedEvent(header.type_code, header.offset, frame.end, b"", frame.context, frame)
+            if _may_hop(framer, opened, frame):
+                yield from _hop(opened, framer)
+                return
+    except BinlogError as exc:
+        exc.locate(file=log.name)
+        raise
+    finally:
+        opened.close()
+
+
+def _frames(opened: OpenedLog, framer: EventFramer) -> Iterator[EventFrame]:
+    while (frame := framer.next_frame()) is not Framing.END:
+        if isinstance(frame, EventFrame):
+            yield frame
+            continue
+        data = opened.read(_CHUNK_SIZE)
+        if data:
+            framer.feed(data)
+        else:
+            framer.finish()
+
+
+def _may_hop(framer: EventFramer, opened: OpenedLog, frame: EventFrame) -> bool:
+    """Whether headers alone lead from event to event from here on, and types are what they say."""
+    context = framer.context
+    return (
+        is_compiled()
+        and opened.seekable
+        and context.binlog_version == BINLOG_VERSION
+        and may_skip(framer, frame)
+        and all(context.real_type(code) == code for code in _SHOWN)
+    )
+
+
+def _hop(opened: OpenedLog, framer: EventFramer) -> Iterator[SkippedEvent]:
+    from binlogio._kernel.frames import scan_headers  # noqa: PLC0415 - there may be none
+
+    context = framer.context
+    window = Window(opened.read, readinto=opened.readinto)
+    try:
+        window.go_to(framer.offset, opened)
+        while window.fill(least_for(window)):
+            base, view = window.offset, window.view
+            index = scan_headers(view, base, checksum=False, verify=False, stop_at_description=False)
+            offsets = np.frombuffer(memoryview(index.offset), np.int64)
+            sizes = np.frombuffer(memoryview(index.event_size), np.uint32)
+            codes = np.frombuffer(memoryview(index.type_code), np.uint8)
+            chosen = np.isin(codes, _SHOWN)
+            for code, offset, size in zip(
+                codes[chosen].tolist(), offsets[chosen].tolist(), sizes[chosen].tolist(), strict=True
+            ):
+                raw = bytes(view[offset - base : offset - base + size])
+                if _is_shown(code, raw, context.header_size):
+                    yield SkippedEvent(code, offset, offset + size, raw, context)
+            window.take(index.end - base)
+    finally:
+        window.close()
+
+
+def _is_shown(code: int, data: bytes, body_at: int) -> bool:
+    """Whether an event whose body begins at `body_at` is one to look at."""
+    if code != EventType.QUERY_EVENT:
+        return code in _SHOWN
+    if len(data) < body_at + POST_HEADER:
+        return True
+    begin = body_at + sum(sizes_before_sql(data, body_at))
+    return data[begin : begin + len(_BEGIN)] != _BEGIN
