@@ -82,9 +82,7 @@ ONLY_GC: Final = ("--table", GC)
 CHOICES: Final[dict[str, tuple[tuple[Any, ...], Callable[[Group], bool], tuple[str, ...]]]] = {
     "all": ((), lambda g: True, (GC, HOT)),
     "stop": (("--stop-position", f"binlog.000001:{MIDDLE.start}"), lambda g: g.start < MIDDLE.start, (GC, HOT)),
-    "stop within a group": (("--stop-position", f"binlog.000001:{MIDDLE.start + 1}"), lambda g: g.start <= MIDDLE.start, (GC, HOT)),
     "start": (("--start-position", f"binlog.000001:{MIDDLE.start}", *ONLY_GC), lambda g: g.start >= MIDDLE.start, (GC,)),
-    "start within a group": (("--start-position", f"binlog.000001:{MIDDLE.start + 1}", *ONLY_GC), lambda g: g.start > MIDDLE.start, (GC,)),
     "start and stop": (
         ("--start-position", f"binlog.000001:{MIDDLE.start}", "--stop-position", f"binlog.000001:{LAST.start}", *ONLY_GC),
         lambda g: MIDDLE.start <= g.start < LAST.start,

@@ -13,8 +13,10 @@ from binlogio import BinlogWriter, ColumnDefinition, Insert, ServerVariables, St
 from binlogio.constants import BINLOG_MAGIC, EventType
 from binlogio.errors import ReplayError
 from binlogio.events.control import XidEvent
+from binlogio.events.gtid import AnonymousGtidEvent, GtidEvent, MariadbGtidEvent
 from binlogio.events.load import BeginLoadQueryEvent, ExecuteLoadQueryEvent
-from binlogio.replay import ReplaySummary, replay
+from binlogio.options import Position
+from binlogio.replay import ReplayFilter, ReplaySummary, replay
 from binlogio.replay.targets.mysql.address import MysqlAddress
 from binlogio.replay.targets.mysql.connection import Connection
 from binlogio.replay.targets.mysql.target import MysqlTarget
@@ -341,3 +343,32 @@ def test_connection_is_encrypted_where_the_url_asks_for_it(server: Instance, tmp
         assert cipher
     with pytest.raises(ConnectionError, match="certificate"):
         MysqlTarget.open(f"{url(server)}&ssl-ca={other}")
+
+
+@pytest.mark.parametrize("workers", [1, 8])
+def test_nothing_is_committed_for_what_is_skipped(server: Instance, tmp_path: Path, workers: int) -> None:
+    """Neither for groups before the start nor for those that are there already, nor for filtered ones; the server's log grows by the rest only."""
+    logs = _log_of_inserts(server, tmp_path, 240)
+    with binlogio.open(logs) as reader:
+        kinds = (GtidEvent, AnonymousGtidEvent, MariadbGtidEvent)
+        starts = [event.header.offset for event in reader if isinstance(event, kinds)]
+    emptied(server)
+    server.sql("CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY, v INT)")
+    with closing(MysqlTarget.open(url(server))):
+        pass  # makes the table of positions
+    server.sql("FLUSH BINARY LOGS")
+    before = len(list(server.data.glob("binlog.0*")))
+    for start, stop in ((200, 210), (None, 220), (None, None)):
+        wanted = ReplayFilter(
+            start=None if start is None else Position(logs[0].name, starts[start]),
+            stop=None if stop is None else Position(logs[0].name, starts[stop]),
+            exclude_tables=("d.t",) if stop == 220 else (),
+        )
+        with closing(MysqlTarget.open(url(server))) as target, binlogio.open(logs) as reader:
+            replay(reader, target, workers=workers, transactions_per_commit=1, wanted=wanted)
+    server.sql("FLUSH BINARY LOGS")
+    with binlogio.open(sorted(server.data.glob("binlog.0*"))[before - 1 : -1]) as reader:
+        commits = sum(isinstance(event, XidEvent) for event in reader)
+
+    assert _rows(server) == [(n, n) for n in (*range(201, 211), *range(221, 241))]
+    assert commits == 30 + 1  # and the position behind the filtered ones

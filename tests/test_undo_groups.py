@@ -126,7 +126,7 @@ def test_xa_transaction_is_taken_back_where_it_was_committed(tmp_path: Path) -> 
 
 def test_xa_commit_without_its_prepare_is_refused(tmp_path: Path) -> None:
     """Its rows are in an earlier log."""
-    with pytest.raises(ReplayError, match="begin with the log that has its XA PREPARE"):
+    with pytest.raises(ReplayError, match="give the earlier log that has its XA PREPARE"):
         undone(tmp_path, xa("COMMIT"))
 
 

@@ -47,6 +47,10 @@ class WrittenDown:
     def flush(self) -> None:
         """Nothing waits."""
 
+    def keep(self, low: Position) -> None:
+        """Write it down."""
+        self.progress = Progress(low)
+
     def close(self) -> None:
         """Nothing is open."""
 

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from binlogio.options import Position
 from binlogio.replay.coordinator import Coordinator
 from binlogio.replay.filters import EVERYTHING, ReplayFilter
 from binlogio.replay.key_source import KeySource
+from binlogio.replay.starting_place import BEGINNING, LogPlace, base_name, bounds_of, numbers_of, skip_to
 from binlogio.replay.summary import ReplaySummary
 from binlogio.replay.transactions import TransactionReader
 
@@ -52,7 +54,19 @@ def replay(
         BinlogError: the log is damaged.
     """
     summary = ReplaySummary()
-    transactions = TransactionReader(reader, KeySource(reader), wanted)
+    names = [base_name(log.name) for log in reader.logs]
+    start = bounds_of(reader, wanted).start
+    kept = target.progress.low
+    numbers = numbers_of(reader, kept.file) if kept is not None else []
+    resumed = LogPlace(numbers[0], kept.offset) if kept is not None and numbers else BEGINNING
+    skipped, begin = skip_to(reader, max(start, resumed))
+    start_position = None
+    if resumed > start:
+        summary.skipped_groups = skipped.groups
+    else:
+        summary.filtered_groups = skipped.groups
+        start_position = None if begin == BEGINNING else Position(names[begin.number], begin.offset)
+    transactions = TransactionReader(reader, KeySource(reader), wanted, skipped)
     most = workers if transactions_per_commit is None else transactions_per_commit
     coordinator = Coordinator(
         target,
@@ -61,9 +75,10 @@ def replay(
         preserve_commit_order=preserve_commit_order,
         transactions_per_commit=most if target.shares_commits else 1,
         watch=watch,
+        start=start_position,
     )
     coordinator.run(transactions)
     summary.unfinished = transactions.unfinished
-    summary.prepared = len(transactions.prepared)
+    summary.prepared = transactions.prepared_count
     summary.position = target.progress.low
     return summary

@@ -28,6 +28,7 @@ from binlogio.replay.scheduler import LogicalClock
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from binlogio.options import Position
     from binlogio.replay.summary import ReplaySummary
     from binlogio.replay.targets import Session, Target
     from binlogio.replay.transactions import Transaction
@@ -44,7 +45,7 @@ class LockRefused(ReplayError):
 
 
 class Coordinator:
-    """One replay of one log. `transactions_per_commit` holds where commits are in order: otherwise the target's own group commit is at work."""
+    """One replay of one log, from `start` on, or from where the target is. `transactions_per_commit` holds where commits are in order: otherwise the target's own group commit is at work."""
 
     def __init__(
         self,
@@ -55,6 +56,7 @@ class Coordinator:
         preserve_commit_order: bool = True,
         transactions_per_commit: int = 1,
         watch: Callable[[Transaction], None] = lambda _: None,
+        start: Position | None = None,
     ) -> None:
         self._target = target
         self._summary = summary
@@ -63,7 +65,7 @@ class Coordinator:
         self._order = CommitOrderManager(workers) if preserve_commit_order else None
         self._most = transactions_per_commit if preserve_commit_order else 1
         self._progress = target.progress
-        self._ledger = Ledger(self._progress.low)
+        self._ledger = Ledger(self._progress.low if start is None else start)
         self._sessions: list[Session] = []
         self._threads = [ThreadPoolExecutor(1, f"replay worker {number}") for number in range(workers)]
         self._idle = list(range(workers))
@@ -90,6 +92,7 @@ class Coordinator:
                     thread.shutdown()
                 self._summary.waits = self._order.waits if self._order is not None else 0
                 self._target.flush()
+                self._keep_position()
                 for session in self._sessions:
                     self._summary.add(session.counts)
                     session.close()
@@ -98,6 +101,12 @@ class Coordinator:
                 raise
         if self._failures:
             raise self._first_failure()
+
+    def _keep_position(self) -> None:
+        """Keep how far the replay is, where only groups that change nothing came behind the last commit."""
+        low, kept = self._ledger.low, self._target.progress
+        if not self._failures and low is not None and low != kept.low:
+            self._target.keep(low)
 
     def _first_failure(self) -> BaseException:
         """The failure of the oldest transaction."""

@@ -36,6 +36,10 @@ class KeySource:
         self._renamed: dict[int, tuple[TablePlan, TablePlan]] = {}
         self._marked: dict[tuple[int, frozenset[str]], tuple[TablePlan, TablePlan]] = {}
 
+    def of(self, reader: BinlogReader) -> KeySource:
+        """The same for the events of another reader."""
+        return KeySource(reader, needs_names=self._needs_names, tells_generated=self._tells_generated)
+
     def plan(self, event: Any) -> TablePlan:
         """The plan of a rows event, which must be the last event that the reader gave.
 

@@ -33,6 +33,12 @@ class Progress:
             return False
         return is_before(start, self.low) or (start.file == self.low.file and end.offset in self.done)
 
+    def reached(self, low: Position, *ends: Position) -> Progress:
+        """The same, with all groups up to `low` and those that end at `ends`."""
+        before = self.done if self.low is not None and self.low.file == low.file else frozenset()
+        done = {offset for offset in (*before, *(end.offset for end in ends)) if offset > low.offset}
+        return Progress(low, frozenset(done))
+
     @classmethod
     def of(cls, parts: Iterable[Progress]) -> Progress:
         """What several workers say together: the newest file counts, and in it the highest low water mark."""

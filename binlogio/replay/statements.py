@@ -192,6 +192,12 @@ def xid_key(xid: str) -> str:
     return f"{parts[0] if parts else ''},{parts[1] if len(parts) > 1 else ''},{number[1] if number else '1'}"
 
 
+def xid_text(key: str) -> str:
+    """The XA transaction id of a key, as XA RECOVER CONVERT XID and the log write it."""
+    gtrid, bqual, format_id = key.split(",")
+    return f"X'{gtrid}',X'{bqual}',{format_id}"
+
+
 def _name(text: str) -> str:
     return text[1:-1].replace("``", "`") if text.startswith("`") else text
 

@@ -3,14 +3,13 @@
 Knows groups, savepoints, distributed transactions, and what the log says of tables at the moment when it says it. Knows no target.
 
     A group inside a compressed payload ends with the payload; one that never ended, as a server that died leaves it, is none.
-    XA: steps are put aside at XA PREPARE and belong to the transaction of XA COMMIT, which is a group of its own; of groups that the target
-    has already, they are put aside as well.
+    XA: steps are put aside at XA PREPARE and belong to the transaction of XA COMMIT, which is a group of its own. XA COMMIT alone decides whether they are
+    wanted: an XA PREPARE before the start of the replay, or one that the target has already, counts as well.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.constants import HeaderFlag
@@ -35,6 +34,7 @@ from binlogio.options import Position
 from binlogio.replay import statements
 from binlogio.replay.filters import EVERYTHING, ReplayFilter
 from binlogio.replay.scheduler import NO_CLOCK, Clock, MariadbClock
+from binlogio.replay.starting_place import SkippedPart, base_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from binlogio.events.table_map import TableMapEvent
     from binlogio.reader import BinlogReader
     from binlogio.replay.key_source import KeySource
+    from binlogio.replay.starting_place import PreparedPlace
     from binlogio.rowimage.plan import TablePlan
 
 _NEW_FILE: Final = (FormatDescriptionEvent, StartV3Event)
@@ -120,7 +121,7 @@ class Transaction:
     """One event group. `end` is behind its last event; `outcome` is `commit`, `rollback` or `prepare`; `xid` is that of an XA group.
 
     `commits_itself` where a statement of it ends the transaction that it is in: DDL and the like. `is_filtered` where nothing of it is wanted: it
-    keeps its place all the same. `is_bound` where it uses what only its session has, such as temporary tables. `shared_by` is how many
+    keeps its place all the same. One without steps changes nothing. `is_bound` where it uses what only its session has, such as temporary tables. `shared_by` is how many
     transactions of the log it stands for (`commit_groups`).
     """
 
@@ -159,8 +160,15 @@ class _Group:
 class TransactionReader:
     """Iterates over the transactions of a log. `unfinished` is True where it ended in the middle of one, `prepared` are the XA ones that wait."""
 
-    def __init__(self, reader: BinlogReader, keys: KeySource, wanted: ReplayFilter) -> None:
+    def __init__(
+        self,
+        reader: BinlogReader,
+        keys: KeySource,
+        wanted: ReplayFilter,
+        skipped: SkippedPart | None = None,
+    ) -> None:
         self.unfinished = False
+        self._skipped = SkippedPart() if skipped is None else skipped
         self.prepared: Final[dict[str, tuple[Step, ...]]] = {}
         self._reader = reader
         self._keys = keys
@@ -172,6 +180,11 @@ class TransactionReader:
         self._description: FormatDescriptionEvent | None = None
         self._mariadb_clock = MariadbClock()
         self._blocks: dict[int, list[bytes]] = {}
+
+    @property
+    def prepared_count(self) -> int:
+        """How many XA transactions wait for an XA COMMIT, those that were prepared before the start of the replay included."""
+        return len(self.prepared.keys() | self._skipped.prepared.keys())
 
     def __iter__(self) -> Iterator[Transaction]:
         for event in self._reader:
@@ -209,7 +222,7 @@ class TransactionReader:
         return True
 
     def _place(self, event: Any) -> Position:
-        return Position(_base_name(self._reader.position.file), event.header.offset)
+        return Position(base_name(self._reader.position.file), event.header.offset)
 
     def _clock_of(self, event: Any) -> Clock:
         if isinstance(event, MariadbGtidEvent):
@@ -228,7 +241,8 @@ class TransactionReader:
         steps, outcome = tuple(group.steps), group.outcome
         is_filtered = not self._filter.wants_group(group.start, group.timestamp, group.gtid)
         if outcome == "prepare" and group.xid is not None:
-            self.prepared[group.xid] = () if is_filtered else steps
+            self._skipped.prepared.pop(group.xid, None)
+            self.prepared[group.xid] = steps  # XA COMMIT decides whether they are wanted
             steps = ()
         elif outcome in ("xa commit", "xa rollback") and group.xid is not None:
             steps = self._put_aside(group, steps, is_filtered=is_filtered)
@@ -237,7 +251,7 @@ class TransactionReader:
         yield Transaction(
             path=end.file,
             start=group.start,
-            end=Position(_base_name(end.file), end.offset),
+            end=Position(base_name(end.file), end.offset),
             clock=group.clock,
             description=self._description,
             starts_file=starts_file,
@@ -250,19 +264,31 @@ class TransactionReader:
         )
 
     def _put_aside(self, group: _Group, steps: tuple[Step, ...], *, is_filtered: bool) -> tuple[Step, ...]:
-        """What an XA transaction had done when it was prepared; nothing where it was rolled back."""
+        """What an XA transaction had done when it was prepared; nothing where it was rolled back, or is not wanted."""
         xid = group.xid or ""
-        prepared = self.prepared.pop(xid, None)
-        if group.outcome == "xa rollback":
+        prepared, place = self.prepared.pop(xid, None), self._skipped.prepared.pop(xid, None)
+        if group.outcome == "xa rollback" or is_filtered:
             return ()
-        if prepared is None and not is_filtered:
+        if prepared is None and place is not None:
+            prepared = self._prepared_at(place, xid)
+        if prepared is None:
             refusal = ReplayError(
-                "XA COMMIT of a transaction that was prepared before the log begins",
-                found=xid,
-                hint="begin with the log that has its XA PREPARE",
+                "XA COMMIT of a transaction whose XA PREPARE is not in the logs that were given",
+                found=f"XA COMMIT {statements.xid_text(xid)}",
+                hint="give the earlier log that has its XA PREPARE as well; or leave the group out, and its changes are missing",
             )
             return (RefusedStep(group.start.offset, refusal),)
-        return (*(prepared or ()), *steps)
+        return (*prepared, *steps)
+
+    def _prepared_at(self, place: PreparedPlace, xid: str) -> tuple[Step, ...] | None:
+        """The steps of an XA transaction that was prepared before the place where reading began."""
+        with self._reader.part(*place) as reader:
+            tables = replace(self._filter, start=None, stop=None, start_timestamp=None, stop_timestamp=None)
+            tables = replace(tables, include_gtids=None, exclude_gtids=None)
+            earlier = TransactionReader(reader, self._keys.of(reader), tables)
+            for _ in earlier:
+                pass
+        return earlier.prepared.get(xid)
 
     def _take(self, group: _Group, event: Any) -> None:
         if isinstance(event, ROWS_EVENTS):
@@ -388,7 +414,3 @@ def text_refused(what: str) -> ReplayError:
     return ReplayError(
         f"{what} is in the log as text; only row changes can be replayed", hint="the source needs binlog_format=ROW"
     )
-
-
-def _base_name(file: str) -> str:
-    return PurePosixPath(file.replace("\\", "/")).name

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from binlogio.options import Position
     from binlogio.replay.progress import Ledger, Progress
     from binlogio.replay.summary import RowCounts
     from binlogio.replay.transactions import Transaction
@@ -24,7 +25,7 @@ class Session(Protocol):
         """What was committed through this session."""
 
     def execute(self, transaction: Transaction) -> None:
-        """Do everything that can be done before the transaction's turn has come.
+        """Do everything that can be done before the transaction's turn has come. Of one without steps nothing is committed.
 
         Raises:
             LockRefused: it may be tried again, after `rollback`.
@@ -54,6 +55,9 @@ class Target(Protocol):
 
     def flush(self) -> None:
         """Keep what was committed and is not yet kept."""
+
+    def keep(self, low: Position) -> None:
+        """Keep that no group is missing up to `low`: behind the last commit there were only groups that change nothing here."""
 
     def close(self) -> None:
         """Give the target back; what was not committed is forgotten."""

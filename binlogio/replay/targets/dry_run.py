@@ -15,6 +15,7 @@ from binlogio.replay.transactions import RefusedStep, RowsStep
 from binlogio.rowimage.values import ABSENT
 
 if TYPE_CHECKING:
+    from binlogio.options import Position
     from binlogio.replay.progress import Ledger
     from binlogio.replay.transactions import Transaction
 
@@ -34,6 +35,10 @@ class DryRunTarget:
 
     def flush(self) -> None:
         """There is nothing to keep."""
+
+    def keep(self, low: Position) -> None:
+        """Say that the log was read up to there."""
+        self.progress = Progress(low)
 
     def close(self) -> None:
         """There is nothing to give back."""

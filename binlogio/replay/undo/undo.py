@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from binlogio.errors import BinlogError
 from binlogio.replay.filters import EVERYTHING, ReplayFilter
 from binlogio.replay.key_source import KeySource
+from binlogio.replay.starting_place import bounds_of, skip_to
 from binlogio.replay.transactions import TransactionReader
 from binlogio.replay.undo.spool import Spool
 from binlogio.replay.undo.steps import statement_refusal, undo_steps
@@ -156,16 +157,16 @@ def undo(
         BinlogError: the log is damaged.
         OSError: the log or the temporary file cannot be read or written.
     """
-    if wanted.start is not None:
-        reader.check_start(wanted.start)
+    skipped, _ = skip_to(reader, bounds_of(reader, wanted).start)
     ready = Undo(output, Spool(file))
+    ready.summary.filtered_groups = skipped.groups
     try:
         keys = KeySource(reader, needs_names=output.needs_names, tells_generated=output.needs_names)
-        transactions = TransactionReader(reader, keys, wanted)
+        transactions = TransactionReader(reader, keys, wanted, skipped)
         ready.read(transactions, on_statement, watch)
     except BaseException:
         ready.close()
         raise
     ready.summary.unfinished = transactions.unfinished
-    ready.summary.prepared = len(transactions.prepared)
+    ready.summary.prepared = transactions.prepared_count
     return ready

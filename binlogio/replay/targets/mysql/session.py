@@ -100,6 +100,8 @@ class MysqlSession:
         """Run the steps, in a transaction that stays open."""
         self._pending_counts = RowCounts()
         self._waiting = []
+        if not transaction.steps:
+            return
         described = transaction.description
         self._is_other = described is not None and described.context.is_mariadb != self._connection.is_mariadb
         if transaction.shared_by > 1:
@@ -157,6 +159,8 @@ class MysqlSession:
 
     def commit(self, transaction: Transaction, ledger: Ledger) -> None:
         """Keep the position, and commit."""
+        if not transaction.steps:
+            return
         if transaction.end.file != self._file:
             self._file, self._own = transaction.end.file, []
         low = ledger.low_with(transaction.end)

@@ -20,6 +20,7 @@ from binlogio.replay.targets.mysql.server_tables import ServerTables
 from binlogio.replay.targets.mysql.session import MysqlSession
 
 if TYPE_CHECKING:
+    from binlogio.options import Position
     from binlogio.replay.progress import Progress
     from binlogio.replay.summary import RowCounts
 
@@ -94,6 +95,11 @@ class MysqlTarget:
         self._read()
         if self._counts is not None and self._counted is not None:
             self._counts.server_rows = counted_since(self._counted, counted_rows(self._connection.ask))
+
+    def keep(self, low: Position) -> None:
+        """Keep that no group is missing up to `low`, for all workers."""
+        self._connection.run(position_table.reached(0, low, sorted(self._progress.reached(low).done)))
+        self._read()
 
     def close(self) -> None:
         """Close the connection."""

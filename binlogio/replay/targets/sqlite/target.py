@@ -139,11 +139,8 @@ class SqliteTarget:
 
     def commit(self, low: Position, end: Position) -> None:
         """Keep the changes of the group that ends at `end`; `low` is up to where none is missing then."""
-        last = self.progress
-        before = last.done if last.low is not None and last.low.file == low.file else frozenset()
-        done = {offset for offset in (*before, end.offset) if offset > low.offset}
         self.execute(f"RELEASE {_GROUP}")
-        self._progress = Progress(low, frozenset(done))
+        self._progress = self.progress.reached(low, end)
         self._groups += 1
         if self._groups >= self._groups_per_commit:
             self.flush()
@@ -165,6 +162,13 @@ class SqliteTarget:
             self.execute(position_table.WRITE, position_table.row_of(low, done))
         self.execute("COMMIT")
         self._groups = 0
+
+    def keep(self, low: Position) -> None:
+        """Keep that no group is missing up to `low`."""
+        if not self._connection.in_transaction:
+            self.execute("BEGIN IMMEDIATE")
+        self._progress = self.progress.reached(low)
+        self.flush()
 
     def savepoint(self, name: str) -> None:
         """Remember this place."""
@@ -267,6 +271,8 @@ class SqliteSession:
 
     def commit(self, transaction: Transaction, ledger: Ledger) -> None:
         """Apply what was decoded."""
+        if not transaction.steps:
+            return
         counts = RowCounts()
         with self._target.lock:
             self._target.begin()
