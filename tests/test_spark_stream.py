@@ -138,7 +138,7 @@ def test_purge_of_what_was_read_does_not_matter_and_of_what_was_not_is_told(tmp_
 
     assert [{Path(row["file"]).name for row in batch} for batch in (first, second)] == [{names[0]}, {names[1]}]
     offset = stream.offset
-    gone = Path(json.loads(offset)["file"])
+    gone = tmp_path / json.loads(offset)["file"]
     later = [path for path in sorted(tmp_path.iterdir()) if path.name > gone.name]
     gone.unlink()
     with pytest.raises(BinlogFormatError, match=gone.name):

@@ -10,7 +10,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from binlogio.columnar.construct_records import ImagePair, PendingRecords, RowsSource, image_pairs
+from binlogio.columnar.construct_records import (
+    ImagePair,
+    MixedRecords,
+    PendingRecords,
+    RowsSource,
+    image_pairs,
+    text_pairs,
+)
 from binlogio.columnar.record_types import RecordType, Selection
 from binlogio.columnar.row_records import OPERATIONS
 from binlogio.compression import decompress_zstd
@@ -56,6 +63,7 @@ FoundRows = tuple[RecordType, "RowsEvent", RowsSource, list[ImagePair]]
 _CHUNK_SIZE: Final = 1 << 20
 _MAX_READ: Final = 1 << 26  # a size that the file only claims to have must not become a buffer
 _MOST_BYTES: Final = 64 << 20  # of images in one batch
+_MIXED_ROWS: Final = 1 << 12  # most rows of a batch whose images are JSON text
 
 
 def _check_no_rows(frame: EventFrame) -> None:
@@ -143,10 +151,15 @@ class RowsWalk:
         source = replace(self._source, first_row=self._row)
         is_wanted = self._wants(kind.plan) and self._wants_event(event)
         if is_wanted or header.inner is not None:  # events that share a position are counted, wanted or not
-            pairs = image_pairs(event, kind if is_wanted else RecordType.of(kind.plan, (), zero_dates="null"))
+            pairs = self._pairs(event, kind, is_wanted=is_wanted)
             self._row += len(pairs)
             if is_wanted:
                 yield kind, event, source, pairs
+
+    def _pairs(self, event: RowsEvent, kind: RecordType, *, is_wanted: bool) -> list[ImagePair]:
+        if not is_wanted:
+            return image_pairs(event, RecordType.of(kind.plan, (), zero_dates="null"))
+        return text_pairs(event, kind.plan) if self._selection.mixed else image_pairs(event, kind)
 
     def _plan(self, event: TableMapEvent, context: ParseContext) -> TablePlan:
         if self._selection.wants(event.schema, event.table):
@@ -171,7 +184,8 @@ class RowsWalk:
     def _type_of(self, plan: TablePlan) -> RecordType:
         kind = self._types.get(plan)
         if kind is None:
-            columns = self._selection.columns_of(plan) if self._wants(plan) else ()
+            is_typed = self._wants(plan) and not self._selection.mixed
+            columns = self._selection.columns_of(plan) if is_typed else ()
             kind = self._types[plan] = RecordType.of(plan, columns, zero_dates=self._selection.zero_dates)
         return kind
 
@@ -203,6 +217,27 @@ class ConstructReader:
         self._pending: dict[tuple[str, str], PendingRecords] = {}
 
     def __iter__(self) -> Iterator[tuple[str, pa.RecordBatch]]:
+        return self._mixed() if self._selection.mixed else self._typed()
+
+    def _mixed(self) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """Records of all tables in the order of the log."""
+        walk, pending = RowsWalk(self._selection, self._definitions), MixedRecords()
+        most = min(self._selection.batch_rows, _MIXED_ROWS)
+        try:
+            for frame in self._frames():
+                for kind, event, source, pairs in walk.take(frame):
+                    pending.add(self._log.name, kind.plan, event, source, pairs)
+                    while len(pending.rows) >= most:
+                        yield "", pending.take(most)
+        except BinlogError as exc:
+            exc.locate(file=self._log.name)
+            if pending.rows:
+                yield "", pending.take(most)
+            raise
+        if pending.rows:
+            yield "", pending.take(most)
+
+    def _typed(self) -> Iterator[tuple[str, pa.RecordBatch]]:
         walk = RowsWalk(self._selection, self._definitions)
         try:
             for frame in self._frames():

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from binlogio.columnar.row_records import OPERATIONS, present_bitmaps
+from binlogio.columnar.record_types import MIXED_SCHEMA
+from binlogio.columnar.row_records import OPERATIONS, image_text, present_bitmaps
 from binlogio.constants import ColumnType
 from binlogio.errors import BinlogFormatError
 from binlogio.events.base import event_name
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from binlogio.columnar.record_types import RecordType
     from binlogio.events.rows import RowsEvent
     from binlogio.rowimage.image import RowImage
-    from binlogio.rowimage.plan import ColumnPlan
+    from binlogio.rowimage.plan import ColumnPlan, TablePlan
 
 DATES: Final = frozenset(
     {
@@ -77,6 +78,23 @@ def image_pairs(event: RowsEvent, kind: RecordType, *, first_row: int = 0, first
             exc.field = f"row {row}, {exc.field}"
             raise
     return pairs
+
+
+def text_pairs(event: RowsEvent, plan: TablePlan) -> list[ImagePair]:
+    """The before and the after image of each row of an event as JSON text, each a tuple of one value.
+
+    Raises:
+        BinlogFormatError: the images do not fit the table, or hold a document or a geometry that is damaged.
+    """
+    try:
+        return [(_text(change.before), _text(change.applied())) for change in decode_rows(event, plan)]
+    except BinlogFormatError as exc:
+        exc.locate(offset=event.header.offset, event_type=event_name(event.header.type_code))
+        raise
+
+
+def _text(image: RowImage | None) -> ImageValues:
+    return None if image is None else (image_text(image),)
 
 
 def _values(image: RowImage | None, kind: RecordType) -> ImageValues:
@@ -162,16 +180,7 @@ class PendingRecords:
 
     def add(self, event: RowsEvent, source: RowsSource, pairs: list[ImagePair]) -> None:
         """Take the rows of an event."""
-        header = event.header
-        with_clock = source.sequence_number is not None and source.sequence_number >= 0
-        head = (
-            OPERATIONS[type(event)],
-            header.timestamp,
-            header.server_id,
-            source.gtid,
-            source.last_committed if with_clock else None,
-            source.sequence_number if with_clock else None,
-        )
+        header, head = event.header, _head(event, source)
         present = present_bitmaps(event)
         for row, (before, after) in enumerate(pairs, start=source.first_row):
             self.rows.append((header.offset, row, *head, before, after, *present))
@@ -199,6 +208,48 @@ class PendingRecords:
             for slot, one in enumerate(fields)
         ]
         return pa.StructArray.from_arrays(children, fields=fields, mask=mask)
+
+
+@dataclass(slots=True)
+class MixedRecords:
+    """Records of any tables, with JSON images, that are not yet given out."""
+
+    rows: list[tuple[Any, ...]] = field(default_factory=list)
+
+    def add(self, file: str, plan: TablePlan, event: RowsEvent, source: RowsSource, pairs: list[ImagePair]) -> None:
+        """Take the rows of an event."""
+        head, present = _head(event, source), present_bitmaps(event)
+        name, table = _escaped(plan.schema), _escaped(plan.table)
+        file = file.encode("utf-8", "replace").decode()
+        for row, pair in enumerate(pairs, start=source.first_row):
+            before, after = (None if image is None else _escaped(image[0]) for image in pair)
+            self.rows.append((file, event.header.offset, row, *head, name, table, before, after, *present))
+
+    def take(self, count: int) -> pa.RecordBatch:
+        """The first `count` records as a batch."""
+        columns = list(zip(*self.rows[:count], strict=True))
+        del self.rows[:count]
+        arrays = [pa.array(column, one.type) for column, one in zip(columns, MIXED_SCHEMA, strict=True)]
+        return pa.RecordBatch.from_arrays(arrays, schema=MIXED_SCHEMA)
+
+
+def _head(event: RowsEvent, source: RowsSource) -> tuple[Any, ...]:
+    """The columns of a record from `op` to `sequence_number`."""
+    header = event.header
+    with_clock = source.sequence_number is not None and source.sequence_number >= 0
+    return (
+        OPERATIONS[type(event)],
+        header.timestamp,
+        header.server_id,
+        source.gtid,
+        source.last_committed if with_clock else None,
+        source.sequence_number if with_clock else None,
+    )
+
+
+def _escaped(text: str) -> str:
+    r"""Bytes that are no UTF-8 are written as \udcff, as the kernel writes them."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def _repeated(text: str, count: int) -> list[str]:

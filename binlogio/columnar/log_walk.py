@@ -364,15 +364,18 @@ class LogWalk(BigEvents):
     # ------------------------------------------------------------------------------------------ compressed events
 
     def _open_payload(self, body: bytes, pos: int) -> bytes | None:
-        """The events of a payload that is not too big; None where it is to be streamed."""
+        """The events of a payload that is not too big; None where it is to be streamed. Of a damaged one those before the damage."""
         header = EventHeader(type_code=EventType.TRANSACTION_PAYLOAD_EVENT, offset=pos)
+        opened = bytearray()
         try:
             event = EVENT_CODECS[EventType.TRANSACTION_PAYLOAD_EVENT].parse(header, body, self._context)
             if event.uncompressed_size > _OPEN_AT_ONCE:
                 return None
-            return b"".join(plain_payload(event, decompress_zstd))
+            for chunk in plain_payload(event, decompress_zstd):
+                opened += chunk
         except BinlogError:
-            return b"\0"  # no event, so that the payload is refused
+            opened += b"\0"  # no event, so that the payload is refused
+        return bytes(opened)
 
     # -------------------------------------------------------------------------------------------------- refusals
 

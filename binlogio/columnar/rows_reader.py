@@ -18,10 +18,9 @@ from binlogio.columnar.log_cuts import LogCuts
 from binlogio.columnar.parallel import InOrder
 from binlogio.columnar.part_definitions import PartFacts
 from binlogio.columnar.split_bounds import KnownGroups
-from binlogio.errors import BinlogError, BinlogFormatError, UnsupportedFeature
+from binlogio.errors import BinlogFormatError, UnsupportedFeature
 from binlogio.event_filter import EVERY_EVENT, EventFilter
 from binlogio.implementation import is_compiled
-from binlogio.options import ReadOptions
 from binlogio.schema.definition_source import DefinitionSource
 from binlogio.splits import Split
 from binlogio.storage import Source, find_logs
@@ -39,9 +38,6 @@ if TYPE_CHECKING:
 
 _ZERO_DATES: Final = ("error", "null", "text")
 DEFAULT_BATCH_ROWS: Final = 1 << 16
-_MIXED_ROWS: Final = 1 << 12
-_TIMESTAMP: Final = 4
-_TEXTS: Final = slice(9, 13)  # schema, table, images
 
 
 class RowBatches:
@@ -171,9 +167,7 @@ class TableBatches:
         """Batches of all tables, with JSON images, in the order of the log."""
         from binlogio.columnar.record_types import Selection  # noqa: PLC0415 - imports pyarrow
 
-        if is_compiled():
-            return self._batches(Selection(wants=self._wants, mixed=True, **self._options))
-        return self._row_records()
+        return self._batches(Selection(wants=self._wants, mixed=True, **self._options))
 
     def _batches(self, selection: Selection) -> Iterator[tuple[str, pa.RecordBatch]]:
         from binlogio.columnar.log_parts import LogPartReader  # noqa: PLC0415 - imports pyarrow
@@ -207,50 +201,10 @@ class TableBatches:
             if cuts.part(done) is not None:
                 known = facts.all_before(done)
 
-    def _row_records(self) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """As `mixed`, by the event reader."""
-        import pyarrow as pa  # noqa: PLC0415
-
-        from binlogio.columnar.row_records import row_records  # noqa: PLC0415
-        from binlogio.reader import BinlogReader  # noqa: PLC0415
-
-        options = ReadOptions(verify_checksum=self._options["verify_checksum"])
-        source = DefinitionSource(self._options["definitions"])
-        with BinlogReader(self._logs, options, keyring=self._keyring, definitions=source) as reader:
-            records = row_records(reader, self._wants, self._options["where"])
-            for some in _some_at_a_time(records, min(self._options["batch_rows"], _MIXED_ROWS)):
-                columns = list(zip(*some, strict=True))
-                columns[_TIMESTAMP] = tuple(microseconds // 1_000_000 for microseconds in columns[_TIMESTAMP])
-                columns[_TEXTS] = [tuple(map(_printable, column)) for column in columns[_TEXTS]]
-                arrays = [pa.array(column, one.type) for column, one in zip(columns, mixed_schema(), strict=True)]
-                yield "", pa.RecordBatch.from_arrays(arrays, schema=mixed_schema())
-
     def _wants(self, schema: str, table: str) -> bool:
         if not self._options["where"].wants_table(schema, table):
             return False
         return self._tables is None or any(fnmatchcase(f"{schema}.{table}", name) for name in self._tables)
-
-
-def _printable(text: str | None) -> str | None:
-    r"""What is no character is written as \udcff, as the kernel does it."""
-    return None if text is None else text.encode("utf-8", "backslashreplace").decode()
-
-
-def _some_at_a_time(records: Iterator[tuple[Any, ...]], count: int) -> Iterator[list[tuple[Any, ...]]]:
-    """Lists of so many records; where an error comes, those before it first."""
-    some: list[tuple[Any, ...]] = []
-    try:
-        for record in records:
-            some.append(record)
-            if len(some) == count:
-                yield some
-                some = []
-    except BinlogError:
-        if some:
-            yield some
-        raise
-    if some:
-        yield some
 
 
 def read_split(

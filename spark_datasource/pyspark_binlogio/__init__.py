@@ -45,7 +45,14 @@ def __getattr__(name: str) -> object:
 
 
 def register(spark: SparkSession) -> None:
-    """Make `format("binlog")` known to this session, where Spark has not found it by itself."""
+    """Make `format("binlog")` known to this session, where Spark has not found it by itself.
+
+    Raises:
+        PySparkVersionError: PySpark is older than 4.1.
+    """
+    from pyspark_binlogio.pyspark_api import require_pyspark  # noqa: PLC0415
+
+    require_pyspark()
     from pyspark_binlogio.source import BinlogDataSource  # noqa: PLC0415
 
     spark.dataSource.register(BinlogDataSource)
@@ -60,6 +67,7 @@ def binlogio_session(app_name: str = "binlogio", *, settings: dict[str, str] | N
 
     Raises:
         JavaNotFoundError: there is no Java that Spark could run on; says what to install.
+        PySparkVersionError: PySpark is older than 4.1.
     """
     from pyspark_binlogio.session import start_session  # noqa: PLC0415
 

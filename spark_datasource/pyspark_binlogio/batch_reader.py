@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from binlogio.columnar.group_starts import splits_at_groups
 from binlogio.columnar.split_bounds import is_one_piece
@@ -24,6 +23,7 @@ from pyspark_binlogio.filters import NOTHING_PUSHED, push
 from pyspark_binlogio.log_files import find_log_files
 from pyspark_binlogio.options import BinlogOptionError, TableFilter, nearest
 from pyspark_binlogio.partitions import LogPartition, Piece, partitions
+from pyspark_binlogio.pyspark_api import arrow_schema
 from pyspark_binlogio.request import Request, request_of
 from pyspark_binlogio.spark_types import spark_ddl
 from pyspark_binlogio.table_changes import CDF_COLUMNS
@@ -58,7 +58,7 @@ class BinlogBatchReader(DataSourceReader):
 
     def __init__(self, options: BinlogOptions, schema: StructType) -> None:
         self._options = options
-        self._schema = to_arrow_schema(schema, timezone="UTC")
+        self._schema = arrow_schema(schema)
         self._pushed = NOTHING_PUSHED
         self._request = replace(request_of(options), columns=_table_columns(options, self._schema))
         _check_schema(self._schema, options)

@@ -21,6 +21,8 @@ the table below is refused, with the nearest name that is.
     pathGlobFilter                     read only the files whose name matches; with {a,b}
     recursiveFileLookup                true | false: look into the directories of a directory
     ignoreMissingFiles                 true | false: a file that is not there is no error
+    changedLogs                        error (default) | restart: a stream whose checkpoint is of other logs (RESET, failover, a restored
+                                       backup) ends with an error, or goes on with the first log that is there
     mode                               FAILFAST (default) | PERMISSIVE | DROPMALFORMED: what becomes of damage
     columnNameOfCorruptRecord          the column in which PERMISSIVE says what was wrong; `_corrupt_record`
     maxPartitionBytes                  of one task; 128m
@@ -96,6 +98,7 @@ class BinlogOptions:
     path_glob_filter: tuple[str, ...] = ()
     recursive_file_lookup: bool = False
     ignore_missing_files: bool = False
+    changed_logs: str = "error"
     mode: str = "FAILFAST"
     column_name_of_corrupt_record: str = "_corrupt_record"
     max_partition_bytes: int = DEFAULT_MAX_PARTITION_BYTES
@@ -201,6 +204,7 @@ _OPTIONS: Final[dict[str, tuple[str, Callable[[str, str], Any]]]] = {
     "pathGlobFilter": ("path_glob_filter", values.file_globs),
     "recursiveFileLookup": ("recursive_file_lookup", values.boolean),
     "ignoreMissingFiles": ("ignore_missing_files", values.boolean),
+    "changedLogs": ("changed_logs", values.choice("error", "restart")),
     "mode": ("mode", values.choice("FAILFAST", "PERMISSIVE", "DROPMALFORMED")),
     "columnNameOfCorruptRecord": ("column_name_of_corrupt_record", values.text),
     "maxPartitionBytes": ("max_partition_bytes", values.size),

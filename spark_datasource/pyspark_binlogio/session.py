@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark_binlogio import register
 from pyspark_binlogio.java import require_java
+from pyspark_binlogio.pyspark_api import require_pyspark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -44,7 +45,9 @@ def start_session(app_name: str, settings: dict[str, str]) -> SparkSession:
 
     Raises:
         JavaNotFoundError: there is no Java that Spark could run on; says what to install.
+        PySparkVersionError: PySpark is older than 4.1.
     """
+    require_pyspark()
     require_java()
     from pyspark.sql import SparkSession  # noqa: PLC0415 - slow, and no use without Java
 

@@ -19,6 +19,7 @@ from pyspark.sql.datasource import (
 )
 
 from pyspark_binlogio.options import BinlogOptionError, BinlogOptions
+from pyspark_binlogio.pyspark_api import require_pyspark
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -32,6 +33,7 @@ class BinlogDataSource(DataSource):
 
     def __init__(self, options: dict[str, str]) -> None:
         super().__init__(options)
+        require_pyspark()
         self._parsed = BinlogOptions.parse(options)
 
     @classmethod

@@ -3,7 +3,12 @@
 Knows Spark's streaming interface, and how far each log may be read. What is in a batch is planned from its two offsets alone, so a batch
 that is run again after a crash is the same batch.
 
-    offset := {"file": name, "pos": int}       -- up to pos in that file, and all files before it; a finished file ends at the next one's 0
+    offset   := {"file": name, "pos": int, "log": identity?, "tail": int?}
+    identity := {"created": int, "server_id": int, "first_gtid": text?}
+
+An offset means: up to `pos` in that file, and all files before it; a finished file ends at the next one's 0. `file` has no directory, so the
+logs may be moved. `log` says which log the file was (`binlogio.columnar.log_identity`), `tail` is the CRC32 of the bytes before `pos`: before the
+stream goes on from an offset, both are compared with the file of that name. Offsets of earlier versions have neither, and a directory in `file`.
 """
 
 from __future__ import annotations
@@ -11,28 +16,26 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import (
-    ReadAllAvailable,
-    ReadLimit,
-    ReadMaxBytes,
-    ReadMaxFiles,
-    SupportsTriggerAvailableNow,
-)
 
 from binlogio.columnar.growing_log import last_group_end
+from binlogio.columnar.log_identity import LogIdentity, log_identity, tail_checksum
 from binlogio.columnar.split_bounds import group_behind, is_one_piece
 from binlogio.errors import BinlogFormatError
 from binlogio.event_filter import HIGHEST, Range
+from binlogio.event_starts import check_event_start
 from binlogio.index_file import log_number
 from pyspark_binlogio.batch_reader import BinlogBatchReader
 from pyspark_binlogio.log_files import find_log_files
 from pyspark_binlogio.partitions import Piece
+from pyspark_binlogio.pyspark_api import WITH_READ_LIMITS, AvailableNowSource, require_pyspark
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyspark.sql.streaming.datasource import ReadLimit
     from pyspark.sql.types import StructType
 
     from binlogio.storage import LogFile
@@ -41,28 +44,53 @@ if TYPE_CHECKING:
 Offset = dict[str, Any]
 _LISTINGS: Final = 3
 _NOTHING: Final[Offset] = {"file": "", "pos": 0}
+_OTHER_LOG: Final = (
+    "begin a new query: another checkpointLocation, and startingGtids for the transactions that were read; "
+    "or set option changedLogs to restart, which goes on with the first log that is there"
+)
 
 
-class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+class BinlogStreamReader(DataSourceStreamReader, AvailableNowSource):
     """Follows one series of logs, of which new ones come and old ones may go."""
 
     def __init__(self, options: BinlogOptions, schema: StructType) -> None:
+        if options.max_files_per_trigger is not None or options.max_bytes_per_trigger is not None:
+            require_pyspark(
+                WITH_READ_LIMITS, "a limit for the batches of a stream (maxFilesPerTrigger, maxBytesPerTrigger)"
+            )
         self._options = options
         self._batches = BinlogBatchReader(options, schema)
         self._target: Offset | None = None
         self._ends: dict[str, int] = {}
+        self._reached: Offset = dict(_NOTHING)  # PySpark 4.1 does not say where the query is
 
     def initialOffset(self) -> Offset:  # noqa: N802 - Spark's name
-        """Before the first log, or where `startingPosition` says."""
+        """Before the first log, or where `startingPosition` says.
+
+        Raises:
+            BinlogFormatError: the log of `startingPosition` is gone.
+            PositionError: no event begins there.
+        """
         position = self._options.starting_position
-        if position is None:
-            return dict(_NOTHING)
-        logs = self._logs()
-        name = next((log.name for log in logs if log.name.endswith(position[0])), None)
-        return dict(_NOTHING) if name is None else {"file": name, "pos": position[1]}
+        logs = self._logs() if position is not None else []
+        if position is not None and logs:
+            start = {"file": position[0], "pos": position[1]}
+            log = next((one for one in logs if _base(one) == position[0]), None)
+            if log is None:
+                self._refuse_gap(start, logs)
+            else:
+                check_event_start(log, position[1], self._batches.keyring)
+            self._reached = start
+        return dict(self._reached)
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         """What `maxFilesPerTrigger` or `maxBytesPerTrigger` says."""
+        from pyspark.sql.streaming.datasource import (  # noqa: PLC0415 - PySpark 4.1 has none, and does not ask
+            ReadAllAvailable,
+            ReadMaxBytes,
+            ReadMaxFiles,
+        )
+
         if self._options.max_files_per_trigger is not None:
             return ReadMaxFiles(self._options.max_files_per_trigger)
         if self._options.max_bytes_per_trigger is not None:
@@ -71,38 +99,57 @@ class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """What is there now is all that the query will read."""
-        self._target = self._latest(dict(_NOTHING), ReadAllAvailable())
+        self._target = self._latest(dict(_NOTHING), None, self._logs())
 
-    def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802
+    def latestOffset(self, start: Offset | None = None, limit: ReadLimit | None = None) -> Offset:  # noqa: N802
         """How far the next batch goes: to the end of a group that is whole, and no further than the limit but for one group.
 
+        PySpark 4.1 calls it without arguments, newer ones with both.
+
         Raises:
-            BinlogFormatError: the log of `start` is gone, or one behind it, and `ignoreMissingFiles` is not set.
+            BinlogFormatError: the log of `start` is gone, or one after it, and `ignoreMissingFiles` is not set; or the file of that name
+                is another log, ends before `start`, or has no event there, and `changedLogs` is not `restart`.
             OSError: a log cannot be read.
         """
-        latest = self._latest(start, limit)
-        return self._earlier(latest, self._target) if self._target is not None else latest
+        given, logs = self._reached if start is None else start, self._logs()
+        resolved = self._resolved(given, logs)
+        self._refuse_holes([log for log in logs if _key(_base(log)) >= _key(_name(resolved))])
+        latest = self._latest(resolved, limit, logs)
+        if self._target is not None:
+            latest = min(latest, self._target, key=_place)
+        return given if _place(latest) == _place(resolved) else latest
+
+    def reportLatestOffset(self) -> Offset | None:  # noqa: N802
+        """The end of the logs, whatever limits a batch has: Spark shows it as `latestOffset` in the progress of a query."""
+        latest = self._latest(dict(_NOTHING), None, self._logs())
+        return latest if latest["file"] else None
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
         """The groups between two offsets, cut and packed as those of a batch read.
 
         Raises:
-            BinlogFormatError: a log between the two is gone, and `ignoreMissingFiles` is not set.
+            BinlogFormatError: a log between the two is gone, and `ignoreMissingFiles` is not set; or one of the two is of another log, as
+                in `latestOffset`.
         """
+        self._reached = end
         if start == end:
             return []
         logs = self._logs()
-        names = [log.name for log in logs]
-        if end["file"] not in names or (start["file"] and start["file"] not in names):
-            self._refuse_gap(start if start["file"] not in names else end, logs)
+        if not _name(end):
+            self._refuse_other_log(start, "no log at all")
+        first = self._resolved(start, logs)
+        if self._resolved(end, logs) == _NOTHING:
+            return []  # with changedLogs=restart, a batch of logs that are gone
+        if _place(first) > _place(end):
+            self._refuse_other_log(end, f"an offset before {_name(first)}:{first['pos']}, from which the batch begins")
         pieces = []
-        logs = [log for log in logs if _key(start["file"]) <= _key(log.name) <= _key(end["file"])]
+        logs = [log for log in logs if _key(_name(first)) <= _key(_base(log)) <= _key(_name(end))]
         self._refuse_holes(logs)
         for log in logs:
-            first = start["pos"] if log.name == start["file"] else 0
-            last = end["pos"] if log.name == end["file"] else HIGHEST
-            if first < last:
-                pieces.append(Piece(log, None, Range(first, last)))
+            begin = first["pos"] if _base(log) == _name(first) else 0
+            last = end["pos"] if _base(log) == _name(end) else HIGHEST
+            if begin < last:
+                pieces.append(Piece(log, None, Range(begin, last)))
         return self._batches.plan(pieces)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -130,27 +177,40 @@ class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             )
         return logs
 
-    def _latest(self, start: Offset, limit: ReadLimit) -> Offset:
-        logs = [log for log in self._logs() if _key(log.name) >= _key(start["file"])]
-        if start["file"] and (not logs or logs[0].name != start["file"]):
-            self._refuse_gap(start, logs)
-        self._refuse_holes(logs)
-        files = limit.max_files if isinstance(limit, ReadMaxFiles) else len(logs)
-        room = limit.max_bytes if isinstance(limit, ReadMaxBytes) else HIGHEST
-        found = start
+    def _latest(self, start: Offset, limit: ReadLimit | None, logs: list[LogFile]) -> Offset:
+        """The end of the batch that begins at `start`, which is resolved."""
+        logs = [log for log in logs if _key(_base(log)) >= _key(_name(start))]
+        while logs and _base(logs[-1]) != _name(start) and log_identity(logs[-1], self._batches.keyring) is None:
+            logs.pop()  # a log without a head could not be recognized later: wait for it
+        files = getattr(limit, "max_files", len(logs))
+        room = getattr(limit, "max_bytes", HIGHEST)
+        found: tuple[LogFile, int] | None = None
         for number, log in enumerate(logs[:files]):
-            begin = start["pos"] if log.name == start["file"] else 0
-            following = logs[number + 1].name if number + 1 < len(logs) else None
+            begin = start["pos"] if _base(log) == _name(start) else 0
+            following = logs[number + 1] if number + 1 < len(logs) else None
             end = (log.size or 0) if following is not None else self._growing_end(log, begin)
             if end - begin > room and not is_one_piece(log, self._batches.keyring):
                 cut = group_behind(log, begin + max(1, room), self._batches.keyring)
                 if cut is not None and cut < end:
-                    return {"file": log.name, "pos": cut}
-            found = {"file": following, "pos": 0} if following is not None else {"file": log.name, "pos": end}
+                    return self._offset(log, cut)
+            found = (following, 0) if following is not None else (log, end)
             room -= end - begin
             if room <= 0:
                 break
-        return found
+        return start if found is None else self._offset(*found)
+
+    def _offset(self, log: LogFile, pos: int) -> Offset:
+        """The offset, with what tells its log from others of the same name. The order of its keys is always the same: Spark compares texts."""
+        offset: Offset = {"file": _base(log), "pos": pos}
+        identity = log_identity(log, self._batches.keyring)
+        if identity is not None:
+            offset["log"] = {"created": identity.created, "server_id": identity.server_id}
+            if identity.first_gtid is not None:
+                offset["log"]["first_gtid"] = identity.first_gtid
+        tail = tail_checksum(log, pos, self._batches.keyring)
+        if tail is not None:
+            offset["tail"] = tail
+        return offset
 
     def _growing_end(self, log: LogFile, begin: int) -> int:
         """How far the last log may be read."""
@@ -161,17 +221,80 @@ class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._ends = {log.name: end}
         return end
 
-    def _earlier(self, one: Offset, other: Offset) -> Offset:
-        return min(one, other, key=lambda offset: (_key(offset["file"]), offset["pos"]))
+    def _resolved(self, offset: Offset, logs: list[LogFile]) -> Offset:
+        """Where the stream goes on: `offset` itself if its log is there, else what the options say.
+
+        Raises:
+            BinlogFormatError: its log is gone, or the file of that name is another log, and no option says how to go on.
+        """
+        if not _name(offset):
+            return offset
+        if not logs:
+            self._refuse_gap(offset, logs)
+            return offset
+        try:
+            self._check_place(offset, logs)
+        except OtherLogError:
+            if self._options.changed_logs == "restart":
+                self._ends = {}
+                return dict(_NOTHING)
+            raise
+        return offset
+
+    def _check_place(self, offset: Offset, logs: list[LogFile]) -> None:
+        """Refuse an offset that is not a place in these logs."""
+        name = _name(offset)
+        stem, number, _ = log_number(name)
+        log = next((one for one in logs if _base(one) == name), None)
+        if log is not None:
+            self._check_log(offset, log)
+        elif log_number(_base(logs[0]))[0] != stem:
+            self._refuse_other_log(offset, f"logs of another name: {_base(logs[0])}")
+        elif log_number(_base(logs[-1]))[1] < number:
+            self._refuse_other_log(offset, f"only logs of lower numbers, up to {_base(logs[-1])}")
+        else:
+            self._refuse_gap(offset, logs)
+
+    def _check_log(self, offset: Offset, log: LogFile) -> None:
+        """Refuse an offset of another log of the same name, and one at which no event begins."""
+        keyring = self._batches.keyring
+        known, found = _identity(offset), log_identity(log, keyring)
+        if known is not None and (found is None or not known.is_same_log(found)):
+            self._refuse_other_log(offset, "an empty log" if found is None else str(found), expected=str(known))
+        if not offset["pos"]:
+            return
+        try:
+            tail = tail_checksum(log, offset["pos"], keyring)
+        except BinlogFormatError as exc:
+            self._refuse_other_log(offset, str(exc.found), expected=f"a log of at least {offset['pos']} bytes")
+        if "tail" not in offset:
+            check_event_start(log, offset["pos"], keyring)
+        elif tail != offset["tail"]:
+            self._refuse_other_log(
+                offset, "other bytes before the offset", expected="the transactions that the stream has read"
+            )
+
+    def _refuse_other_log(
+        self, offset: Offset, found: str, *, expected: str = "the log that the stream has read"
+    ) -> NoReturn:
+        raise OtherLogError(
+            "the logs are not those that the stream has read: the server has begun new ones (RESET), or they are of another server, "
+            "or of a restored backup",
+            file=_name(offset),
+            offset=offset["pos"],
+            expected=expected,
+            found=found,
+            hint=_OTHER_LOG,
+        )
 
     def _refuse_gap(self, offset: Offset, logs: list[LogFile]) -> None:
         if self._options.ignore_missing_files:
             return
         raise BinlogFormatError(
             "the log from which the stream was to go on is not there any more: transactions may be lost",
-            file=offset["file"],
+            file=_name(offset),
             offset=offset["pos"],
-            found=logs[0].name if logs else "no log at all",
+            found=_base(logs[0]) if logs else "no log at all",
             hint="set ignoreMissingFiles to go on with what is there",
         )
 
@@ -191,5 +314,32 @@ class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 )
 
 
-def _key(name: str) -> tuple[str, int, str]:
-    return log_number(name) if name else ("", -1, "")
+class OtherLogError(BinlogFormatError):
+    """The logs are not those that the checkpoint of a stream was made with."""
+
+
+def _name(offset: Offset) -> str:
+    """The log's name without its directory, which offsets of earlier versions have."""
+    return PurePosixPath(offset["file"]).name
+
+
+def _base(log: LogFile) -> str:
+    return PurePosixPath(log.name).name
+
+
+def _identity(offset: Offset) -> LogIdentity | None:
+    """Of the log that the offset was made with; None in an offset of an earlier version."""
+    known = offset.get("log")
+    if known is None:
+        return None
+    return LogIdentity(created=known["created"], server_id=known["server_id"], first_gtid=known.get("first_gtid"))
+
+
+def _place(offset: Offset) -> tuple[tuple[int, str], int]:
+    """A key that sorts offsets of one series."""
+    return _key(_name(offset)), offset["pos"]
+
+
+def _key(name: str) -> tuple[int, str]:
+    """A key that sorts the names of one series; nothing sorts first."""
+    return (log_number(name)[1], name) if name else (-2, "")

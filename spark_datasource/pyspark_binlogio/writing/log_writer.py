@@ -25,7 +25,6 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from binlogio.columnar.row_records import ROW_COLUMNS
 from binlogio.gtid import EMPTY_GTID_SET
@@ -34,6 +33,7 @@ from binlogio.writer.flavour import flavour_of
 from binlogio.writer.log_storage import LocalStorage
 from pyspark_binlogio.batches import ARROW_TYPES
 from pyspark_binlogio.option_values import BinlogOptionError, nearest
+from pyspark_binlogio.pyspark_api import arrow_schema
 from pyspark_binlogio.spark_types import VARIANT
 from pyspark_binlogio.writing.log_commit import BatchNumber, LogFolder
 from pyspark_binlogio.writing.record_runs import transactions
@@ -65,7 +65,7 @@ class _LogWriter:
         self._options = options
         self._staging = f"{STAGING}/{staging}"
         self._variables = server_variables(options)
-        _check_columns(to_arrow_schema(schema, timezone="UTC"), options)
+        _check_columns(arrow_schema(schema), options)
 
     def _storage(self) -> LogStorage:
         uri = self._options.paths[0]

@@ -1,0 +1,134 @@
+"""Which log a file holds: facts at its head that tell it from another log of the same name.
+
+Servers number their logs, so after RESET, a failover or the restore of a backup another log has the name of one that was read before. The head
+of a log says when it was created (time of the format description), by which server (server id), and, with GTIDs, the GTID of its first group.
+Bytes in the middle are identified by a CRC32 of those before an offset, since two logs with the same head may differ later (a restored backup).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any, Final
+from zlib import crc32
+
+from binlogio.columnar.split_bounds import GROUP_STARTS
+from binlogio.constants import BINLOG_MAGIC, HEADER_SIZE, EventType
+from binlogio.decoder import Decoder
+from binlogio.errors import BinlogFormatError
+from binlogio.framing import EventFrame, EventFramer
+from binlogio.reader import mariadb_decryptor_for
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from binlogio.keyring import Keyring
+    from binlogio.storage import LogFile, OpenedLog
+
+_CHUNK_SIZE: Final = 1 << 12
+_MAX_HEAD: Final = 1 << 24  # bytes in which the first GTID is searched for; PREVIOUS_GTIDS may be long
+_TAIL_SIZE: Final = 1 << 12
+_CHANGING: Final = (
+    len(BINLOG_MAGIC) + HEADER_SIZE
+)  # the server clears the in-use flag of the first event when it closes the log
+_HEAD_EVENTS: Final = (
+    EventType.FORMAT_DESCRIPTION_EVENT,
+    EventType.START_EVENT_V3,
+    EventType.START_ENCRYPTION_EVENT,
+    EventType.PREVIOUS_GTIDS_LOG_EVENT,
+    EventType.MARIADB_GTID_LIST_EVENT,
+    EventType.BINLOG_CHECKPOINT_EVENT,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogIdentity:
+    """What the head of a log says. `created` is in seconds since 1970; `first_gtid` is None without GTIDs, and before the first group."""
+
+    created: int
+    server_id: int
+    first_gtid: str | None = None
+
+    def is_same_log(self, other: LogIdentity) -> bool:
+        """False if the two contradict each other. A GTID that only one of them has does not."""
+        return (
+            self.created == other.created
+            and self.server_id == other.server_id
+            and (self.first_gtid is None or other.first_gtid is None or self.first_gtid == other.first_gtid)
+        )
+
+    def __str__(self) -> str:
+        moment = datetime.fromtimestamp(self.created, timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")
+        first = "" if self.first_gtid is None else f", whose first GTID is {self.first_gtid}"
+        return f"a log of {moment} by the server with id {self.server_id}{first}"
+
+
+def log_identity(log: LogFile, keyring: Keyring | None = None) -> LogIdentity | None:
+    """What the head of `log` says; None if the log is empty, ends in its head, or its head is damaged.
+
+    Raises:
+        OSError: the file cannot be read.
+        UnsupportedFeature: it is encrypted, and there is no key.
+    """
+    opened = log.open(keyring)
+    found: LogIdentity | None = None
+    try:
+        for frame in _head(opened, keyring):
+            header = frame.header
+            if found is None:
+                found = LogIdentity(created=header.timestamp, server_id=header.server_id)
+            elif header.type_code in GROUP_STARTS:
+                event: Any = next(iter(Decoder().decode(frame)))
+                gtid = None if event.gtid is None else str(event.gtid)
+                return LogIdentity(created=found.created, server_id=found.server_id, first_gtid=gtid)
+            elif header.type_code not in _HEAD_EVENTS:
+                break
+    except BinlogFormatError:
+        return found
+    finally:
+        opened.close()
+    return found
+
+
+def _head(opened: OpenedLog, keyring: Keyring | None) -> Iterator[EventFrame]:
+    """The first events, as far as they are whole."""
+    framer = EventFramer(verify_checksum=False, decryptor_for=mariadb_decryptor_for(keyring))
+    size = 0
+    while size < _MAX_HEAD:
+        frame = framer.next_frame()
+        if isinstance(frame, EventFrame):
+            yield frame
+            continue
+        data = opened.read(min(max(_CHUNK_SIZE, framer.needed), _MAX_HEAD))
+        if not data:
+            return
+        size += len(data)
+        framer.feed(data)
+
+
+def tail_checksum(log: LogFile, offset: int, keyring: Keyring | None = None) -> int | None:
+    """The CRC32 of the bytes before `offset`; None at the head of a log, or if the log cannot be read at an offset.
+
+    Raises:
+        BinlogFormatError: the log ends before `offset`.
+        OSError, UnsupportedFeature: as `log_identity`.
+    """
+    start = max(_CHANGING, offset - _TAIL_SIZE)
+    if start >= offset:
+        return None
+    opened = log.open(keyring)
+    try:
+        if not opened.seekable:
+            return None
+        end = opened.end()
+        if end < offset:
+            raise BinlogFormatError(
+                "the offset is beyond the end of the log", file=log.name, offset=offset, found=f"a log of {end} bytes"
+            )
+        opened.seek(start)
+        data = b""
+        while len(data) < offset - start and (more := opened.read(offset - start - len(data))):
+            data += more
+        return crc32(data)
+    finally:
+        opened.close()

@@ -1,0 +1,73 @@
+"""What differs between the versions of PySpark that are supported: 4.1 and newer.
+
+Imports PySpark only inside of functions, but for one class that the version may not have.
+
+    4.1   the first with record batches in both directions; no limits for the batches of a stream, no AvailableNow of a source's own
+    4.2   `pyspark.sql.streaming.datasource`: limits, AvailableNow, `reportLatestOffset`; `to_arrow_schema` takes a time zone
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow as AvailableNowSource
+    from pyspark.sql.types import StructType
+
+__all__ = ["OLDEST", "WITH_READ_LIMITS", "AvailableNowSource", "PySparkVersionError", "arrow_schema", "require_pyspark"]
+
+OLDEST: Final = (4, 1)
+WITH_READ_LIMITS: Final = (4, 2)
+_MAJOR_MINOR: Final = re.compile(r"(\d+)\.(\d+)")
+
+
+class PySparkVersionError(RuntimeError):
+    """PySpark is too old for `format("binlog")`, or for an option of it."""
+
+
+def _version() -> str:
+    """Of the PySpark that is installed, such as `4.1.0`; `none` where there is no PySpark."""
+    if find_spec("pyspark") is None:
+        return "none"
+    from pyspark.version import __version__  # noqa: PLC0415 - there may be no PySpark
+
+    return str(__version__)
+
+
+def require_pyspark(oldest: tuple[int, int] = OLDEST, what: str = 'format("binlog")') -> None:
+    """Refuse a PySpark before `oldest`.
+
+    Raises:
+        PySparkVersionError: it is older, or there is none.
+    """
+    version = _version()
+    found = _MAJOR_MINOR.match(version)
+    if found is None or (int(found[1]), int(found[2])) < oldest:
+        needed = ".".join(map(str, oldest))
+        raise PySparkVersionError(
+            f"binlog: {what} needs PySpark {needed} or newer, found {version}; install it with: pip install 'pyspark>={needed}'"
+        )
+
+
+def arrow_schema(schema: StructType) -> pa.Schema:
+    """The Arrow schema that the record batches of a read must have; its timestamps are in UTC."""
+    from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415
+
+    if "timezone" in inspect.signature(to_arrow_schema).parameters:
+        return to_arrow_schema(schema, timezone="UTC")
+    return to_arrow_schema(schema)
+
+
+def __getattr__(name: str) -> object:
+    """`AvailableNowSource`: Spark's mixin for a source that knows Trigger.AvailableNow; `object` in PySpark 4.1, which has none."""
+    if name != "AvailableNowSource":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow  # noqa: PLC0415
+    except ModuleNotFoundError:
+        return type(name, (), {})
+    return SupportsTriggerAvailableNow
