@@ -275,6 +275,8 @@ class EventFramer:
         """Not enough for an event: wait, or, at the end, tell a torn tail from a cut file from damage."""
         if not self._finished:
             return NEED_DATA
+        if self._needs_description:
+            raise _empty(self._offset + buffered)
         if buffered == 0:
             return END
         if buffered >= self.context.header_size and not self.decrypts:
@@ -325,10 +327,15 @@ def _bad_magic(magic: bytes, offset: int) -> BinlogFormatError | UnsupportedFeat
         return UnsupportedFeature(
             "the file is encrypted (binlog_encryption=ON)", offset=offset, hint="give the server's keyring as keyring="
         )
-    if not magic:
-        return BadMagic("the file is empty", offset=offset, expected="a binary log")
     if BINLOG_MAGIC.startswith(magic):
-        return TruncatedEvent(
-            "the file ends in the middle of its magic number", offset=offset, expected=BINLOG_MAGIC, found=magic
-        )
-    return BadMagic("this is not a binary log", offset=offset, expected=BINLOG_MAGIC, found=magic)
+        return _empty(len(magic))
+    return BadMagic("this is not a binary log", offset=offset, expected=BINLOG_MAGIC)
+
+
+def _empty(size: int) -> TruncatedEvent:
+    """The error for a log without a format description; a server that stopped while it created a log, or a copy that failed, leaves one."""
+    if size <= len(BINLOG_MAGIC):
+        return TruncatedEvent("the log is empty", offset=size, expected="a format description", found=f"{size} bytes")
+    return TruncatedEvent(
+        "the log ends before its format description does", offset=len(BINLOG_MAGIC), found=f"{size} bytes in all"
+    )

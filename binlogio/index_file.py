@@ -13,12 +13,19 @@ from typing import Final
 from binlogio.errors import BinlogFormatError
 
 INDEX_SUFFIX: Final = ".index"
+_BESIDE_LOGS: Final = (INDEX_SUFFIX, "_crash_safe", ".~rec~", ".state", ".idx")  # the last two are MariaDB's
+_MOST_BYTES: Final = 64 << 20  # of an index file; a million names
 _LOG_NAME: Final = re.compile(r"^(?P<stem>.*)\.(?P<number>\d{1,19})(?P<more>(?:\.[A-Za-z][A-Za-z0-9]*)*)$", re.DOTALL)
 
 
 def is_index_file(path: str | os.PathLike[str]) -> bool:
     """True for names that end in `.index`."""
     return os.fspath(path).endswith(INDEX_SUFFIX)
+
+
+def is_beside_logs(path: str | os.PathLike[str]) -> bool:
+    """True for names of files that servers keep beside their logs and that are none: index files, their temporary forms, MariaDB's state."""
+    return os.fspath(path).endswith(_BESIDE_LOGS)
 
 
 def log_number(name: str) -> tuple[str, int, str]:
@@ -42,10 +49,25 @@ def next_log_name(name: str) -> str:
 
 
 def read_index(path: Path) -> list[str]:
-    """The names in the index file, as they stand there.
+    """The names in the index file, as they are there.
 
     Raises:
         OSError: the file cannot be read.
+        BinlogFormatError: it is too large for an index file, or holds a zero byte.
     """
-    text = path.read_bytes().decode("utf-8", "surrogateescape")
-    return [line for line in text.split("\n") if line]
+    with path.open("rb") as file:
+        data = file.read(_MOST_BYTES + 1)
+    return parse_index(data, str(path))
+
+
+def parse_index(data: bytes, file: str) -> list[str]:
+    """The names in the bytes of an index file.
+
+    Raises:
+        BinlogFormatError: they are too many for an index file, or hold a zero byte.
+    """
+    if len(data) > _MOST_BYTES:
+        raise BinlogFormatError("too large for an index file", file=file, expected=f"at most {_MOST_BYTES} bytes")
+    if b"\0" in data:
+        raise BinlogFormatError("not an index file: it holds a zero byte", file=file, offset=data.index(b"\0"))
+    return [line for line in data.decode("utf-8", "surrogateescape").split("\n") if line]

@@ -6,7 +6,7 @@ Knows URIs, globs, directories and index files there. Imports pyarrow, so it is 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
 from glob import has_magic
 from typing import Final
@@ -15,8 +15,8 @@ import pyarrow as pa
 from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType
 
 from binlogio.errors import UnsupportedFeature
-from binlogio.index_file import is_index_file, log_number
-from binlogio.storage import LogFile
+from binlogio.index_file import is_beside_logs, is_index_file, log_number, parse_index
+from binlogio.storage import LogFile, begins_like_a_log, choose_logs
 
 _OPTIONS: Final = re.compile(
     r"\?(?=\w+=)"
@@ -37,8 +37,7 @@ def find_objects(path: str, filesystem: FileSystem | None) -> Iterator[LogFile]:
     else:
         info = filesystem.get_file_info(path)
         if info.type == FileType.Directory:
-            every = _matching(filesystem, f"{path.rstrip('/')}/*" if path else "*")
-            found = [one for one in every if log_number(one.path)[1] >= 0]
+            found = _logs_among(filesystem, filesystem.get_file_info(FileSelector(path)))
         elif info.type == FileType.NotFound:
             raise FileNotFoundError(2, "no such file", path)
         elif is_index_file(path):
@@ -63,13 +62,16 @@ def find_objects_below(uri: str) -> Iterator[LogFile]:
     if has_magic(path) or filesystem.get_file_info(path).type == FileType.File:
         yield from find_objects(path, filesystem)
         return
-    found = [info for info in filesystem.get_file_info(FileSelector(path, recursive=True)) if _is_log(info)]
+    found = _logs_among(filesystem, filesystem.get_file_info(FileSelector(path, recursive=True)))
     for info in sorted(found, key=lambda one: (one.path.rpartition("/")[0], log_number(one.path))):
         yield LogFile(info.path, info.size, filesystem)
 
 
-def _is_log(info: FileInfo) -> bool:
-    return info.type == FileType.File and not is_index_file(info.path) and log_number(info.path)[1] >= 0
+def _logs_among(filesystem: FileSystem, members: Iterable[FileInfo]) -> list[FileInfo]:
+    """Those members of directories that are logs by their content."""
+    files = {info.path: info for info in members if info.type == FileType.File}
+    names = choose_logs(files, lambda name: begins_like_a_log(LogFile(name, files[name].size, filesystem)))
+    return [files[name] for name in names]
 
 
 def _open_uri(uri: str) -> tuple[FileSystem, str]:
@@ -87,16 +89,28 @@ def _open_uri(uri: str) -> tuple[FileSystem, str]:
 def _matching(filesystem: FileSystem, pattern: str) -> Iterator[FileInfo]:
     folder = pattern.rpartition("/")[0]
     for info in filesystem.get_file_info(FileSelector(folder)):
-        if info.type == FileType.File and fnmatchcase(info.path, pattern) and not is_index_file(info.path):
+        if info.type == FileType.File and fnmatchcase(info.path, pattern) and not is_beside_logs(info.path):
             yield info
 
 
-def _indexed(filesystem: FileSystem, path: str) -> Iterator[LogFile]:
-    folder = path.rpartition("/")[0]
+def _indexed(filesystem: FileSystem, path: str) -> list[LogFile]:
+    """The logs of an index file, which are beside it. As for local files, a missing log whose name is not in the index any more was purged."""
+    while True:
+        names = _read_index(filesystem, path)
+        found = filesystem.get_file_info([_beside(path, name) for name in names])
+        missing = next((name for name, info in zip(names, found, strict=True) if info.type != FileType.File), None)
+        if missing is None:
+            return [LogFile(info.path, info.size, filesystem) for info in found]
+        if missing in _read_index(filesystem, path):
+            raise FileNotFoundError(2, f"no such file; the index file {path} names it as a log", _beside(path, missing))
+
+
+def _read_index(filesystem: FileSystem, path: str) -> list[str]:
     with filesystem.open_input_file(path) as file:
-        text = file.read().decode("utf-8", "surrogateescape")
-    for name in text.split("\n"):
-        if name:
-            beside = name.rpartition("/")[2] if name.startswith("/") else name.removeprefix("./")
-            info = filesystem.get_file_info(f"{folder}/{beside}")
-            yield LogFile(info.path, info.size, filesystem)
+        return parse_index(file.read(), path)
+
+
+def _beside(path: str, name: str) -> str:
+    folder = path.rpartition("/")[0]
+    beside = name.rpartition("/")[2] if name.startswith("/") else name.removeprefix("./")
+    return f"{folder}/{beside}" if folder else beside

@@ -351,7 +351,8 @@ def open(  # noqa: A001 - binlogio.open, as gzip.open and the like
 
     Args:
         source: a path, a glob, a directory, an index file, a URI (`s3://...`), `-`, an open file, or a list of these. Files
-            that end in `.gz` or `.zst`, and encrypted ones, are opened on the way.
+            compressed with gzip, zstd, xz or bzip2, and encrypted ones, are opened on the way. Of a directory, files are read that are logs
+            by their content, and all others of the same numbered series.
         verify_checksum: compare the CRC32 of every event with its bytes.
         start_offset: in the first file, begin at this offset, which must be the start of an event or the end of the file; the format
             description before it is given all the same.

@@ -1,25 +1,30 @@
 """The door to the disk: what a user names becomes a list of files, and each file a stream of plain bytes.
 
-Knows paths, globs, directories, index files, object stores (any `pyarrow.fs` filesystem), `.gz` and `.zst`, and MySQL's file
-encryption. Knows of the format only how a file begins.
+Handles paths, globs, directories, index files, object stores (any `pyarrow.fs` filesystem), compressed files (gzip, zstd, xz, bzip2) and
+MySQL's file encryption. Of the format only the first bytes of a file are read here.
+
+    Which members of a directory are logs is decided by their content, after decompression. All numbered files of a series (`binlog.000001`,
+    `binlog.000002.gz`, ...) are logs if one of them is: an empty or damaged member is an error when it is read, not a gap.
 """
 
 from __future__ import annotations
 
 import gzip
 import os
+import stat
 import sys
 import zlib
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from glob import glob, has_magic
 from io import FileIO
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Final, Protocol, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, Protocol, cast
 
 from binlogio.constants import BINLOG_MAGIC, ENCRYPTED_MAGIC, INNODB_BINLOG_MAGIC
 from binlogio.errors import BinlogFormatError, UnsupportedFeature
-from binlogio.index_file import is_index_file, log_number, read_index
+from binlogio.index_file import is_beside_logs, is_index_file, log_number, read_index
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
@@ -31,6 +36,13 @@ Source = str | os.PathLike[str] | BinaryIO
 
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 _ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
+_XZ_MAGIC: Final = b"\xfd7zXZ\x00"
+_BZIP2_MAGIC: Final = tuple(
+    b"BZh%d%b" % (level, then) for level in range(1, 10) for then in (b"1AY&SY", b"\x17\x72\x45\x38\x50\x90")
+)  # and then a block, or the end of the stream
+COMPRESSED_SUFFIXES: Final = (".gz", ".zst", ".xz", ".bz2")
+_CHUNK_SIZE: Final = 1 << 18
+_MOST_XZ_MEMORY: Final = 256 << 20  # bytes; `xz -9` needs 65 MiB to decompress
 _PROBE_SIZE: Final = 512  # MySQL's encryption header; all other magic numbers are shorter
 
 
@@ -96,7 +108,7 @@ class OpenedLog:
 
     stream: ByteStream
     raw: ByteStream  # the file below `stream`, which a GzipFile leaves open
-    encoding: str  # "plain", "gzip", "zstd" or "encrypted"
+    encoding: str  # "plain", "gzip", "zstd", "xz", "bzip2" or "encrypted"
     seekable: bool = False
 
     def read(self, size: int) -> bytes:
@@ -115,6 +127,13 @@ class OpenedLog:
             if self.encoding == "zstd" and exc.errno is None:
                 raise BinlogFormatError(f"the compressed file is broken: {exc}") from exc
             raise
+
+    def read_up_to(self, size: int) -> bytes:
+        """`size` plain bytes; fewer only at the end of the file. Raises as `read`."""
+        data = b""
+        while len(data) < size and (more := self.read(size - len(data))):
+            data += more
+        return data
 
     @property
     def readinto(self) -> Callable[[memoryview], int | None] | None:
@@ -180,6 +199,55 @@ class _Replayed:
         self._stream.close()
 
 
+class _Unpacked:
+    """The stream inside an xz or bzip2 file, of one or more compressed streams one after the other."""
+
+    def __init__(self, packed: ByteStream, new_decompressor: Callable[[], Any], error: type[Exception]) -> None:
+        self._packed = packed
+        self._new_decompressor = new_decompressor
+        self._decompressor: Any = new_decompressor()
+        self._error = error
+
+    def read(self, size: int = -1, /) -> bytes:
+        """Up to `size` bytes, or as many as a stream has where it is negative; none at the end.
+
+        Raises:
+            EOFError: the file ends in the middle of a stream.
+            BinlogFormatError: the file is not what the compression says.
+        """
+        while True:
+            data = b""
+            if self._decompressor.eof:
+                data = self._next_stream()
+                if not data:
+                    return b""
+            elif self._decompressor.needs_input:
+                data = self._packed.read(_CHUNK_SIZE)
+                if not data:
+                    raise EOFError
+            try:
+                plain: bytes = self._decompressor.decompress(data, size)
+            except self._error as exc:
+                raise BinlogFormatError(f"the compressed file cannot be decompressed: {exc}") from exc
+            if plain:
+                return plain
+
+    def _next_stream(self) -> bytes:
+        """The first bytes of the stream after the one that has ended; zero bytes between streams are padding."""
+        data: bytes = self._decompressor.unused_data.lstrip(b"\0")
+        while not data:
+            more = self._packed.read(_CHUNK_SIZE)
+            if not more:
+                return b""
+            data = more.lstrip(b"\0")
+        self._decompressor = self._new_decompressor()
+        return data
+
+    def close(self) -> None:
+        """Close the file."""
+        self._packed.close()
+
+
 class _Decrypted:
     """The file inside MySQL's encrypted one."""
 
@@ -214,6 +282,10 @@ def _open_plain(raw: ByteStream, name: str, keyring: Keyring | None) -> OpenedLo
         import pyarrow as pa  # noqa: PLC0415 - slow to import, and needed here only
 
         return OpenedLog(cast("ByteStream", pa.CompressedInputStream(pa.PythonFile(again, "r"), "zstd")), raw, "zstd")
+    if head.startswith(_XZ_MAGIC):
+        return OpenedLog(_open_xz(again), raw, "xz")
+    if head.startswith(_BZIP2_MAGIC):
+        return OpenedLog(_open_bzip2(again), raw, "bzip2")
     if head.startswith(ENCRYPTED_MAGIC):
         if keyring is None:
             raise UnsupportedFeature(
@@ -234,14 +306,31 @@ def _open_plain(raw: ByteStream, name: str, keyring: Keyring | None) -> OpenedLo
     return OpenedLog(raw, raw, "plain", seekable=True)
 
 
+def _open_xz(packed: ByteStream) -> _Unpacked:
+    try:
+        import lzma  # noqa: PLC0415 - a Python may be built without it
+    except ImportError as exc:
+        raise UnsupportedFeature("the file is compressed with xz, which this Python was built without") from exc
+    return _Unpacked(packed, lambda: lzma.LZMADecompressor(memlimit=_MOST_XZ_MEMORY), lzma.LZMAError)
+
+
+def _open_bzip2(packed: ByteStream) -> _Unpacked:
+    try:
+        import bz2  # noqa: PLC0415 - a Python may be built without it
+    except ImportError as exc:
+        raise UnsupportedFeature("the file is compressed with bzip2, which this Python was built without") from exc
+    return _Unpacked(packed, bz2.BZ2Decompressor, OSError)
+
+
 def find_logs(source: Source | Iterable[Source], *, filesystem: FileSystem | None = None) -> list[LogFile]:
     """The files that `source` names, in the order in which they were written.
 
-    A directory gives the binary logs in it, a glob what it matches, both in the order of their numbers; an index file gives
-    its own order; a list is taken as it stands.
+    A directory gives the binary logs in it, a glob what it matches without the server's own files beside logs, both in the order of their
+    numbers; an index file gives its own order; a list is taken as it stands. Logs that a server purges meanwhile are left out.
 
     Raises:
-        FileNotFoundError: a path, glob or directory that names no file.
+        FileNotFoundError: a path, glob or directory that names no file; an index file that names a log that is not there.
+        BinlogFormatError: an index file that cannot be one.
     """
     if isinstance(source, (str, os.PathLike)):
         return list(_find(os.fspath(source), filesystem))
@@ -262,23 +351,88 @@ def _find(path: str, filesystem: FileSystem | None) -> Iterator[LogFile]:
         return
     local = Path(path)
     if local.is_dir():
-        names = [str(entry) for entry in local.iterdir() if entry.is_file() and _begins_like_a_log(entry)]
+        members = [str(entry) for entry in local.iterdir() if entry.is_file()]
+        names = choose_logs(members, lambda name: begins_like_a_log(LogFile(name)))
         if not names:
             raise FileNotFoundError(2, "no binary log in this directory", path)
         yield from _still_there(names)
     elif has_magic(path) and not local.exists():
-        names = [name for name in glob(path) if Path(name).is_file() and not is_index_file(name)]
+        names = [name for name in glob(path) if Path(name).is_file() and not is_beside_logs(name)]
         if not names:
             raise FileNotFoundError(2, "no file matches", path)
         yield from _still_there(names)
     elif is_index_file(path):
-        yield from (_local(str(local.parent / name)) for name in read_index(local))
+        yield from _indexed(local)
     else:
         yield _local(path)
 
 
+def choose_logs(names: Iterable[str], is_log: Callable[[str], bool]) -> list[str]:
+    """The members of a directory that are logs: those of which `is_log` says so, and the other numbered files of the same series."""
+    series: defaultdict[str, list[str]] = defaultdict(list)
+    chosen = []
+    for name in names:
+        stem, number, more = log_number(name)
+        if number >= 0 and more in ("", *COMPRESSED_SUFFIXES):
+            series[stem].append(name)
+        elif is_log(name):
+            chosen.append(name)
+    for members in series.values():
+        if any(map(is_log, members)):
+            chosen += members
+    return chosen
+
+
+def begins_like_a_log(log: LogFile) -> bool:
+    """Whether a file is a log by its first bytes, decompressed where it is compressed. True for a compressed file that is broken."""
+    try:
+        opened = log.open()
+    except FileNotFoundError:  # purged since it was listed
+        return False
+    except UnsupportedFeature:  # encrypted, or MariaDB's own format: reading it says so
+        return True
+    try:
+        head = opened.read_up_to(len(BINLOG_MAGIC))
+    except BinlogFormatError:
+        return True
+    finally:
+        opened.close()
+    return head in (BINLOG_MAGIC, ENCRYPTED_MAGIC, INNODB_BINLOG_MAGIC)
+
+
+def _indexed(path: Path) -> list[LogFile]:
+    """The logs of an index file.
+
+    A server takes the name of a log that it purges out of the index first, and removes the file then. So where a file is missing, the index
+    is read again: a name that is not in it any more was purged.
+    """
+    while True:
+        logs = []
+        missing = None
+        for name in read_index(path):
+            try:
+                logs.append(_indexed_log(path, name))
+            except FileNotFoundError:
+                missing = name
+                break
+        if missing is None:
+            return logs
+        if missing in read_index(path):
+            raise FileNotFoundError(
+                2, f"no such file; the index file {path} names it as a log", str(path.parent / missing)
+            )
+
+
+def _indexed_log(path: Path, name: str) -> LogFile:
+    file = path.parent / name
+    found = file.stat()
+    if not stat.S_ISREG(found.st_mode):
+        raise BinlogFormatError("the index file names something that is not a file", file=str(path), found=name)
+    return LogFile(str(file), found.st_size)
+
+
 def _still_there(names: list[str]) -> Iterator[LogFile]:
-    """Those that nobody has purged since they were listed."""
+    """Those that were not purged since they were listed."""
     for name in sorted(names, key=log_number):
         try:
             log = _local(name)
@@ -289,13 +443,3 @@ def _still_there(names: list[str]) -> Iterator[LogFile]:
 
 def _local(name: str) -> LogFile:
     return LogFile(name, Path(name).stat().st_size)
-
-
-def _begins_like_a_log(path: Path) -> bool:
-    try:
-        with path.open("rb", buffering=0) as file:
-            head = file.read(len(BINLOG_MAGIC))
-    except FileNotFoundError:  # purged since it was listed
-        return False
-    compressed = path.suffix in (".gz", ".zst") and head[:2] in (_GZIP_MAGIC, _ZSTD_MAGIC[:2])
-    return head in (BINLOG_MAGIC, ENCRYPTED_MAGIC) or compressed

@@ -101,7 +101,7 @@ def test_zeros_in_the_middle_of_a_file_in_use_are_damage() -> None:
 @pytest.mark.parametrize(
     ("data", "error"),
     [
-        (b"", BadMagic),
+        (b"", TruncatedEvent),
         (b"\xfe", TruncatedEvent),
         (b"\xfebi", TruncatedEvent),
         (b"\xfebim", BadMagic),
@@ -123,8 +123,16 @@ def test_wrong_byte_in_the_magic_is_told_before_more_is_read() -> None:
         framer.next_frame()
 
 
-def test_magic_alone_is_an_empty_log() -> None:
-    assert frames(BINLOG_MAGIC) == []
+def test_log_without_a_whole_format_description_is_refused() -> None:
+    """At every length, though it cannot say that it was in use."""
+    data = log(in_use=True)
+    for size in range(len(data)):
+        with pytest.raises(TruncatedEvent) as caught:
+            frames(data[:size])
+        assert caught.value.reason == (
+            "the log is empty" if size <= 4 else "the log ends before its format description does"
+        )
+        assert caught.value.found == (f"{size} bytes" if size <= 4 else f"{size} bytes in all")
 
 
 def test_file_that_begins_with_another_event_is_refused() -> None:

@@ -309,7 +309,7 @@ def test_event_that_claims_4_gib_costs_no_memory(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "error"), [(b"", BadMagic), (b"some text\n", BadMagic), (b"\x1f\x8b nonsense", BinlogFormatError)]
+    ("data", "error"), [(b"", TruncatedEvent), (b"some text\n", BadMagic), (b"\x1f\x8b nonsense", BinlogFormatError)]
 )
 def test_what_is_not_a_log_is_refused(data: bytes, error: type[BinlogFormatError]) -> None:
     with pytest.raises(error) as caught:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import io
+import lzma
 import os
+import subprocess
+import sys
+import zlib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Event
@@ -14,8 +19,9 @@ import pyarrow as pa
 import pytest
 from pyarrow import fs
 
+import binlogio
 from binlogio.compression import compress_zstd
-from binlogio.errors import BinlogFormatError, UnsupportedFeature
+from binlogio.errors import BadMagic, BinlogFormatError, UnsupportedFeature
 from binlogio.storage import LogFile, find_logs
 from logs import log, stop, transaction
 
@@ -23,6 +29,12 @@ if TYPE_CHECKING:
     from binlogio.storage import Source
 
 DATA = log(*transaction(1), stop())
+PACKED: dict[str, Any] = {
+    "gzip": gzip.compress,
+    "zstd": lambda data: compress_zstd(data, 3),
+    "xz": lzma.compress,
+    "bzip2": bz2.compress,
+}
 
 
 @pytest.fixture
@@ -32,8 +44,16 @@ def folder(tmp_path: Path) -> Path:
         (tmp_path / name).write_bytes(DATA)
     (tmp_path / "binlog.000003.gz").write_bytes(gzip.compress(DATA))
     (tmp_path / "binlog.000004.zst").write_bytes(compress_zstd(DATA, 3))
+    (tmp_path / "binlog.000005.xz").write_bytes(lzma.compress(DATA))
+    (tmp_path / "binlog.000006.bz2").write_bytes(bz2.compress(DATA))
     (tmp_path / "binlog.index").write_text("./binlog.000002\n./binlog.000010\n")
     (tmp_path / "notes.txt").write_text("not a log")
+    (tmp_path / "mysqld.log.1.gz").write_bytes(gzip.compress(b"2026-11-22 ready for connections\n"))
+    (tmp_path / "mysqld.log.2.xz").write_bytes(lzma.compress(b""))
+    (tmp_path / "slow.log.bz2").write_bytes(bz2.compress(b"# Time: 2026-11-22\n"))
+    (tmp_path / "binlog.state").write_text("0-1-2\n")
+    (tmp_path / "binlog.000001.idx").write_bytes(b"\xfe\xfe\x0c\x01" + bytes(60))
+    (tmp_path / "binlog.~rec~").touch()
     (tmp_path / "archive.000001").mkdir()
     return tmp_path
 
@@ -42,11 +62,18 @@ def _names(logs: list[LogFile]) -> list[str]:
     return [log.name.rpartition("/")[2] for log in logs]
 
 
-ALL = ["binlog.000001", "binlog.000002", "binlog.000003.gz", "binlog.000004.zst", "binlog.000010"]
+ALL = [
+    *("binlog.000001", "binlog.000002", "binlog.000003.gz", "binlog.000004.zst"),
+    *("binlog.000005.xz", "binlog.000006.bz2", "binlog.000010"),
+]
 
 
 def _read(source: Source, **options: Any) -> bytes:
     (found,) = find_logs(source, **options)
+    return _content(found)
+
+
+def _content(found: LogFile) -> bytes:
     opened = found.open()
     try:
         data = b""
@@ -92,6 +119,30 @@ def test_glob_gives_what_it_matches_in_the_order_of_numbers_without_the_index(fo
     assert _names(find_logs(f"{folder}/binlog.00000[12]")) == ALL[:2]
 
 
+def test_member_of_a_directory_is_a_log_by_its_content_whatever_its_name(tmp_path: Path) -> None:
+    """Compressed or not; a compressed file that is broken may be one, so it is not passed over."""
+    for name, content in (
+        ("archive", DATA),
+        ("no-suffix", gzip.compress(DATA)),
+        ("wrong.gz", bz2.compress(DATA)),
+        ("encrypted.zst", compress_zstd(b"\xfdbin" + bytes(600), 3)),
+        ("broken.gz", gzip.compress(DATA)[:12]),
+    ):
+        (tmp_path / name).write_bytes(content)
+
+    assert sorted(_names(find_logs(tmp_path))) == ["archive", "broken.gz", "encrypted.zst", "no-suffix", "wrong.gz"]
+
+
+@pytest.mark.parametrize("name", ["binlog.000007", "binlog.000007.gz"])
+@pytest.mark.parametrize("content", [b"", b"\xfe", bytes(4096), b"some text"])
+def test_member_of_a_series_of_logs_is_never_passed_over(folder: Path, name: str, content: bytes) -> None:
+    """A log that lost its content is an error when it is read, and no gap."""
+    (folder / name).write_bytes(content)
+    found = find_logs(folder)
+
+    assert _names(found) == [*ALL[:-1], name, ALL[-1]]
+
+
 def test_index_file_gives_its_own_order(folder: Path) -> None:
     assert _names(find_logs(folder / "binlog.index")) == ["binlog.000002", "binlog.000010"]
 
@@ -133,6 +184,100 @@ def test_log_that_the_index_names_and_that_is_gone_is_an_os_error(folder: Path) 
         find_logs(folder / "binlog.index")
 
 
+PURGER = """
+import sys
+import time
+from itertools import count
+from pathlib import Path
+
+folder = Path(sys.argv[1])
+
+def write_index(names):
+    (folder / "new").write_text("".join(f"./{name}\\n" for name in names))
+    (folder / "new").rename(folder / "purged.index")
+
+for start in count():
+    names = [f"purged.{start * 500 + number:06d}" for number in range(500)]
+    for name in names:
+        (folder / name).write_bytes(b"\\xfebin")
+    write_index([*names, "binlog.000010"])
+    if not start:
+        print("ready", flush=True)
+    time.sleep(0.005)
+    write_index(["binlog.000010"])
+    for name in reversed(names):
+        (folder / name).unlink()
+"""
+
+
+def _purge_while_it_is_read(folder: Path, source: Path | str) -> None:
+    """Another process purges as a server does: a new index first, then the files are removed."""
+    with subprocess.Popen([sys.executable, "-c", PURGER, str(folder)], stdout=subprocess.PIPE) as purger:
+        try:
+            assert purger.stdout is not None
+            assert purger.stdout.readline() == b"ready\n"
+            for _ in range(300):
+                assert _names(find_logs(source))[-1] == "binlog.000010"
+        finally:
+            purger.kill()
+
+
+def test_log_that_is_purged_while_its_index_is_read_is_left_out(folder: Path) -> None:
+    """The server takes its name out of the index before it removes the file."""
+    _purge_while_it_is_read(folder, folder / "purged.index")
+
+
+def test_missing_log_of_an_index_names_the_log_and_the_index(folder: Path) -> None:
+    """The index still names it, so nobody purged it."""
+    (folder / "binlog.000010").unlink()
+    with pytest.raises(FileNotFoundError) as caught:
+        find_logs(folder / "binlog.index")
+
+    assert caught.value.filename == str(folder / "binlog.000010")
+    assert str(folder / "binlog.index") in str(caught.value)
+
+
+def test_index_file_may_name_logs_outside_its_folder(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """As a server opens them."""
+    other = tmp_path_factory.mktemp("other")
+    (other / "binlog.000077").write_bytes(DATA)
+    (folder / "other.index").write_text(f"../{other.name}/binlog.000077\n{other}/binlog.000077\n")
+
+    assert [_content(found) for found in find_logs(folder / "other.index")] == [DATA, DATA]
+
+
+@pytest.mark.parametrize("entry", ["pipe", "archive.000001", "."])
+def test_index_entry_that_is_not_a_file_is_refused(folder: Path, entry: str) -> None:
+    """To open a pipe would wait for ever."""
+    os.mkfifo(folder / "pipe")
+    (folder / "binlog.index").write_text(f"./binlog.000002\n./{entry}\n")
+    with pytest.raises(BinlogFormatError, match="names something that is not a file"):
+        find_logs(folder / "binlog.index")
+
+
+@pytest.mark.parametrize("content", [b"./binlog\0.000002\n", bytes(100), b"binlog.000002" * (6 << 20)])
+def test_index_file_that_cannot_be_one_is_refused(folder: Path, content: bytes) -> None:
+    (folder / "binlog.index").write_bytes(content)
+    with pytest.raises((BinlogFormatError, OSError)):
+        find_logs(folder / "binlog.index")
+
+
+@pytest.mark.parametrize("pack", [bytes, *PACKED.values()], ids=["plain", *PACKED])
+def test_error_shows_no_bytes_of_a_file_that_is_no_log(folder: Path, pack: Any) -> None:
+    """An index may name any file that the reader may open."""
+    (folder / "secret").write_bytes(pack(b"sh4dow:$6$salt$hash:20000:0:99999:7:::\n" * 20))
+    (folder / "binlog.index").write_text("../../../../../../.." + str(folder / "secret") + "\n")
+    for read in (
+        lambda: list(binlogio.open(folder / "binlog.index")),
+        lambda: list(binlogio.read_tables(folder / "binlog.index")),
+    ):
+        with pytest.raises(BadMagic) as caught:
+            read()
+
+        assert caught.value.found is None
+        assert "sh4dow" not in str(caught.value)
+
+
 # ------------------------------------------------------------------------------------------------------ file contents
 
 
@@ -149,7 +294,7 @@ def test_compression_is_told_by_content_and_not_by_name(folder: Path) -> None:
     assert _read(folder / "binlog.000021.gz") == DATA
 
 
-@pytest.mark.parametrize("pack", [lambda data: data, gzip.compress, lambda data: compress_zstd(data, 3)])
+@pytest.mark.parametrize("pack", [bytes, *PACKED.values()], ids=["plain", *PACKED])
 def test_file_object_is_read_and_stays_open(pack: Any) -> None:
     stream = io.BytesIO(pack(DATA))
 
@@ -165,16 +310,56 @@ def test_pipe_needs_no_seek() -> None:
         assert _read(reader) == DATA
 
 
-@pytest.mark.parametrize("pack", [gzip.compress, lambda data: compress_zstd(data, 3)], ids=["gzip", "zstd"])
+@pytest.mark.parametrize("pack", PACKED.values(), ids=PACKED)
+def test_file_of_several_compressed_streams_is_one_log(folder: Path, pack: Any) -> None:
+    """As `cat` or a parallel compressor makes it."""
+    (folder / "parts.000001").write_bytes(pack(DATA[:50]) + pack(DATA[50:60]) + pack(b"") + pack(DATA[60:]))
+
+    assert _read(folder / "parts.000001") == DATA
+
+
+def test_padding_after_an_xz_stream_is_no_data(folder: Path) -> None:
+    (folder / "padded.000001").write_bytes(
+        lzma.compress(DATA[:50]) + bytes(8) + lzma.compress(DATA[50:]) + bytes(1 << 20)
+    )
+
+    assert _read(folder / "padded.000001") == DATA
+
+
+@pytest.mark.parametrize("pack", [lzma.compress, bz2.compress], ids=["xz", "bzip2"])
+def test_other_bytes_after_a_compressed_stream_are_refused(folder: Path, pack: Any) -> None:
+    """They may be the rest of the log."""
+    (folder / "parts.000001").write_bytes(pack(DATA[:50]) + b"other bytes")
+
+    with pytest.raises(BinlogFormatError, match="compressed"):
+        _read(folder / "parts.000001")
+
+
+def test_xz_file_that_needs_too_much_memory_is_refused(folder: Path) -> None:
+    """A header may ask for a dictionary of up to 4 GiB; `xz -9` has one of 64 MiB."""
+    (folder / "best.000001").write_bytes(lzma.compress(DATA, preset=9))
+    packed = bytearray(lzma.compress(DATA, preset=9))
+    at = packed.index(b"\x21\x01\x1c")  # LZMA2, one byte of properties: 64 MiB
+    packed[at + 2] = 0x28  # 4 GiB
+    head = packed[12 : 12 + (packed[12] + 1) * 4 - 4]
+    packed[12 + len(head) : 16 + len(head)] = zlib.crc32(head).to_bytes(4, "little")
+    (folder / "huge.000001").write_bytes(packed)
+
+    assert _read(folder / "best.000001") == DATA
+    with pytest.raises(BinlogFormatError, match="Memory usage limit"):
+        _read(folder / "huge.000001")
+
+
+@pytest.mark.parametrize("pack", PACKED.values(), ids=PACKED)
 def test_compressed_file_that_ends_early_is_refused(folder: Path, pack: Any) -> None:
     packed = pack(DATA)
-    for size in range(4, len(packed), 7):
+    for size in range(12, len(packed), 7):
         (folder / "cut.000001").write_bytes(packed[:size])
         with pytest.raises(BinlogFormatError, match=r"compressed|binary log"):
             _read(folder / "cut.000001")
 
 
-@pytest.mark.parametrize("pack", [gzip.compress, lambda data: compress_zstd(data, 3)], ids=["gzip", "zstd"])
+@pytest.mark.parametrize("pack", PACKED.values(), ids=PACKED)
 def test_compressed_file_with_a_flipped_bit_is_refused_or_gives_bytes(folder: Path, pack: Any) -> None:
     """What the compression does not find, the events' own checksums do."""
     packed = pack(DATA)
@@ -237,6 +422,18 @@ def test_names_on_another_filesystem_mean_what_they_mean_locally(store: fs.FileS
     found = find_logs("bucket/logs/binlog.index", filesystem=store)
     assert _names(found) == ["binlog.000002", "binlog.000010"]
     assert [one.size for one in found] == [len(DATA)] * 2
+
+
+def test_index_on_another_filesystem_with_a_missing_log_is_an_os_error(store: fs.FileSystem) -> None:
+    store.delete_file("bucket/logs/binlog.000010")
+    with pytest.raises(FileNotFoundError) as caught:
+        find_logs("bucket/logs/binlog.index", filesystem=store)
+
+    assert caught.value.filename == "bucket/logs/binlog.000010"
+
+
+def test_log_that_is_purged_while_its_index_is_read_elsewhere_is_left_out(folder: Path) -> None:
+    _purge_while_it_is_read(folder, f"file://{folder}/purged.index")
 
 
 @pytest.mark.parametrize("name", ["bucket/logs/binlog.000099", "bucket/logs/nothing.*", "bucket/nothing"])

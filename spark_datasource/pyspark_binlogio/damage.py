@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from binlogio.constants import BINLOG_MAGIC
-from binlogio.errors import BinlogError, BinlogFormatError, TruncatedEvent
+from binlogio.errors import BinlogError, BinlogFormatError
 from binlogio.splits import Split
 from pyspark_binlogio.partitions import Piece
 
@@ -45,7 +44,6 @@ def tolerant(
     while rest is not None:
         try:
             yield from read(rest)
-            _refuse_magic_alone(rest)
         except BinlogError as exc:
             _reword(exc)
             if options.mode == "FAILFAST" or not isinstance(exc, BinlogFormatError):
@@ -60,18 +58,6 @@ def tolerant(
 def _reword(exc: BinlogError) -> None:
     for words, option_words in _WORDS:
         exc.hint = exc.hint and exc.hint.replace(words, option_words)
-
-
-def _refuse_magic_alone(piece: Piece) -> None:
-    """A log that is read once and has nothing but its first four bytes is none; a stream waits for what will come."""
-    if piece.within is None and piece.log.size == len(BINLOG_MAGIC):
-        raise TruncatedEvent(
-            "the file ends behind its magic number",
-            file=piece.log.name,
-            offset=len(BINLOG_MAGIC),
-            expected="a format description",
-            found="the end of the file",
-        )
 
 
 def _is_of(piece: Piece, offset: int | None) -> bool:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql.datasource import InputPartition
 
 from binlogio.splits import Split, cut
+from binlogio.storage import COMPRESSED_SUFFIXES
 
 if TYPE_CHECKING:
     from binlogio.event_filter import Range
@@ -28,8 +29,6 @@ Cut = Callable[["LogFile", Split, int], Iterable[Split]]
 
 OPEN_COST_BYTES: Final = 4 << 20
 """What opening a file is counted as when files are packed; Spark's own spark.sql.files.openCostInBytes."""
-
-_COMPRESSED: Final = (".gz", ".zst")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +81,7 @@ def _pieces(wholes: Iterable[Piece], max_bytes: int, cut_up: Cut) -> Iterator[tu
         start, end = _extent(whole)
         size = end - start
         is_all = start == 0 and end == (whole.log.size or 0)
-        if whole.log.name.endswith(_COMPRESSED) or (size <= max_bytes and is_all):
+        if whole.log.name.endswith(COMPRESSED_SUFFIXES) or (size <= max_bytes and is_all):
             yield whole, size
             continue
         for split in cut_up(whole.log, Split(start, end), max_bytes):

@@ -151,8 +151,8 @@ def command(
 ) -> None:
     """Print the events and row changes of binary logs.
 
-    FILES are paths, globs, directories, .index files, URIs of object stores, or - for standard input; .gz and .zst are opened. Any
-    server from 5.0 to 9.7, and MariaDB. Checksums are verified.
+    FILES are paths, globs, directories, .index files, URIs of object stores, or - for standard input; files compressed
+    with gzip, zstd, xz or bzip2 are decompressed. Any server from 5.0 to 9.7, and MariaDB. Checksums are verified.
 
     Text is to be read: what would act on a terminal is written as an escape. SQL is to be fed to mysql or mariadb: names and values are the
     log's, byte for byte.
