@@ -21,6 +21,7 @@ cdef struct Group:
     uint64_t number  # gno, or MariaDB's sequence number
     int64_t last_committed  # -1 where the file does not say
     int64_t sequence_number
+    int64_t committed_us  # when the server committed it, in microseconds since 1970; -1 where the file does not say
 
 cdef bint read_group(Group* group, uint8_t code, const uint8_t* header, const uint8_t* body, const uint8_t* end) noexcept nogil
 cdef int put_gtid(uint8_t* to, const Group* group) noexcept nogil

@@ -8,7 +8,7 @@ from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.string cimport memcpy
 
 from binlogio._kernel.codes cimport ANONYMOUS_GTID_LOG_EVENT, GTID_TAGGED_LOG_EVENT, MARIADB_GTID_EVENT
-from binlogio._kernel.cursor cimport lenenc, u32, u64, varlen
+from binlogio._kernel.cursor cimport lenenc, u16, u32, u64, varlen
 from binlogio._kernel.digits cimport put_unsigned
 from binlogio._kernel.frame_bytes cimport varlen_size
 from binlogio._kernel.hex_texts cimport put_uuid
@@ -25,6 +25,7 @@ cdef bint read_group(Group* group, uint8_t code, const uint8_t* header, const ui
     group.tag_size = 0
     group.last_committed = -1
     group.sequence_number = -1
+    group.committed_us = -1
     if code == GTID_TAGGED_LOG_EVENT:
         return _tagged(group, body, end)
     if code == MARIADB_GTID_EVENT:
@@ -77,6 +78,8 @@ cdef bint _mysql(Group* group, const uint8_t* body, const uint8_t* end) noexcept
     if end - body >= 42 and body[25] == 2:
         group.last_committed = <int64_t>u64(body + 26)
         group.sequence_number = <int64_t>u64(body + 34)
+        if end - body >= 49:
+            group.committed_us = <int64_t>(u32(body + 42) | <uint64_t>u16(body + 46) << 32 | <uint64_t>(body[48] & 0x7F) << 48)
     return True
 
 
@@ -126,6 +129,8 @@ cdef bint _tagged(Group* group, const uint8_t* body, const uint8_t* end) noexcep
             group.last_committed = <int64_t>(value >> 1) ^ -<int64_t>(value & 1)
         elif field == 5:
             group.sequence_number = <int64_t>(value >> 1) ^ -<int64_t>(value & 1)
+        elif field == 6:
+            group.committed_us = <int64_t>value
     if at != end and (not varlen(&at, end, &value) or value <= 11):
         return False
     return True

@@ -31,7 +31,7 @@ _TAIL_SIZE: Final = 1 << 12
 _CHANGING: Final = (
     len(BINLOG_MAGIC) + HEADER_SIZE
 )  # the server clears the in-use flag of the first event when it closes the log
-_HEAD_EVENTS: Final = (
+HEAD_EVENTS: Final = (
     EventType.FORMAT_DESCRIPTION_EVENT,
     EventType.START_EVENT_V3,
     EventType.START_ENCRYPTION_EVENT,
@@ -73,7 +73,7 @@ def log_identity(log: LogFile, keyring: Keyring | None = None) -> LogIdentity | 
     opened = log.open(keyring)
     found: LogIdentity | None = None
     try:
-        for frame in _head(opened, keyring):
+        for frame in head_frames(opened, keyring):
             header = frame.header
             if found is None:
                 found = LogIdentity(created=header.timestamp, server_id=header.server_id)
@@ -81,7 +81,7 @@ def log_identity(log: LogFile, keyring: Keyring | None = None) -> LogIdentity | 
                 event: Any = next(iter(Decoder().decode(frame)))
                 gtid = None if event.gtid is None else str(event.gtid)
                 return LogIdentity(created=found.created, server_id=found.server_id, first_gtid=gtid)
-            elif header.type_code not in _HEAD_EVENTS:
+            elif header.type_code not in HEAD_EVENTS:
                 break
     except BinlogFormatError:
         return found
@@ -90,8 +90,12 @@ def log_identity(log: LogFile, keyring: Keyring | None = None) -> LogIdentity | 
     return found
 
 
-def _head(opened: OpenedLog, keyring: Keyring | None) -> Iterator[EventFrame]:
-    """The first events, as far as they are whole."""
+def head_frames(opened: OpenedLog, keyring: Keyring | None) -> Iterator[EventFrame]:
+    """The first events of a log that was just opened, as far as they are whole.
+
+    Raises:
+        BinlogFormatError: one of them is damaged.
+    """
     framer = EventFramer(verify_checksum=False, decryptor_for=mariadb_decryptor_for(keyring))
     size = 0
     while size < _MAX_HEAD:
