@@ -94,5 +94,7 @@ def tasks(*paths: Path | str, **options: str) -> list[pa.RecordBatch]:
     given = {**options, "paths": json.dumps([str(path) for path in paths])}
     columns = view_columns(BinlogOptions.parse(given))
     schema = from_arrow_schema(pa.schema(list(columns.items())))
-    reader = BinlogDataSource(given).reader(schema)
+    source = BinlogDataSource(given)
+    source.schema()  # as Spark does where the user gives no schema
+    reader = source.reader(schema)
     return [batch for partition in reader.partitions() for batch in reader.read(partition)]

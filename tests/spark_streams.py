@@ -30,7 +30,9 @@ class Stream:
 
         given = {**options, "path": str(path)}
         schema = from_arrow_schema(pa.schema(list(view_columns(BinlogOptions.parse(given)).items())))
-        self.reader: Any = BinlogDataSource(given).streamReader(schema)
+        source = BinlogDataSource(given)
+        source.schema()  # as Spark does where the user gives no schema
+        self.reader: Any = source.streamReader(schema)
         self.offset = offset if offset is not None else json.dumps(self.reader.initialOffset())
 
     def batch(self) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""The changes of one table with typed columns: the views `rows` and `cdf`, schemas of the user, and columns that change in the middle of the logs."""
+"""The changes of one table with typed columns: schemas of the user, and columns that change in the middle of the logs (ALTER TABLE)."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ import pytest
 
 from binlogio import BinlogWriter, ColumnDefinition, Insert, ServerVariables, Statement, TableDefinition
 from binlogio.errors import BinlogFormatError
-from corpus import MYSQL
 from pyspark_binlogio.option_values import BinlogOptionError
 from spark_frames import TYPES_INT, load, tasks
 
 pytest.importorskip("pyspark.sql.datasource")
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from pyspark_binlogio.batch_reader import view_columns
+from pyspark_binlogio.options import BinlogOptions
 from pyspark_binlogio.source import BinlogDataSource
 
 if TYPE_CHECKING:
@@ -30,7 +31,8 @@ OLD: Final = TableDefinition(
 NEW: Final = TableDefinition(
     "d", "t", (ColumnDefinition("id", "bigint"), ColumnDefinition("v", "int"), ColumnDefinition("new", "double"))
 )
-LOGS: Final = (TYPES_INT.parent, MYSQL / "rowimage_minimal", MYSQL / "gtid_on", MYSQL / "compressed")
+NARROW: Final = TableDefinition("d", "t", (ColumnDefinition("id", "int"), ColumnDefinition("v", "float")))
+WIDE: Final = TableDefinition("d", "t", (ColumnDefinition("id", "bigint"), ColumnDefinition("v", "double")))
 
 
 @pytest.fixture(name="altered", scope="module")
@@ -56,55 +58,148 @@ def image(**columns: pa.DataType) -> dict[str, pa.DataType]:
     return {"op": pa.string(), "after": pa.struct(list(columns.items()))}
 
 
-@pytest.mark.parametrize("log", LOGS, ids=lambda log: log.name)
-def test_change_feed_has_what_the_rows_have(log: Path) -> None:
-    """Each image once, an update as two records one behind the other; versions grow with the log, and times are those of the rows."""
-    names = {f"{row['schema']}.{row['table']}" for batch in tasks(log) for row in batch.to_pylist()}
-    assert names
-    for name in names:
-        rows = [row for batch in tasks(log, table=name) for row in batch.to_pylist()]
-        feed = [
-            row for batch in tasks(log, table=name, view="cdf", maxPartitionBytes="900") for row in batch.to_pylist()
-        ]
-        expected = []
-        for row in rows:
-            kinds = ("update_preimage", "update_postimage") if row["op"] == "update" else ("delete", "insert")
-            for kind, one in zip(kinds, (row["before"], row["after"]), strict=True):
-                if one is not None:
-                    expected.append({**one, "_change_type": kind, "_commit_timestamp": row["timestamp"]})
-        versions = [row.pop("_commit_version") for row in feed]
-
-        assert feed == expected, name
-        assert versions == sorted(versions)
-        assert {version & (1 << 40) - 1 for version in versions} == {row["pos"] for row in rows}
-        assert {version >> 40 for version in versions} == {int(row["file"].rpartition(".")[2]) for row in rows}
-
-
 def test_schema_of_the_user_is_honoured_by_name(altered: Path) -> None:
-    """In its order and types; a column that the table does not have at that time is NULL."""
-    found = read(altered, image(v=pa.string(), id=pa.int64(), new=pa.float64(), nothing=pa.int32()))
+    """In its order and types; a column that the table does not have at that time is NULL, where that is wanted."""
+    columns = image(v=pa.string(), id=pa.int64(), new=pa.float64(), nothing=pa.int32())
+    found = read(altered, columns, schemaChanges="ignore")
 
     assert [row["after"] for row in found] == [
         {"v": "a", "id": 1, "new": None, "nothing": None},
         {"v": "22", "id": 2, "new": None, "nothing": None},
         {"v": "3", "id": 1 << 40, "new": 0.5, "nothing": None},
     ]
-    feed = read(altered, {"_change_type": pa.string(), "id": pa.int64(), "gone": pa.int32()}, view="cdf")
+    feed_columns = {"_change_type": pa.string(), "id": pa.int64(), "gone": pa.int32()}
+    feed = read(altered, feed_columns, view="cdf", schemaChanges="ignore")
     assert [tuple(row.values()) for row in feed] == [("insert", 1, 5), ("insert", 2, 6), ("insert", 1 << 40, None)]
 
 
+def log_of(folder: Path, *rows: tuple[TableDefinition, tuple[Any, ...]]) -> Path:
+    """A log of a change for each row, of the table as it was then."""
+    folder.mkdir(exist_ok=True)
+    variables = ServerVariables(binlog_row_metadata="FULL")
+    with BinlogWriter(folder / "binlog", variables=variables) as log, log.session() as session:
+        for table, row in rows:
+            session.execute(Statement("insert", [Insert(table, [row])]))
+    return folder
+
+
+def own(path: Path, view: str = "rows", **options: str) -> list[dict[str, Any]]:
+    """The images of a read with the columns of the last change."""
+    rows = [row for batch in tasks(path, table="d.t", view=view, **options) for row in batch.to_pylist()]
+    return [row["after"] if view == "rows" else row for row in rows]
+
+
 @pytest.mark.parametrize("view", ["rows", "cdf"])
-def test_value_without_room_is_told_with_its_place(altered: Path, view: str) -> None:
-    """Which column of which event, what the type is, and what to do: the columns are those of the first change of the newest log."""
+@pytest.mark.parametrize(("column", "row"), [("id", (1 << 40, 0.5)), ("v", (1, 0.1))], ids=["bigint", "double"])
+def test_value_without_room_is_told_with_its_place(
+    tmp_path: Path, view: str, column: str, row: tuple[Any, ...]
+) -> None:
+    """Which column of which event, what the type is, and what to do: an ALTER TABLE made the column narrower. A double is not rounded."""
+    log = log_of(tmp_path / "log", (NARROW, (1, 0.5)), (WIDE, row), (NARROW, (3, 0.5)))
     with pytest.raises(BinlogFormatError) as failure:
-        tasks(altered, table="d.t", view=view)
-    third = [row["pos"] for row in read(altered, {"pos": pa.int64()})][2]
+        own(log, view)
+    second = [row["pos"] for row in read(log, {"pos": pa.int64()})][1]
+
+    said = str(failure.value)
+    name = f"after.{column}" if view == "rows" else column
+    assert said.startswith(f"{log / 'binlog.000001'}: at {second}: {name}: the value has no room")
+    expected = "expected int, found 1099511627776" if column == "id" else "expected float, found 0.1"
+    assert f"{expected} (give a schema with .schema(...)" in said
+
+
+def test_columns_are_those_of_the_last_change(altered: Path) -> None:
+    """Of the newest log that has one, wherever in it that is."""
+    changed = view_columns(BinlogOptions.parse({"path": str(altered), "table": "d.t"}))["after"]
+    assert changed == pa.struct([("id", pa.int64()), ("v", pa.int32()), ("new", pa.float64())])
+    wanted = image(id=pa.int64(), v=pa.string(), new=pa.float64())
+    assert [row["after"]["new"] for row in read(altered, wanted, schemaChanges="ignore")] == [None, None, 0.5]
+
+
+V_ONLY: Final = TableDefinition("d", "t", (ColumnDefinition("id", "int"), ColumnDefinition("v", "int")))
+ALTERED: Final = {
+    "added": (ColumnDefinition("id", "int"), ColumnDefinition("v", "int"), ColumnDefinition("w", "int")),
+    "renamed": (ColumnDefinition("id", "int"), ColumnDefinition("v2", "int")),
+    "dropped": (ColumnDefinition("id", "int"),),
+    "exchanged": (ColumnDefinition("id", "int"), ColumnDefinition("w", "int"), ColumnDefinition("x", "int")),
+}
+SAID: Final = {
+    "added": "the table has no column w here",
+    "renamed": "the table has no column v2 here; this read has no column v",
+    "dropped": "this read has no column v",
+    "exchanged": "the table has no column w, x here; this read has no column v",
+}
+
+
+def altered_log(folder: Path, change: str) -> Path:
+    after = TableDefinition("d", "t", ALTERED[change])
+    return log_of(folder, (V_ONLY, (1, 1)), (after, (2, 2, 2)[: len(after.columns)]))
+
+
+@pytest.mark.parametrize("view", ["rows", "cdf"])
+@pytest.mark.parametrize("change", ALTERED)
+def test_read_across_an_alter_table_is_refused(tmp_path: Path, change: str, view: str) -> None:
+    """Not one value is left out or NULL without a word; the message names the columns, the place, the table and the option."""
+    log = altered_log(tmp_path / "log", change)
+    with pytest.raises(BinlogFormatError) as failure:
+        own(log, view)
+    first = next(row["pos"] for row in read(log, {"pos": pa.int64()}))
 
     said = str(failure.value)
     assert said.startswith(
-        f"{altered / 'binlog.000001'}: at {third}: {'after.id' if view == 'rows' else 'id'}: the value has no room"
+        f"{log / 'binlog.000001'}: at {first}: d.t: the columns of the table are not those of this read"
     )
-    assert "expected int, found 1099511627776 (give a schema with .schema(...)" in said
+    assert SAID[change] in said
+    assert "set option schemaChanges to ignore" in said
+
+
+@pytest.mark.parametrize("change", ALTERED)
+def test_stream_that_meets_an_alter_table_is_refused(tmp_path: Path, change: str) -> None:
+    """Its columns are those of when it began: the changes behind the ALTER TABLE have others."""
+    folder = log_of(tmp_path / "log", (V_ONLY, (1, 1)))
+    given = {"path": str(folder), "table": "d.t"}
+    source: Any = BinlogDataSource(given)
+    source.schema()
+    schema = pa.schema(list(view_columns(BinlogOptions.parse(given)).items()))
+    log_of(folder, (TableDefinition("d", "t", ALTERED[change]), (2, 2, 2)[: len(ALTERED[change])]))
+    reader = source.streamReader(from_arrow_schema(schema))
+    start = reader.initialOffset()
+    end = reader.latestOffset(start, None)
+    with pytest.raises(BinlogFormatError, match="the columns of the table are not those of this read"):
+        [batch for part in reader.partitions(start, end) for batch in reader.read(part)]
+
+
+@pytest.mark.parametrize("view", ["rows", "cdf"])
+@pytest.mark.parametrize("change", ALTERED)
+def test_schema_changes_may_be_ignored(tmp_path: Path, change: str, view: str) -> None:
+    """Columns by name: what the read lacks is left out, what the table lacks is NULL."""
+    names = [column.name for column in ALTERED[change]]
+    found = own(altered_log(tmp_path / "log", change), view, schemaChanges="ignore")
+
+    assert [{name: row[name] for name in names} for row in found] == [
+        {name: {"id": 1, "v": 1}.get(name) for name in names},
+        dict.fromkeys(names, 2),
+    ]
+
+
+def test_schema_of_the_user_that_names_a_column_that_is_gone_is_refused(tmp_path: Path) -> None:
+    """As after a rename; columns that it does not name are the user's choice."""
+    log = altered_log(tmp_path / "log", "renamed")
+    assert [row["after"] for row in read(log, image(id=pa.int32()))] == [{"id": 1}, {"id": 2}]
+    with pytest.raises(BinlogFormatError, match="the table has no column v here"):
+        read(log, image(id=pa.int32(), v=pa.int32()))
+    with pytest.raises(BinlogFormatError, match="the table has no column v here"):
+        read(log, {"id": pa.int32(), "v": pa.int32()}, view="cdf")
+
+
+def test_modes_say_what_becomes_of_changes_with_other_columns(tmp_path: Path) -> None:
+    """As of values without room: a record that says so, or none."""
+    log = altered_log(tmp_path / "log", "renamed")
+    permissive = [row for batch in tasks(log, table="d.t", mode="PERMISSIVE") for row in batch.to_pylist()]
+
+    assert own(log, mode="DROPMALFORMED") == [{"id": 2, "v2": 2}]
+    assert [row["after"] for row in permissive] == [None, {"id": 2, "v2": 2}]
+    assert SAID["renamed"] in permissive[0]["_corrupt_record"]
+    assert permissive[0]["pos"] is not None
 
 
 def test_modes_say_what_becomes_of_values_without_room(altered: Path) -> None:

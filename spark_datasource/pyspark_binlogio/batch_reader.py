@@ -17,7 +17,7 @@ from binlogio.columnar.group_starts import splits_at_groups
 from binlogio.columnar.split_bounds import is_one_piece
 from binlogio.event_filter import EventFilter, Range
 from binlogio.event_starts import check_event_start
-from pyspark_binlogio.conforming import conforming
+from pyspark_binlogio.conforming import TableColumns, conforming
 from pyspark_binlogio.damage import tolerant
 from pyspark_binlogio.filters import NOTHING_PUSHED, push
 from pyspark_binlogio.log_files import find_log_files
@@ -54,13 +54,22 @@ def view_columns(options: BinlogOptions) -> Mapping[str, pa.DataType]:
 
 
 class BinlogBatchReader(DataSourceReader):
-    """Reads whole logs once."""
+    """Reads whole logs once.
 
-    def __init__(self, options: BinlogOptions, schema: StructType) -> None:
+    Args:
+        options: those of the read.
+        schema: its columns.
+        has_every_column: the schema is the one that the source itself gave, not one of the user's, which may name some columns only.
+    """
+
+    def __init__(self, options: BinlogOptions, schema: StructType, *, has_every_column: bool = False) -> None:
         self._options = options
         self._schema = arrow_schema(schema)
         self._pushed = NOTHING_PUSHED
-        self._request = replace(request_of(options), columns=_table_columns(options, self._schema))
+        has_every_column = has_every_column and options.columns is None
+        columns = _table_columns(options, self._schema)
+        self._columns = None if columns is None else TableColumns(columns, is_every_one=has_every_column)
+        self._request = replace(request_of(options), columns=None if has_every_column else columns)
         _check_schema(self._schema, options)
 
     @property
@@ -135,7 +144,7 @@ class BinlogBatchReader(DataSourceReader):
         request = replace(self._request, where=where)
         batches = VIEWS[self._options.view].batches
         for batch in tolerant(lambda part: batches(part, request), piece, self._options):
-            yield from conforming(batch, self._schema, self._options, piece.log.name)
+            yield from conforming(batch, self._schema, self._options, piece.log.name, self._columns)
 
 
 class _PushFilters:

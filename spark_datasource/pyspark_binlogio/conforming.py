@@ -1,12 +1,14 @@
 """Batches of a view as the columns that Spark asked for: by name, in its order and types.
 
-Knows what becomes of a record whose values have no room there, as where a column changed its type in the middle of the logs: an error that
-says where it is (FAILFAST), a record that says so (PERMISSIVE), or nothing (DROPMALFORMED).
+Knows what becomes of a record that does not fit after an ALTER TABLE: of a table with other columns than the read, unless `schemaChanges` is
+ignore, and with values that have no room in the type of the read. It is an error that says where it is (FAILFAST), a record that says so (PERMISSIVE), or
+left out (DROPMALFORMED).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -14,7 +16,7 @@ import pyarrow as pa
 from binlogio.errors import BinlogFormatError
 from pyspark_binlogio.damage import corrupt_record
 from pyspark_binlogio.spark_types import conformed, spark_ddl
-from pyspark_binlogio.table_changes import COMMIT_VERSION, VERSION_BITS
+from pyspark_binlogio.table_changes import CDF_COLUMNS, CHANGE_POS
 
 if TYPE_CHECKING:
     from pyspark_binlogio.options import BinlogOptions
@@ -22,12 +24,52 @@ if TYPE_CHECKING:
 _NO_ROOM: Final = (pa.ArrowInvalid, pa.ArrowNotImplementedError)
 
 
-def conforming(batch: pa.RecordBatch, schema: pa.Schema, options: BinlogOptions, file: str) -> Iterator[pa.RecordBatch]:
-    """The batch as Spark wants it; in parts where not every record has room.
+@dataclass(frozen=True, slots=True)
+class TableColumns:
+    """The columns of the table that a read names. `is_every_one` says that they are meant to be all columns of the table."""
+
+    names: tuple[str, ...]
+    is_every_one: bool
+
+    def difference(self, batch: pa.RecordBatch) -> str | None:
+        """How the columns of the table differ from these in the changes of a batch; None if they do not."""
+        found = _own_columns(batch)
+        if found is None:
+            return None
+        lacking = [name for name in self.names if name not in found]
+        more = [name for name in found if name not in self.names] if self.is_every_one else []
+        parts = []
+        if lacking:
+            parts.append(f"the table has no column {', '.join(lacking)} here")
+        if more:
+            parts.append(f"this read has no column {', '.join(more)}")
+        return "; ".join(parts) or None
+
+
+def _own_columns(batch: pa.RecordBatch) -> list[str] | None:
+    """The columns of the table; None for records of damage and records without typed images."""
+    if CHANGE_POS in batch.schema.names:
+        return [name for name in batch.schema.names if name not in CDF_COLUMNS]
+    index = batch.schema.get_field_index("after")
+    if index < 0 or not pa.types.is_struct(batch.schema.field(index).type):
+        return None
+    return [field.name for field in batch.schema.field(index).type]
+
+
+def conforming(
+    batch: pa.RecordBatch, schema: pa.Schema, options: BinlogOptions, file: str, columns: TableColumns | None = None
+) -> Iterator[pa.RecordBatch]:
+    """The batch as Spark wants it; in parts where not every record fits.
 
     Raises:
-        BinlogFormatError: a record has none, and the mode is FAILFAST.
+        BinlogFormatError: a record does not fit, and the mode is FAILFAST.
     """
+    difference = columns.difference(batch) if columns is not None and options.schema_changes == "error" else None
+    if columns is not None and difference is not None:
+        for number in range(batch.num_rows):
+            refusal = _other_columns(batch.slice(number, 1), options.tables.table, difference, file)
+            yield from _refused(refusal, schema, options, file)
+        return
     try:
         yield _whole(batch, schema)
     except _NO_ROOM:
@@ -51,10 +93,28 @@ def _one_by_one(
             yield _whole(record, schema)
         except _NO_ROOM as exc:
             refusal = _refusal(record, schema, file)
-            if options.mode == "FAILFAST":
-                raise refusal from exc
-            if options.mode == "PERMISSIVE":
-                yield _whole(corrupt_record(file, refusal, options.column_name_of_corrupt_record), schema)
+            refusal.__cause__ = exc
+            yield from _refused(refusal, schema, options, file)
+
+
+def _refused(
+    refusal: BinlogFormatError, schema: pa.Schema, options: BinlogOptions, file: str
+) -> Iterator[pa.RecordBatch]:
+    if options.mode == "FAILFAST":
+        raise refusal
+    if options.mode == "PERMISSIVE":
+        yield _whole(corrupt_record(file, refusal, options.column_name_of_corrupt_record), schema)
+
+
+def _other_columns(record: pa.RecordBatch, table: str | None, difference: str, file: str) -> BinlogFormatError:
+    return BinlogFormatError(
+        f"the columns of the table are not those of this read (ALTER TABLE): {difference}",
+        file=file,
+        offset=_offset(record),
+        field=table,
+        hint="read from here on with a new schema: without .schema(...) it is that of the last change; or set option schemaChanges to ignore: columns that "
+        "the read lacks are left out, and those that the table lacks are NULL",
+    )
 
 
 def _refusal(record: pa.RecordBatch, schema: pa.Schema, file: str) -> BinlogFormatError:
@@ -71,9 +131,7 @@ def _refusal(record: pa.RecordBatch, schema: pa.Schema, file: str) -> BinlogForm
 
 
 def _offset(record: pa.RecordBatch) -> int:
-    if COMMIT_VERSION in record.schema.names:
-        return int(record.column(COMMIT_VERSION)[0].as_py()) & (1 << VERSION_BITS) - 1
-    return int(record.column("pos")[0].as_py())
+    return int(record.column(CHANGE_POS if CHANGE_POS in record.schema.names else "pos")[0].as_py())
 
 
 def _misfits(image: pa.StructArray, wanted: Any, path: str = "") -> Iterator[tuple[str, Any, pa.DataType]]:

@@ -24,6 +24,9 @@ the table below is refused, with the nearest name that is.
     changedLogs                        error (default) | restart: a stream whose checkpoint is of other logs (RESET, failover, a restored
                                        backup) ends with an error, or goes on with the first log that is there
     mode                               FAILFAST (default) | PERMISSIVE | DROPMALFORMED: what becomes of damage
+    schemaChanges                      error (default) | ignore: what becomes of a change whose table has other columns than the read (ALTER).
+                                       It is treated as damage (`mode`); or columns that the read lacks are left out, and those that the
+                                       table lacks are NULL
     columnNameOfCorruptRecord          the column in which PERMISSIVE says what was wrong; `_corrupt_record`
     maxPartitionBytes                  of one task; 128m
     splitMode                          ranges (default) | scan | files: how a file is cut. By bytes, and tasks look for event groups; by groups,
@@ -100,6 +103,7 @@ class BinlogOptions:
     ignore_missing_files: bool = False
     changed_logs: str = "error"
     mode: str = "FAILFAST"
+    schema_changes: str = "error"
     column_name_of_corrupt_record: str = "_corrupt_record"
     max_partition_bytes: int = DEFAULT_MAX_PARTITION_BYTES
     split_mode: str = "ranges"
@@ -206,6 +210,7 @@ _OPTIONS: Final[dict[str, tuple[str, Callable[[str, str], Any]]]] = {
     "ignoreMissingFiles": ("ignore_missing_files", values.boolean),
     "changedLogs": ("changed_logs", values.choice("error", "restart")),
     "mode": ("mode", values.choice("FAILFAST", "PERMISSIVE", "DROPMALFORMED")),
+    "schemaChanges": ("schema_changes", values.choice("error", "ignore")),
     "columnNameOfCorruptRecord": ("column_name_of_corrupt_record", values.text),
     "maxPartitionBytes": ("max_partition_bytes", values.size),
     "splitMode": ("split_mode", values.choice("ranges", "scan", "files")),

@@ -35,6 +35,7 @@ class BinlogDataSource(DataSource):
         super().__init__(options)
         require_pyspark()
         self._parsed = BinlogOptions.parse(options)
+        self._has_own_schema = False
 
     @classmethod
     def name(cls) -> str:
@@ -42,7 +43,7 @@ class BinlogDataSource(DataSource):
         return "binlog"
 
     def schema(self) -> str:
-        """The columns of the view, as Spark's DDL. Where they are those of a table, the newest log that has changes of it is looked into.
+        """The columns of the view, as Spark's DDL. Those of a table are as in its last change in the newest log that has one.
 
         Raises:
             BinlogOptionError: no path; or no log has a change of the table.
@@ -52,6 +53,7 @@ class BinlogDataSource(DataSource):
         from pyspark_binlogio.batch_reader import view_columns  # noqa: PLC0415
         from pyspark_binlogio.spark_types import quoted, spark_ddl  # noqa: PLC0415
 
+        self._has_own_schema = True  # Spark asks for it only where the user gives none, and keeps the source
         columns = view_columns(self._parsed)
         return ", ".join(f"{quoted(name)} {spark_ddl(kind)}" for name, kind in columns.items())
 
@@ -67,7 +69,7 @@ class BinlogDataSource(DataSource):
 
         self._parsed.require_paths()
         self._parsed.refuse_others(writes=False)
-        return BinlogBatchReader(self._parsed, schema)
+        return BinlogBatchReader(self._parsed, schema, has_every_column=self._has_own_schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         """A reader that follows the logs as they grow; errors as those of `reader`."""
@@ -75,7 +77,7 @@ class BinlogDataSource(DataSource):
 
         self._parsed.require_paths()
         self._parsed.refuse_others(writes=False)
-        return BinlogStreamReader(self._parsed, schema)
+        return BinlogStreamReader(self._parsed, schema, has_every_column=self._has_own_schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:  # noqa: FBT001 - Spark's signature
         """A writer of records of the view `rows` as logs of a folder.

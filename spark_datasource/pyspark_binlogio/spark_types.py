@@ -15,6 +15,7 @@ from __future__ import annotations
 from typing import Final
 
 import pyarrow as pa
+import pyarrow.compute
 
 _WIDER: Final = {
     pa.uint8(): pa.int16(),
@@ -95,7 +96,18 @@ def conformed(array: pa.Array, to: pa.DataType) -> pa.Array:
         return pa.ListArray.from_arrays(
             array.offsets, values, type=to, mask=array.is_null() if array.null_count else None
         )
-    return array.cast(to)
+    found = array.cast(to)
+    if pa.types.is_floating(array.type) and pa.types.is_floating(to) and to.bit_width < array.type.bit_width:
+        _refuse_rounding(array, found)
+    return found
+
+
+def _refuse_rounding(array: pa.Array, found: pa.Array) -> None:
+    """Arrow rounds a DOUBLE to a float without a word, though it refuses to round everything else."""
+    same = pa.compute.equal(array, found.cast(array.type))
+    is_same = pa.compute.or_(same, pa.compute.is_nan(array))
+    if not pa.compute.all(is_same, skip_nulls=True, min_count=0).as_py():
+        raise pa.ArrowInvalid(f"a value of {array.type} has no exact value in {found.type}")
 
 
 def _field(array: pa.StructArray, field: pa.Field) -> pa.Array:

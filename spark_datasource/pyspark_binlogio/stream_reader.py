@@ -53,13 +53,13 @@ _OTHER_LOG: Final = (
 class BinlogStreamReader(DataSourceStreamReader, AvailableNowSource):
     """Follows one series of logs, of which new ones come and old ones may go."""
 
-    def __init__(self, options: BinlogOptions, schema: StructType) -> None:
+    def __init__(self, options: BinlogOptions, schema: StructType, *, has_every_column: bool = False) -> None:
         if options.max_files_per_trigger is not None or options.max_bytes_per_trigger is not None:
             require_pyspark(
                 WITH_READ_LIMITS, "a limit for the batches of a stream (maxFilesPerTrigger, maxBytesPerTrigger)"
             )
         self._options = options
-        self._batches = BinlogBatchReader(options, schema)
+        self._batches = BinlogBatchReader(options, schema, has_every_column=has_every_column)
         self._target: Offset | None = None
         self._ends: dict[str, int] = {}
         self._reached: Offset = dict(_NOTHING)  # PySpark 4.1 does not say where the query is

@@ -1,15 +1,18 @@
 """The changes of one table, typed: the view `rows` with `table`, and the view `cdf`.
 
-Knows how the record batches of `binlogio.read_rows` become those views. Where nobody gives a schema, a table's columns are those that
-it has in the first of its changes in the newest log that has any.
+Knows how the record batches of `binlogio.read_rows` become those views. Without a schema of the user, a table's columns are those that it has in
+its last change in the newest log that has any.
 
-    cdf := column* _change_type _commit_version _commit_timestamp
+    cdf := column* _change_type _commit_version _commit_timestamp _commit_gtid _change_order _change_file _change_pos _change_row
     _change_type := insert | delete | update_preimage update_postimage
-    _commit_version := the number of the log, and the offset of the event in it: later changes have greater ones
+    _commit_version := the number of the log, and the offset in it at which the transaction begins: later transactions have greater ones
+    _change_order := the number of the record among those of its transaction in this view
+    _change_file _change_pos _change_row := file, pos and row of the view `rows`
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
@@ -21,10 +24,12 @@ from binlogio.columnar.record_types import Selection
 from binlogio.columnar.row_records import ROW_COLUMNS
 from binlogio.columnar.rows_reader import DEFAULT_BATCH_ROWS, read_split
 from binlogio.index_file import log_number
+from binlogio.splits import Split
 from pyspark_binlogio.batches import ARROW_TYPES
+from pyspark_binlogio.commits import Commits, Numbers
 from pyspark_binlogio.damage import tolerant
 from pyspark_binlogio.option_values import BinlogOptionError, nearest
-from pyspark_binlogio.partitions import Piece
+from pyspark_binlogio.partitions import Piece, evenly
 from pyspark_binlogio.spark_types import spark_type
 
 if TYPE_CHECKING:
@@ -34,17 +39,30 @@ if TYPE_CHECKING:
 CHANGE_TYPE: Final = "_change_type"
 COMMIT_VERSION: Final = "_commit_version"
 COMMIT_TIMESTAMP: Final = "_commit_timestamp"
-CDF_FILTERS: Final = {COMMIT_TIMESTAMP: "timestamp"}
+COMMIT_GTID: Final = "_commit_gtid"
+CHANGE_ORDER: Final = "_change_order"
+CHANGE_FILE: Final = "_change_file"
+CHANGE_POS: Final = "_change_pos"
+CHANGE_ROW: Final = "_change_row"
+CDF_FILTERS: Final = {CHANGE_FILE: "files", COMMIT_GTID: "gtids"}
+"""Of whole transactions: a filter within one would change _change_order."""
+
 CDF_COLUMNS: Final = {
     CHANGE_TYPE: pa.string(),
     COMMIT_VERSION: pa.int64(),
     COMMIT_TIMESTAMP: ARROW_TYPES["timestamp"],
+    COMMIT_GTID: pa.string(),
+    CHANGE_ORDER: pa.int64(),
+    CHANGE_FILE: pa.string(),
+    CHANGE_POS: pa.int64(),
+    CHANGE_ROW: pa.int32(),
 }
 """Beside those of the table."""
 
 VERSION_BITS: Final = 40
 """Of _commit_version those that the offset has; a log may have a terabyte."""
 
+_PIECE_BYTES: Final = 16 << 20  # of a log in which the last change of a table is searched for
 _SHOWN: Final = 20  # of the tables that a message names
 _SPARK_BATCH_ROWS: Final = 1 << 13  # Spark is slower with fewer and with many more
 
@@ -63,8 +81,13 @@ def wanted_images(columns: Mapping[str, pa.DataType], request: Request) -> Mappi
 
 
 def cdf_columns(request: Request, logs: list[LogFile]) -> Mapping[str, pa.DataType]:
-    """The columns of the table, and those that say what happened."""
+    """The columns of the table, and those that say what happened.
+
+    Raises:
+        BinlogOptionError: the table has a column of such a name.
+    """
     image = _image_type(request, logs)
+    _refuse_own_names(image)
     return {
         **{field.name: field.type for field in image},
         **CDF_COLUMNS,
@@ -90,11 +113,18 @@ def cdf_batches(piece: Piece, request: Request) -> Iterator[pa.RecordBatch]:
         BinlogError: the bytes are no binary log; says which file and where in it.
     """
     number = max(0, log_number(piece.log.name)[1])
+    commits = Commits(piece, request)
+    last_version, records = -1, 0
     for batch in row_batches(piece, request):
-        yield _cdf(batch, number)
+        found = _cdf(batch, number, commits, last_version, records)
+        versions = np.asarray(found.column(COMMIT_VERSION))
+        if len(versions):
+            last_version, records = int(versions[-1]), int(found.column(CHANGE_ORDER)[-1].as_py()) + 1
+        yield found
 
 
-def _cdf(batch: pa.RecordBatch, file_number: int) -> pa.RecordBatch:
+def _cdf(batch: pa.RecordBatch, file_number: int, commits: Commits, last_version: int, records: int) -> pa.RecordBatch:
+    """The records of a batch; the last batch ended with `records` records of the transaction `last_version`."""
     before, after = batch.column("before"), batch.column("after")
     has_before, has_after = (np.asarray(side.is_valid()) for side in (before, after))
     count = has_before.astype(np.int64) + has_after
@@ -102,17 +132,42 @@ def _cdf(batch: pa.RecordBatch, file_number: int) -> pa.RecordBatch:
     is_second = np.concatenate(([False], record[1:] == record[:-1])) if len(record) else np.zeros(0, bool)
     is_after = is_second | ~has_before[record]
     images = pa.concat_arrays([before, after]).take(pa.array(record + is_after * batch.num_rows))
+    _refuse_own_names(images.type)
     is_update = (has_before & has_after)[record]
     kind = is_update * (1 + is_second) + ~is_update * ~is_after * 3
     kinds = pa.array(["insert", "update_preimage", "update_postimage", "delete"])
-    pos = np.asarray(batch.column("pos"))[record]
+    seconds = np.asarray(batch.column("timestamp").cast(pa.timestamp("s", "UTC")).cast(pa.int64()))
+    starts, times = commits.of(np.asarray(batch.column("pos")), seconds)
+    versions = ((file_number << VERSION_BITS) | starts)[record]
+    rows = pa.array(record)
     columns = {
         **dict(zip((field.name for field in images.type), images.flatten(), strict=True)),
         CHANGE_TYPE: kinds.take(pa.array(kind)),
-        COMMIT_VERSION: pa.array((file_number << VERSION_BITS) | pos),
-        COMMIT_TIMESTAMP: batch.column("timestamp").take(pa.array(record)),
+        COMMIT_VERSION: pa.array(versions, pa.int64()),
+        COMMIT_TIMESTAMP: pa.array(times[record], pa.int64()).cast(CDF_COLUMNS[COMMIT_TIMESTAMP]),
+        COMMIT_GTID: batch.column("gtid").take(rows),
+        CHANGE_ORDER: pa.array(_order(versions, last_version, records), pa.int64()),
+        CHANGE_FILE: batch.column("file").take(rows),
+        CHANGE_POS: batch.column("pos").take(rows),
+        CHANGE_ROW: batch.column("row").take(rows),
     }
     return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+
+
+def _order(versions: Numbers, last_version: int, records: int) -> Numbers:
+    """The number of each record among those of its transaction, which stand together."""
+    index = np.arange(len(versions))
+    is_first = np.concatenate(([True], versions[1:] != versions[:-1])) if len(versions) else np.zeros(0, bool)
+    order = index - np.maximum.accumulate(np.where(is_first, index, 0))
+    return order + np.where(versions == last_version, records, 0)
+
+
+def _refuse_own_names(image: pa.DataType) -> None:
+    own = [field.name for field in image if field.name in CDF_COLUMNS]
+    if own:
+        raise BinlogOptionError(
+            f"binlog: view cdf: the table has a column {own[0]}, and the view another one of that name; use view rows"
+        )
 
 
 def _selection(request: Request, *, mixed: bool = False) -> Selection:
@@ -147,8 +202,10 @@ def _image_type(request: Request, logs: list[LogFile]) -> pa.DataType:
 
     mode = "DROPMALFORMED" if request.options.mode == "PERMISSIVE" else request.options.mode
     for log in reversed(logs):
-        for batch in tolerant(changes, Piece(log), replace(request.options, mode=mode)):
-            return spark_type(batch.schema.field("after").type)
+        for piece in _from_the_end(log):
+            last = deque(tolerant(changes, piece, replace(request.options, mode=mode)), maxlen=1)
+            if last:
+                return spark_type(last[0].schema.field("after").type)
     name = request.options.tables.table or ""
     more = f" and {len(seen) - _SHOWN} more" if len(seen) > _SHOWN else ""
     others = f"{', '.join([*seen][:_SHOWN])}{more}"
@@ -157,6 +214,15 @@ def _image_type(request: Request, logs: list[LogFile]) -> pa.DataType:
         f"binlog: no log has a change of table {name}, so nobody knows its columns; {_looked_into(logs)}; {there}"
         "give a schema with .schema(...), or leave out table for images as JSON"
     )
+
+
+def _from_the_end(log: LogFile) -> Iterator[Piece]:
+    """Pieces of a log, the last one first: the last change of a table is mostly in the last ones."""
+    if not log.size:
+        yield Piece(log)
+        return
+    for split in reversed(list(evenly(log, Split(0, log.size), _PIECE_BYTES))):
+        yield Piece(log, split)
 
 
 def _looked_into(logs: list[LogFile]) -> str:

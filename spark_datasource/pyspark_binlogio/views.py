@@ -102,5 +102,5 @@ VIEWS: Final = {
         _PLACE,
         frozenset({"gtid"}),
     ),
-    "cdf": View(cdf_columns, cdf_batches, CDF_FILTERS, frozenset()),
+    "cdf": View(cdf_columns, cdf_batches, CDF_FILTERS, frozenset({"_commit_gtid"})),
 }
