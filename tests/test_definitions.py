@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import closing
 from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -107,6 +107,59 @@ def test_mariadb_tells_uuid_from_binary_by_a_definition_only() -> None:
 
     assert right.plan(event, MARIADB_CONTEXT).columns[0].native == "uuid"
     assert wrong.plan(event, MARIADB_CONTEXT).columns[0].native is None
+
+
+MARIADB_TYPES = {
+    "uuid": ("UUID", "native", "uuid"),
+    "inet6": ("INET6", "native", "inet6"),
+    "inet4": ("INET4", "native", "inet4"),
+    "vector(3)": ("VECTOR(3)", "dimension", 3),
+}
+
+
+def followed(level: str, sql_type: str, *statements: str) -> Any:
+    """What a column x0 is by the DDL of the log, beside an INT, where the table map has this much metadata."""
+    source = DefinitionSource()
+    for statement in statements:
+        source.follow(query(statement), MARIADB_CONTEXT)
+    return source.plan(mapped(table(sql_type, "int"), level, "mariadb"), MARIADB_CONTEXT).columns[0]
+
+
+@pytest.mark.parametrize("level", ["NO_LOG", "MINIMAL", "FULL"])
+@pytest.mark.parametrize("sql_type", MARIADB_TYPES)
+def test_the_ddl_in_the_log_tells_types_that_look_like_others(sql_type: str, level: str) -> None:
+    """Also where the table map names the columns; what no longer is of the type, or of other names, has its bytes."""
+    declared, field, expected = MARIADB_TYPES[sql_type]
+    usual = getattr(followed(level, sql_type), field)
+    create = f"CREATE TABLE t (x0 {declared}, x1 INT)"
+    other = f"CREATE TABLE t (x0 {'VARBINARY(12)' if field == 'dimension' else 'BINARY(16)'}, x1 INT)"
+
+    assert usual is None
+    assert getattr(followed(level, sql_type, create), field) == expected
+    assert getattr(followed(level, sql_type, other, f"ALTER TABLE t MODIFY x0 {declared}"), field) == expected
+    assert getattr(followed(level, sql_type, create, "ALTER TABLE t MODIFY x0 VARBINARY(12)"), field) is None
+    assert getattr(followed(level, sql_type, create, "ALTER TABLE t ADD x2 INT"), field) is None
+    assert getattr(followed(level, sql_type, create, "DROP TABLE t"), field) is None
+
+
+def test_ddl_that_full_metadata_contradicts_is_forgotten_without_a_warning() -> None:
+    """Another statement is missing from the log: the names are those of the table map, the bytes are left alone."""
+    source = DefinitionSource()
+    source.follow(query("CREATE TABLE t (x0 UUID, other INT)"), MARIADB_CONTEXT)
+    plan = source.plan(mapped(table("uuid", "int"), "FULL", "mariadb"), MARIADB_CONTEXT)
+
+    assert [(column.name, column.native) for column in plan.columns] == [("x0", None), ("x1", None)]
+    assert source.unnamed == {}
+    assert source.belied == 1
+    assert source.logged("d", "t") is None
+
+
+def test_table_that_may_have_been_there_is_believed_where_all_metadata_agree() -> None:
+    """CREATE TABLE IF NOT EXISTS, with FULL metadata."""
+    create = "CREATE TABLE IF NOT EXISTS t (x0 UUID, x1 INT{})"
+
+    assert followed("FULL", "uuid", create.format("")).native == "uuid"
+    assert followed("FULL", "uuid", create.format(", PRIMARY KEY (x1)")).native is None
 
 
 def test_an_assumed_character_set_is_believed_where_the_widths_agree() -> None:

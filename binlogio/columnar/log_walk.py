@@ -27,7 +27,6 @@ from binlogio.constants import (
     HEADER_SIZE,
     TYPE_CODE_AT,
     EventType,
-    OptionalMetadataType,
 )
 from binlogio.decoder import plain_payload
 from binlogio.errors import BinlogError
@@ -37,7 +36,7 @@ from binlogio.events.format_description import BINLOG_VERSION
 from binlogio.framing import EventFrame, EventFramer, Framing, TornTail
 from binlogio.rowimage.image import record_bits
 from binlogio.rowimage.plan import resolve_plan
-from binlogio.schema.definition_source import DefinitionSource
+from binlogio.schema.definition_source import DefinitionSource, depends_on_definitions
 from binlogio.splits import Split
 
 if TYPE_CHECKING:
@@ -353,7 +352,7 @@ class LogWalk(BigEvents):
         plan = self._definitions.plan(table_map, self._context)
         if self._definitions.belied > belied:
             self._router.forget_plans()
-        by_statements = table_map.optional(OptionalMetadataType.COLUMN_NAME) is None
+        by_statements = depends_on_definitions(table_map, self._context)
         known = self._definitions.known(schema, table)
         return KnownPlan(plan, is_wanted=True, by_statements=by_statements, known=known)
 

@@ -199,13 +199,12 @@ class PartDefinitions(DefinitionSource):
 
     def _learned(self, event: TableMapEvent, server: ServerDefaults) -> Described | None:
         self._ask()
-        belied = self.belied
-        described = super()._learned(event, server)
-        if self.belied > belied:
-            name = event.schema, event.table
-            with self._facts.lock:
-                self._note(Belied(name, self.unnamed[name]))
-        return described
+        return super()._learned(event, server)
+
+    def _belie(self, name: TableName, reason: str) -> None:
+        super()._belie(name, reason)
+        with self._facts.lock:
+            self._note(Belied(name, reason))
 
     def _ask(self) -> None:
         """Know what was said up to here, which from now on must have been all."""

@@ -29,9 +29,10 @@ if TYPE_CHECKING:
 NATIVE_TYPES: Final = {"uuid": 16, "inet6": 16, "inet4": 4}
 """MariaDB's types that a table map shows as BINARY, and their size in bytes."""
 
+_MYSQL_VECTOR_PACK_LENGTH: Final = 4
 ZEROED_NULL_BITS_SINCE: Final = (8, 0, 3)
 _VERSION: Final = re.compile(r"(\d{1,3})\.(\d{1,3})\.(\d{1,3})")
-_SQL_TYPE: Final = re.compile(r"\s*(\w+)\s*(?:\(\s*(\d{1,3})\s*(?:,\s*(\d{1,3})\s*)?\))?")
+_SQL_TYPE: Final = re.compile(r"\s*(\w+)\s*(?:\(\s*(\d{1,5})\s*(?:,\s*(\d{1,3})\s*)?\))?")
 
 
 class ColumnDefinition(Protocol):
@@ -87,6 +88,11 @@ class ColumnPlan:
     visible: bool = True
     native: str | None = None
     generated: bool = False
+
+    @property
+    def vector_function(self) -> str:
+        """The SQL function that makes a VECTOR of its text; MariaDB's columns are those of VARBINARY underneath."""
+        return "STRING_TO_VECTOR" if self.pack_length == _MYSQL_VECTOR_PACK_LENGTH else "VEC_FromText"
 
     @property
     def label(self) -> str:
@@ -188,10 +194,11 @@ def _column(
         unsigned = definition.unsigned if unsigned is None else unsigned
         collation_id = definition.collation_id if collation_id is None else collation_id
     old_temporal = shape.type in OLD_TEMPORAL
+    is_vector = shape.type == ColumnType.VARCHAR and sql.name == "vector" and shape.length == 4 * sql.length
     return ColumnPlan(
         position=position,
         name=facts.name if facts.name is not None or definition is None else definition.name,
-        type=shape.type,
+        type=ColumnType.VECTOR if is_vector else shape.type,
         metadata=event.metadata[position],
         nullable=event.nullable[position],
         unsigned=bool(unsigned),
@@ -204,7 +211,7 @@ def _column(
         collation_id=collation_id,
         members=_members(facts, collation_id, definition, shape.type),
         geometry_type=facts.geometry_type,
-        dimension=facts.dimension,
+        dimension=sql.length if is_vector else facts.dimension,
         visible=facts.visible,
         native=sql.name if shape.type == ColumnType.STRING and NATIVE_TYPES.get(sql.name) == shape.length else None,
     )

@@ -120,6 +120,9 @@ def binlog_type(sql_type: SqlType, max_character_bytes: int = 1, flavor: Flavor 
     code, metadata = _BUILDERS[sql_type.name](sql_type, max_character_bytes)
     if flavor == "mariadb" and code == ColumnType.JSON:
         code, metadata = ColumnType.BLOB, _BLOB_SIZES["longtext"]  # an alias there
+    if flavor == "mariadb" and code == ColumnType.VECTOR:
+        dimension = _one(sql_type, None, 1, _MAX_VARCHAR_BYTES // _FLOAT32_SIZE)
+        code, metadata = ColumnType.VARCHAR, dimension * _FLOAT32_SIZE
     if sql_type.is_compressed:
         return _compressed(code, metadata, sql_type)
     return int(code), metadata
@@ -185,6 +188,7 @@ _BLOB_SIZES: Final = {
     "longtext": 4,
 }
 _MAX_VARCHAR_BYTES: Final = 65535
+_FLOAT32_SIZE: Final = 4
 _REAL_TYPE_ENUM: Final = ColumnType.ENUM << 8
 _REAL_TYPE_SET: Final = ColumnType.SET << 8
 _FLOAT_DIGITS: Final = 24  # of precision in bits: FLOAT(25) and more is DOUBLE

@@ -4,8 +4,8 @@
 
 A given definition that does not fit the table map is an error. One that the log itself led to is dropped instead, with the reason kept in
 `unnamed`: statements can be missing from a log (sql_log_bin=0, a purged file), and its rows can be read without names.
-MariaDB's FULL metadata does not tell UUID and INET from BINARY, so there a given definition counts as well, if it has the same columns.
-Statements are carried out when a table without names asks for them, and so never in a log whose metadata is FULL.
+MariaDB's FULL metadata does not tell UUID and INET from BINARY, VECTOR from VARBINARY, nor the fraction digits of old temporal columns: tables
+with such columns ask for a definition as well, and take it if it has the same columns. Statements are carried out when a table asks for them.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ from binlogio.constants import ColumnType, EventType, OptionalMetadataType, Tabl
 from binlogio.errors import BinlogError, BinlogFormatError, UnsupportedFeature
 from binlogio.events import codec_for
 from binlogio.events.base import EventHeader
+from binlogio.rowimage.charset import BINARY_COLLATION
 from binlogio.rowimage.column_shape import shape_of
-from binlogio.rowimage.plan import TablePlan, resolve_plan
+from binlogio.rowimage.plan import NATIVE_TYPES, ColumnPlan, TablePlan, resolve_plan
 from binlogio.schema.catalogue import Catalogue, KnownTable, TableName
 from binlogio.schema.collations import max_character_bytes
 from binlogio.schema.column_types import binlog_type
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from binlogio.events.table_map import TableMapEvent
     from binlogio.schema.column_types import Flavor
 
+_FLOAT32_SIZE: Final = 4  # bytes of a VECTOR's dimension
 _MOST_PENDING: Final = 4 << 20  # bytes of statements that wait for somebody to ask
 _FILE_NUMBER: Final = re.compile(r"(.*?)\.(\d{6,})(?:\D.*)?$", re.DOTALL)
 _GENERATED_KEY: Final = ColumnDefinition("my_row_id", "bigint unsigned", nullable=False, visible=False)
@@ -119,17 +121,16 @@ class DefinitionSource:
             BinlogFormatError: the metadata makes no sense, or a given definition has other columns.
             UnsupportedFeature: a type whose values nobody can read without a definition, or at all.
         """
-        is_told = event.optional(OptionalMetadataType.COLUMN_NAME) is not None
-        if is_told and not (context.is_mariadb and self._given is not None):
+        if not depends_on_definitions(event, context):
             return resolve_plan(event, context)
         server = ServerDefaults.of(context)
         described = self._given.find(event.schema, event.table, server) if self._given is not None else None
-        if is_told:
-            names = event.optional(OptionalMetadataType.COLUMN_NAME)
-            fits = described is not None and _misfit(described.definition, event, server.flavor) is None
-            if described is None or not fits or names != tuple(c.name for c in described.definition.columns):
-                return resolve_plan(event, context)
-            return resolve_plan(event, context, described.definition.plan_columns(server.flavor))
+        names = event.optional(OptionalMetadataType.COLUMN_NAME)
+        if names is not None:
+            if described is None or _contradiction(described, event, server.flavor) is not None:
+                described = self._learned(event, server)
+            columns = None if described is None else described.definition.plan_columns(server.flavor)
+            return resolve_plan(event, context, columns)
         if described is not None:
             described = _with_generated_key(described, event)
             misfit = _misfit(described.definition, event, server.flavor)
@@ -166,24 +167,23 @@ class DefinitionSource:
         self._was_asked = True
         self._catch_up()
         name = event.schema, event.table
+        is_named = event.optional(OptionalMetadataType.COLUMN_NAME) is not None
         known = self._catalogue.find(*name)
         if known is None:
-            if name in self._catalogue.unknown:
+            if not is_named and name in self._catalogue.unknown:
                 self.unnamed[name] = self._catalogue.unknown[name]
             return None
-        reason = None
         try:
             described = _with_generated_key(Described.of(known.table), event)
-            misfit = _misfit(described.definition, event, server.flavor)
-            reason = None if misfit is None else str(misfit)
-            if misfit is None and known.is_tentative and not _is_exactly(described.definition, event, server.flavor):
+            reason = _contradiction(described, event, server.flavor)
+            if reason is None and known.is_tentative and not _is_exactly(described.definition, event, server.flavor):
                 reason = "CREATE TABLE IF NOT EXISTS found another table there"
         except UnsupportedFeature as exc:
             reason = str(exc)
         if reason is not None:
-            self._catalogue.forget(name, reason)
-            self.unnamed[name] = reason
-            self.belied += 1
+            if not is_named:
+                self.unnamed[name] = reason
+            self._belie(name, reason)
             return None
         return described
 
@@ -192,6 +192,11 @@ class DefinitionSource:
         other = DefinitionSource(self._given, follows_ddl=self._follows_ddl)
         other.adopt(self)
         return other
+
+    def _belie(self, name: TableName, reason: str) -> None:
+        """Forget what statements said of a table, since its table map contradicts them."""
+        self._catalogue.forget(name, reason)
+        self.belied += 1
 
     def adopt(self, other: DefinitionSource) -> None:
         """Know what another one knows from statements, and nothing else."""
@@ -212,6 +217,39 @@ class DefinitionSource:
             follow_event(self._catalogue, event, context)
         self._pending.clear()
         self._pending_bytes = 0
+
+
+def depends_on_definitions(event: TableMapEvent, context: ParseContext) -> bool:
+    """Whether a table map leaves something to definitions: names, or MariaDB's types that look like others there.
+
+    Raises:
+        BinlogFormatError, UnsupportedFeature: as `DefinitionSource.plan`.
+    """
+    if event.optional(OptionalMetadataType.COLUMN_NAME) is None:
+        return True
+    return context.is_mariadb and any(map(_is_ambiguous, resolve_plan(event, context).columns))
+
+
+def _is_ambiguous(column: ColumnPlan) -> bool:
+    """Whether a column that MariaDB's FULL metadata shows may be of another type: UUID, INET4, INET6, VECTOR, or have fraction digits."""
+    if column.type == ColumnType.VARCHAR:
+        return column.collation_id == BINARY_COLLATION and column.length % _FLOAT32_SIZE == 0
+    if column.type == ColumnType.STRING:
+        return column.collation_id == BINARY_COLLATION and column.length in NATIVE_TYPES.values()
+    return column.fsp_assumed
+
+
+def _contradiction(described: Described, event: TableMapEvent, flavor: Flavor) -> str | None:
+    """What of a definition the table map contradicts, the names included where the map has them."""
+    definition = described.definition
+    misfit = _misfit(definition, event, flavor)
+    if misfit is not None:
+        return str(misfit)
+    names = event.optional(OptionalMetadataType.COLUMN_NAME)
+    found = tuple(column.name for column in definition.columns)
+    if names is None or names == found:
+        return None
+    return f"the table map has other names of columns, expected {', '.join(found)}, found {', '.join(names)}"
 
 
 def _follows(last: str, name: str) -> bool:
@@ -298,7 +336,7 @@ def _kinds(mapped: tuple[int, int], code: int, flavor: Flavor) -> set[ColumnType
     kind = _kind(*mapped)
     if kind == ColumnType.VARCHAR and code == ColumnType.VAR_STRING:  # a table of before 5.0.3
         return {ColumnType.STRING}
-    return {kind, ColumnType.VARCHAR} if kind == ColumnType.VECTOR and flavor == "mariadb" else {kind}
+    return {kind}
 
 
 def _kind(code: int, metadata: int) -> ColumnType | None:
@@ -312,7 +350,10 @@ def _kind(code: int, metadata: int) -> ColumnType | None:
 
 def _is_exactly(definition: TableDefinition, event: TableMapEvent, flavor: Flavor) -> bool:
     """Whether the server would write just this table map for the definition."""
-    ours = definition.table_map(event.table_id, "MINIMAL" if event.optional_metadata else "NO_LOG", flavor)
+    row_metadata = "MINIMAL" if event.optional_metadata else "NO_LOG"
+    if event.optional(OptionalMetadataType.COLUMN_NAME) is not None:
+        row_metadata = "FULL"
+    ours = definition.table_map(event.table_id, row_metadata, flavor)
     return (ours.column_types, ours.metadata, ours.nullable, ours.optional_metadata) == (
         event.column_types,
         event.metadata,

@@ -7,7 +7,8 @@ nor types (`binlogio.schema.column_types`).
     FULL    := MINIMAL COLUMN_NAME charsets of ENUM and SET? SET_STR_VALUE? ENUM_STR_VALUE? primary key? COLUMN_VISIBILITY
     NO_LOG  := nothing                                                                     -- MariaDB's default
 
-VECTOR counts as text there (binary), GEOMETRY in MariaDB only; MariaDB has neither VECTOR_DIMENSIONALITY nor COLUMN_VISIBILITY.
+VECTOR counts as text there (binary), GEOMETRY in MariaDB only; MariaDB has neither VECTOR_DIMENSIONALITY nor COLUMN_VISIBILITY, and shows a
+VECTOR as a VARBINARY of four bytes a dimension.
 Source: sql/log_event.cc, Table_map_log_event::init_metadata_fields and the functions that it calls; fixtures of both servers.
 """
 
@@ -41,7 +42,7 @@ ROW_METADATA: Final = ("NO_LOG", "MINIMAL", "FULL")
 _DEFAULT_VECTOR_DIMENSIONS: Final = 2048
 _CHARACTER_TYPES: Final[dict[Flavor, frozenset[str]]] = {
     "mysql": frozenset((*TEXT_TYPES, *BINARY_TYPES, "vector")),
-    "mariadb": frozenset((*TEXT_TYPES, *BINARY_TYPES, *GEOMETRY_TYPES, *NAMED_TYPES, "json")),
+    "mariadb": frozenset((*TEXT_TYPES, *BINARY_TYPES, *GEOMETRY_TYPES, *NAMED_TYPES, "json", "vector")),
 }
 
 

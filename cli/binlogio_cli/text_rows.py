@@ -87,7 +87,7 @@ def sql_value(value: Any, column: ColumnPlan) -> str:
     if isinstance(value, Geometry):
         return bytes_literal(value.srid.to_bytes(SRID_SIZE, "little") + value.wkb, value_text(value, column))
     if isinstance(value, tuple):
-        return f"STRING_TO_VECTOR('{value_text(value, column)}')"
+        return f"{column.vector_function}('{value_text(value, column)}')"
     if isinstance(value, _LITERAL):
         return value_text(value, column) if value != b"" else "''"
     if isinstance(value, date | timedelta):

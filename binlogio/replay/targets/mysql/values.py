@@ -69,7 +69,7 @@ def value(found: Any, column: ColumnPlan, *, is_mariadb: bool) -> str:
         return text_literal(found.text) if is_mariadb else json_value(found, text_literal)
     text = value_text(found, column)
     if isinstance(found, tuple):
-        return f"STRING_TO_VECTOR('{text}')"
+        return f"{column.vector_function}('{text}')"
     if isinstance(found, str) and column.type not in _TEMPORAL:
         return text_literal(found)
     return f"'{text}'" if column.type in _TEMPORAL else text
