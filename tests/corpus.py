@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 FIXTURES: Final = Path(__file__).parent.parent / "fixtures"
 MYSQL: Final = FIXTURES / "mysql97"
 MARIADB: Final = FIXTURES / "mariadb1011"
+MARIADB118: Final = FIXTURES / "mariadb118"
 _DAMAGED: Final = ("truncated", "bitflip")
 _ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
 _KEYS: Final = ("keyring", "keys.txt")

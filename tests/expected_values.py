@@ -26,7 +26,11 @@ if TYPE_CHECKING:
 
 HASHED: Final = 20_000  # bytes; longer values are in expected.json as SHA-256
 # Where the server's own replay of its log gives other rows than the source had (REPLACE of a row that ON DELETE SET NULL refers to).
-NOT_AS_THE_SOURCE: Final = {"mysql97/multi_table_stmt": {"corpus.kid2"}}
+# FULL_NODUP leaves a virtual column out of the after image even where an update changed it.
+NOT_AS_THE_SOURCE: Final = {
+    "mysql97/multi_table_stmt": {"corpus.kid2"},
+    "mariadb118/rowimage_full_nodup": {"corpus.autoinc"},
+}
 # Tables that got a column after the last change that is in the log.
 ALTERED_AFTERWARDS: Final = {"compressed/corpus.a", "gtid/corpus.t"}
 
@@ -120,7 +124,8 @@ def _geometry(value: Any, spec: dict[str, Any], column: ColumnPlan) -> Any:
 
 
 def _vector(value: Any, spec: dict[str, Any], column: ColumnPlan) -> Any:
-    data = struct.pack(f"<{len(value)}f", *value)
+    """MariaDB's are bytes, since its logs show them as VARBINARY."""
+    data = value if isinstance(value, bytes) else struct.pack(f"<{len(value)}f", *value)
     return {"hex": data.hex()} if len(data) <= HASHED else _hash(data)
 
 

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
+# Rows that are there change with an ALTER, which the fold does not follow; a replay does, and compares the same tables (test_replay_corpus).
+NOT_FOLDED: Final = ("mariadb118/alter",)
 WITH_TABLES: Final = [case for case in cases() if case.load("expected.json") is not None]
 
 
@@ -52,7 +54,7 @@ def _rows_of(table: Table, expected: dict[str, Any]) -> Counter[tuple[Any, ...]]
     return Counter(tuple(ours(*one) for one in zip_longest(row, expected["columns"], columns)) for row in table.all())
 
 
-@pytest.mark.parametrize("case", WITH_TABLES, ids=lambda case: case.id)
+@pytest.mark.parametrize("case", [case for case in WITH_TABLES if case.id not in NOT_FOLDED], ids=lambda case: case.id)
 def test_rows_events_fold_into_the_tables_of_the_server(
     case: Case, record_property: Callable[[str, object], None]
 ) -> None:
@@ -81,7 +83,7 @@ def test_rows_events_fold_into_the_tables_of_the_server(
 
 
 def test_cases_with_rows_are_not_skipped() -> None:
-    """Else the test above would be empty: at most the two cases in statement format are."""
+    """Else the test above would be empty: at most the cases in statement format are."""
     skipped = {case.id for case in WITH_TABLES if not any(isinstance(event, ROWS_EVENTS) for event in _open(case))}
 
     assert {name for name in skipped if name.partition("/")[2] != "format_statement"} == set()

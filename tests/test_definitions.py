@@ -19,7 +19,7 @@ from binlogio.schema.definition_source import DefinitionSource
 from binlogio.schema.given import GivenDefinitions
 from binlogio.splits import Split
 from binlogio.storage import LogFile
-from corpus import MARIADB, MYSQL
+from corpus import MARIADB, MARIADB118, MYSQL
 from defined_logs import CONTEXT, CREATE, INTS, MARIADB_CONTEXT, everywhere, insert, mapped, save, table
 from logs import query
 
@@ -160,6 +160,35 @@ def test_table_that_may_have_been_there_is_believed_where_all_metadata_agree() -
 
     assert followed("FULL", "uuid", create.format("")).native == "uuid"
     assert followed("FULL", "uuid", create.format(", PRIMARY KEY (x1)")).native is None
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+def test_full_metadata_of_a_real_log_has_the_types_of_its_ddl(
+    kernel: str, threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """UUID, INET and VECTOR as the server shows them, by threads that read parts of the log as well."""
+    monkeypatch.setattr(log_cuts, "_SMALLEST", 512)
+    log = MARIADB118 / "metadata_full" / "binlog.000001"
+    ((_, batch),) = binlogio.read_tables(log, tables=["corpus.m4"], threads=threads)
+    types = batch.schema.field("after").type
+    after = [row["after"] for row in binlogio.read_rows(log, table="corpus.m1", threads=threads).to_table().to_pylist()]
+
+    assert {row and (row["u"], row["i6"], row["i4"], tuple(row["v"] or ())) for row in after} == {
+        ("123e4567-e89b-12d3-a456-426655440000", "2001:db8::1", "192.0.2.1", (1.0, 2.0, 3.0)),
+        ("00000000-0000-0000-0000-000000000000", "::", "0.0.0.0", ()),  # noqa: S104
+        (None, None, None, ()),
+        (None, "::ffff:192.0.2.9", "10.0.0.0", ()),
+        None,
+    }
+    assert {field.name: str(field.type) for field in types} == {
+        "uu": "string",
+        "b4": "string",
+        "c16": "string",
+        "c4": "string",
+        "i4": "binary",
+        "b16": "binary",
+    }
+    assert kernel
 
 
 def test_an_assumed_character_set_is_believed_where_the_widths_agree() -> None:

@@ -26,16 +26,21 @@ REFUSED: Final = {
     "mysql97/format_statement": "only row changes can be replayed",
     "mariadb1011/format_statement": "only row changes can be replayed",
     "mariadb1011/compressed": "only row changes can be replayed",
+    "mariadb118/format_statement": "only row changes can be replayed",
+    "mariadb118/compressed": "only row changes can be replayed",
     "mysql97/compressed": "only row changes can be replayed",
 }
 # With translation, only what a statement took from nowhere.
 UNTRANSLATABLE: Final = {
     "mysql97/format_statement": r"RAND\(\)",
     "mariadb1011/format_statement": r"RAND\(\)",
+    "mariadb118/format_statement": r"RAND\(\)",
 }
-# MariaDB leaves virtual columns out of minimal images altogether.
+# MariaDB leaves virtual columns out of minimal images altogether, and out of the after images of FULL_NODUP.
 NOT_IN_THE_LOG: Final[dict[str, dict[str, tuple[str, ...]]]] = {
-    "mariadb1011/rowimage_minimal": {"corpus.autoinc": ("gv",)}
+    "mariadb1011/rowimage_minimal": {"corpus.autoinc": ("gv",)},
+    "mariadb118/rowimage_minimal": {"corpus.autoinc": ("gv",)},
+    "mariadb118/rowimage_full_nodup": {"corpus.autoinc": ("gv",)},
 }
 
 

@@ -28,6 +28,7 @@ LOGS = [(case, log) for case in CASES for log in (*case.logs, *case.folder.glob(
 WITHOUT_ROWS = (
     "mysql97/format_statement/binlog.000001",
     "mariadb1011/format_statement/binlog.000001",
+    "mariadb118/format_statement/binlog.000001",
     "mysql97/encrypted/binlog.000002",
 )
 TWO = TablePlan(schema="d", table="t", columns=(column(T.LONG), column(T.VARCHAR, 20, position=1)))

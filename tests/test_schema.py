@@ -12,7 +12,7 @@ import pytest
 from binlogio.constants import ColumnType, EventType, OptionalMetadataType
 from binlogio.errors import UnsupportedFeature
 from binlogio.events import EVENT_CODECS
-from binlogio.events.base import ParseContext
+from binlogio.events.base import DEFAULT_CONTEXT, ParseContext
 from binlogio.events.table_map import DefaultCharset, TableMapEvent
 from binlogio.schema import ColumnDefinition, KeyDefinition, TableDefinition, from_table_map
 from binlogio.schema.definition import NON_TRANSACTIONAL_ENGINES
@@ -98,18 +98,30 @@ def test_a_definition_gives_the_table_map_that_the_server_wrote(case: Case) -> N
         assert CODEC.build(ours) == CODEC.build(event), name
 
 
+FULL_METADATA: Final = {case.id: case for case in _cases() if case.folder.name == "metadata_full"}
+
+
 def test_the_fixtures_hold_table_maps_of_full_metadata() -> None:
-    """Else the test above would compare less than it says."""
-    case = next(case for case in _cases() if case.folder.name == "metadata_full")
+    """Else the tests would compare less than they say."""
+    assert {name: len(_table_maps(case)) for name, case in FULL_METADATA.items()} == {
+        "mysql97/metadata_full": 9,
+        "mariadb118/metadata_full": 7,
+    }
 
-    assert len(_table_maps(case)) == 9
 
-
-def test_a_definition_read_from_full_metadata_gives_the_same_table_map() -> None:
+@pytest.mark.parametrize(
+    ("name", "flavor", "context"),
+    [
+        ("mysql97/metadata_full", "mysql", DEFAULT_CONTEXT),
+        ("mariadb118/metadata_full", "mariadb", ParseContext(server_version="11.8.6-MariaDB-log")),
+    ],
+)
+def test_a_definition_read_from_full_metadata_gives_the_same_table_map(
+    name: str, flavor: Any, context: ParseContext
+) -> None:
     """Nothing of the metadata is lost on the way through a definition."""
-    case = next(case for case in _cases() if case.folder.name == "metadata_full")
-    for event in _table_maps(case):
-        again = from_table_map(event).table_map(event.table_id, flags=event.flags)
+    for event in _table_maps(FULL_METADATA[name]):
+        again = from_table_map(event, context).table_map(event.table_id, "FULL", flavor, flags=event.flags)
 
         assert CODEC.build(again) == CODEC.build(event)
 

@@ -33,6 +33,8 @@ FILES = [
         "mysql97/checksum_none",
         "mysql97/crashed",
         "mariadb1011/gtid",
+        "mariadb118/gtid",
+        "mariadb118/types",
     )
 ]
 EVERYTHING = Selection(

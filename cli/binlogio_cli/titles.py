@@ -92,7 +92,8 @@ def _mariadb_gtid(event: gtid.MariadbGtidEvent) -> str:
     commit = f" cid={event.commit_id}" if event.commit_id is not None else ""
     xid = f" XID {event.xid}" if event.xid is not None else ""
     names = flag_names(event.flags, MariadbGtidFlag).lower()
-    return f"GTID {event.gtid}{commit}{xid}{f' {names}' if names else ''}"
+    thread = f" thread_id={event.thread_id}" if event.thread_id is not None else ""
+    return f"GTID {event.gtid}{commit}{xid}{f' {names}' if names else ''}{thread}"
 
 
 def _rows(name: str) -> Callable[[Any], str]:
