@@ -77,3 +77,18 @@ def test_options_that_make_no_sense_are_wrong_usage(tmp_path: Path) -> None:
     assert run("--start-position", "4", ROWS).exit_code == 2
     assert run("--on-statement", "skip", "--output", tmp_path / "no" / "a", ROWS).exit_code == 4
     assert run(FIXTURES / "README.md").exit_code == 3
+
+
+def test_recipe_of_the_readme_works_on_its_log(tmp_path: Path) -> None:
+    """The log that the README writes begins with CREATE DATABASE and the tables, and has other tables, too."""
+    script = FIXTURES / "demo" / "shop.jsonl"
+    written = CliRunner().invoke(cli, ["write", str(script), "--out", str(tmp_path / "data")])
+    logs = sorted((tmp_path / "data").glob("binlog.0*"))
+    chosen = ("--table", "shop.orders", "--start-datetime", "2024-05-01 12:00:00")
+    result = run(*chosen, "--output", tmp_path / "undo.sql", *logs)
+    as_log = run(*chosen, "--to-binlog", tmp_path / "undo.000001", *logs)
+
+    assert (written.exit_code, result.exit_code, as_log.exit_code) == (0, 0, 0)
+    assert "shop.orders: 3 inserts, 1 updates" in result.stderr
+    assert "customers" not in result.stderr
+    assert run("--table", "corpus.pk", ROWS).exit_code == 0

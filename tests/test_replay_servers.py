@@ -372,3 +372,56 @@ def test_nothing_is_committed_for_what_is_skipped(server: Instance, tmp_path: Pa
 
     assert _rows(server) == [(n, n) for n in (*range(201, 211), *range(221, 241))]
     assert commits == 30 + 1  # and the position behind the filtered ones
+
+
+def test_statements_of_a_renamed_schema_leave_the_live_one_alone(server: Instance, tmp_path: Path) -> None:
+    """The log of `prod` is replayed beside it, and then of two tables only; rows, views, triggers and routines are those of the copy."""
+    emptied(server)
+    with closing(connect(server)) as connection, connection.cursor() as cursor:
+        cursor.execute("FLUSH BINARY LOGS")
+        before = len(list(server.data.glob("binlog.0*")))
+        for sql in (
+            "CREATE DATABASE prod",
+            "CREATE TABLE prod.a (id INT PRIMARY KEY, v INT)",
+            "CREATE TABLE prod.b LIKE prod.a",
+            "CREATE TABLE prod.prod (prod INT)",
+            "CREATE VIEW prod.v AS SELECT prod.a.id, b.v FROM prod.a JOIN prod.b USING (id)",
+            "CREATE TRIGGER prod.r AFTER INSERT ON prod.a FOR EACH ROW INSERT INTO prod.b VALUES (NEW.id, NEW.v)",
+            "CREATE PROCEDURE prod.p() DELETE FROM prod.b",
+            "INSERT INTO prod.a VALUES (1, 1), (2, 2)",
+            "ALTER TABLE prod.a ADD w INT DEFAULT 7",
+            "UPDATE prod.a SET v = 5 WHERE id = 2",
+            "TRUNCATE prod.b",
+            "DROP TABLE prod.b, prod.prod",
+        ):
+            cursor.execute(sql)
+        cursor.execute("FLUSH BINARY LOGS")
+        for sql in (
+            "CREATE TABLE prod.b (id INT, live INT)",
+            "INSERT INTO prod.b VALUES (42, 42)",
+            "INSERT INTO prod.a VALUES (3, 3, 3)",
+        ):
+            cursor.execute(sql)
+    logs = sorted(server.data.glob("binlog.0*"))[before - 1 : -1]
+    for wanted, schema in (
+        (ReplayFilter(rewrite_db={"prod": "copy"}), "copy"),
+        (ReplayFilter(rewrite_db={"prod": "some"}, tables=("prod.[ab]",)), "some"),
+    ):
+        with closing(connect(server)) as connection, connection.cursor() as cursor:
+            cursor.execute("DROP DATABASE IF EXISTS binlogio_replay")
+        with closing(MysqlTarget.open(url(server))) as target, binlogio.open(logs) as reader:
+            replay(reader, target, wanted=wanted)
+        with closing(connect(server)) as connection, connection.cursor() as cursor:
+            cursor.execute(f"SELECT * FROM {schema}.a ORDER BY id")
+            copied = cursor.fetchall()
+            cursor.execute("SELECT * FROM prod.b")
+            live = cursor.fetchall()
+            cursor.execute(f"SHOW TABLES IN {schema}")
+            names = {name for (name,) in cursor.fetchall()}
+
+        assert copied == ((1, 1, 7), (2, 5, 7))
+        assert live == ((42, 42), (3, 3))
+        assert names == ({"a", "v"} if schema == "copy" else {"a"})
+    with closing(connect(server)) as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT COUNT(*) FROM prod.a")
+        assert cursor.fetchone() == (3,)

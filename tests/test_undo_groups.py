@@ -79,6 +79,41 @@ def test_undo_skips_statements(tmp_path: Path) -> None:
 # ----------------------------------------------------------------------------------------- savepoints, XA, rollback
 
 
+@pytest.mark.parametrize("on_statement", list(OnStatement))
+def test_statements_of_other_tables_do_not_count(tmp_path: Path, on_statement: OnStatement) -> None:
+    """Nor does what a chosen table began with: no row of it is older."""
+    begin = [
+        query("CREATE DATABASE d", ""),
+        query("CREATE TABLE t (id INT)"),
+        query("CREATE TABLE other.unrelated (x INT)"),
+    ]
+    others = [
+        query("DROP TABLE IF EXISTS other.unrelated"),
+        query("DROP DATABASE other", ""),
+        query("CREATE USER u", ""),
+    ]
+    events = [*begin, *group(rows_of((None, ONE))), *others, *group(rows_of((None, TWO)))]
+    ready = undone(tmp_path, *events, wanted=ReplayFilter(tables=("d.t",)), on_statement=on_statement)
+    deletes = [line for line in sql_of(ready) if line.startswith("DELETE")]
+
+    assert (ready.summary.transactions, ready.summary.statements) == (2, 0)
+    assert len(deletes) == 2
+
+
+@pytest.mark.parametrize(
+    "sql",
+    ["ALTER TABLE t ADD x INT", "DROP TABLE x.y, t", "RENAME TABLE t TO u", "DROP DATABASE d", "CALL p()", "TRUNCATE d.t", "CREATE OR REPLACE TABLE t (id INT)"],
+)  # fmt: skip
+def test_statements_of_chosen_tables_count(tmp_path: Path, sql: str) -> None:
+    """Those too of which it is not known which tables they change."""
+    events = [*group(rows_of((None, ONE))), query(sql), *group(rows_of((None, TWO)))]
+    with pytest.raises(ReplayError, match="a statement cannot be undone"):
+        undone(tmp_path, *events, wanted=ReplayFilter(tables=("d.t",)))
+    for on_statement, count in ((OnStatement.STOP, 1), (OnStatement.SKIP, 2)):
+        with undone(tmp_path, *events, wanted=ReplayFilter(tables=("d.t",)), on_statement=on_statement) as ready:
+            assert ready.summary.transactions == count
+
+
 def test_rows_that_were_rolled_back_to_a_savepoint_stay_as_they_are(tmp_path: Path) -> None:
     """The source has taken them back."""
     events = group(

@@ -5,17 +5,41 @@ Knows names and places only. A transaction that is filtered keeps its place in t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
+from binlogio.errors import ReplayError, UnsupportedFeature
 from binlogio.event_filter import has_gtid
 from binlogio.index_file import log_number
+from binlogio.schema.logged_ddl import bytes_of, server_of, session_of, text_of
+from binlogio.schema.statement_scope import (
+    DATABASE,
+    ROUTINE,
+    SERVER,
+    TABLES,
+    StatementScope,
+    renamed_statement,
+    scope_of,
+    statement_words,
+)
 
 if TYPE_CHECKING:
     from binlogio.event_filter import Gtids
+    from binlogio.events.base import ParseContext
+    from binlogio.events.query import QueryEvent
     from binlogio.options import Position
+
+
+@dataclass(frozen=True, slots=True)
+class NamedStatement:
+    """A statement as a target takes it: its text; `creates` as in `StatementScope`; `refusal` where the filters by name cannot be applied."""
+
+    sql: bytes
+    is_wanted: bool = True
+    creates: bool = False
+    refusal: ReplayError | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,12 +84,130 @@ class ReplayFilter:
             return False
         return not self.tables or any(fnmatchcase(name, pattern) for pattern in self.tables)
 
+    @property
+    def is_by_name(self) -> bool:
+        """Whether tables are chosen, or schemas get other names, so that the names in statements matter."""
+        return bool(self.tables or self.exclude_tables or self.rewrite_db)
+
+    def wants_statement(self, scope: StatementScope) -> bool:
+        """Whether what a statement changes is wanted.
+
+        Raises:
+            UnsupportedFeature: only a part of it is.
+        """
+        if scope.kind == SERVER:
+            return not self.tables
+        if scope.kind == TABLES:
+            found = {self._wants_named_table(*name) for name in scope.tables}
+        else:
+            found = {self._wants_schema(schema, scope) for schema in scope.schemas}
+        if len(found) > 1:
+            raise UnsupportedFeature("only some of the tables that it changes are chosen")
+        return found.pop()
+
+    def _wants_named_table(self, schema: str, table: str) -> bool:
+        """`wants_table` of a name in a statement, which a server that folds case has as it was typed.
+
+        Raises:
+            UnsupportedFeature: it is another table, or not, depending on that.
+        """
+        is_wanted, name = self.wants_table(schema, table), f"{schema}.{table}"
+        for pattern in (*self.tables, *self.exclude_tables):
+            if fnmatchcase(name, pattern) != fnmatchcase(name.casefold(), pattern.casefold()):
+                raise UnsupportedFeature("a name that differs in case only from those that were chosen", found=name)
+        return is_wanted
+
+    def _wants_schema(self, schema: str, scope: StatementScope) -> bool:
+        has_some = _may_match(self.tables or ("*",), schema) and not _matches_all(self.exclude_tables, schema)
+        has_all = _matches_all(self.tables or ("*",), schema) and not _may_match(self.exclude_tables, schema)
+        if has_all or not has_some:
+            return has_all
+        if scope.kind == DATABASE and (scope.creates or not scope.drops):
+            return True
+        if scope.kind == ROUTINE:
+            return not self.tables
+        raise UnsupportedFeature("only some tables of the schema are chosen", found=schema)
+
+    def statement(self, event: QueryEvent, context: ParseContext) -> NamedStatement:
+        """What a statement of the log is in the target: not wanted, under other names, or refused where that is not known."""
+        if not self.is_by_name:
+            return NamedStatement(event.sql)
+        is_wanted, creates = True, False
+        try:
+            text = text_of(event)
+            server, sql_mode = server_of(event, context), session_of(event).sql_mode
+            words = statement_words(text, server, sql_mode)
+            if self.tables or self.exclude_tables:
+                scope = scope_of(words, event.schema)
+                creates = scope.creates
+                named = self._without_unwanted(text, scope)
+                if named != text:
+                    text, words = named, statement_words(named, server, sql_mode)
+                else:
+                    is_wanted = self.wants_statement(scope)
+            if is_wanted and self.rewrite_db:
+                text = renamed_statement(text, words, self.rewrite_db, event.schema)
+            return NamedStatement(bytes_of(event, text), is_wanted=is_wanted, creates=creates)
+        except UnsupportedFeature as exc:
+            refusal = ReplayError(
+                f"the tables that were chosen, or the other names of schemas, cannot be applied to a statement: {exc}",
+                hint="choose all its tables or none, or leave its transaction out (exclude_gtids, stop before it and start behind it)",
+            )
+            return NamedStatement(event.sql, creates=creates, refusal=refusal)
+
+    def _without_unwanted(self, text: str, scope: StatementScope) -> str:
+        """A DROP TABLE of some wanted tables without the others; all other statements as they are."""
+        wanted = [self._wants_named_table(*name) for name in scope.tables] if scope.names else []
+        if all(wanted) or not any(wanted):
+            return text
+        names = [text[start:end] for (start, end), is_wanted in zip(scope.names, wanted, strict=True) if is_wanted]
+        return text[: scope.names[0][0]] + ", ".join(names) + text[scope.names[-1][1] :]
+
     def schema(self, name: str) -> str:
         """The name that a schema has in the target."""
         return self.rewrite_db.get(name, name)
 
 
 EVERYTHING = ReplayFilter()
+
+
+def _may_match(patterns: Iterable[str], schema: str) -> bool:
+    """Whether a pattern may match a table of the schema."""
+    return any(rest for pattern in patterns for rest in _rests(pattern, f"{schema}."))
+
+
+def _matches_all(patterns: Iterable[str], schema: str) -> bool:
+    """Whether a pattern matches every table of the schema."""
+    return any(rest and not rest.strip("*") for pattern in patterns for rest in _rests(pattern, f"{schema}."))
+
+
+def _rests(pattern: str, text: str) -> set[str]:
+    """What is left of a glob once it has matched `text`."""
+    rests = _behind_stars({pattern})
+    for character in text:
+        found = set()
+        for rest in rests:
+            size, part = _first(rest)
+            if size and fnmatchcase(character, part):
+                found.add(rest if part == "*" else rest[size:])
+        rests = _behind_stars(found)
+    return rests
+
+
+def _behind_stars(rests: set[str]) -> set[str]:
+    """A `*` may also match nothing."""
+    found = set(rests)
+    for rest in rests:
+        found.update(rest[count:] for count in range(1, len(rest) - len(rest.lstrip("*")) + 1))
+    return found
+
+
+def _first(pattern: str) -> tuple[int, str]:
+    """The size and the text of the part of a glob that matches one character: `*`, `?`, `[...]` or the character itself."""
+    if pattern.startswith("["):
+        end = pattern.find("]", 3 if pattern.startswith("[!") else 2)
+        return (end + 1, pattern[: end + 1]) if end > 0 else (1, "[[]")
+    return len(pattern[:1]), pattern[:1]
 
 
 def is_before(place: Position, other: Position) -> bool:

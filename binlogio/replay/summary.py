@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class RowCounts:
-    """What one worker applied. `algorithms` counts by table and by how rows were found.
+    """What one worker applied. `algorithms` counts by table and by how rows were found, `unwanted_statements` those of tables that were not chosen.
 
     `events` are rows events that a server applied by itself: none of the other numbers has their rows, and how these were found is its own choice.
     `server_rows` is what the server counted meanwhile, by table and kind of change (see `targets.mysql.server_rows`); empty where it does not say.
@@ -29,6 +29,7 @@ class RowCounts:
     deletes: int = 0
     statements: int = 0
     executed_statements: int = 0
+    unwanted_statements: int = 0
     events: int = 0
     incomplete_inserts: int = 0
     ignored: int = 0
@@ -48,6 +49,7 @@ class RowCounts:
         self.deletes += other.deletes
         self.statements += other.statements
         self.executed_statements += other.executed_statements
+        self.unwanted_statements += other.unwanted_statements
         self.events += other.events
         self.incomplete_inserts += other.incomplete_inserts
         self.ignored += other.ignored

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from binlogio.constants import HeaderFlag
 from binlogio.decoder import ROWS_EVENTS
 from binlogio.errors import BinlogError, ReplayError
+from binlogio.events.base import DEFAULT_CONTEXT
 from binlogio.events.control import IncidentEvent, XaPrepareEvent
 from binlogio.events.format_description import FormatDescriptionEvent, StartV3Event
 from binlogio.events.gtid import MariadbGtidEvent
@@ -32,13 +33,14 @@ from binlogio.events.statement_context import IntvarEvent, RandEvent, UserVarEve
 from binlogio.groups import GroupPlace, GroupTracker
 from binlogio.options import Position
 from binlogio.replay import statements
-from binlogio.replay.filters import EVERYTHING, ReplayFilter
+from binlogio.replay.filters import EVERYTHING, NamedStatement, ReplayFilter
 from binlogio.replay.scheduler import NO_CLOCK, Clock, MariadbClock
 from binlogio.replay.starting_place import SkippedPart, base_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from binlogio.events.base import ParseContext
     from binlogio.events.table_map import TableMapEvent
     from binlogio.reader import BinlogReader
     from binlogio.replay.key_source import KeySource
@@ -75,8 +77,8 @@ class RowsStep:
 class StatementStep:
     """A statement, with the events that give it its context.
 
-    The event and `statement` have schemas as they are called in the target; `source_schema` is the default one of the event as the source calls it,
-    as its text does, and `wanted` tells what becomes of names in the text.
+    `statement` and the default database of the event have schemas as they are called in the target, and so has the text in `named`, which is None
+    where the event's own is that; `source_schema` is the default database as the source calls it, as the event's text does.
     """
 
     event: QueryEvent
@@ -84,6 +86,30 @@ class StatementStep:
     context: tuple[Any, ...] = ()
     source_schema: str = ""
     wanted: ReplayFilter = EVERYTHING
+    named: NamedStatement | None = None
+
+    @property
+    def sql(self) -> bytes:
+        """The text as the target takes it.
+
+        Raises:
+            ReplayError: the filters by name cannot be applied to it.
+        """
+        if self.named is None:
+            return self.event.sql
+        if self.named.refusal is not None:
+            raise self.named.refusal
+        return self.named.sql
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether what it changes is wanted."""
+        return self.named is None or self.named.is_wanted
+
+    @property
+    def creates(self) -> bool:
+        """Whether it makes tables, of those that were chosen, and changes no rows that were there."""
+        return self.named is not None and self.named.creates
 
     @property
     def offset(self) -> int:
@@ -98,6 +124,7 @@ class LoadStep:
     event: ExecuteLoadQueryEvent
     data: bytes
     context: tuple[Any, ...] = ()
+    refusal: ReplayError | None = None
 
     @property
     def offset(self) -> int:
@@ -331,8 +358,25 @@ class TransactionReader:
                 )
                 group.steps.append(RefusedStep(event.header.offset, refusal))
                 return
-            named = replace(event, schema=self._filter.schema(event.schema))
-            group.steps.append(LoadStep(named, b"".join(blocks), context))
+            self._take_load(group, LoadStep(event, b"".join(blocks), context))
+
+    def _take_load(self, group: _Group, step: LoadStep) -> None:
+        event = step.event
+        text = QueryEvent(
+            event.thread_id, event.exec_time, event.error_code, event.status_vars, event.schema, event.sql, event.header
+        )
+        named = self._filter.statement(text, self._context)
+        size = event.file_name_end
+        if named.refusal is None and named.is_wanted and named.sql[:size] != event.sql[:size]:
+            named = replace(named, refusal=ReplayError("a name before that of the file in LOAD DATA cannot be changed"))
+        if named.is_wanted:
+            renamed = replace(event, schema=self._filter.schema(event.schema), sql=named.sql)
+            group.steps.append(replace(step, event=renamed, refusal=named.refusal))
+
+    @property
+    def _context(self) -> ParseContext:
+        """The version of the log that is being read."""
+        return DEFAULT_CONTEXT if self._description is None else self._description.context
 
     def _rows(self, event: Any) -> RowsStep | None:
         table_map = self._reader.table_map(event)
@@ -360,20 +404,26 @@ class TransactionReader:
             self._xa(group, statement)
         elif statements.asks_for_client_file(event.sql):
             group.steps.append(RefusedStep(event.header.offset, _client_file_refused(event)))
+        elif isinstance(statement, statements.Savepoint | statements.RollbackTo):
+            group.steps.append(StatementStep(event, statement, context, event.schema, self._filter))
         else:
+            named = self._filter.statement(event, self._context)
+            is_executed = named.is_wanted and named.refusal is None
             if isinstance(statement, statements.CreateWithRows):
-                group.commits_itself = True
+                group.commits_itself = is_executed
             elif not group.in_transaction:
-                group.commits_itself = not (isinstance(statement, statements.OtherStatement) and statement.changes_rows)
-            named = replace(event, schema=self._filter.schema(event.schema)) if event.schema else event
-            group.steps.append(StatementStep(named, self._renamed(statement), context, event.schema, self._filter))
+                changes_rows = isinstance(statement, statements.OtherStatement) and statement.changes_rows
+                group.commits_itself = is_executed and not changes_rows
+            renamed = replace(event, schema=self._filter.schema(event.schema)) if event.schema else event
+            statement = self._renamed(statement)
+            group.steps.append(StatementStep(renamed, statement, context, event.schema, self._filter, named))
 
     def _renamed(self, statement: statements.Statement) -> statements.Statement:
         if isinstance(statement, statements.Truncate | statements.DropDatabase):
             return replace(statement, schema=self._filter.schema(statement.schema))
         if isinstance(statement, statements.DropTables):
-            tables = tuple((self._filter.schema(schema), name) for schema, name in statement.tables)
-            return replace(statement, tables=tables)
+            wanted = (name for name in statement.tables if self._filter.wants_table(*name))
+            return replace(statement, tables=tuple((self._filter.schema(schema), name) for schema, name in wanted))
         if isinstance(statement, statements.RenameTables):
             pairs = (tuple((self._filter.schema(schema), name) for schema, name in pair) for pair in statement.renames)
             return replace(statement, renames=tuple((old, new) for old, new in pairs))

@@ -5,11 +5,12 @@ Knows the status variables that a definition depends on: character sets, sql_mod
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from binlogio.constants import QueryStatus
-from binlogio.errors import UnsupportedFeature
+from binlogio.errors import BinlogError, UnsupportedFeature
 from binlogio.events.query import POST_HEADER, sizes_before_sql
 from binlogio.rowimage.charset import charset_of
 from binlogio.schema.collations import charset_of_collation, collation_name
@@ -92,3 +93,25 @@ def text_of(event: QueryEvent) -> str:
         return charset.decode(event.sql) if charset is not None else event.sql.decode()
     except UnicodeDecodeError:
         return event.sql.decode("utf-8", "surrogateescape")
+
+
+def bytes_of(event: QueryEvent, text: str) -> bytes:
+    """`text_of` backwards: a text in the place of the event's own, in the client's character set.
+
+    Raises:
+        UnsupportedFeature: the character set does not have it.
+    """
+    own = text_of(event)
+    if text == own:
+        return event.sql
+    session = event.status(QueryStatus.CHARSET)
+    charset = charset_of(session.client) if session is not None else None
+    for encode in (charset.encode if charset is not None else str.encode, _with_stray_bytes):
+        with suppress(UnicodeError, BinlogError):
+            if encode(own) == event.sql:
+                return encode(text)
+    raise UnsupportedFeature("the statement's character set does not have its text with other names", field="SQL")
+
+
+def _with_stray_bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")

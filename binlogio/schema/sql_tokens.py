@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Final, NoReturn
 
 from binlogio.errors import UnsupportedFeature
@@ -36,17 +36,23 @@ _STRINGS: Final = {
     for escapes, plain in ((True, rf"[^{quote}\\]|\\."), (False, f"[^{quote}]"))
 }
 _COMMENT_HEAD: Final = re.compile(r"/\*(M?)!(\d{5,6})?")
+_CONDITIONAL: Final = ("/*!", "/*M!")
 # MariaDB skips what MySQL executes from 5.7 on; sql/sql_lex.cc, Lex_input_stream::get_token.
 _MYSQL_ONLY: Final = range(50700, 100000)
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """One word. `kind` is word, quoted, text, number, symbol or end; `text` is without quotes, and a word has `upper` as well."""
+    """One word. `kind` is word, quoted, text, number, symbol or end; `text` is without quotes, and a word has `upper` as well.
+
+    `start` and `end` are its place in the statement, quotes included.
+    """
 
     kind: str
     text: str
     upper: str = ""
+    start: int = field(default=0, compare=False)
+    end: int = field(default=0, compare=False)
 
     @property
     def is_name(self) -> bool:
@@ -66,8 +72,10 @@ def tokenize(sql: str, server: ServerDefaults = NEWEST_MYSQL, sql_mode: int = 0)
     return list(iter_tokens(sql, server, sql_mode))
 
 
-def iter_tokens(sql: str, server: ServerDefaults = NEWEST_MYSQL, sql_mode: int = 0) -> Iterator[Token]:
-    """The tokens one by one, for who may not want all.
+def iter_tokens(
+    sql: str, server: ServerDefaults = NEWEST_MYSQL, sql_mode: int = 0, *, skipped: list[int] | None = None
+) -> Iterator[Token]:
+    """The tokens one by one, for who may not want all; `skipped` gets the places of comments that another server executes.
 
     Raises:
         UnsupportedFeature: while iterating, a quote or a comment that does not end.
@@ -76,17 +84,20 @@ def iter_tokens(sql: str, server: ServerDefaults = NEWEST_MYSQL, sql_mode: int =
     while at < len(sql):
         match = _TOKEN.match(sql, at)
         if match is None:
+            start = at
             token, at = _string(sql, at, sql_mode)
-            yield token
+            yield replace(token, start=start, end=at)
             continue
-        at = match.end()
+        start, at = at, match.end()
         kind = match.lastgroup
         if kind == "comment":
-            at = _behind_comment(sql, match.start(), server)
+            at = _behind_comment(sql, start, server)
+            if skipped is not None and sql.startswith(_CONDITIONAL, start) and sql[at - 2 : at] == "*/":
+                skipped.append(start)
         elif kind == "quoted":
-            yield Token(kind, match["quoted"].replace("``", "`"))
+            yield Token(kind, match["quoted"].replace("``", "`"), "", start, at)
         elif kind is not None and kind != "skip":
-            yield Token(kind, match[kind], match[kind].upper())
+            yield Token(kind, match[kind], match[kind].upper(), start, at)
 
 
 def _string(sql: str, at: int, sql_mode: int) -> tuple[Token, int]:

@@ -41,9 +41,17 @@ _SELECTION: Final = (
         "--include-gtids", metavar="GTIDS", callback=parse_gtids, help=f"Only these transactions. {GTIDS_HELP}"
     ),
     click.option("--exclude-gtids", metavar="GTIDS", callback=parse_gtids, help="All but these transactions."),
-    click.option("--table", "tables", multiple=True, metavar="GLOB", help="Only rows of these tables (schema.table)."),
-    click.option("--exclude-table", "exclude_tables", multiple=True, metavar="GLOB", help="No rows of these tables."),
-    click.option("--rewrite-db", multiple=True, metavar="FROM->TO", help="Give a schema another name."),
+    click.option(
+        "--table",
+        "tables",
+        multiple=True,
+        metavar="GLOB",
+        help="Only these tables (schema.table): their rows, and the statements that change them.",
+    ),
+    click.option("--exclude-table", "exclude_tables", multiple=True, metavar="GLOB", help="All but these tables."),
+    click.option(
+        "--rewrite-db", multiple=True, metavar="FROM->TO", help="Give a schema another name, in rows and in statements."
+    ),
 )
 
 _LOGS: Final = (

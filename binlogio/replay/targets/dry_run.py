@@ -5,28 +5,37 @@ Knows counting. Every row is decoded, so that a log that cannot be replayed is f
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
 
 from binlogio.errors import ReplayError
+from binlogio.options import Position
 from binlogio.replay.progress import Progress
 from binlogio.replay.row_changes import row_changes
 from binlogio.replay.summary import RowCounts
-from binlogio.replay.transactions import RefusedStep, RowsStep
+from binlogio.replay.transactions import LoadStep, RefusedStep, RowsStep, StatementStep
 from binlogio.rowimage.values import ABSENT
 
 if TYPE_CHECKING:
-    from binlogio.options import Position
     from binlogio.replay.progress import Ledger
     from binlogio.replay.transactions import Transaction
 
 
+Show = Callable[["Position", str, bytes], None]
+
+
 class DryRunTarget:
-    """Nothing is in it, and nothing stays."""
+    """Nothing is in it, and nothing stays.
+
+    `show` is called with each statement that a server would execute: its place in the log, the default database, and the text, both with the
+    names that schemas have in the target.
+    """
 
     shares_commits = False
 
-    def __init__(self) -> None:
+    def __init__(self, show: Show = lambda *_: None) -> None:
         self.progress = Progress()
+        self.show: Final = show
 
     def session(self, number: int) -> DryRunSession:
         """A session."""
@@ -51,22 +60,34 @@ class DryRunSession:
         self.counts = RowCounts()
         self._target = target
         self._pending = RowCounts()
+        self._shown: list[tuple[Position, str, bytes]] = []
 
     def execute(self, transaction: Transaction) -> None:
         """Decode and count."""
         self._pending = counts = RowCounts()
+        self._shown = []
         for step in transaction.steps:
             if isinstance(step, RefusedStep):
                 step.refusal.locate(offset=step.offset)
                 raise step.refusal
-            if not isinstance(step, RowsStep):
-                counts.statements += 1
-                continue
             try:
-                self._count(step, counts)
+                if isinstance(step, RowsStep):
+                    self._count(step, counts)
+                else:
+                    self._statement(step, transaction, counts)
             except ReplayError as exc:
                 exc.locate(offset=step.offset)
                 raise
+
+    def _statement(self, step: StatementStep | LoadStep, transaction: Transaction, counts: RowCounts) -> None:
+        if isinstance(step, LoadStep) and step.refusal is not None:
+            raise step.refusal
+        if isinstance(step, StatementStep) and not step.is_wanted:
+            counts.unwanted_statements += 1
+            return
+        sql = step.sql if isinstance(step, StatementStep) else step.event.sql
+        counts.statements += 1
+        self._shown.append((Position(transaction.start.file, step.offset), step.event.schema, sql))
 
     @staticmethod
     def _count(step: RowsStep, counts: RowCounts) -> None:
@@ -78,7 +99,10 @@ class DryRunSession:
             counts.rows_by_table[f"{step.table_map.schema}.{step.table_map.table}"] += 1
 
     def commit(self, transaction: Transaction, ledger: Ledger) -> None:
-        """Count it."""
+        """Count it, and show its statements."""
+        for shown in self._shown:
+            self._target.show(*shown)
+        self._shown = []
         self._target.progress = Progress(ledger.low_with(transaction.end))
         self.counts.add(self._pending)
 

@@ -4,7 +4,8 @@ Knows savepoints and statements. Knows no rows.
 
     rows                       taken back; but not those of MariaDB's sequences, which never give a value twice
     SAVEPOINT .. ROLLBACK TO   the rows between them were taken back by the source already
-    any other statement        cannot be taken back: what it did is not in the log
+    any other statement        cannot be taken back: what it did is not in the log. Where tables are chosen, only those that concern them count,
+                               and not the CREATE that they begin with: no row of them is older
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ def undo_steps(transaction: Transaction) -> UndoSteps:
             rolled_back += len(rows) - kept
             del rows[kept:]
             savepoints = {name: count for name, count in savepoints.items() if count <= kept}
-        else:
+        elif isinstance(step, LoadStep) or (step.is_wanted and not step.creates):
             others.append(step)
     taken_back = tuple(step for step in rows if not _is_of_sequence(step))
     return UndoSteps(taken_back, tuple(others), rolled_back, len(rows) - len(taken_back))

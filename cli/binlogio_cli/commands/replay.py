@@ -29,6 +29,7 @@ from binlogio_cli.replay_progress import watched
 from binlogio_cli.torn_tails import say_torn_tails
 
 if TYPE_CHECKING:
+    from binlogio.options import Position
     from binlogio.reader import BinlogReader
     from binlogio.replay.targets import Target
     from binlogio.schema.given import GivenDefinitions
@@ -115,7 +116,7 @@ def command(
 
 def _target(url: str, options: dict[str, Any]) -> Target:
     if url == DRY_RUN:
-        return DryRunTarget()
+        return DryRunTarget(_show)
     if url.startswith(SCHEMES):
         try:
             MysqlAddress.parse(url)
@@ -135,6 +136,12 @@ def _target(url: str, options: dict[str, Any]) -> Target:
     if options["translate"] and not sqlglot_is_here():
         raise Refusal("--translate needs sqlglot: pip install 'binlogio[replay]'")
     return SqliteTarget.open(path, idempotent=options["idempotent"], translate=options["translate"])
+
+
+def _show(place: Position, schema: str, sql: bytes) -> None:
+    """Print a statement that a server would execute."""
+    database = f" in {safe(schema)}" if schema else ""
+    click.echo(f"{safe(place.file)}:{place.offset}{database}: {safe(sql.decode('utf-8', 'backslashreplace'))}")
 
 
 def _report_server(summary: ReplaySummary) -> None:
@@ -166,6 +173,7 @@ def _report(summary: ReplaySummary, reader: BinlogReader) -> None:
         _report_server(summary)
     for count, what in (
         (summary.executed_statements, "statements were executed"),
+        (summary.unwanted_statements, "statements concern tables that were not chosen, and were left out"),
         (summary.skipped_groups, "event groups were skipped that the target had already"),
         (summary.filtered_groups, "event groups were not wanted"),
         (summary.rolled_back_groups, "event groups were rolled back in the log"),

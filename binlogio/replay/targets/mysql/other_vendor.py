@@ -54,7 +54,7 @@ _MYSQL: Final = describe_format(ServerVariables())
 
 def statement_for(step: StatementStep, *, is_mariadb: bool) -> bytes:
     """The text of a statement as the other vendor's server takes it; `is_mariadb` is of that server."""
-    sql = step.event.sql
+    sql = step.sql
     if not is_mariadb:
         return sql
     if isinstance(step.statement, statements.CreateWithRows):

@@ -191,8 +191,14 @@ class MysqlSession:
             if isinstance(step, RefusedStep):
                 raise step.refusal
             if isinstance(step, StatementStep):
-                self._statement(step, transaction)
+                if step.is_wanted:
+                    _ = step.sql  # refused before its context is set
+                    self._statement(step, transaction)
+                else:
+                    self._pending_counts.unwanted_statements += 1
             if isinstance(step, LoadStep):
+                if step.refusal is not None:
+                    raise step.refusal
                 self._load(step)
         except ReplayError as exc:
             exc.locate(offset=step.offset)
@@ -219,7 +225,7 @@ class MysqlSession:
             self._server_tables.changed()
             if isinstance(statement, statements.CreateWithRows):
                 self._is_done = again and found < 0
-                if text is not step.event.sql:  # it is by itself there, and its rows come behind it
+                if text is not step.sql:  # it is by itself there, and its rows come behind it
                     self._restore()
                     self._connection.run("BEGIN")
             self._pending_counts.executed_statements += 1
@@ -228,7 +234,7 @@ class MysqlSession:
     def _text(self, step: StatementStep) -> bytes:
         """The statement; in a log of the other vendor, as this server takes it."""
         if not self._is_other:
-            return step.event.sql
+            return step.sql
         self._connection.run(ANY_ENGINE)
         return statement_for(step, is_mariadb=self._connection.is_mariadb)
 

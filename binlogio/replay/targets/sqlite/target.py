@@ -357,13 +357,23 @@ class SqliteSession:
             raise
 
     def _statement(self, step: StatementStep, counts: RowCounts) -> None:
+        if _changes_rows(step) and not step.is_wanted:
+            counts.unwanted_statements += 1
+            return
         if _changes_rows(step):
+            _ = step.sql  # an error where it is not known which tables it changes
             self._target.translate(step, self._context)
             counts.executed_statements += 1
             return
-        is_followed = self._target.define(step, self._context)
         act = _ACTS.get(type(step.statement))
-        if act is not None:
+        if act is not None and step.is_wanted:
+            _ = step.sql  # an error where the tables that it names are not all chosen
+        is_followed = self._target.define(
+            step, self._context
+        )  # of other tables, too: what is known of tables depends on all of them
+        if not step.is_wanted:
+            counts.unwanted_statements += 1
+        elif act is not None:
             act(self._target, step.statement)
         elif is_followed:
             counts.executed_statements += 1
@@ -391,6 +401,8 @@ def _refuse_text(step: Step, *, translates: bool) -> None:
         raise step.refusal
     if isinstance(step, LoadStep):
         raise text_refused("LOAD DATA")
+    if isinstance(step, StatementStep) and _changes_rows(step) and not step.is_wanted:
+        return
     if isinstance(step, StatementStep) and _changes_rows(step) and not translates:
         refusal = text_refused("a statement that changes rows")
         refusal.hint = f"{refusal.hint}, or the replay translate=True"

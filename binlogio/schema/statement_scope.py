@@ -1,0 +1,374 @@
+"""The tables and schemas that a statement changes, and its text with other names of schemas.
+
+Knows DDL of both servers as far as names go, and statements that change the rows of one table. What is not known is refused with its reason; a caller
+that chooses tables, or gives schemas other names, then knows that it cannot.
+
+    scope     tables      CREATE | ALTER | DROP | RENAME | TRUNCATE | OPTIMIZE ... of tables, views, sequences, indexes; CREATE TRIGGER;
+                          INSERT | REPLACE | UPDATE | DELETE | LOAD of one table
+              schemas     CREATE | ALTER | DROP DATABASE; triggers that are dropped, routines and events, of which only the schema is known
+              server      accounts, rights, plugins, and what else belongs to no schema
+
+A name in SQL is `a`, `a.b` or `a.b.c`. With three parts the first is a schema. With two it is a schema or a table: it can be a table's name or alias only if
+the statement has that name elsewhere, too. So a statement is given other names of schemas without knowing the grammar of all its expressions, or
+it is refused because it uses one name for both.
+
+Source: sql/sql_yacc.yy of both servers, rules table_ident, simple_ident and grant_ident.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Final
+
+from binlogio.errors import UnsupportedFeature
+from binlogio.schema.identifiers import backticked
+from binlogio.schema.sql_tokens import Token, Words, iter_tokens
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from binlogio.schema.catalogue import TableName
+    from binlogio.schema.server_defaults import ServerDefaults
+
+TABLES: Final = "tables"
+DATABASE: Final = "database"
+TRIGGER: Final = "trigger"
+ROUTINE: Final = "routine"
+SERVER: Final = "server"
+
+_MOST_TOKENS: Final = 1 << 20
+_BEFORE_OBJECT: Final = frozenset(
+    "OR REPLACE TEMPORARY ONLINE OFFLINE IGNORE UNIQUE FULLTEXT SPATIAL VECTOR AGGREGATE ALGORITHM = UNDEFINED MERGE TEMPTABLE"
+    " SQL SECURITY INVOKER UNDO LOGFILE".split()
+)
+_TABLE_OBJECTS: Final = ("TABLE", "TABLES", "SEQUENCE", "VIEW")
+_ROUTINES: Final = ("PROCEDURE", "FUNCTION", "EVENT", "PACKAGE", "LIBRARY")
+_SERVER_OBJECTS: Final = ("USER", "ROLE", "SERVER", "TABLESPACE", "GROUP", "INSTANCE", "RESOURCE", "REFERENCE")
+_MAINTENANCE: Final = ("OPTIMIZE", "ANALYZE", "REPAIR", "CHECK")
+_SERVER_VERBS: Final = ("GRANT", "REVOKE", "SET", "FLUSH", "INSTALL", "UNINSTALL", "RESET", "PURGE", "KILL")
+_MODIFIERS: Final = ("LOW_PRIORITY", "HIGH_PRIORITY", "DELAYED", "CONCURRENT", "QUICK", "IGNORE")
+# Words before which a name with two parts is that of a table or a routine, whatever else the statement names so.
+_BEFORE_NAME: Final = frozenset(
+    "TABLE TABLES INTO JOIN REFERENCES VIEW TRIGGER PROCEDURE FUNCTION EVENT SEQUENCE LIBRARY".split()
+)
+_WITHOUT_EXPRESSIONS: Final = frozenset(("DROP", "RENAME", "TRUNCATE", "GRANT", "REVOKE", *_MAINTENANCE))
+_ROWS_OF_TRIGGERS: Final = ("NEW", "OLD")
+
+
+@dataclass(frozen=True, slots=True)
+class StatementScope:
+    """What a statement changes. `kind` is one of the words above; `tables` are (schema, table), `schemas` those of which no table is known.
+
+    `names` are the places of `tables` in the list of a DROP TABLE, from which single ones can be taken out. `creates` where the statement makes
+    something and changes no rows that were there, `drops` where it removes something.
+    """
+
+    kind: str
+    tables: tuple[TableName, ...] = ()
+    schemas: tuple[str, ...] = ()
+    names: tuple[tuple[int, int], ...] = ()
+    creates: bool = False
+    drops: bool = False
+
+
+def statement_words(sql: str, server: ServerDefaults, sql_mode: int) -> Words:
+    """The words of a statement that means the same to every server.
+
+    Raises:
+        UnsupportedFeature: it has a comment that other servers execute, or does not end.
+    """
+    skipped: list[int] = []
+    tokens: list[Token] = []
+    for token in iter_tokens(sql, server, sql_mode, skipped=skipped):
+        tokens.append(token)
+        if len(tokens) > _MOST_TOKENS:
+            raise UnsupportedFeature(f"a statement of more than {_MOST_TOKENS} words")
+    if skipped:
+        raise UnsupportedFeature(
+            "a comment that other servers execute", found=repr(sql[skipped[0] : skipped[0] + 40]), field="SQL"
+        )
+    return Words(tokens, sql_mode)
+
+
+def scope_of(words: Words, schema: str) -> StatementScope:
+    """What a statement changes whose default database is `schema`.
+
+    Raises:
+        UnsupportedFeature: that is not known.
+    """
+    at = Words(words.tokens, words.sql_mode)
+    if at.ended:
+        return StatementScope(SERVER)
+    found = _scope(at, schema)
+    if any(not name for name, _ in found.tables) or any(not name for name in found.schemas):
+        raise UnsupportedFeature("a name without a schema, and no default database", field="SQL")
+    return found
+
+
+def _scope(words: Words, schema: str) -> StatementScope:
+    verb = words.take().upper
+    if verb in ("CREATE", "ALTER", "DROP", "RENAME"):
+        return _definition(words, verb, schema)
+    if verb == "TRUNCATE":
+        words.accept("TABLE")
+        return StatementScope(TABLES, (_table(words, schema),))
+    if verb in _MAINTENANCE:
+        words.accept_any("NO_WRITE_TO_BINLOG", "LOCAL")
+        if not words.accept_any("TABLE", "TABLES", "VIEW"):
+            words.refuse("TABLE")
+        return StatementScope(TABLES, tuple(_list(words, schema)))
+    if verb in _SERVER_VERBS:
+        return StatementScope(SERVER)
+    return StatementScope(TABLES, (_changed_table(words, verb, schema),))
+
+
+def _definition(words: Words, verb: str, schema: str) -> StatementScope:
+    creates = verb == "CREATE" and not words.sees("OR", "REPLACE")
+    while words.next.upper in _BEFORE_OBJECT or words.next.upper == "DEFINER":
+        if words.take().upper == "DEFINER":
+            _skip_definer(words)
+    kind = words.take().upper
+    if kind in ("DATABASE", "SCHEMA"):
+        place = _schema_place(words)
+        return StatementScope(
+            DATABASE, schemas=(schema if place is None else place.text,), creates=creates, drops=verb == "DROP"
+        )
+    if kind in _SERVER_OBJECTS:
+        return StatementScope(SERVER, creates=creates)
+    if kind == "INDEX":
+        while not words.accept("ON"):
+            words.take()
+        return StatementScope(TABLES, (_table(words, schema),))
+    _skip_exists(words)
+    if kind in _ROUTINES:
+        words.accept("BODY")
+        _skip_exists(words)
+        name = words.table_name()
+        return StatementScope(ROUTINE, schemas=(schema if name[0] is None else name[0],), creates=creates)
+    if kind == "TRIGGER":
+        name = words.table_name()
+        if verb != "CREATE":
+            return StatementScope(TRIGGER, schemas=(schema if name[0] is None else name[0],))
+        while not words.accept("ON"):
+            words.take()
+        return StatementScope(TABLES, (_table(words, schema),), creates=creates)
+    if kind not in _TABLE_OBJECTS:
+        words.at -= 1
+        words.refuse("a statement whose tables are known")
+    return _of_tables(words, verb, kind, schema, creates=creates)
+
+
+def _of_tables(words: Words, verb: str, kind: str, schema: str, *, creates: bool) -> StatementScope:
+    if verb == "CREATE":
+        return StatementScope(TABLES, (_table(words, schema),), creates=creates)
+    if verb == "DROP":
+        names = []
+        tables = []
+        while True:
+            start = words.next.start
+            tables.append(_table(words, schema))
+            names.append((start, words.tokens[words.at - 1].end))
+            if not words.accept(","):
+                return StatementScope(TABLES, tuple(tables), names=tuple(names))
+    if verb == "RENAME":
+        found = []
+        while True:
+            found.append(_table(words, schema))
+            _skip_wait(words)
+            words.expect("TO")
+            found.append(_table(words, schema))
+            if not words.accept(","):
+                return StatementScope(TABLES, tuple(found))
+    found = [_table(words, schema)]
+    if kind != "VIEW":
+        found += _also_altered(words, schema)
+    return StatementScope(TABLES, tuple(found))
+
+
+def _also_altered(words: Words, schema: str) -> Iterable[TableName]:
+    """The tables that an ALTER TABLE changes beside its own: a new name, and the one that a partition is exchanged with."""
+    while not words.ended:
+        if words.accept("WITH", "TABLE"):
+            yield _table(words, schema)
+        elif words.accept("RENAME") and words.next.upper not in ("COLUMN", "INDEX", "KEY"):
+            words.accept_any("TO", "AS", "=")
+            yield _table(words, schema)
+        elif not words.ended:
+            words.skip_one()
+
+
+def _changed_table(words: Words, verb: str, schema: str) -> TableName:  # noqa: RET503 - `refuse` raises
+    """The table whose rows a statement changes."""
+    if verb == "LOAD":
+        while not words.accept("INTO", "TABLE"):
+            words.take()
+        return _table(words, schema)
+    while words.accept_any(*_MODIFIERS):
+        pass
+    if verb in ("INSERT", "REPLACE"):
+        words.accept("INTO")
+        return _table(words, schema)
+    if verb == "DELETE" and words.accept("FROM"):
+        name = _table(words, schema)
+        if words.next.upper not in (",", "USING", "."):
+            return name
+    if verb == "UPDATE":
+        name = _table(words, schema)
+        words.accept("AS")
+        if not words.sees("SET") and words.next.is_name:
+            words.name()
+        if words.sees("SET"):
+            return name
+    words.refuse("a statement that changes one table")
+
+
+def _table(words: Words, schema: str) -> TableName:
+    if words.accept("."):  # the empty schema before the dot is the default one
+        return schema, words.name()
+    first, name = words.table_name()
+    return (schema if first is None else first), name
+
+
+def _list(words: Words, schema: str) -> Iterable[TableName]:
+    yield _table(words, schema)
+    while words.accept(","):
+        yield _table(words, schema)
+
+
+def _skip_definer(words: Words) -> None:
+    """Move behind an account or a role: `= user@host`, `= CURRENT_USER()`. SQL SECURITY DEFINER has none."""
+    if not words.accept("="):
+        return
+    words.take()
+    if words.accept("@"):
+        words.take()
+    if words.accept("("):
+        words.expect(")")
+
+
+def _skip_exists(words: Words) -> None:
+    words.accept("IF", "NOT", "EXISTS")
+    words.accept("IF", "EXISTS")
+
+
+def _skip_wait(words: Words) -> None:
+    if words.accept("WAIT"):
+        words.number()
+    words.accept("NOWAIT")
+
+
+def _schema_place(words: Words) -> Token | None:
+    """The schema that CREATE, ALTER or DROP DATABASE names; None for the default one (ALTER DATABASE CHARACTER SET ...)."""
+    _skip_exists(words)
+    options = ("CHARACTER", "CHARSET", "COLLATE", "DEFAULT", "ENCRYPTION", "READ", "COMMENT")
+    if words.next.kind == "word" and words.next.upper in options:
+        after = words.tokens[words.at + 1 : words.at + 2]
+        if after and after[0].upper not in (";", "UPGRADE"):
+            return None
+    return words.take() if words.next.is_name else None
+
+
+# -------------------------------------------------------------------------------------------------------- other names
+
+
+def renamed_statement(sql: str, words: Words, schemas: Mapping[str, str], default: str = "") -> str:
+    """The statement with the schemas under their other names, wherever it says them; `default`, its default database, is the caller's to change.
+
+    Raises:
+        UnsupportedFeature: a name may be one of the schemas, and something else as well.
+    """
+    tokens = words.tokens
+    heads = [number for number in range(len(tokens)) if _is_head(tokens, number)]
+    places = {number for number in heads if tokens[number].text in schemas}
+    database = _database_place(words)
+    if database is not None and tokens[database].text in schemas:
+        places.add(database)
+    named = {tokens[number].text for number in heads} | ({tokens[database].text} if database is not None else set())
+    _refuse_other_spellings({*named, default}, schemas)
+    _refuse_ambiguous(tokens, places, database)
+    if tokens and tokens[0].upper in ("GRANT", "REVOKE"):
+        _refuse_patterns(tokens, heads, schemas)
+    pieces, at = [], 0
+    for number in sorted(places):
+        token = tokens[number]
+        pieces += [sql[at : token.start], backticked(schemas[token.text])]
+        at = token.end
+    return "".join([*pieces, sql[at:]])
+
+
+def _is_head(tokens: list[Token], number: int) -> bool:
+    """Whether a name with several parts begins here."""
+    if not tokens[number].is_name or number + 1 == len(tokens) or tokens[number + 1].text != ".":
+        return False
+    return number == 0 or tokens[number - 1].kind != "symbol" or tokens[number - 1].text not in (".", "@")
+
+
+def _database_place(words: Words) -> int | None:
+    at = Words(words.tokens, words.sql_mode)
+    if not at.accept_any("CREATE", "ALTER", "DROP"):
+        return None
+    at.accept("OR", "REPLACE")
+    if not at.accept_any("DATABASE", "SCHEMA") or _schema_place(at) is None:
+        return None
+    return at.at - 1
+
+
+def _refuse_other_spellings(names: Iterable[str], schemas: Mapping[str, str]) -> None:
+    """A server that folds case takes Shop for shop; the log does not say whether it did."""
+    folded = {schema.casefold() for schema in schemas}
+    for found in sorted(names):
+        if found not in schemas and found.casefold() in folded:
+            raise UnsupportedFeature("a schema that differs in case only from one that gets another name", found=found)
+
+
+def _refuse_ambiguous(tokens: list[Token], places: set[int], database: int | None) -> None:
+    elsewhere = {
+        tokens[number].text.casefold() for number in range(len(tokens)) if tokens[number].is_name and number not in places
+    }  # fmt: skip
+    for number in sorted(places):
+        name = tokens[number].text
+        has_three = tokens[number + 2 : number + 3] and [t.text for t in tokens[number + 3 : number + 4]] == ["."]
+        if number == database or has_three or _is_before_name(tokens, number):
+            continue
+        if name.casefold() in elsewhere or name.upper() in _ROWS_OF_TRIGGERS:
+            raise UnsupportedFeature("a name that may be that of a schema or of a table", found=name)
+
+
+def _is_before_name(tokens: list[Token], number: int) -> bool:
+    """Whether the name there can only be that of a table, a view or a routine."""
+    first = tokens[0].upper
+    if first in _WITHOUT_EXPRESSIONS:
+        return True
+    before = [token.upper for token in tokens[max(0, number - 3) : number]]
+    if before[-1:] == ["EXISTS"]:
+        return before[-2:-1] == ["IF"] or before == ["IF", "NOT", "EXISTS"]
+    if before[-1:] == ["TO"]:
+        return first == "ALTER"
+    if before[-1:] == ["FROM"]:
+        return first == "DELETE" and number == 2
+    if before[-1:] == ["UPDATE"]:
+        return number == 1
+    return bool(before) and before[-1] in _BEFORE_NAME
+
+
+def _refuse_patterns(tokens: list[Token], heads: Iterable[int], schemas: Mapping[str, str]) -> None:
+    """The schema of a right may be a pattern of LIKE."""
+    for number in heads:
+        pattern = tokens[number].text
+        glob = "".join(
+            {"%": "*", "_": "?"}.get(
+                part, part[1:] if part.startswith("\\") else f"[{part}]" if part in "*?[" else part
+            )
+            for part in _like_parts(pattern)
+        )
+        if pattern not in schemas and any(fnmatchcase(schema, glob) for schema in schemas):
+            raise UnsupportedFeature("a pattern of schemas, of which one gets another name", found=pattern)
+
+
+def _like_parts(pattern: str) -> Iterable[str]:
+    at = 0
+    while at < len(pattern):
+        size = 2 if pattern[at] == "\\" and at + 1 < len(pattern) else 1
+        yield pattern[at : at + size]
+        at += size
