@@ -9,6 +9,7 @@ Knows how to say where something went wrong, what was expected and what was foun
       LoggingError           the statement cannot be logged, with the server's error number and symbol
         CacheLimitExceeded
       WriterStateError       the writer was used in an order that makes no sense
+        CommitOutcomeUnknown the group may or may not be in the log
       PositionError          a position that the caller gave is not the start of an event
       ReplayError            a change cannot be applied to the target
 
@@ -147,6 +148,13 @@ class CacheLimitExceeded(LoggingError):
 
 class WriterStateError(BinlogError):
     """The writer or a session was used in an order that makes no sense."""
+
+
+class CommitOutcomeUnknown(WriterStateError):
+    """A write to the log failed, or was interrupted, and could not be undone: the group may or may not be in the log.
+
+    The log accepts no more groups. Opening the log again recovers it, and shows which groups it contains.
+    """
 
 
 class PositionError(BinlogError):

@@ -93,8 +93,8 @@ class MemoryStorage:
         """All names last here."""
 
     def streams(self) -> list[BytesIO]:
-        """The logs in their order, for `binlogio.open`."""
-        return [BytesIO(self.files[name]) for name in sorted(self.files) if not name.endswith(INDEX_SUFFIX)]
+        """The logs of every index, in order, for `binlogio.open`."""
+        return [BytesIO(self.files[line.removeprefix("./")]) for lines in self.indexes.values() for line in lines]
 
     def _file(self, name: str) -> bytearray:
         try:

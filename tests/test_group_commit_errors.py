@@ -10,7 +10,7 @@ from typing import Final
 
 import pytest
 
-from binlogio.errors import BinlogFormatError
+from binlogio.errors import BinlogFormatError, CommitOutcomeUnknown, WriterStateError
 from binlogio.events.control import RotateEvent, StopEvent
 from binlogio.events.gtid import GtidEvent
 from binlogio.gtid import Gtid
@@ -160,6 +160,21 @@ def test_on_an_ill_disk_what_was_told_is_what_is_there(seed: int) -> None:
     assert hooked == texts
     assert gnos == list(range(1, len(texts) + 1))
     assert str(committer.commits.executed) == f"{UUID}:1-{len(texts)}"
+
+
+def test_a_sync_that_fails_and_cannot_be_undone_has_an_unknown_outcome() -> None:
+    """EIO by fsync, then by truncate: the group may be in the log, the error says so, and the log accepts no other."""
+    committer = Committer(IllDisk(0), sync_binlog=1)
+    committer.storage.fail_sync = committer.storage.fail_truncate = True  # type: ignore[attr-defined]
+    with pytest.raises(
+        CommitOutcomeUnknown, match=r"the disk is gone\); the group may or may not be in the log"
+    ) as unknown:
+        committer.commit("unknown")
+    with pytest.raises(WriterStateError, match="open it again"):
+        committer.commit("refused")
+
+    assert unknown.value.file == "binlog.000001"
+    assert committer.texts() == ["unknown"]
 
 
 def test_errors_that_are_ignored_end_the_log() -> None:

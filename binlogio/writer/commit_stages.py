@@ -1,36 +1,73 @@
-"""Queues in which sessions wait for each other, so that one of them works for all: the leader.
+"""Stage queues of the group commit: sessions wait for each other, and one of them, the leader, works for all.
 
-Knows threads and their order. Knows nothing of groups or files.
+Threads and their order only; groups and files belong to `group_commit`.
 
-    enter a stage:   stand at the end of its queue. Who finds it empty is its leader: it waits for the stage to be free, then works for
-                     everybody who has come to stand behind it by then. The others wait until some leader has released them.
-    next stage:      a leader stands there with all that it leads; where the queue is not empty, it leads no longer.
+    join a stage:   append to its queue. The session that finds the queue empty is the leader: it waits until the stage is free, takes
+                    the queue, and works for all in it. The others are followers and wait for their release.
+    next stage:     the leader joins it with all that it leads; if the queue there is not empty, it is a follower from then on.
+
+An exception can reach a thread between any two bytecodes (KeyboardInterrupt, the exception of a signal handler). All state is therefore
+written in an order that allows a second call to continue where the first one ended, and all locks are reentrant, so that their owner
+can release what it may or may not have acquired (`release_owned`).
 
 Source: sql/rpl_commit_stage_manager.cc, Commit_stage_manager::enroll_for, signal_done; WL#6813.
 """
 
 from __future__ import annotations
 
-from threading import Lock
-from typing import Generic, TypeVar
+from contextlib import suppress
+from threading import Lock, RLock
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+    from typing import Any, Protocol
+
+    class ReentrantLock(AbstractContextManager[Any], Protocol):
+        """What `threading.RLock()` gives."""
+
+        def acquire(self) -> bool:
+            """Wait for the lock."""
+
+        def release(self) -> None:
+            """Release the lock once. Raises RuntimeError if the thread does not own it."""
+
+
+def release_owned(lock: ReentrantLock) -> None:
+    """Release a lock as often as the thread has acquired it, which may be never."""
+    with suppress(RuntimeError):
+        while True:
+            lock.release()
 
 
 class Enrolled:
-    """Something that a thread wants done. `release` wakes the thread, once, wherever it waits."""
+    """A request in the queues. `release` wakes its thread, wherever it waits; a second `release` has no effect.
 
-    __slots__ = ("_gate",)
+    `leads` is True where its thread is the leader of `stage`, the last one that it joined; `led` are the requests that it leads,
+    its own first, and `taken_from` is the last stage whose queue it took.
+    """
+
+    __slots__ = ("_gate", "is_released", "leads", "led", "stage", "taken_from")
 
     def __init__(self) -> None:
         self._gate = Lock()
         self._gate.acquire()
+        self.is_released = False
+        self.leads = False
+        self.stage: object = None
+        self.taken_from: object = None
+        self.led: list[Enrolled] = [self]
 
     def wait(self) -> None:
         """Wait for `release`."""
-        self._gate.acquire()
+        while not self.is_released:
+            self._gate.acquire()
 
     def release(self) -> None:
-        """It is done."""
-        self._gate.release()
+        """Wake the thread."""
+        self.is_released = True
+        with suppress(RuntimeError):  # it was released before
+            self._gate.release()
 
 
 T = TypeVar("T", bound=Enrolled)
@@ -40,34 +77,37 @@ class Stage(Generic[T]):
     """One of the stages. `mutex` is held by the leader that works in it."""
 
     def __init__(self) -> None:
-        self.mutex = Lock()
-        self._queue_lock = Lock()
-        self._queue: list[T] = []
-        self.is_waited_for = False  # True where somebody stands in the queue
+        self.mutex: ReentrantLock = RLock()
+        self.queue: list[Enrolled] = []
+        self._queue_lock: ReentrantLock = RLock()
 
     def __len__(self) -> int:
-        return len(self._queue)
+        return len(self.queue)
 
-    def enter(self, own: T, led: list[T], leave: Lock | None = None) -> bool:
-        """Stand in the queue with all that the thread leads, then give `leave` back.
-
-        True where the thread is the leader, which now holds `mutex`. False, once `own` was released, where another one is.
-        """
+    def join(self, own: T) -> None:
+        """Append all that `own` leads to the queue."""
         with self._queue_lock:
-            is_leader = not self._queue
-            self._queue += led
-            self.is_waited_for = True
-        if leave is not None:
-            leave.release()
-        if is_leader:
-            self.mutex.acquire()
-            return True
-        own.wait()
-        return False
+            own.leads = not self.queue
+            try:
+                self.queue.extend(own.led)
+                own.stage = self
+            except BaseException:
+                if any(waiting is own for waiting in self.queue):
+                    own.stage = self
+                raise
 
-    def take(self) -> list[T]:
-        """All that stand in the queue, in their order; it is empty then. For the leader, which holds `mutex`."""
+    def take(self, own: T) -> None:
+        """Empty the queue into `own.led`, in its order. Call it as the leader, with `mutex` held."""
         with self._queue_lock:
-            taken, self._queue = self._queue, []
-            self.is_waited_for = False
-        return taken
+            try:
+                own.led = self.queue
+                own.taken_from = self
+                self.queue = []
+            except BaseException:
+                if own.taken_from is self and self.queue is own.led:
+                    self.queue = []
+                raise
+
+    def release_queue(self) -> None:
+        """Release the lock of the queue where an exception may have left it locked."""
+        release_owned(self._queue_lock)

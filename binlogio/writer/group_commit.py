@@ -19,22 +19,24 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from copy import copy
-from threading import Lock
+from threading import RLock
 from typing import TYPE_CHECKING, Final
 
 from binlogio.compression import compress_zstd
-from binlogio.errors import BinlogError, WriterStateError
+from binlogio.errors import BinlogError, CommitOutcomeUnknown, WriterStateError
 from binlogio.gtid import GtidSet, Uuid
 from binlogio.options import Position
-from binlogio.writer.commit_stages import Stage
+from binlogio.writer.commit_stages import Stage, release_owned
 from binlogio.writer.group import FilledGroup, Group, GroupEnd
 from binlogio.writer.group_log import GroupLog, PendingCommit
+from binlogio.writer.log_file import REOPEN_HINT
 
 if TYPE_CHECKING:
     from binlogio._kernel.event_buffer import EventBuffer
     from binlogio.event_frames import EventFrames
     from binlogio.gtid import Gtid, MariadbGtid
     from binlogio.options import ServerVariables
+    from binlogio.writer.commit_stages import ReentrantLock
     from binlogio.writer.group_events import LoggedGtid
     from binlogio.writer.kernel import WriterKernel
     from binlogio.writer.log_file import ActiveLog, Clock
@@ -79,10 +81,15 @@ class GroupCommit:
         self._flush: Final = Stage[PendingCommit]()
         self._sync: Final = Stage[PendingCommit]()
         self._commit: Final = Stage[PendingCommit]()
-        self._finish_lock = Lock()
+        self._finish_lock: ReentrantLock = RLock()
         self._unsynced = deque[PendingCommit]()  # flushed, and not yet through the sync stage; in the order of the log
         self._flushed = 0
         self._finished = 0
+        self._stages: Final = (
+            (self._flush, self._flush_led),
+            (self._sync, self._sync_led),
+            *(((self._commit, self._finish_led),) if self._keeps_order else ()),
+        )
         self._passes = 0  # through the sync stage since the last sync
         self._hurries = self._sync_period != 1 and not self._delay
         self.ignored_error: BaseException | None = None
@@ -156,19 +163,21 @@ class GroupCommit:
             yield
 
     def commit(self, group: Group) -> LoggedGtid:
-        """Write a group; returns its GTID, None where it is anonymous. It lasts once this returns, where sync_binlog is 1.
+        """Write a group; returns its GTID, None where it is anonymous. It is durable once this returns, where sync_binlog is 1.
+
+        An exception from outside (KeyboardInterrupt) is raised when the commit has ended. If it came while the thread wrote to the log,
+        the log is abandoned, the other sessions of the same write get `CommitOutcomeUnknown`, and opening the log again decides.
 
         Raises:
-            OSError: the storage cannot write it; the log is then as before.
-            BinlogError: the group is not as it should be, the writer is closed, or the log broken.
+            OSError: the storage cannot write it; the log is as before.
+            CommitOutcomeUnknown: the group may or may not be in the log, which accepts no more groups until it is opened again.
+            BinlogError: the group is invalid, the writer is closed, or the log broken.
         """
         if group.compression_level is not None:
             group = self._groups.events.compressed(group, compress_zstd)
         if self._hurries and group.on_commit is None:
-            with self._flush.mutex:
-                is_alone = self._is_alone(group)
-                gtid = self._commit_alone(group) if is_alone else None
-            if is_alone:
+            gtid, is_written = self._try_alone(group)
+            if is_written:
                 if self._log.size >= self._max_size:
                     self._rotate_if_full()
                 return gtid
@@ -189,12 +198,43 @@ class GroupCommit:
         """Nobody else commits, nothing is to be synced now, and the group needs no attention."""
         return (
             self._flushed == self._finished
-            and not self._flush.is_waited_for
+            and not self._flush.queue
             and type(group.frames) is tuple
             and group.end is not GroupEnd.INCIDENT
             and self.ignored_error is None
             and (not self._sync_period or self._passes + 1 < self._sync_period)
         )
+
+    def _try_alone(self, group: Group) -> tuple[LoggedGtid, bool]:
+        """Write the group if the short way is open; returns its GTID, and whether it was written.
+
+        The two `finally` run the same clean-up, so that one exception, wherever it hits, is followed by a whole clean-up.
+        """
+        gtid, is_alone, is_writing, has_left = None, False, False, False
+        try:
+            try:
+                with self._flush.mutex:
+                    if self._is_alone(group):
+                        is_alone = is_writing = True
+                        try:
+                            gtid = self._commit_alone(group)
+                        except (OSError, BinlogError):
+                            is_writing = False
+                            raise
+                        is_writing = False
+                has_left = True
+            finally:
+                if not has_left:
+                    self._leave_interrupted(is_writing=is_writing)
+        finally:
+            if not has_left:
+                self._leave_interrupted(is_writing=is_writing)
+        return gtid, is_alone
+
+    def _leave_interrupted(self, *, is_writing: bool) -> None:
+        if is_writing:
+            self._log.abandon()
+        release_owned(self._flush.mutex)
 
     def _commit_alone(self, group: Group) -> LoggedGtid:
         try:
@@ -212,55 +252,79 @@ class GroupCommit:
 
     def _ordered(self, group: Group | FilledGroup) -> LoggedGtid:
         own = PendingCommit(group)
-        if isinstance(group, Group) and group.is_incident:
-            self._commit_incident(own)
-            return self._result(own)
-        led, leave = [own], None
-        for stage, work in (
-            (self._flush, self._flush_led),
-            (self._sync, self._sync_led),
-            *(((self._commit, self._finish_led),) if self._keeps_order else ()),
-        ):
-            if not stage.enter(own, led, leave):
-                return self._result(own)
-            led, leave = self._lead(stage, work, own), stage.mutex
-        if leave is not None:
-            leave.release()
-        for commit in led:
-            if commit is not own:
-                commit.release()
-        if self._log.size >= self._max_size:
-            self._rotate_if_full()
-        return self._result(own)
-
-    def _lead(
-        self, stage: Stage[PendingCommit], work: Callable[[list[PendingCommit]], None], own: PendingCommit
-    ) -> list[PendingCommit]:
-        """Do the work of a stage for all that stand in its queue."""
-        led: list[PendingCommit] = []
         try:
-            if stage is self._sync:
-                self._wait_for_more()
-            led = stage.take()
-            work(led)
-        except BaseException:  # an interrupt, say: nobody may wait for ever, and nobody knows what is in the log
-            self._log.abandon()
-            led += stage.take()
-            for commit in led:
-                commit.fail(WriterStateError("the thread that wrote the group was interrupted", file=self._log.name))
-                if commit is not own:
-                    commit.release()
-            stage.mutex.release()
-            raise
-        return led
-
-    def _result(self, own: PendingCommit) -> LoggedGtid:
-        if not self._keeps_order:
-            with self._finish_lock:
-                self._finish_led([own])
+            try:
+                if isinstance(group, Group) and group.is_incident:
+                    self._commit_incident(own)
+                else:
+                    self._advance(own)
+                    if self._log.size >= self._max_size and own.leads:
+                        self._rotate_if_full()
+                own.is_settled = True
+            finally:
+                self._settle(own)
+        finally:
+            self._settle(own)
         if own.error is not None:
             raise copy(own.error) from own.error
         return own.gtid
+
+    def _advance(self, own: PendingCommit) -> None:
+        """Take a commit through the stages, from where it is; may be called again after an exception."""
+        while own.step < len(self._stages):
+            stage, work = self._stages[own.step]
+            if own.stage is not stage:
+                stage.join(own)
+            if own.step:
+                release_owned(self._stages[own.step - 1][0].mutex)
+            if not own.leads:
+                own.wait()
+                break
+            stage.mutex.acquire()
+            if own.taken_from is not stage:
+                if stage is self._sync:
+                    self._wait_for_more()
+                stage.take(own)
+            own.is_writing = stage is not self._commit
+            work(own.commits)
+            own.step += 1
+            own.is_writing = False
+        else:
+            release_owned(self._stages[-1][0].mutex)
+            for commit in own.commits:
+                commit.release()
+        if not self._keeps_order:
+            with self._finish_lock:
+                self._finish_led([own])
+        own.is_done = True
+
+    def _settle(self, own: PendingCommit) -> None:
+        """After an exception: end the commit, so that no other session waits for this thread, and release every lock."""
+        if own.is_settled:
+            return
+        for stage, _ in self._stages:
+            stage.release_queue()
+        if own.is_writing:
+            self._fail_interrupted(own)
+        elif own.stage is not None and not own.is_done:
+            self._advance(own)
+        for stage, _ in self._stages:
+            release_owned(stage.mutex)
+        release_owned(self._finish_lock)
+        own.is_settled = True
+
+    def _fail_interrupted(self, own: PendingCommit) -> None:
+        """The leader was interrupted while it wrote or synced: what the log contains is unknown."""
+        self._log.abandon()
+        for commit in own.commits:
+            commit.fail(
+                CommitOutcomeUnknown(
+                    "the thread that wrote the group was interrupted; the group may or may not be in the log",
+                    file=self._log.name,
+                    hint=REOPEN_HINT,
+                )
+            )
+            commit.release()
 
     def _flush_led(self, led: list[PendingCommit]) -> None:
         self._flushed += len(led)
@@ -311,27 +375,33 @@ class GroupCommit:
 
     def _finish_led(self, led: list[PendingCommit]) -> None:
         for commit in led:
-            if commit.error is None:
-                if commit.group.on_commit is not None:
-                    try:
-                        commit.group.on_commit()
-                    except BaseException as exc:  # noqa: BLE001 - it is the session's own, and raised in its thread
-                        commit.error = exc
-                self._clock.committed(commit.counter)
-            self._finished += 1
+            if commit.is_finished:
+                continue
+            commit.is_finished = True  # first, so that no hook is called twice
+            is_written = commit.error is None
+            try:
+                if is_written and commit.group.on_commit is not None:
+                    commit.group.on_commit()
+            except Exception as exc:  # noqa: BLE001 - it belongs to the commit's session, and is raised in its thread
+                commit.error = exc
+            finally:
+                if is_written:
+                    self._clock.committed(commit.counter)
+                self._finished += 1
 
     def _commit_incident(self, own: PendingCommit) -> None:
-        """Write a group, and end the log behind it before anybody else can write."""
+        """Write a group, and rotate after it before another session can write."""
         with self._sync.mutex, self._flush.mutex:
+            own.is_writing = True
             self._flush_led([own])
             error = self._sync_now([own])
             if error is not None:
                 self._take_back_unsynced(error)
             elif own.error is None and self.ignored_error is None:
                 self._try_to_rotate()
-        if self._keeps_order:
-            with self._commit.mutex:
-                self._finish_led([own])
+            own.is_writing = False
+        with self._commit.mutex if self._keeps_order else self._finish_lock:
+            self._finish_led([own])
 
     # --------------------------------------------------------------------------------------------- files and errors
 
@@ -366,7 +436,7 @@ class GroupCommit:
         if not self._ignores_errors:
             return
         for commit in commits:
-            if isinstance(commit.error, OSError):
+            if isinstance(commit.error, (OSError, CommitOutcomeUnknown)):
                 self._stop_logging(commit.error)
                 commit.error, commit.counter = None, 0
 

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import count
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
-from binlogio.errors import BinlogError, UnsupportedFeature, WriterStateError
+from binlogio.errors import BinlogError, CommitOutcomeUnknown, UnsupportedFeature, WriterStateError
 from binlogio.gtid import EMPTY_GTID_SET, Gtid, GtidSet, MariadbGtid, Tag, Uuid
 from binlogio.writer.commit_stages import Enrolled
 from binlogio.writer.domain_state import DomainState
@@ -36,7 +36,9 @@ class PendingCommit(Enrolled):
     Where it is flushed, `start` is its offset in bytes and `counter` the clock behind it; `error` is why it is not in the log.
     """
 
-    __slots__ = ("before", "counter", "error", "group", "gtid", "start")
+    __slots__ = (
+        "before", "counter", "error", "group", "gtid", "is_done", "is_finished", "is_settled", "is_writing", "start", "step",
+    )  # fmt: skip
 
     def __init__(self, group: Group | FilledGroup) -> None:
         super().__init__()
@@ -46,6 +48,16 @@ class PendingCommit(Enrolled):
         self.before = 0  # the clock in front of it
         self.counter = 0
         self.error: BaseException | None = None
+        self.step = 0  # how many stages its thread has led it through
+        self.is_writing = False  # its thread changes the log
+        self.is_finished = False  # its hook was called
+        self.is_done = False  # it has left the stages
+        self.is_settled = False  # and its thread holds no lock
+
+    @property
+    def commits(self) -> list[PendingCommit]:
+        """The commits that it leads, itself first."""
+        return cast("list[PendingCommit]", self.led)
 
     def fail(self, error: BaseException) -> None:
         """It is not in the log."""
@@ -154,7 +166,7 @@ class GroupLog:
         if start < self.log.size:
             try:
                 self.log.truncate(start)
-            except OSError as exc:
+            except CommitOutcomeUnknown as exc:
                 exc.__context__ = error
                 for commit in commits:
                     commit.error = exc

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.constants import BINLOG_MAGIC, HEADER_SIZE, ChecksumAlgorithm, HeaderFlag
 from binlogio.encoder import Encoder
-from binlogio.errors import BinlogError, WriterStateError
+from binlogio.errors import BinlogError, CommitOutcomeUnknown, WriterStateError
 from binlogio.events.base import EventHeader
 from binlogio.events.control import RotateEvent, StopEvent
 from binlogio.events.format_description import BINLOG_VERSION, FormatDescriptionEvent
@@ -40,6 +40,7 @@ LoggedGtids = GtidSet | tuple[MariadbGtid, ...]
 
 MICROSECONDS_PER_SECOND: Final = 1_000_000
 FLAGS_OFFSET: Final = len(BINLOG_MAGIC) + HEADER_SIZE - 2
+REOPEN_HINT: Final = "close the writer and open it again: recovery keeps whole groups, and gtid_executed shows which"
 _CLOSED: Final = bytes(2)
 _IN_USE: Final = int(HeaderFlag.BINLOG_IN_USE).to_bytes(2, "little")
 
@@ -99,11 +100,12 @@ class ActiveLog:
         self._broken = False
 
     def append(self, data: bytes | bytearray | memoryview) -> None:
-        """Write groups as they stand at `size`.
+        """Append groups, whose positions were computed from `size`.
 
         Raises:
-            OSError: the storage cannot; the log is then as before.
-            WriterStateError: an earlier error left the log in a state that nobody knows.
+            OSError: the storage cannot; the log is as before.
+            CommitOutcomeUnknown: the storage cannot, nor can it undo what it wrote.
+            WriterStateError: an earlier error left the log in an unknown state.
         """
         if self._broken:
             self._refuse()
@@ -113,17 +115,25 @@ class ActiveLog:
         except OSError:
             self.truncate(self.size)
             raise
+        self.size += len(data)  # before the log may be written again: an interrupt can come between the two lines
         self._broken = False
-        self.size += len(data)
 
     def truncate(self, size: int) -> None:
-        """Forget the groups behind `size`.
+        """Remove the groups from offset `size` on.
 
         Raises:
-            OSError: the storage cannot; nobody can write to the log any more.
+            CommitOutcomeUnknown: the storage cannot; the log accepts no more groups.
         """
         self._broken = True
-        self._storage.truncate(self.name, size)
+        try:
+            self._storage.truncate(self.name, size)
+        except OSError as exc:
+            raise CommitOutcomeUnknown(
+                f"a write failed and could not be undone ({exc.strerror or exc}); the group may or may not be in the log",
+                file=self.name,
+                offset=size,
+                hint=REOPEN_HINT,
+            ) from exc
         self.size = size
         self._broken = False
 
@@ -165,7 +175,9 @@ class ActiveLog:
         self._broken = True
 
     def _refuse(self) -> None:
-        raise WriterStateError("a write failed and could not be undone", file=self.name, hint="open the log anew")
+        raise WriterStateError(
+            "a write failed or was interrupted, and could not be undone", file=self.name, hint=REOPEN_HINT
+        )
 
     def _begin(self, name: str, previous: LoggedGtids, created: int = 0, behind: str = "") -> None:
         data = self._head(previous, created, [behind, name] if behind else [name])
