@@ -108,6 +108,16 @@ class CrashingStorage:
         self.names_durable = dict(self.names_now)
         self.pending_names = []
 
+    def lock(self, _name: str, _holder: str) -> str | None:
+        """A crash ends every lock, and so does a new storage."""
+        return None
+
+    def unlock(self, name: str) -> None:
+        """Nothing to give back."""
+
+    def disown(self) -> None:
+        """Nothing to give back."""
+
     def after_crash(self, random: Random) -> CrashingStorage:
         """What is left."""
         names = dict(self.names_durable)

@@ -34,6 +34,7 @@ class LogInUse:
                 self.starts.append(self.storage.size(NAME))
                 session.execute(Statement("insert", [Insert(N if number % 4 == 3 else T, [(number, value)])]))
         self.starts.append(self.storage.size(NAME))
+        self.storage.end_process()
 
     @property
     def data(self) -> bytearray:

@@ -20,6 +20,7 @@ class MemoryStorage:
     files: dict[str, bytearray] = field(default_factory=dict)
     synced: dict[str, bytes] = field(default_factory=dict)
     times: dict[str, int] = field(default_factory=dict)
+    locks: dict[str, str] = field(default_factory=dict)
     sync_count: int = 0
     fail_append: int | None = None
     fail_truncate: bool = False
@@ -91,6 +92,24 @@ class MemoryStorage:
 
     def sync_names(self) -> None:
         """All names last here."""
+
+    def lock(self, name: str, holder: str) -> str | None:
+        """One holder at a time, until `unlock` or `end_process`."""
+        if name in self.locks:
+            return self.locks[name]
+        self.locks[name] = holder
+        return None
+
+    def unlock(self, name: str) -> None:
+        """No lock any more."""
+        self.locks.pop(name, None)
+
+    def end_process(self) -> None:
+        """The process that used the storage has ended without closing anything."""
+        self.locks.clear()
+
+    def disown(self) -> None:
+        """A child has a copy of its own."""
 
     def streams(self) -> list[BytesIO]:
         """The logs of every index, in order, for `binlogio.open`."""

@@ -88,10 +88,13 @@ class Interrupted:
         with flush.mutex:
             for number, thread in enumerate(threads):
                 thread.start()
-                spin_until(lambda number=number: len(flush) > number or self.has_ended.is_set())
+                spin_until(partial(self._has_joined, number))
         for thread in threads:
             thread.join(JOIN_TIMEOUT_S)
         self.hanging = [thread.name for thread in threads if thread.is_alive()]
+
+    def _has_joined(self, number: int) -> bool:
+        return len(self.committer.commits._flush) > number or self.has_ended.is_set()
 
     def _commit(self, text: str, begin: Callable[[], None]) -> None:
         group = self.committer.group(text, 3000, on_commit=partial(self.hooked.append, text))

@@ -109,6 +109,7 @@ def test_an_unfinished_group_of_a_crashed_log_has_no_gtid() -> None:
     session.execute(insert(1))
     session.execute(insert(2))
     del storage.files["binlog.000001"][-40:]  # no STOP, still in use, the last XID and a bit more gone
+    storage.end_process()
     with writer(storage) as second:
         executed = str(second.gtid_executed)
 

@@ -77,6 +77,10 @@ class Stage(Generic[T]):
     """One of the stages. `mutex` is held by the leader that works in it."""
 
     def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin with an empty queue and new locks."""
         self.mutex: ReentrantLock = RLock()
         self.queue: list[Enrolled] = []
         self._queue_lock: ReentrantLock = RLock()

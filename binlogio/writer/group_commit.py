@@ -14,6 +14,7 @@ Locks are taken in this order: sync, flush. Source: sql/binlog.cc, MYSQL_BIN_LOG
 
 from __future__ import annotations
 
+import os
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -21,6 +22,7 @@ from contextlib import contextmanager, suppress
 from copy import copy
 from threading import RLock
 from typing import TYPE_CHECKING, Final
+from weakref import WeakSet
 
 from binlogio.compression import compress_zstd
 from binlogio.errors import BinlogError, CommitOutcomeUnknown, WriterStateError
@@ -44,6 +46,17 @@ if TYPE_CHECKING:
 Wait = Callable[[int], None]
 """Waits that many microseconds."""
 _STEPS_OF_DELAY: Final = 10
+
+
+_ALL: Final[WeakSet[GroupCommit]] = WeakSet()
+
+
+def _disown_all() -> None:
+    for commits in _ALL:
+        commits.disown()
+
+
+os.register_at_fork(after_in_child=_disown_all)
 
 
 def system_wait(microseconds: int) -> None:
@@ -95,6 +108,20 @@ class GroupCommit:
         self.ignored_error: BaseException | None = None
         self.rotation_error: BaseException | None = None
 
+        _ALL.add(self)
+
+    def disown(self) -> None:
+        """In a forked child: the log belongs to the parent. Locks held by threads of the parent are replaced."""
+        self._log.disown()
+        self._finish_lock = RLock()
+        for stage, _ in self._stages:
+            stage.reset()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a log was begun and not ended."""
+        return self._groups.is_open
+
     @property
     def executed(self) -> GtidSet:
         """The GTIDs of all groups in the log and before it (gtid_executed)."""
@@ -136,7 +163,9 @@ class GroupCommit:
             self.ignored_error = None
 
     def close(self) -> None:
-        """End the log. What no session has committed is not in it."""
+        """End the log. What no session has committed is not in it. Without effect in a forked child."""
+        if self._log.is_disowned:
+            return
         with self._sync.mutex, self._flush.mutex:
             self._groups.close()
             self._all_synced()
@@ -440,7 +469,7 @@ class GroupCommit:
                 self._stop_logging(commit.error)
                 commit.error, commit.counter = None, 0
 
-    def _stop_logging(self, error: OSError) -> None:
+    def _stop_logging(self, error: OSError | CommitOutcomeUnknown) -> None:
         if self.ignored_error is None:
             self.ignored_error = error
             try:

@@ -11,6 +11,9 @@ two. Source: sql/binlog.cc, MYSQL_BIN_LOG::open_binlog, new_file_impl, close; fi
 
 from __future__ import annotations
 
+import os
+import socket
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
@@ -75,6 +78,9 @@ class ActiveLog:
         self.index: Final = LogIndex(stem, storage)
         self._encoder = Encoder(describe_format(variables).context)
         self._broken = True  # until it is open
+        self.is_disowned = False
+        self._lock_name = f"{stem}.lock"
+        self._created = ""  # the next log of a rotation, once this writer has created it
         self.name = ""
         self.size = 0
 
@@ -94,10 +100,40 @@ class ActiveLog:
         Raises:
             OSError: the storage cannot.
         """
-        existing = self.existing()
-        name = next_log_name(existing[-1]) if existing else f"{self._stem}.000001"
-        self._begin(name, previous, created=self._clock() // MICROSECONDS_PER_SECOND)
+        self._begin(self._next_name(), previous, created=self._clock() // MICROSECONDS_PER_SECOND)
         self._broken = False
+
+    def _next_name(self) -> str:
+        """The name after all logs of the index and of the storage, as the server chooses it (sql/binlog.cc, find_uniq_filename)."""
+        existing = self.existing()
+        return next_log_name(existing[-1]) if existing else f"{self._stem}.000001"
+
+    def lock(self) -> None:
+        """Lock the logs for this writer.
+
+        Raises:
+            WriterStateError: another writer has them open.
+            OSError: the storage cannot.
+        """
+        now = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())
+        holder = f"process {os.getpid()} on {socket.gethostname()}, since {now}"
+        other = self._storage.lock(self._lock_name, holder)
+        if other is not None:
+            raise WriterStateError(
+                "another writer has these logs open",
+                file=self._lock_name,
+                found=other,
+                hint="close that writer, or use another basename",
+            )
+
+    def unlock(self) -> None:
+        """Let other writers open the logs."""
+        self._storage.unlock(self._lock_name)
+
+    def disown(self) -> None:
+        """In a forked child: the log belongs to the parent; here it accepts nothing, and closing it has no effect."""
+        self._broken = self.is_disowned = True
+        self._storage.disown()
 
     def append(self, data: bytes | bytearray | memoryview) -> None:
         """Append groups, whose positions were computed from `size`.
@@ -150,8 +186,8 @@ class ActiveLog:
         if self._broken:
             self._refuse()
         old, size = self.name, self.size
-        name = next_log_name(old)
-        self._broken = True
+        name = self._next_name()
+        self._broken, self._created = True, ""
         try:
             self._end(RotateEvent(position=len(BINLOG_MAGIC), next_log=name, header=self._header()))
             self._begin(name, previous, behind=old)
@@ -163,6 +199,8 @@ class ActiveLog:
 
     def close(self) -> None:
         """End this log, as a server does when it stops; a broken one stays as it is, in use."""
+        if self.is_disowned:
+            return
         try:
             if not self._broken:
                 self._broken = True
@@ -175,6 +213,12 @@ class ActiveLog:
         self._broken = True
 
     def _refuse(self) -> None:
+        if self.is_disowned:
+            raise WriterStateError(
+                "the writer belongs to the process that opened it, and this is a forked child",
+                file=self.name,
+                hint="open a writer of another basename in the child",
+            )
         raise WriterStateError(
             "a write failed or was interrupted, and could not be undone", file=self.name, hint=REOPEN_HINT
         )
@@ -183,6 +227,7 @@ class ActiveLog:
         data = self._head(previous, created, [behind, name] if behind else [name])
         self.index.register([name])
         self._storage.create(name)
+        self._created = name
         self._storage.append(name, data)
         self._storage.sync(name)
         self._storage.sync_names()
@@ -217,11 +262,11 @@ class ActiveLog:
         self._storage.sync(self.name)
 
     def _go_on(self, name: str, size: int, next_name: str) -> None:
-        """Undo a rotation that failed: the next log is not there, this one has no ROTATE and is in use."""
+        """Undo a rotation that failed: remove the next log if this writer created it; this one has no ROTATE and is in use."""
         if next_name in self.index.names:
             self.index.take_out([next_name])
         present = self._storage.names()
-        if next_name in present:
+        if next_name in present and self._created == next_name:
             self._storage.remove(next_name)
         if self.index.register_name in present:
             self.index.unregister()

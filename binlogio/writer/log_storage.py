@@ -7,12 +7,16 @@ A storage may lose what was written and not yet synced, and names that were made
 
 from __future__ import annotations
 
+import fcntl
 import os
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
     from typing import BinaryIO
+
+_HOLDER_SIZE: Final = 1024
 
 
 class LogStorage(Protocol):
@@ -57,6 +61,18 @@ class LogStorage(Protocol):
     def sync_names(self) -> None:
         """Make every name that was made, changed or removed last."""
 
+    def lock(self, name: str, holder: str) -> str | None:
+        """Lock the storage for the logs of one basename, by a file `name` that contains `holder`.
+
+        Returns None, or the text of whoever holds the lock. A process that ends gives its locks up.
+        """
+
+    def unlock(self, name: str) -> None:
+        """Give the lock up; without effect where this storage does not hold it."""
+
+    def disown(self) -> None:
+        """Close every file and lock without any effect on them: this is a forked child, and they belong to the parent."""
+
 
 class LocalStorage:
     """A directory, which is made where it does not exist. A file that is written to stays open up to `close`."""
@@ -64,6 +80,7 @@ class LocalStorage:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._open: dict[str, BinaryIO] = {}
+        self._locks: dict[str, BinaryIO] = {}
 
     def names(self) -> list[str]:
         """The names of all files in the directory."""
@@ -136,6 +153,48 @@ class LocalStorage:
         """Sync the directory."""
         _sync_directory(self._directory)
 
+    def lock(self, name: str, holder: str) -> str | None:
+        """Lock by flock, which also keeps out a second storage of this process and ends with the process.
+
+        The file is removed with the lock, so a lock on a file that is no longer there is none.
+        """
+        if not self._directory.exists():
+            self._make_directory()
+        path = self._directory / name
+        while True:
+            file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o640), "r+b", buffering=0)
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                text = file.read(_HOLDER_SIZE).decode("utf-8", "replace").strip()
+                file.close()
+                return text or "another process"
+            except BaseException:
+                file.close()
+                raise
+            if _is_file_at(path, file):
+                break
+            file.close()
+        file.truncate(0)
+        file.write(f"{holder}\n".encode())
+        self._locks[name] = file
+        return None
+
+    def unlock(self, name: str) -> None:
+        """Remove the file, then give the lock up."""
+        file = self._locks.pop(name, None)
+        if file is not None:
+            with suppress(FileNotFoundError):
+                (self._directory / name).unlink()
+            file.close()
+
+    def disown(self) -> None:
+        """Close all files; they have no buffers, and closing a copy of a descriptor keeps the parent's lock."""
+        for file in (*self._open.values(), *self._locks.values()):
+            file.close()
+        self._open.clear()
+        self._locks.clear()
+
     def _make_directory(self) -> None:
         """With those above it that are missing, and so that they last."""
         made = [folder for folder in (self._directory, *self._directory.parents) if not folder.exists()]
@@ -147,6 +206,13 @@ class LocalStorage:
         file = self._open[name] = (self._directory / name).open("r+b", buffering=0)
         file.seek(0, os.SEEK_END)
         return file
+
+
+def _is_file_at(path: Path, file: BinaryIO) -> bool:
+    try:
+        return os.path.samestat(path.stat(), os.fstat(file.fileno()))
+    except FileNotFoundError:
+        return False
 
 
 def _sync_directory(folder: Path) -> None:

@@ -12,6 +12,7 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from binlogio.errors import WriterStateError
 from binlogio.gtid import EMPTY_GTID_SET, GtidSet, MariadbGtid, Uuid
 from binlogio.options import Position, ServerVariables
 from binlogio.writer.cache_status import CacheStatus
@@ -103,18 +104,29 @@ class BinlogWriter:
 
         Raises:
             OSError: the directory cannot be read or written.
+            WriterStateError: another writer, of this or another process, has logs of this basename open.
             BinlogError: the index names a log that is not there, or the last log is damaged where no crash damages it; nothing was changed.
         """
-        self._group_commit.open(*self._recovered())
+        if self._group_commit.is_open:
+            raise WriterStateError("the writer is open already", file=self._log.name)
+        self._log.lock()
+        try:
+            self._group_commit.open(*self._recovered())
+        except BaseException:
+            self._log.unlock()
+            raise
         return self
 
     def close(self) -> None:
-        """End the log. Transactions that are still open are not in it.
+        """End the log. Transactions that are still open are not in it. Without effect in a forked child.
 
         Raises:
             OSError: the log cannot be written.
         """
-        self._group_commit.close()
+        try:
+            self._group_commit.close()
+        finally:
+            self._log.unlock()
 
     def session(self, schema: str = "") -> Session:
         """A new session whose default schema is `schema`."""
