@@ -14,26 +14,15 @@ from collections.abc import Callable
 from typing import Final
 
 from binlogio.schema.altered_table import Alter, carried_out
-from binlogio.schema.create_table import (
-    begins_key,
-    read_charset_option,
-    read_key,
-)
+from binlogio.schema.column_text import begins_partitions, ends_column, skip_value
+from binlogio.schema.create_table import TableOptions, begins_key, read_charset_option, read_key, read_option
 from binlogio.schema.parsed_table import MOST_COLUMNS, PRIMARY, ParsedTable
 from binlogio.schema.server_defaults import ServerDefaults
 from binlogio.schema.sql_tokens import Words
 
-# Clauses that leave columns and keys as they are; each is left out up to the next comma.
-_HARMLESS: Final = frozenset(
-    "ENGINE TYPE ALGORITHM LOCK FORCE COMMENT AUTO_INCREMENT ROW_FORMAT KEY_BLOCK_SIZE STATS_PERSISTENT STATS_AUTO_RECALC "
-    "STATS_SAMPLE_PAGES CHECKSUM MAX_ROWS MIN_ROWS AVG_ROW_LENGTH PACK_KEYS DELAY_KEY_WRITE INSERT_METHOD UNION DATA INDEX "
-    "CONNECTION ENCRYPTION COMPRESSION TABLESPACE STORAGE DISCARD IMPORT ENABLE DISABLE SECONDARY_ENGINE SECONDARY_LOAD "
-    "SECONDARY_UNLOAD ENGINE_ATTRIBUTE SECONDARY_ENGINE_ATTRIBUTE AUTOEXTEND_SIZE START PAGE_CHECKSUM TRANSACTIONAL "
-    "PAGE_COMPRESSED PAGE_COMPRESSION_LEVEL ENCRYPTED ENCRYPTION_KEY_ID WITHOUT WITH NOWAIT WAIT PASSWORD NODEGROUP".split()
-)
-# Clauses about partitions stand alone: all of the statement that follows belongs to them.
-_PARTITIONS: Final = frozenset(
-    "PARTITION REMOVE REORGANIZE COALESCE TRUNCATE EXCHANGE ANALYZE CHECK OPTIMIZE REBUILD REPAIR ORDER".split()
+# Before PARTITION, these begin a clause about partitions, to which the rest of the statement belongs.
+_PARTITION_VERBS: Final = frozenset(
+    "REORGANIZE COALESCE TRUNCATE EXCHANGE ANALYZE CHECK OPTIMIZE REBUILD REPAIR DISCARD IMPORT".split()
 )
 
 
@@ -57,44 +46,52 @@ def read_clauses(words: Words, table: ParsedTable, server: ServerDefaults) -> Al
         _clause(words, alter)
         if len(alter.changes) + len(alter.keys) > MOST_COLUMNS:
             words.refuse("no more columns than a table can have")
-        if not words.accept(",") and not words.ended:
+        if begins_partitions(words):
+            _partitions(words)
+        elif not words.accept(",") and not words.ended:
             words.refuse("the next clause")
     return alter
+
+
+def _partitions(words: Words) -> None:
+    """Move past a PARTITION BY or a REMOVE PARTITIONING, which end the statement."""
+    if words.accept("REMOVE", "PARTITIONING"):
+        if not words.ended:
+            words.refuse("the end of the statement")
+    else:
+        words.at = len(words.tokens)
 
 
 # ---------------------------------------------------------------------------------------------------------- clauses
 
 
 def _clause(words: Words, alter: Alter) -> None:
-    if read_charset_option(words, alter.options):
-        while read_charset_option(words, alter.options):
-            pass
+    if begins_partitions(words):
+        _partitions(words)
         return
-    if words.next.kind != "word":
-        words.refuse("a clause of ALTER TABLE")
-    keyword = words.take().upper
-    clause = _CLAUSES.get(keyword)
-    if clause is not None:
-        clause(words, alter)
-    elif keyword in _PARTITIONS:
+    if words.next.upper in _PARTITION_VERBS and words.sees(words.next.upper, "PARTITION"):
         words.at = len(words.tokens)
-    elif keyword in _HARMLESS:
-        _option(words, alter, keyword)
-    else:
-        words.at -= 1
-        words.refuse("a clause of ALTER TABLE")
+        return
+    if words.accept("ORDER", "BY"):
+        _order(words)
+        return
+    clause = _CLAUSES.get(words.next.upper)
+    if clause is not None:
+        words.take()
+        clause(words, alter)
+        return
+    while True:  # options, which can follow each other without a comma
+        read_option(words, alter.options)
+        if words.ended or words.next.upper == "," or begins_partitions(words):
+            return
 
 
-def _option(words: Words, alter: Alter, keyword: str) -> None:
-    """An option, and those that follow it without a comma."""
-    if keyword in ("ENGINE", "TYPE"):
-        words.accept("=")
-        alter.options.engine = words.name()
-    while not words.ended and words.next.upper != ",":
-        if words.sees("PARTITION", "BY"):
-            words.at = len(words.tokens)
-        elif not read_charset_option(words, alter.options):
-            words.skip_one()
+def _order(words: Words) -> None:
+    while True:
+        words.column_name()
+        words.accept_any("ASC", "DESC")
+        if not words.accept(","):
+            return
 
 
 def _add(words: Words, alter: Alter) -> None:
@@ -134,14 +131,14 @@ def _add_key(words: Words, alter: Alter) -> None:
 def _column(words: Words, alter: Alter, old: str | None, *, if_not_exists: bool = False) -> None:
     """Take note of a column's definition, which is read when the table's new collation is known."""
     at = words.at
-    name = words.name()
-    while not words.ended and not (words.next.kind != "quoted" and words.next.upper in (",", ")", "FIRST", "AFTER")):
+    name = words.column_name()
+    while not words.ended and not ends_column(words):
         words.skip_one()
     place = None
     if words.accept("FIRST"):
         place = ""
     elif words.accept("AFTER"):
-        place = words.name()
+        place = words.column_name()
     if not (if_not_exists and alter.table.index(name) is not None):
         alter.changes.append((old, at, place))
 
@@ -164,7 +161,7 @@ def _drop(words: Words, alter: Alter) -> None:
     else:
         words.accept("COLUMN")
         if_exists = words.accept("IF", "EXISTS")
-        name = words.name()
+        name = words.column_name()
         words.accept_any("RESTRICT", "CASCADE")
         if not (if_exists and alter.table.index(name) is None):
             alter.dropped.append(name)
@@ -173,13 +170,16 @@ def _drop(words: Words, alter: Alter) -> None:
 def _modify(words: Words, alter: Alter) -> None:
     words.accept("COLUMN")
     if_exists = words.accept("IF", "EXISTS")
-    _changed(words, alter, words.next.text, if_exists=if_exists)
+    at = words.at
+    old = words.column_name()
+    words.at = at
+    _changed(words, alter, old, if_exists=if_exists)
 
 
 def _change(words: Words, alter: Alter) -> None:
     words.accept("COLUMN")
     if_exists = words.accept("IF", "EXISTS")
-    _changed(words, alter, words.name(), if_exists=if_exists)
+    _changed(words, alter, words.column_name(), if_exists=if_exists)
 
 
 def _changed(words: Words, alter: Alter, old: str, *, if_exists: bool) -> None:
@@ -191,10 +191,12 @@ def _changed(words: Words, alter: Alter, old: str, *, if_exists: bool) -> None:
 
 def _rename(words: Words, alter: Alter) -> None:
     if words.accept("COLUMN"):
-        words.accept("IF", "EXISTS")
-        old = words.name()
+        if_exists = words.accept("IF", "EXISTS")
+        old = words.column_name()
         words.expect("TO")
-        alter.renamed[old.casefold()] = words.name()
+        new = words.column_name()
+        if not (if_exists and alter.table.index(old) is None):
+            alter.renamed[old.casefold()] = new
     elif words.accept_any("INDEX", "KEY"):
         words.accept("IF", "EXISTS")
         old = words.name()
@@ -209,25 +211,30 @@ def _alter(words: Words, alter: Alter) -> None:
     if words.accept_any("INDEX", "KEY", "CHECK", "CONSTRAINT"):
         words.accept("IF", "EXISTS")
         words.name()
-        while not words.ended and words.next.upper != ",":
-            words.skip_one()
+        words.accept("NOT")
+        if not words.accept_any("VISIBLE", "INVISIBLE", "IGNORED", "ENFORCED"):
+            words.refuse("a property of a key or a constraint")
         return
     words.accept("COLUMN")
     words.accept("IF", "EXISTS")
-    name = words.name()
-    if words.accept("SET") and (found := words.accept_any("VISIBLE", "INVISIBLE")):
+    name = words.column_name()
+    if words.accept("SET", "DEFAULT"):
+        skip_value(words)
+    elif words.accept("SET") and (found := words.accept_any("VISIBLE", "INVISIBLE")):
         alter.visible[name.casefold()] = found == "VISIBLE"
-        return
-    while not words.ended and words.next.upper != ",":
-        words.skip_one()
+    elif not words.accept("DROP", "DEFAULT"):
+        words.refuse("a default or the visibility of a column")
 
 
 def _convert(words: Words, alter: Alter) -> None:
     words.expect("TO")
-    if not read_charset_option(words, alter.options):
+    if alter.conversion is not None or alter.options.charset is not None or alter.options.collation is not None:
+        words.refuse("CONVERT TO before the default character set, and once")
+    alter.conversion = TableOptions()
+    if not read_charset_option(words, alter.conversion) or alter.conversion.charset is None:
         words.refuse("a character set")
-    read_charset_option(words, alter.options)
-    alter.converts = True
+    if words.sees("COLLATE"):
+        read_charset_option(words, alter.conversion)
 
 
 _CLAUSES: Final[dict[str, Callable[[Words, Alter], None]]] = {

@@ -1,7 +1,8 @@
 """What becomes of a table once the clauses of an ALTER TABLE are carried out.
 
-Knows in which order the server does that, which is not the order in which they stand: first the columns that are there (by their old names) are
-dropped and changed in place, then those with a new place are put in, by new names. What the clauses are is `alter_table`'s business.
+Knows in which order the server does that, which is not the order of the clauses: first the columns that are there (by their old names) are
+dropped and changed in place; then, in the order of the clauses and by new names, columns are added and those with a new place are moved.
+What the clauses are is `alter_table`'s business.
 
 Source: sql/sql_table.cc, mysql_prepare_alter_table of both servers.
 """
@@ -12,15 +13,17 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from binlogio.errors import UnsupportedFeature
+from binlogio.rowimage.charset import charset_named
 from binlogio.schema.collations import BINARY, charset_of_collation, max_character_bytes
 from binlogio.schema.column_text import ParsedColumn, TableSetting, parse_column
-from binlogio.schema.column_types import MEMBER_TYPES, TEXT_TYPES
+from binlogio.schema.column_types import MEMBER_TYPES, TEXT_TYPES, member_text
 from binlogio.schema.create_table import VERSIONING_COLUMNS, TableOptions, keys_of_column, versioned
 from binlogio.schema.definition import ColumnDefinition
 from binlogio.schema.parsed_table import Key, ParsedTable
 from binlogio.schema.server_defaults import ServerDefaults
 from binlogio.schema.sql_tokens import Words
 
+_JSON_COLLATION: Final = "utf8mb4_bin"
 _LARGER: Final = {"tinytext": "text", "text": "mediumtext", "mediumtext": "longtext"}
 _AS_BINARY: Final = {
     "char": "binary",
@@ -56,7 +59,7 @@ class Alter:
     renamed_keys: dict[str, str] = field(default_factory=dict)
     visible: dict[str, bool] = field(default_factory=dict)
     options: TableOptions = field(default_factory=TableOptions)
-    converts: bool = False
+    conversion: TableOptions | None = None
     versioning: bool | None = None
     has_period: bool = False
     name: tuple[str | None, str] | None = None
@@ -69,19 +72,28 @@ def carried_out(words: Words, alter: Alter, database_collation: str) -> ParsedTa
         UnsupportedFeature: a clause does not fit the table.
     """
     table = alter.table
-    usual = database_collation
-    chosen = alter.options.chosen_collation(alter.server, usual)
+    usual, options = database_collation, alter.options
+    converted_to = None
+    if alter.conversion is not None:
+        converted_to = alter.conversion.chosen_collation(alter.server, usual)
+        if options.charset is None and options.collation is not None:
+            options = replace(options, charset=alter.conversion.charset)
+    chosen = options.chosen_collation(alter.server, usual) or converted_to
     if alter.versioning is False:
         table = replace(
             table, is_versioned=False, columns=tuple(c for c in table.columns if c not in VERSIONING_COLUMNS)
         )
     if chosen is not None:
         table = replace(table, collation=chosen, collation_is_assumed=False)
-    setting = TableSetting(alter.server, table.collation, table.collation_is_assumed)
+    if converted_to is not None:
+        if any(change[0] is not None for change in alter.changes):
+            raise _misfit(table, "CONVERT TO CHARACTER SET together with MODIFY or CHANGE of a column")
+        is_alias = alter.server.is_mariadb  # JSON is one of LONGTEXT there
+        columns = tuple(_converted(column, converted_to, json_is_text=is_alias) for column in table.columns)
+        table = replace(table, assumed=frozenset(), columns=columns)
+    setting = TableSetting(alter.server, table.collation, table.collation_is_assumed, converted_to)
     changes = [_read(words, change, setting) for change in alter.changes]
     table = _with_columns(table, alter, changes)
-    if alter.converts and chosen is not None:
-        table = replace(table, assumed=frozenset(), columns=tuple(_converted(c, chosen) for c in table.columns))
     table = _with_keys(table, alter, changes)
     if alter.options.engine is not None:
         table = replace(table, engine=alter.options.engine)
@@ -115,8 +127,7 @@ def _with_columns(table: ParsedTable, alter: Alter, changes: list[_Change]) -> P
             continue
         change = changed.get(old)
         if change is not None:
-            if change.place is None:
-                columns.append(change.column.column)
+            columns.append(change.column.column)
             continue
         name = alter.renamed.get(old, column.name)
         columns.append(replace(column, name=name, visible=alter.visible.get(old, column.visible)))
@@ -125,6 +136,9 @@ def _with_columns(table: ParsedTable, alter: Alter, changes: list[_Change]) -> P
     for change in changes:
         if change.column.is_assumed:
             assumed.add(change.column.column.name.casefold())
+        if change.old is not None and change.place is not None:
+            name = change.column.column.name.casefold()
+            columns = [column for column in columns if column.name.casefold() != name]
         if change.old is None or change.place is not None:
             _put(table, columns, change)
     if not columns or len({column.name.casefold() for column in columns}) != len(columns):
@@ -179,17 +193,37 @@ def _over_new_columns(key: Key, alter: Alter, changes: list[_Change]) -> Key:
     return replace(key, parts=parts)
 
 
-def _converted(column: ColumnDefinition, collation: str) -> ColumnDefinition:
+def _converted(column: ColumnDefinition, collation: str, *, json_is_text: bool) -> ColumnDefinition:
     """The column after CONVERT TO CHARACTER SET: a TEXT grows to hold as many characters as before."""
+    if json_is_text and column.type == "json":
+        column = replace(column, type="longtext", collation=_JSON_COLLATION)
     name, mark, rest = column.type.partition("(")
     name, space, attributes = name.partition(" ")
     if name not in (*TEXT_TYPES, *MEMBER_TYPES) or column.collation is None:
         return column
     if charset_of_collation(collation) == BINARY and name in TEXT_TYPES:
         return replace(column, type=_AS_BINARY.get(name, "longblob") + space + attributes + mark + rest, collation=None)
+    if charset_of_collation(collation) == BINARY:
+        return replace(column, type=_binary_members(column, column.collation), collation=collation)
     if max_character_bytes(collation) > max_character_bytes(column.collation):
         name = _LARGER.get(name, name)
     return replace(column, type=name + space + attributes + mark + rest, collation=collation)
+
+
+def _binary_members(column: ColumnDefinition, collation: str) -> str:
+    """The type of an ENUM or SET whose members become the bytes that they were stored as."""
+    kind, charset = column.sql_type, charset_of_collation(collation)
+    if charset == BINARY:
+        return column.type
+    try:
+        encoded = [charset_named(charset).encode(member).decode("utf-8", "surrogateescape") for member in kind.members]
+    except UnicodeEncodeError as exc:
+        raise UnsupportedFeature(
+            "a member of ENUM or SET is no text in the column's character set",
+            field=column.name,
+            found=repr(exc.object),
+        ) from exc
+    return f"{kind.name}({','.join(map(member_text, encoded))})"
 
 
 def _misfit(table: ParsedTable, found: str) -> UnsupportedFeature:

@@ -31,10 +31,18 @@ class KnownDatabase:
 
 
 class Catalogue:
-    """Tables by schema and name. `unknown` says of those that were lost why; `temporary` are (thread id, schema, name)."""
+    """Tables by schema and name. `unknown` has the reason for each that was lost; `temporary` are (thread id, schema, name).
+
+    `lost` is why all tables were forgotten that no statement has defined since; None if that never happened.
+    `folds_names` is True once a table map has shown that the server does not tell names apart by their case.
+    `old_temporary` are as `temporary`, of earlier logs: a server that was started again has none of them.
+    """
 
     def __init__(self) -> None:
         self.unknown: dict[TableName, str] = {}
+        self.lost: str | None = None
+        self.folds_names = False
+        self.old_temporary: set[tuple[int, str, str]] = set()
         self.databases: dict[str, KnownDatabase] = {}
         self.temporary: set[tuple[int, str, str]] = set()
         self._tables: dict[TableName, KnownTable] = {}
@@ -44,6 +52,7 @@ class Catalogue:
         """Another one that knows the same."""
         other = Catalogue()
         other.unknown, other.databases, other.temporary = dict(self.unknown), dict(self.databases), set(self.temporary)
+        other.lost, other.folds_names, other.old_temporary = self.lost, self.folds_names, set(self.old_temporary)
         other._tables, other._dropped = dict(self._tables), set(self._dropped)
         return other
 
@@ -62,6 +71,15 @@ class Catalogue:
         folded = (name[0].casefold(), name[1].casefold())
         alike = [known for known in self._tables if (known[0].casefold(), known[1].casefold()) == folded]
         return alike[0] if len(alike) == 1 else name
+
+    def is_ambiguous(self, name: TableName) -> bool:
+        """True if the table that is known has this name in another case, which is another table on most servers."""
+        return not self.folds_names and self.known_name(name) != name
+
+    def begin_log(self) -> None:
+        """Go on with the next log of the server, which can have been started again."""
+        self.old_temporary |= self.temporary
+        self.temporary.clear()
 
     def put(self, name: TableName, known: KnownTable) -> None:
         """Take a definition for that of the table of this name."""
@@ -88,6 +106,18 @@ class Catalogue:
         self._tables.pop(known, None)
         self._dropped.discard(known)
         self.unknown[known] = reason
+
+    def forget_all(self, reason: str) -> None:
+        """Take every table for unknown from now on, and every database."""
+        self.lost = reason
+        self.unknown.update(dict.fromkeys(self._tables, reason))
+        self._tables.clear()
+        self._dropped.clear()
+        self.databases.clear()
+
+    def reason(self, name: TableName) -> str | None:
+        """Why a table is unknown that statements defined; None where there were none."""
+        return self.unknown.get(self.known_name(name), self.lost)
 
     def is_new(self, name: TableName) -> bool:
         """Whether the log tells that there is no such table."""

@@ -93,7 +93,7 @@ def created_defaults(words: Words) -> dict[str, Default]:
         if begins_key(words):
             _skip_to_comma(words)
         else:
-            name = words.name().casefold()
+            name = words.column_name().casefold()
             found[name] = _default(words)
         words.accept(",")
     return found
@@ -116,7 +116,7 @@ def column_changes(words: Words, table: ParsedTable, server: ServerDefaults) -> 
     for old, at, _ in alter.changes:
         column = Words(words.tokens, words.sql_mode)
         column.at = at
-        name = column.name().casefold()
+        name = column.column_name().casefold()
         defaults[name] = _default(column)
         if old is None:
             added.add(name)

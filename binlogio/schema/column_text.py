@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from binlogio.errors import UnsupportedFeature
+from binlogio.rowimage.charset import charset_named
 from binlogio.schema.collations import BINARY, charset_of_collation, max_character_bytes
 from binlogio.schema.column_types import (
     BINARY_TYPES,
@@ -52,21 +53,19 @@ _MAX_VARCHAR_BYTES: Final = 65535
 _MAX_FLOAT_BITS: Final = 24
 _TEXT_SIZES: Final = ((0xFF, "tiny"), (0xFFFF, ""), (0xFFFFFF, "medium"), (0xFFFFFFFF, "long"))
 
-# Where an expression without parentheses ends.
-_ATTRIBUTES: Final = frozenset(
-    "UNSIGNED SIGNED ZEROFILL NOT NULL DEFAULT AUTO_INCREMENT UNIQUE PRIMARY KEY COMMENT COLLATE CHARACTER CHARSET COLUMN_FORMAT "
-    "STORAGE ENGINE_ATTRIBUTE SECONDARY_ENGINE_ATTRIBUTE REFERENCES CONSTRAINT CHECK VISIBLE INVISIBLE ON SRID REF_SYSTEM_ID "
-    "GENERATED AS VIRTUAL STORED PERSISTENT COMPRESSED WITH WITHOUT SERIAL FIRST AFTER , )".split()
-)
-
 
 @dataclass(frozen=True, slots=True)
 class TableSetting:
-    """What a column inherits: the server's ways, and the table's default collation, which nobody may have named."""
+    """What a column inherits: the server's defaults, and the table's default collation.
+
+    `collation_is_assumed` if no statement named that. `converted_to` is the collation of ALTER TABLE ... CONVERT TO, which also replaces
+    the character set that a column of the same statement names.
+    """
 
     server: ServerDefaults
     collation: str
     collation_is_assumed: bool = False
+    converted_to: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +85,7 @@ class _Column:
     name: str
     type: str = ""
     arguments: tuple[int, ...] = ()
-    members: tuple[str, ...] = ()
+    members: tuple[str | bytes, ...] = ()  # bytes: of a hexadecimal or bit literal, in the column's character set
     is_unsigned: bool = False
     is_compressed: bool = False
     nullable: bool | None = None
@@ -110,11 +109,21 @@ def parse_column(words: Words, setting: TableSetting) -> ParsedColumn:
     Raises:
         UnsupportedFeature: it is not understood, or no server would take it.
     """
-    column = _Column(words.name())
+    column = _Column(words.column_name())
     _type(words, column)
-    while not words.ended and words.next.upper not in (",", ")", "FIRST", "AFTER"):
+    while not words.ended and not ends_column(words):
         _attribute(words, column)
     return _finish(column, setting)
+
+
+def ends_column(words: Words) -> bool:
+    """True if the next token ends the definition of a column."""
+    return words.next.upper in (",", ")", "FIRST", "AFTER") or begins_partitions(words)
+
+
+def begins_partitions(words: Words) -> bool:
+    """True at PARTITION BY and REMOVE PARTITIONING."""
+    return words.sees("PARTITION", "BY") or words.sees("REMOVE", "PARTITIONING")
 
 
 # ------------------------------------------------------------------------------------------------------- the type
@@ -163,9 +172,7 @@ def _national(words: Words, name: str) -> str:
 def _long(words: Words) -> str:
     if words.accept("VARBINARY"):
         return "MEDIUMBLOB"
-    if words.accept_any("CHAR", "CHARACTER"):
-        words.expect("VARYING")
-    else:
+    if not (words.accept("CHAR", "VARYING") or words.accept("CHARACTER", "VARYING")):  # else it is a character set
         words.accept_any("VARCHAR", "VARCHARACTER")
     return "MEDIUMTEXT"
 
@@ -178,12 +185,17 @@ def _numbers(words: Words) -> tuple[int, ...]:
     return tuple(numbers)
 
 
-def _members(words: Words) -> tuple[str, ...]:
-    members = [words.text()]
+def _members(words: Words) -> tuple[str | bytes, ...]:
+    members = [_member(words)]
     while words.accept(","):
-        members.append(words.text())
+        members.append(_member(words))
     words.expect(")")
     return tuple(members)
+
+
+def _member(words: Words) -> str | bytes:
+    literal = words.literal_bytes()
+    return words.text() if literal is None else literal
 
 
 # ----------------------------------------------------------------------------------------------------- attributes
@@ -220,10 +232,10 @@ def _value_attribute(words: Words, column: _Column) -> bool:
         column.nullable, column.is_unique, column.auto_increment = False, True, True
     elif words.accept("DEFAULT"):
         column.default_now = words.next.upper in NOW
-        _expression(words)
+        skip_value(words)
     elif words.accept("ON", "UPDATE"):
         column.on_update_now = words.next.upper in NOW
-        _expression(words)
+        skip_value(words)
     else:
         return False
     return True
@@ -295,17 +307,46 @@ def skip_references(words: Words) -> None:
             words.refuse("an action of a foreign key")
 
 
-def _expression(words: Words) -> None:
-    """Move behind an expression: to the next word that begins an attribute."""
+def skip_value(words: Words) -> None:
+    """Move past the value of DEFAULT or ON UPDATE: a literal, a function call, or what is in parentheses."""
+    words.accept_any("-", "+")
+    if words.accept("CASE"):
+        _skip_case(words)
+        return
+    if words.accept("NEXT", "VALUE", "FOR") or words.accept("PREVIOUS", "VALUE", "FOR"):  # MariaDB's sequences
+        words.table_name()
+        return
+    if words.accept("{"):  # {d '2001-01-01'}
+        words.name()
+        words.text()
+        words.expect("}")
+        return
+    words.accept_any("BINARY", "\\")
     words.skip_one()
-    while not words.ended and not (words.next.kind != "quoted" and words.next.upper in _ATTRIBUTES):
+    while not words.ended:
+        if words.next.kind == "text":  # 'a' 'b', _latin1'a', DATE '2001-01-01'
+            words.text()
+        elif words.sees("("):
+            words.skip_group()
+        elif words.accept("."):
+            words.name()
+        else:
+            return
+
+
+def _skip_case(words: Words) -> None:
+    depth = 1
+    while depth:
+        word = words.next
         words.skip_one()
+        depth += {"CASE": 1, "END": -1}.get(word.upper, 0)
 
 
 def _generated(words: Words, column: _Column) -> None:
     column.is_generated = True
     if words.accept("ROW"):  # MariaDB's system versioning
-        words.accept_any("START", "END")
+        if not words.accept_any("START", "END"):
+            words.refuse("START or END")
         column.nullable, column.is_stored = False, True
     else:
         words.skip_group()
@@ -337,11 +378,13 @@ def _finish(column: _Column, setting: TableSetting) -> ParsedColumn:
     server = setting.server
     if column.type in NAMED_TYPES and not server.is_mariadb and server.version[0] < 99:
         raise UnsupportedFeature("MySQL has no such type", field=column.name, found=column.type)
+    if column.type == "json" and server.is_mariadb and setting.converted_to is not None:
+        column.type = "longtext"  # of which JSON is an alias there
     collation = None
     is_assumed = False
     if column.type in (*TEXT_TYPES, *MEMBER_TYPES):
         collation, is_assumed = _collation(column, setting)
-    sql_type = _type_text(column, collation)
+    sql_type = _type_text(column, collation, members=_member_texts(column, collation, is_assumed=is_assumed))
     parsed = parse_sql_type(sql_type)
     binlog_type(parsed, max_character_bytes(collation) if collation else 1, server.flavor)
     if parsed.name not in (*TEXT_TYPES, *MEMBER_TYPES):
@@ -371,25 +414,69 @@ def _finish(column: _Column, setting: TableSetting) -> ParsedColumn:
 
 def _collation(column: _Column, setting: TableSetting) -> tuple[str, bool]:
     """The column's collation, and whether nobody named it."""
+    found, is_assumed = _named_collation(column, setting)
+    takes_binary = column.takes_binary_collation
+    if setting.converted_to is not None and charset_of_collation(found) != BINARY:
+        if column.collation is not None and not _is_full_name(column.collation, charset_of_collation(found)):
+            raise UnsupportedFeature(
+                "COLLATE of a part of a name together with CONVERT TO CHARACTER SET", field=column.name
+            )
+        found, is_assumed = setting.converted_to, False
+        takes_binary = takes_binary and column.charset is None
+    charset = charset_of_collation(found)
+    if takes_binary and charset != BINARY:
+        found = f"{charset}_bin"
+    return found, is_assumed
+
+
+def _named_collation(column: _Column, setting: TableSetting) -> tuple[str, bool]:
     server = setting.server
-    charset = column.charset or charset_of_collation(setting.collation)
+    names_charset = column.charset is not None and column.charset.upper() != "DEFAULT"
+    charset = column.charset if names_charset and column.charset else charset_of_collation(setting.collation)
     if column.collation is not None:
         return server.known_collation(column.collation, charset), False
-    if column.takes_binary_collation:
-        named = charset_of_collation(server.collation_of_charset(charset))
-        return (named if named == BINARY else f"{named}_bin"), setting.collation_is_assumed and column.charset is None
-    if column.charset is None or column.charset.upper() == "DEFAULT":
-        return setting.collation, setting.collation_is_assumed
-    return server.collation_of_charset(column.charset), False
+    if names_charset:
+        return server.collation_of_charset(charset), False
+    return setting.collation, setting.collation_is_assumed
 
 
-def _type_text(column: _Column, collation: str | None) -> str:
-    """The type in its canonical form: without what does not matter, with what is a default."""
+def _is_full_name(collation: str, charset: str) -> bool:
+    return collation.lower() == BINARY or collation.lower().startswith((charset, "utf8_"))
+
+
+def _member_texts(column: _Column, collation: str | None, *, is_assumed: bool) -> tuple[str, ...]:
+    """The members of ENUM and SET as text: a literal of bytes is in the column's character set."""
+    if collation == BINARY and any(isinstance(member, str) and not member.isascii() for member in column.members):
+        raise UnsupportedFeature(
+            "a member of a binary ENUM or SET whose bytes depend on the client's character set", field=column.name
+        )
+    return tuple(
+        member if isinstance(member, str) else _member_text(member, collation or BINARY, is_assumed=is_assumed)
+        for member in column.members
+    )
+
+
+def _member_text(member: bytes, collation: str, *, is_assumed: bool) -> str:
+    charset = charset_of_collation(collation)
+    try:
+        if charset == BINARY:
+            return member.decode("utf-8", "surrogateescape")
+        if not is_assumed or member.isascii():
+            return charset_named(charset).decode(member)
+    except UnicodeDecodeError:
+        pass
+    raise UnsupportedFeature(
+        "a member of ENUM or SET is no text in the column's character set", field="SQL", found=repr(member)
+    )
+
+
+def _type_text(column: _Column, collation: str | None, *, members: tuple[str, ...]) -> str:
+    """The type in its canonical form: without what does not matter, with what is a default. `members` are those of ENUM and SET."""
     name = _AS_BINARY.get(column.type, column.type) if collation == BINARY else column.type
     numbers = column.arguments
     width = max_character_bytes(collation) if collation else 1
-    if column.members:
-        stripped = (member if collation == BINARY else member.rstrip(" ") for member in column.members)
+    if members:
+        stripped = (member if collation == BINARY else member.rstrip(" ") for member in members)
         return f"{name}({','.join(map(member_text, stripped))})"
     if name in ("text", "blob") and numbers and numbers[0]:
         name, numbers = _smallest(numbers[0] * width, name), ()

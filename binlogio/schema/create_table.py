@@ -13,13 +13,20 @@ Source: sql/sql_yacc.yy, rule create_table_stmt of both servers.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 from binlogio.errors import UnsupportedFeature
-from binlogio.schema.collations import charset_of_collation
-from binlogio.schema.column_text import ParsedColumn, TableSetting, parse_column, skip_check, skip_references
+from binlogio.schema.collations import charset_of_collation, default_collation
+from binlogio.schema.column_text import (
+    ParsedColumn,
+    TableSetting,
+    begins_partitions,
+    parse_column,
+    skip_check,
+    skip_references,
+)
 from binlogio.schema.definition import ColumnDefinition, TableDefinition
 from binlogio.schema.parsed_table import MOST_COLUMNS, MOST_KEYS, PRIMARY, Key, ParsedTable
 from binlogio.schema.server_defaults import NEWEST_MYSQL, ServerDefaults
@@ -32,6 +39,28 @@ VERSIONING_COLUMNS: Final = tuple(
 
 _KEY_WORDS: Final = ("INDEX", "KEY", "UNIQUE", "PRIMARY", "FULLTEXT", "SPATIAL", "FOREIGN", "CONSTRAINT", "CHECK")
 _KEY_HINTS: Final = ("USING", "TYPE")
+# Options of a table that have no "=" and value, with the words that follow each.
+_PLAIN_OPTIONS: Final = {
+    "FORCE": (),
+    "NOWAIT": (),
+    "SECONDARY_LOAD": (),
+    "SECONDARY_UNLOAD": (),
+    "DISCARD": ("TABLESPACE",),
+    "IMPORT": ("TABLESPACE",),
+    "ENABLE": ("KEYS",),
+    "DISABLE": ("KEYS",),
+    "WITHOUT": ("VALIDATION",),
+    "WITH": ("VALIDATION",),
+    "START": ("TRANSACTION",),
+}
+_VALUE_OPTIONS: Final = frozenset(
+    "ALGORITHM LOCK COMMENT AUTO_INCREMENT ROW_FORMAT KEY_BLOCK_SIZE STATS_PERSISTENT STATS_AUTO_RECALC STATS_SAMPLE_PAGES CHECKSUM "
+    "MAX_ROWS MIN_ROWS AVG_ROW_LENGTH PACK_KEYS DELAY_KEY_WRITE INSERT_METHOD UNION CONNECTION ENCRYPTION COMPRESSION TABLESPACE "
+    "STORAGE SECONDARY_ENGINE ENGINE_ATTRIBUTE SECONDARY_ENGINE_ATTRIBUTE AUTOEXTEND_SIZE PAGE_CHECKSUM TRANSACTIONAL "
+    "PAGE_COMPRESSED PAGE_COMPRESSION_LEVEL ENCRYPTED ENCRYPTION_KEY_ID WAIT PASSWORD NODEGROUP SEQUENCE".split()
+)
+_SELECTS: Final = ("SELECT", "WITH", "VALUES", "TABLE", "(")
+_KEY_OPTIONS: Final = frozenset("KEY_BLOCK_SIZE COMMENT ENGINE_ATTRIBUTE SECONDARY_ENGINE_ATTRIBUTE CLUSTERING".split())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +100,13 @@ class TableOptions:
         """The default collation that they name; `usual` is what DEFAULT means. None where they name none."""
         charset = self.charset if (self.charset or "").upper() != "DEFAULT" else charset_of_collation(usual)
         if self.collation is not None and self.collation.upper() != "DEFAULT":
-            return server.known_collation(self.collation, charset or charset_of_collation(usual))
+            collation = server.known_collation(self.collation, charset or charset_of_collation(usual))
+            of = charset_of_collation(collation)
+            if charset is not None and charset_of_collation(default_collation(charset)) != of:
+                raise UnsupportedFeature(
+                    "a collation of another character set", field="COLLATE", expected=charset, found=collation
+                )
+            return collation
         if charset is not None:
             return usual if (self.charset or "").upper() == "DEFAULT" else server.collation_of_charset(charset)
         return None
@@ -148,13 +183,18 @@ def read_rest_of_create(words: Words, created: CreateTable, setting: TableSettin
         created = replace(created, like=words.table_name())
         words.expect(")")
         return created
-    has_columns = words.sees("(") and not words.sees("(", "SELECT")
+    has_columns = words.sees("(") and not begins_select(words)
     elements = _elements(words) if has_columns else _Elements()
     options = read_options(words)
     if options.selects or not has_columns:
         _skip_rest(words)
         return replace(created, reason="its columns come from a SELECT")
     return replace(created, table=_table(words, elements, options, created, setting))
+
+
+def begins_select(words: Words) -> bool:
+    """True at a parenthesis that opens a SELECT, and no list of columns."""
+    return any(words.sees("(", word) for word in _SELECTS)
 
 
 def _skip_rest(words: Words) -> None:
@@ -184,7 +224,7 @@ def _elements(words: Words) -> _Elements:
 
 def _skip_element(words: Words) -> None:
     """Move behind a column, which is read when it is known what it inherits."""
-    if not words.next.is_name:
+    if not words.next.is_name and not words.sees("."):
         words.refuse("a column or a key")
     while words.next.upper not in (",", ")") or words.next.kind == "quoted":
         words.skip_one()
@@ -298,7 +338,7 @@ def _foreign_key(words: Words) -> None:
 
 def _index_type(words: Words) -> None:
     if words.accept_any(*_KEY_HINTS):
-        words.take()
+        words.name()
 
 
 def key_parts(words: Words) -> tuple[tuple[str, int], ...]:
@@ -310,7 +350,7 @@ def key_parts(words: Words) -> tuple[tuple[str, int], ...]:
             words.skip_group()
             parts.append(("", 0))
         else:
-            name, prefix = words.name(), 0
+            name, prefix = words.column_name(), 0
             if words.accept("("):
                 prefix = words.number()
                 words.expect(")")
@@ -325,19 +365,28 @@ def key_parts(words: Words) -> tuple[tuple[str, int], ...]:
 
 
 def _key_options(words: Words) -> None:
-    while not words.ended and words.next.upper not in (",", ")"):
-        words.skip_one()
+    while not words.ended and words.next.upper not in (",", ")") and not begins_partitions(words):
+        if words.accept("WITH", "PARSER"):
+            words.name()
+        elif words.accept_any("VISIBLE", "INVISIBLE", "IGNORED") or words.accept("NOT", "IGNORED"):
+            continue
+        elif words.sees("USING") or words.sees("TYPE"):
+            _index_type(words)
+        else:
+            read_assignment(words, _KEY_OPTIONS, "an option of a key")
 
 
 # ---------------------------------------------------------------------------------------------------------- options
 
 
 def read_options(words: Words) -> TableOptions:
-    """The options of a table, to the end of the statement; a SELECT behind them is only noticed."""
+    """The options of a table, to the end of the statement; of a SELECT after them only `selects` is known."""
     options = TableOptions()
-    while not words.ended:
-        if not read_charset_option(words, options):
-            _other_option(words, options)
+    while not words.ended and not options.selects:
+        _create_option(words, options)
+        words.accept(",")
+    if options.selects:
+        _skip_rest(words)
     return options
 
 
@@ -361,17 +410,56 @@ def _named(words: Words) -> str:
     return words.text() if words.next.kind == "text" else words.name()
 
 
-def _other_option(words: Words, options: TableOptions) -> None:
+def _create_option(words: Words, options: TableOptions) -> None:
+    if words.accept("WITH", "SYSTEM", "VERSIONING"):
+        options.is_versioned = True
+    elif words.next.upper in ("SELECT", "AS", "TABLE", "VALUES", "IGNORE", "REPLACE", "WITH", "("):
+        options.selects = True
+    elif words.sees("PARTITION", "BY"):
+        while not words.ended and words.next.upper not in ("SELECT", "AS", "TABLE", "IGNORE", "REPLACE", "WITH"):
+            words.skip_one()
+    else:
+        read_option(words, options)
+
+
+def read_option(words: Words, options: TableOptions) -> None:
+    """Read one option of CREATE TABLE or ALTER TABLE.
+
+    Raises:
+        UnsupportedFeature: it is not known.
+    """
+    if read_charset_option(words, options):
+        return
     if words.accept_any("ENGINE", "TYPE"):
         words.accept("=")
         options.engine = _named(words)
-    elif words.accept("WITH", "SYSTEM", "VERSIONING"):
-        options.is_versioned = True
-    elif words.next.kind == "word" and words.next.upper in ("SELECT", "AS", "TABLE", "VALUES"):
-        options.selects = True
-        words.take()
-    elif words.sees("(", "SELECT"):
-        options.selects = True
-        words.skip_group()
+    elif words.accept("DATA", "DIRECTORY") or words.accept("INDEX", "DIRECTORY"):
+        words.accept("=")
+        words.text()
+    elif words.next.upper in _PLAIN_OPTIONS:
+        keyword = words.take().upper
+        for word in _PLAIN_OPTIONS[keyword]:
+            words.expect(word)
+    else:
+        read_assignment(words, _VALUE_OPTIONS, "an option of a table")
+
+
+def read_assignment(words: Words, keywords: Container[str], expected: str) -> None:
+    """Read `name = value`; for names among `keywords` the "=" can be missing.
+
+    Raises:
+        UnsupportedFeature: there is none; `expected` is for the message.
+    """
+    start, name = words.at, words.next
+    if not name.is_name:
+        words.refuse(expected)
+    words.take()
+    if not words.accept("=") and name.upper not in keywords:
+        words.at = start
+        words.refuse(expected)
+    if words.next.kind not in ("text", "number", "word", "quoted") and not words.sees("("):
+        words.refuse("the value of an option")
+    if words.next.kind == "text":
+        words.text()
     else:
         words.skip_one()

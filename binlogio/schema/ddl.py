@@ -1,9 +1,11 @@
 """Statements that change what a table is, carried out on a catalogue.
 
 Knows which statements these are, and what has to be forgotten where one of them cannot be followed: a definition is right or there is
-none. What CREATE TABLE and ALTER TABLE say is the business of `create_table` and `alter_table`.
+none. If not even the names in such a statement can be read, every table is forgotten. What CREATE TABLE and ALTER TABLE say is the
+business of `create_table` and `alter_table`.
 
-    CREATE | ALTER | RENAME | DROP  of  TABLE, DATABASE, INDEX, SEQUENCE                 -- all others change no definition
+    statement := (SET STATEMENT variable "=" value ("," variable "=" value)* FOR)? ddl                             -- the prefix is MariaDB's
+    ddl       := (CREATE | ALTER | RENAME | DROP) ... (TABLE | DATABASE | INDEX | SEQUENCE) ...  -- all others change no definition
 
 Temporary tables hide real ones of the same name from their session; their rows are not in a log of rows.
 Source: sql/sql_table.cc, sql/sql_rename.cc, sql/sql_db.cc of both servers.
@@ -11,9 +13,9 @@ Source: sql/sql_table.cc, sql/sql_rename.cc, sql/sql_db.cc of both servers.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import chain, islice
 from typing import Final
 
 from binlogio.errors import UnsupportedFeature
@@ -35,6 +37,11 @@ from binlogio.schema.sql_tokens import Token, Words, iter_tokens
 
 _MOST_TOKENS: Final = 1 << 18  # more than any table of 4096 columns needs
 _HEAD: Final = 6  # words that say what a statement is about
+# Variables of SET STATEMENT that change how the text after it is read, or what it means.
+_TEXT_VARIABLES: Final = frozenset(
+    "SQL_MODE OLD_MODE CHARACTER_SET_CLIENT CHARACTER_SET_CONNECTION CHARACTER_SET_SERVER CHARACTER_SET_DATABASE COLLATION_CONNECTION "
+    "COLLATION_SERVER COLLATION_DATABASE CHARACTER_SET_COLLATIONS EXPLICIT_DEFAULTS_FOR_TIMESTAMP".split()
+)
 _OBJECTS: Final = ("TABLE", "TABLES", "DATABASE", "SCHEMA", "INDEX", "SEQUENCE")
 _BEFORE_OBJECT: Final = frozenset(
     "CREATE ALTER RENAME DROP OR REPLACE TEMPORARY ONLINE IGNORE UNIQUE FULLTEXT SPATIAL VECTOR".split()
@@ -87,6 +94,13 @@ def follow_statement(
     reason = failed
     try:
         tokens += islice(rest, _HEAD)
+        if [token.upper for token in tokens[:2]] == ["SET", "STATEMENT"]:
+            every = chain(tokens[2:], rest)
+            tokens, variable = _without_variables(every)
+            rest = every
+            if variable and _object(tokens) is not None:
+                catalogue.forget_all(f"a statement that is read as {variable} says, which it sets itself")
+                return
         if _object(tokens) is None:
             return
         tokens += islice(rest, _MOST_TOKENS)
@@ -104,8 +118,30 @@ def follow_statement(
         except UnsupportedFeature as exc:
             reason = str(exc)
     if reason is not None:
-        for name in statement.names_at_risk():
-            catalogue.forget(name, reason)
+        _forget(statement, reason)
+
+
+def _without_variables(every: Iterator[Token]) -> tuple[list[Token], str]:
+    """The first tokens after SET STATEMENT ... FOR, and the variable in it on which the meaning of the text depends, if there is one."""
+    depth, found = 0, ""
+    for token in every:
+        if token.upper == "FOR" and not depth:
+            break
+        depth += {"(": 1, ")": -1}.get(token.upper, 0)
+        if token.upper in _TEXT_VARIABLES:
+            found = token.text
+    return list(islice(every, _HEAD)), found
+
+
+def _forget(statement: _Statement, reason: str) -> None:
+    """Forget the tables that a statement changed which was not understood."""
+    try:
+        names = statement.names_at_risk()
+    except UnsupportedFeature:
+        statement.catalogue.forget_all(f"a statement that names no table that can be read: {reason}")
+        return
+    for name in names:
+        statement.catalogue.forget(name, reason)
 
 
 class _Statement:
@@ -121,30 +157,56 @@ class _Statement:
         self.session = session
 
     def names_at_risk(self) -> list[TableName]:
-        """The tables that a statement speaks of which was not understood, as far as they can be read: what stands behind its object word."""
-        words = Words(self.words.tokens)
-        names: list[TableName] = []
-        try:
-            while words.take().upper not in _OBJECTS:
-                pass
-            if _object(words.tokens) == "INDEX":
-                while not words.accept("ON"):
-                    words.take()
-            words.accept("IF", "NOT", "EXISTS")
-            words.accept("IF", "EXISTS")
-            if _object(words.tokens) in ("DATABASE", "SCHEMA"):
-                return self._tables_at_risk(words.name())
-            names.append(self.full_name(words.table_name()))
-            while words.tokens[0].upper in ("RENAME", "DROP") and words.accept_any(",", "TO"):
+        """The tables that the statement can have changed.
+
+        Raises:
+            UnsupportedFeature: their names cannot be read.
+        """
+        words = Words(self.words.tokens, self.words.sql_mode)
+        what = _object(words.tokens)
+        while words.take().upper not in _OBJECTS:
+            pass
+        if what == "INDEX":
+            while not words.accept("ON"):
+                words.take()
+        words.accept("IF", "NOT", "EXISTS")
+        words.accept("IF", "EXISTS")
+        if what in ("DATABASE", "SCHEMA"):
+            return self._tables_at_risk(words)
+        names = [self.full_name(words.table_name())]
+        verb = words.tokens[0].upper
+        if verb == "ALTER":
+            names += self.given_names(words)
+        while verb in ("RENAME", "DROP") and what != "INDEX" and not words.ended:
+            if words.accept_any(",", "TO"):
                 names.append(self.full_name(words.table_name()))
-        except UnsupportedFeature:
-            pass  # the names up to here are all that can be read
+            else:
+                words.take()  # WAIT n, RESTRICT and the like
         return names
 
-    def _tables_at_risk(self, schema: str) -> list[TableName]:
+    def given_names(self, words: Words) -> list[TableName]:
+        """The names that an ALTER TABLE gives to the table or to one of its partitions, or takes from another table."""
+        names = []
+        while not words.ended:
+            is_name = words.accept("TO", "TABLE") or words.accept("CONVERT", "TABLE")
+            if words.accept("RENAME") and not any(words.sees(word) for word in ("COLUMN", "INDEX", "KEY")):
+                words.accept_any("TO", "AS", "=")
+                is_name = True
+            if is_name:
+                names.append(self.full_name(words.table_name()))
+            elif not words.ended:
+                words.take()
+        return names
+
+    def _tables_at_risk(self, words: Words) -> list[TableName]:
         """What is doubtful once a statement about a database was not understood: its collation, and its tables if it was to be dropped."""
+        verb = words.tokens[0].upper
+        replaces = any(token.upper == "REPLACE" for token in words.tokens[:_HEAD])
+        schema = words.name()
         self.catalogue.databases.pop(schema, None)
-        if self.words.tokens[0].upper != "DROP":
+        if verb == "ALTER":  # its name can be missing
+            self.catalogue.databases.pop(self.schema, None)
+        if verb != "DROP" and not replaces:
             return []
         return [name for name, _ in self.catalogue.tables() if name[0] == schema]
 
@@ -157,8 +219,30 @@ class _Statement:
         return self.full_name(self.words.table_name())
 
     def is_temporary(self, name: TableName) -> bool:
-        """Whether the session has a temporary table of that name."""
-        return (self.session.thread_id, *name) in self.catalogue.temporary
+        """Whether the session has a temporary table of that name.
+
+        Raises:
+            UnsupportedFeature: it had one in an earlier log.
+        """
+        mark = (self.session.thread_id, *name)
+        if mark in self.catalogue.old_temporary:
+            raise UnsupportedFeature("the session can have a temporary table of that name", found=".".join(name))
+        return mark in self.catalogue.temporary
+
+    def find(self, name: TableName) -> KnownTable | None:
+        """What is known of a table that the statement changes.
+
+        Raises:
+            UnsupportedFeature: only one whose name differs in case is known.
+        """
+        if self.catalogue.is_ambiguous(name):
+            found = ".".join(self.catalogue.known_name(name))
+            raise UnsupportedFeature(
+                "the names of two tables differ in case only, or one statement has the name in another case",
+                expected=".".join(name),
+                found=found,
+            )
+        return self.catalogue.find(*name)
 
     def database_collation(self, schema: str) -> tuple[str, bool]:
         """The default collation of a database, and whether it is assumed."""
@@ -178,15 +262,17 @@ def _create_table(statement: _Statement) -> None:
     name = statement.full_name((created.schema, created.name))
     if created.is_temporary:
         catalogue.temporary.add((statement.session.thread_id, *name))
+        catalogue.old_temporary.discard((statement.session.thread_id, *name))
         return
     is_new = created.replaces or not created.if_not_exists or catalogue.is_new(name)
-    if not is_new and (catalogue.find(*name) is not None or name in catalogue.unknown):
+    if not is_new and (statement.find(name) is not None or name in catalogue.unknown):
         return
     setting = TableSetting(statement.server, *statement.database_collation(name[0]))
     created = read_rest_of_create(words, created, setting)
     if not words.ended:
         words.refuse("the end of the statement")
-    catalogue.remove(name)
+    if not catalogue.is_ambiguous(name):
+        catalogue.remove(name)
     known = _known(statement, created, name)
     if known is None:
         catalogue.forget(name, created.reason or "it was made like a table that the log does not tell of")
@@ -199,7 +285,7 @@ def _known(statement: _Statement, created: CreateTable, name: TableName) -> Know
         like = statement.full_name(created.like)
         if statement.is_temporary(like):
             return None
-        return statement.catalogue.find(*like)
+        return statement.find(like)
     return KnownTable(created.table) if created.table is not None else None
 
 
@@ -212,7 +298,7 @@ def _alter_table(statement: _Statement) -> None:
     words.accept("NOWAIT")
     if statement.is_temporary(name):
         return
-    known = catalogue.find(*name)
+    known = statement.find(name)
     if known is None:
         _alter_unknown(statement, name)
         return
@@ -227,15 +313,11 @@ def _alter_table(statement: _Statement) -> None:
 
 
 def _alter_unknown(statement: _Statement, name: TableName) -> None:
-    """An ALTER of a table that nobody described matters where it gives another table's name to it."""
-    words = statement.words
-    while not words.ended:
-        if words.accept("RENAME") and not words.sees("COLUMN") and not words.sees("INDEX") and not words.sees("KEY"):
-            words.accept_any("TO", "AS", "=")
-            _move(statement, name, statement.full_name(words.table_name()))
-            return
-        if not words.ended:
-            words.skip_one()
+    """An ALTER of a table that no statement defined matters if it gives the table another name, or takes another table into it."""
+    catalogue = statement.catalogue
+    reason = catalogue.unknown.get(name, f"it was {'.'.join(name)}, of which the log does not tell")
+    for new in statement.given_names(statement.words):
+        catalogue.forget(new, reason)
 
 
 def _rename_table(statement: _Statement) -> None:
@@ -256,6 +338,7 @@ def _move(statement: _Statement, old: TableName, new: TableName) -> None:
     if statement.is_temporary(old):
         return
     catalogue = statement.catalogue
+    statement.find(old)
     reason = catalogue.unknown.get(old, f"it was {'.'.join(old)}, of which the log does not tell")
     known = catalogue.remove(old)
     if known is None:
@@ -271,9 +354,11 @@ def _drop_table(statement: _Statement) -> None:
     while True:
         name = statement.table_name()
         mark = (statement.session.thread_id, *name)
-        if mark in statement.catalogue.temporary or only_temporary:
+        if only_temporary or statement.is_temporary(name):
             statement.catalogue.temporary.discard(mark)
+            statement.catalogue.old_temporary.discard(mark)
         else:
+            statement.find(name)
             statement.catalogue.remove(name)
         if not words.accept(","):
             return
@@ -305,7 +390,7 @@ def _create_index(statement: _Statement) -> None:
         words.take()
     name = statement.table_name()
     parts = key_parts(words)
-    known = statement.catalogue.find(*name)
+    known = statement.find(name)
     if known is not None and not statement.is_temporary(name):
         table = known.table.with_key(Key(index, parts, is_unique=is_unique))
         statement.catalogue.put((table.schema, table.name), replace(known, table=table))
@@ -317,7 +402,7 @@ def _drop_index(statement: _Statement) -> None:
     index = words.name().casefold()
     words.expect("ON")
     name = statement.table_name()
-    known = statement.catalogue.find(*name)
+    known = statement.find(name)
     if known is not None and not statement.is_temporary(name):
         keys = tuple(key for key in known.table.keys if key.name.casefold() != index)
         table = replace(known.table, keys=keys)

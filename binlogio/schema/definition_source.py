@@ -71,7 +71,7 @@ class DefinitionSource:
         self._given = given
         self._follows_ddl = follows_ddl
         self._catalogue = Catalogue()
-        self._pending: list[tuple[QueryEvent, ParseContext]] = []
+        self._pending: list[tuple[QueryEvent, ParseContext] | None] = []  # None: a log begins
         self._pending_bytes = 0
         self._was_asked = False
         self._log: str | None = None
@@ -82,6 +82,8 @@ class DefinitionSource:
         """Go on with another log; what the last one said holds where this one is the next of its series."""
         if self._log is not None and not _follows(self._log, name):
             self.forget_statements()
+        elif self._log is not None:
+            self._pending.append(None)
         self._log = name
 
     def forget_statements(self) -> None:
@@ -169,15 +171,22 @@ class DefinitionSource:
         name = event.schema, event.table
         is_named = event.optional(OptionalMetadataType.COLUMN_NAME) is not None
         known = self._catalogue.find(*name)
+        reason = self._catalogue.reason(name)
         if known is None:
-            if not is_named and name in self._catalogue.unknown:
-                self.unnamed[name] = self._catalogue.unknown[name]
+            if not is_named and reason is not None:
+                self.unnamed[name] = reason
             return None
         try:
             described = _with_generated_key(Described.of(known.table), event)
             reason = _contradiction(described, event, server.flavor)
-            if reason is None and known.is_tentative and not _is_exactly(described.definition, event, server.flavor):
+            is_ambiguous = self._catalogue.is_ambiguous(name)
+            is_doubtful = reason is None and (known.is_tentative or is_ambiguous)
+            if is_doubtful and not _is_exactly(described.definition, event, server.flavor):
                 reason = "CREATE TABLE IF NOT EXISTS found another table there"
+                if is_ambiguous:
+                    reason = f"the log defines {'.'.join(self._catalogue.known_name(name))}, which is another table"
+            elif is_doubtful:
+                self._catalogue.folds_names = self._catalogue.folds_names or is_ambiguous
         except UnsupportedFeature as exc:
             reason = str(exc)
         if reason is not None:
@@ -213,8 +222,11 @@ class DefinitionSource:
 
     def _catch_up(self) -> None:
         """Carry out the statements that wait."""
-        for event, context in self._pending:
-            follow_event(self._catalogue, event, context)
+        for statement in self._pending:
+            if statement is None:
+                self._catalogue.begin_log()
+            else:
+                follow_event(self._catalogue, *statement)
         self._pending.clear()
         self._pending_bytes = 0
 

@@ -118,6 +118,8 @@ def _from_script(script: str, server: ServerDefaults) -> Iterator[tuple[TableNam
             schema = words.name()
         else:
             follow_statement(catalogue, statement, schema, server)
+    if catalogue.lost is not None:
+        raise UnsupportedFeature(f"a table definition is not understood: {catalogue.lost}")
     for (of, name), reason in catalogue.unknown.items():
         raise UnsupportedFeature(f"the definition of a table is not understood: {reason}", field=f"{of}.{name}")
     for (of, name), known in catalogue.tables():

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from binlogio.events.query import QueryEvent
     from binlogio.schema.catalogue import Catalogue
 
-_FIRST_WORDS: Final = (b"CREATE", b"ALTER", b"RENAME", b"DROP")
+_FIRST_WORDS: Final = (b"CREATE", b"ALTER", b"RENAME", b"DROP", b"SET")  # SET STATEMENT ... FOR, in MariaDB
 _LOOKED_AT: Final = 64  # bytes
 _START_ALTER: Final = 2  # MariaDB's two-phase ALTER TABLE: only its second phase, with flag 4, changes the table
 _ROLLBACK_ALTER: Final = 8

@@ -3,9 +3,12 @@ r"""The words of an SQL statement, as far as table definitions need them.
 Knows how both servers cut a statement into words under a given sql_mode, and which comments they execute. Knows no grammar.
 
     token   := word | "`" name "`" | text | number | symbol
+    word    := (letter | digit | "_" | "$" | any character beyond ASCII)+       -- directly after a name and ".", digits are a word too
     text    := "'" (character | "''" | "\" character)* "'"             -- with NO_BACKSLASH_ESCAPES a backslash is a character
     comment := "--" space rest of line | "#" rest of line | "/*" ... "*/"
-    "/*!" version? ... "*/" is executed by servers of that version and later, "/*M!" by MariaDB alone.
+    "/*!" version? ... "*/" is executed by servers of that version and later, "/*M!" by MariaDB alone; comments can be inside.
+
+U+00A0 is a space where the client's character set is latin1, else part of a name; here it is a symbol, which no statement can have.
 
 Source: sql/sql_lex.cc, lex_one_token; sql/sql_class.h, MODE_*.
 """
@@ -25,16 +28,20 @@ MODE_REAL_AS_FLOAT: Final = 1 << 0
 MODE_ANSI_QUOTES: Final = 1 << 2
 MODE_NO_BACKSLASH_ESCAPES: Final = 1 << 20
 
+_LETTER: Final = r"[0-9A-Za-z_$\x80-\x9f\xa1-\U0010ffff]"
 _TOKEN: Final = re.compile(
-    r"(?P<skip>\s+|--(?=\s|\Z)[^\n]*|#[^\n]*|\*/)|(?P<comment>/\*)|`(?P<quoted>(?:[^`]|``)*)`"
-    r"|(?P<number>\d+(?:\.\d*)?(?:[eE][+-]?\d+)?(?![\w$]))|(?P<word>[\w$]+)|(?P<symbol>[^'\"`])",
+    r"(?P<skip>[\t-\r ]+|--(?=[\0- \x7f]|\Z)[^\n]*|#[^\n]*|\*/)|(?P<comment>/\*)|`(?P<quoted>(?:[^`]|``)*)`"
+    rf"|(?P<number>[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?(?!{_LETTER}))|(?P<word>{_LETTER}+)|(?P<symbol>[^'\"`])",
     re.DOTALL,
 )
+_NAME_AFTER_DOT: Final = re.compile(f"{_LETTER}+")
 _STRINGS: Final = {
     (quote, escapes): re.compile(f"{quote}((?:{plain}|{quote}{quote})*){quote}", re.DOTALL)
     for quote in "'\""
     for escapes, plain in ((True, rf"[^{quote}\\]|\\."), (False, f"[^{quote}]"))
 }
+_HEX_DIGITS: Final = re.compile("[0-9A-Fa-f]*")
+_BIT_DIGITS: Final = re.compile("[01]*")
 _COMMENT_HEAD: Final = re.compile(r"/\*(M?)!(\d{5,6})?")
 _CONDITIONAL: Final = ("/*!", "/*M!")
 # MariaDB skips what MySQL executes from 5.7 on; sql/sql_lex.cc, Lex_input_stream::get_token.
@@ -80,18 +87,25 @@ def iter_tokens(
     Raises:
         UnsupportedFeature: while iterating, a quote or a comment that does not end.
     """
-    at = 0
+    at = name_end = 0
     while at < len(sql):
+        if at == name_end and sql[at] == "." and (after := _NAME_AFTER_DOT.match(sql, at + 1)) is not None:
+            yield Token("symbol", ".", ".", at, at + 1)
+            yield Token("word", after[0], after[0].upper(), at + 1, after.end())
+            at = name_end = after.end()
+            continue
         match = _TOKEN.match(sql, at)
         if match is None:
             start = at
             token, at = _string(sql, at, sql_mode)
+            name_end = at if token.is_name else 0
             yield replace(token, start=start, end=at)
             continue
         start, at = at, match.end()
         kind = match.lastgroup
+        name_end = at if kind in ("word", "quoted") else 0
         if kind == "comment":
-            at = _behind_comment(sql, start, server)
+            at = _after_comment(sql, start, server)
             if skipped is not None and sql.startswith(_CONDITIONAL, start) and sql[at - 2 : at] == "*/":
                 skipped.append(start)
         elif kind == "quoted":
@@ -113,12 +127,18 @@ def _string(sql: str, at: int, sql_mode: int) -> tuple[Token, int]:
     return Token("text", text), match.end()
 
 
-def _behind_comment(sql: str, at: int, server: ServerDefaults) -> int:
-    """Where to go on: behind the head of a comment that is executed, else behind its end."""
+def _after_comment(sql: str, at: int, server: ServerDefaults) -> int:
+    """Where the next token is looked for: after the head of a comment that is executed, else after the comment."""
     head = _COMMENT_HEAD.match(sql, at)
     if head is not None and _is_executed(head[1], int(head[2] or 0), server):
         return head.end()
     end = sql.find("*/", at + 2)
+    if head is not None:  # a version's comment can have plain comments inside
+        inside = sql.find("/*", head.end())
+        while 0 <= inside < end:
+            closed = sql.find("*/", inside + 2)
+            end = sql.find("*/", closed + 2) if closed >= 0 else -1
+            inside = sql.find("/*", closed + 2)
     if end < 0:
         raise UnsupportedFeature("a comment that does not end", field="SQL", found=repr(sql[at : at + 20]))
     return end + 2
@@ -135,7 +155,7 @@ def _is_executed(mark: str, version: int, server: ServerDefaults) -> bool:
 class Words:
     """A place in a list of tokens, moved by what is accepted there. Keywords are given in capitals.
 
-    `next` is the token at the place; `END` behind the last.
+    `next` is the token at the place; `END` after the last.
     """
 
     __slots__ = ("_at", "next", "sql_mode", "tokens")
@@ -157,8 +177,10 @@ class Words:
 
     @property
     def ended(self) -> bool:
-        """True behind the last token, and at the semicolon that ends a statement."""
-        return self.next is END or self.next.text == ";"
+        """True after the last token, and at a semicolon that is the last token."""
+        return self.next is END or (
+            self.next.kind == "symbol" and self.next.text == ";" and self.at == len(self.tokens) - 1
+        )
 
     def sees(self, *keywords: str) -> bool:
         """Whether the next tokens are these."""
@@ -206,9 +228,37 @@ class Words:
         return self.take().text
 
     def table_name(self) -> tuple[str | None, str]:
-        """Schema, if given, and name of a table."""
+        """Schema, if given, and name of a table. A dot before the name stands for the default schema."""
+        if self.accept("."):
+            return None, self.name()
         first = self.name()
         return (first, self.name()) if self.accept(".") else (None, first)
+
+    def column_name(self) -> str:
+        """The name of a column, without its table and schema, which can stand before it."""
+        self.accept(".")
+        name = self.name()
+        for _ in range(2):
+            if not self.accept("."):
+                break
+            name = self.name()
+        return name
+
+    def literal_bytes(self) -> bytes | None:
+        """The bytes of a hexadecimal or a bit literal; None where none comes next."""
+        token = self.next
+        prefix, digits, size = token.upper[:1], "", 1
+        if token.kind != "word" or prefix not in ("X", "B", "0"):
+            return None
+        if token.upper in ("X", "B") and self.at + 1 < len(self.tokens) and self.tokens[self.at + 1].kind == "text":
+            digits, size = self.tokens[self.at + 1].text, 2
+        elif token.text[:2] in ("0x", "0b"):
+            prefix, digits = token.upper[1], token.text[2:]
+        if not (_HEX_DIGITS if prefix == "X" else _BIT_DIGITS).fullmatch(digits):
+            return None
+        self.at += size
+        base, width = (16, 2) if prefix == "X" else (2, 8)
+        return int(digits or "0", base).to_bytes(-(-len(digits) // width), "big")
 
     def text(self) -> str:
         """A text in quotes; several in a row are one."""
