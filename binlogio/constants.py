@@ -30,6 +30,9 @@ SERVER_VERSION_LENGTH: Final = 50
 CHECKSUM_SINCE: Final = (5, 6, 1)
 CHECKSUM_SINCE_MARIADB: Final = (5, 3, 0)
 
+# sql/mysqld.cc, my_umask: logs hold data, so other users of the machine may not read them. The umask takes more away.
+NEW_FILE_MODE: Final = 0o640
+
 DEFAULT_ROW_EVENT_MAX_SIZE: Final = 8192
 
 

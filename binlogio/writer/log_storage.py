@@ -13,6 +13,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
+from binlogio.constants import NEW_FILE_MODE
+
 if TYPE_CHECKING:
     from typing import BinaryIO
 
@@ -106,7 +108,8 @@ class LocalStorage:
         """Make an empty file."""
         if not self._directory.exists():
             self._make_directory()
-        self._open[name] = (self._directory / name).open("x+b", buffering=0)
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL
+        self._open[name] = os.fdopen(os.open(self._directory / name, flags, NEW_FILE_MODE), "r+b", buffering=0)
 
     def append(self, name: str, data: bytes | bytearray | memoryview) -> None:
         """Write behind the end, where the file always stands."""
@@ -162,7 +165,7 @@ class LocalStorage:
             self._make_directory()
         path = self._directory / name
         while True:
-            file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o640), "r+b", buffering=0)
+            file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, NEW_FILE_MODE), "r+b", buffering=0)
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:

@@ -17,6 +17,7 @@ from binlogio.event_filter import Gtids
 from binlogio.schema.given import GivenDefinitions
 from binlogio_cli.main import Refusal
 
+_DEFINITIONS_FILE: Final = f"{__name__}.definitions_file"
 GTIDS_HELP: Final = (
     "A GTID set (UUID:1-5), or a position of MariaDB: 0-1-9 means all of domain 0 up to number 9;"
     " for 0-1-9 alone add --exclude-gtids 0-1-8."
@@ -52,7 +53,14 @@ def parse_gtids(ctx: click.Context, param: click.Parameter, text: str | None) ->
         raise click.BadParameter(f"{exc}; {forms}", ctx, param) from exc
 
 
-def _load_definitions(_ctx: click.Context, _param: click.Parameter, file: str | None) -> GivenDefinitions | None:
+def definitions_file() -> str | None:
+    """The name that `--table-definitions` of the running command has; None without it."""
+    name: str | None = click.get_current_context().meta.get(_DEFINITIONS_FILE)
+    return name
+
+
+def _load_definitions(ctx: click.Context, _param: click.Parameter, file: str | None) -> GivenDefinitions | None:
+    ctx.meta[_DEFINITIONS_FILE] = file
     try:
         return load_definitions(file)
     except UnsupportedFeature as exc:

@@ -1,17 +1,33 @@
-"""Where a command's output goes: standard output or a file, always in UTF-8.
+"""The output of a command: standard output or a file; text always in UTF-8.
 
-Knows streams; knows nothing of what is written.
+A file is written under a temporary name in the same directory and renamed when it is complete. No input is ever overwritten, and another file
+that exists only with `--force`.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
+import os
+import secrets
+import stat
 import sys
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Protocol
+from typing import IO, TYPE_CHECKING, Any, BinaryIO, Final, Protocol, cast
+
+import click
+
+from binlogio.constants import NEW_FILE_MODE
+from binlogio.errors import BinlogError
+from binlogio_cli.main import Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+
+STDOUT: Final = "-"
+force_option: Final = click.option("--force", is_flag=True, help="Replace the output file if it exists.")
+_NO_HARD_LINKS: Final = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS, errno.EXDEV)
 
 
 class Output:
@@ -38,19 +54,107 @@ class Output:
         self._stream.flush()
 
 
+@dataclass(frozen=True, slots=True)
+class OutputFile:
+    """Where output goes: the file `path`, or standard output where it is None or `-`. Make it with `checked`."""
+
+    path: str | None
+    replaces: bool
+
+    @classmethod
+    def checked(cls, path: str | None, inputs: Iterable[str | None], *, force: bool) -> OutputFile:
+        """The output `path` of a command that reads `inputs` (`-` is standard input; names that are no local files are ignored).
+
+        Raises:
+            Refusal: the output is one of the inputs, or it exists and `force` is not set.
+        """
+        name = None if path == STDOUT else path
+        found = _stat(name) if name is not None else _stat_stream(sys.stdout)
+        if found is not None and stat.S_ISREG(found.st_mode):
+            for one in inputs:
+                other = _stat_stream(sys.stdin) if one == STDOUT else _stat(one)
+                if other is not None and os.path.samestat(found, other):
+                    what = "standard output" if name is None else name
+                    raise Refusal(f"{what} is the input {one}: the output must be another file")
+        if name is not None and os.path.lexists(name) and _is_replaced(found) and not force:
+            raise Refusal(f"{name} exists; give --force to replace it")
+        return cls(name, force)
+
+    @contextlib.contextmanager
+    def open(self, *, keeps_after: type[BaseException] | tuple[type[BaseException], ...] = ()) -> Iterator[IO[bytes]]:
+        """The stream to write to. The file has its name after the `with` block; if an exception leaves it, only if it is of `keeps_after`.
+
+        Raises:
+            OSError: the file cannot be written; FileExistsError if another program has made it meanwhile.
+        """
+        if self.path is None:
+            sys.stdout.flush()
+            yield sys.stdout.buffer
+        elif not _is_replaced(_stat(self.path)):
+            with Path(self.path).open("wb") as device:
+                yield device
+        else:
+            target = os.path.realpath(self.path)  # a symbolic link stays, and what it names is replaced
+            side = os.path.join(os.path.dirname(target), f".binlogio-{secrets.token_hex(8)}.part")  # noqa: PTH118, PTH120
+            try:
+                with open(side, "xb", opener=_private) as file:
+                    try:
+                        yield file
+                    except keeps_after:
+                        self._finish(file, side, target)
+                        raise
+                    self._finish(file, side, target)
+            finally:
+                Path(side).unlink(missing_ok=True)
+
+    def _finish(self, file: IO[bytes], side: str, target: str) -> None:
+        file.flush()
+        os.fsync(file.fileno())
+        if not self.replaces:
+            try:
+                os.link(side, target)  # unlike a rename, this fails where the name exists
+            except OSError as exc:
+                if exc.errno not in _NO_HARD_LINKS:
+                    raise OSError(exc.errno, exc.strerror, self.path) from exc
+            else:
+                return
+        os.replace(side, target)  # noqa: PTH105
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, NEW_FILE_MODE)
+
+
+def _is_replaced(found: os.stat_result | None) -> bool:
+    """Whether a new file takes the place of an output; devices and pipes are written to."""
+    return found is None or stat.S_ISREG(found.st_mode)
+
+
+def _stat(path: str | None) -> os.stat_result | None:
+    if path is None:
+        return None
+    try:
+        return os.stat(path)  # noqa: PTH116 - may be a URI
+    except (OSError, ValueError):
+        return None
+
+
+def _stat_stream(stream: Any) -> os.stat_result | None:
+    try:
+        return os.fstat(stream.fileno())
+    except (OSError, ValueError, AttributeError):  # replaced by one without a file below it
+        return None
+
+
 @contextlib.contextmanager
-def open_output(path: str | None, errors: str = "backslashreplace") -> Iterator[Output]:
-    """The file `path`, or standard output where it is None or `-`; `errors` as for `Output`.
+def open_output(output: OutputFile, errors: str = "backslashreplace") -> Iterator[Output]:
+    """The output as text; `errors` as for `Output`. After damage in the input the file holds what was before it, as standard output does.
 
     Raises:
         OSError: the file cannot be written.
     """
-    if path is None or path == "-":
-        sys.stdout.flush()
-        yield Output(sys.stdout.buffer, errors)
-        return
-    with Path(path).open("wb") as file:
-        yield Output(file, errors)
+    with output.open(keeps_after=BinlogError) as stream:
+        yield Output(cast("BinaryIO", stream), errors)
 
 
 class Dump(Protocol):

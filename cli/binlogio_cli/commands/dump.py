@@ -15,8 +15,8 @@ import click
 import binlogio
 from binlogio_cli.json_dump import JsonDump
 from binlogio_cli.main import say
-from binlogio_cli.option_values import GTIDS_HELP, definitions_option, parse_gtids, parse_time
-from binlogio_cli.output import Dump, open_output
+from binlogio_cli.option_values import GTIDS_HELP, definitions_file, definitions_option, parse_gtids, parse_time
+from binlogio_cli.output import STDOUT, Dump, OutputFile, force_option, open_output
 from binlogio_cli.selection import Selection, Selector
 from binlogio_cli.text_dump import TextDump, TextStyle
 from binlogio_cli.torn_tails import say_torn_tails
@@ -126,7 +126,10 @@ def _habits(command: Any) -> Any:
 @click.option("-v", "--verbose", count=True, help="-vv adds the types of columns; rows are shown in any case.")
 @click.option("-s", "--short-form", is_flag=True, help="Only statements and row changes.")
 @click.option("-H", "--hexdump", is_flag=True, help="The bytes of each event as well.")
-@click.option("-r", "--result-file", type=click.Path(), help="Write to this file instead of standard output.")
+@click.option(
+    "-r", "--result-file", type=click.Path(dir_okay=False), help="Write to this new file instead of standard output."
+)
+@force_option
 @_habits
 def command(
     files: tuple[str, ...],
@@ -148,6 +151,7 @@ def command(
     short_form: bool,  # noqa: FBT001
     hexdump: bool,  # noqa: FBT001
     result_file: str | None,
+    force: bool,  # noqa: FBT001
 ) -> None:
     """Print the events and row changes of binary logs.
 
@@ -157,7 +161,7 @@ def command(
     Text is to be read: what would act on a terminal is written as an escape. SQL is to be fed to mysql or mariadb: names and values are the
     log's, byte for byte.
     """
-    if form == "sql" and result_file in (None, "-") and sys.stdout.isatty():
+    if form == "sql" and result_file in (None, STDOUT) and sys.stdout.isatty():
         raise click.UsageError("--format sql is for a pipe or --result-file: what is in a log may act on a terminal")
     selection = Selection(
         databases=databases,
@@ -183,7 +187,9 @@ def command(
         dump = SqlDump(reader, gtids=not skip_gtids)
     else:
         dump = JsonDump(reader, time_zone) if form == "json" else TextDump(reader, style)
-    with reader, open_output(result_file, "surrogateescape" if form == "sql" else "backslashreplace") as output:
+    inputs = (*reader.files, *files, keyring, definitions_file())
+    target = OutputFile.checked(result_file, inputs, force=force)
+    with reader, open_output(target, "surrogateescape" if form == "sql" else "backslashreplace") as output:
         try:
             output.write_all(Selector(reader, selection, dump.event).choose())
         finally:

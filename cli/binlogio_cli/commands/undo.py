@@ -5,9 +5,6 @@ Knows the options and where the output goes. What the inverse of a change is, is
 
 from __future__ import annotations
 
-import os
-import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -16,13 +13,13 @@ import binlogio
 from binlogio.replay.undo import BinlogFile, OnStatement, SqlScript, UndoSummary, undo
 from binlogio.replay.undo.outputs import KINDS
 from binlogio_cli.main import say
+from binlogio_cli.option_values import definitions_file
+from binlogio_cli.output import OutputFile, force_option
 from binlogio_cli.replay_options import log_options, replay_filter, selection_options
 from binlogio_cli.replay_progress import watched
 from binlogio_cli.torn_tails import say_torn_tails
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from binlogio.reader import BinlogReader
     from binlogio.replay.undo import Undo
     from binlogio.replay.undo.outputs import UndoOutput
@@ -39,10 +36,15 @@ Examples: what happened to one table since noon; the same as a binary log; from 
 
 @click.command("undo", epilog=_EXAMPLE)
 @click.argument("files", nargs=-1, required=True)
-@click.option("--output", type=click.Path(dir_okay=False), help="Write SQL to this file instead of standard output.")
 @click.option(
-    "--to-binlog", type=click.Path(dir_okay=False), help="Write a binary log, of the source's version, instead of SQL."
+    "--output", type=click.Path(dir_okay=False), help="Write SQL to this new file instead of standard output."
 )
+@click.option(
+    "--to-binlog",
+    type=click.Path(dir_okay=False),
+    help="Write a binary log, of the source's version, to this new file instead of SQL.",
+)
+@force_option
 @click.option(
     "--on-statement",
     type=click.Choice([one.value for one in OnStatement]),
@@ -78,37 +80,26 @@ def command(
         keyring=options["keyring"],
         definitions=table_definitions,
     ) as reader:
+        inputs = (*reader.files, *files, options["keyring"], definitions_file())
+        target = OutputFile.checked(to_binlog if to_binlog is not None else output, inputs, force=options["force"])
         with watched(reader.files, is_shown=not options["no_progress"]) as watch:
             ready = undo(reader, form, wanted=wanted, on_statement=OnStatement(on_statement), watch=watch)
         with ready:
-            _write(ready, to_binlog if to_binlog is not None else output)
+            _write(ready, target)
             _report(ready.summary, reader)
 
 
-def _write(ready: Undo, path: str | None) -> None:
+def _write(ready: Undo, target: OutputFile) -> None:
     """Write the output; a file is there as a whole or not at all.
 
     Raises:
         OSError: it cannot be written.
     """
-    if path is None:
-        _put(ready.pieces(), sys.stdout.buffer)
-        return
-    part = Path(f"{path}.part")
-    try:
-        with part.open("wb") as file:
-            _put(ready.pieces(), file)
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
-    say(f"wrote {path}")
-
-
-def _put(pieces: Iterable[bytes], stream: Any) -> None:
-    for piece in pieces:
-        stream.write(piece)
+    with target.open() as stream:
+        for piece in ready.pieces():
+            stream.write(piece)
+    if target.path is not None:
+        say(f"wrote {target.path}")
 
 
 def _report(summary: UndoSummary, reader: BinlogReader) -> None:

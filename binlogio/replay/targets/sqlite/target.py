@@ -11,12 +11,14 @@ There is one writer: workers decode in parallel and apply in turn. Event groups 
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from contextlib import suppress
 from dataclasses import replace
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
+from binlogio.constants import NEW_FILE_MODE
 from binlogio.errors import BinlogError
 from binlogio.events.base import DEFAULT_CONTEXT
 from binlogio.options import Position
@@ -37,7 +39,6 @@ from binlogio.rowimage.values import ABSENT
 from binlogio.schema.logged_ddl import may_define
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Callable, Iterator, Sequence
 
     from binlogio.events.base import ParseContext
@@ -96,6 +97,11 @@ class SqliteTarget:
             OSError: the file cannot be opened or is no SQLite database.
             BinlogError: what an earlier replay kept in it is damaged.
         """
+        if path != ":memory:":
+            with suppress(
+                OSError
+            ):  # a file that SQLite makes can be read by everyone; its errors are SQLite's to report
+                os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, NEW_FILE_MODE))
         try:
             connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, factory=SqliteConnection)
             try:
