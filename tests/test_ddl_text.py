@@ -49,7 +49,7 @@ COLUMNS: Final = """CREATE TABLE `a` (
 )
 def test_the_table_that_is_made_has_all_that_its_rows_need(starts_transaction: bool, end: str) -> None:
     """Character sets, members as they are spelt, and keys."""
-    assert create_table(TABLE, starts_transaction=starts_transaction).decode() == COLUMNS + end
+    assert create_table(TABLE, TABLE.schema, starts_transaction=starts_transaction).decode() == COLUMNS + end
 
 
 def test_a_table_of_another_character_set_says_so() -> None:
@@ -57,7 +57,7 @@ def test_a_table_of_another_character_set_says_so() -> None:
         TABLE, columns=(ColumnDefinition("c", "char(3)"),), primary_key=(), unique_keys=(), collation="latin1_bin"
     )
 
-    found = create_table(table, starts_transaction=False).decode()
+    found = create_table(table, table.schema, starts_transaction=False).decode()
 
     assert (
         found

@@ -272,7 +272,7 @@ def test_created_tables_are_of_the_engine_that_is_said() -> None:
         ("DROP INDEX i ON tm", "w.tm:w*"),
         ("DROP TABLE IF EXISTS tm", "w.tm:w*"),
         ("DROP TABLE tm, t1", "w.tm:w* w.t1:w"),
-        ("DROP TABLE IF EXISTS x.t1, no_such, n1 RESTRICT", "x.t1:w w.n1:w"),
+        ("DROP TABLE IF EXISTS x.t1, no_such, n1 RESTRICT", "x.t1:w w.no_such:w w.n1:w"),
         ("DROP TABLE", ""),
         ("TRUNCATE t1", "w.t1:w"),
         ("ANALYZE TABLE tm", ""),

@@ -117,7 +117,8 @@ class TableDefinition:
     """A table. `primary_key` names its columns in the key's order, empty where there is none.
 
     `primary_key_prefixes` has a length in characters for each of them, 0 for the whole column; empty where all are whole.
-    `unique_keys` are the others in the order of their declaration. `is_foreign_key_parent` where a foreign key of some table refers to it.
+    `unique_keys` are the others in the order of their declaration. `is_foreign_key_parent` where a foreign key of some table refers to it,
+    `has_foreign_keys` where it has one itself.
     """
 
     schema: str
@@ -129,6 +130,7 @@ class TableDefinition:
     collation: str = DEFAULT_COLLATION
     unique_keys: tuple[KeyDefinition, ...] = ()
     is_foreign_key_parent: bool = False
+    has_foreign_keys: bool = False
 
     def __post_init__(self) -> None:
         """Refuse what no server would take: the events would refer to columns that are not there."""

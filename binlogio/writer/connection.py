@@ -222,12 +222,15 @@ class Connection:
                 symbol="ER_GTID_NEXT_TYPE_UNDEFINED_GTID",
             )
 
-    def plain_context(self, updated_tables: int) -> QueryContext:
-        """As `context`, of a statement without anything of its own; the same object within a second."""
-        known = self._contexts.get(updated_tables)
+    def plain_context(self, updated_tables: int, *, any_schema: bool = False) -> QueryContext:
+        """As `context`, of a statement without anything of its own; the same object within a second. `any_schema`: a replica applies it alone."""
+        key = 2 * updated_tables + any_schema
+        known = self._contexts.get(key)
         timestamp = self._clock() // MICROSECONDS_PER_SECOND
         if known is None or known.timestamp != timestamp or known.schema != self.schema:
-            known = self._contexts[updated_tables] = self.context(updated_tables=updated_tables, timestamp=timestamp)
+            known = self._contexts[key] = self.context(
+                updated_tables=updated_tables, updated_schemas=None if any_schema else (), timestamp=timestamp
+            )
         return known
 
     def context(

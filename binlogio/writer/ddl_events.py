@@ -13,14 +13,20 @@ Source: sql/log_event.cc, Query_log_event::Query_log_event and write; fixtures m
 from __future__ import annotations
 
 import re
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from binlogio.constants import HeaderFlag, QueryStatus
+from binlogio.errors import UnsupportedFeature
 from binlogio.events.query import Invoker, MariadbAlterFlags, StatusVar
 from binlogio.schema.definition import NON_TRANSACTIONAL_ENGINES
-from binlogio.writer.query_events import collation_vars, flags_of, statement_vars, text_event
+from binlogio.schema.server_defaults import NEWEST_MYSQL
+from binlogio.schema.sql_tokens import Words, iter_tokens
+from binlogio.writer.query_events import collation_vars, flags_of, statement_vars, text_event, updated_schemas
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from binlogio.events.query import QueryEvent
     from binlogio.writer.query_events import QueryContext
 
@@ -39,7 +45,14 @@ _LIKE: Final = re.compile(
 )
 _ENGINE: Final = re.compile(r"\bENGINE\s*=?\s*(\w+)", re.IGNORECASE)
 _MAINTENANCE: Final = re.compile(r"\s*(?:ANALYZE|OPTIMIZE|REPAIR|FLUSH)\b", re.IGNORECASE)
-_NAMES_NO_SCHEMA: Final = re.compile(r"\s*(?:ANALYZE|REPAIR|FLUSH|TRUNCATE)\b", re.IGNORECASE)
+_NAMES_NO_SCHEMA: Final = re.compile(
+    r"\s*(?:(?:ANALYZE|REPAIR|FLUSH|TRUNCATE)\b|ALTER\s+(?:PROCEDURE|FUNCTION)\b"
+    rf"|ALTER\s+TABLE\s+{_NAME}(?:\s*\.\s*{_NAME})?\s+(?:EXCHANGE|TRUNCATE|ANALYZE)\s+PARTITION\b)",
+    re.IGNORECASE,
+)
+_OBJECTS: Final = frozenset(("TABLE", "TABLES", "VIEW", "TRIGGER", "PROCEDURE", "FUNCTION", "EVENT", "INDEX"))
+_HEAD: Final = 32  # words before the one that says what the statement is about; DEFINER and the like have some
+_MOST_TOKENS: Final = 1 << 18
 _ACCOUNTS: Final = re.compile(r"\s*(?:(?:CREATE|ALTER|DROP|RENAME)\s+(?:USER|ROLE)|GRANT|REVOKE)\b", re.IGNORECASE)
 _GRANTS_ON: Final = re.compile(
     rf"\s*(?:GRANT|REVOKE)\b.*?\bON\s+(?:TABLE\s+|FUNCTION\s+|PROCEDURE\s+)?{_NAME}\s*\.", re.IGNORECASE
@@ -102,9 +115,10 @@ def ddl_event(
     names_invoker = _NAMES_INVOKER if query.has_requirements else _MARIADB_NAMES_INVOKER
     if invoker is not None and names_invoker.match(text):
         more.append(StatusVar(QueryStatus.INVOKER, invoker))
-    updated = schemas if schemas is not None else _updated_schemas(text, schema, table)
-    if updated and query.has_updated_schemas:
-        more.append(StatusVar(QueryStatus.UPDATED_DB_NAMES, updated))
+    if context.updated_schemas == () and query.has_updated_schemas:
+        updated = schemas if schemas is not None else _updated_schemas(text, schema, context.sql_mode)
+        if updated != ():
+            more.append(StatusVar(QueryStatus.UPDATED_DB_NAMES, updated))
     if not query.has_atomic_engines:
         is_atomic = is_atomic is not False and is_mariadb_atomic(text)
     elif is_atomic is None:
@@ -137,17 +151,51 @@ def _name(match: re.Match[str], group: int) -> str:
     return match[group].replace("``", "`") if match[group] is not None else match[group + 1] or ""
 
 
-def _updated_schemas(text: str, schema: str, table: re.Match[str] | None) -> tuple[str, ...]:
-    """The schema before the table's name, or the session's; none for the statements that name none."""
+def _updated_schemas(text: str, schema: str, sql_mode: int) -> tuple[str, ...] | None:
+    """The schemas of the objects that a statement makes, changes or drops; none for the statements that the server names none for."""
     if _ACCOUNTS.match(text):
         grants = _GRANTS_ON.match(text)
         named = _name(grants, 1) if grants is not None else "*"
         return (SYSTEM_SCHEMA,) if named == "*" else (named, SYSTEM_SCHEMA)
     if _LIKE.match(text):
         return ()
-    named = _name(table, 2) if table is not None else ""
-    found = named or ("" if _NAMES_NO_SCHEMA.match(text) else schema)
-    return (found,) if found else ()
+    if _NAMES_NO_SCHEMA.match(text):
+        return ()
+    try:
+        names = list(_object_schemas(Words(list(islice(iter_tokens(text, NEWEST_MYSQL, sql_mode), _MOST_TOKENS)))))
+    except UnsupportedFeature:
+        names = []
+    return updated_schemas(name for name in (one or schema for one in names or [schema]) if name)
+
+
+def _object_schemas(words: Words) -> Iterator[str]:
+    """The schemas before the names of objects, empty where there is none; nothing of a statement about something else.
+
+    Raises:
+        UnsupportedFeature: no name is where one has to be.
+    """
+    verb = words.take().upper
+    while (kind := words.next.upper) not in _OBJECTS:
+        if words.ended or words.at > _HEAD:
+            return
+        words.skip_one()
+    words.take()
+    if kind == "INDEX":
+        while not words.accept("ON"):
+            words.skip_one()
+    words.accept("IF", "NOT", "EXISTS")
+    words.accept("IF", "EXISTS")
+    yield words.table_name()[0] or ""
+    if verb == "RENAME" or (verb in ("DROP", "OPTIMIZE") and kind in ("TABLE", "TABLES", "VIEW")):
+        while words.accept_any(",", "TO"):
+            yield words.table_name()[0] or ""
+    if verb == "ALTER" and kind in ("TABLE", "EVENT"):
+        while not words.ended:
+            if words.accept("RENAME") and words.next.upper not in ("COLUMN", "INDEX", "KEY"):
+                words.accept_any("TO", "AS", "=")
+                yield words.table_name()[0] or ""
+            elif not words.ended:
+                words.skip_one()
 
 
 def _is_atomic(text: str, *, is_table: bool) -> bool:

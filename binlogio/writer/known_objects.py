@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _CSV_TABLES: Final = frozenset(("general_log", "slow_log"))
 # The tables of INFORMATION_SCHEMA that are views of the data dictionary, whose InnoDB tables are locked. A 9.7.4 server, asked for each.
-_DICTIONARY_VIEWS: Final = frozenset(
+DICTIONARY_VIEWS: Final = frozenset(
     """ADMINISTRABLE_ROLE_AUTHORIZATIONS APPLICABLE_ROLES CHARACTER_SETS CHECK_CONSTRAINTS COLLATIONS
     COLLATION_CHARACTER_SET_APPLICABILITY COLUMNS COLUMNS_EXTENSIONS COLUMN_STATISTICS ENABLED_ROLES EVENTS FILES INNODB_DATAFILES
     INNODB_FIELDS INNODB_FOREIGN INNODB_FOREIGN_COLS INNODB_TABLESPACES_BRIEF JSON_DUALITY_VIEWS JSON_DUALITY_VIEW_COLUMNS
@@ -84,6 +84,8 @@ def table_access(
         and automatic not in firsts
         and engine is not INNODB,
         unique_keys=len(table.unique_keys) + bool(table.primary_key),
+        is_foreign_key_parent=table.is_foreign_key_parent,
+        checks_foreign_keys=write and table.has_foreign_keys,
     )
 
 
@@ -110,7 +112,7 @@ class Names:
             return table_access(self._temporary[full_name], write=write, read=read, temporary=True)
         if full_name in self._tables:
             return table_access(self._tables[full_name], write=write, read=read)
-        if schema.lower() == "information_schema" and name.upper() not in _DICTIONARY_VIEWS:
+        if schema.lower() == "information_schema" and name.upper() not in DICTIONARY_VIEWS:
             return None
         engine = _system_engine(schema.lower(), name.lower())
         if engine is None:
@@ -125,10 +127,17 @@ class Names:
         """Whether the name is that of a temporary table."""
         return f"{schema or self.schema}.{name}" in self._temporary
 
+    def has_foreign_keys(self, table: TableAccess) -> bool:
+        """Whether rows of a table refer to rows of others."""
+        definition = self._definition(table)
+        return definition is not None and definition.has_foreign_keys
+
+    def _definition(self, table: TableAccess) -> TableDefinition | None:
+        return (self._temporary if table.temporary else self._tables).get(f"{table.schema}.{table.name}")
+
     def is_column(self, table: TableAccess, column: str) -> bool:
         """Whether a table has a column of that name."""
-        full_name = f"{table.schema}.{table.name}"
-        definition = (self._temporary if table.temporary else self._tables).get(full_name)
+        definition = self._definition(table)
         return definition is not None and any(one.name.casefold() == column.casefold() for one in definition.columns)
 
     def facts(

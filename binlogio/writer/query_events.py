@@ -14,6 +14,7 @@ Source: sql/log_event.cc, Query_log_event::write; fixtures mysql97/rowimage_full
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -24,6 +25,7 @@ from binlogio.events.query import AutoIncrement, QueryEvent, SessionCharset, Sta
 from binlogio.writer.flavour import DEFAULT_FLAVOUR, DEFAULT_SQL_MODE, UTF8MB4_0900_AI_CI, Flavour
 
 CATALOG: Final = "std"
+MAX_UPDATED_SCHEMAS: Final = 16
 
 _BYTES_NAME: Final = rb"(?:`(?:[^`]|``)+`|[^\s.`(;,]+)"
 _ROW_CHANGING: Final = re.compile(
@@ -46,7 +48,7 @@ class QueryContext:
         timestamp: when the statement began, in seconds since 1970, UTC.
         auto_increment: auto_increment_increment and auto_increment_offset.
         updated_tables: bit i is set where an UPDATE changes the i-th table of its statement.
-        updated_schemas: databases for the replica's scheduler; none in row format, None for too many.
+        updated_schemas: databases for the replica's scheduler; none in row format, None where it applies the statement alone.
         is_thread_specific: the statement uses temporary tables, or CONNECTION_ID().
         time_zone: where the statement uses it, else empty.
         microseconds: of the statement's start, where it uses them.
@@ -91,6 +93,12 @@ class QueryContext:
     def header(self, flags: int = 0) -> EventHeader:
         """The header of an event of this statement."""
         return EventHeader(timestamp=self.timestamp, server_id=self.server_id, flags=flags)
+
+
+def updated_schemas(names: Iterable[str]) -> tuple[str, ...] | None:
+    """What `updated_db_names` says of the databases of tables, read or written; None for too many. sql/sql_class.cc, add_to_binlog_accessed_dbs."""
+    found = sorted(set(names), key=lambda name: name.encode("utf-8", "surrogateescape"), reverse=True)
+    return None if len(found) > MAX_UPDATED_SCHEMAS else tuple(found)
 
 
 def begin_event(context: QueryContext) -> QueryEvent:

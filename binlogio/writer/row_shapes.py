@@ -74,8 +74,10 @@ class RowEncoder:
         self._row_packer = row_packer
         self._shapes: dict[tuple[object, ...], RowShape] = {}
 
-    def rows(self, change: Change, table: OpenTable) -> Iterator[EncodedRow]:
+    def rows(self, change: Change, table: OpenTable, *, is_replace: bool = False) -> Iterator[EncodedRow]:
         """Each row that goes into the log; an update that changes nothing is left out.
+
+        Engines without transactions do not look whether REPLACE changes anything, so that with `is_replace` their rows are all there.
 
         Raises:
             UnsupportedFeature: a row names columns that its table does not have, leaves out some that it needs, or has NULL where NULL
@@ -96,9 +98,9 @@ class RowEncoder:
                 values = whole_row(row, table, image.columns)
                 yield EncodedRow(shape, self._packed(values, table, image), (values,))
         else:
-            yield from self._updates(change, table)
+            yield from self._updates(change, table, keeps_equal=is_replace and not table.is_transactional)
 
-    def _updates(self, change: Update, table: OpenTable) -> Iterator[EncodedRow]:
+    def _updates(self, change: Update, table: OpenTable, *, keeps_equal: bool) -> Iterator[EncodedRow]:
         operation = "upsert" if change.replaces_insert else "update"
         given = self._given(change, table)
         for old, new in change.rows:
@@ -111,7 +113,7 @@ class RowEncoder:
             new_image = self._packed(documents, table, new_shape)
             if not new_shape.is_whole:
                 self._refuse_other_columns(before, documents, table, new_shape)
-            if self._is_same(before, table, old_shape, new_shape, old_image, new_image):
+            if not keeps_equal and self._is_same(before, table, old_shape, new_shape, old_image, new_image):
                 continue
             if self._partial_json:
                 images = _partial_images(before, after, documents, table, shape)

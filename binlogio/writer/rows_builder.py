@@ -109,7 +109,8 @@ def build_statement(
             builder = pending[waits] = _PendingRows(rules, frames, context.timestamp)
         more_flags = int(RowsFlag.NO_FOREIGN_KEY_CHECKS) if getattr(change, "is_cascade", False) else 0
         writeset = writesets.get(waits)
-        for row in encoder.rows(change, table):
+        is_replace = not table.is_transactional and isinstance(change, Update) and statement.is_replace
+        for row in encoder.rows(change, table, is_replace=is_replace):
             builder.add(table, type(change), row, more_flags)
             if writeset is not None:
                 writeset.add(table.hasher, *row.values)

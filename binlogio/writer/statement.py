@@ -8,6 +8,7 @@ decodes to.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 
 # Statements that change rows, if at all, by the functions that they call.
 _CALLS_FUNCTIONS: Final = frozenset(("", "SELECT", "TABLE", "VALUES", "DO", "SET"))
+_REPLACES: Final = re.compile(
+    rb"(?:\s+|/\*.*?\*/)*(?:REPLACE\b|LOAD\s+(?:DATA|XML)\b.*?'\s*REPLACE\s+INTO\b)", re.IGNORECASE | re.DOTALL
+)
 Row = Mapping[str, Any] | Sequence[Any]
 ContextEvent = IntvarEvent | RandEvent | UserVarEvent
 
@@ -52,8 +56,9 @@ class Update:
     """Rows that a statement changed, as (before, after). In a mapping, columns that `after` lacks are as before.
 
     `columns` names those that the statement (or a trigger) gave a value, and no other may have a new one; without it they are the columns
-    of each `after`. A JSON column of `after` may be `JsonDiffs`. `replaces_insert` for the update that INSERT ... ON DUPLICATE KEY UPDATE or REPLACE has become. `is_cascade` where a
-    foreign key did it.
+    of each `after`. A JSON column of `after` may be `JsonDiffs`. A row that is as before is not logged, but for REPLACE in a table that is
+    not transactional. `replaces_insert` for the update that INSERT ... ON DUPLICATE KEY UPDATE or REPLACE has become. `is_cascade` where
+    a foreign key did it.
     """
 
     table: TableDefinition
@@ -170,6 +175,11 @@ class Statement:
         return self.sql if isinstance(self.sql, bytes) else self.sql.encode("utf-8", "surrogateescape")
 
     @property
+    def is_replace(self) -> bool:
+        """Whether it is REPLACE, or LOAD DATA that replaces rows."""
+        return _REPLACES.match(self.sql_bytes) is not None
+
+    @property
     def tables(self) -> tuple[TableDefinition, ...]:
         """The tables that the statement changed, each once, in the order of their first change."""
         if len(self.changes) == 1:
@@ -184,17 +194,17 @@ def facts_of(statement: Statement, temporary: Collection[tuple[str, str]] = ()) 
     sub-statement. Foreign keys do not count: their changes are not in the list of tables that a server locks for the statement.
     """
     if statement.facts is None:
-        return StatementFacts(tables=_written(statement.tables, temporary))
+        return StatementFacts(tables=_written(statement.changes, temporary))
     facts = statement.facts
     if facts.kind in (StatementKind.DML, StatementKind.SELECT, StatementKind.LOAD_DATA, StatementKind.ROW_INJECTION):
         known = {(table.schema, table.name) for table in facts.all_tables if table.write}
-        tables = dict.fromkeys(
-            change.table
+        changes = [
+            change
             for change in statement.changes
             if change.rows and not is_cascade(change) and (change.table.schema, change.table.name) not in known
-        )
-        if tables and (facts.kind is not StatementKind.SELECT or facts.verb in _CALLS_FUNCTIONS):
-            unknown = StatementFacts(tables=_written(tables, temporary))
+        ]
+        if changes and (facts.kind is not StatementKind.SELECT or facts.verb in _CALLS_FUNCTIONS):
+            unknown = StatementFacts(tables=_written(changes, temporary))
             return replace(facts, sub_statements=(*facts.sub_statements, unknown), is_incomplete=True)
     return facts
 
@@ -204,8 +214,18 @@ def is_cascade(change: Change) -> bool:
     return not isinstance(change, Insert) and change.is_cascade
 
 
-def _written(tables: Iterable[TableDefinition], temporary: Collection[tuple[str, str]]) -> tuple[TableAccess, ...]:
-    return tuple(table_access(table, write=True, temporary=(table.schema, table.name) in temporary) for table in tables)
+def _written(changes: Iterable[Change], temporary: Collection[tuple[str, str]]) -> tuple[TableAccess, ...]:
+    """The tables of some changes, in the order of their first."""
+    found: dict[TableDefinition, TableAccess] = {}
+    for change in changes:
+        table = change.table
+        access = found.get(table)
+        if access is None:
+            access = table_access(table, write=True, temporary=(table.schema, table.name) in temporary)
+            found[table] = replace(access, checks_foreign_keys=False) if access.checks_foreign_keys else access
+        if table.has_foreign_keys and not isinstance(change, Delete):
+            found[table] = replace(access, checks_foreign_keys=True)
+    return tuple(found.values())
 
 
 def updated_tables_of(facts: StatementFacts) -> int:

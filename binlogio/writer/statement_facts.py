@@ -73,6 +73,10 @@ class TableAccess:
         unique_keys: how many it has, with the primary key.
         fulltext_parser: it has a FULLTEXT index with a parser plugin.
         unsafe_default: a column has a DEFAULT expression that may give something else on a replica.
+        is_foreign_key_parent: a foreign key of some table refers to it.
+        checks_foreign_keys: the statement may insert or update rows of it that have to refer to rows of other tables. DELETE does not, and an
+            UPDATE of several tables does so with each that it joins.
+        is_missing: DROP TABLE names it, and it is not known.
     """
 
     schema: str
@@ -86,6 +90,9 @@ class TableAccess:
     unique_keys: int = 1
     fulltext_parser: bool = False
     unsafe_default: bool = False
+    is_foreign_key_parent: bool = False
+    checks_foreign_keys: bool = False
+    is_missing: bool = False
 
     @property
     def is_local(self) -> bool:

@@ -21,9 +21,9 @@ from binlogio.events.load import AppendBlockEvent, BeginLoadQueryEvent
 from binlogio.writer.cache import BinlogCache, CachePosition
 from binlogio.writer.engine_mix import NO_ENGINES
 from binlogio.writer.logging_format import decide_logging_format, row_cache
-from binlogio.writer.query_events import QueryContext, load_event, statement_event
+from binlogio.writer.query_events import QueryContext, load_event, statement_event, updated_schemas
 from binlogio.writer.rows_builder import build_change, build_statement
-from binlogio.writer.statement import Change, LoadedFile, Row, Statement, Update, facts_of, is_cascade
+from binlogio.writer.statement import Change, Delete, LoadedFile, Row, Statement, Update, facts_of, is_cascade
 from binlogio.writer.statement_facts import (
     CacheKind,
     LoggingDecision,
@@ -37,7 +37,6 @@ from binlogio.writer.statement_uses import Uses
 if TYPE_CHECKING:
     from binlogio.writer.connection import Connection
 
-MAX_UPDATED_SCHEMAS: Final = 16
 TRANSACTION_CACHE_FULL: Final = 1197
 _DUPLICATES: Final = {"": 0, "IGNORE": 1, "REPLACE": 2}
 ROW_LOGGING_FAILED: Final = LoggingWarning(
@@ -110,7 +109,9 @@ def _log_plainly(connection: Connection, statement: Statement) -> bool:
     if is_cascade(change):
         return False
     names_table = connection.flavour.query.names_single_table and isinstance(change, Update)
-    context = connection.plain_context(int(names_table))
+    checks = table.definition.has_foreign_keys and not isinstance(change, Delete)
+    is_alone = table.definition.is_foreign_key_parent or (checks and connection.client.foreign_key_checks)
+    context = connection.plain_context(int(names_table), any_schema=is_alone)
     rows = cache.writeset.position
     try:
         frames = build_change(
@@ -205,9 +206,9 @@ def context_of(
     elif decision.format is LoggingFormat.STATEMENT:
         schemas = statement.updated_schemas
         if schemas is None:
-            schemas = tuple(dict.fromkeys(table.schema for table in facts.all_tables if table.write))
-        if len(schemas) > MAX_UPDATED_SCHEMAS:
-            schemas = None
+            schemas = updated_schemas(table.schema for table in facts.all_tables)
+    if refers_to_rows(connection, facts):
+        schemas = None
     return connection.context(
         updated_tables=_updated_tables(statement)
         if len(facts.tables) > 1 or connection.flavour.query.names_single_table
@@ -215,6 +216,14 @@ def context_of(
         updated_schemas=schemas,
         is_thread_specific=Uses.THREAD_ID in statement.uses or any(table.temporary for table in facts.all_tables),
         uses=statement.uses,
+    )
+
+
+def refers_to_rows(connection: Connection, facts: StatementFacts) -> bool:
+    """Whether foreign keys may reach rows of other databases, so that a replica applies the statement alone, whatever its format."""
+    return any(
+        table.is_foreign_key_parent or (table.checks_foreign_keys and connection.client.foreign_key_checks)
+        for table in facts.all_tables
     )
 
 
@@ -364,7 +373,8 @@ def _cache(connection: Connection, decision: LoggingDecision) -> BinlogCache:
 
 def keeps_changes(statement: Statement) -> bool:
     """Whether rows were changed that ROLLBACK leaves as they are."""
-    return any(not change.table.is_transactional and _changes_anything(change) for change in statement.changes)
+    changes = [change for change in statement.changes if not change.table.is_transactional and change.rows]
+    return any(map(_changes_anything, changes)) or (bool(changes) and statement.is_replace)
 
 
 def _changes_anything(change: Change) -> bool:
@@ -392,7 +402,11 @@ def _note_changes(connection: Connection, statement: Statement, facts: Statement
 def _modifies_engine(statement: Statement, facts: StatementFacts) -> bool:
     if statement.modifies_engine is not None:
         return statement.modifies_engine
-    changed = {(change.table.schema, change.table.name) for change in statement.changes if _changes_anything(change)}
+    changed = {
+        (change.table.schema, change.table.name)
+        for change in statement.changes
+        if _changes_anything(change) or (isinstance(change, Update) and change.replaces_insert and change.rows)
+    }
     return any(
         table.engine.has_xid and not table.temporary and (table.schema, table.name) in changed
         for table in facts.all_tables

@@ -15,6 +15,7 @@ Reasons that follow from tables are found by `logging_format`. Source: sql/parse
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from binlogio.errors import UnsupportedFeature
@@ -113,19 +114,25 @@ def _events(words: StatementWords, *, updates_on_duplicate: bool = False) -> fro
 
 
 def _tables_of_ddl(words: StatementWords, known: Names) -> Iterator[TableAccess]:
-    """The temporary table that a DDL statement changes, and all tables of DROP TABLE and TRUNCATE; no others make a difference to the log."""
+    """The temporary table that a DDL statement changes, and all tables of DROP TABLE and TRUNCATE; no others make a difference to the log.
+
+    DROP TABLE has the tables that are not known too: the server logs them.
+    """
+    drops = words.words[:2] in (("DROP", "TABLE"), ("DROP", "TABLES"))
     keyword = "ON" if "INDEX" in words.words[:3] else words.verb if words.verb == "TRUNCATE" else "TABLE"
+    keyword = words.words[1] if drops else keyword
     if words.verb not in ("ALTER", "CREATE", "DROP", "TRUNCATE") or keyword not in words.words:
         return
     start = words.words.index(keyword) + 1
     start += words.words[start : start + 1] == ("TABLE",)
     start += 2 * (words.words[start : start + 2] == ("IF", "EXISTS"))
-    drops = words.words[:2] == ("DROP", "TABLE")
     while (name := _name_at(words, start)) is not None:
         if known.is_temporary(*name) or ((drops or words.verb == "TRUNCATE") and known.is_defined(*name)):
             found = known.access(*name, write=True)
             if found is not None:
                 yield found
+        elif drops:
+            yield TableAccess(schema=name[0] or known.schema, name=name[1], write=True, is_missing=True)
         start += 4 if name[0] else 2
         if not drops or words.words[start - 1 : start] != (",",):
             return
@@ -186,6 +193,7 @@ def _facts_of_tree(words: StatementWords, kind: StatementKind, tree: exp.Expr, k
     created = [_created(tree, known, temporary=kind is not StatementKind.CREATE_SELECT)] if creates else []
     nodes = _table_nodes(tree)
     targets = [] if creates else _targets(tree, nodes, known)
+    joined = _own_nodes(nodes) if isinstance(tree, exp.Update) else []
     locked = _locked_nodes(tree)
     tables, written = list(created), []
     for node in nodes:
@@ -196,6 +204,9 @@ def _facts_of_tree(words: StatementWords, kind: StatementKind, tree: exp.Expr, k
         table = known.access(node.db, node.name, write=is_written, read=not is_written)
         if table is None:
             continue
+        if any(node is one for one in joined) or words.verb == "DELETE":
+            checks = words.verb != "DELETE" and known.has_foreign_keys(table)
+            table = replace(table, checks_foreign_keys=checks)
         tables.append(table)
         if is_target:
             written.append(table)
@@ -246,10 +257,17 @@ def _targets(tree: exp.Expr, nodes: list[exp.Table], known: Names) -> list[exp.T
         return [node for node in nodes if node.alias_or_name in wanted and node.find_ancestor(exp.Subquery) is None]
     if not isinstance(tree, exp.Update):
         return []
-    own = [node for node in nodes if node.find_ancestor(exp.Subquery, exp.Select) is None]
+    own = _own_nodes(nodes)
     if len(own) == 1:
         return own
     return [node for node in own if any(_sets(assignment, node, known) for assignment in tree.expressions)]
+
+
+def _own_nodes(nodes: list[exp.Table]) -> list[exp.Table]:
+    """The tables that an UPDATE joins, without those of its subqueries."""
+    from sqlglot import exp  # noqa: PLC0415 - needs an extra
+
+    return [node for node in nodes if node.find_ancestor(exp.Subquery, exp.Select) is None]
 
 
 def _sets(assignment: exp.Expr, node: exp.Table, known: Names) -> bool:

@@ -11,6 +11,8 @@ from enum import Flag
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
+from binlogio.writer.known_objects import DICTIONARY_VIEWS
+
 if TYPE_CHECKING:
     from binlogio.writer.statement_words import StatementWords
 
@@ -24,8 +26,8 @@ _FRACTIONS: Final = frozenset(
 class Uses(Flag):
     """What a statement uses.
 
-    TIME_ZONE and the MICROSECONDS of its start: NOW(), NOW(6) and the like. THREAD_ID: CONNECTION_ID(). ANY_SCHEMA: INFORMATION_SCHEMA,
-    so that a replica applies it alone.
+    TIME_ZONE and the MICROSECONDS of its start: NOW(), NOW(6) and the like. THREAD_ID: CONNECTION_ID(). ANY_SCHEMA: views of the data
+    dictionary in INFORMATION_SCHEMA, whose tables have foreign keys, so that a replica applies it alone.
     """
 
     NOTHING = 0
@@ -47,5 +49,7 @@ def uses_of(words: StatementWords) -> Uses:
         found |= Uses.THREAD_ID
     texts = [text.upper() for text in words.texts]
     if ("INFORMATION_SCHEMA", ".") in pairwise(texts):
-        found |= Uses.ANY_SCHEMA | Uses.TIME_ZONE
+        found |= Uses.TIME_ZONE
+        if any(texts[i] == "INFORMATION_SCHEMA" and name in DICTIONARY_VIEWS for i, name in enumerate(texts[2:])):
+            found |= Uses.ANY_SCHEMA
     return found

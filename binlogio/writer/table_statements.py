@@ -3,7 +3,7 @@
 Knows which groups they are and what commits before them. What changes rows in an existing table is `statement_log`'s.
 
     DDL                      -> commits what is open, then query: a group without BEGIN; MariaDB's ALTER TABLE in two phases: two of them
-    DROP TABLE a, b          -> one such group for each kind of table, non-transactional ones first
+    DROP TABLE a, b          -> one such group for each non-transactional table, one for all others, one for temporary ones
     CREATE ... SELECT        -> as DDL; as rows into InnoDB: BEGIN, CREATE ... START TRANSACTION, table_map, rows, XID; into other
                                 engines CREATE, and rows in a group behind it
                                 in MariaDB a group with CREATE and rows, whatever the engine
@@ -19,7 +19,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from binlogio.constants import QueryStatus
-from binlogio.errors import UnsupportedFeature
+from binlogio.errors import LoggingError, UnsupportedFeature
 from binlogio.events.gtid_mariadb import MariadbGtidExtraFlag
 from binlogio.events.query import MariadbAlterFlags
 from binlogio.gtid import MariadbGtid
@@ -28,11 +28,17 @@ from binlogio.writer.ddl_text import create_table, drop_at_disconnect, drop_tabl
 from binlogio.writer.engine_mix import NO_ENGINES
 from binlogio.writer.group import GroupMarks
 from binlogio.writer.logical_clock import is_barrier
-from binlogio.writer.query_events import table_ddl_event
+from binlogio.writer.query_events import table_ddl_event, updated_schemas
 from binlogio.writer.rows_builder import build_statement
 from binlogio.writer.statement import Statement, facts_of
-from binlogio.writer.statement_facts import CacheKind, LoggingFormat, StatementFacts, StatementKind
-from binlogio.writer.statement_log import context_of, decide, keeps_changes, refuse_changes
+from binlogio.writer.statement_facts import CacheKind, LoggingFormat, StatementFacts, StatementKind, TableAccess
+from binlogio.writer.statement_log import (
+    context_of,
+    decide,
+    keeps_changes,
+    refers_to_rows,
+    refuse_changes,
+)
 
 if TYPE_CHECKING:
     from binlogio.writer.connection import Connection
@@ -86,6 +92,13 @@ def log_create_select(connection: Connection, statement: Statement) -> None:
     if statement.table_exists:
         connection.commit()
         return
+    for table in facts.sub_statement_tables:
+        if table.write and facts.tables:
+            raise LoggingError(
+                f"Can't update table '{table.name}' while '{facts.tables[0].name}' is being created.",
+                errno=1746,
+                symbol="ER_CANT_UPDATE_TABLE_IN_CREATE_TABLE_SELECT",
+            )
     refuse_changes(connection, statement, _ONE_TABLE, hint="leave out the changes of other tables", but=created)
     connection.commit()
     decision = decide(connection, facts)
@@ -93,9 +106,18 @@ def log_create_select(connection: Connection, statement: Statement) -> None:
         if not statement.error:
             connection.warnings += decision.warnings_when_cached
             is_atomic = None if connection.flavour.query.has_atomic_engines else False
-            _write_ddl(connection, statement.sql_bytes, statement.updated_schemas, is_atomic=is_atomic)
+            schemas = statement.updated_schemas
+            if schemas is None and facts.tables:  # those that functions read are not among them
+                schemas = updated_schemas(table.schema for table in facts.tables)
+            _write_ddl(
+                connection,
+                statement.sql_bytes,
+                schemas,
+                is_atomic=is_atomic,
+                any_schema=schemas is None or refers_to_rows(connection, facts),
+            )
     elif decision.format is LoggingFormat.ROW:
-        _log_created_rows(connection, statement)
+        _log_created_rows(connection, statement, facts)
     connection.tables.forget(statement.sql_bytes)
     connection.engine_mix = NO_ENGINES
     connection.forget()
@@ -184,9 +206,13 @@ def _write_ddl(
     is_atomic: bool | None = None,
     is_thread_specific: bool = False,
     counts_as_transactional: bool = False,
+    any_schema: bool = False,
 ) -> None:
-    """Write a statement as a group of its own. One that is a transaction counts for the transaction cache."""
-    context = connection.context(is_thread_specific=is_thread_specific)
+    """Write a statement as a group of its own. One that is a transaction counts for the transaction cache.
+
+    `schemas` as `ddl_event` takes them; with `any_schema` replicas apply it alone, whatever they are.
+    """
+    context = connection.context(is_thread_specific=is_thread_specific, updated_schemas=None if any_schema else ())
     connection.caches.end_statement()
     alter = None
     if connection.variables.binlog_alter_two_phase and connection.flavour.has_domains and is_alter_table(sql):
@@ -220,25 +246,43 @@ def _begin_alter(connection: Connection, context: QueryContext, sql: bytes) -> i
 
 
 def _drop_tables(connection: Connection, statement: Statement, facts: StatementFacts) -> None:
-    """DROP TABLE, a statement for each kind of table, temporary ones last."""
-    kinds: dict[bool, list[tuple[str, str]]] = {False: [], True: []}
+    """DROP TABLE: a statement for each table of an engine without atomic DDL, one for all others, one for temporary ones.
+
+    Tables that are not there are in the second, behind those that are. Each names the databases of those before it too.
+    """
     temporary = tuple(table for table in facts.tables if table.temporary)
+    groups: list[tuple[bool, list[TableAccess]]] = []
+    together: list[TableAccess] = []
     for table in facts.tables:
-        if not table.temporary:
-            is_one_of_all = not connection.flavour.query.has_atomic_engines
-            kinds[is_one_of_all or table.engine.atomic_ddl].append((table.schema, table.name))
-    for is_atomic, tables in kinds.items():
-        if tables:
-            sql = drop_tables(statement.sql_bytes, tables, connection.schema)
-            schemas = tuple(dict.fromkeys(schema for schema, _ in tables))
+        if table.temporary:
+            continue
+        if table.engine.atomic_ddl or table.is_missing or not connection.flavour.query.has_atomic_engines:
+            together.append(table)
+        else:
+            groups.append((False, [table]))
+    if together:
+        if connection.flavour.query.has_atomic_engines:
+            together.sort(key=lambda table: table.is_missing)
+        groups.append((True, together))
+    dropped: list[str] = []
+    for is_atomic, tables in groups:
+        dropped += (table.schema for table in tables)
+        schemas = updated_schemas(dropped)
+        _write_ddl(
+            connection,
+            drop_tables(statement.sql_bytes, [(table.schema, table.name) for table in tables], connection.schema),
+            schemas,
+            is_atomic=is_atomic,
             # a 9.7 server flags the DROP of InnoDB tables like that of temporary ones
-            _write_ddl(connection, sql, schemas, is_atomic=is_atomic, is_thread_specific=is_atomic)
+            is_thread_specific=is_atomic or bool(temporary),
+            any_schema=schemas is None,
+        )
     if temporary:
         drop = StatementFacts(kind=StatementKind.DROP_TEMPORARY, tables=temporary)
         log_temporary_table(connection, replace(statement, facts=drop))
 
 
-def _log_created_rows(connection: Connection, statement: Statement) -> None:
+def _log_created_rows(connection: Connection, statement: Statement, facts: StatementFacts) -> None:
     """CREATE TABLE ... SELECT as rows; where it fails, nothing of it is logged."""
     if not statement.locked:
         raise UnsupportedFeature(
@@ -246,12 +290,13 @@ def _log_created_rows(connection: Connection, statement: Statement) -> None:
             field="locked",
             hint="give its definition, in `locked` or among the tables of Statement.from_sql",
         )
-    caches, context = connection.caches, connection.context()
+    any_schema = refers_to_rows(connection, facts)
+    caches, context = connection.caches, connection.context(updated_schemas=None if any_schema else ())
     created = statement.locked[0]
     is_one_group = not connection.flavour.query.has_atomic_engines
     starts_transaction = created.is_transactional or is_one_group
     if not starts_transaction and not statement.error:
-        sql = create_table(created, starts_transaction=False)
+        sql = create_table(created, connection.schema, starts_transaction=False)
         _write_ddl(connection, sql, (), is_atomic=False, counts_as_transactional=True)
     built = build_statement(
         statement,
@@ -267,7 +312,7 @@ def _log_created_rows(connection: Connection, statement: Statement) -> None:
     cache = caches.transaction if starts_transaction else caches.statement
     frames = built.transactional if starts_transaction else built.non_transactional
     if starts_transaction and not statement.error:
-        sql = create_table(created, starts_transaction=not is_one_group)
+        sql = create_table(created, connection.schema, starts_transaction=not is_one_group)
         caches.add(cache, (connection.frames.encode(table_ddl_event(context, sql)),), context)
         cache.has_statements = True
         connection.transaction.modifies_engine = created.is_transactional and bool(frames or not is_one_group)

@@ -1,0 +1,33 @@
+"""`fixtures/statement_logs.json` against a running 9.7 server, which logs each statement as it did when it was recorded."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Final
+
+import pytest
+
+pytest.importorskip("pymysql")
+
+from corpus import FIXTURES  # noqa: E402 - after the skip
+from real_servers import vendor  # noqa: E402
+
+sys.path.insert(0, str(FIXTURES))
+from record_statement_logs import SETTINGS, STATEMENTS, Recorder  # type: ignore[import-not-found]  # noqa: E402
+
+pytestmark = [pytest.mark.server, pytest.mark.slow]
+CASES: Final = json.loads((FIXTURES / "statement_logs.json").read_text("utf-8"))["cases"]
+
+
+def test_a_server_logs_each_statement_as_it_was_recorded() -> None:
+    """Every case, in every format."""
+    options = [f"--{name.replace('_', '-')}={value}" for name, value in SETTINGS.items()]
+
+    with vendor("mysql").server("sl", *options) as instance:
+        recorder = Recorder(str(instance.socket), instance.data)
+        recorder.make()
+        found = [json.loads(json.dumps(recorder.record("a", sql))) for sql in STATEMENTS]
+
+    assert [case["sql"] for case in CASES] == list(STATEMENTS)
+    assert [case for case, recorded in zip(found, CASES, strict=True) if case != recorded] == []
