@@ -10,11 +10,11 @@ import pytest
 
 pytest.importorskip("pymysql")
 
-from corpus import FIXTURES  # noqa: E402 - after the skip
-from real_servers import vendor  # noqa: E402
+from corpus import FIXTURES
+from real_servers import vendor
 
 sys.path.insert(0, str(FIXTURES))
-from record_statement_logs import SETTINGS, STATEMENTS, Recorder  # type: ignore[import-not-found]  # noqa: E402
+from record_statement_logs import SETTINGS, STATEMENTS, Recorder  # type: ignore[import-not-found]
 
 pytestmark = [pytest.mark.server, pytest.mark.slow]
 CASES: Final = json.loads((FIXTURES / "statement_logs.json").read_text("utf-8"))["cases"]

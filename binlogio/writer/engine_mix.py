@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from binlogio.writer.rule_sets import rules_of
 from binlogio.writer.statement_facts import LoggingWarning, StatementKind
 from binlogio.writer.table_accesses import refused_by_isolation
 
@@ -40,8 +41,8 @@ NO_ENGINES: Final = EngineMix()
 def mix_engines(
     mix: EngineMix, variables: ServerVariables, facts: StatementFacts
 ) -> tuple[EngineMix, LoggingWarning | None]:
-    """What a transaction has written after a statement, and the warning of the statement."""
-    tables = () if facts.kind in _OPEN_NO_TABLE else facts.all_tables
+    """What a transaction has written after a statement, and the warning of the statement, where its rule set has one."""
+    tables = () if facts.kind in _OPEN_NO_TABLE or not rules_of(variables).warns_of_engines else facts.all_tables
     if refused_by_isolation(variables, tables) is not None:
         return mix, None
     first = mix.table

@@ -9,13 +9,18 @@ Knows the choices of each rule set. What they mean is told by `logging_format`.
     9.7                      two caches; what a 9.7 server does
 
 Versions: binlog_direct_non_transactional_updates came with 5.1.44 (STATEMENT and MIXED) and was cut down to STATEMENT in 5.5.5. A server
-from 5.6 on takes rule set 9.7: its table of unsafe accesses is older than WL#2687's text, but not all of it is in 5.5.9.
+from 5.6 on takes rule set 9.7: its table of unsafe accesses is older than WL#2687's text, but not all of it is in 5.5.9. Warning 6414 came
+with 9.6.
 
 MariaDB has those of 9.7, but logs temporary tables as 5.6 did: in MIXED format too, and statements with them as their text.
 
 What the old documents leave open is as in rule set 9.7: rows of N tables go to the statement cache where there is one, rows and texts of
 temporary tables, engines that cannot have a format, DDL, and reasons that come with a text. The rule sets before 5.5.9 do not
 take a mix of tables for unsafe: their documents delay an N statement behind a T one and say nothing of a warning, which WL#2687 brought.
+
+The sources disagree about case 6.b of WL#2687, `B N N T R` in STATEMENT format: its table says that T is written with ROLLBACK, the chapter on
+logging formats (R-log-rollback) that nothing is, since the transaction cache has no N-write. Rule set 5.5.9 follows the chapter; see
+`transaction.end_of_rollback`.
 
 Source: WL#2687; the manual of 5.1, section "Transaction cache"; recordings of a 9.7.4 server.
 """
@@ -58,6 +63,7 @@ class RuleSet:
         direct_formats: values of binlog_format with which binlog_direct_non_transactional_updates has an effect.
         temporary_formats: values of binlog_format with which CREATE and DROP TEMPORARY TABLE are logged.
         temporary_needs_rows: a statement with a temporary table is logged as rows in MIXED format.
+        warns_of_engines: a transaction that writes tables of engines that do not go together gives warning 6414.
         statement_cache_size_variable: the variable that sizes the statement cache.
         max_statement_cache_size_variable: the variable that limits it.
     """
@@ -69,6 +75,7 @@ class RuleSet:
     direct_formats: frozenset[str] = frozenset()
     temporary_formats: frozenset[str] = frozenset(("STATEMENT",))
     temporary_needs_rows: bool = True
+    warns_of_engines: bool = False
     statement_cache_size_variable: str = "binlog_stmt_cache_size"
     max_statement_cache_size_variable: str = "max_binlog_stmt_cache_size"
 
@@ -96,17 +103,27 @@ RULES_5_5_9: Final = RuleSet(
     has_statement_cache=True,
     direct_formats=_STATEMENT,
 )
-RULES_9_7: Final = RuleSet(
+_RULES_5_6: Final = RuleSet(
     name="9.7",
     since=(5, 6, 0),
     classification=Classification.ACCESS_PAIRS,
     has_statement_cache=True,
     direct_formats=_STATEMENT_AND_MIXED,
 )
+RULES_9_7: Final = replace(_RULES_5_6, since=(9, 6, 0), warns_of_engines=True)
 RULES_MARIADB: Final = replace(
-    RULES_9_7, name="MariaDB", temporary_formats=_STATEMENT_AND_MIXED, temporary_needs_rows=False
+    _RULES_5_6, name="MariaDB", temporary_formats=_STATEMENT_AND_MIXED, temporary_needs_rows=False
 )
-_BY_VERSION: Final = (RULES_5_0, RULES_5_1_31, _RULES_5_1_44, _RULES_5_5_4, RULES_5_5_4, RULES_5_5_9, RULES_9_7)
+_BY_VERSION: Final = (
+    RULES_5_0,
+    RULES_5_1_31,
+    _RULES_5_1_44,
+    _RULES_5_5_4,
+    RULES_5_5_4,
+    RULES_5_5_9,
+    _RULES_5_6,
+    RULES_9_7,
+)
 RULE_SETS: Final[Mapping[str, RuleSet]] = MappingProxyType(
     {rules.name: rules for rules in (RULES_5_0, _RULES_5_1_44, RULES_5_5_4, RULES_5_5_9, RULES_9_7)}
 )

@@ -129,7 +129,13 @@ def end_of_commit(cache: BinlogCache, transaction: Transaction) -> GroupEnd | No
 
 
 def end_of_rollback(cache: BinlogCache) -> GroupEnd | None:
-    """What ROLLBACK closes the transaction cache with; None where it is thrown away."""
+    """What ROLLBACK closes the transaction cache with; None where it is thrown away.
+
+    Only what stands in the cache counts, in every rule set: N statements that were flushed before are in the log already. WL#2687, layer 3,
+    case 6.b says otherwise for `B N N T R` in STATEMENT format, where T would be written with ROLLBACK; its requirement 4 (T is written
+    along with N), its cases 1.b and 7.b, the chapter on logging formats (R-log-rollback) and a 9.7 server (oracle rule D7) do not. The
+    tables of a replica are the same in both cases.
+    """
     return GroupEnd.ROLLBACK if cache.cannot_roll_back and not cache.is_empty else None
 
 
