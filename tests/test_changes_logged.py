@@ -266,7 +266,7 @@ def test_a_batch_with_another_number_of_rows_before_and_after_is_refused() -> No
     schema = pa.schema([("id", pa.int32()), ("v", pa.string())])
     none, one = (pa.RecordBatch.from_pylist(rows, schema=schema) for rows in ([], [{"id": 1, "v": "x"}]))
 
-    with writer(MemoryStorage(), gtid_mode="ON") as log, log:
+    with writer(MemoryStorage(), gtid_mode="ON") as log:
         session = BatchSession(log)
         for before, after in ((none, one), (one, none)):
             with pytest.raises(BinlogError, match="rows"):
