@@ -73,6 +73,7 @@ class BinlogReader:
         self._plans: dict[tuple[Any, ...], TablePlan] = {}
         self._opened: OpenedLog | None = None
         self._framer: EventFramer | None = None
+        self._log: LogFile | None = None
         self._begun: str | None = None  # the log whose statements up to `start_offset` the definitions know already
         self._events = self._iterate()
 
@@ -99,6 +100,11 @@ class BinlogReader:
     def logs(self) -> tuple[LogFile, ...]:
         """The logs, in the order in which they are read."""
         return tuple(self._logs)
+
+    @property
+    def log(self) -> LogFile | None:
+        """The log that is being read; None before the first event."""
+        return self._log
 
     @property
     def keyring(self) -> Keyring | None:
@@ -234,6 +240,7 @@ class BinlogReader:
                 self._close_file()
 
     def _read(self, log: LogFile, *, first: bool, last: bool) -> Iterator[Any]:
+        self._log = log
         self._opened = log.open(self._keyring)
         self._framer = EventFramer(
             verify_checksum=self._options.verify_checksum, decryptor_for=mariadb_decryptor_for(self._keyring)

@@ -152,7 +152,7 @@ def test_sqlite_keeps_the_tables_that_were_not_chosen(tmp_path: Path) -> None:
     target = SqliteTarget.open(":memory:")
     with binlogio.open(path) as reader:
         replay(reader, target)
-    other = tmp_path / "other.000001"
+    other = tmp_path / "binlog.000002"
     other.write_bytes(log(query("DROP TABLE prod.b"), query("DROP TABLE prod.a"), query("DROP DATABASE x")))
     with binlogio.open(other) as reader:
         summary = replay(reader, target, wanted=ReplayFilter(tables=("prod.a",)))

@@ -11,7 +11,7 @@ import pytest
 import binlogio
 from binlogio import BinlogWriter, ColumnDefinition, Insert, ServerVariables, Statement, TableDefinition, Update
 from binlogio.constants import BINLOG_MAGIC, EventType
-from binlogio.errors import ReplayError
+from binlogio.errors import PositionError, ReplayError
 from binlogio.events.control import XidEvent
 from binlogio.events.gtid import AnonymousGtidEvent, GtidEvent, MariadbGtidEvent
 from binlogio.events.load import BeginLoadQueryEvent, ExecuteLoadQueryEvent
@@ -236,10 +236,10 @@ T: Final = TableDefinition(
 )
 
 
-def _log_of_inserts(server: Instance, folder: Path, count: int) -> list[Path]:
+def _log_of_inserts(server: Instance, folder: Path, count: int, server_id: int = 1) -> list[Path]:
     """Transactions of a row each, from 1 on, that may all run together."""
     more: dict[str, Any] = {} if server.vendor.kind == "mysql" else {"server_version": "10.11.18-MariaDB"}
-    variables = ServerVariables(sync_binlog=0, **more)
+    variables = ServerVariables(sync_binlog=0, server_id=server_id, **more)
     with BinlogWriter(folder / "binlog", variables=variables) as log, log.session() as session:
         for number in range(1, count + 1):
             session.begin()
@@ -354,8 +354,6 @@ def test_nothing_is_committed_for_what_is_skipped(server: Instance, tmp_path: Pa
         starts = [event.header.offset for event in reader if isinstance(event, kinds)]
     emptied(server)
     server.sql("CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY, v INT)")
-    with closing(MysqlTarget.open(url(server))):
-        pass  # makes the table of positions
     server.sql("FLUSH BINARY LOGS")
     before = len(list(server.data.glob("binlog.0*")))
     for start, stop in ((200, 210), (None, 220), (None, None)):
@@ -371,7 +369,9 @@ def test_nothing_is_committed_for_what_is_skipped(server: Instance, tmp_path: Pa
         commits = sum(isinstance(event, XidEvent) for event in reader)
 
     assert _rows(server) == [(n, n) for n in (*range(201, 211), *range(221, 241))]
-    assert commits == 30 + 1  # and the position behind the filtered ones
+    assert (
+        commits == 30 + 3
+    )  # rows of the table of positions, the position behind the filtered ones, the end of the log
 
 
 def test_statements_of_a_renamed_schema_leave_the_live_one_alone(server: Instance, tmp_path: Path) -> None:
@@ -425,3 +425,30 @@ def test_statements_of_a_renamed_schema_leave_the_live_one_alone(server: Instanc
     with closing(connect(server)) as connection, connection.cursor() as cursor:
         cursor.execute("SELECT COUNT(*) FROM prod.a")
         assert cursor.fetchone() == (3,)
+
+
+def test_position_is_that_of_one_log(server: Instance, tmp_path: Path) -> None:
+    """Another server's log of the same name is refused, and so is a position that an earlier version kept; the option decides."""
+    mine, other = (
+        _log_of_inserts(server, tmp_path / name, 20 + 10 * at, at + 1) for at, name in enumerate(("mine", "other"))
+    )
+    emptied(server)
+    server.sql("CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY, v INT)")
+
+    def applied(logs: list[Path], **options: Any) -> list[int]:
+        with closing(MysqlTarget.open(url(server))) as target, binlogio.open(logs) as reader:
+            replay(reader, target, workers=3, **options)
+        return [number for number, _ in _rows(server)]
+
+    assert applied(mine) == [*range(1, 21)]
+    with pytest.raises(PositionError, match="another log of the name") as caught:
+        applied(other)
+    assert "resumes=False" in str(caught.value)
+    server.sql("ALTER TABLE binlogio_replay.position DROP COLUMN log")
+    with pytest.raises(PositionError, match="not of which server's log"):
+        applied(mine)
+    assert applied(mine, resumes=True) == [*range(1, 21)]
+    assert applied(mine) == [*range(1, 21)]
+    server.sql("TRUNCATE d.t")
+    assert applied(other, resumes=False) == [*range(1, 31)]
+    assert applied(other) == [*range(1, 31)]

@@ -15,9 +15,10 @@ from typing import Any, Final
 from binlogio.errors import ReplayError
 from binlogio.options import Position
 from binlogio.replay.coordinator import LockRefused
-from binlogio.replay.progress import Ledger, Progress
+from binlogio.replay.progress import KeptLog, Ledger, Progress
 from binlogio.replay.scheduler import Clock
 from binlogio.replay.summary import RowCounts
+from binlogio.replay.targets import ReplayPlan
 from binlogio.replay.transactions import RowsStep, Transaction
 
 FILE: Final = "binlog.000001"
@@ -47,8 +48,16 @@ class WrittenDown:
     def flush(self) -> None:
         """Nothing waits."""
 
-    def keep(self, low: Position) -> None:
+    def prepare(self, plan: ReplayPlan) -> None:
+        """Nothing to make ready."""
+
+    def forget_position(self) -> None:
+        """As if it were new."""
+        self.progress = Progress()
+
+    def keep(self, low: Position, log: KeptLog) -> None:
         """Write it down."""
+        _ = log
         self.progress = Progress(low)
 
     def close(self) -> None:

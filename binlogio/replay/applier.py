@@ -5,20 +5,28 @@ Knows how reader, filter, coordinator and target are put together.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from binlogio.columnar.log_identity import log_identity
+from binlogio.decoder import Decoder
+from binlogio.event_filter import has_gtid
 from binlogio.options import Position
 from binlogio.replay.coordinator import Coordinator
 from binlogio.replay.filters import EVERYTHING, ReplayFilter
 from binlogio.replay.key_source import KeySource
-from binlogio.replay.starting_place import BEGINNING, LogPlace, base_name, bounds_of, numbers_of, skip_to
+from binlogio.replay.starting_place import BEGINNING, base_name, bounds_of, resumed_at, skip_to
 from binlogio.replay.summary import ReplaySummary
+from binlogio.replay.targets import ReplayPlan
 from binlogio.replay.transactions import TransactionReader
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from binlogio.columnar.skipped_events import SkippedEvent
     from binlogio.reader import BinlogReader
+    from binlogio.replay.progress import Progress
+    from binlogio.replay.starting_place import Bounds, LogPlace, SkippedPart
     from binlogio.replay.targets import Target
     from binlogio.replay.transactions import Transaction
 
@@ -33,6 +41,8 @@ def replay(
     preserve_commit_order: bool = True,
     transactions_per_commit: int | None = None,
     wanted: ReplayFilter = EVERYTHING,
+    resumes: bool | None = None,
+    gtids: str | None = None,
     watch: Callable[[Transaction], None] = lambda _: None,
 ) -> ReplaySummary:
     """Apply the transactions of a log to a target; the caller closes both.
@@ -46,27 +56,36 @@ def replay(
         transactions_per_commit: how many transactions of rows, one behind the other, may share a commit of the target where commits are in order; None for
             as many as there are workers. Only servers share commits; SQLite has its own way.
         wanted: which part of the log.
+        resumes: True goes on at the position that the target keeps, whatever `wanted` says of the start; False takes no notice of it. None goes on where the
+            logs and the start agree with it, and refuses where they contradict it.
+        gtids: "keep" gives transactions the GTIDs that they have in the log, "new" those that the target gives them. None keeps them where the target is a MySQL
+            server with gtid_mode=ON, the log has them, all of each transaction is wanted, and no earlier replay kept a position in the target.
         watch: called with every transaction that is in the target, from any thread.
 
     Raises:
+        PositionError: the start, the stop or the target's position does not fit the logs. Nothing was changed.
         ReplayError: a change does not fit what is in the target, or the log does not say enough. The group it is in is not
             applied, all groups before it are.
         BinlogError: the log is damaged.
     """
     summary = ReplaySummary()
+    bounds = bounds_of(reader, wanted)
     names = [base_name(log.name) for log in reader.logs]
-    start = bounds_of(reader, wanted).start
-    kept = target.progress.low
-    numbers = numbers_of(reader, kept.file) if kept is not None else []
-    resumed = LogPlace(numbers[0], kept.offset) if kept is not None and numbers else BEGINNING
-    skipped, begin = skip_to(reader, max(start, resumed))
-    start_position = None
-    if resumed > start:
+    target.prepare(_plan(reader, bounds, wanted, gtids))
+    progress = target.progress
+    resumed = None if resumes is False else resumed_at(reader, progress, bounds, resumes=resumes)
+    if resumes is False:
+        target.forget_position()
+        progress = target.progress
+    place = bounds.start if resumed is None else resumed
+    skipped, begin = _skip(reader, place, progress)
+    if resumed is not None or progress.gtids is not None:
         summary.skipped_groups = skipped.groups
     else:
         summary.filtered_groups = skipped.groups
-        start_position = None if begin == BEGINNING else Position(names[begin.number], begin.offset)
-    transactions = TransactionReader(reader, KeySource(reader), wanted, skipped)
+    start = None if resumed is not None or begin == BEGINNING else Position(names[begin.number], begin.offset)
+    rest = replace(wanted, start=None, stop=None)
+    transactions = TransactionReader(reader, KeySource(reader), rest, skipped, bounds, progress)
     most = workers if transactions_per_commit is None else transactions_per_commit
     coordinator = Coordinator(
         target,
@@ -75,10 +94,36 @@ def replay(
         preserve_commit_order=preserve_commit_order,
         transactions_per_commit=most if target.shares_commits else 1,
         watch=watch,
-        start=start_position,
+        start=start,
     )
     coordinator.run(transactions)
+    coordinator.keep_position(transactions.logs)
+    summary.keeps_gtids = progress.gtids is not None
     summary.unfinished = transactions.unfinished
     summary.prepared = transactions.prepared_count
-    summary.position = target.progress.low
+    summary.position = coordinator.low
     return summary
+
+
+def _plan(reader: BinlogReader, bounds: Bounds, wanted: ReplayFilter, gtids: str | None) -> ReplayPlan:
+    """What the target has to know before the first change."""
+    log = reader.logs[bounds.start.number] if reader.logs else None
+    identity = None if log is None or log.stream is not None else log_identity(log, reader.keyring)
+    return ReplayPlan(
+        gtids=gtids,
+        first_gtid=None if identity is None else identity.first_gtid,
+        is_whole=not (wanted.tables or wanted.exclude_tables or wanted.rewrite_db),
+    )
+
+
+def _skip(reader: BinlogReader, place: LogPlace, progress: Progress) -> tuple[SkippedPart, LogPlace]:
+    """Let the reader begin behind what is not wanted: what is before the place, and what the target has executed, by its GTIDs."""
+    gtids = progress.gtids
+    if gtids is None:
+        return skip_to(reader, place)
+    decoder = Decoder()
+
+    def is_missing(event: SkippedEvent) -> bool:
+        return not has_gtid(gtids, next(iter(decoder.decode(event.frame))).gtid)
+
+    return skip_to(reader, place, is_missing)

@@ -26,9 +26,10 @@ from binlogio.replay.progress import Ledger
 from binlogio.replay.scheduler import LogicalClock
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from binlogio.options import Position
+    from binlogio.replay.progress import KeptLog
     from binlogio.replay.summary import ReplaySummary
     from binlogio.replay.targets import Session, Target
     from binlogio.replay.transactions import Transaction
@@ -92,7 +93,6 @@ class Coordinator:
                     thread.shutdown()
                 self._summary.waits = self._order.waits if self._order is not None else 0
                 self._target.flush()
-                self._keep_position()
                 for session in self._sessions:
                     self._summary.add(session.counts)
                     session.close()
@@ -102,11 +102,19 @@ class Coordinator:
         if self._failures:
             raise self._first_failure()
 
-    def _keep_position(self) -> None:
-        """Keep how far the replay is, where only groups that change nothing came behind the last commit."""
+    def keep_position(self, logs: Mapping[str, KeptLog]) -> None:
+        """Keep how far the replay is, where only groups that change nothing came behind the last commit; `logs` by base name."""
         low, kept = self._ledger.low, self._target.progress
-        if not self._failures and low is not None and low != kept.low:
-            self._target.keep(low)
+        if low is None:
+            return
+        log = logs.get(low.file, kept.log)
+        if (low, log) != (kept.low, kept.log):
+            self._target.keep(low, log)
+
+    @property
+    def low(self) -> Position | None:
+        """No group is missing in the target up to here."""
+        return self._ledger.low
 
     def _first_failure(self) -> BaseException:
         """The failure of the oldest transaction."""
@@ -117,7 +125,7 @@ class Coordinator:
         starts_file = False
         for transaction in transactions:
             starts_file |= transaction.starts_file
-            if self._progress.has(transaction.start, transaction.end):
+            if self._progress.has(transaction):
                 self._summary.skipped_groups += 1
                 self._watch(transaction)
                 continue

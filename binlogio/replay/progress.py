@@ -2,56 +2,130 @@
 
 Knows places, and that workers may commit out of order. Knows no target; what it says of itself is kept there, in the transaction of the data.
 
-    progress := low water mark, and the ends of groups behind it that are in the target already
+    progress := low water mark, and the ends of groups behind it that are in the target already; or the GTIDs that the target has executed
     Groups up to the low water mark are all there. A new file begins only when the one before it has ended altogether.
+    Logs of different servers have the same names, so what tells the low water mark's log from others is kept with it.
 """
 
 from __future__ import annotations
 
+import json
 from collections import deque
 from dataclasses import dataclass
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from binlogio.columnar.log_identity import LogIdentity
+from binlogio.event_filter import has_gtid
 from binlogio.options import Position
 from binlogio.replay.filters import is_before
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from binlogio.gtid import GtidSet
+    from binlogio.replay.transactions import Transaction
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptLog:
+    """What a target keeps of the log that its position is in.
+
+    `identity` is None where it is not known: kept by a version that did not note it, or a log without a head. `is_complete` where the log was closed by its server
+    and the replay read it to its end. `start` is the place that the replay was told to begin at.
+    """
+
+    identity: LogIdentity | None = None
+    is_complete: bool = False
+    start: Position | None = None
+
+    def says_more_than(self, other: KeptLog) -> bool:
+        """Whether this was kept of the log when more was known of it."""
+        return (self.identity is not None, self.is_complete) > (other.identity is not None, other.is_complete)
+
+    def to_json(self) -> str:
+        """As the target keeps it."""
+        identity = self.identity
+        value: dict[str, Any] = {"complete": self.is_complete}
+        if identity is not None:
+            value |= {
+                "created": identity.created,
+                "server_id": identity.server_id,
+                "first_gtid": identity.first_gtid,
+            }
+        if self.start is not None:
+            value["start"] = list(self.start)
+        return json.dumps(value)
+
+    @classmethod
+    def from_json(cls, value: Any) -> KeptLog:
+        """What `to_json` gave.
+
+        Raises:
+            ValueError, KeyError, TypeError: it is not that.
+        """
+        start = value.get("start")
+        identity = None
+        if "created" in value:
+            created, server_id, gtid = value["created"], value["server_id"], value["first_gtid"]
+            if not (isinstance(created, int) and isinstance(server_id, int) and isinstance(gtid, str | None)):
+                raise ValueError(f"not the identity of a log: {value!r}")
+            identity = LogIdentity(created=created, server_id=server_id, first_gtid=gtid)
+        if start is not None and not (isinstance(start[0], str) and isinstance(start[1], int)):
+            raise ValueError(f"not a position: {start!r}")
+        return cls(
+            identity=identity,
+            is_complete=value["complete"] is True,
+            start=None if start is None else Position(start[0], start[1]),
+        )
+
+
+UNKNOWN_LOG = KeptLog()
+
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """What is in a target; `done` are ends of groups of the file of `low`."""
+    """What is in a target; `done` are ends of groups of the file of `low`, `log` tells which log that is.
+
+    `gtids` are those that the target has executed, where it keeps the GTIDs of the source; None where it does not.
+    """
 
     low: Position | None = None
     done: frozenset[int] = frozenset()
+    log: KeptLog = UNKNOWN_LOG
+    gtids: GtidSet | None = None
 
-    def has(self, start: Position, end: Position) -> bool:
-        """Whether the group from `start` to `end` is there."""
+    def has(self, transaction: Transaction) -> bool:
+        """Whether the group is there."""
+        start, end = transaction.start, transaction.end
+        if self.gtids is not None and has_gtid(self.gtids, transaction.gtid):
+            return True
         if self.low is None:
             return False
         return is_before(start, self.low) or (start.file == self.low.file and end.offset in self.done)
 
-    def reached(self, low: Position, *ends: Position) -> Progress:
-        """The same, with all groups up to `low` and those that end at `ends`."""
+    def reached(self, low: Position, log: KeptLog, *ends: Position) -> Progress:
+        """The same, with all groups up to `low` in `log` and those that end at `ends`."""
         before = self.done if self.low is not None and self.low.file == low.file else frozenset()
         done = {offset for offset in (*before, *(end.offset for end in ends)) if offset > low.offset}
-        return Progress(low, frozenset(done))
+        return Progress(low, frozenset(done), log, self.gtids)
 
     @classmethod
     def of(cls, parts: Iterable[Progress]) -> Progress:
         """What several workers say together: the newest file counts, and in it the highest low water mark."""
         low: Position | None = None
+        log = UNKNOWN_LOG
         parts = list(parts)
         for part in parts:
-            if part.low is not None and (low is None or not is_before(part.low, low)):
-                low = part.low
+            if part.low is None or (low is not None and is_before(part.low, low)):
+                continue
+            if part.low != low or part.log.says_more_than(log):
+                low, log = part.low, part.log
         if low is None:
             return cls()
         mark, file = low.offset, low.file
         done = {end for part in parts if part.low and part.low.file == file for end in part.done if end > mark}
-        return cls(low, frozenset(done))
+        return cls(low, frozenset(done), log)
 
 
 class Ledger:

@@ -15,21 +15,26 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from binlogio.columnar.log_identity import log_identity
 from binlogio.columnar.skipped_events import SkippedEvent, skipped_events
 from binlogio.compression import decompress_zstd
-from binlogio.constants import EventType
+from binlogio.constants import BINLOG_MAGIC, EventType
 from binlogio.decoder import Decoder
 from binlogio.errors import BinlogFormatError, PositionError
+from binlogio.event_starts import check_event_start
 from binlogio.events.control import XaPrepareEvent
 from binlogio.events.query import QueryEvent
+from binlogio.index_file import log_number
 from binlogio.replay import statements
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
+    from binlogio.columnar.log_identity import LogIdentity
     from binlogio.options import Position
     from binlogio.reader import BinlogReader
     from binlogio.replay.filters import ReplayFilter
+    from binlogio.replay.progress import KeptLog, Progress
     from binlogio.storage import LogFile
 
 _DECODED: Final = (
@@ -39,6 +44,7 @@ _DECODED: Final = (
     EventType.TRANSACTION_PAYLOAD_EVENT,
 )
 _MOST_NAMES: Final = 3
+_FIRST_EVENT: Final = len(BINLOG_MAGIC)
 
 
 class LogPlace(NamedTuple):
@@ -73,10 +79,15 @@ class SkippedPart:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The part of the logs that the caller chose by places."""
+    """The part of the logs that the caller chose by places; `given` is the start as the caller said it, `numbers` are those of the logs, by their names."""
 
     start: LogPlace = BEGINNING
     stop: LogPlace | None = None
+    given: Position | None = None
+    numbers: Mapping[str, int] = field(default_factory=dict)
+
+
+EVERY_PLACE: Final = Bounds()
 
 
 def base_name(file: str) -> str:
@@ -99,7 +110,7 @@ def bounds_of(reader: BinlogReader, wanted: ReplayFilter) -> Bounds:
             expected=f"a position after {_text(wanted.start)}",
             found=_text(wanted.stop),
         )
-    return Bounds(start, stop)
+    return Bounds(start, stop, wanted.start, {log.name: number for number, log in enumerate(reader.logs)})
 
 
 def numbers_of(reader: BinlogReader, name: str) -> list[int]:
@@ -129,49 +140,170 @@ def _text(position: Position | None) -> str:
     return "" if position is None else f"{position.file}:{position.offset}"
 
 
-def skip_to(reader: BinlogReader, place: LogPlace) -> tuple[SkippedPart, LogPlace]:
+def resumed_at(reader: BinlogReader, progress: Progress, bounds: Bounds, *, resumes: bool | None) -> LogPlace | None:
+    """Where a replay goes on that the target keeps the position of; None where the target keeps none, or the next log begins.
+
+    Args:
+        reader: the logs.
+        progress: what the target keeps.
+        bounds: with the start that the caller gave.
+        resumes: True where the position of the target decides against a start, and is in these logs even if the target does not say of which server they are.
+
+    Raises:
+        PositionError: the logs, or the start, contradict the position.
+        OSError, BinlogError: a log cannot be read.
+    """
+    kept = progress.low
+    if kept is None or not reader.logs or any(log.stream is not None for log in reader.logs):
+        return None
+    numbers = numbers_of(reader, kept.file)
+    if not numbers:
+        _check_next_log(reader, progress, bounds)
+        return None
+    identities = {number: log_identity(reader.logs[number], reader.keyring) for number in numbers}
+    same = [number for number, identity in identities.items() if _is_same(progress.log, identity)]
+    if len(same) > 1:
+        raise PositionError(
+            f"the target's position {_text(kept)} is in several of the logs that were given",
+            found=", ".join(reader.logs[number].name for number in same[:_MOST_NAMES]),
+            hint="give one of them only",
+        )
+    if not same:
+        check_identity(progress.log, kept.file, identities[numbers[0]])
+    if progress.log.identity is None and not resumes:
+        raise PositionError(
+            f"the target keeps the position {_text(kept)}, but not of which server's log",
+            found=str(identities[same[0]]),
+            hint="an earlier version kept it; if it is this log, resumes=True goes on there, and resumes=False takes no notice of it",
+        )
+    place = LogPlace(same[0], kept.offset)
+    _check_kept(reader, place, progress)
+    is_started_there = progress.log.start is not None and bounds.given == progress.log.start
+    if bounds.given is not None and bounds.start != place and not is_started_there and not resumes:
+        raise PositionError(
+            "the start position contradicts the position that the target keeps",
+            expected=f"{_text(kept)}, up to which the target has all changes",
+            found=_text(bounds.given),
+            hint="resumes=True goes on at the target's position; resumes=False takes no notice of it and begins at the start position",
+        )
+    return place
+
+
+def check_identity(log: KeptLog, name: str, found: LogIdentity | None) -> None:
+    """Refuse a log that is not the one that the target's position is in, though it has its name.
+
+    Raises:
+        PositionError: it is another one.
+    """
+    if not _is_same(log, found):
+        raise PositionError(
+            f"the target keeps a position in another log of the name {name}",
+            expected=str(log.identity),
+            found="a log without a head" if found is None else str(found),
+            hint="give the logs that the target was replayed from; resumes=False takes no notice of the position",
+        )
+
+
+def _is_same(log: KeptLog, found: LogIdentity | None) -> bool:
+    return log.identity is None or (found is not None and found.is_same_log(log.identity))
+
+
+def _check_kept(reader: BinlogReader, place: LogPlace, progress: Progress) -> None:
+    """Refuse a log in which the target's position is not the end of an event."""
+    try:
+        check_event_start(reader.logs[place.number], place.offset, reader.keyring)
+    except PositionError as exc:
+        exc.hint = f"the target keeps this position: {_text(progress.low)}; give the whole log; resumes=False takes no notice of the position"
+        raise
+
+
+def _check_next_log(reader: BinlogReader, progress: Progress, bounds: Bounds) -> None:
+    """Refuse logs without the one that the target's position is in, unless they begin with the one that follows it.
+
+    Raises:
+        PositionError: they do not, or the log before may have more than the target.
+    """
+    kept, log = progress.low, progress.log
+    first = reader.logs[bounds.start.number]
+    series, number, _ = log_number(base_name(first.name))
+    kept_series, kept_number, _ = log_number("" if kept is None else kept.file)
+    follows = series == kept_series and number == kept_number + 1
+    identity = log_identity(first, reader.keyring)
+    if follows and log.is_complete and identity is not None and log.identity is not None:
+        is_later = identity.created >= log.identity.created and identity.server_id == log.identity.server_id
+        if is_later and bounds.start.offset <= _FIRST_EVENT:
+            return
+    raise PositionError(
+        f"the target keeps the position {_text(kept)}, which is in none of the logs",
+        expected="that log, or the next one if that one was read to its end"
+        if log.identity is None
+        else str(log.identity),
+        found=f"{base_name(first.name)}, {'no log' if identity is None else identity}",
+        hint=f"give {'' if kept is None else kept.file} as well, to go on there; resumes=False takes no notice of the position",
+    )
+
+
+def skip_to(
+    reader: BinlogReader, place: LogPlace, is_wanted: Callable[[SkippedEvent], bool] | None = None
+) -> tuple[SkippedPart, LogPlace]:
     """Let the reader begin at the first event group at or after a place, the start of an event; says what is before it, and where it begins.
 
-    A log whose groups do not begin with GTID events is read from its start. Where the part before the place is damaged, nothing is known of it.
+    `is_wanted` gets the first event of each group from there on; those before the first wanted one are skipped, too. A log whose groups do not begin with GTID events
+    is read from its start. Where the part before the place is damaged, nothing is known of it.
 
     Raises:
         OSError: a log before the place cannot be read.
         BinlogError: it is encrypted, or no log.
     """
     part = SkippedPart()
-    if place == BEGINNING or not reader.can_begin_elsewhere:
+    if not reader.logs or not reader.can_begin_elsewhere or (place == BEGINNING and is_wanted is None):
         return part, BEGINNING
-    for log in reader.logs[: place.number]:
+    for number, log in enumerate(reader.logs):
+        is_last = number == len(reader.logs) - 1
+        if number < place.number:
+            before: Iterable[SkippedEvent] = skipped_events(log, reader.keyring)
+        else:
+            start = place.offset if number == place.number else 0
+            before, offset = _before(skipped_events(log, reader.keyring), start, is_wanted, is_last=is_last)
+            if offset is None or offset >= 0:
+                break
         reader.definitions.begin_log(log.name)
-        _Skipped(reader, log, part).take(skipped_events(log, reader.keyring))
-    log = reader.logs[place.number]
-    before, offset = _before(skipped_events(log, reader.keyring), place.offset)
+        _Skipped(reader, log, part).take(before)
+    else:
+        raise AssertionError(place)
     if offset is None:
-        reader.begin_at(place.number, None)
-        return part, LogPlace(place.number, 0)
+        reader.begin_at(number, None)
+        return part, LogPlace(number, 0)
     reader.definitions.begin_log(log.name)
     _Skipped(reader, log, part).take(before)
-    reader.begin_at(place.number, offset)
-    return part, LogPlace(place.number, offset)
+    reader.begin_at(number, offset)
+    return part, LogPlace(number, offset)
 
 
-def _before(events: Iterator[SkippedEvent], offset: int) -> tuple[Iterable[SkippedEvent], int | None]:
-    """The events before the first group at or after `offset`, and where that group starts.
+_NOT_HERE: Final = -1
 
-    The last group where there is none after `offset`; None where no event says where groups start. Behind damage, `offset` itself.
+
+def _before(
+    events: Iterator[SkippedEvent], offset: int, is_wanted: Callable[[SkippedEvent], bool] | None, *, is_last: bool
+) -> tuple[Iterable[SkippedEvent], int | None]:
+    """The events before the first wanted group at or after `offset`, and where that group starts.
+
+    Where there is none: `_NOT_HERE`, or in the last log the start of the last group. None where no event says where groups start. Behind damage, `offset` itself.
     """
     before: list[SkippedEvent] = []
     last = None
     try:
         for event in events:
-            if event.starts_group and event.offset >= offset:
+            if event.starts_group and event.offset >= offset and (is_wanted is None or is_wanted(event)):
                 return before, event.offset
             if event.starts_group:
                 last = len(before)
             before.append(event)
     except BinlogFormatError as exc:
         return _then(before, exc), offset
-    return (before, None) if last is None else (before[:last], before[last].offset)
+    if last is None:
+        return before, None
+    return (before[:last], before[last].offset) if is_last else (before, _NOT_HERE)
 
 
 def _then(events: Iterable[SkippedEvent], exc: BinlogFormatError) -> Iterator[SkippedEvent]:

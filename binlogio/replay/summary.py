@@ -67,6 +67,7 @@ class ReplaySummary(RowCounts):
     `incomplete_inserts` are rows of which the log left columns out (binlog_row_image=MINIMAL): the source gave them their default
     values, which the log does not say; here they are NULL. `ignored` are changes that did not fit in IDEMPOTENT mode. `waits` counts
     how often a worker waited for its turn, `retries` how often a transaction was tried again.
+    `keeps_gtids` where transactions have the GTIDs of the log at the target.
     """
 
     groups: int = 0
@@ -75,6 +76,7 @@ class ReplaySummary(RowCounts):
     rolled_back_groups: int = 0
     prepared: int = 0
     unfinished: bool = False
+    keeps_gtids: bool = False
     position: Position | None = None
     waits: int = 0
     retries: int = 0

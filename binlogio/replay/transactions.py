@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
+from binlogio.columnar.log_identity import LogIdentity, log_identity
 from binlogio.constants import HeaderFlag
 from binlogio.decoder import ROWS_EVENTS
 from binlogio.errors import BinlogError, ReplayError
@@ -34,19 +35,22 @@ from binlogio.groups import GroupPlace, GroupTracker
 from binlogio.options import Position
 from binlogio.replay import statements
 from binlogio.replay.filters import EVERYTHING, NamedStatement, ReplayFilter
+from binlogio.replay.progress import UNKNOWN_LOG, KeptLog, Progress
 from binlogio.replay.scheduler import NO_CLOCK, Clock, MariadbClock
-from binlogio.replay.starting_place import SkippedPart, base_name
+from binlogio.replay.starting_place import EVERY_PLACE, Bounds, LogPlace, SkippedPart, base_name, check_identity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from binlogio.events.base import ParseContext
     from binlogio.events.table_map import TableMapEvent
+    from binlogio.gtid import Gtid, MariadbGtid
     from binlogio.reader import BinlogReader
     from binlogio.replay.key_source import KeySource
     from binlogio.replay.starting_place import PreparedPlace
     from binlogio.rowimage.plan import TablePlan
 
+_NO_PROGRESS: Final = Progress()
 _NEW_FILE: Final = (FormatDescriptionEvent, StartV3Event)
 _CONTEXT: Final = (IntvarEvent, RandEvent, UserVarEvent)
 _LOAD: Final = (BeginLoadQueryEvent, AppendBlockEvent, DeleteFileEvent, ExecuteLoadQueryEvent)
@@ -149,7 +153,7 @@ class Transaction:
 
     `commits_itself` where a statement of it ends the transaction that it is in: DDL and the like. `is_filtered` where nothing of it is wanted: it
     keeps its place all the same. One without steps changes nothing. `is_bound` where it uses what only its session has, such as temporary tables. `shared_by` is how many
-    transactions of the log it stands for (`commit_groups`).
+    transactions of the log it stands for (`commit_groups`). `gtid` is that of either vendor, None where it has none; `log` tells the log from others of its name.
     """
 
     path: str
@@ -165,6 +169,8 @@ class Transaction:
     is_filtered: bool = False
     is_bound: bool = False
     shared_by: int = 1
+    gtid: Gtid | MariadbGtid | None = None
+    log: KeptLog = UNKNOWN_LOG
 
 
 @dataclass(slots=True)
@@ -182,10 +188,14 @@ class _Group:
     in_transaction: bool = False
     commits_itself: bool = False
     is_bound: bool = False
+    is_before_start: bool = False
 
 
 class TransactionReader:
-    """Iterates over the transactions of a log. `unfinished` is True where it ended in the middle of one, `prepared` are the XA ones that wait."""
+    """Iterates over the transactions of a log. `unfinished` is True where it ended in the middle of one, `prepared` are the XA ones that wait.
+
+    `logs` tells, by base name, the logs that were read from others of their names. `progress` is what the target keeps.
+    """
 
     def __init__(
         self,
@@ -193,8 +203,15 @@ class TransactionReader:
         keys: KeySource,
         wanted: ReplayFilter,
         skipped: SkippedPart | None = None,
+        bounds: Bounds = EVERY_PLACE,
+        progress: Progress = _NO_PROGRESS,
     ) -> None:
         self.unfinished = False
+        self.logs: Final[dict[str, KeptLog]] = {}
+        self._bounds = bounds
+        self._kept = progress
+        self._log = UNKNOWN_LOG
+        self._log_file: str | None = None
         self._skipped = SkippedPart() if skipped is None else skipped
         self.prepared: Final[dict[str, tuple[Step, ...]]] = {}
         self._reader = reader
@@ -224,6 +241,7 @@ class TransactionReader:
                 self._take(self._group, event)
             if event.header.inner is None and self._group is not None and self._groups.place is GroupPlace.OUTSIDE:
                 self._end = self._reader.position
+        self._end_log()
         if self._end is not None:
             yield from self._finish()
         self.unfinished = self._group is not None
@@ -231,25 +249,60 @@ class TransactionReader:
     def _follow(self, event: Any) -> bool:
         """Take an event that is none of a payload; False where nothing from here on is wanted."""
         if isinstance(event, _NEW_FILE):
+            self._begin_log(event)
             self._group, self._groups, self._starts_file = None, GroupTracker(), True
             self._mariadb_clock = MariadbClock()
             self._description = event if isinstance(event, FormatDescriptionEvent) else None
         self._groups.feed(event)
         if self._groups.starts_group:
-            if self._filter.is_behind_end(self._place(event), event.header.timestamp):
+            if self._is_behind_end(event):
                 self._group = None
                 return False
             self._group = _Group(
-                self._place(event), self._clock_of(event), event.header.timestamp, getattr(event, "gtid", None)
+                self._position(event), self._clock_of(event), event.header.timestamp, getattr(event, "gtid", None)
             )
+            self._group.is_before_start = self._place(event) < self._bounds.start
             if isinstance(event, MariadbGtidEvent):
                 self._group.in_transaction = not event.standalone
                 if event.flags_extra & _ALTER_NOT_DONE:
                     self._group.outcome = "rollback"
         return True
 
-    def _place(self, event: Any) -> Position:
+    def _begin_log(self, event: Any) -> None:
+        """A format description: of the next log, or a second one of a relay log.
+
+        Raises:
+            PositionError: the log is a stream, and not the one that the target's position is in.
+        """
+        file = self._reader.position.file
+        name = base_name(file)
+        if file == self._log_file:
+            return
+        self._end_log()
+        self._log_file = file
+        log = self._reader.log
+        identity = None if log is None or log.stream is not None else log_identity(log, self._reader.keyring)
+        if identity is None:
+            identity = LogIdentity(created=event.header.timestamp, server_id=event.header.server_id)
+            if self._kept.low is not None and self._kept.low.file == name:
+                check_identity(self._kept.log, name, identity)
+        self._log = self.logs[name] = KeptLog(identity=identity, start=self._bounds.given or self._kept.log.start)
+
+    def _end_log(self) -> None:
+        """The log was read to its end; it is complete where its server closed it."""
+        if self._log_file is not None and not self._reader.in_use and self._reader.torn_tail is None:
+            self.logs[base_name(self._log_file)] = replace(self._log, is_complete=True)
+
+    def _position(self, event: Any) -> Position:
         return Position(base_name(self._reader.position.file), event.header.offset)
+
+    def _place(self, event: Any) -> LogPlace:
+        return LogPlace(self._bounds.numbers.get(self._reader.position.file, 0), event.header.offset)
+
+    def _is_behind_end(self, event: Any) -> bool:
+        if self._bounds.stop is not None and self._place(event) >= self._bounds.stop:
+            return True
+        return self._filter.is_behind_end(self._position(event), event.header.timestamp)
 
     def _clock_of(self, event: Any) -> Clock:
         if isinstance(event, MariadbGtidEvent):
@@ -266,7 +319,7 @@ class TransactionReader:
         if group is None or end is None:
             return
         steps, outcome = tuple(group.steps), group.outcome
-        is_filtered = not self._filter.wants_group(group.start, group.timestamp, group.gtid)
+        is_filtered = group.is_before_start or not self._filter.wants_group(group.start, group.timestamp, group.gtid)
         if outcome == "prepare" and group.xid is not None:
             self._skipped.prepared.pop(group.xid, None)
             self.prepared[group.xid] = steps  # XA COMMIT decides whether they are wanted
@@ -288,6 +341,8 @@ class TransactionReader:
             commits_itself=group.commits_itself and not is_filtered and outcome != "rollback",
             is_filtered=is_filtered,
             is_bound=group.is_bound,
+            gtid=group.gtid,
+            log=self._log,
         )
 
     def _put_aside(self, group: _Group, steps: tuple[Step, ...], *, is_filtered: bool) -> tuple[Step, ...]:

@@ -44,6 +44,10 @@ _OPTIONS: Final = {
     " as definitions=": " with --table-definitions",
     "on_statement=": "--on-statement ",
     "translate=True": "--translate",
+    "resumes=True": "--resume",
+    "resumes=False": "--no-resume",
+    "gtids=": "--gtids ",
+    "idempotent=True": "--idempotent",
 }
 
 COMMANDS: Final = {

@@ -8,13 +8,27 @@ Knows the protocol only; each target has a module of its own.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from binlogio.options import Position
-    from binlogio.replay.progress import Ledger, Progress
+    from binlogio.replay.progress import KeptLog, Ledger, Progress
     from binlogio.replay.summary import RowCounts
     from binlogio.replay.transactions import Transaction
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayPlan:
+    """What a target has to know of a replay before the first change.
+
+    `gtids` is "keep" where transactions shall have the GTIDs of the source, "new" where they shall get new ones, None where the target decides. `first_gtid` is that of
+    the first log, None where it has none. `is_whole` where all of each transaction is applied, under the source's names.
+    """
+
+    gtids: str | None = None
+    first_gtid: str | None = None
+    is_whole: bool = True
 
 
 class Session(Protocol):
@@ -48,7 +62,7 @@ class Target(Protocol):
 
     @property
     def progress(self) -> Progress:
-        """Which event groups are in it."""
+        """Which event groups are in it. After `prepare`."""
 
     def session(self, number: int) -> Session:
         """A session for worker `number`, from 0."""
@@ -56,7 +70,17 @@ class Target(Protocol):
     def flush(self) -> None:
         """Keep what was committed and is not yet kept."""
 
-    def keep(self, low: Position) -> None:
+    def prepare(self, plan: ReplayPlan) -> None:
+        """Make ready for a replay, before anything else is asked of the target and anything in it is changed.
+
+        Raises:
+            ReplayError: the target cannot do it.
+        """
+
+    def forget_position(self) -> None:
+        """Take no notice of the position that an earlier replay kept."""
+
+    def keep(self, low: Position, log: KeptLog) -> None:
         """Keep that no group is missing up to `low`: behind the last commit there were only groups that change nothing here."""
 
     def close(self) -> None:

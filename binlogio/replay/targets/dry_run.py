@@ -17,7 +17,8 @@ from binlogio.replay.transactions import LoadStep, RefusedStep, RowsStep, Statem
 from binlogio.rowimage.values import ABSENT
 
 if TYPE_CHECKING:
-    from binlogio.replay.progress import Ledger
+    from binlogio.replay.progress import KeptLog, Ledger
+    from binlogio.replay.targets import ReplayPlan
     from binlogio.replay.transactions import Transaction
 
 
@@ -45,9 +46,15 @@ class DryRunTarget:
     def flush(self) -> None:
         """There is nothing to keep."""
 
-    def keep(self, low: Position) -> None:
+    def prepare(self, plan: ReplayPlan) -> None:
+        """There is nothing to make ready."""
+
+    def forget_position(self) -> None:
+        """There is none."""
+
+    def keep(self, low: Position, log: KeptLog) -> None:
         """Say that the log was read up to there."""
-        self.progress = Progress(low)
+        self.progress = Progress(low, log=log)
 
     def close(self) -> None:
         """There is nothing to give back."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -157,12 +157,13 @@ def undo(
         BinlogError: the log is damaged.
         OSError: the log or the temporary file cannot be read or written.
     """
-    skipped, _ = skip_to(reader, bounds_of(reader, wanted).start)
+    bounds = bounds_of(reader, wanted)
+    skipped, _ = skip_to(reader, bounds.start)
     ready = Undo(output, Spool(file))
     ready.summary.filtered_groups = skipped.groups
     try:
         keys = KeySource(reader, needs_names=output.needs_names, tells_generated=output.needs_names)
-        transactions = TransactionReader(reader, keys, wanted, skipped)
+        transactions = TransactionReader(reader, keys, replace(wanted, start=None, stop=None), skipped, bounds)
         ready.read(transactions, on_statement, watch)
     except BaseException:
         ready.close()

@@ -64,7 +64,18 @@ Examples:
     type=click.IntRange(1),
     help="Into servers, with commits in order: transactions of the log that share a commit, at most; as many as there are workers if not given.",
 )
+@click.option(
+    "--gtids",
+    type=click.Choice(["keep", "new"]),
+    help="Into MySQL: keep the GTIDs of the log (gtid_next), or let the server give new ones. Kept where the server has gtid_mode=ON and all of the log is wanted.",
+)
 @selection_options
+@click.option(
+    "--resume/--no-resume",
+    "resumes",
+    default=None,
+    help="Go on at the position that the target keeps, or take no notice of it. If neither is given, a position that contradicts the logs or --start-position is refused.",
+)
 @click.option("--idempotent", is_flag=True, help="Replace rows that are there, do not miss those that are not.")
 @click.option(
     "--translate",
@@ -109,6 +120,8 @@ def command(
             preserve_commit_order=options["preserve_commit_order"],
             transactions_per_commit=options["transactions_per_commit"],
             wanted=wanted,
+            resumes=options["resumes"],
+            gtids=options["gtids"],
             watch=watch,
         )
     _report(summary, reader)
@@ -193,6 +206,10 @@ def _report(summary: ReplaySummary, reader: BinlogReader) -> None:
         )
     if summary.prepared:
         say(f"{summary.prepared} XA transactions are prepared and wait for an XA COMMIT beyond the end of the log")
+    if summary.keeps_gtids and summary.skipped_groups and not summary.groups:
+        say(
+            "the server has executed the GTIDs of all groups, so nothing was applied; --gtids new applies them again, under new ones"
+        )
     say_torn_tails(reader)
     if summary.unfinished:
         say("the log ends in the middle of an event group, which was not applied")

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pymysql.constants import ER
 
 from binlogio.errors import ReplayError
+from binlogio.gtid import Gtid
 from binlogio.replay import statements
 from binlogio.replay.find_row import ER_DUP_ENTRY, ER_KEY_NOT_FOUND, RowNotFound
 from binlogio.replay.row_changes import row_changes
@@ -77,7 +78,9 @@ class MysqlSession:
         pending: AbstractSet[Position],
         idempotent: bool,
         applies_events: bool | None,
+        keeps_gtids: bool = False,
     ) -> None:
+        self._keeps_gtids = keeps_gtids
         self.counts = RowCounts()
         self._pending_counts = RowCounts()
         self._connection = connection
@@ -89,6 +92,7 @@ class MysqlSession:
         self._binlog = BinlogStatements()
         self._tables: dict[int, MysqlTable] = {}
         self._own: list[int] = []
+        self._gtid: Gtid | None = None
         self._file = ""
         self._is_open = False
         self._is_changed = False
@@ -100,22 +104,29 @@ class MysqlSession:
         """Run the steps, in a transaction that stays open."""
         self._pending_counts = RowCounts()
         self._waiting = []
-        if not transaction.steps:
+        if self._keeps_gtids and not transaction.is_filtered:
+            self._take_gtid(transaction)
+        elif not transaction.steps:
             return
         described = transaction.description
         self._is_other = described is not None and described.context.is_mariadb != self._connection.is_mariadb
         if transaction.shared_by > 1:
             self._refuse_to_share(transaction)
-        if transaction.commits_itself:
-            self._connection.run(position_table.begun(self._number, transaction.start, transaction.end))
+        if transaction.commits_itself and not self._keeps_gtids:
+            self._connection.run(
+                position_table.begun(self._number, transaction.start, transaction.end, transaction.log)
+            )
         has_rows = any(isinstance(step, RowsStep) for step in transaction.steps)
         if has_rows and self._sends_events(transaction):
             self._describe(transaction.description)
         elif has_rows:
             self._describe_for_triggers(transaction)
-        if has_rows or not transaction.commits_itself:
+        gtid = self._gtid
+        if gtid is not None and not transaction.commits_itself:
+            self._waiting.append((_gtid_next(gtid), None))
+        if (has_rows and gtid is None) or not transaction.commits_itself:
             self._waiting.append((b"BEGIN", None))
-            self._is_open = True
+        self._is_open = has_rows or not transaction.commits_itself
         self._is_done = False
         for is_rows, steps in groupby(transaction.steps, lambda step: isinstance(step, RowsStep)):
             if is_rows:
@@ -158,7 +169,10 @@ class MysqlSession:
         return named
 
     def commit(self, transaction: Transaction, ledger: Ledger) -> None:
-        """Keep the position, and commit."""
+        """Keep the position, and commit; with the GTID of the source there is no position to keep."""
+        if self._gtid is not None:
+            self._commit_gtid(self._gtid)
+            return
         if not transaction.steps:
             return
         if transaction.end.file != self._file:
@@ -168,17 +182,47 @@ class MysqlSession:
         if transaction.commits_itself and self._is_open:
             self._connection.run("COMMIT")
             self._is_open = False
-        update = position_table.reached(self._number, low, own).encode()
+        update = position_table.reached(self._number, low, own, transaction.log).encode()
         self._connection.run_all([(update, None), (b"COMMIT", None)] if self._is_open else [(update, None)])
         self._own, self._is_open = own, False
+        self.counts.add(self._pending_counts)
+
+    def _take_gtid(self, transaction: Transaction) -> None:
+        """The transaction shall have its GTID here.
+
+        Raises:
+            ReplayError: it has none.
+        """
+        if not isinstance(transaction.gtid, Gtid):
+            refusal = ReplayError(
+                "the group has no GTID of MySQL that could be kept",
+                found="none" if transaction.gtid is None else str(transaction.gtid),
+                hint="gtids=new gives transactions new ones; begin there behind what the target has",
+            )
+            refusal.locate(offset=transaction.start.offset)
+            raise refusal
+        self._gtid = transaction.gtid
+
+    def _commit_gtid(self, gtid: Gtid) -> None:
+        """Commit; a statement that the server did not log leaves the GTID to an empty transaction, so that no number is missing."""
+        is_logged = self._is_open
+        self._connection.run_all([*([(b"COMMIT", None)] if self._is_open else []), (_AUTOMATIC, None)])
+        self._is_open, self._gtid = False, None
+        if not is_logged:
+            ((is_executed,),) = self._connection.ask(f"SELECT GTID_SUBSET('{gtid}', @@global.gtid_executed)")
+            if not is_executed:
+                empty = (_gtid_next(gtid), b"BEGIN", b"COMMIT", _AUTOMATIC)
+                self._connection.run_all([(sql, None) for sql in empty])
         self.counts.add(self._pending_counts)
 
     def rollback(self) -> None:
         """Roll back what is open."""
         self._waiting = []
-        if self._is_open:
+        if self._is_open or self._gtid is not None:
             self._is_open = False
-            self._connection.run_all([(b"ROLLBACK", None)])
+            automatic = [(_AUTOMATIC, None)] if self._gtid is not None else []
+            self._gtid = None
+            self._connection.run_all([(b"ROLLBACK", None), *automatic])
 
     def close(self) -> None:
         """Close the connection."""
@@ -220,6 +264,8 @@ class MysqlSession:
             for sql in context_of(step.event, step.context, is_mariadb=self._connection.is_mariadb):
                 self._connection.run(sql, tolerated=(ER.BAD_DB_ERROR,) if sql.startswith("USE ") else ())
             text = self._text(step)
+            if self._gtid is not None and transaction.commits_itself:  # only now: what gives the context ends it
+                self._connection.run(_gtid_next(self._gtid))
             found = self._connection.run(text, expected_error=step.event.error_code, tolerated=tolerated)
             self._is_changed = True
             self._server_tables.changed()
@@ -379,6 +425,11 @@ class MysqlSession:
             counts.updates += 1
 
 
+def _gtid_next(gtid: Gtid) -> bytes:
+    return f"SET @@session.gtid_next = '{gtid}'".encode()
+
+
+_AUTOMATIC: Final = b"SET @@session.gtid_next = 'AUTOMATIC'"
 _UNKNOWN_ERROR: Final = f"ERROR {ER.UNKNOWN_ERROR}:"
 _CONVERSION_FAILED: Final = str(ER_REPLICA_CONVERSION_FAILED)
 _LAST_LOGGED: Final = (

@@ -4,14 +4,17 @@ Knows what the sessions of a replay have in common. What a session does with the
 
 DDL commits before and after itself, so its position cannot be part of it: it is announced before and confirmed after it. A replay that finds one
 announced and not confirmed does it again, and takes "exists already" and "does not exist" for an answer.
+
+With the GTIDs of the source, each transaction has its own at the target, and `gtid_executed` says what is there, DDL included: no position is kept then.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from pymysql.constants import ER
-
+from binlogio.errors import ReplayError
+from binlogio.gtid import GtidSet
 from binlogio.replay.targets.mysql import position_table
 from binlogio.replay.targets.mysql.address import MysqlAddress
 from binlogio.replay.targets.mysql.connection import Connection
@@ -21,10 +24,16 @@ from binlogio.replay.targets.mysql.session import MysqlSession
 
 if TYPE_CHECKING:
     from binlogio.options import Position
-    from binlogio.replay.progress import Progress
+    from binlogio.replay.progress import KeptLog, Progress
     from binlogio.replay.summary import RowCounts
+    from binlogio.replay.targets import ReplayPlan
 
 _WORKERS_AT_FIRST: Final = 16
+
+
+def is_mysql_gtid(text: str | None) -> bool:
+    """Whether a GTID is one of MySQL: with colons, where MariaDB has hyphens only."""
+    return text is not None and ":" in text
 
 
 class MysqlTarget:
@@ -34,15 +43,16 @@ class MysqlTarget:
     the log decides: events of a server of the same kind are sent as they are.
     """
 
-    shares_commits = True
-
     def __init__(
         self, address: MysqlAddress, connection: Connection, *, idempotent: bool, applies_events: bool | None
     ) -> None:
+        self.shares_commits = True
         self._idempotent = idempotent
         self._applies_events = applies_events
         self._address = address
         self._connection = connection
+        self._keeps_gtids = False
+        self._is_prepared = False
         self._read()
         self._counted = counted_rows(connection.ask)
         self._counts: RowCounts | None = None
@@ -50,7 +60,7 @@ class MysqlTarget:
 
     @classmethod
     def open(cls, url: str, *, idempotent: bool = False, applies_events: bool | None = None) -> MysqlTarget:
-        """Connect, and make the position table where it is not there.
+        """Connect. Nothing is changed before `prepare`.
 
         Raises:
             ReplayError: the URL is none, or the server refuses.
@@ -59,13 +69,51 @@ class MysqlTarget:
         address = MysqlAddress.parse(url)
         connection = Connection(address)
         try:
-            if connection.run(position_table.IS_THERE, tolerated=(ER.BAD_DB_ERROR, ER.NO_SUCH_TABLE)) < 0:
-                for sql in (*position_table.CREATE, position_table.rows_for(range(_WORKERS_AT_FIRST))):
-                    connection.run(sql)
             return cls(address, connection, idempotent=idempotent, applies_events=applies_events)
         except BaseException:
             connection.close()
             raise
+
+    @property
+    def keeps_gtids(self) -> bool:
+        """Whether transactions have the GTIDs of the source here."""
+        return self._keeps_gtids
+
+    def prepare(self, plan: ReplayPlan) -> None:
+        """Decide about GTIDs, and see which are executed.
+
+        Raises:
+            ReplayError: the GTIDs of the source shall be kept, and the server cannot do that.
+        """
+        mode = "OFF" if self._connection.is_mariadb else str(self._connection.ask("SELECT @@global.gtid_mode")[0][0])
+        if plan.gtids == "keep" and mode == "OFF":
+            raise ReplayError(
+                "the GTIDs of the source cannot be kept here",
+                expected="a MySQL server with gtid_mode=ON",
+                found="MariaDB" if self._connection.is_mariadb else "gtid_mode=OFF",
+                hint="gtids=new gives transactions new ones, or none",
+            )
+        is_usual = mode == "ON" and plan.is_whole and is_mysql_gtid(plan.first_gtid) and self._progress.low is None
+        self._keeps_gtids = plan.gtids == "keep" or (plan.gtids is None and is_usual)
+        self.shares_commits = not self._keeps_gtids
+        self._read()
+
+    def _make_position_table(self) -> None:
+        """Make the table of positions, or give it the columns of today."""
+        found = {str(name).lower() for (name,) in self._connection.ask(position_table.COLUMNS)}
+        if not found:
+            for sql in (*position_table.CREATE, position_table.rows_for(range(_WORKERS_AT_FIRST))):
+                self._connection.run(sql)
+        elif "log" not in found:
+            self._connection.run(position_table.ADD_LOG)
+        self._read()
+
+    def forget_position(self) -> None:
+        """Take no notice of what an earlier replay kept."""
+        if self._progress.low is not None:
+            self._make_position_table()
+            self._connection.run(position_table.FORGET)
+            self._read()
 
     @property
     def progress(self) -> Progress:
@@ -74,10 +122,13 @@ class MysqlTarget:
 
     def session(self, number: int) -> MysqlSession:
         """A connection of its own."""
+        if not (self._keeps_gtids or self._is_prepared):
+            self._make_position_table()
+            self._is_prepared = True
         connection = Connection(self._address)
         if self._idempotent and not connection.is_mariadb:
             connection.run("SET @@session.rbr_exec_mode = 'IDEMPOTENT'")
-        if number not in self._workers:
+        if number not in self._workers and not self._keeps_gtids:
             connection.run(position_table.rows_for((number,)))
         session = MysqlSession(
             connection,
@@ -86,6 +137,7 @@ class MysqlTarget:
             pending=self._pending,
             idempotent=self._idempotent,
             applies_events=self._applies_events,
+            keeps_gtids=self._keeps_gtids,
         )
         self._counts = session.counts  # one of them says what the server counted
         return session
@@ -96,9 +148,12 @@ class MysqlTarget:
         if self._counts is not None and self._counted is not None:
             self._counts.server_rows = counted_since(self._counted, counted_rows(self._connection.ask))
 
-    def keep(self, low: Position) -> None:
-        """Keep that no group is missing up to `low`, for all workers."""
-        self._connection.run(position_table.reached(0, low, sorted(self._progress.reached(low).done)))
+    def keep(self, low: Position, log: KeptLog) -> None:
+        """Keep that no group is missing up to `low`, for all workers. With the GTIDs of the source, these say it."""
+        if self._keeps_gtids:
+            return
+        done = sorted(self._progress.reached(low, log).done)
+        self._connection.run(position_table.reached(0, low, done, log))
         self._read()
 
     def close(self) -> None:
@@ -106,5 +161,10 @@ class MysqlTarget:
         self._connection.close()
 
     def _read(self) -> None:
-        rows = self._connection.ask(position_table.READ)
+        found = {str(name).lower() for (name,) in self._connection.ask(position_table.COLUMNS)}
+        read = position_table.READ if "log" in found else position_table.READ_WITHOUT_LOG
+        rows = self._connection.ask(read) if found else []
         self._progress, self._pending, self._workers = position_table.progress_of(rows)
+        if self._keeps_gtids:
+            ((executed,),) = self._connection.ask("SELECT @@global.gtid_executed")
+            self._progress = replace(self._progress, gtids=GtidSet.parse(str(executed)))

@@ -19,7 +19,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.constants import NEW_FILE_MODE
-from binlogio.errors import BinlogError
+from binlogio.errors import BinlogError, ReplayError
 from binlogio.events.base import DEFAULT_CONTEXT
 from binlogio.options import Position
 from binlogio.replay import statements
@@ -42,8 +42,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from binlogio.events.base import ParseContext
-    from binlogio.replay.progress import Ledger
+    from binlogio.replay.progress import KeptLog, Ledger
     from binlogio.replay.row_changes import Change
+    from binlogio.replay.targets import ReplayPlan
     from binlogio.replay.transactions import Step, Transaction
     from binlogio.rowimage.plan import TablePlan
 
@@ -108,6 +109,8 @@ class SqliteTarget:
                 connection.execute("PRAGMA journal_mode = WAL")
                 connection.execute("PRAGMA synchronous = NORMAL")
                 connection.execute(position_table.CREATE)
+                if ("log",) not in connection.execute(position_table.COLUMNS).fetchall():
+                    connection.execute(position_table.ADD_LOG)
             except SqliteRefusal:
                 connection.close()
                 raise
@@ -143,10 +146,10 @@ class SqliteTarget:
         self.execute(f"SAVEPOINT {_GROUP}")
         self._ddl.kept.begin()
 
-    def commit(self, low: Position, end: Position) -> None:
-        """Keep the changes of the group that ends at `end`; `low` is up to where none is missing then."""
+    def commit(self, low: Position, transaction: Transaction) -> None:
+        """Keep the changes of a group; `low` is up to where none is missing then."""
         self.execute(f"RELEASE {_GROUP}")
-        self._progress = self.progress.reached(low, end)
+        self._progress = self.progress.reached(low, transaction.log, transaction.end)
         self._groups += 1
         if self._groups >= self._groups_per_commit:
             self.flush()
@@ -163,17 +166,31 @@ class SqliteTarget:
         """Keep the groups that were committed, with their position, in one transaction."""
         if not self._connection.in_transaction:
             return
-        low, done = self.progress.low, self.progress.done
+        low = self.progress.low
         if low is not None:
-            self.execute(position_table.WRITE, position_table.row_of(low, done))
+            self.execute(position_table.WRITE, position_table.row_of(low, self.progress))
         self.execute("COMMIT")
         self._groups = 0
 
-    def keep(self, low: Position) -> None:
+    def prepare(self, plan: ReplayPlan) -> None:
+        """Make ready for a replay.
+
+        Raises:
+            ReplayError: the GTIDs of the source shall be kept, which SQLite does not have.
+        """
+        if plan.gtids == "keep":
+            raise ReplayError("SQLite has no GTIDs to keep", hint="leave gtids=keep out")
+
+    def forget_position(self) -> None:
+        """Take no notice of what an earlier replay kept."""
+        self.execute(position_table.FORGET)
+        self._progress = Progress()
+
+    def keep(self, low: Position, log: KeptLog) -> None:
         """Keep that no group is missing up to `low`."""
         if not self._connection.in_transaction:
             self.execute("BEGIN IMMEDIATE")
-        self._progress = self.progress.reached(low)
+        self._progress = self.progress.reached(low, log)
         self.flush()
 
     def savepoint(self, name: str) -> None:
@@ -288,7 +305,7 @@ class SqliteSession:
             except BaseException:
                 self._target.rollback()
                 raise
-            self._target.commit(ledger.low_with(transaction.end), transaction.end)
+            self._target.commit(ledger.low_with(transaction.end), transaction)
             ledger.end(transaction.end)
         self.counts.add(counts)
 

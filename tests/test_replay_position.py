@@ -1,0 +1,230 @@
+"""The position that a target keeps: of which log it is, and what is refused because it contradicts the logs or the start."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from contextlib import closing
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+from click.testing import CliRunner, Result
+
+import binlogio
+from binlogio import BinlogWriter, ColumnDefinition, Insert, ServerVariables, Statement, TableDefinition
+from binlogio.errors import PositionError
+from binlogio.events.gtid import GtidEvent
+from binlogio.replay import SqliteTarget, replay
+from binlogio_cli.main import cli
+from logs import IN_USE_AT, raw_events, with_checksum
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+T: Final = TableDefinition(
+    "d", "t", (ColumnDefinition("id", "int", nullable=False), ColumnDefinition("v", "int")), ("id",)
+)
+
+
+def written(folder: Path, *parts: range, **more: Any) -> list[Path]:
+    """Logs of a server: one for each part, with a transaction for each number; the first one creates the table."""
+    variables = ServerVariables(sync_binlog=0, binlog_row_metadata="FULL", **{"gtid_mode": "ON", **more})
+    with BinlogWriter(folder / "binlog", variables=variables) as log, log.session("d") as session:
+        session.ddl("CREATE DATABASE d")
+        session.ddl("CREATE TABLE d.t (id INT PRIMARY KEY, v INT)")
+        for at, part in enumerate(parts):
+            if at:
+                log.rotate()
+            for number in part:
+                session.begin()
+                session.execute(Statement("INSERT", (Insert(T, [{"id": number, "v": number}]),)))
+                session.commit()
+    return sorted(folder.glob("binlog.0*"))
+
+
+def starts(log: Path) -> list[str]:
+    """Where the transactions start, as options say it."""
+    with binlogio.open(log) as reader:
+        return [f"{log.name}:{event.header.offset}" for event in reader if isinstance(event, GtidEvent)]
+
+
+def run(folder: Path, logs: Sequence[Path], *options: str) -> Result:
+    return CliRunner().invoke(
+        cli, ["replay", "--no-progress", "--to", f"sqlite:///{folder}/x.db", *options, *map(str, logs)]
+    )
+
+
+def rows(folder: Path) -> list[int]:
+    with closing(sqlite3.connect(folder / "x.db")) as connection:
+        return [number for (number,) in connection.execute('SELECT id FROM "d.t" ORDER BY id')]
+
+
+def refused(result: Result, folder: Path, *facts: str, kept: list[int]) -> None:
+    assert result.exit_code == 2, result.output
+    assert [fact for fact in facts if fact not in result.stderr] == [], result.stderr
+    assert rows(folder) == kept
+
+
+@pytest.mark.parametrize("gtid_mode", ["ON", "OFF"])
+def test_another_servers_log_of_the_same_name_is_refused(tmp_path: Path, gtid_mode: str) -> None:
+    """With what tells the two apart, and the option that decides; nothing of it is skipped as if it were there."""
+    mine = written(tmp_path / "mine", range(1, 6), server_id=7, gtid_mode=gtid_mode)
+    other = written(tmp_path / "other", range(11, 18), server_id=8 if gtid_mode == "OFF" else 7, gtid_mode=gtid_mode)
+    assert run(tmp_path, mine).exit_code == 0
+    result = run(tmp_path, other)
+
+    differs = ("server with id 7", "server with id 8") if gtid_mode == "OFF" else ("whose first GTID is",)
+    refused(result, tmp_path, "another log of the name binlog.000001", *differs, "--no-resume", kept=[1, 2, 3, 4, 5])
+    refused(run(tmp_path, other, "--resume"), tmp_path, "another log of the name", kept=[1, 2, 3, 4, 5])
+    begin = starts(other[0])[2:3] if gtid_mode == "ON" else []
+    if begin:
+        assert run(tmp_path, other, "--no-resume", "--start-position", begin[0]).exit_code == 0
+        assert rows(tmp_path) == [*range(1, 6), *range(11, 18)]
+        assert run(tmp_path, other).exit_code == 0
+
+
+def test_own_logs_of_a_server_that_was_restored_with_a_position_are_refused(tmp_path: Path) -> None:
+    """The position came with the dump of a target; its own logs have lower numbers, and none of them is there already."""
+    source = written(tmp_path / "source", *(range(at, at + 2) for at in range(1, 12, 2)))
+    assert run(tmp_path, source).exit_code == 0
+    own = written(tmp_path / "own", range(51, 53), server_id=2)
+    result = run(tmp_path, own)
+
+    facts = ("binlog.000006:", "which is in none of the logs", "found binlog.000001", "server with id 2", "--no-resume")
+    refused(result, tmp_path, *facts, kept=[*range(1, 13)])
+
+
+def test_start_that_contradicts_the_position_is_refused(tmp_path: Path) -> None:
+    """Before it and behind it; --resume and --no-resume decide."""
+    (log,) = written(tmp_path / "logs", range(1, 9))
+    places = starts(log)
+    assert run(tmp_path, [log], "--stop-position", places[6]).exit_code == 0
+    assert rows(tmp_path) == [1, 2, 3, 4]
+    for start in (places[4], places[8]):
+        result = run(tmp_path, [log], "--start-position", start)
+        facts = (
+            f"expected {places[6]}, up to which the target has all changes",
+            f"found {start}",
+            "--resume goes on",
+            "--no-resume takes",
+        )
+        refused(result, tmp_path, *facts, kept=[1, 2, 3, 4])
+    shutil.copy(tmp_path / "x.db", tmp_path / "copy.db")
+
+    assert run(tmp_path, [log], "--start-position", places[8], "--no-resume").exit_code == 0
+    assert rows(tmp_path) == [1, 2, 3, 4, 7, 8]
+    shutil.copy(tmp_path / "copy.db", tmp_path / "x.db")
+    assert run(tmp_path, [log], "--start-position", places[4], "--resume").exit_code == 0
+    assert rows(tmp_path) == [1, 2, 3, 4, 5, 6, 7, 8]
+
+
+def test_the_same_command_again_goes_on(tmp_path: Path) -> None:
+    """A replay that was stopped has a position behind its start, which is no contradiction."""
+    (log,) = written(tmp_path / "logs", range(1, 9))
+    places = starts(log)
+    with closing(sqlite3.connect(tmp_path / "x.db")) as connection:
+        connection.execute('CREATE TABLE "d.t" (id INTEGER PRIMARY KEY, v INTEGER)')
+    start = ("--start-position", places[3])
+    assert run(tmp_path, [log], *start, "--stop-position", places[5]).exit_code == 0
+    assert rows(tmp_path) == [2, 3]
+    assert run(tmp_path, [log], *start).exit_code == 0
+    assert rows(tmp_path) == [2, 3, 4, 5, 6, 7, 8]
+    assert run(tmp_path, [log], *start).stdout.startswith("replayed 0 event groups")
+
+
+def test_position_of_an_earlier_version_is_refused_or_noted_anew(tmp_path: Path) -> None:
+    """It does not say of which server's log it is; --resume takes it for one of these."""
+    (log,) = written(tmp_path / "logs", range(1, 9))
+    places = starts(log)
+    assert run(tmp_path, [log], "--stop-position", places[6]).exit_code == 0
+    with closing(sqlite3.connect(tmp_path / "x.db")) as connection, connection:
+        connection.execute("ALTER TABLE binlogio_position DROP COLUMN log")
+    facts = (
+        f"the target keeps the position {places[6]}, but not of which server's log",
+        "--resume goes on",
+        "--no-resume",
+    )
+    refused(run(tmp_path, [log]), tmp_path, *facts, kept=[1, 2, 3, 4])
+
+    assert run(tmp_path, [log], "--resume").exit_code == 0
+    assert rows(tmp_path) == [1, 2, 3, 4, 5, 6, 7, 8]
+    assert run(tmp_path, [log]).exit_code == 0
+
+
+def test_next_log_goes_on_where_the_one_before_was_read_to_its_end(tmp_path: Path) -> None:
+    """It is the next one by its number, its server and its time; and nothing can have come between."""
+    logs = written(tmp_path / "logs", range(1, 4), range(4, 7), range(7, 9))
+    assert run(tmp_path, logs[:1]).exit_code == 0
+    refused(
+        run(tmp_path, logs[2:]), tmp_path, "which is in none of the logs", "give binlog.000001 as well", kept=[1, 2, 3]
+    )
+    assert run(tmp_path, logs[1:2]).exit_code == 0
+    assert run(tmp_path, logs).exit_code == 0
+    assert rows(tmp_path) == [*range(1, 9)]
+
+
+@pytest.mark.parametrize("is_in_use", [False, True])
+def test_next_log_is_refused_where_the_one_before_may_have_more(tmp_path: Path, is_in_use: bool) -> None:
+    """The replay stopped before its end, or its server was still writing to it."""
+    logs = written(tmp_path / "logs", range(1, 4), range(4, 7))
+    if is_in_use:
+        data = bytearray(logs[0].read_bytes())
+        (_, first), *_ = raw_events(data)
+        data[IN_USE_AT] |= 1
+        assert with_checksum(first) == first
+        logs[0].write_bytes(data)
+    stop = () if is_in_use else ("--stop-position", starts(logs[0])[-1])
+    assert run(tmp_path, logs[:1], *stop).exit_code == 0
+    refused(
+        run(tmp_path, logs[1:]),
+        tmp_path,
+        "which is in none of the logs",
+        "--no-resume",
+        kept=[1, 2, 3] if is_in_use else [1, 2],
+    )
+    assert run(tmp_path, logs).exit_code == 0
+    assert rows(tmp_path) == [1, 2, 3, 4, 5, 6]
+
+
+def test_log_that_ends_before_the_position_is_refused(tmp_path: Path) -> None:
+    """A copy of it that is older than the target; or that was cut."""
+    (log,) = written(tmp_path / "logs", range(1, 9))
+    assert run(tmp_path, [log]).exit_code == 0
+    data = log.read_bytes()
+    log.write_bytes(data[: int(starts(log)[-2].partition(":")[2])])
+
+    refused(
+        run(tmp_path, [log]),
+        tmp_path,
+        "is not the start of an event",
+        "the target keeps this position",
+        kept=[*range(1, 9)],
+    )
+
+
+def test_stream_of_another_log_is_refused(tmp_path: Path) -> None:
+    """All streams have the same name."""
+    mine, other = (written(tmp_path / name, range(1, 4), server_id=at) for at, name in enumerate(("mine", "other"), 1))
+    for logs in (mine, other):
+        with (
+            closing(SqliteTarget.open(tmp_path / "x.db")) as target,
+            logs[0].open("rb") as stream,
+            binlogio.open(BytesIO(stream.read())) as reader,
+        ):
+            if logs is mine:
+                assert replay(reader, target).rows == 3
+            else:
+                with pytest.raises(PositionError, match=r"server with id 1.*server with id 2"):
+                    replay(reader, target)
+
+
+def test_two_logs_of_one_name_are_told_apart(tmp_path: Path) -> None:
+    """A position is in the one that it was kept for."""
+    mine, other = (written(tmp_path / name, range(1, 4), server_id=at) for at, name in enumerate(("mine", "other"), 1))
+    assert run(tmp_path, mine, "--stop-position", starts(mine[0])[-1]).exit_code == 0
+    result = run(tmp_path, [*mine, *other], "--start-position", starts(mine[0])[-1])
+
+    assert "is in several of the logs that were given" in result.stderr
+    assert rows(tmp_path) == [1, 2]
