@@ -46,7 +46,7 @@ if TYPE_CHECKING:
         WriterStateError,
     )
     from binlogio.gtid import Gtid, GtidSet
-    from binlogio.options import Position, ServerVariables
+    from binlogio.options import Limits, Position, ServerVariables
     from binlogio.reader import BinlogReader, open  # noqa: A004 - binlogio.open, as gzip.open and the like
     from binlogio.schema import ColumnDefinition, TableDefinition
     from binlogio.writer import BinlogWriter, Delete, Insert, Session, Statement, Update
@@ -68,6 +68,7 @@ __all__ = [
     "Gtid",
     "GtidSet",
     "Insert",
+    "Limits",
     "LoggingError",
     "MissingTableMap",
     "Position",
@@ -108,7 +109,7 @@ _HOMES: Final = {
         "binlogio.errors",
     ),
     **dict.fromkeys(("Gtid", "GtidSet"), "binlogio.gtid"),
-    **dict.fromkeys(("Position", "ServerVariables"), "binlogio.options"),
+    **dict.fromkeys(("Limits", "Position", "ServerVariables"), "binlogio.options"),
     **dict.fromkeys(("BinlogReader", "open"), "binlogio.reader"),
     **dict.fromkeys(("read_rows", "read_tables"), "binlogio.columnar.rows_reader"),
     **dict.fromkeys(("ColumnDefinition", "TableDefinition"), "binlogio.schema"),

@@ -24,6 +24,7 @@ EVENT_SIZE_BYTES: Final = slice(4 + 1 + 4, 4 + 1 + 4 + 4)
 LOG_POS_BYTES: Final = slice(4 + 1 + 4 + 4, 4 + 1 + 4 + 4 + 4)
 CHECKSUM_SIZE: Final = 4
 MAX_EVENT_SIZE: Final = (1 << 32) - 1
+BIG_EVENT_SIZE: Final = 1 << 20  # the size of a larger event is judged by its header before more of it is read
 
 # libs/mysql/binlog/event/binlog_event.h: ST_SERVER_VER_LEN, and the split version since which events may carry a checksum.
 SERVER_VERSION_LENGTH: Final = 50

@@ -10,14 +10,15 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 from typing import Any, Final
 
-from binlogio.constants import ChecksumAlgorithm, EventType
+from binlogio.constants import MAX_EVENT_SIZE, ChecksumAlgorithm, EventType
 from binlogio.errors import BinlogError, BinlogFormatError, MissingTableMap, UnsupportedFeature
 from binlogio.events.base import UNKNOWN, ParseContext, event_name
 from binlogio.events.rows import DeleteRowsEvent, PartialUpdateRowsEvent, UpdateRowsEvent, WriteRowsEvent
 from binlogio.events.table_map import TableMapEvent
 from binlogio.events.transaction_payload import CompressionType, TransactionPayloadEvent
-from binlogio.framing import EventFrame, EventFramer, Framing
+from binlogio.framing import EventFrame, EventFramer, Framing, check_event_size
 from binlogio.known_bodies import KnownBodies
+from binlogio.options import Limits
 
 Decompress = Callable[[bytes], Iterator[bytes]]
 """Opens a zstd stream: compressed bytes in, plain chunks out, one after the other. Raises BinlogFormatError where it is broken."""
@@ -86,8 +87,11 @@ class Decoder:
 
     def _inner(self, event: TransactionPayloadEvent, context: ParseContext) -> Iterator[Any]:
         plain = replace(context, checksum_algorithm=ChecksumAlgorithm.OFF)
-        framer = EventFramer(context=plain)
-        for number, frame in enumerate(_frames(framer, plain_payload(event, self._decompress), event)):
+        framer = EventFramer(
+            context=plain, limits=replace(context.limits, event_size=MAX_EVENT_SIZE), has_positions=False
+        )
+        limits = replace(context.limits, event_size=context.limits.opened_size)
+        for number, frame in enumerate(_frames(framer, plain_payload(event, self._decompress), event, limits)):
             header = replace(frame.header, offset=event.header.offset, inner=number)
             yield self._one(replace(frame, header=header))
 
@@ -131,7 +135,9 @@ def _opened(event: TransactionPayloadEvent, decompress: Decompress | None) -> It
     return decompress(event.payload)
 
 
-def _frames(framer: EventFramer, chunks: Iterator[bytes], event: TransactionPayloadEvent) -> Iterator[EventFrame]:
+def _frames(
+    framer: EventFramer, chunks: Iterator[bytes], event: TransactionPayloadEvent, limits: Limits
+) -> Iterator[EventFrame]:
     """The frames inside a payload; errors name the payload event, since what is inside has no offset in the file."""
     try:
         left = event.uncompressed_size
@@ -141,6 +147,7 @@ def _frames(framer: EventFramer, chunks: Iterator[bytes], event: TransactionPayl
             yield from _whole_frames(framer)
             if framer.needed > max(left, 1):
                 break  # an event that cannot be whole is not worth the memory to wait for its end
+            check_event_size(framer.announced, event.header.offset, limits)
         framer.finish()
         yield from _whole_frames(framer)
     except BinlogError as exc:

@@ -17,6 +17,7 @@ from enum import Enum
 from typing import Final
 
 from binlogio.constants import (
+    BIG_EVENT_SIZE,
     BINLOG_MAGIC,
     CHECKSUM_SIZE,
     ENCRYPTED_MAGIC,
@@ -32,6 +33,7 @@ from binlogio.events import EVENT_CODECS
 from binlogio.events.base import DEFAULT_CONTEXT, EventHeader, ParseContext, event_name, parse_header
 from binlogio.events.format_description import knows_checksum
 from binlogio.events.mariadb import StartEncryptionEvent
+from binlogio.options import Limits
 
 _START_V3_SIZE: Final = HEADER_SIZE + 2 + SERVER_VERSION_LENGTH + 4  # a smaller first event has the header of 3.23
 _FIRST_TYPES: Final = (EventType.FORMAT_DESCRIPTION_EVENT, EventType.START_EVENT_V3, EventType.ROTATE_EVENT)
@@ -87,6 +89,8 @@ class EventFramer:
         context: how to read the first event; given, the stream has no magic (a reader that starts in mid-file, a payload).
         offset: where the first byte of the stream stands in its file.
         decryptor_for: makes the decryptor that a START_ENCRYPTION_EVENT of MariaDB asks for.
+        limits: the largest sizes that are accepted; those of `context` where it is None.
+        has_positions: False for events that do not say where they end in this stream, such as those inside a payload.
     """
 
     def __init__(
@@ -96,11 +100,16 @@ class EventFramer:
         context: ParseContext | None = None,
         offset: int = 0,
         decryptor_for: Callable[[StartEncryptionEvent], Decryptor] | None = None,
+        limits: Limits | None = None,
+        has_positions: bool = True,
     ) -> None:
-        self.context = context if context is not None else DEFAULT_CONTEXT
+        self._limits = limits or (DEFAULT_CONTEXT if context is None else context).limits
+        self.context = replace(context if context is not None else DEFAULT_CONTEXT, limits=self._limits)
+        self.position_shift = 0  # by how much the log_pos of the last event is off
         self.in_use = False
         self.is_relay_log = False
         self.torn_tail: TornTail | None = None
+        self._has_positions = has_positions
         self._verify_checksum = verify_checksum
         self._decryptor_for = decryptor_for
         self._decrypt: Decryptor | None = None
@@ -130,6 +139,11 @@ class EventFramer:
         if not self._needs_magic and buffered >= size:
             size = self._peek_event_size()
         return max(1, size - buffered)
+
+    @property
+    def announced(self) -> int:
+        """The size of the event that is not whole yet, in bytes; 0 where its header is not here."""
+        return self._peek_event_size() if len(self._buffer) - self._at >= self._header_size else 0
 
     @property
     def _header_size(self) -> int:
@@ -165,6 +179,8 @@ class EventFramer:
         if size < self._header_size:
             return self._impossible_size(size, buffered)
         self._check_first_event()
+        if size > BIG_EVENT_SIZE and buffered >= self.context.header_size:
+            self._check_big_event(size)
         if buffered < size:
             return self._end_of_data(buffered + self._skipped)
         frame = self._cut(bytes(self._buffer[self._at : self._at + size]))
@@ -204,15 +220,33 @@ class EventFramer:
         elif type_code == EventType.ROTATE_EVENT:
             self.is_relay_log = True
 
+    def _check_big_event(self, size: int) -> None:
+        """Before a big event is whole: its size must agree with its position, and be within the limit."""
+        if self._decrypt is None and self._has_positions and self._contradicts_position():
+            header = self._peek_header()
+            raise BinlogFormatError(
+                "the event's size contradicts its log_pos",
+                offset=self._offset,
+                event_type=event_name(header.type_code),
+                field="event_size",
+                expected=(header.log_pos - self.position_shift - self._offset) & 0xFFFFFFFF,
+                found=size,
+                hint="the log is damaged here; reading can begin behind it, at the start of an event group",
+            )
+        check_event_size(size, self._offset, self._limits)
+
     def _cut(self, raw: bytes) -> EventFrame:
         if self._decrypt is not None:
             raw = self._decrypt(self._offset, raw)
         header = parse_header(raw, self._offset, self.context)
+        if header.log_pos:
+            self.position_shift = (header.log_pos - self._offset - len(raw)) & 0xFFFFFFFF
         if header.type_code == EventType.FORMAT_DESCRIPTION_EVENT and self.context.header_size == HEADER_SIZE:
             return self._describe(header, raw)
         if header.type_code == EventType.START_EVENT_V3:
             body = raw[self.context.header_size :]
-            self.context = EVENT_CODECS[EventType.START_EVENT_V3].parse(header, body).context
+            old = EVENT_CODECS[EventType.START_EVENT_V3].parse(header, body).context
+            self.context = replace(old, limits=self._limits)
             self._needs_description = False
             return EventFrame(header, body, None, self.context)
         end = len(raw)
@@ -244,7 +278,7 @@ class EventFramer:
             checksum = self._check(raw, header, bytes(clear))
         body = raw[HEADER_SIZE:end]
         event = EVENT_CODECS[EventType.FORMAT_DESCRIPTION_EVENT].parse(header, body)
-        self.context = event.context
+        self.context = replace(event.context, limits=self._limits)
         self._needs_description = False
         self.in_use = bool(header.flags & HeaderFlag.BINLOG_IN_USE)
         self.is_relay_log = self.is_relay_log or bool(header.flags & (HeaderFlag.RELAY_LOG | HeaderFlag.ARTIFICIAL))
@@ -291,12 +325,23 @@ class EventFramer:
         self.torn_tail = TornTail(self._offset, buffered, "the last event is not whole")
         return END
 
+    def _peek_header(self) -> EventHeader:
+        return parse_header(
+            bytes(self._buffer[self._at : self._at + self.context.header_size]), self._offset, self.context
+        )
+
+    def _contradicts_position(self) -> bool:
+        """Whether the position of the event at hand is neither unknown, nor right, nor off by as much as that of the event before."""
+        header = self._peek_header()
+        if self.is_relay_log or self.context.binlog_version != 4 or not header.log_pos:
+            return False
+        return (header.log_pos - self._offset - header.event_size) & 0xFFFFFFFF not in (0, self.position_shift)
+
     def _check_position(self, buffered: int) -> None:
         """An unfinished event still says where it ends; if that contradicts its size, one of the two is damaged."""
-        header = parse_header(bytes(self._buffer[self._at : self._at + HEADER_SIZE]), self._offset, self.context)
-        end = (self._offset + header.event_size) & 0xFFFFFFFF
-        if self.is_relay_log or self.context.binlog_version != 4 or header.log_pos in (0, end):
+        if not self._contradicts_position():
             return
+        header = self._peek_header()
         raise BinlogFormatError(
             f"the event's size reaches beyond the file ({buffered} bytes are left) and contradicts its log_pos",
             offset=self._offset,
@@ -319,6 +364,23 @@ class EventFramer:
             field="event_size",
             expected=f"at least {self._header_size}",
             found=size,
+        )
+
+
+def check_event_size(size: int, offset: int, limits: Limits) -> None:
+    """Refuse an event that is larger than the limit.
+
+    Raises:
+        BinlogFormatError: it is.
+    """
+    if size > limits.event_size:
+        raise BinlogFormatError(
+            "the event is larger than the limit",
+            offset=offset,
+            field="event_size",
+            expected=f"at most {limits.event_size} bytes",
+            found=size,
+            hint="where the log is not damaged: limits=binlogio.Limits(event_size=...)",
         )
 
 

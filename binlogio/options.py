@@ -10,7 +10,15 @@ from typing import Final, NamedTuple
 
 from binlogio.server_variables import VARIABLE_NAMES, ServerVariables
 
-__all__ = ["DEFAULT_READ_OPTIONS", "VARIABLE_NAMES", "Position", "ReadOptions", "ServerVariables"]
+__all__ = [
+    "DEFAULT_LIMITS",
+    "DEFAULT_READ_OPTIONS",
+    "VARIABLE_NAMES",
+    "Limits",
+    "Position",
+    "ReadOptions",
+    "ServerVariables",
+]
 
 
 class Position(NamedTuple):
@@ -18,6 +26,23 @@ class Position(NamedTuple):
 
     file: str
     offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """The largest sizes that a log may claim, in bytes; an event beyond them is refused before memory is taken.
+
+    Args:
+        event_size: of an event as stored. No server replicates more than its max_allowed_packet, which is 1 GiB at most.
+        opened_size: of what is compressed and has to be held as a whole once it is opened: a compressed event of MariaDB, an event inside a
+            compressed transaction. A compressed transaction itself may be of any size.
+    """
+
+    event_size: int = 1 << 30
+    opened_size: int = 1 << 28
+
+
+DEFAULT_LIMITS: Final = Limits()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,12 +54,14 @@ class ReadOptions:
         start_offset: in the first file, skip events before this offset, which must be the start of an event.
         stop_offset: in the last file, stop before the first event at or behind this offset.
         open_payloads: give the events inside compressed transactions as well.
+        limits: the largest sizes that are accepted.
     """
 
     verify_checksum: bool = True
     start_offset: int | None = None
     stop_offset: int | None = None
     open_payloads: bool = True
+    limits: Limits = DEFAULT_LIMITS
 
 
 DEFAULT_READ_OPTIONS: Final = ReadOptions()

@@ -21,7 +21,7 @@ from binlogio.events.query import QueryEvent
 from binlogio.events.table_map import TableMapEvent
 from binlogio.framing import EventFrame, EventFramer, Framing, TornTail
 from binlogio.groups import GroupPlace, GroupTracker
-from binlogio.options import DEFAULT_READ_OPTIONS, Position, ReadOptions
+from binlogio.options import DEFAULT_LIMITS, DEFAULT_READ_OPTIONS, Limits, Position, ReadOptions
 from binlogio.rowimage.image import RowChange, decode_rows
 from binlogio.rowimage.plan import TablePlan
 from binlogio.schema.definition_source import DefinitionSource
@@ -36,9 +36,6 @@ if TYPE_CHECKING:
     from binlogio.encryption import Keyring
     from binlogio.schema.definition import TableDefinition
     from binlogio.schema.parsed_table import ParsedTable
-
-_CHUNK_SIZE: Final = 1 << 20
-_MAX_READ: Final = 1 << 26  # a size that the file only claims to have must not become a buffer
 
 
 class BinlogReader:
@@ -243,7 +240,9 @@ class BinlogReader:
         self._log = log
         self._opened = log.open(self._keyring)
         self._framer = EventFramer(
-            verify_checksum=self._options.verify_checksum, decryptor_for=mariadb_decryptor_for(self._keyring)
+            verify_checksum=self._options.verify_checksum,
+            decryptor_for=mariadb_decryptor_for(self._keyring),
+            limits=self._options.limits,
         )
         self.torn_tail = None
         self.last_good_offset = 0
@@ -296,11 +295,7 @@ class BinlogReader:
                 if start is not None and framer.offset < start:
                     raise no_event_at(start, framer.offset, is_end=True)
                 return
-            data = opened.read(min(max(_CHUNK_SIZE, framer.needed), _MAX_READ))
-            if data:
-                framer.feed(data)
-            else:
-                framer.finish()
+            opened.feed(framer)
 
     def _skip_to(self, start: int, before: EventFramer, opened: OpenedLog) -> EventFramer:
         """Go on at `start` with a fresh framer that knows what the format description said.
@@ -311,6 +306,7 @@ class BinlogReader:
         check_start(opened, start, before, file=self._position.file)
         framer = EventFramer(verify_checksum=self._options.verify_checksum, context=before.context, offset=start)
         framer.in_use, framer.is_relay_log = before.in_use, before.is_relay_log
+        framer.position_shift = before.position_shift
         stream: SeekableByteStream = opened.stream  # type: ignore[assignment]
         stream.seek(start)
         return framer
@@ -350,6 +346,7 @@ def open(  # noqa: A001 - binlogio.open, as gzip.open and the like
     start_offset: int | None = None,
     stop_offset: int | None = None,
     open_payloads: bool = True,
+    limits: Limits = DEFAULT_LIMITS,
     keyring: str | os.PathLike[str] | Mapping[str, Any] | None = None,
     filesystem: FileSystem | None = None,
     definitions: Definitions | None = None,
@@ -365,6 +362,7 @@ def open(  # noqa: A001 - binlogio.open, as gzip.open and the like
             description before it is given all the same.
         stop_offset: in the last file, stop before the first event at or behind this offset.
         open_payloads: give the events inside compressed transactions as well.
+        limits: the largest sizes that a log may claim before it is refused.
         keyring: the server's keys, for encrypted logs: a file, or a mapping from key id to key.
         filesystem: a `pyarrow.fs` filesystem on which to find `source`.
         definitions: what the columns of tables are, for logs that do not say it (those without binlog_row_metadata=FULL): a mapping
@@ -379,7 +377,11 @@ def open(  # noqa: A001 - binlogio.open, as gzip.open and the like
         BinlogError: while iterating, where the bytes are not a binary log.
     """
     options = ReadOptions(
-        verify_checksum=verify_checksum, start_offset=start_offset, stop_offset=stop_offset, open_payloads=open_payloads
+        verify_checksum=verify_checksum,
+        start_offset=start_offset,
+        stop_offset=stop_offset,
+        open_payloads=open_payloads,
+        limits=limits,
     )
     ring = None
     if keyring is not None:

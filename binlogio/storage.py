@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
 
     from binlogio.encryption import Keyring
+    from binlogio.framing import EventFramer
 
 Source = str | os.PathLike[str] | BinaryIO
 """What users name: a path, a glob, a directory, an index file, a URI of an object store, `-` for standard input, an open file."""
@@ -43,6 +44,8 @@ _BZIP2_MAGIC: Final = tuple(
 COMPRESSED_SUFFIXES: Final = (".gz", ".zst", ".xz", ".bz2")
 _CHUNK_SIZE: Final = 1 << 18
 _MOST_XZ_MEMORY: Final = 256 << 20  # bytes; `xz -9` needs 65 MiB to decompress
+_LEAST_READ: Final = 1 << 20  # bytes that a framer is given at a time
+_MAX_READ: Final = 1 << 26  # a size that the file only claims to have must not become a buffer
 _PROBE_SIZE: Final = 512  # MySQL's encryption header; all other magic numbers are shorter
 
 
@@ -134,6 +137,29 @@ class OpenedLog:
         while len(data) < size and (more := self.read(size - len(data))):
             data += more
         return data
+
+    def feed(self, framer: EventFramer) -> None:
+        """Give a framer the bytes that it needs next; where the file ends before them, say so instead of reading what is left.
+
+        Raises:
+            BinlogFormatError: compressed input that is broken.
+        """
+        needed = framer.needed
+        left = self._left() if needed > _LEAST_READ and self.seekable else needed
+        if left < needed:
+            framer.finish(skipped=left)
+        elif data := self.read(min(max(_LEAST_READ, needed), _MAX_READ)):
+            framer.feed(data)
+        else:
+            framer.finish()
+
+    def _left(self) -> int:
+        """How many bytes there are from here to the end of a file that is `seekable`."""
+        stream = cast("SeekableByteStream", self.stream)
+        at = stream.tell()
+        end = self.end()
+        stream.seek(at)
+        return end - at
 
     @property
     def readinto(self) -> Callable[[memoryview], int | None] | None:

@@ -14,8 +14,8 @@ import pytest
 from binlogio.constants import EventType
 from binlogio.errors import BinlogFormatError
 from binlogio.events.base import ParseContext
-from binlogio.events.compressed import MAX_UNCOMPRESSED_SIZE
 from binlogio.events.rows import DeleteRowsEvent, PartialUpdateRowsEvent, UpdateRowsEvent, WriteRowsEvent
+from binlogio.options import DEFAULT_LIMITS
 from golden_events import EventCase, check_both_ways, check_cut_at_every_byte, check_refused, check_returns_or_raises
 
 ALPHA = ParseContext(server_version="5.2.2-a_drop6p13", post_header_sizes=(0,) * 18 + (6, 6, 6, 6))
@@ -195,7 +195,7 @@ def test_compressed_bomb_is_refused_before_it_is_opened() -> None:
 
     with pytest.raises(BinlogFormatError, match="does not hold the 16 bytes"):
         COMPRESSED.parse(bytes.fromhex("010000000000 0100 0200 03 07 81 10") + bomb)
-    assert MAX_UNCOMPRESSED_SIZE == 1 << 30
+    assert DEFAULT_LIMITS.opened_size < 1 << 30
 
 
 def test_rows_compressed_at_another_level_are_the_same_event() -> None:

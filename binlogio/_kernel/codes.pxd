@@ -4,6 +4,7 @@
 cdef enum:
     HEADER_SIZE = 19
     CHECKSUM_SIZE = 4
+    BIG_EVENT_SIZE = 1 << 20
 
 cdef enum EventCode:
     START_EVENT_V3 = 1

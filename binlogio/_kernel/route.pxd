@@ -22,6 +22,9 @@ cdef class Router:
     cdef Memory plain  # of the compressed event at hand
     cdef object open_payload, follow
     cdef bint checksum, verify, follows
+    cdef bint has_positions  # events of the file say where they end
+    cdef readonly uint32_t position_shift  # by how much the log_pos of the last event is off
+    cdef int64_t opened_size  # most bytes of a compressed event
     cdef uint8_t[256] post_headers  # bytes by type code of today's servers
     cdef uint8_t[256] unknown_post_header  # whether that is a size that we do not know
     cdef readonly int64_t kept_bytes

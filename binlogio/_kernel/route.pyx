@@ -52,11 +52,13 @@ cdef class Router:
         resolve_plan: from the body of a TABLE_MAP_EVENT (bytes) to an ImagePlan. Asked once for each different body.
         open_payload: from the body of a TRANSACTION_PAYLOAD_EVENT (bytes) to its plain events (bytes), or None where it is too big.
         checksum, verify: events end in a CRC32; compare it.
+        opened_size: bytes that a compressed event may have once it is opened.
         follow: takes (type code, body) of each statement that could change what a table is, and says whether plans made before it may be
             wrong now. None where nobody wants to know.
     """
 
-    def __cinit__(self, resolve_plan, open_payload, *, bint checksum, bint verify=True, follow=None):
+    def __cinit__(self, resolve_plan, open_payload, *, bint checksum, bint verify=True, follow=None,
+                  int64_t opened_size=1 << 28):
         self.maps = TablePlans(resolve_plan)
         cdef Group no_group
         self.open_payload = open_payload
@@ -64,6 +66,7 @@ cdef class Router:
         self.checksum = checksum
         self.verify = verify
         self.follow = follow
+        self.opened_size = opened_size
         self.follows = follow is not None
         self.keep = []
         self.stop_offset = <int64_t>1 << 62
@@ -133,13 +136,15 @@ cdef class Router:
         free(last)
         return firsts
 
-    def describe(self, *, bint checksum, post_headers, unknown=()) -> None:
+    def describe(self, *, bint checksum, post_headers, unknown=(), bint has_positions=False) -> None:
         """Take what a format description says: whether there are checksums, and by type the size of its post-header in bytes.
 
+        With `has_positions` the log_pos of an event is where it ends, so that of a big one must agree with its size.
         The types in `unknown` have one of a size that no server has. Types that are not there have those of MySQL 5.5 and later.
         """
         cdef int code
         self.checksum = checksum
+        self.has_positions = has_positions
         for code in range(256):
             self.post_headers[code] = post_headers.get(code, POST_HEADER_V2 if code >= WRITE_ROWS_EVENT else POST_HEADER_V1)
             self.unknown_post_header[code] = code in unknown
@@ -234,7 +239,7 @@ cdef class Router:
         cdef const uint8_t* p
         cdef const uint8_t* body
         cdef const uint8_t* end
-        cdef uint32_t event_size
+        cdef uint32_t event_size, position_shift
         cdef int tail = CHECKSUM_SIZE if self.checksum and pos < 0 else 0
         cdef int status = S_GO_ON
         cdef uint8_t code
@@ -246,6 +251,9 @@ cdef class Router:
         if code == FORMAT_DESCRIPTION_EVENT or code == START_ENCRYPTION_EVENT or code == START_EVENT_V3:
             return S_DESCRIPTION
         if event_size < <uint32_t>(HEADER_SIZE + tail):
+            return S_BAD_EVENT
+        position_shift = u32(p + 13) - <uint32_t>(base + at[0]) - event_size if u32(p + 13) else self.position_shift
+        if event_size > BIG_EVENT_SIZE and pos < 0 and self.has_positions and position_shift and position_shift != self.position_shift:
             return S_BAD_EVENT
         if event_size > size - at[0]:
             return S_NEED_DATA
@@ -275,6 +283,8 @@ cdef class Router:
             self._follow(code, body, end - body)
         if status == S_GO_ON:
             at[0] += event_size
+            if pos < 0:
+                self.position_shift = position_shift
         return status
 
     cdef int _follow(self, uint8_t code, const uint8_t* body, int64_t size) except -1 with gil:
@@ -392,7 +402,7 @@ cdef class Router:
         with gil:
             self.plain = Memory()
             self.keep.append(self.plain)
-        if not inflate_images(self.plain, event):
+        if not inflate_images(self.plain, event, self.opened_size):
             return 0
         self.kept_bytes += event.size
         return 1

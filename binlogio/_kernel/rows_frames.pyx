@@ -13,9 +13,6 @@ from binlogio._kernel.images cimport PARTIAL_UPDATE, UPDATE, RowsEvent
 from binlogio._kernel.inflate cimport inflate
 from binlogio._kernel.memory cimport Memory
 
-cdef enum:
-    MAX_UNCOMPRESSED_SIZE = 1 << 30  # the server's max_allowed_packet cannot be larger
-
 
 cdef bint read_frame(RowsEvent* event, uint8_t code, const uint8_t* at, const uint8_t* end, uint64_t* columns) noexcept nogil:
     """Find bitmaps and images behind the post-header of an event of this type; False where they do not fit."""
@@ -40,8 +37,8 @@ cdef bint read_frame(RowsEvent* event, uint8_t code, const uint8_t* at, const ui
     return True
 
 
-cdef int inflate_images(Memory out, RowsEvent* event) except -1 nogil:
-    """Let an event have the images that its compressed ones hold, which go to `out`; 0 where they hold none."""
+cdef int inflate_images(Memory out, RowsEvent* event, int64_t most) except -1 nogil:
+    """Let an event have the images that its compressed ones hold, which go to `out`; 0 where they hold none, or more than `most` bytes."""
     cdef const uint8_t* p = event.images
     cdef int size_bytes
     cdef int64_t size
@@ -51,7 +48,7 @@ cdef int inflate_images(Memory out, RowsEvent* event) except -1 nogil:
     if not p[0] & 0x80 or p[0] & 0x70 or not 1 <= size_bytes <= 4 or event.size < 1 + size_bytes:
         return 0
     size = <int64_t>big(p + 1, size_bytes)
-    if size > MAX_UNCOMPRESSED_SIZE or not inflate(out, p + 1 + size_bytes, event.size - 1 - size_bytes, size, False, True):
+    if size > most or not inflate(out, p + 1 + size_bytes, event.size - 1 - size_bytes, size, False, True):
         return 0
     event.images = out.data
     event.size = size

@@ -104,12 +104,12 @@ cdef inline int timestamp2(const uint8_t* p, int fsp, int64_t* out) noexcept nog
 cdef inline bint number2(const uint8_t* p, int bytes, int fsp, uint64_t* whole, int64_t* microseconds) noexcept nogil:
     """`bytes` and the fraction are one number, offset by half its range; True where it is below zero."""
     cdef int size = (fsp + 1) // 2
-    cdef int64_t number = <int64_t>(big(p, bytes + size) - (<uint64_t>1 << (8 * (bytes + size) - 1)))
-    cdef bint negative = number < 0
-    if negative:
-        number = -number
-    whole[0] = <uint64_t>number >> (8 * size)
-    microseconds[0] = number & ((<int64_t>1 << (8 * size)) - 1)
+    cdef uint64_t number = big(p, bytes + size)
+    cdef uint64_t zero = <uint64_t>1 << (8 * (bytes + size) - 1)
+    cdef bint negative = number < zero
+    number = zero - number if negative else number - zero
+    whole[0] = number >> (8 * size)
+    microseconds[0] = <int64_t>(number & ((<uint64_t>1 << (8 * size)) - 1))
     if size == 1:
         microseconds[0] *= 10000
     elif size == 2:

@@ -1,7 +1,7 @@
 """Events that are larger than a window: they come in parts, and no part is kept.
 
-Knows how the images of a rows event are parted, and how a compressed transaction is opened while it is read. A checksum can only be compared
-behind the last byte, when rows were given out already.
+Knows how the images of a rows event are parted, and how a compressed transaction is opened while it is read. Where the log can be read twice,
+the checksum is compared before the first row is given out; elsewhere (standard input, compressed and encrypted files, file objects) after the last one.
 """
 
 from __future__ import annotations
@@ -12,14 +12,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from binlogio._kernel import route
-from binlogio._kernel.crc import crc32_of
 from binlogio.columnar.construct_reader import ROWS_TYPES
 from binlogio.columnar.event_bytes import EventBytes
 from binlogio.columnar.event_parts import event_size, part_event, prefix_size, reader_of
 from binlogio.columnar.refusals import refuse_event
 from binlogio.columnar.windows import WINDOW_SIZE, Window
 from binlogio.compression import decompress_zstd, open_zstd
-from binlogio.constants import CHECKSUM_SIZE, HEADER_SIZE, EventType
+from binlogio.constants import CHECKSUM_SIZE, EVENT_SIZE_BYTES, HEADER_SIZE, EventType
 from binlogio.decoder import plain_payload
 from binlogio.errors import BinlogError, BinlogFormatError, ChecksumMismatch
 from binlogio.events import codec_for
@@ -58,9 +57,9 @@ class BigEvents(ABC):
 
     @abstractmethod
     def _flush_part(
-        self, header: EventHeader, images: bytes, first_row: int, *, first_byte: int, last: bool
-    ) -> Generator[TableBatch, None, tuple[bytes, int]]:
-        """Give out the one event that is a part of another; returns the bytes that are no whole row yet, and how many rows there were."""
+        self, header: EventHeader, size: int, first_row: int, *, first_byte: int, last: bool
+    ) -> Generator[TableBatch, None, tuple[int, int]]:
+        """Give out the one event that is a part of another, with `size` bytes of images; returns how many of them are whole rows, and these."""
 
     def _give_out(self) -> Iterator[TableBatch]:
         """Give out what is not full either."""
@@ -75,6 +74,14 @@ class BigEvents(ABC):
         """Raise what construct says of an event that the kernel refused."""
 
     @abstractmethod
+    def _is_verified(self, size: int) -> bool:
+        """Compare the checksum of the event at the window's start, of so many bytes, by reading it twice; False where that cannot be done.
+
+        Raises:
+            ChecksumMismatch: it is another one.
+        """
+
+    @abstractmethod
     def _refuse_again(self, header: EventHeader) -> None:
         """Raise what construct says of an event that has gone by, where the log can be read again from there."""
 
@@ -85,7 +92,8 @@ class BigEvents(ABC):
         header = parse_header(raw, self._window.offset, self._context)
         end = len(raw) - CHECKSUM_SIZE * self._context.has_checksum
         event = codec_for(header.type_code).parse(header, raw[HEADER_SIZE:end], self._context)
-        yield from self._walk_payload(plain_payload(event, decompress_zstd), header, lambda: self._refuse(raw))
+        chunks = plain_payload(event, decompress_zstd)
+        yield from self._walk_payload(chunks, header, lambda: self._refuse(raw), event.uncompressed_size)
         self._window.take(len(raw))
 
     def _is_streamed(self, header: EventHeader) -> bool:
@@ -105,24 +113,30 @@ class BigEvents(ABC):
         if head is None:
             return False
         event, head_size = head
-        body = EventBytes(self._window, header.event_size - CHECKSUM_SIZE * self._context.has_checksum)
+        body = self._body(header)
         body.read(HEADER_SIZE + head_size)
         chunks = plain_payload(event, lambda _: open_zstd(body))
         refused: list[bool] = []
         try:
-            yield from self._walk_payload(chunks, header, lambda: refused.append(True))
+            yield from self._walk_payload(chunks, header, lambda: refused.append(True), event.uncompressed_size)
         except BinlogError:
-            if not self._verify_rest(header, body.left, body.checksum):
+            if not self._verify_rest(header, body):
                 return self._end_inside(header)
             if refused:
                 self._refuse_again(header)
             raise
-        return self._verify_rest(header, body.left, body.checksum) or self._end_inside(header)
+        return self._verify_rest(header, body) or self._end_inside(header)
+
+    def _body(self, header: EventHeader) -> EventBytes:
+        """The bytes of the event at the window's start, whose checksum was compared where that could be done."""
+        size = header.event_size - CHECKSUM_SIZE * self._context.has_checksum
+        is_verified = self._selection.verify_checksum and self._is_verified(header.event_size)
+        return EventBytes(self._window, size, is_summed=not is_verified)
 
     def _walk_payload(
-        self, chunks: Iterator[bytes], header: EventHeader, refuse: Callable[[], None]
+        self, chunks: Iterator[bytes], header: EventHeader, refuse: Callable[[], None], size: int
     ) -> Iterator[TableBatch]:
-        """The rows of a payload's events, whose bytes come in chunks; `refuse` has construct say what is wrong with them."""
+        """The rows of a payload's events, whose `size` bytes come in chunks; `refuse` has construct say what is wrong with them."""
         read = reader_of(chunks)
 
         def checked(size: int) -> bytes:
@@ -141,14 +155,25 @@ class BigEvents(ABC):
             inner.take(at)
             if status == route.FULL:
                 continue
-            if status == route.NEED_DATA and not at:
+            if status == route.NEED_DATA and not at and self._can_be_whole(inner, size):
                 inner_header = self._inner_header(inner, header)
                 if inner_header is not None and inner.fill(WINDOW_SIZE):
                     yield from self._stream_inner_rows(inner, inner_header, refuse)
                     continue
-            if status != route.NEED_DATA or (not at and not inner.fill(event_size(inner.view))):
+            if status != route.NEED_DATA or not (at or self._fill_inner(inner, size)):
                 refuse()
                 raise unreadable(header.offset, header.type_code)
+
+    def _can_be_whole(self, inner: Window, size: int) -> bool:
+        """Whether the event at the window's start may end within a payload of `size` bytes."""
+        return inner.held < HEADER_SIZE or event_size(inner.view) <= size - inner.offset
+
+    def _fill_inner(self, inner: Window, size: int) -> bool:
+        """Have the event at the window's start as a whole; False where it is larger than what is left of the payload, or than the limit."""
+        least = event_size(inner.view) if inner.held >= HEADER_SIZE else HEADER_SIZE
+        if least > min(size - inner.offset, self._selection.limits.opened_size):
+            return False
+        return inner.fill(least)
 
     def _inner_header(self, inner: Window, header: EventHeader) -> EventHeader | None:
         """That of a rows event larger than a window inside a payload; None where another event comes next."""
@@ -170,16 +195,16 @@ class BigEvents(ABC):
     def _stream_rows(self, header: EventHeader) -> Generator[TableBatch, None, bool]:
         """A rows event larger than a window: its images come in parts, each part as an event of its own to the kernel.
 
-        False where the log ends before the event does. A checksum can only be compared behind the last row.
+        False where the log ends before the event does.
         """
-        body = EventBytes(self._window, header.event_size - CHECKSUM_SIZE * self._context.has_checksum)
+        body = self._body(header)
         try:
             is_whole = yield from self._rows_in_parts(self._window, body, header)
         except BinlogError:
-            if not self._verify_rest(header, body.left, body.checksum):
+            if not self._verify_rest(header, body):
                 return self._end_inside(header)
             raise
-        return (is_whole and self._verify_rest(header, 0, body.checksum)) or self._end_inside(header)
+        return (is_whole and self._verify_rest(header, body)) or self._end_inside(header)
 
     def _rows_in_parts(
         self, window: Window, body: EventBytes, header: EventHeader, *, is_inner: bool = False
@@ -194,22 +219,29 @@ class BigEvents(ABC):
         ends_statement = bool(prefix[6] & 1)
         prefix = prefix[:6] + bytes([prefix[6] & ~1]) + prefix[7:]
         numbered_from = self._router.inner_rows if is_inner else 0
-        size, rows, pending = body.left, 0, b""
-        while body.left or pending:
-            part = body.read(WINDOW_SIZE)
-            if body.left and not part:
+        size, rows = body.left, 0
+        part_header = replace(header, type_code=self._context.wire_type(header.type_code))
+        part = bytearray(part_event(part_header, prefix, b""))
+        images_at = wanted = len(part)
+        while body.left or len(part) > images_at:
+            # At least as much again as there is of a row that is not whole: each of its bytes is looked at a few times, however long it is.
+            wanted = len(part) + max(WINDOW_SIZE, len(part) - images_at)
+            while len(part) < wanted and (more := body.read(wanted - len(part))):
+                part += more
+            if body.left and len(part) < wanted:
                 return False
-            images = pending + part
-            first_byte = size - body.left - len(images)
-            event = part_event(replace(header, type_code=self._context.wire_type(header.type_code)), prefix, images)
-            self._route_part(event, header, prefix + images, numbered_from + rows)
+            part[EVENT_SIZE_BYTES] = len(part).to_bytes(4, "little")
+            held = len(part) - images_at
+            self._route_part(part, header, numbered_from + rows)
             if is_inner and not self._router.rows_event_count:
-                pending, new_rows = self._count_part(event, header, images, last=not body.left)
+                taken, new_rows = self._count_part(part, header, held, last=not body.left)
             else:
-                pending, new_rows = yield from self._flush_part(
-                    header, images, rows, first_byte=first_byte, last=not body.left
+                first_byte = size - body.left - held
+                taken, new_rows = yield from self._flush_part(
+                    header, held, rows, first_byte=first_byte, last=not body.left
                 )
             self._router.clear()
+            del part[images_at : images_at + taken]
             rows += new_rows
         if is_inner:
             self._router.pass_inner_rows(rows)
@@ -217,45 +249,41 @@ class BigEvents(ABC):
             self._router.end_statement()
         return True
 
-    def _route_part(self, event: bytes, header: EventHeader, body: bytes, first_row: int) -> None:
-        """Show the kernel a part of a rows event, whose rows are numbered from `first_row` on."""
+    def _route_part(self, part: bytearray, header: EventHeader, first_row: int) -> None:
+        """Show the kernel a part of a rows event, whose rows are numbered from `first_row` on; it must stay as it is until they are taken."""
         router = self._router
         router.describe_part(checksum=False)
         router.number_rows_from(first_row)
-        status, _ = router.route(memoryview(event), 0, header.offset)
+        status, _ = router.route(part, 0, header.offset)
         router.number_rows_from(0)
         router.describe_part(checksum=self._context.has_checksum)
         if status == route.BAD_EVENT:
-            frame = EventFrame(header, body, None, self._context)
+            frame = EventFrame(header, bytes(part[HEADER_SIZE:]), None, self._context)
             refuse_event(frame, self._selection, router.last_table, self._definitions)
             raise unreadable(header.offset, header.type_code)
 
-    def _count_part(self, event: bytes, header: EventHeader, images: bytes, *, last: bool) -> tuple[bytes, int]:
+    def _count_part(self, part: bytearray, header: EventHeader, size: int, *, last: bool) -> tuple[int, int]:
         """As `_flush_part`, of rows that nobody wants."""
-        rows, taken = self._router.count_rows(event)
-        if last and taken < len(images):
+        rows, taken = self._router.count_rows(part)
+        if last and taken < size:
             raise unreadable(header.offset, header.type_code)
-        return images[taken:], rows
+        return taken, rows
 
-    def _verify_rest(self, header: EventHeader, left: int, checksum: int) -> bool:
-        """Pass the last `left` bytes of an event's body, and compare its checksum; False where the log ends before that."""
+    def _verify_rest(self, header: EventHeader, body: EventBytes) -> bool:
+        """Pass what is left of an event's body, and compare its checksum; False where the log ends before that."""
         window = self._window
-        while left:
-            if not window.held and not window.fill():
+        while body.left:
+            if not body.read(WINDOW_SIZE):
                 return False
-            part = window.view[: min(left, window.held)]
-            checksum = crc32_of(part, checksum)
-            left -= len(part)
-            window.take(len(part))
         if not self._context.has_checksum:
             return True
         if not window.fill(CHECKSUM_SIZE):
             return False
         stored = int.from_bytes(window.view[:CHECKSUM_SIZE], "little")
         window.take(CHECKSUM_SIZE)
-        if self._selection.verify_checksum and stored != checksum:
+        if self._selection.verify_checksum and body.is_summed and stored != body.checksum:
             raise ChecksumMismatch(
-                offset=header.offset, expected=stored, actual=checksum, event_type=event_name(header.type_code)
+                offset=header.offset, expected=stored, actual=body.checksum, event_type=event_name(header.type_code)
             )
         return True
 

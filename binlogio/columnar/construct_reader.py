@@ -60,8 +60,6 @@ _STATEMENTS: Final = (EventType.QUERY_EVENT, EventType.QUERY_COMPRESSED_EVENT)
 FoundRows = tuple[RecordType, "RowsEvent", RowsSource, list[ImagePair]]
 """The type of a table's records, a rows event of it, where that stands, and the images of its rows."""
 
-_CHUNK_SIZE: Final = 1 << 20
-_MAX_READ: Final = 1 << 26  # a size that the file only claims to have must not become a buffer
 _MOST_BYTES: Final = 64 << 20  # of images in one batch
 _MIXED_ROWS: Final = 1 << 12  # most rows of a batch whose images are JSON text
 
@@ -213,7 +211,9 @@ class ConstructReader:
         self._log = log
         self._opened = opened
         self._selection = selection
-        self._framer = EventFramer(verify_checksum=selection.verify_checksum, decryptor_for=decryptor_for)
+        self._framer = EventFramer(
+            verify_checksum=selection.verify_checksum, decryptor_for=decryptor_for, limits=selection.limits
+        )
         self._pending: dict[tuple[str, str], PendingRecords] = {}
 
     def __iter__(self) -> Iterator[tuple[str, pa.RecordBatch]]:
@@ -276,7 +276,5 @@ class ConstructReader:
             elif frame is Framing.END:
                 self.torn_tail = framer.torn_tail
                 return
-            elif data := opened.read(min(max(_CHUNK_SIZE, framer.needed), _MAX_READ)):
-                framer.feed(data)
             else:
-                framer.finish()
+                opened.feed(framer)

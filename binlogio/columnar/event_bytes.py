@@ -16,11 +16,13 @@ if TYPE_CHECKING:
 class EventBytes:
     """The bytes of an event at a window's start, which go by: those that were read are no longer in the window.
 
-    `left` are still to come, `checksum` is the CRC32 of those that have gone by. Short of bytes where the log ends within the event.
+    `left` are still to come, `checksum` is the CRC32 of those that have gone by, where `is_summed`. Short of bytes where the log ends within
+    the event.
     """
 
-    def __init__(self, window: Window, size: int) -> None:
+    def __init__(self, window: Window, size: int, *, is_summed: bool = True) -> None:
         self.left = size
+        self.is_summed = is_summed
         self.checksum = 0
         self._window = window
 
@@ -30,7 +32,8 @@ class EventBytes:
         if not self.left or (not window.held and not window.fill()):
             return b""
         part = bytes(window.view[: min(size, self.left, window.held)])
-        self.checksum = crc32_of(part, self.checksum)
+        if self.is_summed:
+            self.checksum = crc32_of(part, self.checksum)
         self.left -= len(part)
         window.take(len(part))
         return part

@@ -6,12 +6,16 @@ Knows how big an event is before it is whole, where a rows event's images begin,
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from binlogio.columnar.windows import WINDOW_SIZE, Window
 from binlogio.constants import EVENT_SIZE_BYTES, HEADER_SIZE
 from binlogio.events import codec_for
 from binlogio.events.base import EventHeader, ParseContext, parse_header
+from binlogio.framing import check_event_size
+
+if TYPE_CHECKING:
+    from binlogio.options import Limits
 
 MOST_BYTES: Final = 64 << 20  # of values in one batch, and the most that is read to see whether something is an event
 
@@ -22,10 +26,17 @@ def least_for(window: Window) -> int:
     return max(window.held + 1, min(size, MOST_BYTES))
 
 
-def decrypted(window: Window, decrypt: Callable[[int, bytes], bytes]) -> Iterator[bytes]:
-    """The plain events behind a START_ENCRYPTION_EVENT, each of which keeps its size readable; an unfinished one as it stands."""
-    while window.fill(HEADER_SIZE) and window.fill(event_size(window.view)):
+def decrypted(window: Window, decrypt: Callable[[int, bytes], bytes], limits: Limits) -> Iterator[bytes]:
+    """The plain events behind a START_ENCRYPTION_EVENT, each of which keeps its size readable; an unfinished one as it stands.
+
+    Raises:
+        BinlogFormatError: an event is larger than the limit.
+    """
+    while window.fill(HEADER_SIZE):
         size = event_size(window.view)
+        check_event_size(size, window.offset, limits)
+        if not window.fill(size):
+            break
         yield decrypt(window.offset, bytes(window.view[:size]))
         window.take(size)
     yield bytes(window.view)

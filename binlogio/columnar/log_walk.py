@@ -11,6 +11,7 @@ from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio._kernel import route
+from binlogio._kernel.crc import crc32_of
 from binlogio.columnar.big_events import IN_PARTS, BigEvents, unreadable
 from binlogio.columnar.construct_reader import OPENED_TYPES, RowsWalk
 from binlogio.columnar.event_parts import decrypted, event_size, reader_of
@@ -22,16 +23,18 @@ from binlogio.columnar.split_bounds import KnownGroups
 from binlogio.columnar.windows import NO_END, WINDOW_SIZE, Window
 from binlogio.compression import decompress_zstd
 from binlogio.constants import (
+    BIG_EVENT_SIZE,
     BINLOG_MAGIC,
+    CHECKSUM_SIZE,
     EVENT_SIZE_BYTES,
     HEADER_SIZE,
     TYPE_CODE_AT,
     EventType,
 )
 from binlogio.decoder import plain_payload
-from binlogio.errors import BinlogError
+from binlogio.errors import BinlogError, ChecksumMismatch
 from binlogio.events import EVENT_CODECS
-from binlogio.events.base import EventHeader, ParseContext, parse_header
+from binlogio.events.base import EventHeader, ParseContext, event_name, parse_header
 from binlogio.events.format_description import BINLOG_VERSION
 from binlogio.framing import EventFrame, EventFramer, Framing, TornTail
 from binlogio.rowimage.image import record_bits
@@ -82,8 +85,11 @@ class LogWalk(BigEvents):
         self._is_at_event = True  # a split may begin where the window does; else a group has to be looked for
         self._opened = opened
         self._can_go_back = opened.seekable
+        self._is_decrypted = False
         self._window = Window(opened.read, readinto=opened.readinto, descriptor=opened.descriptor)
-        self._framer = EventFramer(verify_checksum=selection.verify_checksum, decryptor_for=decryptor_for)
+        self._framer = EventFramer(
+            verify_checksum=selection.verify_checksum, decryptor_for=decryptor_for, limits=selection.limits
+        )
         self._context = ParseContext()
         self._plans = 0
         self._images: dict[TablePlan, ImagePlan] = {}
@@ -94,6 +100,7 @@ class LogWalk(BigEvents):
             checksum=False,
             verify=selection.verify_checksum,
             follow=self._follow,
+            opened_size=selection.limits.opened_size,
         )
         if selection.where:
             self._router.choose(**selection.where.as_choice())
@@ -234,6 +241,8 @@ class LogWalk(BigEvents):
         size = int.from_bytes(window.view[EVENT_SIZE_BYTES], "little")
         if size <= max(window.held, WINDOW_SIZE):
             return self._fill_or_end(size)
+        if not self._has_room_for(size):
+            return False
         window.fill(WINDOW_SIZE)  # what stands before the images, or before a payload, is looked for in that
         header = parse_header(bytes(window.view[:HEADER_SIZE]), window.offset, self._context)
         if header.type_code in IN_PARTS:
@@ -241,6 +250,48 @@ class LogWalk(BigEvents):
         if self._is_streamed(header):
             return (yield from self._stream_payload(header))
         return self._fill_or_end(header.event_size)
+
+    def _has_room_for(self, size: int) -> bool:
+        """Judge the size of a big event before it is read; False where the file ends within it, which is then a torn tail.
+
+        Raises:
+            BinlogError: the size contradicts the position, is beyond the limit, or beyond the end of a file that was closed.
+        """
+        window, framer = self._window, self._judge(self._window.offset)
+        framer.feed(bytes(window.view[:HEADER_SIZE]))
+        framer.next_frame()
+        if not self._can_go_back:
+            return True
+        left = self._opened.end() - window.offset
+        self._opened.seek(window.offset + window.held)
+        if left >= size:
+            return True
+        framer.finish(skipped=left - HEADER_SIZE)
+        framer.next_frame()
+        self.torn_tail = framer.torn_tail
+        return False
+
+    def _is_verified(self, size: int) -> bool:
+        if not self._can_go_back or not self._context.has_checksum:
+            return False
+        window, opened = self._window, self._opened
+        opened.seek(window.offset)
+        left, checksum = size - CHECKSUM_SIZE, 0
+        while left and (part := opened.read(min(left, WINDOW_SIZE))):
+            checksum = crc32_of(part, checksum)
+            left -= len(part)
+        stored = opened.read(CHECKSUM_SIZE)
+        opened.seek(window.offset + window.held)
+        if left or len(stored) < CHECKSUM_SIZE:
+            return False
+        if int.from_bytes(stored, "little") != checksum:
+            raise ChecksumMismatch(
+                offset=window.offset,
+                expected=int.from_bytes(stored, "little"),
+                actual=checksum,
+                event_type=event_name(window.view[TYPE_CODE_AT]),
+            )
+        return True
 
     def _fill_or_end(self, least: int) -> bool:
         if self._window.fill(least):
@@ -263,8 +314,10 @@ class LogWalk(BigEvents):
             context=self._context,
             offset=offset,
             decryptor_for=self._decryptor_for,
+            has_positions=not self._is_decrypted,
         )
         framer.in_use, framer.is_relay_log = self._framer.in_use, self._framer.is_relay_log
+        framer.position_shift = self._router.position_shift
         return framer
 
     def _event_bytes(self) -> bytes:
@@ -275,7 +328,10 @@ class LogWalk(BigEvents):
     def _describe(self) -> bool:
         """A format description (or, first in a relay log, a ROTATE): what it says holds from here on. False at the log's end."""
         window = self._window
-        if not window.fill(HEADER_SIZE) or not window.fill(event_size(window.view)):
+        size = event_size(window.view) if window.fill(HEADER_SIZE) else 0
+        if size > BIG_EVENT_SIZE and not self._has_room_for(size):
+            return False
+        if not size or not window.fill(size):
             framer = self._framer_at(window.offset)
             framer.feed(bytes(window.view))
             framer.finish()
@@ -291,8 +347,10 @@ class LogWalk(BigEvents):
         if frame.header.type_code == EventType.START_ENCRYPTION_EVENT:
             window.take(len(raw))
             start = EVENT_CODECS[EventType.START_ENCRYPTION_EVENT].parse(frame.header, frame.body, self._context)
-            self._window = Window(reader_of(decrypted(window, self._decryptor_for(start))), window.offset)
+            plain = decrypted(window, self._decryptor_for(start), self._selection.limits)
+            self._window = Window(reader_of(plain), window.offset)
             self._can_go_back = False
+            self._is_decrypted = True
             return True
         self._framer = framer
         self._context = framer.context
@@ -301,7 +359,12 @@ class LogWalk(BigEvents):
             self._pass_old_log()
             return False
         sizes, unknown = _post_headers(self._context)
-        self._router.describe(checksum=self._context.has_checksum, post_headers=sizes, unknown=unknown)
+        self._router.describe(
+            checksum=self._context.has_checksum,
+            post_headers=sizes,
+            unknown=unknown,
+            has_positions=not framer.is_relay_log and not self._is_decrypted,
+        )
         self._router.renumber([self._context.real_type(code) for code in range(256)])
         return True
 

@@ -71,8 +71,8 @@ class MixedReader(LogWalk):
                 yield "", found
 
     def _flush_part(
-        self, header: EventHeader, images: bytes, first_row: int, *, first_byte: int, last: bool
-    ) -> Generator[tuple[str, pa.RecordBatch], None, tuple[bytes, int]]:
+        self, header: EventHeader, size: int, first_row: int, *, first_byte: int, last: bool
+    ) -> Generator[tuple[str, pa.RecordBatch], None, tuple[int, int]]:
         place, rows = (0, 0, 0), 0
         while place[0] < self._router.rows_event_count:
             batch = self._new_batch()
@@ -84,8 +84,8 @@ class MixedReader(LogWalk):
                 self._sizes = batch.sizes
                 yield "", mixed_record_batch(batch, self._log.name, self._repeated)
             if batch.failed_event >= 0:
-                return images[place[2] :], rows
-        return b"", rows
+                return place[2], rows
+        return size, rows
 
     def _table(self, number: int) -> TablePlan | None:
         return self._tables.get(number)

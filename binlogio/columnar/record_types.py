@@ -17,6 +17,7 @@ import pyarrow as pa
 from binlogio.arrow.types import ColumnSpec, column_spec
 from binlogio.errors import BinlogFormatError
 from binlogio.event_filter import EVERY_EVENT, EventFilter
+from binlogio.options import DEFAULT_LIMITS, Limits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -55,6 +56,7 @@ class Selection:
         batch_rows: most rows of a batch.
         where: which events are wanted.
         definitions: what the user says of tables of which the log says too little.
+        limits: the largest sizes that are accepted.
         mixed: batches are of all tables in the order of the log, and their images are JSON text.
     """
 
@@ -66,6 +68,7 @@ class Selection:
     where: EventFilter = EVERY_EVENT
     may_lack_columns: bool = False
     definitions: GivenDefinitions | None = None
+    limits: Limits = DEFAULT_LIMITS
     mixed: bool = False
 
     def columns_of(self, plan: TablePlan) -> Collection[str] | None:

@@ -21,6 +21,7 @@ from binlogio.columnar.split_bounds import KnownGroups
 from binlogio.errors import BinlogFormatError, UnsupportedFeature
 from binlogio.event_filter import EVERY_EVENT, EventFilter
 from binlogio.implementation import is_compiled
+from binlogio.options import DEFAULT_LIMITS, Limits
 from binlogio.schema.definition_source import DefinitionSource
 from binlogio.splits import Split
 from binlogio.storage import Source, find_logs
@@ -252,6 +253,7 @@ def read_tables(
     filesystem: FileSystem | None = None,
     where: EventFilter = EVERY_EVENT,
     definitions: Definitions | None = None,
+    limits: Limits = DEFAULT_LIMITS,
 ) -> TableBatches:
     """The row changes of every table, each batch typed by its own table.
 
@@ -267,6 +269,7 @@ def read_tables(
         keyring: as in `binlogio.open`.
         filesystem: as in `binlogio.open`.
         where: which events are wanted: by place, time, server, GTID, operation. Others are skipped without a look at their rows.
+        limits: as in `binlogio.open`.
         definitions: as in `binlogio.open`. Where neither these nor the logs' metadata name the columns, the DDL in the logs does.
 
     Raises:
@@ -285,6 +288,7 @@ def read_tables(
         "batch_rows": batch_rows,
         "where": where,
         "definitions": load_definitions(definitions),
+        "limits": limits,
     }
     ring = None
     if keyring is not None:

@@ -181,9 +181,9 @@ class ColumnarReader(LogWalk):
             place = after
 
     def _flush_part(
-        self, header: EventHeader, images: bytes, first_row: int, *, first_byte: int, last: bool
-    ) -> Generator[TableBatch, None, tuple[bytes, int]]:
-        router, taken, rows = self._router, len(images), 0
+        self, header: EventHeader, size: int, first_row: int, *, first_byte: int, last: bool
+    ) -> Generator[TableBatch, None, tuple[int, int]]:
+        router, taken, rows = self._router, size, 0
         for number, _ in router.found():
             records = self._records[number]
             place = (0, 0, 0)
@@ -202,7 +202,7 @@ class ColumnarReader(LogWalk):
                 if batch.failed_event >= 0:
                     taken = place[2]
                     break
-        return images[taken:], rows
+        return taken, rows
 
     def _give_out(self) -> Iterator[TableBatch]:
         while self._open:

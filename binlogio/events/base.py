@@ -25,6 +25,7 @@ from binlogio.constants import (
     HeaderFlag,
 )
 from binlogio.errors import BinlogFormatError, UnsupportedFeature
+from binlogio.options import DEFAULT_LIMITS, Limits
 from binlogio.primitives import BAD_BYTES
 
 HEADER: Final = Struct(
@@ -90,7 +91,7 @@ class ParseContext:
     """What the format description says about the events that follow it.
 
     `binlog_version` is 1 (3.23), 3 (4.0, 4.1) or 4; `post_header_sizes[type_code - 1]` in bytes; `permutation` maps the
-    type codes of some 5.1 and 5.2 alphas to ours and is empty otherwise.
+    type codes of some 5.1 and 5.2 alphas to ours and is empty otherwise. `limits` are the reader's, not the log's.
     """
 
     binlog_version: int = 4
@@ -99,6 +100,7 @@ class ParseContext:
     post_header_sizes: tuple[int, ...] = ()
     checksum_algorithm: int = ChecksumAlgorithm.OFF
     permutation: tuple[int, ...] = ()
+    limits: Limits = DEFAULT_LIMITS
 
     @property
     def is_mariadb(self) -> bool:

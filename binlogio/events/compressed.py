@@ -10,11 +10,8 @@ Source: MariaDB sql/log_event.cc, binlog_buf_compress and binlog_buf_uncompress.
 from __future__ import annotations
 
 import zlib
-from typing import Final
 
 from construct import Adapter, Container, ValidationError
-
-MAX_UNCOMPRESSED_SIZE: Final = 1 << 30  # the server's max_allowed_packet cannot be larger
 
 
 class MariadbCompressed(Adapter):  # type: ignore[misc]
@@ -26,8 +23,12 @@ class MariadbCompressed(Adapter):  # type: ignore[misc]
         if not head & 0x80 or head & 0x70 or not 1 <= size_bytes <= 4 or len(obj) < 1 + size_bytes:
             raise ValidationError(f"0x{head:02x} does not begin zlib-compressed bytes", path=path)
         size = int.from_bytes(obj[1 : 1 + size_bytes], "big")
-        if size > MAX_UNCOMPRESSED_SIZE:
-            raise ValidationError(f"{size} uncompressed bytes are more than a server can write", path=path)
+        most = context._params.context.limits.opened_size
+        if size > most:
+            raise ValidationError(
+                f"{size} uncompressed bytes are larger than the limit of {most} (limits=binlogio.Limits(opened_size=...))",
+                path=path,
+            )
         return inflate(obj[1 + size_bytes :], size, path)
 
     def _encode(self, obj: bytes, context: Container, path: str) -> bytes:

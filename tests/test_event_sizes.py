@@ -1,0 +1,208 @@
+"""Events whose size is damaged, and events that are truly large: nothing is given out that is not in the log, in linear time and bounded memory."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+import binlogio
+from binlogio.constants import ColumnType as T
+from binlogio.constants import EventType
+from binlogio.errors import BinlogError, BinlogFormatError, ChecksumMismatch
+from binlogio.events.rows import WriteRowsEvent
+from binlogio.implementation import is_compiled
+from both_kernels import KERNELS, kernel_set_to, records_of
+from corpus import MARIADB, MYSQL
+from log_cases import table_map_of
+from logs import OFF, header, log, query, raw_events, stop, transaction, with_checksum
+from rowimage_cases import column
+
+MIB: Final = 1 << 20
+FILES: Final = [
+    MYSQL / "gtid_on" / "binlog.000002",
+    MYSQL / "rowimage_full" / "binlog.000001",
+    MYSQL / "checksum_none" / "binlog.000001",
+    MARIADB / "gtid" / "binlog.000002",
+    MARIADB / "checksum_none" / "binlog.000001",
+]
+TABLE: Final = table_map_of([column(T.LONG), column(T.LONG_BLOB, 4, collation_id=63)])
+READS: Final[dict[str, Any]] = {
+    "read_tables": binlogio.read_tables,
+    "read_rows": lambda source, **options: (("", batch) for batch in binlogio.read_rows(source, **options)),
+}
+
+
+def _rows(source: Any, read: str = "read_tables", **options: Any) -> tuple[list[Any], BinlogError | None]:
+    """The records that come before the end or the error."""
+    found: list[Any] = []
+    try:
+        for _, batch in READS[read](source, **options):
+            found += records_of(batch)
+    except BinlogError as exc:
+        return sorted(found), exc
+    return sorted(found), None
+
+
+def big_insert(size: int, rows: int = 1) -> WriteRowsEvent:
+    """An insert of rows with a LONGBLOB of so many bytes."""
+    images = b"".join(
+        b"\0" + number.to_bytes(4, "little") + size.to_bytes(4, "little") + bytes(size) for number in range(rows)
+    )
+    return WriteRowsEvent(7, 1, b"", 2, b"\3", images, header(EventType.WRITE_ROWS_EVENT))
+
+
+def with_size(data: bytes, at: int, size: int) -> bytes:
+    """The log with another size in the header of the event at `at`."""
+    return data[: at + 9] + size.to_bytes(4, "little") + data[at + 13 :]
+
+
+@pytest.mark.parametrize("read", READS)
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.parent.name}/{path.parent.name}")
+def test_flipped_bit_of_a_size_gives_no_rows_that_are_not_in_the_log(
+    tmp_path: Path, path: Path, kernel: str, read: str
+) -> None:
+    """Of rows events: the bits that make them larger than what is read at a time; also where a log of two MiB goes on behind them."""
+    data = path.read_bytes()
+    events = [(at, event) for at, event in raw_events(data) if event[4] in {23, 24, 25, 30, 31, 32}]
+    with kernel_set_to(kernel):
+        whole, _ = _rows(path, read, zero_dates="null")
+        for number, (at, event) in enumerate(events):
+            bit = 20 + number % 12
+            spoilt = with_size(data, at, len(event) ^ 1 << bit) + bytes(2 * MIB)
+            target = tmp_path / "binlog.000001"
+            target.write_bytes(spoilt)
+            for source in (target, io.BytesIO(spoilt)):
+                found, error = _rows(source, read, zero_dates="null")
+
+                assert error is not None, (at, bit)
+                assert [record[:2] for record in found] == [record[:2] for record in whole if record[0] < at], (at, bit)
+                assert error.offset == at
+
+
+class CountedBytes(io.BytesIO):
+    """Bytes that count how many of them were read."""
+
+    taken = 0
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """As any; counted."""
+        data = super().read(size)
+        self.taken += len(data)
+        return data
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize(
+    "event_type", [EventType.QUERY_EVENT, EventType.XID_EVENT, EventType.TABLE_MAP_EVENT, EventType.WRITE_ROWS_EVENT]
+)
+def test_flipped_size_does_not_read_the_rest_of_the_log(kernel: str, event_type: int) -> None:
+    """Its position contradicts the size before more is read than a little."""
+    data = log(query("BEGIN"), TABLE, big_insert(100), *transaction(1)) + bytes(64 * MIB)
+    at = next(at for at, event in raw_events(data[: len(data) - 64 * MIB]) if event[4] == event_type)
+    spoilt = with_size(data, at, 60 * MIB)
+    for read in (*READS.values(), lambda source: [("", event) for event in binlogio.open(source)]):
+        source = CountedBytes(spoilt)
+        with kernel_set_to(kernel), pytest.raises(BinlogFormatError, match="contradicts its log_pos") as caught:
+            for _ in read(source):
+                pass
+
+        assert caught.value.offset == at
+        assert source.taken <= 4 * MIB
+
+
+@pytest.mark.parametrize("position", ["its own", "none"])
+@pytest.mark.parametrize("read", READS)
+def test_big_event_with_a_wrong_checksum_gives_no_rows_of_a_file(tmp_path: Path, read: str, position: str) -> None:
+    """The checksum is compared before the first row is given out; in a stream, which cannot be read twice, afterwards."""
+    data = bytearray(log(query("BEGIN"), TABLE, big_insert(MIB // 2, 7), *transaction(1)))
+    at, event = next((at, event) for at, event in raw_events(data) if event[4] == EventType.WRITE_ROWS_EVENT)
+    if position == "none":  # as MariaDB 11.4 writes it
+        data[at + 13 : at + 17] = bytes(4)
+        data[at : at + len(event)] = with_checksum(data[at : at + len(event)])
+    assert len(_rows(io.BytesIO(data), read)[0]) == 7
+    data[at + len(event) - 9] ^= 1
+    path = tmp_path / "binlog.000001"
+    path.write_bytes(data)
+    found, error = _rows(path, read)
+
+    assert isinstance(error, ChecksumMismatch)
+    assert error.offset == at
+    assert found == []
+    assert isinstance(_rows(io.BytesIO(data), read)[1], ChecksumMismatch)
+
+
+@pytest.mark.parametrize("in_use", [False, True])
+@pytest.mark.parametrize("read", READS)
+def test_big_event_that_the_file_cuts_off_gives_no_rows(tmp_path: Path, read: str, in_use: bool) -> None:
+    """The end of a file is known before its last event is read."""
+    data = log(query("BEGIN"), TABLE, big_insert(MIB // 2, 7), in_use=in_use)
+    path = tmp_path / "binlog.000001"
+    path.write_bytes(data[:-5])
+    found, error = _rows(path, read)
+
+    assert found == []
+    assert (error is None) is in_use
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_big_event_of_a_log_whose_positions_are_all_off_is_read(kernel: str) -> None:
+    """As `mysqlbinlog --raw --start-position` leaves logs: every position is of another file, and off by the same."""
+    whole = log(query("x" * 500), *transaction(1), query("BEGIN"), TABLE, big_insert(MIB // 2, 7), stop())
+    events = list(raw_events(whole))
+    first = events[0][1]
+    data = whole[:4] + first + b"".join(event for _, event in events[2:])
+    with kernel_set_to(kernel):
+        found, error = _rows(io.BytesIO(data))
+        with binlogio.open(io.BytesIO(data)) as reader:
+            count = sum(1 for _ in reader)
+
+    assert error is None
+    assert len(found) == 7
+    assert count == len(events) - 1
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("algorithm", [None, OFF])
+def test_event_of_more_than_the_limit_is_refused_before_it_is_read(kernel: str, algorithm: int | None) -> None:
+    """Of a log without positions, where nothing else contradicts the size."""
+    data = bytearray(log(query("BEGIN"), query("x"), *transaction(1), algorithm=algorithm or OFF) + bytes(2 * MIB))
+    at = next(at for at, event in raw_events(data) if event[4] == EventType.QUERY_EVENT)
+    data[at + 9 : at + 17] = (3 << 30).to_bytes(4, "little") + bytes(4)
+    for read in (*READS.values(), lambda source: [("", event) for event in binlogio.open(source)]):
+        source = CountedBytes(bytes(data))
+        with kernel_set_to(kernel), pytest.raises(BinlogFormatError, match="larger than the limit") as caught:
+            for _ in read(source):
+                pass
+
+        assert caught.value.offset == at
+        assert source.taken <= 2 * MIB
+
+
+READ_ONE_ROW: Final = """
+import re, resource, sys
+from pathlib import Path
+resource.setrlimit(resource.RLIMIT_CPU, (20, 20))
+import binlogio
+rows = sum(batch.num_rows for _, batch in binlogio.read_tables(sys.argv[1]))
+print(rows, int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1]) // 1024)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="only Linux tells the peak of one process alone")
+@pytest.mark.skipif(not is_compiled(), reason="construct holds events as a whole")
+def test_row_of_many_windows_is_read_in_linear_time(tmp_path: Path) -> None:
+    """A LONGBLOB of 128 MiB, which took 26 s when each MiB was looked at again with all before it; the limit of 20 s is a guard."""
+    data = log(TABLE, big_insert(128 * MIB))
+    path = tmp_path / "binlog.000001"
+    path.write_bytes(data)
+    found = subprocess.run([sys.executable, "-c", READ_ONE_ROW, str(path)], capture_output=True, text=True, check=True)
+    rows, peak_mb = map(int, found.stdout.split())
+
+    assert rows == 1
+    assert peak_mb < 128 * 4
