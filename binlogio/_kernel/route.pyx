@@ -198,6 +198,17 @@ cdef class Router:
         """Resolve every table map anew: the tables' definitions have changed."""
         self.maps.forget()
 
+    def keep_valid_plans(self) -> list[int]:
+        """Drop all plans but those of table maps that are valid now; returns the old numbers of these, in the order of their new ones.
+
+        There must be no rows events.
+        """
+        if self.event_count:
+            raise ValueError(f"{self.event_count} rows events refer to plans")
+        kept = self.maps.keep_valid()
+        self.last_plan = kept.index(self.last_plan) if self.last_plan in kept else NOT_MAPPED
+        return kept
+
     def clear(self) -> None:
         """Drop the rows events; the current group and the table maps stay."""
         self.drop_events()

@@ -45,6 +45,38 @@ cdef class TablePlans:
             self.slots[i].size = -1
         return 0
 
+    cdef list keep_valid(self):
+        """Drop all plans but those of table maps that are valid now; returns the old numbers of these, in the order of their new ones."""
+        cdef int i
+        cdef dict kept = {}
+        for i in range(SLOTS):
+            if self.slots[i].body != NULL and self.slots[i].statement == self.statement:
+                self.slots[i].plan = kept.setdefault(self.slots[i].plan, len(kept))
+            else:
+                self.slots[i].size = -1
+        self.overflow = {table_id: kept.setdefault(number, len(kept)) for table_id, number in self.overflow.items()}
+        self.by_body.clear()
+        self.by_plan.clear()
+        self.by_table.clear()
+        plans, self.plans = self.plans, []
+        for number in kept:
+            self._add(plans[number])
+        return list(kept)
+
+    cdef int _add(self, plan) except -1:
+        """A plan with a number of its own."""
+        cdef int32_t number = len(self.plans)
+        self.cores = <Plan**>realloc(self.cores, (number + 1) * sizeof(void*))
+        if self.cores == NULL:
+            raise MemoryError("no memory for another table")
+        self.plans.append(plan)
+        self.by_plan[plan] = number
+        self.cores[number] = &(<ImagePlan?>plan).core
+        table = (<ImagePlan>plan).table
+        name = None if table is None else (table.schema, table.table)
+        self.cores[number].table_number = self.by_table.setdefault(name, len(self.by_table))
+        return 0
+
     cdef bint take(self, const uint8_t* body, const uint8_t* end) except -1 nogil:
         """Find the plan for a table map, False where construct refuses it: that of the last map with the same id where the bytes are the same, else by the bytes, else anew."""
         cdef uint64_t table_id
@@ -91,17 +123,9 @@ cdef class TablePlans:
             plan = self.resolve_plan(<bytes>(<const char*>body)[:size + (rest - body)])
             if plan is None:
                 return -1
-            number = self.by_body[key] = self.by_plan.setdefault(plan, len(self.plans))
-            if number < len(self.plans):
-                return number
-            self.plans.append(plan)
-            self.cores = <Plan**>realloc(self.cores, len(self.plans) * sizeof(void*))
-            if self.cores == NULL:
-                raise MemoryError("no memory for another table")
-            self.cores[number] = &(<ImagePlan?>plan).core
-            table = (<ImagePlan>plan).table
-            name = None if table is None else (table.schema, table.table)
-            self.cores[number].table_number = self.by_table.setdefault(name, len(self.by_table))
+            if plan not in self.by_plan:
+                self._add(plan)
+            number = self.by_body[key] = self.by_plan[plan]
         return number
 
     cdef int end_statement(self) except -1 nogil:

@@ -66,6 +66,10 @@ class BigEvents(ABC):
         yield from ()
 
     @abstractmethod
+    def _forget_idle_tables(self) -> Iterator[TableBatch]:
+        """Where there are many tables, give out the rows of all and forget what is not needed now."""
+
+    @abstractmethod
     def _judge(self, offset: int) -> EventFramer:
         """A framer that goes on at `offset`, to tell what is wrong there."""
 
@@ -152,6 +156,7 @@ class BigEvents(ABC):
             status, at = self._router.route(inner.view, 0, 0, pos=header.offset, new_pos=new_pos)
             new_pos = False
             yield from self._flush()
+            yield from self._forget_idle_tables()
             inner.take(at)
             if status == route.FULL:
                 continue

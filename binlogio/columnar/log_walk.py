@@ -55,6 +55,7 @@ if TYPE_CHECKING:
 _TABLE_ID_SIZE: Final = 6  # bytes; where it is 4, the flags behind it say nothing of the table
 _DESCRIPTION_SIZE: Final = 1 << 10  # bytes that a format description never exceeds by much
 _GROUP_START_SIZE: Final = 1 << 9  # bytes that the first event of a group hardly ever exceeds
+_MOST_TABLES: Final = 1 << 12  # of which is kept what their table maps say; a plan takes some ten kilobytes
 _OPEN_AT_ONCE: Final = WINDOW_SIZE  # payloads that open to no more than this are opened as a whole
 
 
@@ -146,6 +147,10 @@ class LogWalk(BigEvents):
         """Make ready for the rows of plan number `number`."""
 
     @abstractmethod
+    def _renumber(self, kept: list[int]) -> None:
+        """Forget all plans but those whose old numbers are in `kept`, in the order of their new ones."""
+
+    @abstractmethod
     def _table(self, number: int) -> TablePlan | None:
         """Plan number `number`; None where nobody wants the table."""
 
@@ -193,7 +198,19 @@ class LogWalk(BigEvents):
         status, at = self._router.route(self._window.view, 0, self._window.offset)
         self._definitions.pass_to(self._window.offset + at)
         yield from self._flush()
+        yield from self._forget_idle_tables()
         return status, at
+
+    def _forget_idle_tables(self) -> Iterator[TableBatch]:
+        """Where there are many tables, give out the rows of all and keep only those whose table maps are valid now."""
+        if self._plans > _MOST_TABLES:
+            yield from self._give_out()
+            kept = self._router.keep_valid_plans()
+            numbered = list(self._images)  # in the order of their numbers
+            self._images = {numbered[number]: self._images[numbered[number]] for number in kept}
+            self._resolved.clear()
+            self._plans = len(kept)
+            self._renumber(kept)
 
     def _go_to(self, split: Split) -> bool:
         """Begin at the first event group of a split, and stop before the first one behind it. False where it has none.

@@ -47,6 +47,10 @@ class MixedReader(LogWalk):
         self._tables[number], self._json[number] = plan, image_json(plan)
         return self._json[number].plan
 
+    def _renumber(self, kept: list[int]) -> None:
+        self._tables = {new: self._tables[old] for new, old in enumerate(kept) if old in self._tables}
+        self._json = {new: self._json[old] for new, old in enumerate(kept) if old in self._json}
+
     def _new_batch(self) -> MixedBatch:
         return MixedBatch([self._json.get(number) for number in range(self._plans)], self._sizes)
 

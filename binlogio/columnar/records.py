@@ -129,12 +129,13 @@ def imported(count: int, nodes: Sequence[Node | pa.Array], schema: pa.Schema) ->
     return pa.RecordBatch._import_from_c(exported.address, schema)
 
 
-_FEWEST_REPEATED: Final = 1 << 12
+_FEWEST_REPEATED: Final = 1 << 6
+_MOST_REPEATED: Final = 1 << 9  # arrays of each kind that are kept
 
 
 @dataclass(slots=True)
 class Repeated:
-    """Arrays of one value again and again, made once and then sliced."""
+    """Arrays of one value again and again, made once and then sliced. A log of many tables has many values, of which some are kept."""
 
     texts: dict[str, pa.Array] = field(default_factory=dict)
     empty: dict[pa.DataType, pa.Array] = field(default_factory=dict)
@@ -147,6 +148,8 @@ class Repeated:
             length = max(_FEWEST_REPEATED, 1 << count.bit_length())
             offsets = np.arange(length + 1, dtype=np.int32) * len(data)
             buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data * length)]
+            if len(self.texts) >= _MOST_REPEATED:
+                self.texts.clear()
             array = self.texts[value] = pa.Array.from_buffers(pa.string(), length, buffers, 0)
         return array.slice(0, count)
 
@@ -154,6 +157,8 @@ class Repeated:
         """`count` nulls."""
         array = self.empty.get(arrow_type)
         if array is None or len(array) < count:
+            if len(self.empty) >= _MOST_REPEATED:
+                self.empty.clear()
             array = self.empty[arrow_type] = pa.nulls(max(_FEWEST_REPEATED, 1 << count.bit_length()), arrow_type)
         return array.slice(0, count)
 

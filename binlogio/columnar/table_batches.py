@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 BATCH_BYTES: Final = 4 << 20  # of values in one batch
 _OPEN_BYTES: Final = 12 << 20  # of values in all batches that are not yet given out
+_OPEN_TABLES: Final = 1 << 9  # tables that have such a batch; an empty one takes some kilobytes
 
 
 class ColumnarReader(LogWalk):
@@ -59,6 +60,11 @@ class ColumnarReader(LogWalk):
         records = TableRecords.of(plan, self._selection.columns_of(plan), zero_dates=self._selection.zero_dates)
         self._records[number] = records
         return records.images
+
+    def _renumber(self, kept: list[int]) -> None:
+        numbers = {old: new for new, old in enumerate(kept)}
+        self._records = {new: self._records[old] for old, new in numbers.items() if old in self._records}
+        self._met = {key: numbers[old] for key, old in self._met.items() if old in numbers}
 
     def _take_window(self) -> Generator[TableBatch, None, tuple[int, int]]:
         """As for one window; where batches are open, for as many windows of a file as go into them."""
@@ -91,6 +97,7 @@ class ColumnarReader(LogWalk):
             plan = self._records[number].plan
             yield from self._flush_table((plan.schema, plan.table), number, place)
         yield from self._end_window()
+        yield from self._forget_idle_tables()
         return status, at
 
     def _flush(self) -> Iterator[TableBatch]:
@@ -118,7 +125,7 @@ class ColumnarReader(LogWalk):
             self._refuse_rows(min(self._failed))
         self._router.clear()
         yield from self._give_out_ready()
-        if sum(batch.value_bytes for _, batch in self._open.values()) > _OPEN_BYTES:
+        if len(self._open) > _OPEN_TABLES or sum(batch.value_bytes for _, batch in self._open.values()) > _OPEN_BYTES:
             yield from self._give_out()
 
     def _flush_tables(self, found: dict[tuple[str, str], tuple[int, int]]) -> Iterator[TableBatch]:

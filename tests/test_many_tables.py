@@ -1,0 +1,81 @@
+"""Logs of many tables: what is kept of each is forgotten in time, and rows stay those of their tables."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+import binlogio
+from binlogio.constants import BINLOG_MAGIC, EventType
+from binlogio.constants import ColumnType as T
+from binlogio.encoder import Encoder
+from binlogio.events.rows import WriteRowsEvent
+from binlogio.implementation import is_compiled
+from log_cases import table_map_of
+from logs import description, header
+from rowimage_cases import UTF8MB4, column
+
+TABLES: Final = 6000
+TABLE: Final = table_map_of([column(T.LONG), column(T.VARCHAR, 80, collation_id=UTF8MB4), column(T.DATETIME2, 6)])
+MOST_MB: Final = 300  # of which Python with pyarrow has 55
+READ: Final = """
+import re, sys
+from pathlib import Path
+import binlogio
+rows = sum(batch.num_rows for _, batch in binlogio.read_tables(sys.argv[1]))
+print(rows, int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1]) // 1024)
+"""
+
+
+def _events(rounds: int) -> Iterator[Any]:
+    """A row in each table, several times; statements are of three tables, whose maps come first."""
+    for number in range(rounds):
+        for first in range(0, TABLES, 3):
+            for table in range(first, first + 3):
+                yield replace(TABLE, table=f"t{table}", table_id=100 + table)
+            for table in range(first, first + 3):
+                image = b"\0" + (table + number).to_bytes(4, "little") + b"\3abc" + bytes.fromhex("99b2d6c000000000")
+                yield WriteRowsEvent(
+                    100 + table, int(table == first + 2), b"", 3, b"\7", image, header(EventType.WRITE_ROWS_EVENT)
+                )
+
+
+def _write(path: Path, rounds: int) -> Path:
+    encoder, at = Encoder(), len(BINLOG_MAGIC)
+    with path.open("wb") as file:
+        file.write(BINLOG_MAGIC)
+        for event in (description(), *_events(rounds)):
+            at += file.write(encoder.encode_at(event, at))
+    return path
+
+
+@pytest.mark.skipif(not is_compiled(), reason="construct keeps the rows of a table up to the end of a log")
+def test_rows_of_many_tables_are_those_of_their_tables(tmp_path: Path) -> None:
+    """More tables than are kept, which come again; the maps of a statement are valid across what is forgotten."""
+    path = _write(tmp_path / "binlog.000001", 2)
+    found: dict[str, list[int]] = {}
+    for batch in (batch for _, batch in binlogio.read_tables(path)):
+        name = batch.column("table")[0].as_py()
+        found.setdefault(name, []).extend(batch.column("after").field("c0").to_pylist())
+    mixed = binlogio.read_rows(path).to_table()
+
+    assert found == {f"t{table}": [table, table + 1] for table in range(TABLES)}
+    assert mixed.column("table").to_pylist() == [f"t{table}" for table in range(TABLES)] * 2
+
+
+@pytest.mark.skipif(not is_compiled(), reason="construct keeps the rows of a table up to the end of a log")
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="only Linux tells the peak of one process alone")
+def test_memory_does_not_grow_with_the_tables(tmp_path: Path) -> None:
+    """62 KiB a table were kept to the end."""
+    path = _write(tmp_path / "binlog.000001", 1)
+    found = subprocess.run([sys.executable, "-c", READ, str(path)], capture_output=True, text=True, check=True)
+    rows, peak_mb = map(int, found.stdout.split())
+
+    assert rows == TABLES
+    assert peak_mb < MOST_MB
