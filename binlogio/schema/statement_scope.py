@@ -118,6 +118,8 @@ def _scope(words: Words, schema: str) -> StatementScope:
         if not words.accept_any("TABLE", "TABLES", "VIEW"):
             words.refuse("TABLE")
         return StatementScope(TABLES, tuple(_list(words, schema)))
+    if verb == "SET" and words.sees("STATEMENT"):  # MariaDB's SET STATEMENT variable = value FOR another statement
+        words.refuse("a statement whose tables are known")
     if verb in _SERVER_VERBS:
         return StatementScope(SERVER)
     return StatementScope(TABLES, (_changed_table(words, verb, schema),))
