@@ -96,7 +96,7 @@ def _nameless(log: Path) -> dict[str, list[int]]:
         for event in reader:
             if isinstance(event, ROWS_EVENTS):
                 plan = reader.plan(event)
-                found[plan.table] = [
+                found[plan.full_name] = [
                     column.position
                     for column in plan.columns
                     if column.type == ColumnType.ENUM and column.members is None

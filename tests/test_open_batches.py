@@ -39,12 +39,12 @@ def _written(path: Path, tables: list[TableDefinition]) -> Path:
 def test_small_transactions_make_batches_of_many_windows(tmp_path: Path) -> None:
     path = _written(tmp_path, [TABLE, OTHER])
     batches = list(binlogio.read_tables(path, batch_rows=ROWS * TRANSACTIONS // 2 - 1))
-    ids = {name: [i for table, one in batches if table == name for i in _ids(one)] for name in ("t", "other")}
+    ids = {name: [i for table, one in batches if table == name for i in _ids(one)] for name in ("d.t", "d.other")}
 
     assert path.stat().st_size > 2 * WINDOW_SIZE
     assert len(batches) < 2 * TRANSACTIONS / 3
     assert all(found == sorted(found) for found in ids.values())
-    assert sorted(ids["t"] + ids["other"]) == list(range(ROWS * TRANSACTIONS))
+    assert sorted(ids["d.t"] + ids["d.other"]) == list(range(ROWS * TRANSACTIONS))
 
 
 def test_rows_of_a_table_keep_their_order_where_it_changes(tmp_path: Path) -> None:

@@ -76,7 +76,7 @@ def _expected(path: Path, schemas: dict[str, pa.Schema]) -> Counter[str]:
             types = schemas[f"{plan.schema}.{plan.table}/{len(plan.columns)}"].field("after").type
             for change in reader.rows(event):
                 before, after = change.before, change.applied()
-                record = (plan.table, event.header.offset, _image(before, types), _image(after, types))
+                record = (plan.full_name, event.header.offset, _image(before, types), _image(after, types))
                 found[repr(record)] += 1
     return found
 
@@ -87,7 +87,7 @@ def _actual(path: Path) -> tuple[Counter[str], dict[str, pa.Schema]]:
     for table, batch in binlogio.read_tables(path, zero_dates="null", batch_rows=100):
         batch.validate(full=True)
         types = batch.schema.field("after").type
-        schemas[f"{batch.column('schema')[0]}.{table}/{types.num_fields}"] = batch.schema
+        schemas[f"{table}/{types.num_fields}"] = batch.schema
         for record in batch.to_pylist():
             images = [
                 None if record[side] is None else {name: _plain(value) for name, value in record[side].items()}
@@ -142,7 +142,7 @@ def test_only_wanted_tables_and_columns_are_given() -> None:
     tables = {table: batch.schema.field("after").type for table, batch in binlogio.read_tables(path, zero_dates="null")}
     table, image = next((table, image) for table, image in tables.items() if image.num_fields > 2)
     wanted = [image.field(1).name, image.field(0).name]
-    some = list(binlogio.read_tables(path, tables=[f"*.{table}"], columns=wanted, zero_dates="null"))
+    some = list(binlogio.read_tables(path, tables=[table], columns=wanted, zero_dates="null"))
 
     assert {name for name, _ in some} == {table}
     assert {field.name for field in some[0][1].schema.field("after").type} == set(wanted)
@@ -209,7 +209,7 @@ def test_records_of_all_tables_have_json_images_without_absent_columns(case: str
         for record in batch.to_pylist()
     )
     mixed = Counter(
-        (r["table"], r["pos"], r["row"], r["op"], r["gtid"], r["before_present"], r["after_present"])
+        (f"{r['schema']}.{r['table']}", r["pos"], r["row"], r["op"], r["gtid"], r["before_present"], r["after_present"])
         for r in table.to_pylist()
     )
 

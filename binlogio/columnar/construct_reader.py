@@ -265,7 +265,7 @@ class ConstructReader:
             raise
 
     def _batch(self, pending: PendingRecords) -> tuple[str, pa.RecordBatch]:
-        return pending.kind.plan.table, pending.take(self._selection.batch_rows, self._log.name)
+        return pending.kind.plan.full_name, pending.take(self._selection.batch_rows, self._log.name)
 
     def _frames(self) -> Iterator[EventFrame]:
         framer, opened = self._framer, self._opened

@@ -42,30 +42,69 @@ DEFAULT_BATCH_ROWS: Final = 1 << 16
 
 
 class RowBatches:
-    """Record batches of one table's row changes. Iterate over it, or take it as a whole; each use reads the logs anew."""
+    """Record batches of one table's row changes. Iterate over it, or take it as a whole; each use reads the logs anew.
+
+    It is an Arrow stream (`__arrow_c_stream__`): pyarrow, pandas, Polars and DuckDB read it as it is.
+    """
 
     def __init__(self, tables: TableBatches) -> None:
         self._tables = tables
 
-    def __iter__(self) -> Iterator[pa.RecordBatch]:
-        for _, batch in self._tables:
-            yield batch
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self._tables.description}>"
 
-    def to_table(self) -> pa.Table:
-        """All batches as one table; columns that an ALTER TABLE added are null before it.
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        """The batches.
 
         Raises:
-            BinlogFormatError: the logs hold no row of the table, so its columns are not known.
+            BinlogError: the logs are damaged, or have rows of several tables of which `table` is a pattern.
+        """
+        first = None
+        for name, batch in self._tables:
+            first = name if first is None else first
+            if name != first:
+                raise BinlogFormatError(
+                    "the pattern is that of several tables, which have other columns each",
+                    field=self._tables.names,
+                    expected=first,
+                    found=name,
+                    hint="read_tables() gives each table's rows by themselves; read_rows() without table= gives them as JSON",
+                )
+            yield batch
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of a record: those of the first batch. The logs are read up to that.
+
+        Raises:
+            BinlogFormatError: the logs hold no row of the table, and nothing says what its columns are.
+        """
+        first = next(iter(self), None)
+        return self._tables.known_schema() if first is None else first.schema
+
+    def __arrow_c_schema__(self) -> object:
+        return self.schema.__arrow_c_schema__()
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        return self.to_reader().__arrow_c_stream__(requested_schema)
+
+    def to_table(self) -> pa.Table:
+        """All batches as one table; columns that an ALTER TABLE added are null before it. Empty if there are no rows, but columns are known.
+
+        Raises:
+            BinlogFormatError: the logs hold no row of the table, and nothing says what its columns are; or an ALTER TABLE changes a column
+                to a type that no column can have together with the type before.
         """
         import pyarrow as pa  # noqa: PLC0415 - slow to import
 
         batches = list(self)
         if not batches:
-            raise BinlogFormatError(
-                "the logs hold no row of the table, so nothing says what its columns are", found=self._tables.names
-            )
+            return self._tables.known_schema().empty_table()
         parts = [pa.Table.from_batches([batch]) for batch in batches]
-        return pa.concat_tables(parts, promote_options="permissive")
+        try:
+            return pa.concat_tables(parts, promote_options="permissive")
+        except pa.ArrowException as exc:
+            raise _disagreement(batches) from exc
 
     def to_pandas(self) -> pd.DataFrame:
         """All batches as a pandas data frame."""
@@ -75,16 +114,15 @@ class RowBatches:
         """A stream of batches with the columns of the first; what DuckDB and Polars read without a copy.
 
         Raises:
-            BinlogFormatError: the logs hold no row of the table; or, while reading, the table's columns change.
+            BinlogFormatError: the logs hold no row of the table, and nothing says what its columns are; or, while reading, the table's
+                columns change.
         """
         import pyarrow as pa  # noqa: PLC0415
 
         batches = iter(self)
         first = next(batches, None)
         if first is None:
-            raise BinlogFormatError(
-                "the logs hold no row of the table, so nothing says what its columns are", found=self._tables.names
-            )
+            return pa.RecordBatchReader.from_batches(self._tables.known_schema(), ())
         return pa.RecordBatchReader.from_batches(first.schema, _same_schema(first, batches))
 
 
@@ -92,22 +130,84 @@ def _same_schema(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Itera
     yield first
     for batch in rest:
         if batch.schema != first.schema:
-            raise BinlogFormatError(
+            raise _changed(
                 "the table's columns change in the middle of the logs",
-                offset=batch.column("pos")[0].as_py(),
-                file=batch.column("file")[0].as_py(),
-                expected=", ".join(field.name for field in first.schema.field("after").type),
-                found=", ".join(field.name for field in batch.schema.field("after").type),
+                batch,
+                expected=_columns(first.schema),
+                found=_columns(batch.schema),
                 hint="to_table() joins both, columns= takes those that stay",
             )
         yield batch
 
 
+def _columns(schema: pa.Schema) -> str:
+    return ", ".join(f"{field.name} {field.type}" for field in schema.field("after").type)
+
+
+def _changed(reason: str, batch: pa.RecordBatch, *, expected: str, found: str, hint: str) -> BinlogFormatError:
+    """An error about the columns of a batch: the ALTER TABLE is somewhere before its first row."""
+    return BinlogFormatError(
+        reason,
+        offset=batch.column("pos")[0].as_py(),
+        file=batch.column("file")[0].as_py(),
+        field=f"{batch.column('schema')[0]}.{batch.column('table')[0]}",
+        expected=expected,
+        found=found,
+        hint=hint,
+    )
+
+
+def _disagreement(batches: list[pa.RecordBatch]) -> BinlogFormatError:
+    """Which batch has columns that do not go together with those before it."""
+    import pyarrow as pa  # noqa: PLC0415
+
+    start, at = 0, len(batches)
+    while at - start > 1:  # the batches up to `at` do not go together, those up to `start` do
+        middle = (start + at) // 2
+        try:
+            pa.concat_tables([pa.Table.from_batches([one]) for one in batches[:middle]], promote_options="permissive")
+            start = middle
+        except pa.ArrowException:
+            at = middle
+    batch = batches[at - 1]
+    now = batch.schema.field("after").type
+    changes = [
+        (field.name, field.type, now.field(field.name).type)
+        for image in {one.schema.field("after").type: None for one in batches[: at - 1]}
+        for field in image
+        if now.get_field_index(field.name) >= 0 and now.field(field.name).type != field.type
+    ]
+    return _changed(
+        "an ALTER TABLE before this row changes a column to a type whose values do not go together with those before",
+        batch,
+        expected=", ".join(dict.fromkeys(f"{name} {old}" for name, old, _ in changes)),
+        found=", ".join(dict.fromkeys(f"{name} {new}" for name, _, new in changes)),
+        hint="iterate over the batches, which have each the type of their time, or leave the column out by columns=",
+    )
+
+
 class MixedBatches:
-    """Record batches of the row changes of any tables; `before` and `after` are JSON text without the columns that an image lacks."""
+    """Record batches of the row changes of any tables; `before` and `after` are JSON text without the columns that an image lacks.
+
+    It is an Arrow stream (`__arrow_c_stream__`): pyarrow, pandas, Polars and DuckDB read it as it is.
+    """
 
     def __init__(self, tables: TableBatches) -> None:
         self._tables = tables
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self._tables.description}>"
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of a record."""
+        return mixed_schema()
+
+    def __arrow_c_schema__(self) -> object:
+        return self.schema.__arrow_c_schema__()
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        return self.to_reader().__arrow_c_stream__(requested_schema)
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         for _, batch in self._tables.mixed():
@@ -138,7 +238,10 @@ def mixed_schema() -> pa.Schema:
 
 
 class TableBatches:
-    """(table, record batch) pairs of every table that is asked for, in one pass over the logs."""
+    """(`schema.table`, record batch) pairs of every table that is asked for, in one pass over the logs.
+
+    If that is one table, it is an Arrow stream too (`schema`, `__arrow_c_stream__`).
+    """
 
     def __init__(
         self,
@@ -154,10 +257,57 @@ class TableBatches:
         self._options = options
         self._keyring = keyring
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self.description}>"
+
     @property
     def names(self) -> str:
         """The tables that were asked for."""
         return ", ".join(self._tables) if self._tables is not None else "every table"
+
+    @property
+    def description(self) -> str:
+        """The tables, the columns and the logs, for people."""
+        logs = [log.name for log in self._logs]
+        columns = self._options["columns"]
+        return (
+            self.names
+            + (f" ({', '.join(columns)})" if columns is not None else "")
+            + (f" in {logs[0]}" if logs else " in no log")
+            + (f" to {logs[-1]}, {len(logs)} logs" if len(logs) > 1 else "")
+        )
+
+    @property
+    def schema(self) -> pa.Schema:
+        """As `RowBatches.schema`, if the logs have rows of one of the tables only."""
+        return RowBatches(self).schema
+
+    def __arrow_c_schema__(self) -> object:
+        return RowBatches(self).__arrow_c_schema__()
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        return RowBatches(self).__arrow_c_stream__(requested_schema)
+
+    def known_schema(self) -> pa.Schema:
+        """The columns of the records of the one table that was asked for, of which the logs hold no row.
+
+        Raises:
+            BinlogFormatError: neither the definitions that were given nor the logs say what its columns are.
+        """
+        from binlogio.columnar.known_columns import known_plan  # noqa: PLC0415 - imports pyarrow
+        from binlogio.columnar.record_types import RecordType, Selection  # noqa: PLC0415
+
+        if self._tables is not None and len(self._tables) == 1:
+            selection = Selection(wants=self._wants, **self._options)
+            plan = known_plan(self._tables[0], self._logs, selection, self._keyring)
+            if plan is not None:
+                return RecordType.of(plan, selection.columns, zero_dates=selection.zero_dates).schema
+        raise BinlogFormatError(
+            "the logs hold no row of the table, and nothing says what its columns are",
+            field=self.names,
+            found=", ".join(log.name for log in self._logs[:3]) + (" ..." if len(self._logs) > 3 else "") or "no log",
+            hint="look whether the name is right; with definitions= the columns are known, and the result is empty",
+        )
 
     def __iter__(self) -> Iterator[tuple[str, pa.RecordBatch]]:
         from binlogio.columnar.record_types import Selection  # noqa: PLC0415 - imports pyarrow
@@ -255,7 +405,7 @@ def read_tables(
     definitions: Definitions | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> TableBatches:
-    """The row changes of every table, each batch typed by its own table.
+    """The row changes of every table: pairs of a name, `schema.table`, and a batch that is typed by that table.
 
     Args:
         source: as in `binlogio.open`.
@@ -302,7 +452,7 @@ def read_tables(
 def read_rows(
     source: Source | Iterable[Source], *, table: str | None = None, **options: Any
 ) -> RowBatches | MixedBatches:
-    """The row changes of one table (`schema.table`), or of all; `options` are those of `read_tables`.
+    """The row changes of one table (`schema.table`, or a glob that only that matches), or of all; `options` are those of `read_tables`.
 
     Iterating gives `pyarrow.RecordBatch`es with one record per row change: where it stands, what it did, and `before` and `after` as
     structs of the table's columns, null where there is no such image. `before_present` and `after_present` say by bitmaps which columns an

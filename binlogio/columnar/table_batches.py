@@ -181,7 +181,7 @@ class ColumnarReader(LogWalk):
                 return
             if batch.count:
                 texts = JsonTexts()
-                self._ready.append((records.plan.table, self._arrow(records, batch, texts)))
+                self._ready.append((records.plan.full_name, self._arrow(records, batch, texts)))
                 if not texts.are_complete:
                     self._failed.append(min(after[0], self._router.rows_event_count - 1))
                     return
@@ -205,7 +205,7 @@ class ColumnarReader(LogWalk):
                     found = self._arrow(records, batch, texts)
                     if not texts.are_complete:
                         self._refuse_rows(0, first_row=first_row, first_byte=first_byte)
-                    yield records.plan.table, found
+                    yield records.plan.full_name, found
                 if batch.failed_event >= 0:
                     taken = place[2]
                     break
@@ -229,7 +229,7 @@ class ColumnarReader(LogWalk):
         number, batch = self._open.pop(key)
         if batch.count:
             records = self._records[number]
-            self._ready.append((records.plan.table, self._arrow(records, batch, JsonTexts())))
+            self._ready.append((records.plan.full_name, self._arrow(records, batch, JsonTexts())))
             self._met[key] = number
 
     def _arrow(self, records: TableRecords, batch: Batch, texts: JsonTexts) -> pa.RecordBatch:

@@ -114,6 +114,11 @@ class TablePlan:
     spare_null_bits: int = 0
 
     @property
+    def full_name(self) -> str:
+        """Schema and table."""
+        return f"{self.schema}.{self.table}"
+
+    @property
     def json_positions(self) -> tuple[int, ...]:
         """Positions of the JSON columns, which have a bit each in a partial update."""
         return tuple(column.position for column in self.columns if column.type == ColumnType.JSON)

@@ -149,6 +149,18 @@ class DefinitionSource:
         described = None if self._given is None else self._given.find(schema, table, ServerDefaults.of(context))
         return None if described is None else described.definition
 
+    def unmapped_plan(self, schema: str, table: str, context: ParseContext) -> TablePlan | None:
+        """What the columns of a table are that no table map describes, by a given definition or by the DDL up to here; None if neither has it."""
+        server = ServerDefaults.of(context)
+        described = self._given.find(schema, table, server) if self._given is not None else None
+        if described is None:
+            known = self.logged(schema, table)
+            if known is None or known.is_tentative or self._catalogue.is_ambiguous((schema, table)):
+                return None
+            described = Described.of(known.table)
+        event = described.definition.table_map(1, "MINIMAL", server.flavor)
+        return _plan(described, event, context, server.flavor)
+
     def logged(self, schema: str, table: str) -> KnownTable | None:
         """What the DDL up to here says of a table; None where it does not say."""
         self._catch_up()

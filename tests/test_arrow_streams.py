@@ -1,0 +1,236 @@
+"""What `read_rows` and `read_tables` give, as Arrow streams: for pyarrow, pandas, Polars and DuckDB, empty or not, and where columns change."""
+
+from __future__ import annotations
+
+import io
+from datetime import date
+from pathlib import Path
+from typing import Any, Final
+
+import duckdb
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import binlogio
+from binlogio import BinlogError, BinlogWriter, ColumnDefinition, Insert, ServerVariables, Statement, TableDefinition
+from binlogio.columnar.rows_reader import MixedBatches, RowBatches
+from binlogio.event_filter import EventFilter
+from corpus import FIXTURES
+
+pytestmark = pytest.mark.usefixtures("kernel")  # all of it twice, with and without
+ROWS: Final = 250
+TYPES: Final = ("blob", "decimal", "enum_set_bit", "geometry_vector", "int", "json", "string", "temporal")
+DDL: Final = "CREATE TABLE {} (id BIGINT NOT NULL PRIMARY KEY, note VARCHAR(20))"
+
+
+def table(name: str = "orders", schema: str = "tenant1", kind: str = "bigint", **more: str) -> TableDefinition:
+    """A table of two columns and more."""
+    columns = [ColumnDefinition("id", kind, nullable=False), ColumnDefinition("note", "varchar(20)")]
+    return TableDefinition(schema, name, (*columns, *(ColumnDefinition(*one) for one in more.items())), ("id",))
+
+
+def log(folder: Path, *steps: str | tuple[TableDefinition, list[Any]], row_metadata: str = "FULL") -> Path:
+    """A log of statements and of inserts."""
+    variables = ServerVariables(binlog_row_metadata=row_metadata, sync_binlog=0)
+    with BinlogWriter(folder / "binlog", variables=variables) as writer, writer.session("tenant1") as session:
+        for step in steps:
+            if isinstance(step, str):
+                session.ddl(step)
+            else:
+                session.execute(Statement("INSERT", (Insert(*step),)))
+    return folder / "binlog.000001"
+
+
+@pytest.fixture
+def orders(tmp_path: Path) -> RowBatches:
+    """Rows of one of two tables of the same name."""
+    rows = [(number, f"note {number}") for number in range(ROWS)]
+    path = log(tmp_path, (table(), rows), (table(schema="tenant2"), [(-1, "another tenant")]))
+    batches = binlogio.read_rows(path, table="tenant1.orders", batch_rows=100)
+    assert isinstance(batches, RowBatches)
+    return batches
+
+
+def test_tables_of_one_name_are_told_apart_by_their_schemas(tmp_path: Path) -> None:
+    path = log(tmp_path, (table(), [(1, "x")]), (table(schema="tenant2"), [(2, "y")]))
+    found = {name: batch["after"].to_pylist() for name, batch in binlogio.read_tables(path)}
+
+    assert found == {"tenant1.orders": [{"id": 1, "note": "x"}], "tenant2.orders": [{"id": 2, "note": "y"}]}
+
+
+def test_pyarrow_and_pandas_take_it(orders: RowBatches) -> None:
+    read = pa.table(orders)
+
+    assert read.equals(orders.to_table())
+    assert read.num_rows == ROWS
+    assert pa.RecordBatchReader.from_stream(orders).read_all().equals(read)
+    assert pa.schema(orders) == orders.schema == read.schema
+    assert orders.to_pandas()["after"][7] == {"id": 7, "note": "note 7"}
+
+
+def test_polars_takes_it(orders: RowBatches) -> None:
+    """As columns, not as one column of objects."""
+    frame = pl.DataFrame(orders)
+
+    assert frame.columns == orders.schema.names
+    assert frame["after"].to_list() == orders.to_table()["after"].to_pylist()
+
+
+def test_duckdb_takes_it(orders: RowBatches) -> None:
+    rows = orders  # which DuckDB finds by this name
+
+    answer = duckdb.sql("SELECT op, count(*), sum(after.id) FROM rows GROUP BY op")
+
+    assert rows is orders
+    assert answer is not None
+    assert answer.fetchall() == [("insert", ROWS, ROWS * (ROWS - 1) // 2)]
+
+
+def test_json_images_and_one_table_of_several_are_streams_too(tmp_path: Path) -> None:
+    path = log(tmp_path, (table(), [(1, "x")]))
+    mixed = binlogio.read_rows(path)
+
+    assert isinstance(mixed, MixedBatches)
+    assert pl.DataFrame(mixed)["after"].to_list() == ['{"id":1,"note":"x"}']
+    assert pa.schema(mixed) == mixed.schema == pa.table(mixed).schema
+    tables = binlogio.read_tables(path)
+    assert pa.table(tables)["after"].to_pylist() == [{"id": 1, "note": "x"}]
+    assert pa.schema(tables) == tables.schema
+
+
+def test_what_it_is_can_be_seen(tmp_path: Path) -> None:
+    """Without a look into the log."""
+    path = log(tmp_path, (table(), [(1, "x")]))
+
+    assert repr(binlogio.read_rows(path, table="tenant1.orders", columns=["id"])) == (
+        f"<RowBatches of tenant1.orders (id) in {path}>"
+    )
+    assert repr(binlogio.read_rows([path, path])) == f"<MixedBatches of every table in {path} to {path}, 2 logs>"
+    assert repr(binlogio.read_tables(path)) == f"<TableBatches of every table in {path}>"
+
+
+def test_pattern_of_several_tables_is_refused_by_a_sentence(tmp_path: Path) -> None:
+    """Not by an error of Arrow; a pattern that one table has is that table."""
+    path = log(tmp_path, (table(), [(1, "x")]), (table("other", id2="date"), [(2, "y", date(2026, 1, 2))]))
+
+    rows, tables = binlogio.read_rows(path, table="tenant1.*"), binlogio.read_tables(path)
+    for use in (lambda: list(rows), rows.to_table, rows.to_pandas, rows.to_reader().read_all):
+        with pytest.raises(BinlogError, match=r"several tables.*expected tenant1\.o.*read_tables\(\)"):
+            use()
+    for stream in (rows, tables):  # whose errors in the middle are those of the library that reads it
+        for take in (pa.table, pl.DataFrame):
+            with pytest.raises(Exception, match=r"several tables.*read_tables\(\)"):
+                take(stream)
+    assert binlogio.read_rows(path, table="tenant1.or*").to_table().num_rows == 1
+
+
+# ---------------------------------------------------------------------------------------------------------- no rows
+
+
+def empty_uses(rows: Any) -> pa.Schema:
+    """The columns by every way to ask for them."""
+    read = rows.to_table()
+
+    assert read.num_rows == 0
+    assert read.schema == rows.schema == pa.schema(rows) == rows.to_reader().schema == pa.table(rows).schema
+    assert list(rows) == []
+    assert len(rows.to_pandas()) == 0
+    assert pl.DataFrame(rows).shape == (0, len(read.schema))
+    return read.schema
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_table_without_rows_is_empty_where_its_columns_are_known(tmp_path: Path, threads: int) -> None:
+    """By a definition, by DDL in the log, or by a table map whose rows are not wanted; with the columns that rows would have."""
+    path = log(tmp_path, "CREATE DATABASE tenant1", DDL.format("quiet"), (table(), [(1, "x")]))
+    expected = binlogio.read_rows(path, table="tenant1.orders").schema
+    nothing = EventFilter(ops=frozenset({"delete"}))
+
+    assert empty_uses(binlogio.read_rows(path, table="tenant1.quiet", threads=threads)) == expected
+    defined = {"tenant9.none": DDL.format("tenant9.none")}
+    assert empty_uses(binlogio.read_rows(path, table="tenant9.none", definitions=defined, threads=threads)) == expected
+    assert empty_uses(binlogio.read_rows(path, table="tenant1.orders", where=nothing, threads=threads)) == expected
+    some = empty_uses(binlogio.read_rows(path, table="tenant1.quiet", columns=["note"], threads=threads))
+    assert [field.name for field in some.field("after").type] == ["note"]
+
+
+def test_table_of_which_nothing_tells_is_refused_by_a_sentence(tmp_path: Path) -> None:
+    """So are one that is dropped, and a column that a table does not have."""
+    dropped = (DDL.format("dropped"), "DROP TABLE dropped", "CREATE TABLE IF NOT EXISTS perhaps (id INT)")
+    path = log(tmp_path, *dropped, (table(), [(1, "x")]))
+
+    for name in ("tenant1.order", "tenant1.dropped", "tenant1.perhaps", "orders", "nosuch.*"):
+        rows = binlogio.read_rows(path, table=name)
+        for use in (pa.table, pl.DataFrame, pa.schema, lambda rows: rows.to_pandas(), lambda rows: rows.schema):
+            with pytest.raises(BinlogError, match=r"hold no row of the table.*definitions="):
+                use(rows)
+        assert list(rows) == []
+    with pytest.raises(BinlogError, match="no such column"):
+        pa.table(binlogio.read_rows(path, table="x.y", definitions={"x.y": DDL.format("y")}, columns=["nosuch"]))
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        *(f"mysql97/types_{name}" for name in TYPES),
+        "mysql97/metadata_minimal",
+        "mariadb1011/types",
+        "mariadb1011/types_temporal",
+    ],
+)
+def test_columns_of_an_empty_table_are_those_that_its_rows_would_have(case: str) -> None:
+    """Of every type, by the DDL that the log begins with."""
+    path = FIXTURES / case / "binlog.000001"
+    if not path.exists():
+        pytest.fail(f"no fixture {case}")
+    nothing = EventFilter(server_ids=frozenset({123456}))
+    tables = {name: batch.schema for name, batch in binlogio.read_tables(path, zero_dates="null")}
+
+    for name, schema in tables.items():
+        assert binlogio.read_rows(path, table=name, where=nothing, zero_dates="null").schema == schema
+    assert tables
+
+
+# ------------------------------------------------------------------------------------------------- columns that change
+
+
+def test_types_that_do_not_go_together_are_told_with_their_place(tmp_path: Path) -> None:
+    """The column, its types, and the first row with the new one."""
+    steps = (
+        (table(), [(1, "x")]),
+        (table(id2="int"), [(2, "y", 3)]),
+        (table(kind="bigint unsigned", id2="int"), [(2**64 - 1, "z", 4)]),
+    )
+    path = log(tmp_path, *steps)
+    rows = binlogio.read_rows(path, table="tenant1.orders")
+    third = list(rows)[2]
+
+    for use in (rows.to_table, rows.to_pandas):
+        with pytest.raises(BinlogError) as caught:
+            use()
+        message = str(caught.value)
+        assert f"{path}: at {third['pos'][0]}" in message
+        assert "expected id int64, found id uint64" in message
+        assert "columns=" in message
+    assert binlogio.read_rows(path, table="tenant1.orders", columns=["note"]).to_table().num_rows == 3
+    with pytest.raises(BinlogError, match="change in the middle"):
+        rows.to_reader().read_all()
+    for take in (pl.DataFrame, pa.table):
+        with pytest.raises(Exception, match="change in the middle"):
+            take(rows)
+
+
+def test_columns_that_go_together_are_joined(tmp_path: Path) -> None:
+    path = log(tmp_path, (table(kind="int"), [(1, "x")]), (table(id2="date"), [(2, "y", date(2026, 1, 2))]))
+
+    assert binlogio.read_rows(path, table="tenant1.orders").to_table()["after"].to_pylist() == [
+        {"id": 1, "note": "x", "id2": None},
+        {"id": 2, "note": "y", "id2": date(2026, 1, 2)},
+    ]
+
+
+def test_stream_of_a_file_object_is_read_once(tmp_path: Path) -> None:
+    path = log(tmp_path, (table(), [(1, "x")]))
+
+    assert pa.table(binlogio.read_rows(io.BytesIO(path.read_bytes()), table="tenant1.orders")).num_rows == 1
