@@ -73,6 +73,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     settings = {
         "spark.master": "local[2]",
         "spark.driver.memory": "1g",
+        "spark.python.authenticate.socketTimeout": "300s",  # of a Python worker; a shared machine may be slow at any moment
         "spark.log.level": "OFF",  # tests make Spark fail on purpose, and it prints each failure
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),

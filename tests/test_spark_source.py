@@ -154,6 +154,27 @@ def test_wrong_option_is_refused_when_the_frame_is_made(
     assert f"BinlogOptionError: binlog: {sentence}" in str(failure.value)
 
 
+def test_create_table_is_refused_with_the_reason(spark: SparkSession) -> None:
+    """Spark gives the source the properties of the table as options, and neither path nor options when the table is read or written."""
+    reason = "CREATE TABLE ... USING binlog is not possible, since Spark does not give a Python source the path"
+    for statement in (
+        f"CREATE TABLE t_options USING binlog OPTIONS (path '{TYPES_INT}')",
+        f"CREATE TABLE t_location USING binlog LOCATION '{TYPES_INT}'",
+        "CREATE TABLE t_as USING binlog AS SELECT 1 AS pos",
+    ):
+        with pytest.raises(spark_errors()) as failure:
+            spark.sql(statement)
+        assert reason in str(failure.value)
+        assert "use CREATE TEMPORARY VIEW name USING binlog OPTIONS" in str(failure.value)
+    spark.sql(
+        f"CREATE TABLE t_schema (op string) USING binlog OPTIONS (path '{TYPES_INT}')"
+    )  # which Spark does by itself
+    try:
+        assert reason in failure_of(spark.table("t_schema"))
+    finally:
+        spark.sql("DROP TABLE t_schema")
+
+
 def test_missing_path_is_named(spark: SparkSession, tmp_path: Path) -> None:
     """A file, a glob, a directory without logs, and no path at all."""
     for path in (tmp_path / "binlog.000001", tmp_path / "binlog.*", tmp_path):

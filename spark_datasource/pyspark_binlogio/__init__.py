@@ -124,6 +124,7 @@ def merge_into(
     *,
     format: str = "delta",  # noqa: A002 - Spark's word
     key: Sequence[str] | None = None,
+    txn_app_id: str | None = None,
 ) -> BatchSink:
     """What `writeStream.foreachBatch(...)` takes to keep a table up to date; a batch that comes again changes nothing.
 
@@ -132,10 +133,13 @@ def merge_into(
         table: which table's changes to take, `schema.table`; or its definition, which JSON images need.
         format: "delta" (needs the extra `delta`), or "parquet".
         key: the columns that tell rows apart, where there is no definition.
+        txn_app_id: a name for the query, under which the numbers of its batches are kept; by default the id of the query, which its
+            checkpoint keeps. Needed on Spark Connect with several queries at a time, where a batch does not say of which query it is; a query
+            with another checkpoint needs another name.
 
     Raises:
-        BinlogOptionError: an unknown format, or no key.
+        BinlogOptionError: an unknown format, or no key; while merging, no `txn_app_id` where one is needed.
     """
     from pyspark_binlogio.sinks.merge import sink  # noqa: PLC0415
 
-    return sink(path, table, format_name=format, key=key)
+    return sink(path, table, format_name=format, key=key, txn_app_id=txn_app_id)

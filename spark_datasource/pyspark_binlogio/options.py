@@ -57,6 +57,10 @@ from pyspark_binlogio.option_values import BinlogOptionError, nearest
 
 __all__ = ["VIEW_NAMES", "BinlogOptionError", "BinlogOptions", "TableFilter", "nearest"]
 
+NO_TABLES: Final = (
+    "CREATE TABLE ... USING binlog is not possible, since Spark does not give a Python source the path and the options of the table when it is "
+    "read or written; use CREATE TEMPORARY VIEW name USING binlog OPTIONS (path '/var/lib/mysql/binlog.*')"
+)
 VIEW_NAMES: Final = ("rows", "events", "transactions", "cdf")
 DEFAULT_MAX_PARTITION_BYTES: Final = 128 << 20
 
@@ -145,7 +149,9 @@ class BinlogOptions:
             BinlogOptionError: no path.
         """
         if not self.paths:
-            raise BinlogOptionError('binlog: there is no path; give one as load("/var/lib/mysql/binlog.*")')
+            raise BinlogOptionError(
+                f'binlog: there is no path; give one as load("/var/lib/mysql/binlog.*"). {NO_TABLES}'
+            )
 
     def refuse_others(self, *, writes: bool) -> None:
         """Refuse options that only a write has, or only a read.
@@ -182,6 +188,8 @@ def _known(name: str) -> str:
     for known in _OPTIONS:
         if known.lower() == name.lower():
             return known
+    if name.lower() in _TABLE_PROPERTIES:
+        raise BinlogOptionError(f"binlog: {name!r} is a property of a table, not an option: {NO_TABLES}")
     names = tuple(_OPTIONS)
     raise BinlogOptionError(
         f"binlog: there is no option {name!r}; did you mean {nearest(name, names)!r}? There are {', '.join(names)}"
@@ -226,6 +234,11 @@ _OPTIONS: Final[dict[str, tuple[str, Callable[[str, str], Any]]]] = {
     "txnVersion": ("txn_version", values.number),
     "checkpointLocation": ("checkpoint_location", values.text),
 }
+_TABLE_PROPERTIES: Final = frozenset(
+    ("owner", "location", "provider", "comment", "external", "is_managed_location", "collation", "table_type")
+)
+"""What Spark gives a source as options when a table is created. Source: TableCatalog, reserved properties."""
+
 _WRITE_OPTIONS: Final = frozenset(
     (
         "basename",

@@ -15,10 +15,19 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyspark.sql import SparkSession
     from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow as AvailableNowSource
     from pyspark.sql.types import StructType
 
-__all__ = ["OLDEST", "WITH_READ_LIMITS", "AvailableNowSource", "PySparkVersionError", "arrow_schema", "require_pyspark"]
+__all__ = [
+    "OLDEST",
+    "WITH_READ_LIMITS",
+    "AvailableNowSource",
+    "PySparkVersionError",
+    "arrow_schema",
+    "is_connect",
+    "require_pyspark",
+]
 
 OLDEST: Final = (4, 1)
 WITH_READ_LIMITS: Final = (4, 2)
@@ -51,6 +60,11 @@ def require_pyspark(oldest: tuple[int, int] = OLDEST, what: str = 'format("binlo
         raise PySparkVersionError(
             f"binlog: {what} needs PySpark {needed} or newer, found {version}; install it with: pip install 'pyspark>={needed}'"
         )
+
+
+def is_connect(spark: SparkSession) -> bool:
+    """True for a session of Spark Connect, which has no JVM at hand."""
+    return type(spark).__module__.startswith("pyspark.sql.connect")
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:

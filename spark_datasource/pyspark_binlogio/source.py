@@ -18,7 +18,7 @@ from pyspark.sql.datasource import (
     DataSourceWriter,
 )
 
-from pyspark_binlogio.options import BinlogOptionError, BinlogOptions
+from pyspark_binlogio.options import NO_TABLES, BinlogOptionError, BinlogOptions
 from pyspark_binlogio.pyspark_api import require_pyspark
 
 if TYPE_CHECKING:
@@ -103,5 +103,5 @@ class BinlogDataSource(DataSource):
 
     def _check_folder(self) -> None:
         if len(self._parsed.paths) != 1:
-            raise BinlogOptionError('binlog: give one folder to write to, as save("/var/lib/binlog")')
+            raise BinlogOptionError(f'binlog: give one folder to write to, as save("/var/lib/binlog"). {NO_TABLES}')
         self._parsed.refuse_others(writes=True)

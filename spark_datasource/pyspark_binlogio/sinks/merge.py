@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from binlogio.schema import TableDefinition
 from pyspark_binlogio.option_values import BinlogOptionError
+from pyspark_binlogio.pyspark_api import is_connect
 from pyspark_binlogio.state.frames import frame_stage
 from pyspark_binlogio.state.until import Until
 
@@ -44,11 +45,12 @@ class _Sink:
     target: MergedTable
     table: str | TableDefinition
     key: tuple[str, ...] | None
+    txn_app_id: str | None
 
     def __call__(self, batch: DataFrame, batch_id: int) -> None:
         """Merge a batch, unless it is in the table already."""
         spark = batch.sparkSession
-        writer = _writer(spark)
+        writer = self.txn_app_id if self.txn_app_id is not None else _writer(spark)
         last = self.target.last_batch(writer)
         if last is not None and batch_id <= last:
             return
@@ -66,6 +68,7 @@ def sink(
     *,
     format_name: str,
     key: Sequence[str] | None,
+    txn_app_id: str | None = None,
 ) -> BatchSink:
     """What `pyspark_binlogio.merge_into` gives; arguments and errors are explained there."""
     target: Any
@@ -81,10 +84,27 @@ def sink(
         raise BinlogOptionError(
             "binlog: merge_into: rows are merged by their key; give key, or a definition that has one"
         )
-    return _Sink(target(os.fspath(path)), table, names)
+    return _Sink(target(os.fspath(path)), table, names, txn_app_id)
 
 
 def _writer(spark: SparkSession) -> str:
-    """The query that runs the sink: batch numbers go on where its checkpoint does, and begin anew with another one."""
+    """The query that runs the sink: batch numbers go on where its checkpoint does, and start again with another one.
+
+    Raises:
+        BinlogOptionError: on Spark Connect, another number of queries than one is active.
+    """
+    if is_connect(spark):
+        return _only_query(spark)
     found = spark.sparkContext.getLocalProperty(_QUERY_ID)
     return _NO_QUERY if found is None else str(found)
+
+
+def _only_query(spark: SparkSession) -> str:
+    """The id of the active query of the session: a session of Spark Connect does not know which query has called."""
+    active = [str(query.id) for query in spark.streams.active]
+    if len(active) != 1:
+        raise BinlogOptionError(
+            f"binlog: merge_into: on Spark Connect a batch does not say of which query it is, and {len(active)} queries are active; "
+            "give txn_app_id, a name of this query (another one when its checkpoint is another)"
+        )
+    return active[0]
