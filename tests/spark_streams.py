@@ -10,12 +10,16 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
+import pytest
 
 from pyspark_binlogio.options import BinlogOptions
+from pyspark_binlogio.pyspark_api import WITH_READ_LIMITS, has_pyspark
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+HAS_READ_LIMITS: Final = has_pyspark(WITH_READ_LIMITS)
+LIMITS: Final = frozenset(("maxFilesPerTrigger", "maxBytesPerTrigger"))
 PLACE: Final = ["file", "pos", "row", "gtid", "sequence_number"]
 
 
@@ -28,6 +32,8 @@ class Stream:
         from pyspark_binlogio.batch_reader import view_columns  # noqa: PLC0415
         from pyspark_binlogio.source import BinlogDataSource  # noqa: PLC0415
 
+        if not HAS_READ_LIMITS and not LIMITS.isdisjoint(options):
+            pytest.skip("this PySpark has no limits for the batches of a stream")
         given = {**options, "path": str(path)}
         schema = from_arrow_schema(pa.schema(list(view_columns(BinlogOptions.parse(given)).items())))
         source = BinlogDataSource(given)
@@ -38,7 +44,7 @@ class Stream:
     def batch(self) -> list[dict[str, Any]]:
         """The records of the next batch; none where there is nothing new."""
         start = json.loads(self.offset)
-        end = self.reader.latestOffset(start, self.reader.getDefaultReadLimit())
+        end = self.reader.latestOffset(*((start, self.reader.getDefaultReadLimit()) if HAS_READ_LIMITS else ()))
         self.offset = json.dumps(end)
         return [] if start == end else self.between(start, end)
 

@@ -25,6 +25,7 @@ __all__ = [
     "AvailableNowSource",
     "PySparkVersionError",
     "arrow_schema",
+    "has_pyspark",
     "is_connect",
     "require_pyspark",
 ]
@@ -47,16 +48,20 @@ def _version() -> str:
     return str(__version__)
 
 
+def has_pyspark(oldest: tuple[int, int]) -> bool:
+    """True if PySpark is `oldest` or newer."""
+    found = _MAJOR_MINOR.match(_version())
+    return found is not None and (int(found[1]), int(found[2])) >= oldest
+
+
 def require_pyspark(oldest: tuple[int, int] = OLDEST, what: str = 'format("binlog")') -> None:
     """Refuse a PySpark before `oldest`.
 
     Raises:
         PySparkVersionError: it is older, or there is none.
     """
-    version = _version()
-    found = _MAJOR_MINOR.match(version)
-    if found is None or (int(found[1]), int(found[2])) < oldest:
-        needed = ".".join(map(str, oldest))
+    if not has_pyspark(oldest):
+        version, needed = _version(), ".".join(map(str, oldest))
         raise PySparkVersionError(
             f"binlog: {what} needs PySpark {needed} or newer, found {version}; install it with: pip install 'pyspark>={needed}'"
         )
