@@ -200,7 +200,7 @@ def test_damage_is_reported_with_class_file_and_position(spark: SparkSession, tm
     damaged = {
         "empty": (b"", "TruncatedEvent", 0),
         "text": (b"INSERT INTO t VALUES (1);\n" * 20, "BadMagic", 0),
-        "magic": (data[:3], "TruncatedEvent", 0),
+        "magic": (data[:3], "TruncatedEvent", 3),
         "cut": (data[: write.offset + 30], "TruncatedEvent", write.offset),
         "flipped": (bytes(flipped), "ChecksumMismatch", write.offset),
     }
