@@ -15,6 +15,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.constants import ColumnType, OptionalMetadataType, QueryStatus
+from binlogio.errors import BinlogError
 from binlogio.events.control import RowsQueryEvent
 from binlogio.events.gtid import AnonymousGtidEvent, GtidEvent, GtidTaggedEvent, MariadbGtidEvent
 from binlogio.events.load import ExecuteLoadQueryEvent
@@ -27,13 +28,14 @@ from binlogio.rowimage.charset import charset_of
 from binlogio.rowimage.text import json_value
 from binlogio.rowimage.values import ABSENT
 from binlogio_cli.statement_text import client_collation
+from binlogio_cli.text_rows import add_column
 from binlogio_cli.titles import iso_time, wire_name
 
 if TYPE_CHECKING:
     from datetime import tzinfo
 
     from binlogio.reader import BinlogReader
-    from binlogio.rowimage.image import RowImage
+    from binlogio.rowimage.image import RowChange, RowImage
 
 _ROWS: Final = (WriteRowsEvent, UpdateRowsEvent, DeleteRowsEvent, PartialUpdateRowsEvent)
 _STATEMENTS: Final = (QueryEvent, ExecuteLoadQueryEvent, RowsQueryEvent, AnnotateRowsEvent)
@@ -52,22 +54,12 @@ class JsonDump:
         return iter(())
 
     def event(self, event: Any) -> Iterator[str]:
-        """One line; that of a rows event comes row by row."""
-        values = {**self._place(event), **self._fields(event)}
-        if not isinstance(event, _ROWS):
-            yield f"{_dumps(values)}\n"
-            return
-        changes = list(
-            self._reader.rows(event)
-        )  # all of them before the line begins: an error must not leave half a line
-        yield f'{_dumps(values)[:-1]}, "rows": ['
-        separator = ""
-        for change in changes:
-            images = (("before", change.before), ("after", change.after))
-            row = {name: _image(image) for name, image in images if image is not None}
-            yield f"{separator}{_dumps(row)}"
-            separator = ", "
-        yield "]}\n"
+        """One line, which is whole or not there at all: values are decoded before it begins."""
+        line = _dumps({**self._place(event), **self._fields(event)})
+        if isinstance(event, _ROWS):
+            rows = ", ".join(_dumps(_row(number, change)) for number, change in enumerate(self._reader.rows(event)))
+            line = f'{line[:-1]}, "rows": [{rows}]}}'
+        yield f"{line}\n"
 
     def _place(self, event: Any) -> dict[str, Any]:
         header, position, frame = event.header, self._reader.position, self._reader.frame
@@ -106,9 +98,21 @@ class JsonDump:
         return values if change is None else {**values, **change(event)}
 
 
-def _image(image: RowImage) -> dict[str, Any]:
-    pairs = zip(image.plan.columns, image.values, strict=True)
-    return {column.label: json_value(value, column) for column, value in pairs if value is not ABSENT}
+def _row(number: int, change: RowChange) -> dict[str, Any]:
+    images = (("before", change.before), ("after", change.after))
+    return {name: _image(number, image) for name, image in images if image is not None}
+
+
+def _image(number: int, image: RowImage) -> dict[str, Any]:
+    values = {}
+    for column, value in zip(image.plan.columns, image.values, strict=True):
+        if value is not ABSENT:
+            try:
+                values[column.label] = json_value(value, column)
+            except BinlogError as exc:
+                add_column(exc, number, column)
+                raise
+    return values
 
 
 def _dumps(value: Any) -> str:

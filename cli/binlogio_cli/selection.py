@@ -16,7 +16,9 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Final
 
+from binlogio.errors import BinlogError
 from binlogio.event_filter import has_gtid
+from binlogio.events.base import event_name
 from binlogio.events.control import RowsQueryEvent
 from binlogio.events.format_description import FormatDescriptionEvent, StartV3Event
 from binlogio.events.load import (
@@ -126,7 +128,7 @@ class Selector:
     def __init__(self, reader: BinlogReader, selection: Selection, render: Render) -> None:
         self._reader = reader
         self._selection = selection
-        self._render = render
+        self._render_event = render
         self._groups = GroupTracker()
         self._in_group = False
         self._group_wanted = True
@@ -143,6 +145,18 @@ class Selector:
                 yield from self._outside(event)
             elif self._group_wanted:
                 yield from self._inside(event)
+
+    def _render(self, event: Any) -> Iterator[str]:
+        """The text of an event; an error about a value in it gets its place."""
+        try:
+            yield from self._render_event(event)
+        except BinlogError as exc:
+            exc.locate(
+                file=self._reader.position.file,
+                offset=event.header.offset,
+                event_type=event_name(event.header.type_code),
+            )
+            raise
 
     def _follow(self, event: Any) -> bool:
         """Take note of where the log stands; False where the output ends."""

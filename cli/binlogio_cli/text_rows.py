@@ -15,6 +15,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.constants import ColumnType
+from binlogio.errors import BinlogError
 from binlogio.rowimage.geometry import SRID_SIZE, Geometry
 from binlogio.rowimage.json_diff import JsonDiffs
 from binlogio.rowimage.text import value_text
@@ -50,28 +51,38 @@ def row_lines(event: Any, reader: BinlogReader, *, types: bool = False) -> Itera
     """The lines of a rows event, which must be the last event that the reader gave; `types` adds what each column is."""
     plan = reader.plan(event)
     name = table_name(plan.schema, plan.table)
-    for change in reader.rows(event):
+    for number, change in enumerate(reader.rows(event)):
         if change.before is None and change.after is not None:
             yield f"### INSERT INTO {name}"
             yield "### SET"
-            yield from _columns(change.after, types=types)
+            yield from _columns(number, change.after, types=types)
         elif change.before is not None and change.after is None:
             yield f"### DELETE FROM {name}"  # noqa: S608 - a comment to read
             yield "### WHERE"
-            yield from _columns(change.before, types=types)
+            yield from _columns(number, change.before, types=types)
         elif change.before is not None and change.after is not None:
             yield f"### UPDATE {name}"
             yield "### WHERE"
-            yield from _columns(change.before, types=types)
+            yield from _columns(number, change.before, types=types)
             yield "### SET"
-            yield from _columns(change.after, types=types)
+            yield from _columns(number, change.after, types=types)
 
 
-def _columns(image: RowImage, *, types: bool) -> Iterator[str]:
+def _columns(number: int, image: RowImage, *, types: bool) -> Iterator[str]:
     for column, value in zip(image.plan.columns, image.values, strict=True):
         if value is not ABSENT:
             comment = f" /* {_type_text(column, value)} */" if types else ""
-            yield f"###   {_label(column)}={sql_value(value, column)}{comment}"
+            try:
+                text = sql_value(value, column)
+            except BinlogError as exc:
+                add_column(exc, number, column)
+                raise
+            yield f"###   {_label(column)}={text}{comment}"
+
+
+def add_column(exc: BinlogError, number: int, column: ColumnPlan) -> None:
+    """Add to an error about a value which row of its event (from 0 on) and which column it is in."""
+    exc.field = ": ".join(filter(None, (f"row {number}, column {column.label}", exc.field)))
 
 
 def _label(column: ColumnPlan) -> str:
