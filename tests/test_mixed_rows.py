@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import binlogio
-from binlogio import BinlogError
+from binlogio import (
+    BinlogError,
+    BinlogWriter,
+    ColumnDefinition,
+    Insert,
+    ServerVariables,
+    Statement,
+    TableDefinition,
+)
 from binlogio.columnar.row_records import ROW_COLUMNS, row_records
 from corpus import FIXTURES
 
@@ -30,7 +38,7 @@ def _encodable(record: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(one.encode("utf-8", "backslashreplace").decode() if isinstance(one, str) else one for one in record)
 
 
-def by_kernel(path: Path, **options: Any) -> list[tuple[Any, ...]]:
+def by_kernel(path: Path | list[Path], **options: Any) -> list[tuple[Any, ...]]:
     """The records of the kernel, times in microseconds."""
     records = []
     for batch in binlogio.read_rows(path, **options):
@@ -83,3 +91,29 @@ def test_damage_is_told_as_the_event_reader_tells_it(case: str, tmp_path: Path) 
         target.write_bytes(damaged)
 
         assert _outcome(_unverified_by_events, target) == _outcome(_unverified_by_kernel, target), header.offset
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_rows_at_the_same_position_of_two_logs_are_counted_by_log(tmp_path: Path, kernel: str, threads: int) -> None:
+    """One compressed transaction is at the same offset in each; by events, with and without the kernel."""
+    table = TableDefinition("d", "t", (ColumnDefinition("id", "int"),))
+    variables = ServerVariables(binlog_transaction_compression=True)
+    with BinlogWriter(tmp_path / "binlog", variables=variables) as writer, writer.session() as session:
+        session.execute(Statement("insert", [Insert(table, [(number,) for number in range(5)])]))
+    first = tmp_path / "binlog.000001"
+    logs = [first, *(tmp_path / f"binlog.00000{number}" for number in (2, 3))]
+    for log in logs[1:]:
+        log.write_bytes(first.read_bytes())
+    by_log = [record for log in logs for record in by_events(log)]
+    with binlogio.open(logs) as reader:
+        together = [_encodable(record) for record in row_records(reader)]
+    typed = [
+        row
+        for batch in binlogio.read_rows(logs, table="d.t", threads=threads)
+        for row in batch.column("row").to_pylist()
+    ]
+
+    assert [record[2] for record in by_log] == [0, 1, 2, 3, 4] * 3
+    assert together == by_log
+    assert by_kernel(logs, threads=threads) == by_log
+    assert typed == [0, 1, 2, 3, 4] * 3

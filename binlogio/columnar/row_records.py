@@ -19,6 +19,7 @@ from binlogio.errors import BinlogError, BinlogFormatError
 from binlogio.event_filter import EVERY_EVENT, EventFilter
 from binlogio.events.base import event_name
 from binlogio.events.rows import DeleteRowsEvent, PartialUpdateRowsEvent, UpdateRowsEvent, WriteRowsEvent
+from binlogio.options import Position
 from binlogio.rowimage.text import json_value
 from binlogio.rowimage.values import ABSENT
 
@@ -63,13 +64,14 @@ def row_records(
         BinlogError: the bytes are no binary log.
     """
     group = GroupContext()
-    at, row = -1, 0
+    at, row = Position("", -1), 0
     for event in reader:
         group.feed(event)
         if type(event) not in OPERATIONS:
             continue
-        if event.header.offset != at:
-            at, row = event.header.offset, 0
+        place = Position(reader.position.file, event.header.offset)
+        if place != at:
+            at, row = place, 0
         try:
             table = reader.table_map(event)
             if (tables and not tables(table.schema, table.table)) or (
