@@ -12,11 +12,13 @@ import binlogio
 from binlogio import BinlogWriter, ColumnDefinition, Insert, ServerVariables, Statement, TableDefinition, Update
 from binlogio.constants import BINLOG_MAGIC, EventType
 from binlogio.errors import PositionError, ReplayError
+from binlogio.event_filter import parse_gtids
 from binlogio.events.control import XidEvent
 from binlogio.events.gtid import AnonymousGtidEvent, GtidEvent, MariadbGtidEvent
 from binlogio.events.load import BeginLoadQueryEvent, ExecuteLoadQueryEvent
 from binlogio.options import Position
 from binlogio.replay import ReplayFilter, ReplaySummary, replay
+from binlogio.replay.filters import EVERYTHING
 from binlogio.replay.targets.mysql.address import MysqlAddress
 from binlogio.replay.targets.mysql.connection import Connection
 from binlogio.replay.targets.mysql.target import MysqlTarget
@@ -452,3 +454,76 @@ def test_position_is_that_of_one_log(server: Instance, tmp_path: Path) -> None:
     server.sql("TRUNCATE d.t")
     assert applied(other, resumes=False) == [*range(1, 31)]
     assert applied(other) == [*range(1, 31)]
+
+
+@pytest.mark.parametrize("applies_events", [True, False])
+def test_row_that_no_packet_holds_is_refused_with_what_to_do(
+    server: Instance, tmp_path: Path, applies_events: bool
+) -> None:
+    """The connection is not lost, what is before the row is there, and with a larger packet the replay goes on."""
+    document = TableDefinition(
+        "d", "doc", (ColumnDefinition("id", "int", nullable=False), ColumnDefinition("v", "longblob")), ("id",)
+    )
+    more: dict[str, Any] = {} if server.vendor.kind == "mysql" else {"server_version": "10.11.18-MariaDB"}
+    variables = ServerVariables(sync_binlog=0, binlog_row_metadata="FULL", max_binlog_cache_size=1 << 30, **more)
+    with BinlogWriter(tmp_path / "binlog", variables=variables) as log, log.session() as session:
+        for number, size in ((1, 10), (2, 3 << 20), (3, 10)):
+            session.begin()
+            session.execute(Statement("INSERT", (Insert(document, [{"id": number, "v": b"x" * size}]),)))
+            session.commit()
+    logs = sorted(tmp_path.glob("binlog.0*"))
+    emptied(server)
+    server.sql("CREATE DATABASE d; CREATE TABLE d.doc (id INT PRIMARY KEY, v LONGBLOB)")
+    before = server.sql("SELECT @@global.max_allowed_packet").strip()
+    try:
+        server.sql("SET GLOBAL max_allowed_packet = 2097152")
+        with (
+            closing(MysqlTarget.open(url(server), applies_events=applies_events)) as target,
+            binlogio.open(logs) as reader,
+            pytest.raises(ReplayError, match="max_allowed_packet=2097152") as caught,
+        ):
+            replay(reader, target)
+    finally:
+        server.sql(f"SET GLOBAL max_allowed_packet = {before}")
+    assert "SET GLOBAL max_allowed_packet" in str(caught.value)
+    assert caught.value.offset is not None
+    assert server.sql("SELECT GROUP_CONCAT(id) FROM d.doc").strip() == "1"
+    with closing(MysqlTarget.open(url(server), applies_events=applies_events)) as target, binlogio.open(logs) as reader:
+        replay(reader, target)
+
+    assert server.sql("SELECT id, LENGTH(v) FROM d.doc ORDER BY id").split() == [
+        "1",
+        "10",
+        "2",
+        str(3 << 20),
+        "3",
+        "10",
+    ]
+
+
+@pytest.mark.parametrize("applies_events", [True, False])
+def test_row_that_is_there_already_says_what_to_do(server: Instance, tmp_path: Path, applies_events: bool) -> None:
+    """The option that replaces it, and how the group is left out; what the message says then works."""
+    logs = _log_of_inserts(server, tmp_path, 5)
+    emptied(server)
+    server.sql("CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY, v INT); INSERT INTO d.t VALUES (3, 0)")
+    definitions = {"d.t": "CREATE TABLE t (id INT PRIMARY KEY, v INT)"}
+    with (
+        closing(MysqlTarget.open(url(server), applies_events=applies_events)) as target,
+        binlogio.open(logs, definitions=definitions) as reader,
+        pytest.raises(ReplayError, match="ERROR 1062") as caught,
+    ):
+        replay(reader, target)
+    hint = caught.value.hint or ""
+    assert "idempotent=True" in hint
+    gtid = hint.partition("exclude_gtids=")[2].split()[0]
+    wanted = ReplayFilter(exclude_gtids=parse_gtids(gtid)) if server.vendor.kind == "mysql" else EVERYTHING
+    with (
+        closing(
+            MysqlTarget.open(url(server), applies_events=applies_events, idempotent=wanted is EVERYTHING)
+        ) as target,
+        binlogio.open(logs, definitions=definitions) as reader,
+    ):
+        replay(reader, target, wanted=wanted)
+
+    assert _rows(server) == [(1, 1), (2, 2), (3, 0 if wanted is not EVERYTHING else 3), (4, 4), (5, 5)]

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from click.testing import CliRunner, Result
 
 import binlogio
 from binlogio import BinlogWriter, ColumnDefinition, Insert, ServerVariables, Statement, TableDefinition
@@ -19,6 +20,7 @@ from binlogio.options import Position
 from binlogio.replay import ReplayFilter, SqliteTarget, replay
 from binlogio.replay.undo import SqlScript, undo
 from binlogio.writer.xa import XaXid
+from binlogio_cli.main import cli
 
 T: Final = TableDefinition(
     "d", "t", (ColumnDefinition("id", "int", nullable=False), ColumnDefinition("v", "int")), ("id",)
@@ -210,3 +212,54 @@ def test_position_is_kept_where_nothing_was_wanted_from_the_start_on(tmp_path: P
         replay(reader, target, wanted=ReplayFilter(start=starts[4], stop=starts[4]))
         assert target.position == starts[4]
     assert applied(logs, tmp_path) == [4, 5, 6, 7, 8, 9]
+
+
+def test_row_that_does_not_fit_says_what_to_do(tmp_path: Path) -> None:
+    """The option that takes it, and how the group is left out, in the words of the command."""
+    logs, starts = many(tmp_path, 8, gtid_mode="ON")
+    with closing(SqliteTarget.open(tmp_path / "x.db")) as target, binlogio.open(logs) as reader:
+        replay(reader, target, wanted=ReplayFilter(stop=starts[3]))
+        target._connection.execute('INSERT INTO "d.t" (id) VALUES (5)')
+    command = ["replay", "--no-progress", "--to", f"sqlite:///{tmp_path}/x.db", *map(str, logs)]
+    result = CliRunner().invoke(cli, command)
+    gtid = re.search(r"--exclude-gtids (\S+) leaves the group out", result.stderr)
+
+    assert result.exit_code == 1
+    assert "--idempotent replaces a row that is there" in result.stderr
+    assert gtid is not None
+    again = CliRunner().invoke(cli, [*command, "--exclude-gtids", gtid[1]])
+    assert again.stdout.startswith("replayed 2 event groups: 2 rows inserted")
+    assert "1 event groups were not wanted" in again.stdout
+
+
+def test_groups_that_are_not_wanted_are_not_counted_as_replayed(tmp_path: Path) -> None:
+    """By their time, their GTIDs and their place."""
+    logs, _ = many(tmp_path, 8)
+    command = ["replay", "--no-progress", "--to", f"sqlite:///{tmp_path}/x.db", *map(str, logs)]
+    result = CliRunner().invoke(cli, [*command, "--start-datetime", "2199-01-01"])
+
+    assert result.stdout.startswith("replayed 0 event groups")
+    assert "11 event groups were not wanted" in result.stdout
+
+
+@pytest.mark.usefixtures("kernel")
+@pytest.mark.parametrize("vendor", VERSIONS)
+@pytest.mark.parametrize("compression", [False, True])
+@pytest.mark.parametrize("name", ["replay", "undo"])
+def test_table_that_is_not_in_the_logs_is_refused(tmp_path: Path, vendor: str, compression: bool, name: str) -> None:
+    """Before anything is changed, with the tables that are; a glob, and a table that only statements name, are found."""
+    option = "binlog_transaction_compression" if vendor == "mysql" else "log_bin_compress"
+    logs, _ = many(tmp_path, 8, **{option: compression}, **VERSIONS[vendor])
+    target = ["--to", f"sqlite:///{tmp_path}/x.db"] if name == "replay" else ["--on-statement", "skip"]
+
+    def run(*patterns: str) -> Result:
+        options = [word for pattern in patterns for word in ("--table", pattern)]
+        return CliRunner().invoke(cli, [name, "--no-progress", *target, *options, *map(str, logs)])
+
+    for patterns in (("d.tt",), ("d.t", "D.t"), ("e.*",)):
+        result = run(*patterns)
+        assert result.exit_code == 2
+        assert f"--table {patterns[-1]}: no event of the logs is of such a table, found d.t" in result.stderr
+        assert not (tmp_path / "x.db").exists()
+    for patterns in (("d.t",), ("d.*",), ("?.t", "d.t*")):
+        assert run(*patterns).exit_code == 0, patterns

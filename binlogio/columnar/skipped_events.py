@@ -69,8 +69,15 @@ class SkippedEvent(NamedTuple):
         return EventFrame(header, self.raw[self.context.header_size : end], None, self.context)
 
 
-def skipped_events(log: LogFile, keyring: Keyring | None = None) -> Iterator[SkippedEvent]:
+def skipped_events(
+    log: LogFile, keyring: Keyring | None = None, also: tuple[EventType, ...] = ()
+) -> Iterator[SkippedEvent]:
     """The events of a log that begin groups, hold statements other than BEGIN, prepare XA transactions, or are compressed transactions.
+
+    Args:
+        log: the log.
+        keyring: the keys of encrypted logs.
+        also: types of events that are given as well.
 
     Raises:
         OSError: the file cannot be read.
@@ -81,11 +88,11 @@ def skipped_events(log: LogFile, keyring: Keyring | None = None) -> Iterator[Ski
     try:
         framer = EventFramer(verify_checksum=False, decryptor_for=mariadb_decryptor_for(keyring))
         for frame in _frames(opened, framer):
-            if _is_shown(frame.header.type_code, frame.body, 0):
+            if frame.header.type_code in also or _is_shown(frame.header.type_code, frame.body, 0):
                 header = frame.header
                 yield SkippedEvent(header.type_code, header.offset, frame.end, b"", frame.context, frame)
             if _may_hop(framer, opened, frame):
-                yield from _hop(opened, framer)
+                yield from _hop(opened, framer, also)
                 return
     except BinlogError as exc:
         exc.locate(file=log.name)
@@ -118,7 +125,7 @@ def _may_hop(framer: EventFramer, opened: OpenedLog, frame: EventFrame) -> bool:
     )
 
 
-def _hop(opened: OpenedLog, framer: EventFramer) -> Iterator[SkippedEvent]:
+def _hop(opened: OpenedLog, framer: EventFramer, also: tuple[EventType, ...]) -> Iterator[SkippedEvent]:
     from binlogio._kernel.frames import scan_headers  # noqa: PLC0415 - there may be none
 
     context = framer.context
@@ -131,12 +138,12 @@ def _hop(opened: OpenedLog, framer: EventFramer) -> Iterator[SkippedEvent]:
             offsets = np.frombuffer(memoryview(index.offset), np.int64)
             sizes = np.frombuffer(memoryview(index.event_size), np.uint32)
             codes = np.frombuffer(memoryview(index.type_code), np.uint8)
-            chosen = np.isin(codes, _SHOWN)
+            chosen = np.isin(codes, (*_SHOWN, *also))
             for code, offset, size in zip(
                 codes[chosen].tolist(), offsets[chosen].tolist(), sizes[chosen].tolist(), strict=True
             ):
                 raw = bytes(view[offset - base : offset - base + size])
-                if _is_shown(code, raw, context.header_size):
+                if code in also or _is_shown(code, raw, context.header_size):
                     yield SkippedEvent(code, offset, offset + size, raw, context)
             window.take(index.end - base)
     finally:

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Final
 from binlogio.errors import BinlogError, ReplayError
 from binlogio.replay.commit_groups import CommitGroup, commit_groups, joined
 from binlogio.replay.commit_order import WAITING_FOR_ITS_TURN, CommitOrderManager, stopped_by_older
+from binlogio.replay.find_row import RowConflict
 from binlogio.replay.progress import Ledger
 from binlogio.replay.scheduler import LogicalClock
 
@@ -39,6 +40,15 @@ WAITING_FOR_DEPENDENT: Final = "Waiting for dependent transaction to commit"
 EXECUTING: Final = "Executing event"
 MOST_RETRIES: Final = 10
 """replica_transaction_retries."""
+
+
+def _instead_of(transaction: Transaction) -> str:
+    """What to do about a group whose changes do not fit the target."""
+    if transaction.gtid is not None:
+        left_out = f"exclude_gtids={transaction.gtid} leaves the group out"
+    else:
+        left_out = f"the group ends at {transaction.end.file}:{transaction.end.offset}, where a replay with resumes=False may begin"
+    return f"idempotent=True replaces a row that is there, and passes over one that is not; {left_out}"
 
 
 class LockRefused(ReplayError):
@@ -217,6 +227,9 @@ class Coordinator:
                     self._wait_for_turn(worker)
                 self._execute(worker, session, transaction)
                 session.commit(transaction, self._ledger)
+            except RowConflict as exc:
+                exc.hint = exc.hint or _instead_of(transaction)
+                raise
             except LockRefused:
                 if attempt == MOST_RETRIES:
                     raise

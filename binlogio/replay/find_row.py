@@ -68,7 +68,11 @@ class RowSearch:
     same: tuple[tuple[int, Any], ...]
 
 
-class RowNotFound(ReplayError):
+class RowConflict(ReplayError):
+    """A row change does not fit the rows of the target: its key is there already, or the row is not."""
+
+
+class RowNotFound(RowConflict):
     """No row is the one that the before image tells."""
 
 

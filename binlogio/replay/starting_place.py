@@ -11,7 +11,9 @@ The logs are ordered as they were given. Knows no target.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -24,6 +26,7 @@ from binlogio.errors import BinlogFormatError, PositionError
 from binlogio.event_starts import check_event_start
 from binlogio.events.control import XaPrepareEvent
 from binlogio.events.query import QueryEvent
+from binlogio.events.table_map import TableMapEvent
 from binlogio.index_file import log_number
 from binlogio.replay import statements
 
@@ -44,6 +47,9 @@ _DECODED: Final = (
     EventType.TRANSACTION_PAYLOAD_EVENT,
 )
 _MOST_NAMES: Final = 3
+_MOST_BODIES: Final = 10_000  # of table maps that are remembered
+_TABLE_ID_SIZE: Final = 6
+_WORD: Final = re.compile(r"`((?:[^`]|``)+)`|([\w$]+)")
 _FIRST_EVENT: Final = len(BINLOG_MAGIC)
 
 
@@ -344,3 +350,57 @@ class _Skipped:
         elif isinstance(one, XaPrepareEvent) and not one.one_phase:
             place = PreparedPlace(self._log, self._start, event.end)
             self._part.prepared[statements.xid_key(one.xid_text)] = place
+
+
+def unknown_tables(reader: BinlogReader, patterns: Iterable[str]) -> tuple[list[str], list[str]]:
+    """Those of some patterns over `schema.table` that no row and no statement of the logs can be of, and the tables that have rows in the logs.
+
+    Reads up to where all patterns were met. Nothing is said of streams, which can be read only once, and of what comes behind damage.
+
+    Raises:
+        OSError, UnsupportedFeature: a log cannot be read.
+    """
+    left = list(patterns)
+    names: set[str] = set()
+    bodies: set[bytes] = set()
+    if not reader.can_begin_elsewhere:
+        return [], []
+    for log in reader.logs:
+        decoder = Decoder(decompress=decompress_zstd, only=(*_DECODED, EventType.TABLE_MAP_EVENT))
+        try:
+            for event in skipped_events(log, reader.keyring, (EventType.TABLE_MAP_EVENT,)):
+                if not left:
+                    return [], []
+                if event.starts_group or _is_known(event, bodies):
+                    continue
+                for one in decoder.decode(event.frame):
+                    if isinstance(one, TableMapEvent):
+                        names.add(f"{one.schema}.{one.table}")
+                        left = [pattern for pattern in left if not fnmatchcase(f"{one.schema}.{one.table}", pattern)]
+                    elif isinstance(one, QueryEvent):
+                        left = [pattern for pattern in left if not _may_name(one, pattern)]
+        except BinlogFormatError:
+            return [], []  # reading says what is wrong
+    return left, sorted(names)
+
+
+def _is_known(event: SkippedEvent, bodies: set[bytes]) -> bool:
+    """Whether a table map like this was seen before: the same but for its table id."""
+    if event.type_code != EventType.TABLE_MAP_EVENT:
+        return False
+    body = event.frame.body[_TABLE_ID_SIZE:]
+    is_known = body in bodies
+    if not is_known and len(bodies) < _MOST_BODIES:
+        bodies.add(body)
+    return is_known
+
+
+def _may_name(event: QueryEvent, pattern: str) -> bool:
+    """Whether a statement has words that fit a pattern, so that it may be of such a table; of `*` alone rows decide."""
+    schema, _, table = pattern.rpartition(".")
+    if not table.strip("*?"):
+        return False
+    found = _WORD.findall(event.sql.decode("utf-8", "replace"))
+    words = {quoted.replace("``", "`") or word for quoted, word in found}
+    has_schema = any(fnmatchcase(word, schema) for word in (*words, event.schema))
+    return has_schema and any(fnmatchcase(word, table) for word in words)

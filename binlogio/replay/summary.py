@@ -60,7 +60,7 @@ class RowCounts:
 
 @dataclass(slots=True)
 class ReplaySummary(RowCounts):
-    """What a replay did. `position` is behind the last group that was applied, None where there was none.
+    """What a replay did. `groups` were applied; those that were skipped or filtered are not among them. `position` is behind the last group that was applied, None where there was none.
 
     `statements` are those that were not followed (DDL and the like); `unfinished` is True where the log ends in the middle of a
     group, which was not applied; `prepared` counts XA transactions that wait for an XA COMMIT beyond the end of the log.
@@ -85,7 +85,7 @@ class ReplaySummary(RowCounts):
     def ended(self, transaction: Transaction) -> None:
         """A transaction is in the target."""
         with self._lock:
-            self.groups += 1
+            self.groups += not transaction.is_filtered
             self.filtered_groups += transaction.is_filtered
             self.rolled_back_groups += transaction.outcome == "rollback"
 

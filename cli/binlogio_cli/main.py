@@ -46,8 +46,9 @@ _OPTIONS: Final = {
     "translate=True": "--translate",
     "resumes=True": "--resume",
     "resumes=False": "--no-resume",
-    "gtids=": "--gtids ",
     "idempotent=True": "--idempotent",
+    "exclude_gtids=": "--exclude-gtids ",
+    "gtids=": "--gtids ",  # after the names that end in it
 }
 
 COMMANDS: Final = {

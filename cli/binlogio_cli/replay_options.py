@@ -12,18 +12,29 @@ import click
 
 from binlogio.options import Position
 from binlogio.replay import ReplayFilter
+from binlogio.replay.starting_place import bounds_of, unknown_tables
+from binlogio_cli.main import Refusal
 from binlogio_cli.option_values import GTIDS_HELP, definitions_option, parse_gtids, parse_time
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
 
+    from binlogio.reader import BinlogReader
+
+_MOST_NAMES: Final = 10
 _Command = TypeVar("_Command", bound="Callable[..., Any]")
 
 _SELECTION: Final = (
-    click.option("--start-position", metavar="FILE:OFFSET", help="Leave out what begins before this place."),
     click.option(
-        "--stop-position", metavar="FILE:OFFSET", help="Stop at the first transaction at or behind this place."
+        "--start-position",
+        metavar="FILE:OFFSET",
+        help="Begin at the first transaction at or after this place, the start of an event.",
+    ),
+    click.option(
+        "--stop-position",
+        metavar="FILE:OFFSET",
+        help="Stop at the first transaction at or after this place, the start of an event or the end of a log.",
     ),
     click.option(
         "--start-datetime",
@@ -100,6 +111,24 @@ def replay_filter(options: dict[str, Any]) -> ReplayFilter:
         exclude_tables=options["exclude_tables"],
         rewrite_db={before: after for before, _, after in rewrites},
     )
+
+
+def check_selection(reader: BinlogReader, wanted: ReplayFilter) -> None:
+    """Refuse places and tables that the logs do not have, before anything is changed.
+
+    Raises:
+        PositionError: no event starts at a place.
+        Refusal: no event is of a table.
+        OSError, BinlogError: a log cannot be read.
+    """
+    bounds_of(reader, wanted)
+    unknown, names = unknown_tables(reader, wanted.tables)
+    if unknown:
+        some = ", ".join(names[:_MOST_NAMES]) + (", ..." if len(names) > _MOST_NAMES else "")
+        raise Refusal(
+            f"--table {unknown[0]}: no event of the logs is of such a table, found {some or 'no rows'}"
+            " (names are compared with upper and lower case; leave the option out to take all tables)"
+        )
 
 
 def _place(option: str, text: str | None) -> Position | None:

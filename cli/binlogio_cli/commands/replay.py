@@ -24,7 +24,7 @@ from binlogio.replay.targets.sqlite.target import SCHEME
 from binlogio.replay.targets.sqlite.translation import sqlglot_is_here
 from binlogio_cli.main import Refusal, say
 from binlogio_cli.quoting import safe
-from binlogio_cli.replay_options import log_options, replay_filter, selection_options
+from binlogio_cli.replay_options import check_selection, log_options, replay_filter, selection_options
 from binlogio_cli.replay_progress import watched
 from binlogio_cli.torn_tails import say_torn_tails
 
@@ -97,33 +97,35 @@ def command(
 ) -> None:
     """Apply the changes of binary logs to a database.
 
-    Each transaction of the log is one in the target, which also remembers how far it came: a second replay goes on from there. SQLite gets tables as
+    The target also keeps how far it came, and of which log: a second replay goes on from there. Each transaction of the log is one in the target, but for those that
+    share a commit (--transactions-per-commit), which is not the case where GTIDs are kept. SQLite gets tables as
     the log needs them, as "schema.table"; names and keys come from the log (its metadata or its DDL) or from --table-definitions; of statements that
     are in the log as text, those that define tables are followed there, and with --translate those that change rows, unless that would lose
     something. Servers run statements with the context that they had.
     """
     wanted = replay_filter(options)
-    with (
-        closing(_target(target_url, options)) as target,
-        binlogio.open(
-            files,
-            verify_checksum=not options["no_verify_checksum"],
-            keyring=options["keyring"],
-            definitions=table_definitions,
-        ) as reader,
-        watched(reader.files, is_shown=not options["no_progress"]) as watch,
-    ):
-        summary = replay(
-            reader,
-            target,
-            workers=options["workers"],
-            preserve_commit_order=options["preserve_commit_order"],
-            transactions_per_commit=options["transactions_per_commit"],
-            wanted=wanted,
-            resumes=options["resumes"],
-            gtids=options["gtids"],
-            watch=watch,
-        )
+    with binlogio.open(
+        files,
+        verify_checksum=not options["no_verify_checksum"],
+        keyring=options["keyring"],
+        definitions=table_definitions,
+    ) as reader:
+        check_selection(reader, wanted)
+        with (
+            closing(_target(target_url, options)) as target,
+            watched(reader.files, is_shown=not options["no_progress"]) as watch,
+        ):
+            summary = replay(
+                reader,
+                target,
+                workers=options["workers"],
+                preserve_commit_order=options["preserve_commit_order"],
+                transactions_per_commit=options["transactions_per_commit"],
+                wanted=wanted,
+                resumes=options["resumes"],
+                gtids=options["gtids"],
+                watch=watch,
+            )
     _report(summary, reader)
 
 

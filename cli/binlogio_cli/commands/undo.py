@@ -15,7 +15,7 @@ from binlogio.replay.undo.outputs import KINDS
 from binlogio_cli.main import say
 from binlogio_cli.option_values import definitions_file
 from binlogio_cli.output import OutputFile, force_option
-from binlogio_cli.replay_options import log_options, replay_filter, selection_options
+from binlogio_cli.replay_options import check_selection, log_options, replay_filter, selection_options
 from binlogio_cli.replay_progress import watched
 from binlogio_cli.torn_tails import say_torn_tails
 
@@ -82,6 +82,7 @@ def command(
     ) as reader:
         inputs = (*reader.files, *files, options["keyring"], definitions_file())
         target = OutputFile.checked(to_binlog if to_binlog is not None else output, inputs, force=options["force"])
+        check_selection(reader, wanted)
         with watched(reader.files, is_shown=not options["no_progress"]) as watch:
             ready = undo(reader, form, wanted=wanted, on_statement=OnStatement(on_statement), watch=watch)
         with ready:

@@ -15,6 +15,7 @@ from pymysql.constants import CLIENT, COMMAND, CR, ER
 
 from binlogio.errors import ReplayError
 from binlogio.replay.coordinator import LockRefused
+from binlogio.replay.find_row import ER_DUP_ENTRY, ER_KEY_NOT_FOUND, RowConflict
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,7 +33,7 @@ _LOST: Final = (
     CR.CR_CONN_HOST_ERROR, CR.CR_SERVER_GONE_ERROR, CR.CR_SERVER_LOST, CR.CR_COMMANDS_OUT_OF_SYNC, CR.CR_SERVER_LOST_EXTENDED,
 )  # fmt: skip
 _MANY, _ONE = b"\0\0", b"\1\0"  # MYSQL_OPTION_MULTI_STATEMENTS_ON and _OFF of include/mysql.h, u16
-_MOST_PACKET_BYTES: Final = 8 << 20  # below max_allowed_packet of both, as they come
+MOST_PACKET_BYTES: Final = 8 << 20  # of several statements together
 _FILE_PIECE_BYTES: Final = 1 << 14
 _TLS_REQUIRED: Final = "the server has no TLS, which ssl-mode requires"
 
@@ -83,6 +84,10 @@ class Connection:
             raise ConnectionError(f"the server cannot be reached: {_message(exc)}") from exc
         self.version = str(self._connection.get_server_info())
         self._takes = _ONE
+        self._most_bytes = MOST_PACKET_BYTES
+        found = self.ask("SELECT @@max_allowed_packet")
+        if found and isinstance(found[0][0], int):
+            self._most_bytes = found[0][0] - 1  # the command is a byte
         self.restore()
 
     @property
@@ -102,6 +107,7 @@ class Connection:
             ReplayError: the server refuses.
             ConnectionError: the server is gone.
         """
+        self._check_size(len(sql) if isinstance(sql, bytes) else len(sql.encode("utf-8", "surrogateescape")))
         try:
             self._let_take(_ONE)
             return int(self._connection.query(sql))
@@ -154,7 +160,7 @@ class Connection:
         some: list[tuple[bytes, int | None]] = []
         size = 0
         for statement in statements:
-            if some and size + len(statement[0]) > _MOST_PACKET_BYTES:
+            if some and size + len(statement[0]) > min(MOST_PACKET_BYTES, self._most_bytes):
                 self._run_packet(some)
                 some, size = [], 0
             some.append(statement)
@@ -163,7 +169,12 @@ class Connection:
             self._run_packet(some)
 
     def _run_packet(self, statements: Sequence[tuple[bytes, int | None]]) -> None:
-        offset = None
+        offset = statements[0][1]
+        try:
+            self._check_size(max(len(sql) for sql, _ in statements))
+        except ReplayError as exc:
+            exc.locate(offset=offset)
+            raise
         try:
             self._let_take(_MANY)
             self._connection._execute_command(COMMAND.COM_QUERY, b";".join(sql for sql, _ in statements))
@@ -175,6 +186,25 @@ class Connection:
             if isinstance(error, ReplayError):
                 error.locate(offset=offset)
             raise error from exc
+
+    @property
+    def most_statement_bytes(self) -> int:
+        """The size of the largest statement that the server takes (max_allowed_packet)."""
+        return self._most_bytes
+
+    def _check_size(self, size: int) -> None:
+        """Refuse a statement that the server would answer by ending the connection.
+
+        Raises:
+            ReplayError: it is too large.
+        """
+        if size > self._most_bytes:
+            raise ReplayError(
+                "a row or statement is larger than the target takes in one packet",
+                expected=f"at most max_allowed_packet={self._most_bytes + 1} bytes",
+                found=f"{size + 1} bytes",
+                hint="SET GLOBAL max_allowed_packet on the target to more, 1073741824 at most, and replay again",
+            )
 
     def _let_take(self, count: bytes) -> None:
         """Whether a packet may have several statements: ours may, those of a log may not."""
@@ -230,7 +260,8 @@ def _translated(exc: BaseException) -> ReplayError | ConnectionError:
         return LockRefused(f"ERROR {_message(exc)}")
     if code in _LOST or not code:
         return ConnectionError(f"the connection to the server was lost: {_message(exc)}")
-    return ReplayError(f"ERROR {_message(exc)}")
+    kind = RowConflict if code in (ER_DUP_ENTRY, ER_KEY_NOT_FOUND) else ReplayError
+    return kind(f"ERROR {_message(exc)}")
 
 
 def _message(exc: BaseException) -> str:

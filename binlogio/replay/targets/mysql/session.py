@@ -19,7 +19,7 @@ from pymysql.constants import ER
 from binlogio.errors import ReplayError
 from binlogio.gtid import Gtid
 from binlogio.replay import statements
-from binlogio.replay.find_row import ER_DUP_ENTRY, ER_KEY_NOT_FOUND, RowNotFound
+from binlogio.replay.find_row import ER_DUP_ENTRY, ER_KEY_NOT_FOUND, RowConflict, RowNotFound
 from binlogio.replay.row_changes import row_changes
 from binlogio.replay.summary import RowCounts
 from binlogio.replay.targets.mysql import position_table
@@ -99,6 +99,9 @@ class MysqlSession:
         self._is_done = False
         self._is_other = False
         self._waiting: list[tuple[bytes, int | None]] = []
+        self._most_event_bytes = min(
+            _MOST_EVENT_BYTES, connection.most_statement_bytes // 2
+        )  # base64 takes a third more
 
     def execute(self, transaction: Transaction) -> None:
         """Run the steps, in a transaction that stays open."""
@@ -164,7 +167,9 @@ class MysqlSession:
         if logged is None:
             return refusal
         hint = "the server's replica_type_conversions allows more" if logged[2] == _CONVERSION_FAILED else None
-        named = ReplayError(f"ERROR {logged[2]}: {logged[1]}", hint=hint)
+        is_conflict = logged[2] in (str(ER_DUP_ENTRY), str(ER_KEY_NOT_FOUND))
+        kind = RowConflict if is_conflict else ReplayError
+        named = kind(f"ERROR {logged[2]}: {logged[1]}", hint=hint)
         named.locate(offset=refusal.offset)
         return named
 
@@ -322,7 +327,7 @@ class MysqlSession:
                     self._by_sql(step)
                     continue
                 some.append(step)
-                if step.event.ends_statement or sum(len(one.event.images) for one in some) > _MOST_EVENT_BYTES:
+                if step.event.ends_statement or sum(len(one.event.images) for one in some) > self._most_event_bytes:
                     self._by_events(some)
                     some = []
             except ReplayError as exc:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.errors import ReplayError
-from binlogio.replay.find_row import Algorithm, Index, RowNotFound, find_row
+from binlogio.replay.find_row import Algorithm, Index, RowConflict, RowNotFound, find_row
 from binlogio.replay.targets.sqlite.connection import ConstraintViolated, SqliteRefusal
 from binlogio.replay.targets.sqlite.definition import quoted
 from binlogio.replay.targets.sqlite.values import sqlite_type, sqlite_value
@@ -102,7 +102,8 @@ class SqliteTable:
         try:
             self._connection.execute(sql, values)
         except ConstraintViolated as exc:
-            raise self._error(f"INSERT of a row whose key is there already: {exc.__cause__}", row) from exc
+            error = self._error(f"INSERT of a row whose key is there already: {exc.__cause__}", row)
+            raise RowConflict(error.reason, field=error.field, found=error.found) from exc
         except SqliteRefusal as exc:
             raise self._error(f"INSERT failed: {exc.__cause__}", row) from exc
 
@@ -152,7 +153,8 @@ class SqliteTable:
                 (*values, row_id),
             )
         except ConstraintViolated as exc:
-            raise self._error("UPDATE to a key that belongs to another row", after) from exc
+            error = self._error("UPDATE to a key that belongs to another row", after)
+            raise RowConflict(error.reason, field=error.field, found=error.found) from exc
         except SqliteRefusal as exc:
             raise self._error(f"UPDATE failed: {exc.__cause__}", before) from exc
         return algorithm
