@@ -50,6 +50,14 @@ def test_what_mariadb_11_8_writes_is_shown() -> None:
     assert "###   `u`='123e4567-e89b-12d3-a456-426655440000'\n" in text
 
 
+def test_character_set_of_a_newer_mariadb_is_named() -> None:
+    """A server that writes 579 for its own statements does not take that number for character_set_client."""
+    text = text_of(MARIADB118 / "format_statement" / "binlog.000001")
+
+    assert "@@session.character_set_client=utf8mb3, @@session.collation_connection=2304" in text
+    assert "character_set_client=579" not in text
+
+
 def test_directory_is_read_without_the_gtid_index_files_in_it() -> None:
     """binlog_gtid_index=ON puts binlog.000001.idx beside the log."""
     folder = MARIADB118 / "gtid"

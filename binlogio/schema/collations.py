@@ -6,7 +6,7 @@ Knows names and numbers only. Character sets as maps of bytes are `binlogio.rowi
     MariaDB derives two families: `_nopad_` variants have the id of their padding twin + 1024, and `uca1400` ones have the id
     base + 8 * language + bits (no pad 4, accent sensitive 2, case sensitive 1).
 
-Source: INFORMATION_SCHEMA.COLLATIONS of MySQL 9.7.4 and COLLATION_CHARACTER_SET_APPLICABILITY of MariaDB 10.11.18.
+Source: INFORMATION_SCHEMA.COLLATIONS of MySQL 9.7.4 and COLLATION_CHARACTER_SET_APPLICABILITY of MariaDB 10.11.18 and 11.8.6.
 """
 
 from __future__ import annotations
@@ -57,8 +57,10 @@ _COLLATIONS: Final = {
     "utf16": "54 general_ci 55 bin 673 myanmar_ci 674 thai_520_w2",
     "utf16le": "56 general_ci 62 bin",
     "utf32": "60 general_ci 61 bin 737 myanmar_ci 738 thai_520_w2",
-    "utf8mb3": ("33 general_ci 76 tolower_ci 83 bin 223 general_mysql500_ci 577 myanmar_ci 578 thai_520_w2"),
-    "utf8mb4": "255 0900_ai_ci 45 general_ci 46 bin 609 myanmar_ci 610 thai_520_w2",
+    "utf8mb3": (
+        "33 general_ci 76 tolower_ci 83 bin 223 general_mysql500_ci 577 myanmar_ci 578 thai_520_w2 579 general1400_as_ci"
+    ),
+    "utf8mb4": "255 0900_ai_ci 45 general_ci 46 bin 609 myanmar_ci 610 thai_520_w2 611 general1400_as_ci",
 }
 _UNICODE_400: Final = (
     "unicode_ci icelandic_ci latvian_ci romanian_ci slovenian_ci polish_ci estonian_ci spanish_ci swedish_ci turkish_ci "

@@ -24,6 +24,7 @@ _AUTO_IS_NULL: Final = 1 << 14
 _NOT_AUTOCOMMIT: Final = 1 << 19
 _NO_FOREIGN_KEY_CHECKS: Final = 1 << 26
 _RELAXED_UNIQUE_CHECKS: Final = 1 << 27
+_LAST_SHARED_COLLATION: Final = 255  # behind it are those of one server, or of a new version
 
 
 def sql_text(sql: bytes, collation_id: int | None = None) -> str:
@@ -88,9 +89,12 @@ def _auto_increment(value: AutoIncrement) -> str:
 def _charset(value: SessionCharset) -> str:
     """What is shown is UTF-8, whatever the client sent."""
     charset = charset_of(value.client)
-    client = (
-        str(value.client) if charset is None or charset.name in UTF8 else f"utf8mb4 /* {charset.name} in the log */"
-    )
+    if charset is None:
+        client = str(value.client)
+    elif charset.name in UTF8:  # MariaDB 11.8 has 579 for statements of its own, and does not know that number here
+        client = charset.name if value.client > _LAST_SHARED_COLLATION else str(value.client)
+    else:
+        client = f"utf8mb4 /* {charset.name} in the log */"
     return (
         f"@@session.character_set_client={client}, @@session.collation_connection={value.connection}"
         f", @@session.collation_server={value.server}"

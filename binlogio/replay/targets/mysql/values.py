@@ -86,8 +86,11 @@ def same(found: Any, column: ColumnPlan, name: str, *, is_mariadb: bool) -> str:
     if isinstance(found, Geometry | tuple):
         return f"HEX({name}) = HEX({literal})"
     if isinstance(found, float):
-        if found or is_mariadb:  # whose SQL knows no -0
+        if found:
             return f"{name} = {_with_exponent(repr(found))}"  # a FLOAT is compared as the DOUBLE that it is
+        if is_mariadb:  # 10.11 stores 0 for -0 in SQL, so that any zero is the one that is meant; 11.8 stores -0
+            sign = "<" if copysign(1, found) < 0 else ">"
+            return f"{name} = 0 AND (ATAN2({name}, -1) {sign} 0 OR VERSION() < '11.8')"
         return f"{name} = 0 AND LEFT({name}, 1) {'=' if copysign(1, found) < 0 else '<>'} '-'"
     if isinstance(found, JsonDocument) and not is_mariadb:  # 1 and 1.0 are the same to =
         text = f"CAST(CAST({name} AS CHAR CHARACTER SET utf8mb4) AS BINARY)"
