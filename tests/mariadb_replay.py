@@ -61,6 +61,7 @@ class Recording:
 
     def __init__(self, logs: Sequence[Path]) -> None:
         self.events: list[Any] = []
+        self.version = VERSION
         self.rows: dict[str, deque[Recorded]] = defaultdict(deque)
         self._catalogue = Catalogue()
         self._maps: dict[int, TableDefinition] = {}
@@ -70,6 +71,7 @@ class Recording:
         with binlogio.reader.open(logs) as reader:
             for event in reader:
                 self.events.append(event)
+                self.version = reader.context.server_version
                 if isinstance(event, QueryEvent):
                     follow_event(self._catalogue, event, reader.context)
                     self.tables |= {name: known.table.definition() for name, known in self._catalogue.tables()}

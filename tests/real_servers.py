@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+KINDS = ("mysql", "mariadb", "mariadb118")  # MySQL 9.7, MariaDB 10.11, MariaDB 11.8
 SCRIPT = Path(__file__).parent / "servers" / "servers"
 BUILD_TIMEOUT_S = 900
 RUN_TIMEOUT_S = 300
@@ -27,6 +28,21 @@ class Vendor:
 
     kind: str
     root: Path
+
+    @property
+    def is_mariadb(self) -> bool:
+        """Whether the programs are MariaDB's, of whatever version."""
+        return self.kind != "mysql"
+
+    @property
+    def client(self) -> str:
+        """The name of the client program."""
+        return "mariadb" if self.is_mariadb else "mysql"
+
+    @property
+    def version(self) -> str:
+        """The version of a log that this server takes for one of its own."""
+        return {"mysql": "9.7.4", "mariadb": "10.11.18-MariaDB-log", "mariadb118": "11.8.6-MariaDB-log"}[self.kind]
 
     def run(self, *command: str, stdin: bytes | None = None) -> subprocess.CompletedProcess[bytes]:
         """Run a program of the chroot; its exit code is the caller's to judge."""
@@ -86,9 +102,8 @@ class Instance:
 
         Fails the test where the server refuses.
         """
-        client = "mysql" if self.vendor.kind == "mysql" else "mariadb"
         done = self.vendor.run(
-            client, "--no-defaults", "-uroot", "-N", "--default-character-set=utf8mb4", "--binary-mode",
+            self.vendor.client, "--no-defaults", "-uroot", "-N", "--default-character-set=utf8mb4", "--binary-mode",
             "-S", f"/run/mysqld/{self.name}.sock", stdin=text.encode() if isinstance(text, str) else text,
         )  # fmt: skip
         if done.returncode:
@@ -98,7 +113,7 @@ class Instance:
 
 @cache
 def vendor(kind: str) -> Vendor:
-    """The programs of `mysql` or `mariadb`; built on first use (a minute or two), which needs root and Debian's packages."""
+    """The programs of one of `KINDS`; built on first use (a minute or two), which needs root and Debian's packages."""
     if os.geteuid() != 0:
         pytest.skip(f"{kind}: servers run in chroots, which needs root")
     if shutil.which("debootstrap") is None and shutil.which("apt-get") is None:

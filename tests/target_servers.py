@@ -20,9 +20,10 @@ from server_tables import expected as tables_of  # type: ignore[import-not-found
 OPTIONS: Final = {
     "mysql": ("--innodb-flush-log-at-trx-commit=0", "--sync-binlog=0", "--max-allowed-packet=1G", "--gtid-mode=OFF", "--enforce-gtid-consistency=OFF"),
     "mariadb": ("--innodb-flush-log-at-trx-commit=0",),
+    "mariadb118": ("--innodb-flush-log-at-trx-commit=0",),
 }  # fmt: skip
 SYSTEM: Final = ("mysql", "sys", "information_schema", "performance_schema")
-FOLDERS: Final = {"mysql97": "mysql", "mariadb1011": "mariadb"}
+FOLDERS: Final = {"mysql97": "mysql", "mariadb1011": "mariadb", "mariadb118": "mariadb118"}
 
 
 def cases_of(kind: str) -> list[Case]:

@@ -18,7 +18,7 @@ from binlogio.gtid import Uuid
 from binlogio.replay import replay
 from binlogio.replay.targets.mysql.target import MysqlTarget
 from corpus import FIXTURES
-from real_servers import Instance, vendor
+from real_servers import KINDS, Instance, vendor
 
 sys.path.insert(0, str(FIXTURES))
 from record_find_row import create, relay_log  # type: ignore[import-not-found]
@@ -35,7 +35,7 @@ CASES: Final = [case for case in json.loads((FIXTURES / "find_row.json").read_te
 MARIADB_COLLATIONS: Final = {"utf8mb4_0900_ai_ci": "utf8mb4_unicode_520_nopad_ci", "utf8mb4_0900_as_cs": "utf8mb4_bin"}
 
 
-@pytest.fixture(scope="module", params=["mysql", "mariadb"])
+@pytest.fixture(scope="module", params=KINDS)
 def server(request: pytest.FixtureRequest) -> Iterator[Instance]:
     """One server of each vendor for all tests."""
     with vendor(request.param).server(
@@ -84,7 +84,7 @@ def differences(server: Instance, cases: list[dict[str, Any]], folder: Path, *, 
     """The cases in which a replay did something else than the replica, of at least `ENOUGH`."""
     found: dict[str, Any] = {}
     compared = 0
-    is_mariadb = server.vendor.kind == "mariadb"
+    is_mariadb = server.vendor.is_mariadb
     url = f"mysql://root@/?unix_socket={server.socket}"
     with closing(
         pymysql.connect(unix_socket=str(server.socket), user="root", charset="utf8mb4", autocommit=True)
@@ -117,7 +117,7 @@ def differences(server: Instance, cases: list[dict[str, Any]], folder: Path, *, 
 
 def test_events_do_what_they_do_on_a_replica(server: Instance, tmp_path: Path) -> None:
     """The same rows, the same error numbers, in both modes."""
-    if server.vendor.kind == "mariadb":
+    if server.vendor.is_mariadb:
         pytest.skip("the log is one of MySQL")
 
     assert differences(server, CASES, tmp_path, applies_events=True) == {}

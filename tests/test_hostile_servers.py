@@ -17,7 +17,7 @@ from binlogio.replay import replay
 from binlogio.replay.targets.mysql.target import MysqlTarget
 from binlogio.schema.identifiers import backticked
 from hostile_statements import BYTES, SCHEMAS, TEXTS, literal, rows, statements, tables
-from real_servers import RUN_TIMEOUT_S, Instance, vendor
+from real_servers import KINDS, RUN_TIMEOUT_S, Instance, vendor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.server, pytest.mark.slow]
 
 SYSTEM: Final = ("mysql", "sys", "information_schema", "performance_schema", "binlogio_replay")
-ALL: Final = "binlog.0*"
+ALL: Final = "binlog.0*[0-9]"
 
 
-@pytest.fixture(scope="module", params=["mysql", "mariadb"])
+@pytest.fixture(scope="module", params=KINDS)
 def server(request: pytest.FixtureRequest) -> Iterator[Instance]:
     """One server of each vendor for all tests."""
     options = (
@@ -116,9 +116,8 @@ def run(*arguments: str) -> bytes:
 
 def fed(server: Instance, sql: bytes, *options: str) -> None:
     """Into the vendor's own client, which stops at the first error."""
-    client = "mysql" if server.vendor.kind == "mysql" else "mariadb"
     done = server.vendor.run(
-        client, "--no-defaults", "-uroot", "-S", f"/run/mysqld/{server.name}.sock", *options, stdin=sql
+        server.vendor.client, "--no-defaults", "-uroot", "-S", f"/run/mysqld/{server.name}.sock", *options, stdin=sql
     )
     assert done.returncode == 0, done.stderr.decode(errors="replace")[:2000]
 
@@ -237,9 +236,8 @@ def test_text_that_is_fed_to_a_client_all_the_same_does_nothing_but_its_statemen
     path = logged(server, "ROW", [*tables(), *rows()])
     text = re.sub(rb"(?m)^SET @@SESSION.GTID_NEXT=.*\n", b"", dumped(path))  # which this server has already
     emptied(server)
-    client = "mysql" if server.vendor.kind == "mysql" else "mariadb"
     done = server.vendor.run(
-        client, "--no-defaults", "--force", "-uroot", "-S", f"/run/mysqld/{server.name}.sock", stdin=text
+        server.vendor.client, "--no-defaults", "--force", "-uroot", "-S", f"/run/mysqld/{server.name}.sock", stdin=text
     )
     found = content(server)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from itertools import count
 from typing import Any, Final
@@ -16,6 +17,7 @@ from binlogio.errors import BinlogError, LoggingError, UnsupportedFeature
 from binlogio.events.base import EventHeader
 from binlogio.events.control import IncidentEvent, XidEvent
 from binlogio.events.gtid import MariadbGtidEvent, MariadbGtidListEvent
+from binlogio.events.gtid_mariadb import MariadbGtidExtraFlag
 from binlogio.events.mariadb import AnnotateRowsEvent, BinlogCheckpointEvent
 from binlogio.events.query import QueryEvent, StatusVar
 from binlogio.events.rows import DeleteRowsEvent, UpdateRowsEvent, WriteRowsEvent
@@ -46,7 +48,7 @@ HEADER: Final = EventHeader(timestamp=1_700_000_000, server_id=1)
 
 def variables(**values: Any) -> ServerVariables:
     """Those of a MariaDB server."""
-    return ServerVariables(server_version=VERSION, **values)
+    return ServerVariables(**{"server_version": VERSION, **values})
 
 
 def writer(storage: MemoryStorage, *, use_kernel: bool = True, **values: Any) -> BinlogWriter:
@@ -352,6 +354,34 @@ def test_utf8mb4_without_a_collation_is_what_mariadb_takes_it_for() -> None:
         plans = [reader.plan(event) for event in reader if isinstance(event, WriteRowsEvent)]
 
     assert plans[0].columns[1].collation_id == 45
+
+
+@pytest.mark.parametrize("use_kernel", [True, False])
+def test_gtid_events_of_11_8_have_the_thread_of_their_session(use_kernel: bool) -> None:
+    """Of every kind of group; a writer that finds the log finds its groups, and tables have the collation of that version."""
+    storage = MemoryStorage()
+    version = {"server_version": "11.8.6-MariaDB-log", "binlog_row_metadata": "FULL"}
+    with (
+        writer(storage, use_kernel=use_kernel, **version) as log,
+        log.session("shop") as one,
+        log.session("shop") as other,
+    ):
+        threads = {one.thread_id: 0, other.thread_id: 0}
+        for session in (one, other, one):
+            session.execute(insert(1))
+            session.execute(insert(2, M))
+            session.ddl("CREATE TABLE u (id INT)")
+            threads[session.thread_id] += 3
+    found = [event for event in events_of(storage) if isinstance(event, MariadbGtidEvent)]
+    with writer(storage, use_kernel=use_kernel, **version) as log:
+        state = log.gtid_binlog_state
+    with open_logs(storage.streams()) as reader:
+        plans = [reader.plan(event) for event in reader if isinstance(event, WriteRowsEvent)]
+
+    assert Counter(event.thread_id for event in found) == threads
+    assert all(event.flags_extra & MariadbGtidExtraFlag.THREAD_ID for event in found)
+    assert state == (MariadbGtid(0, 1, 9),)
+    assert plans[0].columns[1].collation_id == 2304
 
 
 @given(

@@ -16,7 +16,7 @@ from binlogio.replay import SqliteTarget, replay
 from binlogio.replay.targets.mysql.target import MysqlTarget
 from corpus import FIXTURES
 from expected_tables import differences
-from real_servers import Instance, vendor
+from real_servers import KINDS, Instance, vendor
 from target_servers import emptied, rows_of, tables, url
 
 sys.path.insert(0, str(FIXTURES))
@@ -28,13 +28,12 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.server, pytest.mark.slow]
 
-FOLDERS: Final = {"mysql": "mysql97", "mariadb": "mariadb1011"}
 COMPRESSION: Final = {"mysql": "binlog_transaction_compression", "mariadb": "log_bin_compress"}
 # MariaDB leaves virtual columns out of images that are not full.
 NOT_IN_THE_LOG: Final[dict[str, dict[str, tuple[str, ...]]]] = {"mariadb": {"corpus.autoinc": ("gv",)}, "mysql": {}}
 
 
-@pytest.fixture(scope="module", params=["mysql", "mariadb"])
+@pytest.fixture(scope="module", params=KINDS)
 def server(request: pytest.FixtureRequest) -> Iterator[Instance]:
     """A server that is source and target."""
     options = (
@@ -50,15 +49,17 @@ def server(request: pytest.FixtureRequest) -> Iterator[Instance]:
 def logged(server: Instance, folder: Path, image: str, *, is_compressed: bool) -> tuple[Path, dict[str, Any]]:
     """The log of the corpus' statements with that image, and the tables that they leave."""
     emptied(server)
-    script = (FIXTURES / FOLDERS[server.vendor.kind] / "rowimage_full" / "source.sql").read_text("utf-8")
+    script = (
+        FIXTURES / ("mariadb1011" if server.vendor.is_mariadb else "mysql97") / "rowimage_full" / "source.sql"
+    ).read_text("utf-8")
     with closing(pymysql.connect(unix_socket=str(server.socket), user="root", autocommit=True)) as connection:
         cursor = connection.cursor()
         cursor.execute(f"SET GLOBAL binlog_row_image = '{image}'")
-        cursor.execute(f"SET GLOBAL {COMPRESSION[server.vendor.kind]} = {int(is_compressed)}")
+        cursor.execute(f"SET GLOBAL {COMPRESSION[server.vendor.client]} = {int(is_compressed)}")
         cursor.execute("FLUSH BINARY LOGS")
         server.sql(script)
         cursor.execute("FLUSH BINARY LOGS")
-        log = sorted(server.data.glob("binlog.0*"))[-2]
+        log = sorted(server.data.glob("binlog.0*[0-9]"))[-2]
         copy = folder / log.name
         copy.write_bytes(log.read_bytes())
         found = json.loads(tables_of(connection, {}))["tables"]
@@ -76,7 +77,7 @@ def test_tables_are_those_of_the_server(server: Instance, tmp_path: Path, image:
         with closing(SqliteTarget.open(name)) as target, binlogio.open(path) as reader:
             replay(reader, target, workers=workers)
         with closing(sqlite3.connect(name)) as connection:
-            hidden = {} if image == "FULL" else NOT_IN_THE_LOG[server.vendor.kind]
+            hidden = {} if image == "FULL" else NOT_IN_THE_LOG[server.vendor.client]
             wrong[f"SQLite, {workers}"] = differences(connection, expected, hidden)
         for applies_events in (True, False):
             emptied(server)

@@ -74,7 +74,12 @@ def test_server_that_does_not_count_or_does_not_tell_is_not_asked_again() -> Non
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "options", "counts"),
-    [("mysql", (), True), ("mariadb", (), False), ("mariadb", ("--performance-schema=ON",), True)],
+    [
+        ("mysql", (), True),
+        ("mariadb", (), False),
+        ("mariadb", ("--performance-schema=ON",), True),
+        ("mariadb118", (), False),
+    ],
 )
 def test_rows_of_events_are_those_that_the_server_counted(kind: str, options: tuple[str, ...], counts: bool) -> None:
     """Or it is said that nobody knows; rows by SQL are known in any case."""

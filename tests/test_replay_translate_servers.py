@@ -12,7 +12,7 @@ import pytest
 import binlogio
 from binlogio.errors import ReplayError
 from binlogio.replay import SqliteTarget, replay
-from real_servers import Instance, vendor
+from real_servers import KINDS, Instance, vendor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -53,7 +53,7 @@ CONDITIONS: Final = (
 )  # fmt: skip
 
 
-@pytest.fixture(scope="module", params=["mysql", "mariadb"])
+@pytest.fixture(scope="module", params=KINDS)
 def server(request: pytest.FixtureRequest) -> Iterator[Instance]:
     """A server that logs statements."""
     options = (
@@ -124,7 +124,7 @@ def test_translated_statements_leave_the_rows_of_the_server(server: Instance, tm
                 cursor.execute("COMMIT")
                 taken += 1
                 cursor.execute("FLUSH BINARY LOGS")
-                log = sorted(server.data.glob("binlog.0*"))[-2]
+                log = sorted(server.data.glob("binlog.0*[0-9]"))[-2]
                 copy = tmp_path / log.name
                 copy.write_bytes(log.read_bytes())
                 try:

@@ -10,7 +10,7 @@ import binlogio
 import relay_logs
 from binlogio import ServerVariables
 from judged_types import READABLE, TYPES, count_changes, expect_tables, write_types
-from real_servers import vendor
+from real_servers import KINDS, vendor
 
 pytestmark = [pytest.mark.server, pytest.mark.slow]
 
@@ -39,8 +39,9 @@ def test_mysqlbinlog_reads_every_type_that_we_write(checksum: str, gtid_mode: st
 
 
 @FORMATS
-def test_mariadb_binlog_reads_every_type_that_it_knows(checksum: str, gtid_mode: str) -> None:
-    mariadb = vendor("mariadb")
+@pytest.mark.parametrize("kind", KINDS[1:])
+def test_mariadb_binlog_reads_every_type_that_it_knows(kind: str, checksum: str, gtid_mode: str) -> None:
+    mariadb = vendor(kind)
     types = tuple(typed for typed in READABLE if not typed.only_mysql)
     with mariadb.folder("read") as folder:
         variables = ServerVariables(binlog_checksum=checksum, gtid_mode=gtid_mode, binlog_row_metadata="MINIMAL")
@@ -91,8 +92,9 @@ def test_a_replica_applies_our_file_from_its_relay_log(checksum: str) -> None:
         expect_tables(server, TYPES)
 
 
-def test_mariadb_fed_through_its_own_tool_ends_with_our_tables() -> None:
-    mariadb = vendor("mariadb")
+@pytest.mark.parametrize("kind", KINDS[1:])
+def test_mariadb_fed_through_its_own_tool_ends_with_our_tables(kind: str) -> None:
+    mariadb = vendor(kind)
     types = tuple(typed for typed in TYPES if not typed.only_mysql)
     variables = ServerVariables(gtid_mode="OFF", binlog_row_metadata="MINIMAL")
     with mariadb.folder("feed") as folder, mariadb.server("feed") as server:

@@ -19,9 +19,9 @@ from binlogio.rowimage.json import JsonDocument
 from binlogio.rowimage.json_diff import JsonDiffs
 from binlogio.writer import BinlogWriter, Statement, Update
 from binlogio.writer.statement import Change
-from mariadb_replay import VERSION, Recording, Replay, comparable
+from mariadb_replay import Recording, Replay, comparable
 from memory_storage import MemoryStorage
-from real_servers import Instance, vendor
+from real_servers import KINDS, Instance, Vendor, vendor
 from relay_logs import FINISHED, place
 from shop_transactions import CREATE, TABLES, Shop
 
@@ -87,10 +87,16 @@ def _feed(server: Instance, text: bytes) -> None:
     assert errors == []
 
 
-def variables(**values: Any) -> ServerVariables:
+@pytest.fixture(scope="module", params=KINDS[1:])
+def mariadb(request: pytest.FixtureRequest) -> Vendor:
+    """The programs of 10.11 and of 11.8."""
+    return vendor(request.param)
+
+
+def variables(mariadb: Vendor, **values: Any) -> ServerVariables:
     """Those of a MariaDB server."""
     return ServerVariables(
-        server_version="10.11.18-MariaDB-log", binlog_row_metadata="NO_LOG", binlog_row_event_max_size=1024,
+        server_version=mariadb.version, binlog_row_metadata="NO_LOG", binlog_row_event_max_size=1024,
         max_binlog_size=300_000, **values,
     )  # fmt: skip
 
@@ -100,12 +106,13 @@ def variables(**values: Any) -> ServerVariables:
     [{"sync_binlog": 1}, {"binlog_checksum": "NONE", "log_bin_compress": True, "sync_binlog": 0}],
     ids=["crc32", "compressed"],
 )
-def test_mariadb_fed_through_its_own_tool_has_the_tables_of_eight_sessions(values: dict[str, Any]) -> None:
+def test_mariadb_fed_through_its_own_tool_has_the_tables_of_eight_sessions(
+    mariadb: Vendor, values: dict[str, Any]
+) -> None:
     """mariadb-binlog has nothing to complain about, and what it prints leaves the same rows."""
-    mariadb = vendor("mariadb")
     shop = MariadbShop(has_xa=False)
     with mariadb.folder("shop") as folder, mariadb.server("shop") as server:
-        with BinlogWriter(folder / "binlog", variables=variables(**values)) as log:
+        with BinlogWriter(folder / "binlog", variables=variables(mariadb, **values)) as log:
             shop.run(log, SESSIONS, TRANSACTIONS, 1)
         server.sql(f"CREATE DATABASE shop; {CREATE}")
         for name in (folder / f"binlog{INDEX_SUFFIX}").read_text().split():
@@ -125,14 +132,18 @@ def test_mariadb_fed_through_its_own_tool_has_the_tables_of_eight_sessions(value
     [{"sync_binlog": 1}, {"binlog_checksum": "NONE", "log_bin_compress": True, "sync_binlog": 0}],
     ids=["crc32", "compressed"],
 )
-def test_a_mariadb_replica_of_four_threads_has_the_tables_of_eight_sessions(values: dict[str, Any]) -> None:
+def test_a_mariadb_replica_of_four_threads_has_the_tables_of_eight_sessions(
+    mariadb: Vendor, values: dict[str, Any]
+) -> None:
     """It applies our files from its relay log, in the order that our GTIDs allow."""
-    mariadb = vendor("mariadb")
     shop = MariadbShop()
     with mariadb.folder("relay") as folder, mariadb.server("relay", *OPTIONS) as server:
-        with BinlogWriter(folder / "binlog", variables=variables(**values)) as log:
+        with BinlogWriter(folder / "binlog", variables=variables(mariadb, **values)) as log:
             shop.run(log, SESSIONS, TRANSACTIONS, 2)
-        with BinlogWriter(folder / "binlog", variables=variables(**values)) as log, log.session("shop") as session:
+        with (
+            BinlogWriter(folder / "binlog", variables=variables(mariadb, **values)) as log,
+            log.session("shop") as session,
+        ):
             session.ddl(FINISHED)
         server.sql(f"SET sql_log_bin=0; CREATE DATABASE shop; {CREATE}")
         names = (folder / f"binlog{INDEX_SUFFIX}").read_text().split()
@@ -253,15 +264,14 @@ INSERT INTO t VALUES (2008,'x');
 """
 
 
-def test_a_live_server_writes_what_we_write() -> None:
+def test_a_live_server_writes_what_we_write(mariadb: Vendor) -> None:
     """Event by event, in all formats, for both kinds of tables, temporary tables, XA and DDL."""
-    mariadb = vendor("mariadb")
     storage = MemoryStorage()
     with mariadb.server("live", "--character-set-server=utf8mb4") as server:
         server.sql("RESET MASTER;" + SCRIPT)
         server.sql("FLUSH BINARY LOGS")
         recording = Recording(sorted(server.data.glob("binlog.0*[0-9]"))[:-1])
-    live = ServerVariables(server_version=VERSION, binlog_row_metadata="NO_LOG")
+    live = ServerVariables(server_version=recording.version, binlog_row_metadata="NO_LOG")
     with BinlogWriter("binlog", variables=live, storage=storage) as log:
         Replay(log, recording, given_columns=True).run(SCRIPT)
     with binlogio.reader.open(storage.streams()) as reader:

@@ -14,7 +14,7 @@ fixtures mariadb1011.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
 
@@ -32,6 +32,7 @@ UTF8MB4_0900_AI_CI: Final = 255
 # That of MariaDB: STRICT_TRANS_TABLES, ERROR_FOR_DIVISION_BY_ZERO, NO_AUTO_CREATE_USER, NO_ENGINE_SUBSTITUTION. sql/sys_vars.cc.
 _MARIADB_SQL_MODE: Final = 1 << 21 | 1 << 26 | 1 << 28 | 1 << 30
 _UTF8MB4_GENERAL_CI: Final = 45
+_UTF8MB4_UCA1400_AI_CI: Final = 2304  # since 11.6
 _OPTION_EXPLICIT_DEF_TIMESTAMP: Final = (
     1 << 24
 )  # MariaDB sql/sql_class.h; explicit_defaults_for_timestamp is ON since 10.10
@@ -60,6 +61,7 @@ class QueryVariables:
         has_updated_schemas: the databases that a statement changes are named.
         names_single_table: an UPDATE of one table says so.
         has_atomic_engines: whether DDL is one transaction depends on the engine of its tables, for each of which DROP TABLE is divided.
+        marks_commits: COMMIT has the flag of its thread where the statements in front of it have it.
         flags2: what is set in all of them.
         sql_mode: of a session that has not changed it.
         collation: of a session that has not changed it, by its number.
@@ -71,6 +73,7 @@ class QueryVariables:
     has_updated_schemas: bool = True
     names_single_table: bool = True
     has_atomic_engines: bool = True
+    marks_commits: bool = True
     flags2: int = 0
     sql_mode: int = DEFAULT_SQL_MODE
     collation: int = UTF8MB4_0900_AI_CI
@@ -91,6 +94,7 @@ class Flavour:
         always_writeset: binlog_transaction_dependency_tracking is gone, and WRITESET.
         has_domains: GTIDs have a domain and MariaDB's flags, and stand in the place of BEGIN and XA START; a file begins with the last ones of
             each domain, and checkpoints.
+        has_thread_ids: GTID events say which connection ran the group.
         joins_caches: an autocommitted statement that has filled both caches is one group.
         keeps_savepoints: rows of other than transactional tables keep ROLLBACK TO from cutting the transaction cache.
         rows: the rows events.
@@ -106,6 +110,7 @@ class Flavour:
     has_tags: bool = False
     always_writeset: bool = False
     has_domains: bool = False
+    has_thread_ids: bool = False
     joins_caches: bool = False
     keeps_savepoints: bool = False
     rows: RowsEvents = RowsEvents()
@@ -153,36 +158,43 @@ _FLAVOURS: Final[tuple[tuple[Version, Version, Flavour], ...]] = (
         ),
     ),
 )
+_MARIADB_10: Final = Flavour(
+    name="MariaDB 10.11",
+    post_header_sizes=_sizes(_MARIADB_10_11),
+    has_checksum=True,
+    has_domains=True,
+    joins_caches=True,
+    keeps_savepoints=True,
+    rows=RowsEvents(
+        write=EventType.WRITE_ROWS_EVENT_V1,
+        update=EventType.UPDATE_ROWS_EVENT_V1,
+        delete=EventType.DELETE_ROWS_EVENT_V1,
+        post_header_size=6 + 2,
+        flags=0,
+        images=MARIADB_IMAGES,
+    ),
+    query=QueryVariables(
+        microseconds=QueryStatus.MARIADB_HRNOW,
+        ddl_xid=QueryStatus.MARIADB_XID,
+        has_requirements=False,
+        has_updated_schemas=False,
+        names_single_table=False,
+        has_atomic_engines=False,
+        flags2=_OPTION_EXPLICIT_DEF_TIMESTAMP,
+        sql_mode=_MARIADB_SQL_MODE,
+        collation=_UTF8MB4_GENERAL_CI,
+    ),
+)
 _MARIADB_FLAVOURS: Final[tuple[tuple[Version, Version, Flavour], ...]] = (
+    ((10, 11, 0), (10, 12, 0), _MARIADB_10),
     (
-        (10, 11, 0),
-        (10, 12, 0),
-        Flavour(
-            name="MariaDB 10.11",
-            post_header_sizes=_sizes(_MARIADB_10_11),
-            has_checksum=True,
-            has_domains=True,
-            joins_caches=True,
-            keeps_savepoints=True,
-            rows=RowsEvents(
-                write=EventType.WRITE_ROWS_EVENT_V1,
-                update=EventType.UPDATE_ROWS_EVENT_V1,
-                delete=EventType.DELETE_ROWS_EVENT_V1,
-                post_header_size=6 + 2,
-                flags=0,
-                images=MARIADB_IMAGES,
-            ),
-            query=QueryVariables(
-                microseconds=QueryStatus.MARIADB_HRNOW,
-                ddl_xid=QueryStatus.MARIADB_XID,
-                has_requirements=False,
-                has_updated_schemas=False,
-                names_single_table=False,
-                has_atomic_engines=False,
-                flags2=_OPTION_EXPLICIT_DEF_TIMESTAMP,
-                sql_mode=_MARIADB_SQL_MODE,
-                collation=_UTF8MB4_GENERAL_CI,
-            ),
+        (11, 8, 0),
+        (11, 9, 0),
+        replace(
+            _MARIADB_10,
+            name="MariaDB 11.8",
+            has_thread_ids=True,
+            query=replace(_MARIADB_10.query, collation=_UTF8MB4_UCA1400_AI_CI, marks_commits=False),
         ),
     ),
 )

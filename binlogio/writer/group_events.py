@@ -54,7 +54,7 @@ class GroupEvents:
         self._server_id = variables.server_id
         self._version_number = _version_number(variables.server_version)
         self._clock = clock
-        self._domains = DomainGtids(self._encoder)
+        self._domains = DomainGtids(self._encoder, has_thread_ids=self._flavour.has_thread_ids)
         self.commit_id: int | None = None
         self._stamped = kernel.stamped if kernel is not None else None
         self._kernel = kernel if self._flavour.has_commit_times else None

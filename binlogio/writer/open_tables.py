@@ -11,9 +11,11 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.rowimage.plan import TablePlan, resolve_plan
+from binlogio.schema.collations import collation_name
 from binlogio.schema.definition import DEFAULT_COLLATION
 from binlogio.writer.engine_mix import EngineMix
 from binlogio.writer.engines import INNODB
+from binlogio.writer.flavour import flavour_of
 from binlogio.writer.known_objects import table_access
 from binlogio.writer.log_file import describe_format
 from binlogio.writer.writeset import KeyHasher
@@ -29,7 +31,6 @@ _WORD: Final = re.compile(r"\w+")
 _MEANS_ANY: Final = frozenset(("flush", "database", "schema"))
 FIRST_TABLE_ID: Final = 100  # below are the server's own tables
 MAX_REMEMBERED: Final = 4096
-_GENERAL: Final = "utf8mb4_general_ci"
 DUMMY_TABLE_ID: Final = 0xFFFFFF  # ends a statement without rows; never a table. sql/table_id.h
 
 
@@ -76,6 +77,7 @@ class OpenTables:
         self._row_metadata = variables.binlog_row_metadata
         self._context = describe_format(variables).context
         self._flavor: Flavor = "mariadb" if variables.is_mariadb else "mysql"
+        self._usual_collation = collation_name(flavour_of(variables.server_version).query.collation)
         self._kernel = kernel
         self._lock = Lock()
         self._tables: dict[TableDefinition, OpenTable] = {}
@@ -112,7 +114,7 @@ class OpenTables:
             self._by_identity.clear()
 
     def _open(self, definition: TableDefinition) -> OpenTable:
-        mapped = definition if self._flavor == "mysql" else _with_known_collations(definition)
+        mapped = definition if self._flavor == "mysql" else _with_known_collations(definition, self._usual_collation)
         full = mapped.table_map(self._next_id, "FULL", self._flavor)
         plan = resolve_plan(full, self._context, definition=mapped.plan_columns(self._flavor))
         table = OpenTable(
@@ -125,12 +127,10 @@ class OpenTables:
         return table
 
 
-def _with_known_collations(table: TableDefinition) -> TableDefinition:
-    """The table as MariaDB has it, where utf8mb4 without another collation is utf8mb4_general_ci."""
+def _with_known_collations(table: TableDefinition, usual: str) -> TableDefinition:
+    """The table as MariaDB has it, where utf8mb4 without another collation has the one that is usual in its version."""
     columns = tuple(
-        replace(column, collation=_GENERAL) if column.charset == "utf8mb4" and column.collation is None else column
+        replace(column, collation=usual) if column.charset == "utf8mb4" and column.collation is None else column
         for column in table.columns
     )
-    return replace(
-        table, columns=columns, collation=_GENERAL if table.collation == DEFAULT_COLLATION else table.collation
-    )
+    return replace(table, columns=columns, collation=usual if table.collation == DEFAULT_COLLATION else table.collation)

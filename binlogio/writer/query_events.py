@@ -114,7 +114,8 @@ def commit_event(context: QueryContext) -> QueryEvent:
 def boundary_event(context: QueryContext, sql: bytes, *, xid: int | None = None) -> QueryEvent:
     """BEGIN, COMMIT, ROLLBACK, SAVEPOINT and their like, which no database is chosen for. `xid` as in `table_ddl_event`."""
     more = (*statement_vars(context), *collation_vars(context), *_xid_vars(xid))
-    return query_event(context, sql, context.schema, more, flags_of(context) | HeaderFlag.SUPPRESS_USE)
+    flags = flags_of(context) if context.flavour.query.marks_commits or sql != b"COMMIT" else 0
+    return query_event(context, sql, context.schema, more, flags | HeaderFlag.SUPPRESS_USE)
 
 
 def statement_event(context: QueryContext, sql: bytes, *, error_code: int = 0) -> QueryEvent:
