@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import io
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+import binlogio
 from binlogio.constants import ColumnType, EventType
+from binlogio.errors import UnsupportedFeature
 from binlogio.events.rows import DeleteRowsEvent, PartialUpdateRowsEvent
 from binlogio.rowimage import RowChange, RowImage, resolve_plan
 from binlogio.rowimage.image import encode_partial_rows
 from binlogio.rowimage.json import JsonDocument
-from binlogio.rowimage.json_diff import JsonDiff, JsonDiffOperation, JsonDiffs
-from both_kernels import KERNELS, rows_and_error_by
+from binlogio.rowimage.json_diff import JsonDiff, JsonDiffOperation, JsonDiffs, is_operations
+from binlogio.rowimage.values import ABSENT
+from both_kernels import KERNELS, kernel_set_to, rows_and_error_by
 from log_cases import table_map_of
 from logs import header, log
 from rowimage_cases import column
@@ -64,3 +68,71 @@ def test_rows_before_diffs_that_cannot_be_applied_are_given_out(bad: list[Any], 
     assert [len(records) for records in rows.values()] == [3]
     assert said is not None
     assert reason in said.text
+
+
+EMPTY, REMOVES = JsonDiffs(), JsonDiffs((*DIFFS, JsonDiff(JsonDiffOperation.REMOVE, '$."b\\"é"')))
+OPERATIONS = {
+    DIFFS: '[{"op":"replace","path":"$.a","value":[2]}]',
+    REMOVES: '[{"op":"replace","path":"$.a","value":[2]},{"op":"remove","path":"$.\\"b\\\\\\"é\\""}]',
+    EMPTY: "[ ]",
+}
+
+
+def minimal(*diffs: JsonDiffs | JsonDocument) -> list[Any]:
+    """One event whose before images lack the column."""
+    plan = resolve_plan(TABLE)
+    changes = [RowChange(RowImage(plan, (ABSENT,)), RowImage(plan, (one,))) for one in diffs]
+    images = encode_partial_rows(changes, plan, b"\0", b"\1")
+    event = PartialUpdateRowsEvent(7, 1, b"", 1, b"\0", b"\1", images, header(EventType.PARTIAL_UPDATE_ROWS_EVENT))
+    return [TABLE, event]
+
+
+@pytest.mark.parametrize("batch_rows", [1, 2, 100])
+def test_diffs_without_a_document_are_the_text_of_their_operations(batch_rows: int) -> None:
+    """Which no document has, not even one that looks like operations; beside documents that the diffs are applied to."""
+    alike = JsonDocument.from_text('[{"op": "replace", "path": "$.a", "value": [2]}]'), JsonDocument.from_text("[]")
+    data = log(*minimal(*OPERATIONS), *update(DOCUMENT), *minimal(*alike), *minimal(*OPERATIONS))
+    compiled, construct = ([*rows_of_tables(kernel, data, batch_rows=batch_rows)] for kernel in KERNELS)
+
+    assert compiled == construct
+    assert compiled == [
+        *OPERATIONS.values(),
+        '{"a": [2]}',
+        '[{"op": "replace", "path": "$.a", "value": [2]}]',
+        "[]",
+        *OPERATIONS.values(),
+    ]
+    assert [is_operations(text) for text in compiled] == [True] * 3 + [False] * 3 + [True] * 3
+
+
+def rows_of_tables(kernel: str, data: bytes, **options: Any) -> list[str]:
+    """What `read_tables` gives as documents, in the order of the log."""
+    with kernel_set_to(kernel):
+        batches = [batch for _, batch in binlogio.read_tables(io.BytesIO(data), **options)]
+    return [text for batch in batches for image in batch["after"].to_pylist() for text in image.values()]
+
+
+@pytest.mark.parametrize("bad", [update(None), minimal(JsonDiffs((*DIFFS, *DIFFS)))[:1] + cut(minimal(DIFFS))[1:]])
+def test_diffs_that_are_refused_are_refused_after_operations_too(bad: list[Any]) -> None:
+    """A NULL in the before image is no document, and no column that is absent; a cut value is damage."""
+    data = log(*minimal(DIFFS), *bad, *minimal(DIFFS))
+    compiled, construct = (rows_and_error_by(kernel, data) for kernel in KERNELS)
+    rows, said = compiled
+
+    assert compiled == construct
+    assert sum(map(len, rows.values())) == 1
+    assert OPERATIONS[DIFFS] in repr(rows)
+    assert said is not None
+
+
+def test_diffs_without_a_document_are_an_error_where_that_is_chosen() -> None:
+    """And no other choice there is."""
+    data = log(*minimal(DIFFS))
+    compiled, construct = (rows_and_error_by(kernel, data, json_diffs="error") for kernel in KERNELS)
+
+    assert compiled == construct
+    assert compiled[1] is not None
+    assert "JSON diffs without a document" in compiled[1].text
+    assert 'json_diffs="operations"' in compiled[1].text
+    with pytest.raises(UnsupportedFeature, match="json_diffs"):
+        binlogio.read_tables(io.BytesIO(data), json_diffs="sql")

@@ -184,7 +184,7 @@ class _Run:
         return found
 
 
-@pytest.mark.parametrize("kind", ["mysql", "mariadb"])
+@pytest.mark.parametrize("kind", ["mysql", "mariadb", "mariadb118"])
 def test_tables_are_what_the_server_says_or_forgotten(kind: str) -> None:
     """After each of some hundred statements; each table that is forgotten has a reason, and most are followed."""
     with vendor(kind).server("ddl", "--binlog-format=ROW") as server:

@@ -184,7 +184,9 @@ class RowsWalk:
         if kind is None:
             is_typed = self._wants(plan) and not self._selection.mixed
             columns = self._selection.columns_of(plan) if is_typed else ()
-            kind = self._types[plan] = RecordType.of(plan, columns, zero_dates=self._selection.zero_dates)
+            kind = self._types[plan] = RecordType.of(
+                plan, columns, zero_dates=self._selection.zero_dates, json_diffs=self._selection.json_diffs
+            )
         return kind
 
 

@@ -100,10 +100,10 @@ def _text(image: RowImage | None) -> ImageValues:
 def _values(image: RowImage | None, kind: RecordType) -> ImageValues:
     if image is None:
         return None
-    return tuple(_arrow_value(image.values[column.position], column, kind.zero_dates) for column in kind.columns)
+    return tuple(_arrow_value(image.values[column.position], column, kind) for column in kind.columns)
 
 
-def _arrow_value(value: Any, column: ColumnPlan, zero_dates: str) -> Any:
+def _arrow_value(value: Any, column: ColumnPlan, kind: RecordType) -> Any:
     """A value as pyarrow takes it.
 
     Raises:
@@ -114,11 +114,16 @@ def _arrow_value(value: Any, column: ColumnPlan, zero_dates: str) -> Any:
     if isinstance(value, JsonDocument):
         return _json_text(value, column)
     if isinstance(value, JsonDiffs):
+        if kind.json_diffs == "operations":
+            return _json_text(value, column)
         raise _refused(
-            column, "JSON diffs without a document in the before image to apply them to", value.sql(column.label)
+            column,
+            "JSON diffs without a document in the before image to apply them to",
+            value.sql(column.label),
+            'json_diffs="operations" gives the diffs as text; ' + _READ_EVENTS,
         )
     if column.type in DATES:
-        return _date(value, column, zero_dates)
+        return _date(value, column, kind.zero_dates)
     if isinstance(value, str) and column.type in TIMES:
         raise _refused(column, "minutes or seconds of a TIME are over 59", value)
     if column.members is not None:
@@ -132,9 +137,9 @@ def _arrow_value(value: Any, column: ColumnPlan, zero_dates: str) -> Any:
     return value
 
 
-def _json_text(value: JsonDocument, column: ColumnPlan) -> str:
+def _json_text(value: JsonDocument | JsonDiffs, column: ColumnPlan) -> str:
     try:
-        return value.text
+        return value.operations if isinstance(value, JsonDiffs) else value.text
     except BinlogFormatError as exc:
         exc.field = f"column {column.label}" + (f": {exc.field}" if exc.field else "")
         raise

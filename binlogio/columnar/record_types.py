@@ -57,6 +57,7 @@ class Selection:
         where: which events are wanted.
         definitions: what the user says of tables of which the log says too little.
         limits: the largest sizes that are accepted.
+        json_diffs: "error", or "operations" for JSON diffs as text where the before image has no document.
         mixed: batches are of all tables in the order of the log, and their images are JSON text.
     """
 
@@ -70,6 +71,7 @@ class Selection:
     definitions: GivenDefinitions | None = None
     limits: Limits = DEFAULT_LIMITS
     mixed: bool = False
+    json_diffs: str = "error"
 
     def columns_of(self, plan: TablePlan) -> Collection[str] | None:
         """Names of the wanted columns of a table; None for all."""
@@ -92,9 +94,12 @@ class RecordType:
     image_type: pa.StructType
     schema: pa.Schema
     zero_dates: str
+    json_diffs: str = "error"
 
     @classmethod
-    def of(cls, plan: TablePlan, wanted: Collection[str] | None, *, zero_dates: str) -> RecordType:
+    def of(
+        cls, plan: TablePlan, wanted: Collection[str] | None, *, zero_dates: str, json_diffs: str = "error"
+    ) -> RecordType:
         """The records of a plan; `wanted` names columns, None means all.
 
         Raises:
@@ -125,4 +130,5 @@ class RecordType:
             image_type=image,
             schema=pa.schema([*HEAD, pa.field("before", image), pa.field("after", image), *PRESENT]),
             zero_dates=zero_dates,
+            json_diffs=json_diffs,
         )

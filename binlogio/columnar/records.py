@@ -25,7 +25,7 @@ from binlogio.columnar.record_types import RecordType
 from binlogio.errors import BinlogError
 from binlogio.primitives import BAD_BYTES
 from binlogio.rowimage.json import JsonDocument
-from binlogio.rowimage.json_diff import JsonDiffs, diffs_layout
+from binlogio.rowimage.json_diff import JsonDiffs, diffs_layout, is_operations
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -43,14 +43,16 @@ class TableRecords:
     forms: tuple[int, ...]
 
     @classmethod
-    def of(cls, plan: TablePlan, wanted: Collection[str] | None, *, zero_dates: str) -> TableRecords:
+    def of(
+        cls, plan: TablePlan, wanted: Collection[str] | None, *, zero_dates: str, json_diffs: str = "error"
+    ) -> TableRecords:
         """The records of a plan; `wanted` names columns, None means all.
 
         Raises:
             BinlogFormatError: a wanted column that the table does not have.
             UnsupportedFeature: a column of a type without values.
         """
-        kind = RecordType.of(plan, wanted, zero_dates=zero_dates)
+        kind = RecordType.of(plan, wanted, zero_dates=zero_dates, json_diffs=json_diffs)
         slots = [-1] * len(plan.columns)
         for slot, column in enumerate(kind.columns):
             slots[column.position] = slot
@@ -102,7 +104,26 @@ class TableRecords:
             presence_node(batch.before, count),
             presence_node(batch.after, count),
         ]
-        return imported(count, nodes, self.type.schema)
+        found = imported(count, nodes, self.type.schema)
+        if texts.has_operations and not self._lack_documents(found):
+            texts.are_complete = False
+        return found
+
+    def new_texts(self) -> JsonTexts:
+        """For the JSON diffs of a batch."""
+        return JsonTexts(takes_operations=self.type.json_diffs == "operations")
+
+    def _lack_documents(self, batch: pa.RecordBatch) -> bool:
+        """True if no before image has a column whose after image has JSON diffs instead of a document."""
+        present, after = batch.column("before_present").to_pylist(), batch.column("after")
+        for slot, column in enumerate(self.type.columns):
+            if self.type.specs[slot].kind != kinds.JSON:
+                continue
+            byte, bit = column.position >> 3, 1 << (column.position & 7)
+            for text, bitmap in zip(after.field(slot).to_pylist(), present, strict=True):
+                if text is not None and is_operations(text) and bitmap is not None and bitmap[byte] & bit:
+                    return False
+        return True
 
     def _images(
         self, side: Side, count: int, repeated: Repeated, before: Side | None, texts: JsonTexts
@@ -181,18 +202,26 @@ _DIFFS: Final = diffs_layout(GreedyBytes)
 
 @dataclass(slots=True)
 class JsonTexts:
-    """The texts of JSON values of a batch that holds diffs. `are_complete` is False after one that has none, which construct then tells."""
+    """The texts of JSON values of a batch that holds diffs. `are_complete` is False after one that has none, which construct then tells.
 
+    `takes_operations` if diffs without a document before them are the text of their operations; `has_operations` once there were some.
+    """
+
+    takes_operations: bool = False
     are_complete: bool = True
+    has_operations: bool = False
 
     def of(self, value: bytes, before: bytes | None) -> str:
         """The text of a document, or of JSON diffs applied to the one of the before image; a flag before each says which it is."""
         try:
             if value[0] == 0:
                 return JsonDocument(value[1:]).text
-            diffs: JsonDiffs | None = None if before is None else _DIFFS.parse(value[1:])
-            if diffs is not None and before is not None:
-                return diffs.apply(JsonDocument(before[1:])).text
+            if before is not None or self.takes_operations:
+                diffs: JsonDiffs = _DIFFS.parse(value[1:])
+                if before is not None:
+                    return diffs.apply(JsonDocument(before[1:])).text
+                self.has_operations = True
+                return diffs.operations
         except (BinlogError, *BAD_BYTES):
             pass
         self.are_complete = False

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from binlogio.storage import LogFile
 
 _ZERO_DATES: Final = ("error", "null", "text")
+_JSON_DIFFS: Final = ("operations", "error")
 DEFAULT_BATCH_ROWS: Final = 1 << 16
 
 
@@ -396,6 +397,7 @@ def read_tables(
     tables: Iterable[str] | None = None,
     columns: Iterable[str] | None = None,
     zero_dates: str = "error",
+    json_diffs: str = "operations",
     verify_checksum: bool = True,
     batch_rows: int = DEFAULT_BATCH_ROWS,
     threads: int = 1,
@@ -412,6 +414,9 @@ def read_tables(
         tables: `schema.table` names or globs; all where it is None. Others are skipped without a look at their rows.
         columns: names of the columns that `before` and `after` shall have; all where it is None.
         zero_dates: what becomes of zero and impossible dates: "error", "null", or "text", which makes all dates text.
+        json_diffs: for partial updates of a JSON column (binlog_row_value_options=PARTIAL_JSON) whose before image lacks the column: "operations"
+            gives the diffs as text, `[{"op":"replace","path":"$.a","value":1}]`, which no document has (theirs is `[{"op": "replace"`);
+            "error" refuses them. If the before image has the document, `after` has it with the diffs applied.
         verify_checksum: compare the CRC32 of every event with its bytes.
         batch_rows: most rows of a batch. A batch also ends at a few MiB, at the end of a log or of a part that a thread reads, and where its table changes.
         threads: how many threads read; logs are then cut into byte ranges of whole event groups, and batches come in the order of
@@ -431,7 +436,12 @@ def read_tables(
         raise UnsupportedFeature(
             "no such choice", field="zero_dates", expected=", ".join(_ZERO_DATES), found=zero_dates
         )
+    if json_diffs not in _JSON_DIFFS:
+        raise UnsupportedFeature(
+            "no such choice", field="json_diffs", expected=", ".join(_JSON_DIFFS), found=json_diffs
+        )
     options = {
+        "json_diffs": json_diffs,
         "columns": None if columns is None else tuple(columns),
         "zero_dates": zero_dates,
         "verify_checksum": verify_checksum,

@@ -57,7 +57,12 @@ class ColumnarReader(LogWalk):
         self._failed.clear()
 
     def _take(self, number: int, plan: TablePlan) -> ImagePlan:
-        records = TableRecords.of(plan, self._selection.columns_of(plan), zero_dates=self._selection.zero_dates)
+        records = TableRecords.of(
+            plan,
+            self._selection.columns_of(plan),
+            zero_dates=self._selection.zero_dates,
+            json_diffs=self._selection.json_diffs,
+        )
         self._records[number] = records
         return records.images
 
@@ -180,7 +185,7 @@ class ColumnarReader(LogWalk):
                 self._open[key] = number, batch
                 return
             if batch.count:
-                texts = JsonTexts()
+                texts = records.new_texts()
                 self._ready.append((records.plan.full_name, self._arrow(records, batch, texts)))
                 if not texts.are_complete:
                     self._failed.append(min(after[0], self._router.rows_event_count - 1))
@@ -201,7 +206,7 @@ class ColumnarReader(LogWalk):
                 if batch.failed_event >= 0 and (last or not batch.failed_in_images):
                     self._refuse_rows(batch.failed_event, first_row=first_row, first_byte=first_byte)
                 if batch.count:
-                    texts = JsonTexts()
+                    texts = records.new_texts()
                     found = self._arrow(records, batch, texts)
                     if not texts.are_complete:
                         self._refuse_rows(0, first_row=first_row, first_byte=first_byte)
@@ -229,7 +234,7 @@ class ColumnarReader(LogWalk):
         number, batch = self._open.pop(key)
         if batch.count:
             records = self._records[number]
-            self._ready.append((records.plan.full_name, self._arrow(records, batch, JsonTexts())))
+            self._ready.append((records.plan.full_name, self._arrow(records, batch, records.new_texts())))
             self._met[key] = number
 
     def _arrow(self, records: TableRecords, batch: Batch, texts: JsonTexts) -> pa.RecordBatch:

@@ -76,6 +76,17 @@ class JsonDiffs(tuple[JsonDiff, ...]):
             _apply(diff, holder)
         return JsonDocument(build_json(holder[0]))
 
+    @property
+    def operations(self) -> str:
+        """The changes as JSON text: `[{"op":"replace","path":"$.a","value":1}]`; `op` is replace, insert or remove, which has no value.
+
+        No document has this text: theirs has a space after each colon, and an empty array none, which is `[ ]` here.
+
+        Raises:
+            BinlogFormatError: a value is damaged.
+        """
+        return f"[{','.join(map(_operation, self)) or ' '}]"
+
     def sql(self, column: str, line_break: str = "", quoted: Callable[[str], str] | None = None) -> str:
         """The changes as nested SQL functions of `column`: JSON_REPLACE(@2, '$.age', 26).
 
@@ -92,6 +103,17 @@ class JsonDiffs(tuple[JsonDiff, ...]):
             between = line_break or " " if index else " "
             text = f"{function}({line_break if index else ''}{text},{between}{arguments})"
         return text
+
+
+def is_operations(text: str) -> bool:
+    """True if the text of a JSON column is `JsonDiffs.operations`, and no document."""
+    return text.startswith('[{"op":"') or text == "[ ]"
+
+
+def _operation(diff: JsonDiff) -> str:
+    path = json.dumps(diff.path, ensure_ascii=False)
+    value = "" if diff.value is None else f',"value":{diff.value.text}'
+    return f'{{"op":"{diff.operation.name.lower()}","path":{path}{value}}}'
 
 
 def _arguments(diff: JsonDiff, quoted: Callable[[str], str]) -> str:
