@@ -11,15 +11,17 @@ from typing import Any, Final
 import pytest
 
 import binlogio
+from binlogio.constants import BINLOG_MAGIC, EventType
 from binlogio.constants import ColumnType as T
-from binlogio.constants import EventType
 from binlogio.errors import BinlogError, BinlogFormatError, ChecksumMismatch
+from binlogio.events.query import QueryEvent
 from binlogio.events.rows import WriteRowsEvent
 from binlogio.implementation import is_compiled
 from both_kernels import KERNELS, kernel_set_to, records_of
 from corpus import MARIADB, MYSQL
+from log_cases import MARIADB as MARIADB_VERSION
 from log_cases import table_map_of
-from logs import OFF, header, log, query, raw_events, stop, transaction, with_checksum
+from logs import OFF, description, encode, header, log, query, raw_events, stop, transaction, with_checksum
 from rowimage_cases import column
 
 MIB: Final = 1 << 20
@@ -206,3 +208,45 @@ def test_row_of_many_windows_is_read_in_linear_time(tmp_path: Path) -> None:
 
     assert rows == 1
     assert peak_mb < 128 * 4
+
+
+READ_BOMB: Final = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_CPU, (20, 20))
+import binlogio
+for read in (binlogio.read_tables, lambda path: (("", batch) for batch in binlogio.read_rows(path))):
+    try:
+        for _ in read(sys.argv[1]):
+            pass
+    except binlogio.BinlogError as exc:
+        print(exc.field)
+"""
+
+
+@pytest.mark.skipif(not is_compiled(), reason="construct takes microseconds for a row")
+def test_compressed_event_of_millions_of_rows_is_refused_without_all_of_them(tmp_path: Path) -> None:
+    """33 KB that open to 32 MiB of rows of a byte or two, of which the last one is cut: 49 s in which construct read them all."""
+    table = table_map_of([column(T.TINY)])
+    images = bytes(32 * MIB) + b"\0"
+    event = WriteRowsEvent(7, 1, b"", 1, b"\1", images, header(EventType.WRITE_ROWS_COMPRESSED_EVENT_V1))
+    data = BINLOG_MAGIC + encode([description(version=MARIADB_VERSION), query("BEGIN"), table, event])
+    assert len(data) < 64 << 10
+    path = tmp_path / "binlog.000001"
+    path.write_bytes(data)
+    found = subprocess.run([sys.executable, "-c", READ_BOMB, str(path)], capture_output=True, text=True, check=True)
+
+    fields = [f"{name}byte {32 * MIB + 1} of the row images" for name in ("column c0, ", "column c0, ")]
+    assert found.stdout.splitlines() == [f"row {16 * MIB}, {field}" for field in fields]
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_compressed_statement_over_the_limit_is_refused_before_it_is_opened(kernel: str) -> None:
+    """`read_tables` does not open statements of this size: they are no DDL."""
+    sql = QueryEvent(7, 0, 0, (), "d", b"x" * (2 * MIB), header(EventType.QUERY_COMPRESSED_EVENT))
+    data = BINLOG_MAGIC + encode([description(version=MARIADB_VERSION), sql, TABLE, big_insert(10)])
+    limits = binlogio.Limits(opened_size=MIB)
+    with kernel_set_to(kernel):
+        assert len(_rows(io.BytesIO(data), limits=limits)[0]) == 1
+        with pytest.raises(BinlogFormatError, match="larger than the limit of 1048576"):
+            list(binlogio.open(io.BytesIO(data), limits=limits))
+        assert len(list(binlogio.open(io.BytesIO(data)))) == 4

@@ -10,6 +10,7 @@ from binlogio._kernel.route cimport Router
 cdef struct Run:
     # Rows of a block that come from one event.
     int64_t event
+    int64_t at  # of the first in the event's images, in bytes
     int32_t event_row  # number of the first in the event
     int32_t row  # and in the block
     int32_t end
@@ -28,6 +29,7 @@ cdef class Batch(Heads):
     cdef ImagePlan plan
     cdef readonly Side before, after
     cdef readonly int64_t failed_event  # number of the rows event that does not fit, or -1
+    cdef readonly int64_t failed_row, failed_at  # a row of that event, and where it begins, before which all is good
     cdef readonly bint failed_in_images  # its images do not fit the plan; else one of its values is none
     cdef readonly bint failed_partial  # it is a partial update
     cdef readonly bint stopped_at_partial  # the next event is a partial update, and the batch takes none
@@ -50,5 +52,5 @@ cdef class Batch(Heads):
     cdef int64_t _locate(self, RowsEvent* event, int64_t row, int64_t most) noexcept nogil
     cdef int _images(self, Router router, Side side, Operation without, int64_t count) except -1 nogil
     cdef int _materialise(self, Side side, int64_t row, int64_t end) except -1 nogil
-    cdef int64_t _event_of(self, int64_t row) noexcept nogil
+    cdef int _run_of(self, int64_t row) noexcept nogil
     cdef int _records(self, Router router) except -1 nogil

@@ -12,6 +12,8 @@ class Batch(Heads):
     before: Side
     after: Side
     failed_event: int
+    failed_row: int
+    failed_at: int
     failed_in_images: bool
     failed_partial: bool
     stopped_at_partial: bool

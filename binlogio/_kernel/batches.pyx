@@ -180,6 +180,7 @@ cdef class Batch(Heads):
                 self.event_row = 0
             run = self.runs + self.run_count
             run.event = self.event
+            run.at = self.at - event.images
             run.event_row = <int32_t>self.event_row
             run.row = <int32_t>count
             before = count
@@ -187,6 +188,8 @@ cdef class Batch(Heads):
             run.end = <int32_t>count
             self.event_row += count - before
             self.run_count += count > before
+            if self.failed_event >= 0:
+                self.failed_row, self.failed_at = self.event_row, self.at - event.images
             if self.failed_event < 0 and self.at >= event.images + event.size:
                 self.event = event.next
                 self.at = NULL
@@ -249,7 +252,7 @@ cdef class Batch(Heads):
     cdef int _materialise(self, Side side, int64_t row, int64_t end) except -1 nogil:
         """Append the rows of the block from `row` to `end`."""
         cdef int64_t event
-        cdef int slot
+        cdef int slot, number
         cdef int bad
         if row == end:
             return 0
@@ -258,19 +261,21 @@ cdef class Batch(Heads):
                 (<Column>side.refs[slot]).append_absent(side.pending)
             bad = (<Column>side.refs[slot]).append(side.pointers + slot * STRIDE + row, end - row)
             if bad >= 0:
-                event = self._event_of(row + bad)
+                number = self._run_of(row + bad)
+                event = self.runs[number].event
                 # A row that was located is an earlier one, and another column's may be that too.
                 if self.failed_event < 0 or self.failed_in_images or event < self.failed_event:
                     self.failed_event = event
                     self.failed_in_images = False
+                    self.failed_row, self.failed_at = self.runs[number].event_row, self.runs[number].at
         side.pending = 0
         return 0
 
-    cdef int64_t _event_of(self, int64_t row) noexcept nogil:
+    cdef int _run_of(self, int64_t row) noexcept nogil:
         cdef int number = 0
         while self.runs[number].end <= row:
             number += 1
-        return self.runs[number].event
+        return number
 
     cdef int _records(self, Router router) except -1 nogil:
         """Say of each row of the block where and what it is."""

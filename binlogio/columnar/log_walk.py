@@ -474,16 +474,30 @@ class LogWalk(BigEvents):
             self._window.fill(header.event_size)
             self._refuse(self._event_bytes())
 
-    def _refuse_rows(self, last: int, *, first_row: int = 0, first_byte: int = 0) -> None:
-        """Raise what construct says of the first rows event, up to number `last`, of which it refuses a row."""
+    def _refuse_rows(
+        self, last: int, start: tuple[int, int] | None = None, *, first_row: int = 0, first_byte: int = 0
+    ) -> None:
+        """Raise what construct says of the first rows event, up to number `last`, of which it refuses a row.
+
+        `start` is a row and a byte of event `last` before which the kernel has found all good: construct takes microseconds for a row, and a
+        compressed event may hold millions.
+        """
+        if start is not None:
+            row, at = start
+            self._check_event(last, at, first_row=first_row + row, first_byte=first_byte + at)
         for number in range(last + 1):
-            code, plan, pos, present, present_after, images = self._router.rows_event(number)
-            table = self._table(plan)
-            self._refused_at = pos, self._router.first_row(number)
-            if table is not None:
-                event = rows_event(code, pos, len(table.columns), present, present_after, images)
-                self._check_rows(event, plan, first_row=first_row, first_byte=first_byte)
-        raise unreadable(pos, code)
+            self._check_event(number, 0, first_row=first_row, first_byte=first_byte)
+        _, _, pos, _, _, _ = self._router.rows_event(last)
+        raise unreadable(pos, None)
+
+    def _check_event(self, number: int, at: int, *, first_row: int, first_byte: int) -> None:
+        """Raise what construct says of the images of rows event `number` from byte `at` on."""
+        code, plan, pos, present, present_after, images = self._router.rows_event(number)
+        table = self._table(plan)
+        self._refused_at = pos, self._router.first_row(number)
+        if table is not None:
+            event = rows_event(code, pos, len(table.columns), present, present_after, images[at:])
+            self._check_rows(event, plan, first_row=first_row, first_byte=first_byte)
 
     def _before_refusal(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The rows of the events before the one of which a row was refused; all where there is none."""

@@ -62,7 +62,7 @@ class MixedReader(LogWalk):
             place = batch.fill(self._router, *place, self._selection.batch_rows, MOST_BYTES)
             if batch.failed_event >= 0:
                 self._failed = batch
-                self._refuse_rows(batch.failed_event)
+                self._refuse_rows(batch.failed_event, place[1:])
             if batch.count:
                 self._sizes = batch.sizes
                 yield "", mixed_record_batch(batch, self._log.name, self._repeated)
@@ -83,7 +83,7 @@ class MixedReader(LogWalk):
             place = batch.fill(self._router, *place, self._selection.batch_rows, MOST_BYTES)
             rows += batch.count
             if batch.failed_event >= 0 and (last or not batch.failed_in_images):
-                self._refuse_rows(batch.failed_event, first_row=first_row, first_byte=first_byte)
+                self._refuse_rows(batch.failed_event, place[1:], first_row=first_row, first_byte=first_byte)
             if batch.count:
                 self._sizes = batch.sizes
                 yield "", mixed_record_batch(batch, self._log.name, self._repeated)

@@ -41,7 +41,9 @@ class ColumnarReader(LogWalk):
         super().__init__(*args, **more)
         self._records: dict[int, TableRecords] = {}
         self._ready: list[TableBatch] = []  # of the window at hand, where an event before theirs may yet be refused
-        self._failed: list[int] = []  # numbers of events of the window at hand that do not fit
+        self._failed: list[
+            Place
+        ] = []  # events of the window at hand that do not fit, and from which row on; -1 for any
         self._open: dict[tuple[str, str], tuple[int, Batch]] = {}  # by schema and table: number of the plan, its batch
         self._met: dict[tuple[str, str], int] = {}  # those that had rows in the split at hand
 
@@ -127,7 +129,8 @@ class ColumnarReader(LogWalk):
             BinlogError: what is wrong with the first of the events that do not fit.
         """
         if self._failed:
-            self._refuse_rows(min(self._failed))
+            last, row, at = min(self._failed)
+            self._refuse_rows(last, None if row < 0 else (row, at))
         self._router.clear()
         yield from self._give_out_ready()
         if len(self._open) > _OPEN_TABLES or sum(batch.value_bytes for _, batch in self._open.values()) > _OPEN_BYTES:
@@ -163,7 +166,9 @@ class ColumnarReader(LogWalk):
             self._note_failures([batch])
 
     def _note_failures(self, batches: Iterable[Batch]) -> None:
-        self._failed += [batch.failed_event for batch in batches if batch.failed_event >= 0]
+        self._failed += [
+            (batch.failed_event, batch.failed_row, batch.failed_at) for batch in batches if batch.failed_event >= 0
+        ]
 
     def _batch(self, key: tuple[str, str], number: int) -> Batch:
         """The open batch of a table."""
@@ -188,7 +193,7 @@ class ColumnarReader(LogWalk):
                 texts = records.new_texts()
                 self._ready.append((records.plan.full_name, self._arrow(records, batch, texts)))
                 if not texts.are_complete:
-                    self._failed.append(min(after[0], self._router.rows_event_count - 1))
+                    self._failed.append((min(after[0], self._router.rows_event_count - 1), -1, 0))
                     return
             place = after
 
@@ -204,7 +209,8 @@ class ColumnarReader(LogWalk):
                 place = batch.fill(router, *place, self._selection.batch_rows, BATCH_BYTES)
                 rows += batch.count
                 if batch.failed_event >= 0 and (last or not batch.failed_in_images):
-                    self._refuse_rows(batch.failed_event, first_row=first_row, first_byte=first_byte)
+                    start = batch.failed_row, batch.failed_at
+                    self._refuse_rows(batch.failed_event, start, first_row=first_row, first_byte=first_byte)
                 if batch.count:
                     texts = records.new_texts()
                     found = self._arrow(records, batch, texts)
