@@ -145,7 +145,7 @@ def _frames(
             framer.feed(chunk)
             left -= len(chunk)
             yield from _whole_frames(framer)
-            if framer.needed > max(left, 1):
+            if framer.announced and framer.needed > max(left, 1):
                 break  # an event that cannot be whole is not worth the memory to wait for its end
             check_event_size(framer.announced, event.header.offset, limits)
         framer.finish()

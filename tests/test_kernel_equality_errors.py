@@ -11,19 +11,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from binlogio.columnar.construct_reader import OPENED_TYPES
+from binlogio.compression import compress_zstd
 from binlogio.constants import BINLOG_MAGIC, CHECKSUM_SIZE, HEADER_SIZE, EventType
 from binlogio.constants import ColumnType as T
+from binlogio.encoder import Encoder
 from binlogio.event_filter import EventFilter, Range
+from binlogio.events.base import ParseContext
 from binlogio.events.control import XidEvent
 from binlogio.events.rows import WriteRowsEvent
+from binlogio.events.transaction_payload import CompressionType, TransactionPayloadEvent
 from binlogio.rowimage import RowChange, RowImage, encode_rows, resolve_plan
-from both_kernels import KERNELS, Said, records_and_error_by, records_by, rows_and_error_by, tables_by
+from both_kernels import KERNELS, Said, error_of_events, records_and_error_by, records_by, rows_and_error_by, tables_by
 from corpus import FIXTURES
 from encode_cases import KINDS
 from gtid_cases import BY_CLASS as GTID_CODECS
 from gtid_cases import CASES as GTID_CASES
 from log_cases import table_map_of
-from logs import header, log, moved, query, raw_events, with_checksum
+from logs import OFF, header, log, moved, query, raw_events, with_checksum
 from rowimage_cases import UTF8MB4, column
 
 VERSION_SIZE = 2 + 50 + 4 + 1  # bytes of a format description before the sizes of post-headers
@@ -274,3 +278,21 @@ def test_mariadb_gtid_event_of_any_length_and_any_flags_is_judged_alike(flags: i
         whole = head + commit_id + xid + bytes([flags_extra]) + fill * 24
 
         _said_of_gtids(EventType.MARIADB_GTID_EVENT, [whole[:end] for end in range(12, len(whole) + 1)])
+
+
+@pytest.mark.parametrize("more", [-1, 1, 18, 40])
+@pytest.mark.parametrize("compression", [CompressionType.ZSTD, CompressionType.NONE])
+def test_payload_that_claims_another_size_is_refused_by_all(more: int, compression: int) -> None:
+    """The events in it are whole; those that the claimed size has room for are given out."""
+    encoder = Encoder(ParseContext(checksum_algorithm=OFF))
+    inner = [query("BEGIN"), *_change(1, "insert", 2), XidEvent(1, header(EventType.XID_EVENT))]
+    plain = b"".join(encoder.encode(event) for event in inner)
+    payload = compress_zstd(plain, 1) if compression == CompressionType.ZSTD else plain
+    code = EventType.TRANSACTION_PAYLOAD_EVENT
+    data = log(TransactionPayloadEvent.create(payload, compression, len(plain) + more, header(code)))
+    compiled, construct = (rows_and_error_by(kernel, data) for kernel in KERNELS)
+    events = error_of_events(data)
+
+    assert compiled == construct
+    assert events is not None
+    assert events == compiled[1]

@@ -86,11 +86,15 @@ def text_pairs(event: RowsEvent, plan: TablePlan) -> list[ImagePair]:
     Raises:
         BinlogFormatError: the images do not fit the table, or hold a document or a geometry that is damaged.
     """
+    pairs = []
     try:
-        return [(_text(change.before), _text(change.applied())) for change in decode_rows(event, plan)]
+        for change in decode_rows(event, plan):
+            after = change.applied()
+            pairs.append((_text(change.before), _text(after)))
     except BinlogFormatError as exc:
         exc.locate(offset=event.header.offset, event_type=event_name(event.header.type_code))
         raise
+    return pairs
 
 
 def _text(image: RowImage | None) -> ImageValues:

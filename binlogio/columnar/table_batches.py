@@ -130,7 +130,8 @@ class ColumnarReader(LogWalk):
         """
         if self._failed:
             last, row, at = min(self._failed)
-            self._refuse_rows(last, None if row < 0 else (row, at))
+            is_known = all(row >= 0 for _, row, _ in self._failed)
+            self._refuse_rows(last, (row, at) if is_known else None)
         self._router.clear()
         yield from self._give_out_ready()
         if len(self._open) > _OPEN_TABLES or sum(batch.value_bytes for _, batch in self._open.values()) > _OPEN_BYTES:
@@ -187,6 +188,8 @@ class ColumnarReader(LogWalk):
                     with_diffs = True
                     continue
                 self._note_failures([batch])
+                if with_diffs:  # a document of a row before may be damaged, which construct has to say
+                    self._failed.append((batch.failed_event, -1, 0))
                 self._open[key] = number, batch
                 return
             if batch.count:
