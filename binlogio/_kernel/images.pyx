@@ -108,23 +108,6 @@ cdef class ImagePlan:
             count = count_rows(&self.core, &event, &taken)
         return count if taken == event.size else -1
 
-    def fitting_rows(self, int operation, const uint8_t[::1] present, const uint8_t[::1] present_after, const uint8_t[::1] images) -> tuple:
-        """How many rows at the beginning of the images fit the plan, and how many bytes they are. As `row_count`."""
-        cdef RowsEvent event
-        cdef int64_t taken = 0
-        cdef int64_t count
-        if (self.core.bitmap_bytes == 0 or images.shape[0] == 0 or present.shape[0] != self.core.bitmap_bytes
-                or present_after.shape[0] != self.core.bitmap_bytes):
-            return 0, 0
-        event.operation = <uint8_t>operation
-        event.images = &images[0]
-        event.size = images.shape[0]
-        event.present = &present[0]
-        event.present_after = &present_after[0]
-        with nogil:
-            count = count_rows(&self.core, &event, &taken)
-        return count if taken else 0, taken
-
     @property
     def wanted(self) -> bool:
         """False for a table whose rows are to be skipped."""
