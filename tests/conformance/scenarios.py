@@ -22,6 +22,14 @@ class NotDrivenError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A line of the file that is no scenario of this form, and why."""
+
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Step:
     """One statement of one session. `changes` are row operations in the order of execution where these were recorded."""
 
@@ -66,12 +74,49 @@ def oracle_path() -> Path:
 
 @cache
 def scenarios() -> tuple[Scenario, ...]:
-    """All scenarios of the file."""
+    """All scenarios of the file that have the form."""
+    return tuple(one for one in _lines() if isinstance(one, Scenario))
+
+
+def unreadable() -> tuple[Unreadable, ...]:
+    """The lines of the file that do not have the form."""
+    return tuple(one for one in _lines() if isinstance(one, Unreadable))
+
+
+@cache
+def _lines() -> tuple[Scenario | Unreadable, ...]:
     path = oracle_path()
     data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-    lines = [_expanded(json.loads(line)) for line in data.splitlines()]
-    setups = {line["id"]: line["setup"] for line in lines if line["group"] == "std-tables"}
-    return tuple(_scenario(line, setups) for line in lines if line["group"] != "std-tables")
+    return parsed(data)
+
+
+def parsed(data: bytes) -> tuple[Scenario | Unreadable, ...]:
+    """Each line as a scenario, or why it is none."""
+    lines: list[tuple[str, Any]] = []
+    for number, text in enumerate(data.splitlines(), start=1):
+        if not text.strip():
+            continue
+        try:
+            line = _expanded(json.loads(text))
+        except ValueError as exc:
+            lines.append((f"line {number}", exc))
+        else:
+            name = line.get("id") if isinstance(line, dict) else None
+            lines.append((str(name or f"line {number}"), line))
+    tables = [line for _, line in lines if isinstance(line, dict) and line.get("group") == "std-tables"]
+    setups = {line["id"]: line["setup"] for line in tables if line.keys() >= {"id", "setup"}}
+    return tuple(_scenario_or_reason(name, line, setups) for name, line in lines if line not in tables)
+
+
+def _scenario_or_reason(name: str, line: Any, setups: dict[str, Json]) -> Scenario | Unreadable:
+    if not isinstance(line, dict):
+        return Unreadable(name, f"not a JSON object: {line}" if isinstance(line, ValueError) else "not a JSON object")
+    try:
+        return _scenario(line, setups)
+    except KeyError as exc:
+        return Unreadable(name, f"there is no {exc}")
+    except (TypeError, ValueError, IndexError) as exc:
+        return Unreadable(name, f"a value has another form: {exc}")
 
 
 def _scenario(line: Json, setups: dict[str, Json]) -> Scenario:
