@@ -84,6 +84,10 @@ class SqlType:
         return self.name in NUMBER_TYPES or self.name == "year"
 
 
+_FRACTIONAL_TYPES: Final = ("time", "datetime", "timestamp")
+_MAX_FRACTION_DIGITS: Final = 6
+
+
 @lru_cache(maxsize=4096)
 def parse_sql_type(text: str) -> SqlType:
     """The type that `text` spells.
@@ -100,9 +104,12 @@ def parse_sql_type(text: str) -> SqlType:
     if name not in _BUILDERS or any(word not in _ATTRIBUTES for word in attributes):
         raise _refused(text, "a type of MySQL or MariaDB, and the character set apart")
     arguments = match["arguments"] or ""
+    numbers = () if name in MEMBER_TYPES else _numbers(arguments, text)
+    if name in _FRACTIONAL_TYPES and any(number > _MAX_FRACTION_DIGITS for number in numbers):
+        raise _refused(text, f"{name} with 0 to {_MAX_FRACTION_DIGITS} digits of a second's fraction")
     return SqlType(
         name=name,
-        arguments=() if name in MEMBER_TYPES else _numbers(arguments, text),
+        arguments=numbers,
         members=_members(arguments, text) if name in MEMBER_TYPES else (),
         is_unsigned="unsigned" in attributes or "zerofill" in attributes or name in ("serial", "year"),
         is_compressed="compressed" in attributes,

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 _DML: Final = frozenset(("INSERT", "REPLACE", "UPDATE", "DELETE"))
 _READS: Final = frozenset("SELECT TABLE VALUES DO SET CALL SHOW EXPLAIN DESCRIBE DESC USE HELP".split())
 _PARSED_READS: Final = frozenset(("SELECT", "TABLE", "DO"))
-_NOT_STATEMENTS: Final = frozenset("BEGIN START COMMIT ROLLBACK SAVEPOINT RELEASE XA LOCK UNLOCK".split())
+NOT_STATEMENTS: Final = frozenset("BEGIN START COMMIT ROLLBACK SAVEPOINT RELEASE XA LOCK UNLOCK".split())
 
 
 def facts_from_sql(
@@ -66,7 +66,7 @@ def facts_from_sql(
 
 def _kind(words: StatementWords) -> StatementKind:
     verb = words.verb
-    if verb in _NOT_STATEMENTS or not verb:
+    if verb in NOT_STATEMENTS or not verb:
         raise UnsupportedFeature(
             "this is not executed as a statement", field="sql", found=repr(verb), hint="use the session's methods"
         )

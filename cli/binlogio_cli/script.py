@@ -10,6 +10,7 @@ Knows the script's words; what they make of a log is `binlogio.writer`'s busines
                                                                                          -- all others are NULL where missing
     other     := {"session": name, "do": "begin" | "commit" | "rollback"}  |  {"do": "ddl", "sql", "schema"?}  |  {"do": "rotate"}
 
+A statement is logged as its text has it; where the text cannot be read, rows are logged in MIXED format, and the report says so.
 A line may also have "at", the time from there on (ISO 8601), and "schema", the session's default database. Empty lines and lines that
 begin with # do not count.
 """
@@ -17,20 +18,28 @@ begin with # do not count.
 from __future__ import annotations
 
 import json
+import re
+import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from datetime import datetime, timezone
 from typing import Any, Final, NoReturn
 
-from binlogio.errors import BinlogError
+from binlogio.errors import BinlogError, UnsupportedFeature
 from binlogio.options import ServerVariables
 from binlogio.schema import TableDefinition, value_from_json
 from binlogio.writer import BinlogWriter, Delete, Insert, Session, Statement, Update
+from binlogio.writer.known_objects import table_access
+from binlogio.writer.statement import Change
+from binlogio.writer.statement_facts import StatementFacts
+from binlogio.writer.statement_text import NOT_STATEMENTS
 
 Json = Mapping[str, Any]
 _COMMON: Final = ("do", "session", "at", "schema")
 _MICROSECONDS: Final = 1_000_000
+_END_OF_TIME: Final = (1 << 32) * _MICROSECONDS
+_MAKES_UPSERTS: Final = re.compile(r"\s*(?:INSERT|REPLACE|LOAD)\b", re.IGNORECASE)
 
 
 class ScriptError(Exception):
@@ -58,12 +67,34 @@ def read_lines(script: str, lines: Iterable[str]) -> list[tuple[int, Json]]:
             value = json.loads(line)
         except json.JSONDecodeError as exc:
             raise ScriptError(script, number, f"not JSON: {exc.msg} at column {exc.colno}") from exc
+        except ValueError as exc:  # Python converts no longer ones
+            limit = sys.get_int_max_str_digits()
+            raise ScriptError(script, number, f"a whole number of more than {limit} digits") from exc
         except RecursionError as exc:
             raise ScriptError(script, number, "JSON that is too deep") from exc
         if not isinstance(value, dict):
             raise ScriptError(script, number, "not a JSON object")
+        if not line.isascii() or "\\ud" in line.lower():
+            _refuse_surrogates(script, number, value)
         found.append((number, value))
     return found
+
+
+def _refuse_surrogates(script: str, number: int, line: Any) -> None:
+    """Refuse halves of surrogate pairs, which are no characters and cannot be written as UTF-8."""
+    pending = [line]
+    while pending:
+        value = pending.pop()
+        if isinstance(value, dict):
+            pending += [*value, *value.values()]
+        elif isinstance(value, list):
+            pending += value
+        elif isinstance(value, str):
+            try:
+                value.encode()
+            except UnicodeEncodeError as exc:
+                reason = f"a text with half of a surrogate pair at character {exc.start + 1}: {ascii(value)[:80]}"
+                raise ScriptError(script, number, reason) from exc
 
 
 def variables_of(script: str, lines: list[tuple[int, Json]], overrides: Mapping[str, Any]) -> ServerVariables:
@@ -124,17 +155,23 @@ class ScriptClock:
         """The time stands still here until it is set again."""
         try:
             moment = datetime.fromisoformat(str(text).replace("Z", "+00:00"))
-        except ValueError as exc:
-            raise _Refused(f'"at" is {text!r}, not a time such as "2026-11-20T12:00:00Z"') from exc
-        aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=timezone.utc)
-        self._at = round(aware.timestamp() * _MICROSECONDS)
+            aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=timezone.utc)
+            at = round(aware.timestamp() * _MICROSECONDS)
+        except (ValueError, OverflowError) as exc:
+            raise _Refused(f'"at" is {str(text)[:80]!r}, not a time such as "2026-11-20T12:00:00Z"') from exc
+        if not 0 <= at < _END_OF_TIME:
+            raise _Refused(f'"at" is {str(text)[:80]!r}, not a time from 1970 to 2106, which is what an event can have')
+        self._at = at
 
 
 class ScriptRunner:
     """Runs the lines of a script, or of several, on a writer."""
 
-    def __init__(self, writer: BinlogWriter, clock: ScriptClock) -> None:
+    def __init__(self, writer: BinlogWriter, clock: ScriptClock, report: Callable[[str], None]) -> None:
+        """Prepare; `report` takes warnings, and what was assumed of a statement."""
         self.statements = 0
+        self._report = report
+        self._place = ""
         self._writer = writer
         self._clock = clock
         self._tables: dict[str, TableDefinition] = {}
@@ -148,6 +185,7 @@ class ScriptRunner:
             OSError: the log cannot be written.
         """
         for number, line in lines:
+            self._place = f"{script}:{number}"
             try:
                 self._run(line)
             except (BinlogError, _Refused) as exc:
@@ -190,17 +228,50 @@ class ScriptRunner:
 
     def rollback(self, line: Json) -> None:
         """ROLLBACK."""
-        self._session(line).rollback()
+        session = self._session(line)
+        session.rollback()
+        self._report_warnings(session)
 
     def execute(self, line: Json) -> None:
         """A statement and its row changes."""
-        changes = tuple(self._change(change) for change in _list(line, "changes"))
-        self._session(line).execute(Statement(_text(line, "sql"), changes))
+        sql = _text(line, "sql")
+        is_upsert = _MAKES_UPSERTS.match(sql) is not None
+        changes = tuple(self._change(change, replaces_insert=is_upsert) for change in _list(line, "changes"))
+        session = self._session(line)
+        session.execute(self._statement(session, sql, changes))
+        self._report_warnings(session)
         self.statements += 1
+
+    def _statement(self, session: Session, sql: str, changes: tuple[Change, ...]) -> Statement:
+        """The statement as its text has it, or, where that cannot be read, as its changes do."""
+        try:
+            return Statement.from_sql(sql, session.schema, self._tables.values(), changes)
+        except UnsupportedFeature as exc:
+            words = sql.split(maxsplit=1)
+            if words and words[0].upper().rstrip(";") in NOT_STATEMENTS:
+                raise
+            binlog_format, reason = session.variables.binlog_format, str(exc)
+        if binlog_format == "ROW":
+            if not changes:
+                self._report(f"{self._place}: nothing is logged of a statement without changes: {reason}")
+            return Statement(sql, changes)
+        how = "it is logged as its text, as if it were safe" if binlog_format == "STATEMENT" else "its rows are logged"
+        self._report(
+            f"{self._place}: assumed that the statement changes the tables of its changes and no others; {how}: {reason}"
+        )
+        tables = dict.fromkeys(change.table for change in changes)
+        facts = StatementFacts(tables=tuple(table_access(table, write=True) for table in tables), is_incomplete=True)
+        return Statement(sql, changes, facts=facts)
+
+    def _report_warnings(self, session: Session) -> None:
+        for warning in session.warnings:
+            self._report(f"{self._place}: {warning.level} {warning.errno}: {warning.message}")
 
     def ddl(self, line: Json) -> None:
         """A statement that is logged as text."""
-        self._session(line).ddl(_text(line, "sql"))
+        session = self._session(line)
+        session.ddl(_text(line, "sql"))
+        self._report_warnings(session)
         self.statements += 1
 
     def rotate(self, line: Json) -> None:
@@ -218,7 +289,7 @@ class ScriptRunner:
             session.schema = _text(line, "schema")
         return session
 
-    def _change(self, change: Any) -> Insert | Update | Delete:
+    def _change(self, change: Any, *, replaces_insert: bool) -> Change:
         kinds = [kind for kind in ("insert", "update", "delete") if isinstance(change, dict) and kind in change]
         if len(kinds) != 1:
             raise _Refused(
@@ -234,9 +305,8 @@ class ScriptRunner:
         before, after = _list(change, "before"), _list(change, "after")
         if len(before) != len(after):
             raise _Refused(f"an update with {len(before)} rows before and {len(after)} after")
-        return Update(
-            table, tuple((_whole_row(old, table), _row(new, table)) for old, new in zip(before, after, strict=True))
-        )
+        rows_of = tuple((_whole_row(old, table), _row(new, table)) for old, new in zip(before, after, strict=True))
+        return Update(table, rows_of, replaces_insert=replaces_insert)
 
 
 _Action = tuple[Callable[[ScriptRunner, Json], None], tuple[str, ...] | None]

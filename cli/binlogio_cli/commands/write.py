@@ -66,7 +66,8 @@ def command(
     """Write binary logs from a script of JSON lines: table definitions, sessions, statements with their row changes.
 
     SCRIPT is a file, or - for standard input; several are run one after the other. The logs go behind those that are in the directory
-    already. Options win over the script's variables.
+    already. Options win over the script's variables. Warnings of statements, and what was assumed of one whose text cannot be read, go to
+    standard error.
     """
     overrides |= {"binlog_checksum": checksum} if checksum is not None else {}
     overrides |= {"gtid_mode": gtid_mode} if gtid_mode is not None else {}
@@ -78,7 +79,7 @@ def command(
         directory = Path(out)
         with BinlogWriter(directory / basename, variables=variables, clock=clock) as writer:
             names_before = len(writer.names) - 1
-            runner = ScriptRunner(writer, clock)
+            runner = ScriptRunner(writer, clock, lambda text: click.echo(safe(text), err=True))
             for script, script_lines in lines:
                 runner.run(script, script_lines)
             runner.close()
