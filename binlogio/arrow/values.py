@@ -39,6 +39,9 @@ class ColumnValues:
         try:
             array.validate(full=True)
             self.array = _simple(array)
+        except pa.ArrowNotImplementedError as exc:
+            reason = f"an array of type {array.type} cannot be taken apart: {exc}"
+            raise BinlogFormatError(reason, field=f"column {self.column.label}") from exc
         except pa.ArrowInvalid as exc:
             raise BinlogFormatError(f"a broken array: {exc}", field=f"column {self.column.label}") from exc
 
@@ -67,7 +70,11 @@ def _simple(array: pa.Array | pa.ChunkedArray) -> pa.Array:
         array = array.combine_chunks() if array.num_chunks != 1 else array.chunk(0)
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
-    if pa.types.is_dictionary(array.type) or pa.types.is_run_end_encoded(array.type):
+    if pa.types.is_run_end_encoded(array.type):
+        import pyarrow.compute as pc  # noqa: PLC0415 - slow to import
+
+        array = pc.run_end_decode(array)
+    if pa.types.is_dictionary(array.type):
         array = array.cast(array.type.value_type)
     return array
 

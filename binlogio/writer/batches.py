@@ -25,6 +25,7 @@ from binlogio.writer.log_file import MICROSECONDS_PER_SECOND
 from binlogio.writer.query_events import QueryContext
 from binlogio.writer.row_image import RowOperation, image_columns
 from binlogio.writer.rows_builder import RowsRules
+from binlogio.writer.value_checks import check_batch
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -147,6 +148,9 @@ class BatchSession:
         self, buffer: EventBuffer | EventFrames, change: BatchChange, table: OpenTable, context: QueryContext
     ) -> None:
         buffer.add_frame(self._frames.table_map(table, context.timestamp))
+        for batch in (change.before, change.after):
+            if batch is not None:
+                check_batch(table.plan, batch)
         key = table.table_id, change.operation
         encoder = self._encoders.get(key)
         if encoder is None:

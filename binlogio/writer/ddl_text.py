@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from binlogio.schema.collations import BINARY, charset_of_collation
 from binlogio.schema.identifiers import backticked, table_name
+from binlogio.writer.query_events import text_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -39,12 +40,12 @@ def drop_tables(sql: bytes, tables: Iterable[tuple[str, str]], schema: str, *, t
     names = ",".join(backticked(name) if of == schema else table_name(of, name) for of, name in tables)
     exists = " IF EXISTS" if _IF_EXISTS.match(sql) else ""
     kind = " TEMPORARY" if temporary else ""
-    return f"DROP{kind} TABLE{exists} {names}{GENERATED}".encode()
+    return text_bytes(f"DROP{kind} TABLE{exists} {names}{GENERATED}")
 
 
 def drop_at_disconnect(names: Iterable[str]) -> bytes:
     """The statement that throws away the temporary tables of a session that has gone."""
-    return ("DROP /*!40005 TEMPORARY */ TABLE IF EXISTS " + ",".join(map(backticked, names))).encode()
+    return text_bytes("DROP /*!40005 TEMPORARY */ TABLE IF EXISTS " + ",".join(map(backticked, names)))
 
 
 def create_table(table: TableDefinition, schema: str, *, starts_transaction: bool) -> bytes:
@@ -64,7 +65,7 @@ def create_table(table: TableDefinition, schema: str, *, starts_transaction: boo
         end += f" DEFAULT CHARSET={charset_of_collation(table.collation)} COLLATE={table.collation}"
     body = ",\n".join(lines)
     name = backticked(table.name) if table.schema == schema else table_name(table.schema, table.name)
-    return f"CREATE TABLE {name} (\n{body}\n) {end}".encode()
+    return text_bytes(f"CREATE TABLE {name} (\n{body}\n) {end}")
 
 
 def _column(column: ColumnDefinition, table: TableDefinition) -> str:

@@ -18,6 +18,7 @@ from binlogio.writer.engines import INNODB
 from binlogio.writer.flavour import flavour_of
 from binlogio.writer.known_objects import table_access
 from binlogio.writer.log_file import describe_format
+from binlogio.writer.value_checks import Check, checks_of
 from binlogio.writer.writeset import KeyHasher
 
 if TYPE_CHECKING:
@@ -39,8 +40,8 @@ class OpenTable:
     """A table with its id. `plan` knows all metadata, `table_map` as much as binlog_row_metadata lets into the log.
 
     `packer` makes row images by the compiled kernel, and is None where there is none. The rest is there to be had quickly: what rows events
-    call the table, its kind, the names of its columns, the positions of those that cannot be NULL, whether there is JSON among them, and what
-    hashes their rows; what a transaction that writes it alone has written, and whether nothing but its rows decides how it is logged.
+    call the table, its kind, the names of its columns, the positions of those that cannot be NULL, whether there is JSON among them, what
+    hashes their rows, and what checks values that readers might refuse; what a transaction that writes it alone has written, and whether nothing but its rows decides how it is logged.
     """
 
     definition: TableDefinition
@@ -53,6 +54,7 @@ class OpenTable:
     not_null: tuple[int, ...] = field(init=False)
     has_json: bool = field(init=False)
     hasher: KeyHasher = field(init=False)
+    checks: tuple[tuple[int, Check], ...] = field(init=False)
     mix: EngineMix = field(init=False)
     is_plain: bool = field(init=False)
 
@@ -63,6 +65,7 @@ class OpenTable:
         object.__setattr__(self, "is_transactional", self.definition.is_transactional)
         object.__setattr__(self, "names", tuple(column.name for column in columns))
         object.__setattr__(self, "hasher", KeyHasher(self.definition))
+        object.__setattr__(self, "checks", checks_of(self.plan))
         access = table_access(self.definition, write=True)
         object.__setattr__(self, "mix", EngineMix(access))
         object.__setattr__(self, "is_plain", access.engine == INNODB and not access.is_local)

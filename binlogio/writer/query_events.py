@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from binlogio.constants import EventType, HeaderFlag, QueryStatus
+from binlogio.errors import BinlogFormatError
 from binlogio.events.base import EventHeader
 from binlogio.events.load import ExecuteLoadQueryEvent
 from binlogio.events.query import AutoIncrement, QueryEvent, SessionCharset, StatusVar
@@ -95,9 +96,26 @@ class QueryContext:
         return EventHeader(timestamp=self.timestamp, server_id=self.server_id, flags=flags)
 
 
+def text_bytes(sql: str) -> bytes:
+    """A statement's text as it goes into the log; bytes that were no UTF-8 come out as they were (surrogateescape).
+
+    Raises:
+        BinlogFormatError: UTF-8 cannot say it.
+    """
+    try:
+        return sql.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError as exc:
+        raise BinlogFormatError(
+            f"the text has half of a surrogate pair at character {exc.start + 1}",
+            field="sql",
+            found=ascii(sql)[:80],
+            hint="give the text as bytes",
+        ) from exc
+
+
 def updated_schemas(names: Iterable[str]) -> tuple[str, ...] | None:
     """What `updated_db_names` says of the databases of tables, read or written; None for too many. sql/sql_class.cc, add_to_binlog_accessed_dbs."""
-    found = sorted(set(names), key=lambda name: name.encode("utf-8", "surrogateescape"), reverse=True)
+    found = sorted(set(names), key=text_bytes, reverse=True)
     return None if len(found) > MAX_UPDATED_SCHEMAS else tuple(found)
 
 

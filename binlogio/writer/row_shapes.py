@@ -17,6 +17,7 @@ from binlogio.rowimage.values import ABSENT
 from binlogio.writer.row_image import MYSQL_IMAGES, ImageRules, RowOperation, image_columns
 from binlogio.writer.row_values import changed_row, given_columns, new_row, whole_row, with_documents
 from binlogio.writer.statement import Change, Delete, Insert, Row, Update
+from binlogio.writer.value_checks import check_time, check_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -206,6 +207,12 @@ class RowEncoder:
         for position in shape.not_null:
             if values[position] is None:
                 raise UnsupportedFeature("the column cannot be NULL", field=_column(table, position))
+        for position, check in table.checks:
+            value = values[position]
+            if type(value) is str and check is not check_time:  # text is encoded, or refused by the encoder
+                continue
+            if value is not None and value is not ABSENT and position in shape.columns:
+                check_value(check, value, _column(table, position))
         chosen = values if shape.is_whole else [values[position] for position in shape.columns]
         packed: bytes | None = shape.packer.pack(chosen) if shape.packer is not None else None
         if packed is not None:

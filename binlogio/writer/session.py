@@ -21,7 +21,7 @@ from binlogio.writer.connection import ClientVariables, Connection
 from binlogio.writer.engine_mix import NO_ENGINES
 from binlogio.writer.group import AUTOMATIC, NextGtid
 from binlogio.writer.known_objects import table_access
-from binlogio.writer.query_events import boundary_event
+from binlogio.writer.query_events import boundary_event, text_bytes
 from binlogio.writer.session_variables import set_session_variables
 from binlogio.writer.statement import Statement
 from binlogio.writer.statement_facts import LoggingWarning, StatementFacts, StatementKind
@@ -155,7 +155,7 @@ class Session:
             return
         caches, transaction = connection.caches, connection.transaction
         if transaction.is_logged:
-            self._log_boundary(f"SAVEPOINT {backticked(name)}".encode())
+            self._log_boundary(text_bytes(f"SAVEPOINT {backticked(name)}"))
         transaction.add_savepoint(name, caches.transaction.position)
 
     def rollback_to(self, name: str) -> None:
@@ -173,7 +173,7 @@ class Session:
         elif caches.transaction.cannot_roll_back or (
             connection.flavour.keeps_savepoints and transaction.changed_non_transactional
         ):
-            self._log_boundary(f"ROLLBACK TO {backticked(name)}".encode())
+            self._log_boundary(text_bytes(f"ROLLBACK TO {backticked(name)}"))
         else:
             caches.transaction.truncate(savepoint.position)
         transaction.is_logged = savepoint.is_logged

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from binlogio.events.statement_context import IntvarEvent, RandEvent, UserVarEvent
 from binlogio.schema import TableDefinition
 from binlogio.writer.known_objects import table_access
+from binlogio.writer.query_events import text_bytes
 from binlogio.writer.statement_facts import StatementFacts, StatementKind, TableAccess
 from binlogio.writer.statement_text import facts_from_sql
 from binlogio.writer.statement_uses import Uses, uses_of
@@ -171,8 +172,12 @@ class Statement:
 
     @property
     def sql_bytes(self) -> bytes:
-        """The text as it goes into the log."""
-        return self.sql if isinstance(self.sql, bytes) else self.sql.encode("utf-8", "surrogateescape")
+        """The text as it goes into the log.
+
+        Raises:
+            BinlogFormatError: UTF-8 cannot say it.
+        """
+        return self.sql if isinstance(self.sql, bytes) else text_bytes(self.sql)
 
     @property
     def is_replace(self) -> bool:

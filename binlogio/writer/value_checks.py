@@ -1,0 +1,173 @@
+"""Values that rows events could hold and readers refuse: a writer refuses them too.
+
+Knows which values of which columns these are, as Python objects and as Arrow arrays. Ranges and lengths are `binlogio.rowimage`'s, which
+writes any bytes that it is given: what another server has logged must come out of it as it was.
+
+    text given as bytes that are none of its character set       JSON that is no document       WKB that is no geometry
+    TIME as text with 61 minutes
+    a number beyond the members of an ENUM or SET, or a name and a number that do not belong together
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from binlogio.constants import ColumnType
+from binlogio.errors import BinlogError, BinlogFormatError
+from binlogio.implementation import is_compiled
+from binlogio.primitives import BAD_BYTES
+from binlogio.rowimage.charset import charset_of
+from binlogio.rowimage.geometry import SRID_SIZE, Geometry
+from binlogio.rowimage.json import JsonDocument
+from binlogio.rowimage.temporal import time_fields
+from binlogio.rowimage.values import EnumValue, SetValue
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from binlogio.rowimage.plan import ColumnPlan, TablePlan
+
+Check = Callable[[Any], None]
+"""Takes a value that is not NULL; raises what `BAD_BYTES` has, or BinlogError, where a reader would refuse it."""
+
+_SHOWN: Final = 60
+_MAX_MINUTE: Final = 59
+
+
+def checks_of(plan: TablePlan) -> tuple[tuple[int, Check], ...]:
+    """The columns with values that must be checked, by position."""
+    found = ((column.position, _check_of(column)) for column in plan.columns)
+    return tuple((position, check) for position, check in found if check is not None)
+
+
+def check_value(check: Check, value: Any, field: str) -> None:
+    """Check a value of the column that `field` names.
+
+    Raises:
+        BinlogFormatError: a reader would refuse it.
+    """
+    try:
+        check(value)
+    except (BinlogError, *BAD_BYTES) as exc:
+        shown = ascii(value)
+        raise BinlogFormatError(
+            f"the value could not be read again: {exc}",
+            field=field,
+            found=shown if len(shown) <= _SHOWN else f"{shown[: _SHOWN - 3]}...",
+        ) from exc
+
+
+def check_batch(plan: TablePlan, batch: pa.RecordBatch | pa.Table) -> None:
+    """Check the values of a batch that are given as bytes, numbers, or TIME as text, which is all that could not be read again.
+
+    Raises:
+        BinlogFormatError: a reader would refuse one; the column and the row are named.
+    """
+    import pyarrow as pa  # noqa: PLC0415 - slow to import
+    import pyarrow.compute as pc  # noqa: PLC0415
+
+    kinds = pa.types
+    for column in plan.columns:
+        check = _check_of(column)
+        if check is None or column.label not in batch.schema.names:
+            continue
+        array = batch.column(column.label)
+        kind = array.type
+        if kinds.is_dictionary(kind) or kinds.is_run_end_encoded(kind):
+            kind = kind.value_type
+        is_bytes = any(test(kind) for test in (kinds.is_binary, kinds.is_large_binary, kinds.is_fixed_size_binary))
+        is_bytes |= str(kind) == "binary_view" or kinds.is_struct(kind)
+        is_text = check is check_time and str(kind) in ("string", "large_string", "string_view")
+        if not (is_bytes or is_text or kinds.is_integer(kind)):
+            continue
+        if kinds.is_integer(kind) and array.type == kind and len(array):
+            top = pc.max(array).as_py()
+            if top is None or top <= _largest(column):
+                continue
+        for row, value in enumerate(array):
+            found = value.as_py()
+            if isinstance(found, dict):
+                found = None if found.get("wkb") is None else Geometry(found.get("srid") or 0, found["wkb"])
+            elif isinstance(found, bytes) and column.type == ColumnType.JSON:
+                found = JsonDocument(found)
+            if found is not None:
+                check_value(check, found, f"{plan.schema}.{plan.table}.{column.label}, row {row}")
+
+
+def _largest(column: ColumnPlan) -> int:
+    """The largest number of an ENUM or SET with known members."""
+    count = len(column.members or ())
+    return count if column.type == ColumnType.ENUM else (1 << count) - 1
+
+
+def _check_of(column: ColumnPlan) -> Check | None:
+    if column.type in (ColumnType.ENUM, ColumnType.SET):
+        return None if column.members is None else _member_check(column)
+    if column.type == ColumnType.JSON:
+        return _check_json
+    if column.type == ColumnType.GEOMETRY:
+        return _check_geometry
+    if column.type in (ColumnType.TIME, ColumnType.TIME2):
+        return check_time
+    charset = charset_of(column.collation_id)
+    if charset is None or column.native is not None:
+        return None
+
+    def check_text(value: Any) -> None:
+        if type(value) is not str and isinstance(value, (bytes, bytearray, memoryview)):
+            charset.decode(bytes(value))
+
+    return check_text
+
+
+def _member_check(column: ColumnPlan) -> Check:
+    members, largest = column.members or (), _largest(column)
+    is_enum = column.type == ColumnType.ENUM
+
+    def check_member(value: Any) -> None:
+        if type(value) is str:
+            return
+        number = value.index if isinstance(value, EnumValue) else value.bits if isinstance(value, SetValue) else value
+        if isinstance(number, int) and number > largest:
+            raise BinlogFormatError(f"the column has {len(members)} members", found=number)
+        if isinstance(value, EnumValue) and is_enum and str(value) != (members[number - 1] if number else ""):
+            raise BinlogFormatError("another member has this number", expected=members[number - 1] if number else "''")
+        if isinstance(value, SetValue) and not is_enum:
+            expected = ",".join(name for i, name in enumerate(members) if number >> i & 1)
+            if set(filter(None, str(value).split(","))) != set(filter(None, expected.split(","))):
+                raise BinlogFormatError("other members have these bits", expected=expected)
+
+    return check_member
+
+
+def check_time(value: Any) -> None:
+    """Refuse a TIME as text with more minutes or seconds than there are, which Arrow cannot have."""
+    if isinstance(value, str):
+        fields = time_fields(value)
+        if fields.minute > _MAX_MINUTE or fields.second > _MAX_MINUTE:
+            raise BinlogFormatError("minutes or seconds over 59")
+
+
+def _check_json(value: Any) -> None:
+    if not isinstance(value, JsonDocument) or not value.binary:
+        return  # the encoder takes nothing else, and no bytes at all are NULL to a server
+    if is_compiled():
+        from binlogio._kernel.json_text import json_text  # noqa: PLC0415 - there is none where no compiler was
+
+        if json_text(value.binary) is not None:
+            return
+    _ = value.text
+
+
+def _check_geometry(value: Any) -> None:
+    if isinstance(value, (bytes, bytearray)):
+        value = Geometry(int.from_bytes(value[:SRID_SIZE], "little"), bytes(value[SRID_SIZE:]))
+    if not isinstance(value, Geometry):
+        return
+    if is_compiled():
+        from binlogio._kernel.geometry import wkt  # noqa: PLC0415
+
+        if wkt(value.wkb) is not None:
+            return
+    _ = value.wkt
