@@ -89,7 +89,7 @@ def test_scenarios_come_out_as_recorded(group: str) -> None:
         except BinlogError as exc:
             if oracle_path() == ORACLE:
                 raise
-            differences = [f"error {exc}"]
+            differences = (f"error {exc}",)
         REPORT.add(group, passed=not differences)
         if differences:
             differing.append("\n    ".join((scenario.name, *differences)))
