@@ -114,7 +114,7 @@ def prepared(server: Instance, log: Log) -> None:
     """The tables as they were when the log began."""
     emptied(server)
     with closing(MysqlTarget.open(url(server))) as target, binlogio.open(log.path) as reader:
-        replay(reader, target, wanted=ReplayFilter(stop=Position(log.path.name, log.begin)))
+        replay(reader, target, gtids="new", wanted=ReplayFilter(stop=Position(log.path.name, log.begin)))
     with closing(Connection(MysqlAddress.parse(url(server)))) as connection:
         for plan, rows in log.before:
             table = MysqlTable.of(plan, connection.ask, is_mariadb=connection.is_mariadb)
@@ -126,7 +126,7 @@ def by_replay(server: Instance, log: Log, workers: int, **options: Any) -> Repla
     """Our own way."""
     stop = Position(log.path.name, log.stop) if log.stop is not None else None
     with closing(MysqlTarget.open(url(server))) as target, binlogio.open(log.path, start_offset=log.begin) as reader:
-        return replay(reader, target, workers=workers, wanted=ReplayFilter(stop=stop), **options)
+        return replay(reader, target, workers=workers, gtids="new", wanted=ReplayFilter(stop=stop), **options)
 
 
 def by_the_servers_tool(server: Instance, log: Log, copy: Path) -> None:

@@ -1,4 +1,4 @@
-"""A replay that is killed: `python killed_replay.py URL WORKERS FILES...`, for tests that stop it at any moment."""
+"""A replay that is killed: `python killed_replay.py URL WORKERS GTIDS FILES...`, for tests that stop it at any moment."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from binlogio.replay.targets.sqlite.target import SCHEME
 
 def main() -> None:
     """Replay and say so."""
-    url, workers, *files = sys.argv[1:]
+    url, workers, gtids, *files = sys.argv[1:]
     with closing(_target(url)) as target, binlogio.open(files) as reader:
         sys.stdout.write("begins\n")
         sys.stdout.flush()
-        replay(reader, target, workers=int(workers))
+        replay(reader, target, workers=int(workers), gtids=gtids)
     sys.stdout.write("done\n")
 
 

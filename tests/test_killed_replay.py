@@ -14,7 +14,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
+import binlogio
 from binlogio import BinlogWriter, ColumnDefinition, Delete, Insert, ServerVariables, Statement, TableDefinition, Update
+from binlogio.events.gtid import GtidEvent
+from binlogio.gtid import GtidSet
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,7 +36,7 @@ KEYLESS: Final = TableDefinition("d", "keyless", (ColumnDefinition("n", "int"),)
 def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two files of transactions that are wrong when they are applied twice, or not at all."""
     folder = tmp_path_factory.mktemp("killed")
-    variables = ServerVariables(binlog_row_metadata="FULL", sync_binlog=0)
+    variables = ServerVariables(binlog_row_metadata="FULL", sync_binlog=0, gtid_mode="ON")
     rng = random.Random(7)
     with BinlogWriter(folder / "binlog", variables=variables) as writer, writer.session() as session:
         session.ddl("CREATE DATABASE d")
@@ -60,9 +63,10 @@ def logs(folder: Path) -> list[str]:
     return [str(path) for path in sorted(folder.glob("binlog.0*"))]
 
 
-def run(url: str, workers: int, files: list[str], *, kill_after_s: float | None) -> bool:
+def run(url: str, workers: int, files: list[str], *, kill_after_s: float | None, gtids: str = "new") -> bool:
     """Whether the replay came to its end before it was killed."""
-    process = subprocess.Popen([sys.executable, str(REPLAY), url, str(workers), *files], stdout=subprocess.PIPE)
+    command = [sys.executable, str(REPLAY), url, str(workers), gtids, *files]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE)
     assert process.stdout is not None
     process.stdout.readline()
     try:
@@ -75,11 +79,12 @@ def run(url: str, workers: int, files: list[str], *, kill_after_s: float | None)
 
 
 def killed_until_done(
-    url: str, workers: int, files: list[str], longest_s: float, rng: random.Random, kills: int
+    url: str, workers: int, files: list[str], longest_s: float, rng: random.Random, kills: int, gtids: str = "new"
 ) -> int:
     """Kill it at random moments, then let it end; how often it was killed."""
-    killed = sum(not run(url, workers, files, kill_after_s=rng.uniform(0, longest_s)) for _ in range(kills))
-    assert run(url, workers, files, kill_after_s=None)
+    moments = (rng.uniform(0, longest_s) for _ in range(kills))
+    killed = sum(not run(url, workers, files, kill_after_s=moment, gtids=gtids) for moment in moments)
+    assert run(url, workers, files, kill_after_s=None, gtids=gtids)
     return killed
 
 
@@ -113,27 +118,36 @@ def socket() -> Iterator[Path]:
 
 @pytest.mark.server
 @pytest.mark.slow
+@pytest.mark.parametrize("gtids", ["new", "keep"])
 @pytest.mark.parametrize("workers", [8])
-def test_mysql_ends_exactly_right(log: Path, socket: Path, workers: int) -> None:
-    """With DDL that commits by itself."""
+def test_mysql_ends_exactly_right(log: Path, socket: Path, workers: int, gtids: str) -> None:
+    """With DDL that commits by itself; by the table of positions, and by the GTIDs of the source."""
     import pymysql  # noqa: PLC0415 - an extra
 
     url = f"mysql://root@/?unix_socket={socket}"
     found: list[Any] = []
+    with binlogio.open(logs(log)) as reader:
+        wanted = [event.gtid for event in reader if isinstance(event, GtidEvent)]
+    assert len(wanted) > TRANSACTIONS
     killed, rng = 0, random.Random(workers)
     with closing(pymysql.connect(unix_socket=str(socket), user="root", autocommit=True)) as connection:
         cursor = connection.cursor()
         while killed < KILLS or len(found) < 2:
             if found:
-                killed += killed_until_done(url, workers, logs(log), 1.0, rng, 4)
+                killed += killed_until_done(url, workers, logs(log), 1.0, rng, 4, gtids)
             else:
-                assert run(url, 1, logs(log), kill_after_s=None)
+                assert run(url, 1, logs(log), kill_after_s=None, gtids=gtids)
             cursor.execute("SELECT * FROM d.t ORDER BY id")
             rows = cursor.fetchall()
             cursor.execute("SELECT * FROM d.keyless ORDER BY n")
             found.append((rows, cursor.fetchall()))
             cursor.execute("DROP DATABASE d")
-            cursor.execute("DROP DATABASE binlogio_replay")
+            cursor.execute("DROP DATABASE IF EXISTS binlogio_replay")
+            cursor.execute("SELECT @@global.gtid_executed")
+            executed = cursor.fetchone()[0]
+            cursor.execute("RESET BINARY LOGS AND GTIDS")
+            if gtids == "keep":
+                assert all(gtid in GtidSet.parse(executed) for gtid in wanted)
 
     assert all(one == found[0] for one in found)
     assert len(found[0][0]) == TRANSACTIONS

@@ -75,7 +75,7 @@ def test_server_that_does_not_count_or_does_not_tell_is_not_asked_again() -> Non
 @pytest.mark.parametrize(
     ("kind", "options", "counts"),
     [
-        ("mysql", (), True),
+        ("mysql", ("--gtid-mode=OFF", "--enforce-gtid-consistency=OFF"), True),
         ("mariadb", (), False),
         ("mariadb", ("--performance-schema=ON",), True),
         ("mariadb118", (), False),
