@@ -396,7 +396,7 @@ def test_statements_of_a_renamed_schema_leave_the_live_one_alone(server: Instanc
     emptied(server)
     with closing(connect(server)) as connection, connection.cursor() as cursor:
         cursor.execute("FLUSH BINARY LOGS")
-        before = len(list(server.data.glob("binlog.0*")))
+        before = len(list(server.data.glob("binlog.0*[0-9]")))
         for sql in (
             "CREATE DATABASE prod",
             "CREATE TABLE prod.a (id INT PRIMARY KEY, v INT)",
@@ -419,7 +419,7 @@ def test_statements_of_a_renamed_schema_leave_the_live_one_alone(server: Instanc
             "INSERT INTO prod.a VALUES (3, 3, 3)",
         ):
             cursor.execute(sql)
-    logs = sorted(server.data.glob("binlog.0*"))[before - 1 : -1]
+    logs = sorted(server.data.glob("binlog.0*[0-9]"))[before - 1 : -1]
     for wanted, schema in (
         (ReplayFilter(rewrite_db={"prod": "copy"}), "copy"),
         (ReplayFilter(rewrite_db={"prod": "some"}, tables=("prod.[ab]",)), "some"),
@@ -486,7 +486,7 @@ def test_row_that_no_packet_holds_is_refused_with_what_to_do(
             session.begin()
             session.execute(Statement("INSERT", (Insert(document, [{"id": number, "v": b"x" * size}]),)))
             session.commit()
-    logs = sorted(tmp_path.glob("binlog.0*"))
+    logs = sorted(tmp_path.glob("binlog.0*[0-9]"))
     emptied(server)
     server.sql("CREATE DATABASE d; CREATE TABLE d.doc (id INT PRIMARY KEY, v LONGBLOB)")
     before = server.sql("SELECT @@global.max_allowed_packet").strip()
