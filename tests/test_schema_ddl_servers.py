@@ -158,7 +158,7 @@ class _Run:
         wrong: list[str] = []
         counts = [0, 0]
         is_mariadb = self.server.vendor.kind != "mysql"
-        for path in sorted(self.server.data.glob("binlog.0*")):
+        for path in sorted(self.server.data.glob("binlog.0?????")):
             with BinlogReader([LogFile(str(path), path.stat().st_size)]) as reader:
                 for event in reader:
                     while waiting and waiting[0][2][0] == path.name and event.header.offset >= waiting[0][2][1]:
