@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from binlogio.columnar.definition_files import Definitions
     from binlogio.encryption import Keyring
     from binlogio.schema.definition import TableDefinition
+    from binlogio.schema.foreign_keys import Cascade
     from binlogio.schema.parsed_table import ParsedTable
 
 
@@ -213,6 +214,11 @@ class BinlogReader:
         table = self.table_map(event)
         known = self._definitions.logged(table.schema, table.table)
         return known.table if known is not None else None
+
+    def cascades(self, event: Any) -> tuple[Cascade, ...]:
+        """The foreign keys by which a change of the event's table changes others, as far as anything says. The event must be the last one."""
+        table = self.table_map(event)
+        return self._definitions.cascades(table.schema, table.table, self.context)
 
     def rows(self, event: Any) -> Iterator[RowChange]:
         """The row changes of a rows event, which must be the last event that was given.

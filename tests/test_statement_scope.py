@@ -57,6 +57,7 @@ def changed(sql: str) -> str:
         ("DELETE FROM x.t WHERE a IN (SELECT a FROM y.u)", "tables x.t"),
         ("LOAD DATA INFILE 'f' INTO TABLE x.t", "tables x.t"),
         ("/* nothing */ # at all", "server"),
+        ("SET STATEMENT lock_wait_timeout = (1), max_statement_time=3 FOR DROP TABLE x.t", "tables x.t"),
     ],
 )
 def test_tables_that_a_statement_changes(sql: str, found: str) -> None:
@@ -81,6 +82,7 @@ def test_tables_that_a_statement_changes(sql: str, found: str) -> None:
         "CREATE TABLE `a",
         "DROP TABLE a /* never ends",
         "DROP TABLE a /*!999999 , b */",
+        "SET STATEMENT sql_mode = 'ANSI_QUOTES' FOR DROP TABLE a",
     ],
 )
 def test_statement_whose_tables_are_not_known_is_refused(sql: str) -> None:
@@ -109,6 +111,7 @@ def test_statement_whose_tables_are_not_known_is_refused(sql: str) -> None:
         ("DELETE FROM prod.t WHERE prod.t.a = @prod.x", "DELETE FROM `copy`.t WHERE `copy`.t.a = @prod.x"),
         ("GRANT ALL ON prod.* TO prod@localhost", "GRANT ALL ON `copy`.* TO prod@localhost"),
         ("TRUNCATE other.t", "TRUNCATE other.t"),
+        ("SET STATEMENT a = 1 FOR DROP DATABASE prod", "SET STATEMENT a = 1 FOR DROP DATABASE `copy`"),
         ("/*!50000 DROP TABLE prod.b */", "/*!50000 DROP TABLE `copy`.b */"),
     ],
 )  # fmt: skip

@@ -43,6 +43,7 @@ def replay(
     wanted: ReplayFilter = EVERYTHING,
     resumes: bool | None = None,
     gtids: str | None = None,
+    ignore_cascades: bool = False,
     watch: Callable[[Transaction], None] = lambda _: None,
 ) -> ReplaySummary:
     """Apply the transactions of a log to a target; the caller closes both.
@@ -60,6 +61,7 @@ def replay(
             logs and the start agree with it, and refuses where they contradict it.
         gtids: "keep" gives transactions the GTIDs that they have in the log, "new" those that the target gives them. None keeps them where the target is a MySQL
             server with gtid_mode=ON, the log has them, all of each transaction is wanted, and no earlier replay kept a position in the target.
+        ignore_cascades: whether to go on where foreign keys of the source changed rows that are not in the log and the target cannot change them.
         watch: called with every transaction that is in the target, from any thread.
 
     Raises:
@@ -85,7 +87,9 @@ def replay(
         summary.filtered_groups = skipped.groups
     start = None if resumed is not None or begin == BEGINNING else Position(names[begin.number], begin.offset)
     rest = replace(wanted, start=None, stop=None)
-    transactions = TransactionReader(reader, KeySource(reader), rest, skipped, bounds, progress)
+    transactions = TransactionReader(
+        reader, KeySource(reader), rest, skipped, bounds, progress, tells_cascades=not ignore_cascades
+    )
     most = workers if transactions_per_commit is None else transactions_per_commit
     coordinator = Coordinator(
         target,

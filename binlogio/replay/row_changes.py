@@ -7,12 +7,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from binlogio.errors import ReplayError
+from binlogio.events.rows import DeleteRowsEvent
 from binlogio.rowimage.image import decode_rows
+from binlogio.rowimage.values import ABSENT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from binlogio.replay.transactions import RowsStep
+    from binlogio.schema.foreign_keys import Cascade
 
 Image = tuple[Any, ...]
 Change = tuple[Image | None, Image | None]
@@ -31,3 +35,36 @@ def row_changes(step: RowsStep) -> Iterator[Change]:
     for change in decode_rows(step.event, step.plan):
         after = change.applied()
         yield change.before.values if change.before else None, after.values if after else None
+
+
+def lost_cascades(step: RowsStep, changes: Iterable[Change]) -> tuple[Cascade, ...]:
+    """The foreign keys of a step that changed rows of other tables: for an update those whose columns have other values now."""
+    if not step.cascades or step.plan is None or isinstance(step.event, DeleteRowsEvent):
+        return step.cascades
+    labels = [column.label.casefold() for column in step.plan.columns]
+    key = [position for position, _ in step.plan.primary_key]
+    some = list(changes)
+
+    def is_changed(cascade: Cascade) -> bool:
+        names = [name.casefold() for name in cascade.columns]
+        if not set(names) <= set(labels):
+            return True
+        positions = [labels.index(name) for name in names] or key or range(len(labels))
+        return any(
+            after[at] is not ABSENT and (before[at] is ABSENT or before[at] != after[at])
+            for before, after in some
+            if before is not None and after is not None
+            for at in positions
+        )
+
+    return tuple(cascade for cascade in step.cascades if is_changed(cascade))
+
+
+def cascades_refused(step: RowsStep, cascades: tuple[Cascade, ...]) -> ReplayError:
+    """The refusal of a change whose consequences in other tables are not in the log."""
+    children = ", ".join(sorted({".".join(one.child) for one in cascades}))
+    return ReplayError(
+        f"a foreign key changed rows of {children} with this change, and the source does not log such rows",
+        field=f"{step.table_map.schema}.{step.table_map.table}",
+        hint="apply the log to a server that has the foreign keys, or replay with ignore_cascades, and correct these rows",
+    )

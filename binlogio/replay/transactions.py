@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.columnar.log_identity import LogIdentity, log_identity
-from binlogio.constants import HeaderFlag
+from binlogio.constants import HeaderFlag, RowsFlag
 from binlogio.decoder import ROWS_EVENTS
 from binlogio.errors import BinlogError, ReplayError
 from binlogio.events.base import DEFAULT_CONTEXT
@@ -30,6 +30,7 @@ from binlogio.events.load import (
     LoadEvent,
 )
 from binlogio.events.query import QueryEvent
+from binlogio.events.rows import DeleteRowsEvent, WriteRowsEvent
 from binlogio.events.statement_context import IntvarEvent, RandEvent, UserVarEvent
 from binlogio.groups import GroupPlace, GroupTracker
 from binlogio.options import Position
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from binlogio.replay.key_source import KeySource
     from binlogio.replay.starting_place import PreparedPlace
     from binlogio.rowimage.plan import TablePlan
+    from binlogio.schema.foreign_keys import Cascade
 
 _NO_PROGRESS: Final = Progress()
 _NEW_FILE: Final = (FormatDescriptionEvent, StartV3Event)
@@ -64,12 +66,16 @@ _SHOWN_TEXT: Final = 80
 
 @dataclass(frozen=True, slots=True)
 class RowsStep:
-    """The rows of one event. `plan` is None where the log does not say enough, and `refusal` says what is missing."""
+    """The rows of one event. `plan` is None where the log does not say enough, and `refusal` says what is missing.
+
+    `cascades` are foreign keys by which the change of these rows changed rows of other tables without a word in the log.
+    """
 
     event: Any
     table_map: TableMapEvent
     plan: TablePlan | None
     refusal: ReplayError | None = None
+    cascades: tuple[Cascade, ...] = ()
 
     @property
     def offset(self) -> int:
@@ -205,8 +211,11 @@ class TransactionReader:
         skipped: SkippedPart | None = None,
         bounds: Bounds = EVERY_PLACE,
         progress: Progress = _NO_PROGRESS,
+        *,
+        tells_cascades: bool = True,
     ) -> None:
         self.unfinished = False
+        self._tells_cascades = tells_cascades
         self.logs: Final[dict[str, KeptLog]] = {}
         self._bounds = bounds
         self._kept = progress
@@ -443,7 +452,20 @@ class TransactionReader:
             plan = self._keys.plan(event)
         except BinlogError as exc:
             return RowsStep(event, renamed, None, _as_refusal(exc))
-        return RowsStep(event, renamed, plan if plan.schema == schema else self._keys.renamed(plan, schema))
+        if plan.schema != schema:
+            plan = self._keys.renamed(plan, schema)
+        return RowsStep(event, renamed, plan, cascades=self._lost_cascades(event))
+
+    def _lost_cascades(self, event: Any) -> tuple[Cascade, ...]:
+        """The foreign keys that an event of the source set to work without logging what they did, of tables that are wanted."""
+        if not self._tells_cascades or not may_cascade(event):
+            return ()
+        is_delete = isinstance(event, DeleteRowsEvent)
+        return tuple(
+            replace(one, child=(self._filter.schema(one.child[0]), one.child[1]))
+            for one in self._reader.cascades(event)
+            if (one.on_delete if is_delete else one.on_update) and self._filter.wants_table(*one.child)
+        )
 
     def _statement(self, group: _Group, event: QueryEvent) -> None:
         context, group.context = tuple(group.context), []
@@ -492,6 +514,12 @@ class TransactionReader:
             group.xid, group.outcome = statement.xid, "xa rollback"
         elif statement.step == "COMMIT" and group.xid != statement.xid:
             group.xid, group.outcome = statement.xid, "xa commit"
+
+
+def may_cascade(event: Any) -> bool:
+    """Whether foreign keys changed other tables with the rows of an event, if there are any, and this is not in the log."""
+    flags = RowsFlag.NO_FOREIGN_KEY_CHECKS | RowsFlag.USE_SQL_FOREIGN_KEY
+    return not isinstance(event, WriteRowsEvent) and not event.flags & flags
 
 
 def _as_refusal(exc: BinlogError) -> ReplayError:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from binlogio.schema.foreign_keys import Cascade
 from binlogio.schema.parsed_table import ParsedTable
 
 TableName = tuple[str, str]
@@ -36,6 +37,9 @@ class Catalogue:
     `lost` is why all tables were forgotten that no statement has defined since; None if that never happened.
     `folds_names` is True once a table map has shown that the server does not tell names apart by their case.
     `old_temporary` are as `temporary`, of earlier logs: a server that was started again has none of them.
+
+    `cascades` are the foreign keys of each table that change its rows. They stay where a table becomes unknown: all that is known of it then is that
+    it is there. A foreign key that ALTER TABLE drops stays, too.
     """
 
     def __init__(self) -> None:
@@ -45,6 +49,7 @@ class Catalogue:
         self.old_temporary: set[tuple[int, str, str]] = set()
         self.databases: dict[str, KnownDatabase] = {}
         self.temporary: set[tuple[int, str, str]] = set()
+        self.cascades: dict[TableName, tuple[Cascade, ...]] = {}
         self._tables: dict[TableName, KnownTable] = {}
         self._dropped: set[TableName] = set()
 
@@ -53,6 +58,7 @@ class Catalogue:
         other = Catalogue()
         other.unknown, other.databases, other.temporary = dict(self.unknown), dict(self.databases), set(self.temporary)
         other.lost, other.folds_names, other.old_temporary = self.lost, self.folds_names, set(self.old_temporary)
+        other.cascades = dict(self.cascades)
         other._tables, other._dropped = dict(self._tables), set(self._dropped)
         return other
 
@@ -92,13 +98,37 @@ class Catalogue:
         known = self.known_name(name)
         self._dropped.add(known)
         self.unknown.pop(known, None)
+        self.cascades.pop(known, None)
         return self._tables.pop(known, None)
 
     def remove_database(self, schema: str) -> None:
         """Take note that there is no such database any more."""
-        for name in [name for name in (*self._tables, *self.unknown) if name[0] == schema]:
+        for name in [name for name in (*self._tables, *self.unknown, *self.cascades) if name[0] == schema]:
             self.remove(name)
         self.databases[schema] = KnownDatabase(None, is_fresh=True)
+
+    def add_cascades(self, name: TableName, cascades: tuple[Cascade, ...]) -> None:
+        """Take note of foreign keys of a table that change its rows."""
+        if cascades:
+            self.cascades[name] = tuple(dict.fromkeys((*self.cascades.get(name, ()), *cascades)))
+
+    def rename_cascades(self, old: TableName, new: TableName) -> None:
+        """Take note that a table, which foreign keys are of or refer to, has another name."""
+        self.cascades = {
+            new if name == old else name: tuple(
+                replace(
+                    one, child=new if one.child == old else one.child, parent=new if one.parent == old else one.parent
+                )
+                for one in found
+            )
+            for name, found in self.cascades.items()
+        }
+
+    def cascades_of(self, parent: TableName) -> tuple[Cascade, ...]:
+        """The foreign keys that change rows of other tables where rows of this one are changed, in whatever case they name it."""
+        folded = (parent[0].casefold(), parent[1].casefold())
+        every = (one for found in self.cascades.values() for one in found)
+        return tuple(one for one in every if (one.parent[0].casefold(), one.parent[1].casefold()) == folded)
 
     def forget(self, name: TableName, reason: str) -> None:
         """Take a table for unknown from now on."""

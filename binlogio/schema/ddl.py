@@ -31,6 +31,7 @@ from binlogio.schema.create_table import (
     read_rest_of_create,
 )
 from binlogio.schema.definition import ColumnDefinition
+from binlogio.schema.foreign_keys import cascades_in
 from binlogio.schema.parsed_table import Key, ParsedTable
 from binlogio.schema.server_defaults import ServerDefaults
 from binlogio.schema.sql_tokens import Token, Words, iter_tokens
@@ -119,6 +120,8 @@ def follow_statement(
             reason = str(exc)
     if reason is not None:
         _forget(statement, reason)
+    if failed is None and what == "TABLE" and tokens[0].upper in ("CREATE", "ALTER"):
+        statement.note_cascades()
 
 
 def _without_variables(every: Iterator[Token]) -> tuple[list[Token], str]:
@@ -197,6 +200,16 @@ class _Statement:
             elif not words.ended:
                 words.take()
         return names
+
+    def note_cascades(self) -> None:
+        """Take note of foreign keys that change rows, also where the rest of the statement was not understood."""
+        try:
+            names = self.names_at_risk()
+        except UnsupportedFeature:
+            return
+        if names and not self.is_temporary(names[0]):
+            name = self.catalogue.known_name(names[0])
+            self.catalogue.add_cascades(name, cascades_in(self.words, name, self.schema))
 
     def _tables_at_risk(self, words: Words) -> list[TableName]:
         """What is doubtful once a statement about a database was not understood: its collation, and its tables if it was to be dropped."""
@@ -306,6 +319,7 @@ def _alter_table(statement: _Statement) -> None:
     table = alter_table(words, known.table, statement.server, collation)
     new_name = (statement.schema if table.schema == known.table.schema == "" else table.schema, table.name)
     if new_name != (known.table.schema, known.table.name):
+        catalogue.rename_cascades(name, new_name)
         catalogue.remove(name)
     else:
         new_name = catalogue.known_name(name)
@@ -339,6 +353,7 @@ def _move(statement: _Statement, old: TableName, new: TableName) -> None:
         return
     catalogue = statement.catalogue
     statement.find(old)
+    catalogue.rename_cascades(old, new)
     reason = catalogue.unknown.get(old, f"it was {'.'.join(old)}, of which the log does not tell")
     known = catalogue.remove(old)
     if known is None:

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from binlogio.events.query import QueryEvent
     from binlogio.events.table_map import TableMapEvent
     from binlogio.schema.column_types import Flavor
+    from binlogio.schema.foreign_keys import Cascade
 
 _FLOAT32_SIZE: Final = 4  # bytes of a VECTOR's dimension
 _MOST_PENDING: Final = 4 << 20  # bytes of statements that wait for somebody to ask
@@ -165,6 +166,13 @@ class DefinitionSource:
         """What the DDL up to here says of a table; None where it does not say."""
         self._catch_up()
         return self._catalogue.find(schema, table)
+
+    def cascades(self, schema: str, table: str, context: ParseContext) -> tuple[Cascade, ...]:
+        """The foreign keys that change rows of other tables where rows of this one are changed, as far as definitions and the DDL up to here say."""
+        self._catch_up()
+        logged = self._catalogue.cascades_of((schema, table))
+        given = () if self._given is None else self._given.cascades_of((schema, table), ServerDefaults.of(context))
+        return tuple(dict.fromkeys((*logged, *given)))
 
     def known(self, schema: str, table: str) -> KnownTable | None:
         """What the DDL said of a table when a plan was last made."""

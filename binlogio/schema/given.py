@@ -16,6 +16,7 @@ from binlogio.schema.catalogue import Catalogue, TableName
 from binlogio.schema.create_table import parse_table
 from binlogio.schema.ddl import follow_statement
 from binlogio.schema.definition import TableDefinition
+from binlogio.schema.foreign_keys import Cascade, cascades_in
 from binlogio.schema.parsed_table import ParsedTable
 from binlogio.schema.server_defaults import NEWEST_MYSQL, ServerDefaults
 from binlogio.schema.sql_tokens import Token, Words, tokenize
@@ -55,6 +56,7 @@ class GivenDefinitions:
         self._tables: dict[TableName, TableDefinition | str] = {}
         self._script = script
         self._read: dict[ServerDefaults, dict[TableName, Described]] = {}
+        self._cascades: dict[ServerDefaults, Catalogue] = {}
         for key, value in (tables or {}).items():
             self._tables[_split(key)] = _definition(key, value)
         if not self._described(NEWEST_MYSQL):
@@ -63,6 +65,17 @@ class GivenDefinitions:
     def find(self, schema: str, name: str, server: ServerDefaults) -> Described | None:
         """The definition of a table, as `server` takes it; None where none was given."""
         return self._described(server).get((schema, name))
+
+    def cascades_of(self, parent: TableName, server: ServerDefaults) -> tuple[Cascade, ...]:
+        """The foreign keys that change rows of other tables where rows of `parent` are changed, as the definitions in SQL have them."""
+        found = self._cascades.get(server)
+        if found is None:
+            known = Catalogue() if self._script is None else _catalogue_of(self._script, server)
+            for name, value in self._tables.items():
+                if isinstance(value, str):
+                    known.add_cascades(name, cascades_in(Words(tokenize(value, server)), name, name[0]))
+            found = self._cascades[server] = known
+        return found.cascades_of(parent)
 
     def _described(self, server: ServerDefaults) -> dict[TableName, Described]:
         found = self._read.get(server)
@@ -110,7 +123,8 @@ def _from_value(name: TableName, value: TableDefinition | str, server: ServerDef
     return Described.of(replace(table, schema=name[0], name=name[1]))
 
 
-def _from_script(script: str, server: ServerDefaults) -> Iterator[tuple[TableName, Described]]:
+def _catalogue_of(script: str, server: ServerDefaults) -> Catalogue:
+    """What the statements of a script define."""
     catalogue, schema = Catalogue(), ""
     for statement in _statements(script, server):
         words = Words(statement)
@@ -120,6 +134,11 @@ def _from_script(script: str, server: ServerDefaults) -> Iterator[tuple[TableNam
             follow_statement(catalogue, statement, schema, server)
     if catalogue.lost is not None:
         raise UnsupportedFeature(f"a table definition is not understood: {catalogue.lost}")
+    return catalogue
+
+
+def _from_script(script: str, server: ServerDefaults) -> Iterator[tuple[TableName, Described]]:
+    catalogue = _catalogue_of(script, server)
     for (of, name), reason in catalogue.unknown.items():
         raise UnsupportedFeature(f"the definition of a table is not understood: {reason}", field=f"{of}.{name}")
     for (of, name), known in catalogue.tables():

@@ -88,7 +88,25 @@ def statement_words(sql: str, server: ServerDefaults, sql_mode: int) -> Words:
         raise UnsupportedFeature(
             "a comment that other servers execute", found=repr(sql[skipped[0] : skipped[0] + 40]), field="SQL"
         )
-    return Words(tokens, sql_mode)
+    return Words(_without_variables(tokens), sql_mode)
+
+
+def _without_variables(tokens: list[Token]) -> list[Token]:
+    """What follows MariaDB's SET STATEMENT variable = value, ... FOR.
+
+    Raises:
+        UnsupportedFeature: a variable is among them on which depends what the text says.
+    """
+    if [token.upper for token in tokens[:2]] != ["SET", "STATEMENT"]:
+        return tokens
+    depth = 0
+    for number, token in enumerate(tokens):
+        if token.upper in ("SQL_MODE", "CHARACTER_SET_CLIENT"):
+            raise UnsupportedFeature("a statement with settings of its own", field="SQL", found=token.text)
+        if token.upper == "FOR" and not depth:
+            return tokens[number + 1 :]
+        depth += {"(": 1, ")": -1}.get(token.upper, 0)
+    return tokens
 
 
 def scope_of(words: Words, schema: str) -> StatementScope:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from binlogio.errors import BinlogError
 from binlogio.replay.filters import EVERYTHING, ReplayFilter
 from binlogio.replay.key_source import KeySource
+from binlogio.replay.row_changes import lost_cascades, row_changes
 from binlogio.replay.starting_place import bounds_of, skip_to
 from binlogio.replay.transactions import TransactionReader
 from binlogio.replay.undo.spool import Spool
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
     from binlogio.options import Position
     from binlogio.reader import BinlogReader
-    from binlogio.replay.transactions import Transaction
+    from binlogio.replay.transactions import RowsStep, Transaction
     from binlogio.replay.undo.outputs import RowCounts, UndoOutput
     from binlogio.writer.spill import SpillFile
 
@@ -50,6 +51,7 @@ class UndoSummary:
     `transactions` have been inverted, with `rows`, counted by what they are in the log. `end` is the place in the log that the inverse goes back
     to, where a statement stopped it. `statements` were left as they are. `rolled_back_groups` and `rolled_back_events` were rolled back by the
     source, whose tables without transactions keep them all the same; `sequence_events` are of MariaDB's sequences, which do not go back.
+    `lost_cascades` counts rows events by their table and a table whose rows a foreign key changed with them: these rows are not in the log.
     `filtered_groups`, `prepared` and `unfinished` as in `ReplaySummary`.
     """
 
@@ -61,6 +63,7 @@ class UndoSummary:
     rolled_back_groups: int = 0
     rolled_back_events: int = 0
     sequence_events: int = 0
+    lost_cascades: Counter[tuple[str, str]] = field(default_factory=Counter)
     prepared: int = 0
     unfinished: bool = False
 
@@ -119,6 +122,8 @@ class Undo:
         summary.statements += len(steps.statements)
         summary.rolled_back_events += steps.rolled_back_events
         summary.sequence_events += steps.sequence_events
+        if self._refusal is None:
+            summary.lost_cascades.update(_lost_cascades(steps.rows))
         if steps.rows and self._refusal is None:
             self._spool.add(self._output.inverse(transaction, steps.rows, summary.rows))
             summary.transactions += 1
@@ -129,6 +134,14 @@ class Undo:
         self._refusal = None
         filtered, rolled_back = self.summary.filtered_groups, self.summary.rolled_back_groups
         self.summary = UndoSummary(end=transaction.end, filtered_groups=filtered, rolled_back_groups=rolled_back)
+
+
+def _lost_cascades(steps: Iterable[RowsStep]) -> Iterator[tuple[str, str]]:
+    """The tables of rows events, and the ones that foreign keys changed with them."""
+    for step in steps:
+        if step.cascades:
+            for one in lost_cascades(step, row_changes(step)):
+                yield f"{step.table_map.schema}.{step.table_map.table}", ".".join(one.child)
 
 
 def undo(

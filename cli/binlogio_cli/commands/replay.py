@@ -90,6 +90,11 @@ Examples:
     show_default=True,
     help="To servers: send row events as they are, or write SQL.",
 )
+@click.option(
+    "--ignore-cascades",
+    is_flag=True,
+    help="Go on where foreign keys of the source changed rows that are not in the log, and the target does not have these keys.",
+)
 @log_options
 @click.option("--no-progress", is_flag=True, help="Show no progress bar.")
 def command(
@@ -124,6 +129,7 @@ def command(
                 wanted=wanted,
                 resumes=options["resumes"],
                 gtids=options["gtids"],
+                ignore_cascades=options["ignore_cascades"],
                 watch=watch,
             )
     _report(summary, reader)

@@ -123,6 +123,11 @@ def _report(summary: UndoSummary, reader: BinlogReader) -> None:
     ):  # fmt: skip
         if count:
             say(f"{count} {what}")
+    for (parent, child), count in sorted(summary.lost_cascades.items()):
+        say(
+            f"warning: {count} rows events of {parent} changed rows of {child} by a foreign key, which the source does not log:"
+            f" these rows of {child} are not taken back"
+        )
     say_torn_tails(reader)
     if summary.unfinished:
         say("the log ends in the middle of an event group, which is not undone")

@@ -1,4 +1,4 @@
-"""Tables of a server, as far as a replay has to know before it changes them: whether they have transactions and triggers.
+"""Tables of a server, as far as a replay has to know before it changes them: transactions, triggers, foreign keys.
 
 Knows the information schema. What it said holds for all sessions, until a statement may have made tables what they were not.
 """
@@ -19,6 +19,7 @@ class ServerTables:
     def __init__(self) -> None:
         self._transactional: dict[tuple[str, str], bool] = {}
         self._triggered: dict[tuple[str, str], bool] = {}
+        self._cascading: dict[tuple[str, str], frozenset[tuple[str, str]]] = {}
 
     def is_transactional(self, schema: str, table: str, ask: Ask) -> bool:
         """Whether what is done to a table can be rolled back."""
@@ -42,7 +43,20 @@ class ServerTables:
             found = self._triggered[schema, table] = bool(rows)
         return found
 
+    def cascades_to(self, schema: str, table: str, ask: Ask) -> frozenset[tuple[str, str]]:
+        """The tables whose foreign keys change their rows where rows of this one are changed."""
+        found = self._cascading.get((schema, table))
+        if found is None:
+            rows = ask(
+                "SELECT constraint_schema, table_name FROM information_schema.referential_constraints"  # noqa: S608
+                f" WHERE unique_constraint_schema = {text_literal(schema)} AND referenced_table_name = {text_literal(table)}"
+                " AND (delete_rule IN ('CASCADE', 'SET NULL', 'SET DEFAULT') OR update_rule IN ('CASCADE', 'SET NULL', 'SET DEFAULT'))"
+            )
+            found = self._cascading[schema, table] = frozenset((str(of), str(name)) for of, name in rows)
+        return found
+
     def changed(self) -> None:
         """A statement may have made tables what they were not."""
         self._transactional.clear()
         self._triggered.clear()
+        self._cascading.clear()

@@ -20,7 +20,7 @@ from binlogio.errors import ReplayError
 from binlogio.gtid import Gtid
 from binlogio.replay import statements
 from binlogio.replay.find_row import ER_DUP_ENTRY, ER_KEY_NOT_FOUND, RowConflict, RowNotFound
-from binlogio.replay.row_changes import row_changes
+from binlogio.replay.row_changes import cascades_refused, lost_cascades, row_changes
 from binlogio.replay.summary import RowCounts
 from binlogio.replay.targets.mysql import position_table
 from binlogio.replay.targets.mysql.binlog_statements import BinlogStatements
@@ -33,7 +33,7 @@ from binlogio.replay.targets.mysql.other_vendor import (
 )
 from binlogio.replay.targets.mysql.statements import CLIENT_UTF8, context_of
 from binlogio.replay.targets.mysql.table import MysqlTable
-from binlogio.replay.transactions import LoadStep, RefusedStep, RowsStep, StatementStep
+from binlogio.replay.transactions import LoadStep, RefusedStep, RowsStep, StatementStep, may_cascade
 from binlogio.replay.type_conversions import ER_REPLICA_CONVERSION_FAILED
 from binlogio.rowimage.values import ABSENT
 from binlogio.schema.identifiers import backticked
@@ -323,6 +323,8 @@ class MysqlSession:
         some: list[RowsStep] = []
         for step in steps:
             try:
+                if step.cascades:
+                    self._check_cascades(step)
                 if not self._sends_events(transaction):
                     self._by_sql(step)
                     continue
@@ -362,8 +364,33 @@ class MysqlSession:
         self._waiting.append((sql.encode("ascii"), steps[0].offset))
         self._pending_counts.events += len(steps)
 
+    def _check_cascades(self, step: RowsStep) -> None:
+        """Refuse rows with which foreign keys of the source changed other tables, if the server does not have these keys."""
+        here = self._server_tables.cascades_to(step.table_map.schema, step.table_map.table, self._connection.ask)
+        missing = tuple(one for one in step.cascades if one.child not in here)
+        if missing:
+            lost = lost_cascades(replace(step, cascades=missing), row_changes(step))
+            if lost:
+                raise cascades_refused(step, lost)
+
     def _by_sql(self, step: RowsStep) -> None:
-        """The rows of one event."""
+        """The rows of one event; foreign keys are at work where they were at the source without a trace in the log."""
+        table_map = step.table_map
+        if not may_cascade(step.event) or not self._server_tables.cascades_to(
+            table_map.schema, table_map.table, self._connection.ask
+        ):
+            self._changes_by_sql(step)
+            return
+        self._run_waiting()
+        self._connection.run("SET foreign_key_checks = 1")
+        try:
+            self._changes_by_sql(step)
+        except ReplayError:
+            self._is_changed = True  # the session is restored before the next rows
+            raise
+        self._connection.run("SET foreign_key_checks = 0")
+
+    def _changes_by_sql(self, step: RowsStep) -> None:
         changes = list(row_changes(step))
         if step.plan is None:
             return

@@ -25,7 +25,7 @@ from binlogio.options import Position
 from binlogio.replay import statements
 from binlogio.replay.find_row import Algorithm, RowNotFound
 from binlogio.replay.progress import Progress
-from binlogio.replay.row_changes import row_changes
+from binlogio.replay.row_changes import cascades_refused, lost_cascades, row_changes
 from binlogio.replay.summary import RowCounts
 from binlogio.replay.targets.sqlite import position_table
 from binlogio.replay.targets.sqlite.bulk_rows import BulkRows, bulk_rows, may_join
@@ -286,7 +286,7 @@ class SqliteSession:
             first = steps[0]
             if isinstance(first, RowsStep) and transaction.description is not None and not self._target.idempotent:
                 rows = [step for step in steps if isinstance(step, RowsStep)]
-                bulk = bulk_rows(rows, self._context)
+                bulk = None if any(step.cascades for step in rows) else bulk_rows(rows, self._context)
                 if bulk is not None:
                     self._decoded.append((replace(first, event=tuple(step.event for step in rows)), bulk))
                     continue
@@ -374,7 +374,7 @@ class SqliteSession:
     def _changes(self, step: Step) -> list[Change]:
         try:
             _refuse_text(step, translates=self._target.translates)
-            return list(row_changes(step)) if isinstance(step, RowsStep) else []
+            return _changes_of(step) if isinstance(step, RowsStep) else []
         except BinlogError as exc:
             exc.locate(offset=step.offset)
             raise
@@ -402,6 +402,14 @@ class SqliteSession:
             counts.executed_statements += 1
         else:
             counts.statements += 1
+
+
+def _changes_of(step: RowsStep) -> list[Change]:
+    changes = list(row_changes(step))
+    lost = lost_cascades(step, changes)
+    if lost:
+        raise cascades_refused(step, lost)
+    return changes
 
 
 def _joined(steps: Sequence[Step]) -> Iterator[list[Step]]:
