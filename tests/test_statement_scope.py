@@ -76,7 +76,7 @@ def test_tables_that_a_statement_changes(sql: str, found: str) -> None:
         "SELECT f()",
         "WITH c AS (SELECT 1) DELETE FROM t",
         "CREATE SOMETHING x",
-        "SET STATEMENT max_statement_time = 5 FOR DROP TABLE prod.b",
+        "SET STATEMENT max_statement_time = 5 DROP TABLE prod.b",
         "DROP TABLE",
         "DROP TABLE 'a'",
         "CREATE TABLE `a",
