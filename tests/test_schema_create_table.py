@@ -331,6 +331,7 @@ def test_sqlglot_sees_the_same_columns_where_it_understands() -> None:
             if not isinstance(tree, exp.Create) or not isinstance(tree.this, exp.Schema):
                 continue
             theirs = [one.name for one in tree.this.expressions if isinstance(one, exp.ColumnDef)]
+            theirs = [name for name in theirs if name != "VECTOR"]  # it takes VECTOR INDEX (n) for a column
             server = MARIADB_10 if "mariadb" in case.id else MYSQL_9
             ours = [one.name for one in parse_create_table(create, schema="s", server=server).columns]
 

@@ -20,7 +20,7 @@ from corpus import FIXTURES, MARIADB, MYSQL
 LOGS = sorted(
     path
     for path in FIXTURES.glob("*/*/*.0000*")
-    if "encrypted" not in str(path) and "in_use" not in str(path) and "crashed" not in str(path)
+    if path.suffix != ".idx" and not any(word in str(path) for word in ("encrypted", "in_use", "crashed"))
 )
 
 
