@@ -20,20 +20,23 @@ help:  ## this list
 	@echo
 	@echo '  make test ARGS="-k gtid -x" WORKERS=0     arguments for pytest, and in how many processes (0: this one)'
 
-.venv/.ready: pyproject.toml .ci/setup $(KERNEL)
+.venv/.ready-dev: pyproject.toml .ci/setup CMakeLists.txt $(KERNEL)
 	@.ci/setup
 
-demo: .venv/.ready  ## write a binlog, dump it, read it with Spark, replay it into SQLite, compare
+.venv/.ready-demo: pyproject.toml .ci/setup CMakeLists.txt $(KERNEL)
+	@.ci/setup demo
+
+demo: .venv/.ready-demo  ## write a binlog, dump it, read it with Spark, replay it into SQLite, compare
 	@$(PY) spark_datasource/pyspark_binlogio/java.py >/dev/null
 	@$(PY) fixtures/demo/run.py || { echo 'demo: FAILED, see above'; exit 1; }
 
-test: .venv/.ready  ## run the tests; SERVERS=1 adds those against real servers, which skip, with the reason, where none can be had
+test: .venv/.ready-dev  ## run the tests; SERVERS=1 adds those against real servers, which skip, with the reason, where none can be had
 	@$(PY) spark_datasource/pyspark_binlogio/java.py >/dev/null
 	@echo '==> running the tests in $(WORKERS) processes'
 	@$(PY) -m pytest -n $(WORKERS) --dist loadgroup $(if $(SERVERS),-m '') $(ARGS) || { echo 'test: FAILED, see above'; exit 1; }
 	@echo 'test: OK, every test passed or says above why it was skipped'
 
-check: .venv/.ready  ## format, lint, types, layers, spelling
+check: .venv/.ready-dev  ## format, lint, types, layers, spelling
 	@echo '==> ruff format' && .venv/bin/ruff format --check --quiet . || { echo 'check: some files are not formatted: make format'; exit 1; }
 	@echo '==> ruff check' && .venv/bin/ruff check --quiet .
 	@echo '==> mypy' && .venv/bin/mypy
@@ -41,19 +44,19 @@ check: .venv/.ready  ## format, lint, types, layers, spelling
 	@echo '==> codespell' && .venv/bin/codespell
 	@echo 'check: OK'
 
-format: .venv/.ready  ## let ruff format the files and mend what it can
+format: .venv/.ready-dev  ## let ruff format the files and mend what it can
 	@.venv/bin/ruff check --quiet --fix . ; .venv/bin/ruff format .
 
-coverage: .venv/.ready  ## branch coverage of the core between bytes and events
+coverage: .venv/.ready-dev  ## branch coverage of the core between bytes and events
 	@$(PY) -m pytest -n $(WORKERS) --dist loadgroup -m 'not spark and not server' --cov --cov-report=term $(ARGS)
 
-sanitize: .venv/.ready  ## the kernel under AddressSanitizer and UBSan, fed with hostile bytes
+sanitize: .venv/.ready-dev  ## the kernel under AddressSanitizer and UBSan, fed with hostile bytes
 	@.ci/sanitize $(ARGS)
 
-bench: .venv/.ready  ## run the benchmarks; BINLOGIO_BENCH_FILES=folder adds real logs, BINLOGIO_BENCH_BYTES=n says how large made ones are
+bench: .venv/.ready-dev  ## run the benchmarks; BINLOGIO_BENCH_FILES=folder adds real logs, BINLOGIO_BENCH_BYTES=n says how large made ones are
 	@BINLOGIO_BENCH_PLOT=$${BINLOGIO_BENCH_PLOT-docs/throughput.svg} $(PY) -m pytest benchmarks --benchmark-enable --benchmark-only $(ARGS)
 
-fixtures: .venv/.ready  ## make fixtures/ again from real servers (root and debootstrap)
+fixtures: .venv/.ready-dev  ## make fixtures/ again from real servers (root and debootstrap)
 	@$(PY) fixtures/regenerate.py
 
 clean:  ## remove .venv and everything that was built
