@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from binlogio.columnar.definition_files import load_definitions
 from binlogio.compression import decompress_zstd
 from binlogio.decoder import Decoder
+from binlogio.definition_files import load_definitions
 from binlogio.errors import BinlogError, PositionError, WriterStateError
 from binlogio.event_starts import check_event_start, check_start, no_event_at
 from binlogio.events.base import ParseContext
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from pyarrow.fs import FileSystem
 
-    from binlogio.columnar.definition_files import Definitions
+    from binlogio.definition_files import Definitions
     from binlogio.encryption import Keyring
     from binlogio.schema.definition import TableDefinition
     from binlogio.schema.foreign_keys import Cascade

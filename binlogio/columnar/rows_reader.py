@@ -12,12 +12,12 @@ from fnmatch import fnmatchcase
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from binlogio.columnar.definition_files import load_definitions
 from binlogio.columnar.known_plans import KnownPlans
 from binlogio.columnar.log_cuts import LogCuts
 from binlogio.columnar.parallel import InOrder
 from binlogio.columnar.part_definitions import PartFacts
 from binlogio.columnar.split_bounds import KnownGroups
+from binlogio.definition_files import load_definitions
 from binlogio.errors import BinlogFormatError, UnsupportedFeature
 from binlogio.event_filter import EVERY_EVENT, EventFilter
 from binlogio.implementation import is_compiled
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyarrow.fs import FileSystem
 
-    from binlogio.columnar.definition_files import Definitions
     from binlogio.columnar.log_cuts import LogPart
     from binlogio.columnar.record_types import Selection
+    from binlogio.definition_files import Definitions
     from binlogio.encryption import Keyring
     from binlogio.storage import LogFile
 

@@ -11,7 +11,7 @@ from typing import Final
 import click
 
 from binlogio import event_filter
-from binlogio.columnar.definition_files import load_definitions
+from binlogio.definition_files import load_definitions
 from binlogio.errors import BinlogError, UnsupportedFeature
 from binlogio.event_filter import Gtids
 from binlogio.schema.given import GivenDefinitions

@@ -9,7 +9,7 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from binlogio.columnar.definition_files import load_definitions
+from binlogio.definition_files import load_definitions
 from binlogio.event_filter import EVERY_EVENT, EventFilter, Range, parse_gtids
 from binlogio.schema.given import GivenDefinitions
 from pyspark_binlogio.option_values import refused
