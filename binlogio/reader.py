@@ -12,15 +12,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.compression import decompress_zstd
-from binlogio.decoder import Decoder
 from binlogio.definition_files import load_definitions
 from binlogio.errors import BinlogError, PositionError, WriterStateError
-from binlogio.event_starts import check_event_start, check_start, no_event_at
 from binlogio.events.base import ParseContext
 from binlogio.events.query import QueryEvent
 from binlogio.events.table_map import TableMapEvent
-from binlogio.framing import EventFrame, EventFramer, Framing, TornTail
-from binlogio.groups import GroupPlace, GroupTracker
+from binlogio.format.decoder import Decoder
+from binlogio.format.event_starts import check_event_start, check_start, no_event_at
+from binlogio.format.framing import EventFrame, EventFramer, Framing, TornTail
+from binlogio.format.groups import GroupPlace, GroupTracker
 from binlogio.options import DEFAULT_LIMITS, DEFAULT_READ_OPTIONS, Limits, Position, ReadOptions
 from binlogio.rowimage.image import RowChange, decode_rows
 from binlogio.rowimage.plan import TablePlan

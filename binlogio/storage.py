@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
 
     from binlogio.encryption import Keyring
-    from binlogio.framing import EventFramer
+    from binlogio.format.framing import EventFramer
 
 Source = str | os.PathLike[str] | BinaryIO
 """What users name: a path, a glob, a directory, an index file, a URI of an object store, `-` for standard input, an open file."""

@@ -8,10 +8,10 @@ from itertools import count
 from threading import Barrier, Condition, Thread
 from typing import Any, Final
 
-from binlogio.encoder import Encoder
 from binlogio.errors import BinlogFormatError, WriterStateError
 from binlogio.events.base import EventHeader
 from binlogio.events.query import QueryEvent
+from binlogio.format.encoder import Encoder
 from binlogio.gtid import EMPTY_GTID_SET, Uuid
 from binlogio.options import ServerVariables
 from binlogio.reader import open as open_logs

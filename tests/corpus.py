@@ -107,7 +107,7 @@ def _keys(folder: Path) -> Path | None:
 
 def frames_of(data: bytes, **options: Any) -> Iterator[Any]:
     """The frames of a whole file in memory."""
-    from binlogio.framing import EventFramer, Framing  # noqa: PLC0415 - so that this module can be imported for its paths alone
+    from binlogio.format.framing import EventFramer, Framing  # noqa: PLC0415 - so that this module can be imported for its paths alone
 
     framer = EventFramer(**options)
     framer.feed(data)

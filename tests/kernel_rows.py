@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from binlogio._kernel.route import NEED_DATA, Router
 from binlogio.constants import EventType
-from binlogio.encoder import Encoder
 from binlogio.events.base import EventHeader, ParseContext
 from binlogio.events.rows import DeleteRowsEvent, PartialUpdateRowsEvent, UpdateRowsEvent, WriteRowsEvent
 from binlogio.events.table_map import TableMapEvent
+from binlogio.format.encoder import Encoder
 from binlogio.primitives import bitmap_size
 
 if TYPE_CHECKING:

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from binlogio.compression import compress_zstd
 from binlogio.constants import BINLOG_MAGIC, EventType, OptionalMetadataType
 from binlogio.constants import ColumnType as T
-from binlogio.encoder import Encoder
 from binlogio.events.base import ParseContext
 from binlogio.events.control import XidEvent
 from binlogio.events.gtid import GtidEvent
 from binlogio.events.rows import PartialUpdateRowsEvent, WriteRowsEvent
 from binlogio.events.table_map import MetadataField, TableMapEvent
 from binlogio.events.transaction_payload import TransactionPayloadEvent
+from binlogio.format.encoder import Encoder
 from binlogio.gtid import Uuid
 from binlogio.rowimage import (
     ColumnPlan,

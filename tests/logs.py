@@ -8,12 +8,12 @@ from dataclasses import replace
 from typing import Any, Final
 
 from binlogio.constants import BINLOG_MAGIC, CHECKSUM_SIZE, ChecksumAlgorithm, EventType, HeaderFlag
-from binlogio.encoder import Encoder
 from binlogio.events.base import EventHeader
 from binlogio.events.control import RotateEvent, StopEvent, XidEvent
 from binlogio.events.format_description import FormatDescriptionEvent
 from binlogio.events.query import QueryEvent
-from binlogio.framing import EventFrame, EventFramer, Framing
+from binlogio.format.encoder import Encoder
+from binlogio.format.framing import EventFrame, EventFramer, Framing
 
 POST_HEADER_SIZES: Final = (
     *(0, 13, 0, 8, 0, 0, 0, 0, 4, 0, 4, 0, 0, 0, 99, 0, 4, 26, 8, 0, 0, 0, 8, 8, 8, 2, 0, 0, 0, 10, 10, 10, 42, 42),

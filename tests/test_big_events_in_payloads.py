@@ -12,13 +12,13 @@ import logs
 from binlogio.columnar.windows import WINDOW_SIZE
 from binlogio.compression import compress_zstd
 from binlogio.constants import ColumnType, EventType
-from binlogio.encoder import Encoder
 from binlogio.event_filter import EventFilter
 from binlogio.events.base import ParseContext
 from binlogio.events.control import XidEvent
 from binlogio.events.gtid import GtidEvent
 from binlogio.events.rows import UpdateRowsEvent, WriteRowsEvent
 from binlogio.events.transaction_payload import TransactionPayloadEvent
+from binlogio.format.encoder import Encoder
 from binlogio.gtid import Uuid
 from binlogio.rowimage import RowChange, RowImage, encode_rows, resolve_plan
 from both_kernels import KERNELS, records_by, tables_by

@@ -14,9 +14,9 @@ import pytest
 from binlogio import BinlogWriter, ColumnDefinition, ServerVariables, TableDefinition
 from binlogio.compression import compress_zstd
 from binlogio.constants import BINLOG_MAGIC, CHECKSUM_SIZE, ChecksumAlgorithm, EventType
-from binlogio.encoder import Encoder
 from binlogio.events.base import EventHeader, ParseContext
 from binlogio.events.transaction_payload import CompressionType, TransactionPayloadEvent
+from binlogio.format.encoder import Encoder
 from binlogio.implementation import is_compiled
 from binlogio.writer.batches import BatchChange, BatchSession
 from logs import frames

@@ -16,20 +16,20 @@ import pytest
 
 from binlogio.compression import compress_zstd, decompress_zstd
 from binlogio.constants import ENCRYPTED_MAGIC, ChecksumAlgorithm, EventType
-from binlogio.decoder import Decoder
-from binlogio.encoder import Encoder
 from binlogio.errors import BinlogError
 from binlogio.events import codec_for
 from binlogio.events.base import UnknownEvent, event_name
 from binlogio.events.transaction_payload import TransactionPayloadEvent
-from binlogio.framing import EventFrame, EventFramer, Framing
+from binlogio.format.decoder import Decoder
+from binlogio.format.encoder import Encoder
+from binlogio.format.framing import EventFrame, EventFramer, Framing
 from corpus import Case, CorpusFile, cases, files, frames_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from binlogio.events.mariadb import StartEncryptionEvent
-    from binlogio.framing import Decryptor
+    from binlogio.format.framing import Decryptor
 
 COMPRESSED: Final = {kind for kind in EventType if "COMPRESSED" in kind.name}
 AURORA_PADDING: Final = 100

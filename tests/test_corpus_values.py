@@ -15,7 +15,7 @@ import pytest
 
 import binlogio.reader
 from binlogio.constants import ColumnType
-from binlogio.decoder import ROWS_EVENTS
+from binlogio.format.decoder import ROWS_EVENTS
 from binlogio.rowimage.image import decode_rows
 from binlogio.rowimage.plan import resolve_plan
 from corpus import FIXTURES, Case, cases

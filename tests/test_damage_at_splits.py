@@ -13,7 +13,7 @@ from binlogio.constants import HEADER_SIZE
 from binlogio.errors import ChecksumMismatch
 from binlogio.events.gtid import GtidEvent
 from binlogio.events.gtid_tagged import GtidTaggedEvent
-from binlogio.splits import Split
+from binlogio.format.splits import Split
 from binlogio.storage import LogFile
 from corpus import MYSQL
 

@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 
 from binlogio.compression import compress_zstd, decompress_zstd
 from binlogio.constants import EventType
-from binlogio.decoder import Decoder
-from binlogio.encoder import Encoder
 from binlogio.errors import BinlogError, BinlogFormatError, MissingTableMap, UnsupportedFeature
 from binlogio.events.base import UnknownEvent
 from binlogio.events.control import XidEvent
 from binlogio.events.rows import WriteRowsEvent
 from binlogio.events.table_map import TableMapEvent
 from binlogio.events.transaction_payload import CompressionType, TransactionPayloadEvent
-from binlogio.framing import EventFramer, Framing
+from binlogio.format.decoder import Decoder
+from binlogio.format.encoder import Encoder
+from binlogio.format.framing import EventFramer, Framing
 from corpus import MYSQL, frames_of
 from logs import CRC32, OFF, encode, header, log, plain, query, stop, transaction
 

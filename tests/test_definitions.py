@@ -14,10 +14,10 @@ from binlogio.columnar import log_cuts
 from binlogio.columnar.log_parts import LogPartReader
 from binlogio.columnar.record_types import Selection
 from binlogio.constants import TableMapFlag
+from binlogio.format.splits import Split
 from binlogio.implementation import is_compiled
 from binlogio.schema.definition_source import DefinitionSource
 from binlogio.schema.given import GivenDefinitions
-from binlogio.splits import Split
 from binlogio.storage import LogFile
 from corpus import MARIADB, MARIADB118, MYSQL
 from defined_logs import CONTEXT, CREATE, INTS, MARIADB_CONTEXT, everywhere, insert, mapped, save, table

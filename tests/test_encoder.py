@@ -8,11 +8,11 @@ from dataclasses import replace
 import pytest
 
 from binlogio.constants import EVENT_SIZE_BYTES, LOG_POS_BYTES, SERVER_ID_BYTES, TIMESTAMP_BYTES, EventType, HeaderFlag
-from binlogio.encoder import Encoder
 from binlogio.errors import BinlogFormatError
 from binlogio.events.base import NEW_HEADER, EventHeader, UnknownEvent, parse_header
 from binlogio.events.control import XidEvent
 from binlogio.events.query import QueryEvent
+from binlogio.format.encoder import Encoder
 from logs import CRC32, OFF, description, header, query, stop
 
 

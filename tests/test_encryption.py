@@ -23,7 +23,7 @@ from binlogio.encryption import (
 )
 from binlogio.errors import BadMagic, BinlogError, BinlogFormatError, TruncatedEvent, UnsupportedFeature
 from binlogio.events.mariadb import StartEncryptionEvent
-from binlogio.framing import END, EventFrame, EventFramer
+from binlogio.format.framing import END, EventFrame, EventFramer
 from binlogio.keyring import MariadbKeys, MysqlKeyring, load_keyring
 from corpus import FIXTURES
 from logs import raw_events

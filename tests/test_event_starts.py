@@ -13,9 +13,9 @@ from click.testing import CliRunner
 import binlogio
 from binlogio.compression import compress_zstd
 from binlogio.constants import BINLOG_MAGIC, EventType, HeaderFlag
-from binlogio.encoder import Encoder
 from binlogio.errors import BinlogFormatError, ChecksumMismatch, PositionError
-from binlogio.event_starts import check_event_start
+from binlogio.format.encoder import Encoder
+from binlogio.format.event_starts import check_event_start
 from binlogio.options import Position
 from binlogio.storage import find_logs
 from binlogio_cli.main import cli

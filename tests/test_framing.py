@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from binlogio.constants import BINLOG_MAGIC, CHECKSUM_SIZE, HEADER_SIZE, EventType, HeaderFlag
-from binlogio.decoder import Decoder
-from binlogio.encoder import Encoder
 from binlogio.events.control import RotateEvent
 from binlogio.events.format_description import StartV3Event
 from binlogio.events.query import QueryEvent
-from binlogio.framing import END, EventFrame, EventFramer, TornTail
+from binlogio.format.decoder import Decoder
+from binlogio.format.encoder import Encoder
+from binlogio.format.framing import END, EventFrame, EventFramer, TornTail
 from corpus import MARIADB, MYSQL
 from logs import (
     CRC32,

@@ -16,7 +16,7 @@ from binlogio.errors import (
     UnsupportedFeature,
 )
 from binlogio.events.base import EventHeader, ParseContext, build_header
-from binlogio.framing import END, NEED_DATA, EventFrame, EventFramer, TornTail
+from binlogio.format.framing import END, NEED_DATA, EventFrame, EventFramer, TornTail
 from corpus import MARIADB
 from logs import (
     drain,

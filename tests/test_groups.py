@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from binlogio.constants import EventType
-from binlogio.decoder import Decoder
 from binlogio.events.control import (
     IncidentEvent,
     RotateEvent,
@@ -23,7 +22,8 @@ from binlogio.events.rows import WriteRowsEvent
 from binlogio.events.statement_context import IntvarEvent, UserVarEvent
 from binlogio.events.table_map import TableMapEvent
 from binlogio.events.transaction_payload import TransactionPayloadEvent
-from binlogio.groups import GroupPlace, GroupTracker, ends_transaction, starts_transaction
+from binlogio.format.decoder import Decoder
+from binlogio.format.groups import GroupPlace, GroupTracker, ends_transaction, starts_transaction
 from corpus import CorpusFile, files, frames_of
 from logs import description, header, query, rotate, stop, transaction
 

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import binlogio.reader
-from binlogio.decoder import ROWS_EVENTS
 from binlogio.errors import BinlogError, TruncatedEvent, UnsupportedFeature
+from binlogio.format.decoder import ROWS_EVENTS
 from corpus import MARIADB, MYSQL, Case, cases
 from logs import IN_USE_AT
 

@@ -22,10 +22,10 @@ from binlogio.arrow.cells import ColumnArrays
 from binlogio.arrow.encode import TableEncoder, encode_rows_events
 from binlogio.constants import HEADER_SIZE, ChecksumAlgorithm, EventType, RowsFlag
 from binlogio.constants import ColumnType as T
-from binlogio.encoder import Encoder
 from binlogio.events import codec_for
 from binlogio.events.base import EventHeader, ParseContext, parse_header
 from binlogio.events.rows import WriteRowsEvent
+from binlogio.format.encoder import Encoder
 from binlogio.primitives import lenenc
 from binlogio.rowimage import JsonDocument, RowChange, RowImage, TablePlan, decode_rows, encode_rows
 from encode_cases import (

@@ -14,12 +14,12 @@ from binlogio.columnar.construct_reader import OPENED_TYPES
 from binlogio.compression import compress_zstd
 from binlogio.constants import BINLOG_MAGIC, CHECKSUM_SIZE, HEADER_SIZE, EventType
 from binlogio.constants import ColumnType as T
-from binlogio.encoder import Encoder
 from binlogio.event_filter import EventFilter, Range
 from binlogio.events.base import ParseContext
 from binlogio.events.control import XidEvent
 from binlogio.events.rows import WriteRowsEvent
 from binlogio.events.transaction_payload import CompressionType, TransactionPayloadEvent
+from binlogio.format.encoder import Encoder
 from binlogio.rowimage import RowChange, RowImage, encode_rows, resolve_plan
 from both_kernels import KERNELS, Said, error_of_events, records_and_error_by, records_by, rows_and_error_by, tables_by
 from corpus import FIXTURES

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from binlogio._kernel import hot
 from binlogio._kernel.event_buffer import EventBuffer
 from binlogio.constants import CHECKSUM_SIZE, ChecksumAlgorithm, EventType
-from binlogio.encoder import Encoder, stamp
 from binlogio.errors import BinlogFormatError, WriterStateError
 from binlogio.events.base import EventHeader, ParseContext
 from binlogio.events.control import RowsQueryEvent, XidEvent
 from binlogio.events.gtid import AnonymousGtidEvent, GtidEvent, GtidTaggedEvent
 from binlogio.events.rows import UpdateRowsEvent, WriteRowsEvent
+from binlogio.format.encoder import Encoder, stamp
 from binlogio.gtid import Tag, Uuid
 
 CRC32 = ParseContext(checksum_algorithm=ChecksumAlgorithm.CRC32)

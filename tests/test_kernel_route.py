@@ -5,9 +5,9 @@ from __future__ import annotations
 from binlogio._kernel.route import FULL, NEED_DATA, Router
 from binlogio.columnar.records import TableRecords
 from binlogio.constants import ColumnType, EventType
-from binlogio.encoder import Encoder
 from binlogio.events.base import EventHeader, ParseContext
 from binlogio.events.rows import WriteRowsEvent
+from binlogio.format.encoder import Encoder
 from binlogio.rowimage import resolve_plan
 from log_cases import table_map_of
 from rowimage_cases import column

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from binlogio.errors import BinlogError
 from binlogio.events import codec_for
 from binlogio.events.base import HEADER, parse_header
-from binlogio.framing import EventFrame
-from binlogio.known_bodies import KnownBodies
+from binlogio.format.framing import EventFrame
+from binlogio.format.known_bodies import KnownBodies
 from corpus import MARIADB, MYSQL, frames_of
 
 LOGS = sorted(path for folder in (MYSQL, MARIADB) for path in folder.glob("*/*.0*") if "encrypted" not in str(path))
@@ -67,8 +67,8 @@ def test_another_format_description_makes_all_unknown() -> None:
 
 def test_no_more_is_kept_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """A log of many tables pushes bodies out, which are parsed again."""
-    monkeypatch.setattr("binlogio.known_bodies._MOST_BODIES", 2)
-    monkeypatch.setattr("binlogio.known_bodies._MOST_BYTES", 60)
+    monkeypatch.setattr("binlogio.format.known_bodies._MOST_BODIES", 2)
+    monkeypatch.setattr("binlogio.format.known_bodies._MOST_BYTES", 60)
     known = KnownBodies()
     for frame in SAMPLE + SAMPLE:
         assert known.parse(frame) == by_codec(frame)

@@ -14,8 +14,8 @@ import pytest
 import binlogio
 from binlogio.constants import BINLOG_MAGIC, EventType
 from binlogio.constants import ColumnType as T
-from binlogio.encoder import Encoder
 from binlogio.events.rows import WriteRowsEvent
+from binlogio.format.encoder import Encoder
 from binlogio.implementation import is_compiled
 from log_cases import table_map_of
 from logs import description, header

@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from binlogio.constants import EventType
-from binlogio.encoder import Encoder
 from binlogio.errors import BinlogError, LoggingError, UnsupportedFeature
 from binlogio.events.base import EventHeader
 from binlogio.events.control import IncidentEvent, XidEvent
@@ -21,6 +20,7 @@ from binlogio.events.gtid_mariadb import MariadbGtidExtraFlag
 from binlogio.events.mariadb import AnnotateRowsEvent, BinlogCheckpointEvent
 from binlogio.events.query import QueryEvent, StatusVar
 from binlogio.events.rows import DeleteRowsEvent, UpdateRowsEvent, WriteRowsEvent
+from binlogio.format.encoder import Encoder
 from binlogio.gtid import EMPTY_GTID_SET, MariadbGtid, Uuid
 from binlogio.implementation import CONSTRUCT, VARIABLE
 from binlogio.options import ServerVariables

@@ -12,14 +12,14 @@ from binlogio.columnar.rows_reader import read_split
 from binlogio.columnar.windows import WINDOW_SIZE
 from binlogio.compression import compress_zstd
 from binlogio.constants import BINLOG_MAGIC, EventType, HeaderFlag
-from binlogio.encoder import Encoder
 from binlogio.events.base import ParseContext
 from binlogio.events.gtid import GtidEvent
 from binlogio.events.rows import WriteRowsEvent
 from binlogio.events.transaction_payload import TransactionPayloadEvent
+from binlogio.format.encoder import Encoder
+from binlogio.format.splits import Split
 from binlogio.gtid import Uuid
 from binlogio.implementation import is_compiled
-from binlogio.splits import Split
 from binlogio.storage import LogFile
 from defined_logs import mapped, table
 from logs import OFF, description, encode, header, query

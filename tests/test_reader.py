@@ -13,7 +13,6 @@ from pyarrow import fs
 import binlogio.reader
 from binlogio.compression import compress_zstd
 from binlogio.constants import BINLOG_MAGIC, EventType, HeaderFlag
-from binlogio.encoder import Encoder
 from binlogio.errors import (
     BadMagic,
     BinlogFormatError,
@@ -27,6 +26,7 @@ from binlogio.events.control import RotateEvent, XidEvent
 from binlogio.events.format_description import FormatDescriptionEvent
 from binlogio.events.rows import WriteRowsEvent
 from binlogio.events.table_map import TableMapEvent
+from binlogio.format.encoder import Encoder
 from binlogio.options import Position
 from corpus import MARIADB, MYSQL, frames_of
 from logs import CRC32, OFF, description, encode, header, log, plain, query, rotate, stop, transaction

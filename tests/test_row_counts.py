@@ -12,10 +12,10 @@ import binlogio
 from binlogio.columnar.row_counts import RowCounts
 from binlogio.constants import ColumnType as T
 from binlogio.constants import EventType
-from binlogio.decoder import ROWS_EVENTS
 from binlogio.errors import BinlogFormatError
 from binlogio.events.base import EventHeader
 from binlogio.events.rows import UpdateRowsEvent, WriteRowsEvent
+from binlogio.format.decoder import ROWS_EVENTS
 from binlogio.rowimage import TablePlan, decode_rows
 from corpus import FIXTURES, Case, cases
 from rowimage_cases import column

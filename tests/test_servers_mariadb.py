@@ -10,9 +10,9 @@ import pytest
 
 import binlogio.reader
 from binlogio.constants import BINLOG_MAGIC, HeaderFlag
-from binlogio.encoder import Encoder
 from binlogio.events.base import EventHeader
 from binlogio.events.control import RotateEvent
+from binlogio.format.encoder import Encoder
 from binlogio.index_file import INDEX_SUFFIX
 from binlogio.options import ServerVariables
 from binlogio.rowimage.json import JsonDocument

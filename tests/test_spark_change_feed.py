@@ -16,8 +16,8 @@ import pytest
 
 from binlogio import BinlogWriter, ColumnDefinition, Delete, Insert, ServerVariables, Statement, TableDefinition, Update
 from binlogio.constants import BINLOG_MAGIC, EVENT_SIZE_BYTES, EventType, HeaderFlag
-from binlogio.encoder import Encoder
-from binlogio.groups import GroupTracker
+from binlogio.format.encoder import Encoder
+from binlogio.format.groups import GroupTracker
 from binlogio.implementation import is_compiled
 from binlogio.options import ReadOptions
 from binlogio.reader import BinlogReader

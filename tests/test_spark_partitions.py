@@ -18,10 +18,10 @@ import pytest
 import binlogio
 from binlogio import BinlogWriter, ColumnDefinition, Insert, ServerVariables, Statement, TableDefinition
 from binlogio.constants import BINLOG_MAGIC, EventType
-from binlogio.encoder import Encoder, stamp
 from binlogio.events.gtid import AnonymousGtidEvent, GtidEvent, PreviousGtidsEvent
 from binlogio.events.rows import WriteRowsEvent
-from binlogio.splits import Split
+from binlogio.format.encoder import Encoder, stamp
+from binlogio.format.splits import Split
 from binlogio.storage import LogFile
 from corpus import FIXTURES, MYSQL, CorpusFile, files
 from pyspark_binlogio.options import BinlogOptions

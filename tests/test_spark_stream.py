@@ -17,8 +17,8 @@ import pyarrow as pa
 import pytest
 
 from binlogio.constants import BINLOG_MAGIC, HeaderFlag
-from binlogio.encoder import Encoder
 from binlogio.errors import BinlogFormatError
+from binlogio.format.encoder import Encoder
 from binlogio.options import ServerVariables
 from binlogio.reader import BinlogReader
 from binlogio.storage import find_logs

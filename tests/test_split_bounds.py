@@ -11,9 +11,9 @@ import pytest
 
 import binlogio
 from binlogio.columnar.split_bounds import split_bounds
+from binlogio.format.splits import Split
 from binlogio.options import ReadOptions
 from binlogio.reader import BinlogReader
-from binlogio.splits import Split
 from binlogio.storage import LogFile
 from corpus import FIXTURES, MARIADB, MYSQL
 

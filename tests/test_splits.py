@@ -18,10 +18,10 @@ from binlogio.columnar.record_types import Selection
 from binlogio.columnar.records import Repeated
 from binlogio.columnar.table_batches import ColumnarReader
 from binlogio.constants import BINLOG_MAGIC, HeaderFlag
-from binlogio.encoder import Encoder
+from binlogio.format.encoder import Encoder
+from binlogio.format.splits import Split, cut
 from binlogio.keyring import load_keyring
 from binlogio.reader import mariadb_decryptor_for
-from binlogio.splits import Split, cut
 from binlogio.storage import LogFile
 from corpus import FIXTURES
 

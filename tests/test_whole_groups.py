@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from binlogio.constants import EventType
-from binlogio.encoder import Encoder
 from binlogio.errors import BinlogError
 from binlogio.events.base import EventHeader, UnknownEvent
 from binlogio.events.control import RowsQueryEvent
+from binlogio.format.encoder import Encoder
 from binlogio.gtid import NO_TAG, Gtid, GtidSet, Tag, Uuid
 from binlogio.implementation import CONSTRUCT, VARIABLE
 from binlogio.writer.group import ANONYMOUS, AUTOMATIC, Automatic, Group, NextGtid

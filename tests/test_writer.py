@@ -8,7 +8,6 @@ from typing import Any, Final
 import pytest
 
 from binlogio.constants import ChecksumAlgorithm, EventType, HeaderFlag, QueryStatus, RowsFlag
-from binlogio.encoder import Encoder
 from binlogio.errors import BinlogFormatError, UnsupportedFeature
 from binlogio.events import codec_for
 from binlogio.events.control import RowsQueryEvent, StopEvent, XidEvent
@@ -17,6 +16,7 @@ from binlogio.events.gtid import GtidEvent, GtidFlag, PreviousGtidsEvent
 from binlogio.events.query import QueryEvent
 from binlogio.events.rows import WriteRowsEvent
 from binlogio.events.table_map import TableMapEvent
+from binlogio.format.encoder import Encoder
 from binlogio.options import ServerVariables
 from binlogio.reader import open as open_logs
 from binlogio.rowimage.values import EnumValue, SetValue

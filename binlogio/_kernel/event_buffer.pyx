@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """Complete events, one after the other, on their way to a file: positions and checksums are stamped here.
 
-Knows headers, and how the GTID event is put in front of a group that is already there. Its oracle is `binlogio.encoder.Encoder`.
+Knows headers, and how the GTID event is put in front of a group that is already there. Its oracle is `binlogio.format.encoder.Encoder`.
 
     buffer := gtid? event*        -- of the GTID event only the length of the transaction is not known when the others are written
 """

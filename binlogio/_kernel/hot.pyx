@@ -2,7 +2,7 @@
 """Small transactions: images to frames, frames to a group, each in one call.
 
 Knows a rows event's frame and the body of a GTID event of MySQL, tagged or not. Frames are events that are complete but for position and checksum. The
-oracle is `binlogio.encoder.Encoder`.
+oracle is `binlogio.format.encoder.Encoder`.
 
     gtid        := flags: u8  uuid: u8[16]  gno: i64  2: u8  last_committed: i64  sequence_number: i64
                    immediate: u56 (top bit: original: u56 follows)  transaction_length: lenenc

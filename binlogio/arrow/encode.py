@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from binlogio.arrow.values import ColumnValues
 from binlogio.constants import DEFAULT_ROW_EVENT_MAX_SIZE, EventType
 from binlogio.errors import BinlogFormatError
-from binlogio.event_frames import EventFrames, RowsFrames
+from binlogio.format.event_frames import EventFrames, RowsFrames
 from binlogio.implementation import is_compiled
 from binlogio.primitives import bitmap_size
 from binlogio.rowimage.image import RowChange, RowImage, encode_partial_rows, encode_rows

@@ -19,12 +19,12 @@ from binlogio.columnar.refusals import refuse_event
 from binlogio.columnar.windows import WINDOW_SIZE, Window
 from binlogio.compression import decompress_zstd, open_zstd
 from binlogio.constants import CHECKSUM_SIZE, EVENT_SIZE_BYTES, HEADER_SIZE, EventType
-from binlogio.decoder import plain_payload
 from binlogio.errors import BinlogError, BinlogFormatError, ChecksumMismatch
 from binlogio.events import codec_for
 from binlogio.events.base import EventHeader, ParseContext, build_header, event_name, parse_header
 from binlogio.events.transaction_payload import CompressionType, TransactionPayloadEvent, parse_payload_head
-from binlogio.framing import EventFrame, EventFramer, TornTail
+from binlogio.format.decoder import plain_payload
+from binlogio.format.framing import EventFrame, EventFramer, TornTail
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -22,7 +22,6 @@ from binlogio.columnar.record_types import RecordType, Selection
 from binlogio.columnar.row_records import OPERATIONS
 from binlogio.compression import decompress_zstd
 from binlogio.constants import EventType
-from binlogio.decoder import ROWS_EVENTS, Decoder
 from binlogio.errors import BinlogError, MissingTableMap, UnsupportedFeature
 from binlogio.events import EVENT_CODECS
 from binlogio.events.base import UnknownEvent, event_name
@@ -32,7 +31,8 @@ from binlogio.events.gtid_mariadb import MariadbGtidEvent
 from binlogio.events.gtid_tagged import GtidTaggedEvent
 from binlogio.events.rows import POST_HEADER_V0, POST_HEADER_V1
 from binlogio.events.table_map import TableMapEvent
-from binlogio.framing import EventFrame, EventFramer, Framing, TornTail
+from binlogio.format.decoder import ROWS_EVENTS, Decoder
+from binlogio.format.framing import EventFrame, EventFramer, Framing, TornTail
 from binlogio.rowimage.plan import resolve_plan
 from binlogio.schema.definition_source import DefinitionSource
 

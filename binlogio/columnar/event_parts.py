@@ -12,7 +12,7 @@ from binlogio.columnar.windows import WINDOW_SIZE, Window
 from binlogio.constants import EVENT_SIZE_BYTES, HEADER_SIZE
 from binlogio.events import codec_for
 from binlogio.events.base import EventHeader, ParseContext, parse_header
-from binlogio.framing import check_event_size
+from binlogio.format.framing import check_event_size
 
 if TYPE_CHECKING:
     from binlogio.options import Limits

@@ -1,6 +1,6 @@
 """Which transaction an event belongs to: the GTID and the logical clock of the group around it.
 
-Knows the events that begin a group. Where groups end is `binlogio.groups`' business.
+Knows the events that begin a group. Where groups end is `binlogio.format.groups`' business.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from binlogio.events.format_description import FormatDescriptionEvent
 from binlogio.events.gtid import AnonymousGtidEvent, GtidEvent
 from binlogio.events.gtid_mariadb import MariadbGtidEvent
 from binlogio.events.gtid_tagged import GtidTaggedEvent
-from binlogio.groups import GroupPlace, GroupTracker
+from binlogio.format.groups import GroupPlace, GroupTracker
 
 
 class GroupContext:

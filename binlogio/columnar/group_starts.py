@@ -14,7 +14,7 @@ from binlogio.columnar.split_bounds import GROUP_STARTS
 from binlogio.columnar.windows import Window
 from binlogio.constants import BINLOG_MAGIC
 from binlogio.errors import BinlogFormatError
-from binlogio.splits import Split
+from binlogio.format.splits import Split
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from binlogio.splits import Split
+from binlogio.format.splits import Split
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -14,9 +14,9 @@ from zlib import crc32
 
 from binlogio.columnar.split_bounds import GROUP_STARTS
 from binlogio.constants import BINLOG_MAGIC, HEADER_SIZE, EventType
-from binlogio.decoder import Decoder
 from binlogio.errors import BinlogFormatError
-from binlogio.framing import EventFrame, EventFramer
+from binlogio.format.decoder import Decoder
+from binlogio.format.framing import EventFrame, EventFramer
 from binlogio.reader import mariadb_decryptor_for
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from binlogio.columnar.log_walk import LogWalk
     from binlogio.columnar.record_types import Selection
     from binlogio.encryption import Keyring
-    from binlogio.splits import Split
+    from binlogio.format.splits import Split
     from binlogio.storage import LogFile, OpenedLog
 
     TableBatch = tuple[str, pa.RecordBatch]

@@ -31,16 +31,16 @@ from binlogio.constants import (
     TYPE_CODE_AT,
     EventType,
 )
-from binlogio.decoder import plain_payload
 from binlogio.errors import BinlogError, ChecksumMismatch
 from binlogio.events import EVENT_CODECS
 from binlogio.events.base import EventHeader, ParseContext, event_name, parse_header
 from binlogio.events.format_description import BINLOG_VERSION
-from binlogio.framing import EventFrame, EventFramer, Framing, TornTail
+from binlogio.format.decoder import plain_payload
+from binlogio.format.framing import EventFrame, EventFramer, Framing, TornTail
+from binlogio.format.splits import Split
 from binlogio.rowimage.image import record_bits
 from binlogio.rowimage.plan import resolve_plan
 from binlogio.schema.definition_source import DefinitionSource, depends_on_definitions
-from binlogio.splits import Split
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -15,7 +15,7 @@ from binlogio.events.base import EventHeader
 if TYPE_CHECKING:
     from binlogio.columnar.record_types import Selection
     from binlogio.events.rows import RowsEvent
-    from binlogio.framing import EventFrame
+    from binlogio.format.framing import EventFrame
     from binlogio.rowimage.plan import TablePlan
     from binlogio.schema.definition_source import DefinitionSource
 

@@ -20,10 +20,10 @@ from binlogio.columnar.split_bounds import KnownGroups
 from binlogio.definition_files import load_definitions
 from binlogio.errors import BinlogFormatError, UnsupportedFeature
 from binlogio.event_filter import EVERY_EVENT, EventFilter
+from binlogio.format.splits import Split
 from binlogio.implementation import is_compiled
 from binlogio.options import DEFAULT_LIMITS, Limits
 from binlogio.schema.definition_source import DefinitionSource
-from binlogio.splits import Split
 from binlogio.storage import Source, find_logs
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from binlogio.columnar.record_types import Selection
     from binlogio.columnar.split_bounds import KnownGroups
     from binlogio.encryption import Keyring
-    from binlogio.splits import Split
+    from binlogio.format.splits import Split
     from binlogio.storage import LogFile
 
     TableBatch = tuple[str, pa.RecordBatch]

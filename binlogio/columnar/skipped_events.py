@@ -18,7 +18,7 @@ from binlogio.errors import BinlogError
 from binlogio.events.base import parse_header
 from binlogio.events.format_description import BINLOG_VERSION
 from binlogio.events.query import POST_HEADER, sizes_before_sql
-from binlogio.framing import EventFrame, EventFramer, Framing
+from binlogio.format.framing import EventFrame, EventFramer, Framing
 from binlogio.implementation import is_compiled
 from binlogio.reader import mariadb_decryptor_for, may_skip
 

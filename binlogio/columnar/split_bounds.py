@@ -12,12 +12,12 @@ from zlib import crc32
 from binlogio.columnar.windows import Window
 from binlogio.constants import CHECKSUM_SIZE, EVENT_SIZE_BYTES, HEADER_SIZE, LOG_POS_BYTES, TYPE_CODE_AT, EventType
 from binlogio.errors import BinlogError, BinlogFormatError
-from binlogio.framing import EventFrame, EventFramer
+from binlogio.format.framing import EventFrame, EventFramer
 from binlogio.implementation import is_compiled
 
 if TYPE_CHECKING:
+    from binlogio.format.splits import Split
     from binlogio.keyring import Keyring
-    from binlogio.splits import Split
     from binlogio.storage import LogFile, OpenedLog
 
 _HEAD: Final = 1 << 12

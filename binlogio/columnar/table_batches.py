@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from binlogio._kernel.images import ImagePlan
     from binlogio.events.base import EventHeader
     from binlogio.events.rows import RowsEvent
+    from binlogio.format.splits import Split
     from binlogio.rowimage.plan import TablePlan
-    from binlogio.splits import Split
 
     TableBatch = tuple[str, pa.RecordBatch]
     Place = tuple[int, int, int]  # rows event, row and byte in it

@@ -9,8 +9,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from binlogio.columnar.log_identity import log_identity
-from binlogio.decoder import Decoder
 from binlogio.event_filter import has_gtid
+from binlogio.format.decoder import Decoder
 from binlogio.options import Position
 from binlogio.replay.coordinator import Coordinator
 from binlogio.replay.filters import EVERYTHING, ReplayFilter

@@ -1,6 +1,6 @@
 """Rows events as frames by the compiled kernel, with the post-header of the current version.
 
-Knows which events it can build. All others are `binlogio.encoder`'s business.
+Knows which events it can build. All others are `binlogio.format.encoder`'s business.
 """
 
 from __future__ import annotations

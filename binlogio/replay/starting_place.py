@@ -21,12 +21,12 @@ from binlogio.columnar.log_identity import log_identity
 from binlogio.columnar.skipped_events import SkippedEvent, skipped_events
 from binlogio.compression import decompress_zstd
 from binlogio.constants import BINLOG_MAGIC, EventType
-from binlogio.decoder import Decoder
 from binlogio.errors import BinlogFormatError, PositionError
-from binlogio.event_starts import check_event_start
 from binlogio.events.control import XaPrepareEvent
 from binlogio.events.query import QueryEvent
 from binlogio.events.table_map import TableMapEvent
+from binlogio.format.decoder import Decoder
+from binlogio.format.event_starts import check_event_start
 from binlogio.index_file import log_number
 from binlogio.replay import statements
 

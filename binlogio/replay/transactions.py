@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.columnar.log_identity import LogIdentity, log_identity
 from binlogio.constants import HeaderFlag, RowsFlag
-from binlogio.decoder import ROWS_EVENTS
 from binlogio.errors import BinlogError, ReplayError
 from binlogio.events.base import DEFAULT_CONTEXT
 from binlogio.events.control import IncidentEvent, XaPrepareEvent
@@ -32,7 +31,8 @@ from binlogio.events.load import (
 from binlogio.events.query import QueryEvent
 from binlogio.events.rows import DeleteRowsEvent, WriteRowsEvent
 from binlogio.events.statement_context import IntvarEvent, RandEvent, UserVarEvent
-from binlogio.groups import GroupPlace, GroupTracker
+from binlogio.format.decoder import ROWS_EVENTS
+from binlogio.format.groups import GroupPlace, GroupTracker
 from binlogio.options import Position
 from binlogio.replay import statements
 from binlogio.replay.filters import EVERYTHING, NamedStatement, ReplayFilter

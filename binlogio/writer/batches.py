@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from binlogio.arrow.encode import Operation, TableEncoder, new_buffer
 from binlogio.constants import BINLOG_MAGIC, EVENT_SIZE_BYTES
 from binlogio.errors import BinlogFormatError, UnsupportedFeature
-from binlogio.event_frames import EventFrames
+from binlogio.format.event_frames import EventFrames
 from binlogio.gtid import Gtid
 from binlogio.primitives import bitmap_size
 from binlogio.writer.frames import Frames

@@ -22,7 +22,7 @@ from binlogio.events.gtid_mariadb import MariadbGtidExtraFlag, MariadbGtidFlag
 from binlogio.writer.group import Group, GroupEnd, InDomain
 
 if TYPE_CHECKING:
-    from binlogio.encoder import Encoder
+    from binlogio.format.encoder import Encoder
     from binlogio.gtid import MariadbGtid
 
 ONE_PHASE: Final = 255  # of extra_engines: nothing was prepared, or nobody knows yet what will be

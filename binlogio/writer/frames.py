@@ -1,7 +1,7 @@
 """Events to frames: whole events whose position and checksum are still to be written.
 
 Knows that BEGIN, COMMIT and table maps differ from one statement to the next in their timestamp alone, and asks the compiled kernel, where it
-is there, for what is different every time. `binlogio.encoder` is behind all of it, and alone where there is no kernel.
+is there, for what is different every time. `binlogio.format.encoder` is behind all of it, and alone where there is no kernel.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.constants import EVENT_SIZE_BYTES, HEADER_SIZE, SERVER_ID_BYTES, TIMESTAMP_BYTES, EventType
-from binlogio.encoder import Encoder
 from binlogio.events.base import EventHeader
 from binlogio.events.control import XidEvent
 from binlogio.events.mariadb import AnnotateRowsEvent
 from binlogio.events.rows import DeleteRowsEvent, PartialUpdateRowsEvent, UpdateRowsEvent, WriteRowsEvent
+from binlogio.format.encoder import Encoder
 from binlogio.writer.flavour import flavour_of
 from binlogio.writer.kernel import WriterKernel
 from binlogio.writer.log_file import describe_format

@@ -18,9 +18,9 @@ from binlogio.gtid import NO_TAG, Gtid, Tag
 
 if TYPE_CHECKING:
     from binlogio._kernel.event_buffer import EventBuffer
-    from binlogio.event_frames import EventFrames
     from binlogio.events.gtid_mariadb import MariadbXid
     from binlogio.events.query import MariadbAlterFlags
+    from binlogio.format.event_frames import EventFrames
 
 
 class GroupEnd(Enum):

@@ -35,7 +35,7 @@ from binlogio.writer.log_file import REOPEN_HINT
 
 if TYPE_CHECKING:
     from binlogio._kernel.event_buffer import EventBuffer
-    from binlogio.event_frames import EventFrames
+    from binlogio.format.event_frames import EventFrames
     from binlogio.gtid import Gtid, MariadbGtid
     from binlogio.options import ServerVariables
     from binlogio.writer.commit_stages import ReentrantLock

@@ -15,13 +15,13 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.constants import CHECKSUM_SIZE, EVENT_SIZE_BYTES, LOG_POS_BYTES, EventType
-from binlogio.encoder import Encoder, stamp
 from binlogio.errors import BinlogFormatError
-from binlogio.event_frames import EventFrames
 from binlogio.events.base import EventHeader
 from binlogio.events.format_description import server_version_numbers
 from binlogio.events.gtid import AnonymousGtidEvent, GtidEvent, GtidFlag, GtidTaggedEvent
 from binlogio.events.transaction_payload import CompressionType, TransactionPayloadEvent
+from binlogio.format.encoder import Encoder, stamp
+from binlogio.format.event_frames import EventFrames
 from binlogio.gtid import NIL_UUID, Gtid, MariadbGtid
 from binlogio.writer.domain_gtids import DomainGtids
 from binlogio.writer.flavour import flavour_of

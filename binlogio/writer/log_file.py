@@ -19,13 +19,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.constants import BINLOG_MAGIC, HEADER_SIZE, ChecksumAlgorithm, HeaderFlag
-from binlogio.encoder import Encoder
 from binlogio.errors import BinlogError, CommitOutcomeUnknown, WriterStateError
 from binlogio.events.base import EventHeader
 from binlogio.events.control import RotateEvent, StopEvent
 from binlogio.events.format_description import BINLOG_VERSION, FormatDescriptionEvent
 from binlogio.events.gtid import MariadbGtidListEvent, PreviousGtidsEvent
 from binlogio.events.mariadb import BinlogCheckpointEvent
+from binlogio.format.encoder import Encoder
 from binlogio.gtid import GtidSet, GtidSetEncoding, MariadbGtid
 from binlogio.index_file import log_number, next_log_name
 from binlogio.writer.flavour import flavour_of

@@ -45,8 +45,8 @@ from binlogio.events.gtid import (
     PreviousGtidsEvent,
 )
 from binlogio.events.query import QueryEvent
-from binlogio.framing import EventFrame, EventFramer
-from binlogio.groups import GroupPlace, GroupTracker, ends_transaction, starts_transaction
+from binlogio.format.framing import EventFrame, EventFramer
+from binlogio.format.groups import GroupPlace, GroupTracker, ends_transaction, starts_transaction
 from binlogio.gtid import EMPTY_GTID_SET, Gtid, GtidSet, MariadbGtid
 from binlogio.implementation import is_compiled
 from binlogio.writer.domain_state import DomainState

@@ -35,7 +35,7 @@ from binlogio.events.query import QueryEvent
 from binlogio.events.rows import DeleteRowsEvent, PartialUpdateRowsEvent, UpdateRowsEvent, WriteRowsEvent
 from binlogio.events.statement_context import IntvarEvent, RandEvent, UserVarEvent
 from binlogio.events.table_map import TableMapEvent
-from binlogio.groups import GroupPlace, GroupTracker, ends_transaction, starts_transaction
+from binlogio.format.groups import GroupPlace, GroupTracker, ends_transaction, starts_transaction
 
 if TYPE_CHECKING:
     from binlogio.event_filter import Gtids

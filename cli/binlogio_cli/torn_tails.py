@@ -1,6 +1,6 @@
 """What is said of logs that were in use: they may end in the middle of an event, which is worth a word, and no error.
 
-Knows the sentence. What a torn tail is, is `binlogio.framing`'s business.
+Knows the sentence. What a torn tail is, is `binlogio.format.framing`'s business.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from binlogio.columnar.group_starts import splits_at_groups
 from binlogio.columnar.split_bounds import is_one_piece
 from binlogio.event_filter import EventFilter, Range
-from binlogio.event_starts import check_event_start
+from binlogio.format.event_starts import check_event_start
 from pyspark_binlogio.conforming import TableColumns, conforming
 from pyspark_binlogio.damage import tolerant
 from pyspark_binlogio.filters import NOTHING_PUSHED, push
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from pyspark.sql.datasource import Filter
     from pyspark.sql.types import StructType
 
+    from binlogio.format.splits import Split
     from binlogio.keyring import Keyring
-    from binlogio.splits import Split
     from binlogio.storage import LogFile
     from pyspark_binlogio.options import BinlogOptions
 

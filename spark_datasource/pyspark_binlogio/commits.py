@@ -20,7 +20,7 @@ from binlogio.columnar.split_bounds import GROUP_STARTS, WHOLE, split_bounds
 from binlogio.columnar.windows import WINDOW_SIZE, Window
 from binlogio.constants import BINLOG_MAGIC, EVENT_SIZE_BYTES, HEADER_SIZE, EventType, HeaderFlag
 from binlogio.errors import BinlogError
-from binlogio.groups import GroupTracker
+from binlogio.format.groups import GroupTracker
 from binlogio.implementation import is_compiled
 from pyspark_binlogio.batches import opened
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from binlogio.errors import BinlogError, BinlogFormatError
-from binlogio.splits import Split
+from binlogio.format.splits import Split
 from pyspark_binlogio.partitions import Piece
 
 if TYPE_CHECKING:

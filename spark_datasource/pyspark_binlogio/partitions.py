@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql.datasource import InputPartition
 
-from binlogio.splits import Split, cut
+from binlogio.format.splits import Split, cut
 from binlogio.storage import COMPRESSED_SUFFIXES
 
 if TYPE_CHECKING:

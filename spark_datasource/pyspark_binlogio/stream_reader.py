@@ -26,7 +26,7 @@ from binlogio.columnar.log_identity import LogIdentity, log_identity, tail_check
 from binlogio.columnar.split_bounds import group_behind, is_one_piece
 from binlogio.errors import BinlogFormatError
 from binlogio.event_filter import HIGHEST, Range
-from binlogio.event_starts import check_event_start
+from binlogio.format.event_starts import check_event_start
 from binlogio.index_file import log_number
 from pyspark_binlogio.batch_reader import BinlogBatchReader
 from pyspark_binlogio.log_files import find_log_files

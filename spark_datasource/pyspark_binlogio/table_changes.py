@@ -23,8 +23,8 @@ import pyarrow as pa
 from binlogio.columnar.record_types import Selection
 from binlogio.columnar.row_records import ROW_COLUMNS
 from binlogio.columnar.rows_reader import DEFAULT_BATCH_ROWS, read_split
+from binlogio.format.splits import Split
 from binlogio.index_file import log_number
-from binlogio.splits import Split
 from pyspark_binlogio.batches import ARROW_TYPES
 from pyspark_binlogio.commits import Commits, Numbers
 from pyspark_binlogio.damage import tolerant

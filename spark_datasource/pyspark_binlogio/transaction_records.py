@@ -1,6 +1,6 @@
 """The view `transactions`: a record for each event group, with what it changed in numbers.
 
-Knows the columns of the view and how the events of a group add up. Where groups begin and end is `binlogio.groups`' business. A
+Knows the columns of the view and how the events of a group add up. Where groups begin and end is `binlogio.format.groups`' business. A
 group that the log breaks off is a record too, with the outcome `unfinished`.
 """
 
@@ -19,7 +19,7 @@ from binlogio.events.load import ExecuteLoadQueryEvent
 from binlogio.events.mariadb import AnnotateRowsEvent
 from binlogio.events.query import QueryEvent
 from binlogio.events.transaction_payload import TransactionPayloadEvent
-from binlogio.groups import GroupPlace, GroupTracker, ends_transaction, starts_transaction
+from binlogio.format.groups import GroupPlace, GroupTracker, ends_transaction, starts_transaction
 from pyspark_binlogio.event_records import statement_text, transaction_number
 
 if TYPE_CHECKING:

@@ -28,11 +28,11 @@ from binlogio.constants import (
     EventType,
     HeaderFlag,
 )
-from binlogio.encoder import stamp
 from binlogio.errors import BinlogError, ReplayError
 from binlogio.events.base import DEFAULT_CONTEXT, EventHeader
 from binlogio.events.format_description import FormatDescriptionEvent, server_version_numbers
 from binlogio.events.gtid import AnonymousGtidEvent, PreviousGtidsEvent
+from binlogio.format.encoder import stamp
 from binlogio.replay.undo.frames import Frames
 from binlogio.replay.undo.inverse import inverse_event
 from binlogio.replay.undo.outputs import table_and_kind

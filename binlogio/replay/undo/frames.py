@@ -1,7 +1,7 @@
 """Events to frames without position, for many events that are alike.
 
 Knows that BEGIN, XID and table maps differ from one transaction to the next in their timestamp alone, and asks the compiled kernel, where it is
-there, for rows events. `binlogio.encoder` is behind all of it.
+there, for rows events. `binlogio.format.encoder` is behind all of it.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.constants import TIMESTAMP_BYTES, HeaderFlag
-from binlogio.encoder import Encoder
 from binlogio.events.base import NEW_HEADER, EventHeader
 from binlogio.events.control import XidEvent
 from binlogio.events.query import QueryEvent
 from binlogio.events.rows import POST_HEADER_V2
+from binlogio.format.encoder import Encoder
 from binlogio.implementation import is_compiled
 from binlogio.replay.rows_frames import TYPE_CODES, rows_frame_of
 

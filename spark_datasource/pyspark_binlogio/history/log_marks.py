@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from binlogio.columnar.group_context import GroupContext
 from binlogio.columnar.row_records import present_bitmaps
-from binlogio.decoder import ROWS_EVENTS
 from binlogio.events.base import NEW_HEADER, ParseContext
 from binlogio.events.control import IncidentEvent, XaPrepareEvent
 from binlogio.events.load import ExecuteLoadQueryEvent
 from binlogio.events.query import QueryEvent
 from binlogio.events.rows import DeleteRowsEvent, PartialUpdateRowsEvent, RowsEvent, WriteRowsEvent
 from binlogio.events.table_map import TableMapEvent
-from binlogio.groups import GroupPlace, GroupTracker
+from binlogio.format.decoder import ROWS_EVENTS
+from binlogio.format.groups import GroupPlace, GroupTracker
 from binlogio.replay import statements
 from binlogio.rowimage.image import decode_rows
 from binlogio.schema.logged_ddl import may_define

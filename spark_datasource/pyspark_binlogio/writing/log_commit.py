@@ -17,10 +17,10 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.constants import BINLOG_MAGIC, EVENT_SIZE_BYTES, HEADER_SIZE
-from binlogio.encoder import Encoder, stamp
 from binlogio.errors import BinlogFormatError, WriterStateError
 from binlogio.events.base import EventHeader
 from binlogio.events.control import RotateEvent, StopEvent
+from binlogio.format.encoder import Encoder, stamp
 from binlogio.gtid import EMPTY_GTID_SET, GtidSet
 from binlogio.implementation import is_compiled
 from binlogio.index_file import log_number, next_log_name

@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.constants import BINLOG_MAGIC, HeaderFlag
-from binlogio.encoder import Encoder
 from binlogio.errors import BinlogError, BinlogFormatError, UnsupportedFeature
 from binlogio.events.base import EventHeader
 from binlogio.events.gtid import PreviousGtidsEvent
+from binlogio.format.encoder import Encoder
 from binlogio.gtid import EMPTY_GTID_SET, Gtid, GtidSet, GtidSetEncoding, Interval
 from binlogio.options import ServerVariables
 from binlogio.writer.frames import Frames
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from binlogio._kernel.event_buffer import EventBuffer
-    from binlogio.event_frames import EventFrames
+    from binlogio.format.event_frames import EventFrames
     from binlogio.writer.log_storage import LogStorage
     from pyspark_binlogio.writing.record_runs import Place, Transaction, TransactionKey
 

@@ -22,7 +22,7 @@ from binlogio.arrow.encode import TableEncoder
 from binlogio.arrow.types import column_spec
 from binlogio.constants import EventType
 from binlogio.errors import BinlogFormatError, UnsupportedFeature
-from binlogio.event_frames import EventFrames, RowsFrames
+from binlogio.format.event_frames import EventFrames, RowsFrames
 from binlogio.primitives import bitmap_size
 from binlogio.rowimage.image import RowChange, RowImage, encode_rows
 from binlogio.rowimage.json import JsonDocument

@@ -15,8 +15,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.constants import ChecksumAlgorithm, EventType, RowsFlag
-from binlogio.encoder import Encoder
 from binlogio.events.base import NEW_HEADER
+from binlogio.format.encoder import Encoder
 from binlogio.replay.rows_frames import has_quick_frame, rows_frame_of
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.constants import ChecksumAlgorithm, ColumnType
-from binlogio.encoder import Encoder
 from binlogio.events.rows import DeleteRowsEvent, UpdateRowsEvent, WriteRowsEvent
+from binlogio.format.encoder import Encoder
 from binlogio.implementation import is_compiled
 from binlogio.primitives import bitmap_size
 from binlogio.replay.rows_frames import TYPE_CODES, rows_frame_of

@@ -16,8 +16,8 @@ from binlogio.events.base import UNKNOWN, ParseContext, event_name
 from binlogio.events.rows import DeleteRowsEvent, PartialUpdateRowsEvent, UpdateRowsEvent, WriteRowsEvent
 from binlogio.events.table_map import TableMapEvent
 from binlogio.events.transaction_payload import CompressionType, TransactionPayloadEvent
-from binlogio.framing import EventFrame, EventFramer, Framing, check_event_size
-from binlogio.known_bodies import KnownBodies
+from binlogio.format.framing import EventFrame, EventFramer, Framing, check_event_size
+from binlogio.format.known_bodies import KnownBodies
 from binlogio.options import Limits
 
 Decompress = Callable[[bytes], Iterator[bytes]]

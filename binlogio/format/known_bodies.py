@@ -16,7 +16,7 @@ from binlogio.events import codec_for
 
 if TYPE_CHECKING:
     from binlogio.events.base import ParseContext
-    from binlogio.framing import EventFrame
+    from binlogio.format.framing import EventFrame
 
 _WHOLE: Final = frozenset({EventType.TABLE_MAP_EVENT, EventType.QUERY_EVENT})
 _HEADS: Final = frozenset(

@@ -10,10 +10,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.constants import EVENT_SIZE_BYTES, HEADER_SIZE, ChecksumAlgorithm, RowsFlag
-from binlogio.encoder import Encoder, stamp
 from binlogio.errors import BinlogFormatError
 from binlogio.events import EVENT_CODECS
 from binlogio.events.base import EventHeader, ParseContext
+from binlogio.format.encoder import Encoder, stamp
 from binlogio.primitives import lenenc
 
 if TYPE_CHECKING:

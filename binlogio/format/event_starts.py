@@ -15,7 +15,7 @@ from zlib import crc32
 
 from binlogio.constants import BINLOG_MAGIC, CHECKSUM_SIZE, EVENT_SIZE_BYTES, HEADER_SIZE, HEADER_SIZE_V1, LOG_POS_BYTES
 from binlogio.errors import PositionError
-from binlogio.framing import EventFrame, EventFramer
+from binlogio.format.framing import EventFrame, EventFramer
 
 if TYPE_CHECKING:
     from binlogio.keyring import Keyring
