@@ -16,7 +16,7 @@ from bench_logs import first_groups
 from binlogio.constants import ColumnType
 from binlogio.format.decoder import ROWS_EVENTS
 from binlogio.reader import BinlogReader
-from binlogio.storage import find_logs
+from binlogio.storage.sources import find_logs
 from measure import child_cpu_s, cpu_s, in_turn
 from peers import TOOLS, replication_images, replication_rows, tool_command
 from report import Report, kind_of

@@ -1,6 +1,6 @@
 """Reading binary logs: files in, typed events out.
 
-Knows the order of files and events and where the last whole event group ended. What files are is `binlogio.storage`'s business, what
+Knows the order of files and events and where the last whole event group ended. What files are is `binlogio.storage.sources`'s business, what
 bytes are that of framing and decoder.
 """
 
@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from binlogio.compression import decompress_zstd
 from binlogio.definition_files import load_definitions
 from binlogio.errors import BinlogError, PositionError, WriterStateError
 from binlogio.events.base import ParseContext
@@ -25,7 +24,8 @@ from binlogio.options import DEFAULT_LIMITS, DEFAULT_READ_OPTIONS, Limits, Posit
 from binlogio.rowimage.image import RowChange, decode_rows
 from binlogio.rowimage.plan import TablePlan
 from binlogio.schema.definition_source import DefinitionSource
-from binlogio.storage import LogFile, OpenedLog, SeekableByteStream, Source, find_logs
+from binlogio.storage.compression import decompress_zstd
+from binlogio.storage.sources import LogFile, OpenedLog, SeekableByteStream, Source, find_logs
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
 
     from binlogio.definition_files import Definitions
-    from binlogio.encryption import Keyring
     from binlogio.schema.definition import TableDefinition
     from binlogio.schema.foreign_keys import Cascade
     from binlogio.schema.parsed_table import ParsedTable
+    from binlogio.storage.encryption import Keyring
 
 
 class BinlogReader:
@@ -340,7 +340,7 @@ def mariadb_decryptor_for(keyring: Keyring | None) -> Any:
     """What makes the decryptor that a START_ENCRYPTION_EVENT asks for; None without a keyring."""
     if keyring is None:
         return None
-    from binlogio.encryption import mariadb_decryptor  # noqa: PLC0415 - needs an extra
+    from binlogio.storage.encryption import mariadb_decryptor  # noqa: PLC0415 - needs an extra
 
     return lambda event: mariadb_decryptor(event, keyring)
 
@@ -391,7 +391,7 @@ def open(  # noqa: A001 - binlogio.open, as gzip.open and the like
     )
     ring = None
     if keyring is not None:
-        from binlogio.encryption import load_keyring  # noqa: PLC0415 - needs an extra
+        from binlogio.storage.encryption import load_keyring  # noqa: PLC0415 - needs an extra
 
         ring = load_keyring(keyring)
     given = DefinitionSource(load_definitions(definitions))

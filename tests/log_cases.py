@@ -10,7 +10,6 @@ from typing import Any, Final
 
 from hypothesis import strategies as st
 
-from binlogio.compression import compress_zstd
 from binlogio.constants import BINLOG_MAGIC, EventType, OptionalMetadataType
 from binlogio.constants import ColumnType as T
 from binlogio.events.base import ParseContext
@@ -35,6 +34,7 @@ from binlogio.rowimage import (
 )
 from binlogio.rowimage.column_facts import CHARACTER, NUMERIC
 from binlogio.rowimage.layout import wire_width
+from binlogio.storage.compression import compress_zstd
 from encode_cases import COLUMNS, KINDS, bitmaps, image_of
 from logs import OFF, description, encode, header, log, query
 

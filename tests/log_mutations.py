@@ -14,7 +14,6 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
-from binlogio.compression import compress_zstd, decompress_zstd
 from binlogio.constants import (
     BINLOG_MAGIC,
     CHECKSUM_SIZE,
@@ -29,6 +28,7 @@ from binlogio.events import EVENT_CODECS
 from binlogio.events.base import EventHeader
 from binlogio.events.format_description import knows_checksum
 from binlogio.events.transaction_payload import CompressionType, TransactionPayloadEvent
+from binlogio.storage.compression import compress_zstd, decompress_zstd
 from corpus import files
 
 _MOST_EVENTS: Final = 60

@@ -6,7 +6,7 @@ import errno
 from dataclasses import dataclass, field
 from io import BytesIO
 
-from binlogio.index_file import INDEX_SUFFIX
+from binlogio.storage.index_file import INDEX_SUFFIX
 
 
 @dataclass

@@ -11,7 +11,7 @@ import pytest
 from binlogio.events.rows import DeleteRowsEvent, PartialUpdateRowsEvent, UpdateRowsEvent, WriteRowsEvent
 from binlogio.reader import BinlogReader
 from binlogio.rowimage.text import json_value
-from binlogio.storage import find_logs
+from binlogio.storage.sources import find_logs
 from corpus import MARIADB, MYSQL
 from pyspark_binlogio.options import BinlogOptions
 

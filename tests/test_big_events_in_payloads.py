@@ -10,7 +10,6 @@ import pytest
 
 import logs
 from binlogio.columnar.windows import WINDOW_SIZE
-from binlogio.compression import compress_zstd
 from binlogio.constants import ColumnType, EventType
 from binlogio.event_filter import EventFilter
 from binlogio.events.base import ParseContext
@@ -21,6 +20,7 @@ from binlogio.events.transaction_payload import TransactionPayloadEvent
 from binlogio.format.encoder import Encoder
 from binlogio.gtid import Uuid
 from binlogio.rowimage import RowChange, RowImage, encode_rows, resolve_plan
+from binlogio.storage.compression import compress_zstd
 from both_kernels import KERNELS, records_by, tables_by
 from log_cases import table_map_of
 from logs import OFF, header, query

@@ -12,12 +12,12 @@ import pyarrow as pa
 import pytest
 
 from binlogio import BinlogWriter, ColumnDefinition, ServerVariables, TableDefinition
-from binlogio.compression import compress_zstd
 from binlogio.constants import BINLOG_MAGIC, CHECKSUM_SIZE, ChecksumAlgorithm, EventType
 from binlogio.events.base import EventHeader, ParseContext
 from binlogio.events.transaction_payload import CompressionType, TransactionPayloadEvent
 from binlogio.format.encoder import Encoder
 from binlogio.implementation import is_compiled
+from binlogio.storage.compression import compress_zstd
 from binlogio.writer.batches import BatchChange, BatchSession
 from logs import frames
 

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pytest
 
-from binlogio.compression import compress_zstd, decompress_zstd
 from binlogio.constants import ENCRYPTED_MAGIC, ChecksumAlgorithm, EventType
 from binlogio.errors import BinlogError
 from binlogio.events import codec_for
@@ -23,6 +22,7 @@ from binlogio.events.transaction_payload import TransactionPayloadEvent
 from binlogio.format.decoder import Decoder
 from binlogio.format.encoder import Encoder
 from binlogio.format.framing import EventFrame, EventFramer, Framing
+from binlogio.storage.compression import compress_zstd, decompress_zstd
 from corpus import Case, CorpusFile, cases, files, frames_of
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def _plain_bytes(file: CorpusFile) -> bytes:
     if data.startswith(b"\x28\xb5\x2f\xfd"):
         data = pa.CompressedInputStream(pa.BufferReader(data), "zstd").read(MAX_SIZE)
     if data.startswith(ENCRYPTED_MAGIC):
-        from binlogio.encryption import load_keyring, open_mysql  # noqa: PLC0415 - needs an extra
+        from binlogio.storage.encryption import load_keyring, open_mysql  # noqa: PLC0415 - needs an extra
 
         assert file.keys is not None
         cipher = open_mysql(data[:ENCRYPTION_HEADER_SIZE], load_keyring(file.keys))
@@ -56,7 +56,7 @@ def _decryptor_for(file: CorpusFile) -> Callable[[StartEncryptionEvent], Decrypt
     """The key beside an encrypted file; nothing to do behind START_ENCRYPTION_EVENT where a tool has decrypted the rest."""
     if not file.encrypted or file.keys is None:
         return lambda event: lambda offset, raw: raw
-    from binlogio.encryption import load_keyring, mariadb_decryptor  # noqa: PLC0415 - needs an extra
+    from binlogio.storage.encryption import load_keyring, mariadb_decryptor  # noqa: PLC0415 - needs an extra
 
     keyring = load_keyring(file.keys)
     return lambda event: mariadb_decryptor(event, keyring)

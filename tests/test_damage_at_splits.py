@@ -14,7 +14,7 @@ from binlogio.errors import ChecksumMismatch
 from binlogio.events.gtid import GtidEvent
 from binlogio.events.gtid_tagged import GtidTaggedEvent
 from binlogio.format.splits import Split
-from binlogio.storage import LogFile
+from binlogio.storage.sources import LogFile
 from corpus import MYSQL
 
 if TYPE_CHECKING:

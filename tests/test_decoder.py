@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from binlogio.compression import compress_zstd, decompress_zstd
 from binlogio.constants import EventType
 from binlogio.errors import BinlogError, BinlogFormatError, MissingTableMap, UnsupportedFeature
 from binlogio.events.base import UnknownEvent
@@ -20,6 +19,7 @@ from binlogio.events.transaction_payload import CompressionType, TransactionPayl
 from binlogio.format.decoder import Decoder
 from binlogio.format.encoder import Encoder
 from binlogio.format.framing import EventFramer, Framing
+from binlogio.storage.compression import compress_zstd, decompress_zstd
 from corpus import MYSQL, frames_of
 from logs import CRC32, OFF, encode, header, log, plain, query, stop, transaction
 

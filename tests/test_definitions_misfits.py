@@ -17,7 +17,7 @@ from binlogio.reader import BinlogReader
 from binlogio.schema import definition_source
 from binlogio.schema.definition_source import DefinitionSource
 from binlogio.schema.given import GivenDefinitions
-from binlogio.storage import LogFile
+from binlogio.storage.sources import LogFile
 from binlogio_cli.main import cli
 from defined_logs import CONTEXT, CREATE, INTS, by_events, everywhere, insert, mapped, save, table
 from logs import query

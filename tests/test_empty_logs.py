@@ -13,10 +13,10 @@ from click.testing import CliRunner
 
 import binlogio
 from binlogio.columnar.growing_log import last_group_end
-from binlogio.compression import compress_zstd
 from binlogio.constants import BINLOG_MAGIC
 from binlogio.errors import TruncatedEvent
-from binlogio.storage import find_logs
+from binlogio.storage.compression import compress_zstd
+from binlogio.storage.sources import find_logs
 from binlogio_cli.main import cli
 from logs import log, stop, transaction
 

@@ -11,7 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from binlogio.constants import BINLOG_MAGIC, ENCRYPTED_MAGIC, EventType
-from binlogio.encryption import (
+from binlogio.errors import BadMagic, BinlogError, BinlogFormatError, TruncatedEvent, UnsupportedFeature
+from binlogio.events.mariadb import StartEncryptionEvent
+from binlogio.format.framing import END, EventFrame, EventFramer
+from binlogio.storage.encryption import (
     ENCRYPTION_HEADER_SIZE,
     EncryptionHeader,
     Keyring,
@@ -21,10 +24,7 @@ from binlogio.encryption import (
     open_mysql,
     parse_encryption_header,
 )
-from binlogio.errors import BadMagic, BinlogError, BinlogFormatError, TruncatedEvent, UnsupportedFeature
-from binlogio.events.mariadb import StartEncryptionEvent
-from binlogio.format.framing import END, EventFrame, EventFramer
-from binlogio.keyring import MariadbKeys, MysqlKeyring, load_keyring
+from binlogio.storage.keyring import MariadbKeys, MysqlKeyring, load_keyring
 from corpus import FIXTURES
 from logs import raw_events
 

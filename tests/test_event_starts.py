@@ -11,13 +11,13 @@ import pytest
 from click.testing import CliRunner
 
 import binlogio
-from binlogio.compression import compress_zstd
 from binlogio.constants import BINLOG_MAGIC, EventType, HeaderFlag
 from binlogio.errors import BinlogFormatError, ChecksumMismatch, PositionError
 from binlogio.format.encoder import Encoder
 from binlogio.format.event_starts import check_event_start
 from binlogio.options import Position
-from binlogio.storage import find_logs
+from binlogio.storage.compression import compress_zstd
+from binlogio.storage.sources import find_logs
 from binlogio_cli.main import cli
 from corpus import MARIADB, MYSQL, frames_of
 from logs import CRC32, OFF, description, encode, header, log, query, rotate, stop, transaction

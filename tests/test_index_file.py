@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from binlogio.errors import BinlogFormatError
-from binlogio.index_file import is_index_file, log_number, next_log_name, read_index
+from binlogio.storage.index_file import is_index_file, log_number, next_log_name, read_index
 from corpus import MYSQL
 
 

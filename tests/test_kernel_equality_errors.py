@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from binlogio.columnar.construct_reader import OPENED_TYPES
-from binlogio.compression import compress_zstd
 from binlogio.constants import BINLOG_MAGIC, CHECKSUM_SIZE, HEADER_SIZE, EventType
 from binlogio.constants import ColumnType as T
 from binlogio.event_filter import EventFilter, Range
@@ -21,6 +20,7 @@ from binlogio.events.rows import WriteRowsEvent
 from binlogio.events.transaction_payload import CompressionType, TransactionPayloadEvent
 from binlogio.format.encoder import Encoder
 from binlogio.rowimage import RowChange, RowImage, encode_rows, resolve_plan
+from binlogio.storage.compression import compress_zstd
 from both_kernels import KERNELS, Said, error_of_events, records_and_error_by, records_by, rows_and_error_by, tables_by
 from corpus import FIXTURES
 from encode_cases import KINDS

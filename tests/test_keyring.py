@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from binlogio.encryption import (
+from binlogio.errors import BinlogError, BinlogFormatError, UnsupportedFeature
+from binlogio.storage.encryption import (
     Keyring,
 )
-from binlogio.errors import BinlogError, BinlogFormatError, UnsupportedFeature
-from binlogio.keyring import MariadbKeys, MysqlKeyring, load_keyring
+from binlogio.storage.keyring import MariadbKeys, MysqlKeyring, load_keyring
 from corpus import FIXTURES
 
 MYSQL = FIXTURES / "mysql97" / "encrypted"

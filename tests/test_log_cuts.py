@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from binlogio.columnar.log_cuts import LogCuts
-from binlogio.storage import LogFile
+from binlogio.storage.sources import LogFile
 
 if TYPE_CHECKING:
     from binlogio.columnar.log_cuts import LogPart

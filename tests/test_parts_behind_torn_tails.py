@@ -10,7 +10,6 @@ from binlogio.columnar.log_parts import LogPartReader
 from binlogio.columnar.record_types import Selection
 from binlogio.columnar.rows_reader import read_split
 from binlogio.columnar.windows import WINDOW_SIZE
-from binlogio.compression import compress_zstd
 from binlogio.constants import BINLOG_MAGIC, EventType, HeaderFlag
 from binlogio.events.base import ParseContext
 from binlogio.events.gtid import GtidEvent
@@ -20,7 +19,8 @@ from binlogio.format.encoder import Encoder
 from binlogio.format.splits import Split
 from binlogio.gtid import Uuid
 from binlogio.implementation import is_compiled
-from binlogio.storage import LogFile
+from binlogio.storage.compression import compress_zstd
+from binlogio.storage.sources import LogFile
 from defined_logs import mapped, table
 from logs import OFF, description, encode, header, query
 

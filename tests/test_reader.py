@@ -11,7 +11,6 @@ import pytest
 from pyarrow import fs
 
 import binlogio.reader
-from binlogio.compression import compress_zstd
 from binlogio.constants import BINLOG_MAGIC, EventType, HeaderFlag
 from binlogio.errors import (
     BadMagic,
@@ -28,6 +27,7 @@ from binlogio.events.rows import WriteRowsEvent
 from binlogio.events.table_map import TableMapEvent
 from binlogio.format.encoder import Encoder
 from binlogio.options import Position
+from binlogio.storage.compression import compress_zstd
 from corpus import MARIADB, MYSQL, frames_of
 from logs import CRC32, OFF, description, encode, header, log, plain, query, rotate, stop, transaction
 

@@ -15,7 +15,7 @@ from binlogio.reader import BinlogReader
 from binlogio.schema.catalogue import Catalogue
 from binlogio.schema.ddl import SessionFacts, follow_statement
 from binlogio.schema.logged_ddl import body_may_define, follow_event, may_define
-from binlogio.storage import LogFile
+from binlogio.storage.sources import LogFile
 from corpus import Case, cases
 from followed_ddl import MYSQL, START, after, shape
 
@@ -153,7 +153,7 @@ def test_the_ddl_of_a_log_leads_to_its_table_maps(case: Case) -> None:
     logs = [LogFile(str(path), path.stat().st_size) for path in case.logs]
     keyring = None
     if case.keys is not None:
-        from binlogio.encryption import load_keyring  # noqa: PLC0415 - needs an extra
+        from binlogio.storage.encryption import load_keyring  # noqa: PLC0415 - needs an extra
 
         keyring = load_keyring(case.keys)
     catalogue = Catalogue()

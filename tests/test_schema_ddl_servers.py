@@ -17,7 +17,7 @@ from binlogio.reader import BinlogReader
 from binlogio.schema.catalogue import Catalogue
 from binlogio.schema.logged_ddl import follow_event
 from binlogio.schema.parsed_table import ParsedTable
-from binlogio.storage import LogFile
+from binlogio.storage.sources import LogFile
 from real_servers import Instance, vendor
 
 pymysql = pytest.importorskip("pymysql")

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from binlogio.index_file import INDEX_SUFFIX
 from binlogio.options import ServerVariables
+from binlogio.storage.index_file import INDEX_SUFFIX
 from binlogio.writer import BinlogWriter
 from random_tables import SCHEMA
 from random_transactions import THREADS, RandomTables

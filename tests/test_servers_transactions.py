@@ -6,8 +6,8 @@ from typing import Any, Final
 
 import pytest
 
-from binlogio.index_file import INDEX_SUFFIX
 from binlogio.options import ServerVariables
+from binlogio.storage.index_file import INDEX_SUFFIX
 from binlogio.writer import BinlogWriter
 from real_servers import vendor
 from relay_logs import FINISHED, apply

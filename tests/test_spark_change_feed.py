@@ -21,7 +21,7 @@ from binlogio.format.groups import GroupTracker
 from binlogio.implementation import is_compiled
 from binlogio.options import ReadOptions
 from binlogio.reader import BinlogReader
-from binlogio.storage import find_logs
+from binlogio.storage.sources import find_logs
 from corpus import MARIADB, MYSQL
 from pyspark_binlogio.option_values import BinlogOptionError
 from spark_frames import tasks
@@ -221,7 +221,7 @@ def test_feed_of_encrypted_logs() -> None:
         names = {
             f"{row['schema']}.{row['table']}" for batch in tasks(log, keyring=keyring) for row in batch.to_pylist()
         }
-        from binlogio.keyring import load_keyring  # noqa: PLC0415 - needs an extra
+        from binlogio.storage.keyring import load_keyring  # noqa: PLC0415 - needs an extra
 
         groups = dict(groups_of(log, keyring=load_keyring(keyring)))
         assert names

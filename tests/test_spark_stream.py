@@ -21,7 +21,7 @@ from binlogio.errors import BinlogFormatError
 from binlogio.format.encoder import Encoder
 from binlogio.options import ServerVariables
 from binlogio.reader import BinlogReader
-from binlogio.storage import find_logs
+from binlogio.storage.sources import find_logs
 from binlogio.writer import BinlogWriter, Insert, Statement
 from corpus import MARIADB, MYSQL
 from growing_logs import T

@@ -14,7 +14,7 @@ from binlogio.columnar.split_bounds import split_bounds
 from binlogio.format.splits import Split
 from binlogio.options import ReadOptions
 from binlogio.reader import BinlogReader
-from binlogio.storage import LogFile
+from binlogio.storage.sources import LogFile
 from corpus import FIXTURES, MARIADB, MYSQL
 
 LOGS = sorted(

@@ -20,9 +20,9 @@ from binlogio.columnar.table_batches import ColumnarReader
 from binlogio.constants import BINLOG_MAGIC, HeaderFlag
 from binlogio.format.encoder import Encoder
 from binlogio.format.splits import Split, cut
-from binlogio.keyring import load_keyring
 from binlogio.reader import mariadb_decryptor_for
-from binlogio.storage import LogFile
+from binlogio.storage.keyring import load_keyring
+from binlogio.storage.sources import LogFile
 from corpus import FIXTURES
 
 FILES = [

@@ -20,13 +20,13 @@ import pytest
 from pyarrow import fs
 
 import binlogio
-from binlogio.compression import compress_zstd
 from binlogio.errors import BadMagic, BinlogFormatError, UnsupportedFeature
-from binlogio.storage import LogFile, find_logs
+from binlogio.storage.compression import compress_zstd
+from binlogio.storage.sources import LogFile, find_logs
 from logs import log, stop, transaction
 
 if TYPE_CHECKING:
-    from binlogio.storage import Source
+    from binlogio.storage.sources import Source
 
 DATA = log(*transaction(1), stop())
 PACKED: dict[str, Any] = {

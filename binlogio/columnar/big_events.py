@@ -17,7 +17,6 @@ from binlogio.columnar.event_bytes import EventBytes
 from binlogio.columnar.event_parts import event_size, part_event, prefix_size, reader_of
 from binlogio.columnar.refusals import refuse_event
 from binlogio.columnar.windows import WINDOW_SIZE, Window
-from binlogio.compression import decompress_zstd, open_zstd
 from binlogio.constants import CHECKSUM_SIZE, EVENT_SIZE_BYTES, HEADER_SIZE, EventType
 from binlogio.errors import BinlogError, BinlogFormatError, ChecksumMismatch
 from binlogio.events import codec_for
@@ -25,6 +24,7 @@ from binlogio.events.base import EventHeader, ParseContext, build_header, event_
 from binlogio.events.transaction_payload import CompressionType, TransactionPayloadEvent, parse_payload_head
 from binlogio.format.decoder import plain_payload
 from binlogio.format.framing import EventFrame, EventFramer, TornTail
+from binlogio.storage.compression import decompress_zstd, open_zstd
 
 if TYPE_CHECKING:
     import pyarrow as pa

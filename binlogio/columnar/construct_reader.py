@@ -20,7 +20,6 @@ from binlogio.columnar.construct_records import (
 )
 from binlogio.columnar.record_types import RecordType, Selection
 from binlogio.columnar.row_records import OPERATIONS
-from binlogio.compression import decompress_zstd
 from binlogio.constants import EventType
 from binlogio.errors import BinlogError, MissingTableMap, UnsupportedFeature
 from binlogio.events import EVENT_CODECS
@@ -35,6 +34,7 @@ from binlogio.format.decoder import ROWS_EVENTS, Decoder
 from binlogio.format.framing import EventFrame, EventFramer, Framing, TornTail
 from binlogio.rowimage.plan import resolve_plan
 from binlogio.schema.definition_source import DefinitionSource
+from binlogio.storage.compression import decompress_zstd
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from binlogio.events.base import ParseContext
     from binlogio.events.rows import RowsEvent
     from binlogio.rowimage.plan import TablePlan
-    from binlogio.storage import LogFile, OpenedLog
+    from binlogio.storage.sources import LogFile, OpenedLog
 
 ROWS_TYPES: Final = frozenset(code for code, codec in EVENT_CODECS.items() if codec.event_class in ROWS_EVENTS)
 GTID_EVENTS: Final = (GtidEvent, AnonymousGtidEvent, GtidTaggedEvent, MariadbGtidEvent)

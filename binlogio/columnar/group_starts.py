@@ -19,8 +19,8 @@ from binlogio.format.splits import Split
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from binlogio.keyring import Keyring
-    from binlogio.storage import LogFile
+    from binlogio.storage.keyring import Keyring
+    from binlogio.storage.sources import LogFile
 
 
 def splits_at_groups(log: LogFile, within: Split, max_bytes: int, keyring: Keyring | None = None) -> Iterator[Split]:

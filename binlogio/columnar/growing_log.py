@@ -17,8 +17,8 @@ from binlogio.options import ReadOptions
 from binlogio.reader import BinlogReader
 
 if TYPE_CHECKING:
-    from binlogio.keyring import Keyring
-    from binlogio.storage import LogFile
+    from binlogio.storage.keyring import Keyring
+    from binlogio.storage.sources import LogFile
 
 
 def last_group_end(log: LogFile, start: int = 0, keyring: Keyring | None = None) -> int:

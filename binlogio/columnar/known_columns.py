@@ -14,11 +14,11 @@ from binlogio.schema.definition_source import DefinitionSource
 
 if TYPE_CHECKING:
     from binlogio.columnar.record_types import Selection
-    from binlogio.encryption import Keyring
     from binlogio.events.base import ParseContext
     from binlogio.events.table_map import TableMapEvent
     from binlogio.rowimage.plan import TablePlan
-    from binlogio.storage import LogFile
+    from binlogio.storage.encryption import Keyring
+    from binlogio.storage.sources import LogFile
 
 
 class _MappedTables(DefinitionSource):

@@ -22,8 +22,8 @@ from binlogio.reader import mariadb_decryptor_for
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from binlogio.keyring import Keyring
-    from binlogio.storage import LogFile, OpenedLog
+    from binlogio.storage.keyring import Keyring
+    from binlogio.storage.sources import LogFile, OpenedLog
 
 _CHUNK_SIZE: Final = 1 << 12
 _MAX_HEAD: Final = 1 << 24  # bytes in which the first GTID is searched for; PREVIOUS_GTIDS may be long

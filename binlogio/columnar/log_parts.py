@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
     from binlogio.columnar.log_walk import LogWalk
     from binlogio.columnar.record_types import Selection
-    from binlogio.encryption import Keyring
     from binlogio.format.splits import Split
-    from binlogio.storage import LogFile, OpenedLog
+    from binlogio.storage.encryption import Keyring
+    from binlogio.storage.sources import LogFile, OpenedLog
 
     TableBatch = tuple[str, pa.RecordBatch]
 

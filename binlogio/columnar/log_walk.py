@@ -21,7 +21,6 @@ from binlogio.columnar.records import Repeated, TableRecords
 from binlogio.columnar.refusals import refuse_event, rows_event
 from binlogio.columnar.split_bounds import KnownGroups
 from binlogio.columnar.windows import NO_END, WINDOW_SIZE, Window
-from binlogio.compression import decompress_zstd
 from binlogio.constants import (
     BIG_EVENT_SIZE,
     BINLOG_MAGIC,
@@ -41,6 +40,7 @@ from binlogio.format.splits import Split
 from binlogio.rowimage.image import record_bits
 from binlogio.rowimage.plan import resolve_plan
 from binlogio.schema.definition_source import DefinitionSource, depends_on_definitions
+from binlogio.storage.compression import decompress_zstd
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from binlogio._kernel.images import ImagePlan
     from binlogio.events.rows import RowsEvent
     from binlogio.rowimage.plan import TablePlan
-    from binlogio.storage import LogFile, OpenedLog
+    from binlogio.storage.sources import LogFile, OpenedLog
 
     TableBatch = tuple[str, pa.RecordBatch]
 

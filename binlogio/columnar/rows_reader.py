@@ -24,7 +24,7 @@ from binlogio.format.splits import Split
 from binlogio.implementation import is_compiled
 from binlogio.options import DEFAULT_LIMITS, Limits
 from binlogio.schema.definition_source import DefinitionSource
-from binlogio.storage import Source, find_logs
+from binlogio.storage.sources import Source, find_logs
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from binlogio.columnar.log_cuts import LogPart
     from binlogio.columnar.record_types import Selection
     from binlogio.definition_files import Definitions
-    from binlogio.encryption import Keyring
-    from binlogio.storage import LogFile
+    from binlogio.storage.encryption import Keyring
+    from binlogio.storage.sources import LogFile
 
 _ZERO_DATES: Final = ("error", "null", "text")
 _JSON_DIFFS: Final = ("operations", "error")
@@ -452,7 +452,7 @@ def read_tables(
     }
     ring = None
     if keyring is not None:
-        from binlogio.encryption import load_keyring  # noqa: PLC0415 - needs an extra
+        from binlogio.storage.encryption import load_keyring  # noqa: PLC0415 - needs an extra
 
         ring = load_keyring(keyring)
     wanted = None if tables is None else tuple(tables)

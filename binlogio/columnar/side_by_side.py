@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from binlogio.columnar.part_definitions import PartFacts
     from binlogio.columnar.record_types import Selection
     from binlogio.columnar.split_bounds import KnownGroups
-    from binlogio.encryption import Keyring
     from binlogio.format.splits import Split
-    from binlogio.storage import LogFile
+    from binlogio.storage.encryption import Keyring
+    from binlogio.storage.sources import LogFile
 
     TableBatch = tuple[str, pa.RecordBatch]
 

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from binlogio.events.base import ParseContext
-    from binlogio.keyring import Keyring
-    from binlogio.storage import LogFile, OpenedLog
+    from binlogio.storage.keyring import Keyring
+    from binlogio.storage.sources import LogFile, OpenedLog
 
 _CHUNK_SIZE: Final = 1 << 20
 _LOOKED_INTO: Final = (

@@ -17,8 +17,8 @@ from binlogio.implementation import is_compiled
 
 if TYPE_CHECKING:
     from binlogio.format.splits import Split
-    from binlogio.keyring import Keyring
-    from binlogio.storage import LogFile, OpenedLog
+    from binlogio.storage.keyring import Keyring
+    from binlogio.storage.sources import LogFile, OpenedLog
 
 _HEAD: Final = 1 << 12
 _STEP: Final = 1 << 16

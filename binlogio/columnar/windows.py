@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from binlogio.storage import OpenedLog
+    from binlogio.storage.sources import OpenedLog
 
 WINDOW_SIZE: Final = 1 << 20  # fits the cache of a core
 _STEP: Final = 1 << 18  # bytes that are read at a time behind `read_to`

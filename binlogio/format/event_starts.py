@@ -18,8 +18,8 @@ from binlogio.errors import PositionError
 from binlogio.format.framing import EventFrame, EventFramer
 
 if TYPE_CHECKING:
-    from binlogio.keyring import Keyring
-    from binlogio.storage import LogFile, OpenedLog
+    from binlogio.storage.keyring import Keyring
+    from binlogio.storage.sources import LogFile, OpenedLog
 
 _FIRST: Final = len(BINLOG_MAGIC)
 _CHUNK_SIZE: Final = 1 << 16

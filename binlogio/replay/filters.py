@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from binlogio.errors import ReplayError, UnsupportedFeature
 from binlogio.event_filter import has_gtid
-from binlogio.index_file import log_number
 from binlogio.schema.logged_ddl import bytes_of, server_of, session_of, text_of
 from binlogio.schema.statement_scope import (
     DATABASE,
@@ -24,6 +23,7 @@ from binlogio.schema.statement_scope import (
     scope_of,
     statement_words,
 )
+from binlogio.storage.index_file import log_number
 
 if TYPE_CHECKING:
     from binlogio.event_filter import Gtids

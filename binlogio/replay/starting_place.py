@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from binlogio.columnar.log_identity import log_identity
 from binlogio.columnar.skipped_events import SkippedEvent, skipped_events
-from binlogio.compression import decompress_zstd
 from binlogio.constants import BINLOG_MAGIC, EventType
 from binlogio.errors import BinlogFormatError, PositionError
 from binlogio.events.control import XaPrepareEvent
@@ -27,8 +26,9 @@ from binlogio.events.query import QueryEvent
 from binlogio.events.table_map import TableMapEvent
 from binlogio.format.decoder import Decoder
 from binlogio.format.event_starts import check_event_start
-from binlogio.index_file import log_number
 from binlogio.replay import statements
+from binlogio.storage.compression import decompress_zstd
+from binlogio.storage.index_file import log_number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from binlogio.reader import BinlogReader
     from binlogio.replay.filters import ReplayFilter
     from binlogio.replay.progress import KeptLog, Progress
-    from binlogio.storage import LogFile
+    from binlogio.storage.sources import LogFile
 
 _DECODED: Final = (
     EventType.QUERY_EVENT,

@@ -24,10 +24,10 @@ from threading import RLock
 from typing import TYPE_CHECKING, Final
 from weakref import WeakSet
 
-from binlogio.compression import compress_zstd
 from binlogio.errors import BinlogError, CommitOutcomeUnknown, WriterStateError
 from binlogio.gtid import GtidSet, Uuid
 from binlogio.options import Position
+from binlogio.storage.compression import compress_zstd
 from binlogio.writer.commit_stages import Stage, release_owned
 from binlogio.writer.group import FilledGroup, Group, GroupEnd
 from binlogio.writer.group_log import GroupLog, PendingCommit

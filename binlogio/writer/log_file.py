@@ -27,7 +27,7 @@ from binlogio.events.gtid import MariadbGtidListEvent, PreviousGtidsEvent
 from binlogio.events.mariadb import BinlogCheckpointEvent
 from binlogio.format.encoder import Encoder
 from binlogio.gtid import GtidSet, GtidSetEncoding, MariadbGtid
-from binlogio.index_file import log_number, next_log_name
+from binlogio.storage.index_file import log_number, next_log_name
 from binlogio.writer.flavour import flavour_of
 from binlogio.writer.log_index import LogIndex
 

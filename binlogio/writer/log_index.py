@@ -18,7 +18,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from binlogio.errors import BinlogFormatError
-from binlogio.index_file import INDEX_SUFFIX, log_number
+from binlogio.storage.index_file import INDEX_SUFFIX, log_number
 
 if TYPE_CHECKING:
     from binlogio.writer.log_storage import LogStorage

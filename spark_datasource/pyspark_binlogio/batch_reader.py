@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from binlogio.format.splits import Split
-    from binlogio.keyring import Keyring
-    from binlogio.storage import LogFile
+    from binlogio.storage.keyring import Keyring
+    from binlogio.storage.sources import LogFile
     from pyspark_binlogio.options import BinlogOptions
 
 _IMAGES = ("before", "after")

@@ -25,8 +25,8 @@ from binlogio.implementation import is_compiled
 from pyspark_binlogio.batches import opened
 
 if TYPE_CHECKING:
-    from binlogio.keyring import Keyring
-    from binlogio.storage import LogFile, OpenedLog
+    from binlogio.storage.keyring import Keyring
+    from binlogio.storage.sources import LogFile, OpenedLog
     from pyspark_binlogio.partitions import Piece
     from pyspark_binlogio.request import Request
 

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql.datasource import InputPartition
 
 from binlogio.format.splits import Split, cut
-from binlogio.storage import COMPRESSED_SUFFIXES
+from binlogio.storage.sources import COMPRESSED_SUFFIXES
 
 if TYPE_CHECKING:
     from binlogio.event_filter import Range
-    from binlogio.storage import LogFile
+    from binlogio.storage.sources import LogFile
 
 Cut = Callable[["LogFile", Split, int], Iterable[Split]]
 """How a range of a log is cut into pieces of about so many bytes."""

@@ -15,7 +15,7 @@ from binlogio.schema.given import GivenDefinitions
 from pyspark_binlogio.option_values import refused
 
 if TYPE_CHECKING:
-    from binlogio.keyring import Keyring
+    from binlogio.storage.keyring import Keyring
     from pyspark_binlogio.options import BinlogOptions
 
 
@@ -40,7 +40,7 @@ def request_of(options: BinlogOptions) -> Request:
     """
     keyring = None
     if options.keyring is not None:
-        from binlogio.keyring import load_keyring  # noqa: PLC0415 - seldom needed
+        from binlogio.storage.keyring import load_keyring  # noqa: PLC0415 - seldom needed
 
         keyring = load_keyring(options.keyring)
     known, wanted = (

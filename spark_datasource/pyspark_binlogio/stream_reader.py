@@ -27,7 +27,7 @@ from binlogio.columnar.split_bounds import group_behind, is_one_piece
 from binlogio.errors import BinlogFormatError
 from binlogio.event_filter import HIGHEST, Range
 from binlogio.format.event_starts import check_event_start
-from binlogio.index_file import log_number
+from binlogio.storage.index_file import log_number
 from pyspark_binlogio.batch_reader import BinlogBatchReader
 from pyspark_binlogio.log_files import find_log_files
 from pyspark_binlogio.partitions import Piece
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.datasource import ReadLimit
     from pyspark.sql.types import StructType
 
-    from binlogio.storage import LogFile
+    from binlogio.storage.sources import LogFile
     from pyspark_binlogio.options import BinlogOptions
 
 Offset = dict[str, Any]

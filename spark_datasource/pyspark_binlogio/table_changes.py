@@ -24,7 +24,7 @@ from binlogio.columnar.record_types import Selection
 from binlogio.columnar.row_records import ROW_COLUMNS
 from binlogio.columnar.rows_reader import DEFAULT_BATCH_ROWS, read_split
 from binlogio.format.splits import Split
-from binlogio.index_file import log_number
+from binlogio.storage.index_file import log_number
 from pyspark_binlogio.batches import ARROW_TYPES
 from pyspark_binlogio.commits import Commits, Numbers
 from pyspark_binlogio.damage import tolerant
@@ -33,7 +33,7 @@ from pyspark_binlogio.partitions import Piece, evenly
 from pyspark_binlogio.spark_types import spark_type
 
 if TYPE_CHECKING:
-    from binlogio.storage import LogFile
+    from binlogio.storage.sources import LogFile
     from pyspark_binlogio.request import Request
 
 CHANGE_TYPE: Final = "_change_type"

@@ -33,7 +33,7 @@ from pyspark_binlogio.transaction_records import TRANSACTION_COLUMNS, transactio
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from binlogio.storage import LogFile
+    from binlogio.storage.sources import LogFile
     from pyspark_binlogio.partitions import Piece
     from pyspark_binlogio.request import Request
 

@@ -18,7 +18,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from binlogio.columnar.record_types import RecordType
 from binlogio.errors import BinlogError
 from binlogio.event_filter import EventFilter
-from binlogio.index_file import log_number
+from binlogio.storage.index_file import log_number
 from pyspark_binlogio.batches import opened
 from pyspark_binlogio.history.log_marks import Mark, Place, marks_of
 from pyspark_binlogio.log_files import find_log_files

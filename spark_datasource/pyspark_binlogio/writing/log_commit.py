@@ -23,7 +23,7 @@ from binlogio.events.control import RotateEvent, StopEvent
 from binlogio.format.encoder import Encoder, stamp
 from binlogio.gtid import EMPTY_GTID_SET, GtidSet
 from binlogio.implementation import is_compiled
-from binlogio.index_file import log_number, next_log_name
+from binlogio.storage.index_file import log_number, next_log_name
 from binlogio.stored_json import read_stored
 from binlogio.writer.log_file import describe_format
 from binlogio.writer.log_index import LogIndex

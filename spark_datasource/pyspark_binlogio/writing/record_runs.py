@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from binlogio.errors import BinlogFormatError
-from binlogio.index_file import log_number
+from binlogio.storage.index_file import log_number
 
 if TYPE_CHECKING:
     import numpy.typing as npt

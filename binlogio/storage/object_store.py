@@ -15,8 +15,8 @@ import pyarrow as pa
 from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType
 
 from binlogio.errors import UnsupportedFeature
-from binlogio.index_file import is_beside_logs, is_index_file, log_number, parse_index
-from binlogio.storage import LogFile, begins_like_a_log, choose_logs
+from binlogio.storage.index_file import is_beside_logs, is_index_file, log_number, parse_index
+from binlogio.storage.sources import LogFile, begins_like_a_log, choose_logs
 
 _OPTIONS: Final = re.compile(
     r"\?(?=\w+=)"

@@ -24,13 +24,13 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final, Protocol, cast
 
 from binlogio.constants import BINLOG_MAGIC, ENCRYPTED_MAGIC, INNODB_BINLOG_MAGIC
 from binlogio.errors import BinlogFormatError, UnsupportedFeature
-from binlogio.index_file import is_beside_logs, is_index_file, log_number, read_index
+from binlogio.storage.index_file import is_beside_logs, is_index_file, log_number, read_index
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
 
-    from binlogio.encryption import Keyring
     from binlogio.format.framing import EventFramer
+    from binlogio.storage.encryption import Keyring
 
 Source = str | os.PathLike[str] | BinaryIO
 """What users name: a path, a glob, a directory, an index file, a URI of an object store, `-` for standard input, an open file."""
@@ -317,7 +317,7 @@ def _open_plain(raw: ByteStream, name: str, keyring: Keyring | None) -> OpenedLo
             raise UnsupportedFeature(
                 "the file is encrypted (binlog_encryption=ON)", file=name, hint="give the server's keyring as keyring="
             )
-        from binlogio.encryption import open_mysql  # noqa: PLC0415 - needs an extra
+        from binlogio.storage.encryption import open_mysql  # noqa: PLC0415 - needs an extra
 
         return OpenedLog(_Decrypted(raw, open_mysql(head, keyring)), raw, "encrypted")
     if head.startswith(INNODB_BINLOG_MAGIC):
@@ -371,7 +371,7 @@ def _find(path: str, filesystem: FileSystem | None) -> Iterator[LogFile]:
         yield LogFile("<stdin>", stream=sys.stdin.buffer)
         return
     if filesystem is not None or "://" in path:
-        from binlogio.object_store import find_objects  # noqa: PLC0415 - imports pyarrow
+        from binlogio.storage.object_store import find_objects  # noqa: PLC0415 - imports pyarrow
 
         yield from find_objects(path, filesystem)
         return

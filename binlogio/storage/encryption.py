@@ -1,7 +1,7 @@
 """Encrypted binary logs of both vendors: ciphers that turn offsets and bytes into plain bytes.
 
 Knows AES (the extra `encryption`, imported on first use) and no event but START_ENCRYPTION_EVENT. Reads no file; keys are
-`binlogio.keyring`'s business. What it raises or shows never contains a key.
+`binlogio.storage.keyring`'s business. What it raises or shows never contains a key.
 
     mysql           := header: u8[512]  AES-256-CTR(file)                       -- offset 0 inside is the magic 0xfe "bin"
     header          := 0xfd "bin"  version: u8 (1)  field*  0x00*
@@ -37,8 +37,8 @@ from binlogio.constants import (
 from binlogio.errors import BadMagic, BinlogFormatError, TruncatedEvent, UnsupportedFeature
 from binlogio.events.base import parse_header
 from binlogio.events.mariadb import StartEncryptionEvent
-from binlogio.keyring import Keyring, MariadbKeys, MysqlKeyring, load_keyring
 from binlogio.primitives import BAD_BYTES, Bytes8, Utf8
+from binlogio.storage.keyring import Keyring, MariadbKeys, MysqlKeyring, load_keyring
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers import Cipher
