@@ -31,7 +31,7 @@ from binlogio.replay.targets.mysql.address import MysqlAddress
 from binlogio.replay.targets.mysql.connection import Connection
 from binlogio.replay.targets.mysql.table import MysqlTable
 from binlogio.replay.targets.mysql.target import MysqlTarget
-from binlogio.rowimage.plan import TablePlan
+from binlogio.rows.plan import TablePlan
 from binlogio.schema.identifiers import backticked
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))

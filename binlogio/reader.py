@@ -21,8 +21,8 @@ from binlogio.format.event_starts import check_event_start, check_start, no_even
 from binlogio.format.framing import EventFrame, EventFramer, Framing, TornTail
 from binlogio.format.groups import GroupPlace, GroupTracker
 from binlogio.options import DEFAULT_LIMITS, DEFAULT_READ_OPTIONS, Limits, Position, ReadOptions
-from binlogio.rowimage.image import RowChange, decode_rows
-from binlogio.rowimage.plan import TablePlan
+from binlogio.rows.image import RowChange, decode_rows
+from binlogio.rows.plan import TablePlan
 from binlogio.schema.definition_source import DefinitionSource
 from binlogio.storage.compression import decompress_zstd
 from binlogio.storage.sources import LogFile, OpenedLog, SeekableByteStream, Source, find_logs

@@ -6,10 +6,10 @@ from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
 from typing import Any, Final
 
-from binlogio.rowimage.geometry import Geometry
-from binlogio.rowimage.json import JsonDocument
-from binlogio.rowimage.values import EnumValue, SetValue
 from binlogio.schema import ColumnDefinition, TableDefinition
+from binlogio.values.geometry import Geometry
+from binlogio.values.json import JsonDocument
+from binlogio.values.values import EnumValue, SetValue
 
 UTC: Final = timezone.utc
 

@@ -22,8 +22,12 @@ from binlogio.events import codec_for
 from binlogio.events.base import parse_header
 from binlogio.events.rows import DeleteRowsEvent, UpdateRowsEvent, WriteRowsEvent
 from binlogio.primitives import bitmap_size
-from binlogio.rowimage import ABSENT, ColumnPlan, EnumValue, Geometry, JsonDocument, RowImage, SetValue, TablePlan
-from binlogio.rowimage.native_types import decode_native
+from binlogio.rows.image import RowImage
+from binlogio.rows.plan import ColumnPlan, TablePlan
+from binlogio.values.geometry import Geometry
+from binlogio.values.json import JsonDocument
+from binlogio.values.native_types import decode_native
+from binlogio.values.values import ABSENT, EnumValue, SetValue
 from rowimage_cases import BINARY, LATIN1, UTF8MB4, column
 
 KINDS: dict[str, Any] = {"insert": WriteRowsEvent, "update": UpdateRowsEvent, "delete": DeleteRowsEvent}

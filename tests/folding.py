@@ -18,12 +18,12 @@ from binlogio.events.control import XaPrepareEvent, XidEvent
 from binlogio.events.gtid_mariadb import MariadbGtidEvent
 from binlogio.events.load import ExecuteLoadQueryEvent
 from binlogio.events.query import QueryEvent
-from binlogio.rowimage.json import JsonDocument
-from binlogio.rowimage.values import ABSENT
+from binlogio.values.json import JsonDocument
+from binlogio.values.values import ABSENT
 
 if TYPE_CHECKING:
-    from binlogio.rowimage.image import RowChange
-    from binlogio.rowimage.plan import TablePlan
+    from binlogio.rows.image import RowChange
+    from binlogio.rows.plan import TablePlan
 
 _NAME: Final = r"(?:`(?:[^`]|``)+`|[\w$]+)"
 _TABLE: Final = rf"(?:{_NAME}\.)?{_NAME}"

@@ -8,7 +8,7 @@ from typing import Final
 
 from binlogio._kernel.json_text import json_text
 from binlogio.errors import BinlogError
-from binlogio.rowimage import JsonDocument
+from binlogio.values.json import JsonDocument
 
 SMALL_OBJECT, LARGE_OBJECT, SMALL_ARRAY, LARGE_ARRAY, LITERAL, INT16 = range(6)
 UINT16, INT32, UINT32, INT64, UINT64, DOUBLE, STRING, OPAQUE = 6, 7, 8, 9, 10, 11, 12, 15

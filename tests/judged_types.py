@@ -10,8 +10,8 @@ from typing import Any
 
 import binlogio
 from binlogio import BinlogWriter, ColumnDefinition, Delete, Insert, ServerVariables, Statement, TableDefinition, Update
-from binlogio.rowimage.geometry import Geometry
-from binlogio.rowimage.json import JsonDocument
+from binlogio.values.geometry import Geometry
+from binlogio.values.json import JsonDocument
 from real_servers import Instance
 
 

@@ -14,7 +14,7 @@ from binlogio.primitives import bitmap_size
 
 if TYPE_CHECKING:
     from binlogio._kernel.images import ImagePlan
-    from binlogio.rowimage import ColumnPlan, TablePlan
+    from binlogio.rows.plan import ColumnPlan, TablePlan
 
 NO_CHECKSUM = ParseContext(checksum_algorithm=0)
 CLASSES: dict[int, Any] = {

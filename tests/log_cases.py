@@ -20,21 +20,13 @@ from binlogio.events.table_map import MetadataField, TableMapEvent
 from binlogio.events.transaction_payload import TransactionPayloadEvent
 from binlogio.format.encoder import Encoder
 from binlogio.gtid import Uuid
-from binlogio.rowimage import (
-    ColumnPlan,
-    JsonDiff,
-    JsonDiffOperation,
-    JsonDiffs,
-    JsonDocument,
-    RowChange,
-    RowImage,
-    encode_partial_rows,
-    encode_rows,
-    resolve_plan,
-)
-from binlogio.rowimage.column_facts import CHARACTER, NUMERIC
-from binlogio.rowimage.layout import wire_width
+from binlogio.rows.column_facts import CHARACTER, NUMERIC
+from binlogio.rows.image import RowChange, RowImage, encode_partial_rows, encode_rows
+from binlogio.rows.plan import ColumnPlan, resolve_plan
 from binlogio.storage.compression import compress_zstd
+from binlogio.values.json import JsonDocument
+from binlogio.values.json_diff import JsonDiff, JsonDiffOperation, JsonDiffs
+from binlogio.values.layout import wire_width
 from encode_cases import COLUMNS, KINDS, bitmaps, image_of
 from logs import OFF, description, encode, header, log, query
 

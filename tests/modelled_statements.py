@@ -14,8 +14,8 @@ from binlogio.events.query import QueryEvent
 from binlogio.events.rows import UpdateRowsEvent
 from binlogio.events.table_map import TableMapEvent
 from binlogio.reader import open as open_logs
-from binlogio.rowimage.image import decode_rows
-from binlogio.rowimage.plan import TablePlan, resolve_plan
+from binlogio.rows.image import decode_rows
+from binlogio.rows.plan import TablePlan, resolve_plan
 from binlogio.schema import ColumnDefinition, TableDefinition
 from binlogio.writer import Statement, StatementFacts, Update
 from binlogio.writer.known_objects import table_access

@@ -11,8 +11,8 @@ from random import Random
 from typing import Any, Final
 
 from binlogio.events.statement_context import IntvarEvent, IntvarKind, UserVarEvent, UserVarType
-from binlogio.rowimage.json import JsonDocument
-from binlogio.rowimage.json_diff import JsonDiff, JsonDiffOperation, JsonDiffs
+from binlogio.values.json import JsonDocument
+from binlogio.values.json_diff import JsonDiff, JsonDiffOperation, JsonDiffs
 from binlogio.writer import Delete, Insert, Update
 from binlogio.writer.statement import Change, ContextEvent
 from random_tables import MODULUS, NOTE, NULL, SLOTS, Row, Table, V, document, number, text

@@ -14,9 +14,9 @@ from decimal import Decimal
 from random import Random
 from typing import Any, Final
 
-from binlogio.rowimage.geometry import Geometry
-from binlogio.rowimage.json import JsonDocument
 from binlogio.schema import KeyDefinition, TableDefinition, parse_create_table
+from binlogio.values.geometry import Geometry
+from binlogio.values.json import JsonDocument
 
 SCHEMA: Final = "random"
 SLOTS: Final = range(1, 13)

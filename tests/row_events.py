@@ -10,8 +10,8 @@ from typing import Any, Final
 from binlogio.constants import EventType
 from binlogio.events.control import XidEvent
 from binlogio.events.rows import DeleteRowsEvent, PartialUpdateRowsEvent, UpdateRowsEvent, WriteRowsEvent
-from binlogio.rowimage.image import RowChange, RowImage, encode_partial_rows, encode_rows
-from binlogio.rowimage.plan import TablePlan, resolve_plan
+from binlogio.rows.image import RowChange, RowImage, encode_partial_rows, encode_rows
+from binlogio.rows.plan import TablePlan, resolve_plan
 from binlogio.schema import TableDefinition
 from logs import header, query
 

@@ -13,8 +13,11 @@ from typing import Any
 from binlogio.constants import ColumnType as T
 from binlogio.events.base import DEFAULT_CONTEXT, ParseContext
 from binlogio.events.table_map import MetadataField, TableMapEvent
-from binlogio.rowimage import ColumnPlan, EnumValue, Geometry, JsonDocument, SetValue, TablePlan, resolve_plan
-from binlogio.rowimage.column_shape import shape_of
+from binlogio.rows.plan import ColumnPlan, TablePlan, resolve_plan
+from binlogio.values.column_shape import shape_of
+from binlogio.values.geometry import Geometry
+from binlogio.values.json import JsonDocument
+from binlogio.values.values import EnumValue, SetValue
 
 MARIADB = ParseContext(server_version="10.11.18-MariaDB")
 UTF8MB4, LATIN1, BINARY = 255, 8, 63

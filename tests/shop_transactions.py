@@ -16,9 +16,9 @@ from threading import Lock
 from typing import Any, Final
 
 from binlogio.errors import LoggingError
-from binlogio.rowimage.json import JsonDocument
-from binlogio.rowimage.json_diff import JsonDiff, JsonDiffOperation, JsonDiffs
 from binlogio.schema import ColumnDefinition, TableDefinition
+from binlogio.values.json import JsonDocument
+from binlogio.values.json_diff import JsonDiff, JsonDiffOperation, JsonDiffs
 from binlogio.writer import BinlogWriter, Delete, Insert, Session, Statement, Update, XaXid
 from binlogio.writer.statement import Change
 

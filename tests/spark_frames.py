@@ -10,8 +10,8 @@ import pytest
 
 from binlogio.events.rows import DeleteRowsEvent, PartialUpdateRowsEvent, UpdateRowsEvent, WriteRowsEvent
 from binlogio.reader import BinlogReader
-from binlogio.rowimage.text import json_value
 from binlogio.storage.sources import find_logs
+from binlogio.values.text import json_value
 from corpus import MARIADB, MYSQL
 from pyspark_binlogio.options import BinlogOptions
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from binlogio.rowimage.image import RowImage
+    from binlogio.rows.image import RowImage
 
 TYPES_INT: Final = MYSQL / "types_int" / "binlog.000001"
 GTID_ON: Final = MYSQL / "gtid_on"

@@ -19,7 +19,8 @@ from binlogio.events.rows import UpdateRowsEvent, WriteRowsEvent
 from binlogio.events.transaction_payload import TransactionPayloadEvent
 from binlogio.format.encoder import Encoder
 from binlogio.gtid import Uuid
-from binlogio.rowimage import RowChange, RowImage, encode_rows, resolve_plan
+from binlogio.rows.image import RowChange, RowImage, encode_rows
+from binlogio.rows.plan import resolve_plan
 from binlogio.storage.compression import compress_zstd
 from both_kernels import KERNELS, records_by, tables_by
 from log_cases import table_map_of

@@ -9,8 +9,8 @@ import pytest
 from click.testing import CliRunner
 
 from binlogio import ColumnDefinition, TableDefinition
-from binlogio.rowimage.geometry import Geometry
-from binlogio.rowimage.json import JsonDocument
+from binlogio.values.geometry import Geometry
+from binlogio.values.json import JsonDocument
 from binlogio_cli.main import cli
 from corpus import frames_of
 from logs import log, stop

@@ -16,8 +16,8 @@ import pytest
 import binlogio.reader
 from binlogio.constants import ColumnType
 from binlogio.format.decoder import ROWS_EVENTS
-from binlogio.rowimage.image import decode_rows
-from binlogio.rowimage.plan import resolve_plan
+from binlogio.rows.image import decode_rows
+from binlogio.rows.plan import resolve_plan
 from corpus import FIXTURES, Case, cases
 from expected_values import ALTERED_AFTERWARDS, NOT_AS_THE_SOURCE, expected_row, ours, unlike
 from folding import Fold, NotFoldedError, Table

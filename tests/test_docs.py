@@ -14,9 +14,12 @@ from binlogio.events.rows import DeleteRowsEvent, PartialUpdateRowsEvent, RowsEv
 from binlogio.events.table_map import METADATA, DefaultCharset, MetadataField
 from binlogio.gtid.layout import GtidSetEncoding, build_gtid_set, parse_gtid_set
 from binlogio.primitives import bitmap_size
-from binlogio.rowimage import ABSENT, ColumnPlan, JsonDocument, RowImage, column_layout, decode_rows, resolve_plan
-from binlogio.rowimage.layout import COLUMN_LAYOUTS, PARTIAL_JSON
-from binlogio.rowimage.text import value_text
+from binlogio.rows.image import RowImage, decode_rows
+from binlogio.rows.plan import ColumnPlan, resolve_plan
+from binlogio.values.json import JsonDocument
+from binlogio.values.layout import COLUMN_LAYOUTS, PARTIAL_JSON, column_layout
+from binlogio.values.text import value_text
+from binlogio.values.values import ABSENT
 from rowimage_cases import MARIADB, UTF8MB4, column, table_map
 
 TEXT = (Path(__file__).parent.parent / "docs" / "format.md").read_text(encoding="utf-8")

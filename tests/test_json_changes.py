@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from binlogio.errors import BinlogFormatError
-from binlogio.rowimage.json import JsonDocument
-from binlogio.rowimage.json_diff import JsonDiff, JsonDiffOperation, JsonDiffs
+from binlogio.values.json import JsonDocument
+from binlogio.values.json_diff import JsonDiff, JsonDiffOperation, JsonDiffs
 from pyspark_binlogio.json_changes import is_change, parse_change
 
 VALUES = st.recursive(

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from binlogio.errors import BinlogFormatError
 from binlogio.primitives import BAD_BYTES
-from binlogio.rowimage import JsonDiff, JsonDiffOperation, JsonDiffs, JsonDocument
-from binlogio.rowimage.json_diff import parse_path
-from binlogio.rowimage.layout import PARTIAL_JSON
+from binlogio.values.json import JsonDocument
+from binlogio.values.json_diff import JsonDiff, JsonDiffOperation, JsonDiffs, parse_path
+from binlogio.values.layout import PARTIAL_JSON
 
 REPLACE, INSERT, REMOVE = JsonDiffOperation
 LINE = "\n###      "

@@ -27,7 +27,9 @@ from binlogio.events.base import EventHeader, ParseContext, parse_header
 from binlogio.events.rows import WriteRowsEvent
 from binlogio.format.encoder import Encoder
 from binlogio.primitives import lenenc
-from binlogio.rowimage import JsonDocument, RowChange, RowImage, TablePlan, decode_rows, encode_rows
+from binlogio.rows.image import RowChange, RowImage, decode_rows, encode_rows
+from binlogio.rows.plan import TablePlan
+from binlogio.values.json import JsonDocument
 from encode_cases import (
     COLUMNS,
     KINDS,

@@ -19,8 +19,10 @@ from binlogio.arrow.encode import encode_rows_events
 from binlogio.constants import CHECKSUM_SIZE, HEADER_SIZE, EventType
 from binlogio.constants import ColumnType as T
 from binlogio.errors import BinlogError, BinlogFormatError, WriterStateError
-from binlogio.rowimage import JsonDocument, RowChange, RowImage, TablePlan, decode_rows, encode_rows
-from binlogio.rowimage.packing import main_cells
+from binlogio.rows.image import RowChange, RowImage, decode_rows, encode_rows
+from binlogio.rows.packing import main_cells
+from binlogio.rows.plan import TablePlan
+from binlogio.values.json import JsonDocument
 from encode_cases import COLUMNS, batch_of, rows_events_of, table_of
 from rowimage_cases import LATIN1, UTF8MB4, column
 

@@ -14,17 +14,10 @@ from binlogio.arrow.types import JSON_DIFFS
 from binlogio.constants import ColumnType as T
 from binlogio.errors import BinlogFormatError
 from binlogio.events.rows import PartialUpdateRowsEvent
-from binlogio.rowimage import (
-    JsonDiff,
-    JsonDiffOperation,
-    JsonDiffs,
-    JsonDocument,
-    RowChange,
-    RowImage,
-    TablePlan,
-    decode_rows,
-    encode_partial_rows,
-)
+from binlogio.rows.image import RowChange, RowImage, decode_rows, encode_partial_rows
+from binlogio.rows.plan import TablePlan
+from binlogio.values.json import JsonDocument
+from binlogio.values.json_diff import JsonDiff, JsonDiffOperation, JsonDiffs
 from both_kernels import KERNELS, kernel_set_to
 from encode_cases import DOCUMENTS, array_of, bitmaps, image_of, rows_events_of, table_of
 from rowimage_cases import UTF8MB4, column

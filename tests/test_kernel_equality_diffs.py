@@ -12,11 +12,11 @@ import binlogio
 from binlogio.constants import ColumnType, EventType
 from binlogio.errors import UnsupportedFeature
 from binlogio.events.rows import DeleteRowsEvent, PartialUpdateRowsEvent
-from binlogio.rowimage import RowChange, RowImage, resolve_plan
-from binlogio.rowimage.image import encode_partial_rows
-from binlogio.rowimage.json import JsonDocument
-from binlogio.rowimage.json_diff import JsonDiff, JsonDiffOperation, JsonDiffs, is_operations
-from binlogio.rowimage.values import ABSENT
+from binlogio.rows.image import RowChange, RowImage, encode_partial_rows
+from binlogio.rows.plan import resolve_plan
+from binlogio.values.json import JsonDocument
+from binlogio.values.json_diff import JsonDiff, JsonDiffOperation, JsonDiffs, is_operations
+from binlogio.values.values import ABSENT
 from both_kernels import KERNELS, kernel_set_to, rows_and_error_by
 from log_cases import table_map_of
 from logs import header, log

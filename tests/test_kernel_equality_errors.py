@@ -19,7 +19,8 @@ from binlogio.events.control import XidEvent
 from binlogio.events.rows import WriteRowsEvent
 from binlogio.events.transaction_payload import CompressionType, TransactionPayloadEvent
 from binlogio.format.encoder import Encoder
-from binlogio.rowimage import RowChange, RowImage, encode_rows, resolve_plan
+from binlogio.rows.image import RowChange, RowImage, encode_rows
+from binlogio.rows.plan import resolve_plan
 from binlogio.storage.compression import compress_zstd
 from both_kernels import KERNELS, Said, error_of_events, records_and_error_by, records_by, rows_and_error_by, tables_by
 from corpus import FIXTURES

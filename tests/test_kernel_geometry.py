@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from binlogio._kernel.geometry import wkt
 from binlogio.errors import BinlogFormatError
-from binlogio.rowimage.geometry import Geometry
+from binlogio.values.geometry import Geometry
 
 POINT, LINESTRING, POLYGON, MULTIPOINT, COLLECTION = 1, 2, 3, 4, 7
 PARTS = {MULTIPOINT: POINT, 5: LINESTRING, 6: POLYGON}

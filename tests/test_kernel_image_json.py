@@ -21,10 +21,12 @@ from binlogio.columnar.row_records import image_text
 from binlogio.constants import ColumnType as T
 from binlogio.constants import EventType
 from binlogio.errors import BinlogFormatError
-from binlogio.rowimage import ColumnPlan, JsonDocument, TablePlan, decode_rows
-from binlogio.rowimage.charset import CHARSET_NAMES, charset_of
-from binlogio.rowimage.decimal import decimal_size, encode_decimal
-from binlogio.rowimage.floating import float_text
+from binlogio.rows.image import decode_rows
+from binlogio.rows.plan import ColumnPlan, TablePlan
+from binlogio.values.charset import CHARSET_NAMES, charset_of
+from binlogio.values.decimal import decimal_size, encode_decimal
+from binlogio.values.floating import float_text
+from binlogio.values.json import JsonDocument
 from json_bytes import opaque
 from kernel_rows import one_value, route_rows, rows_event
 from rowimage_cases import BINARY, VALUES, column

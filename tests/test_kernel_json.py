@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 import binlogio
 from binlogio.constants import ColumnType, EventType
-from binlogio.rowimage import JsonDocument
-from binlogio.rowimage.decimal import decimal_size
+from binlogio.values.decimal import decimal_size
+from binlogio.values.json import JsonDocument
 from corpus import MYSQL
 
 pytest.importorskip("binlogio._kernel.json_text", reason="the kernel is not compiled")

@@ -15,7 +15,7 @@ from binlogio._kernel.cells import Cells
 from binlogio._kernel.encode import RowsEncoder
 from binlogio._kernel.event_buffer import EventBuffer
 from binlogio.errors import BinlogFormatError
-from binlogio.rowimage.json import JsonDocument
+from binlogio.values.json import JsonDocument
 from encode_cases import ANY_TEXT, JSON_VALUES
 
 IMAGES_AT = 19 + 10 + 1 + 1

@@ -12,8 +12,11 @@ from hypothesis import strategies as st
 
 from binlogio.constants import ColumnType as T
 from binlogio.errors import BinlogError
-from binlogio.rowimage import ColumnPlan, EnumValue, JsonDocument, RowChange, RowImage, SetValue, encode_rows
-from binlogio.rowimage.packing import row_packer
+from binlogio.rows.image import RowChange, RowImage, encode_rows
+from binlogio.rows.packing import row_packer
+from binlogio.rows.plan import ColumnPlan
+from binlogio.values.json import JsonDocument
+from binlogio.values.values import EnumValue, SetValue
 from encode_cases import ROW_TABLES, table_of
 from rowimage_cases import LATIN1, UTF8MB4, VALUES, column
 

@@ -8,7 +8,7 @@ from binlogio.constants import ColumnType, EventType
 from binlogio.events.base import EventHeader, ParseContext
 from binlogio.events.rows import WriteRowsEvent
 from binlogio.format.encoder import Encoder
-from binlogio.rowimage import resolve_plan
+from binlogio.rows.plan import resolve_plan
 from log_cases import table_map_of
 from rowimage_cases import column
 

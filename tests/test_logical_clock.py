@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from binlogio.rowimage.values import EnumValue
 from binlogio.schema import ColumnDefinition, KeyDefinition, TableDefinition
+from binlogio.values.values import EnumValue
 from binlogio.writer.group import Group, WriteSet
 from binlogio.writer.logical_clock import COMMIT_ORDER, WRITESET, WRITESET_SESSION, LogicalClock, is_barrier
 from binlogio.writer.writeset import KeyHasher, WriteSetBuilder

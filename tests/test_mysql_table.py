@@ -10,10 +10,10 @@ from binlogio.events.base import DEFAULT_CONTEXT
 from binlogio.replay.find_row import Index
 from binlogio.replay.targets.mysql.session import done_already
 from binlogio.replay.targets.mysql.table import MysqlTable
-from binlogio.rowimage.json import JsonDocument
-from binlogio.rowimage.json_diff import JsonDiff, JsonDiffOperation, JsonDiffs
-from binlogio.rowimage.plan import resolve_plan
+from binlogio.rows.plan import resolve_plan
 from binlogio.schema import ColumnDefinition, TableDefinition
+from binlogio.values.json import JsonDocument
+from binlogio.values.json_diff import JsonDiff, JsonDiffOperation, JsonDiffs
 from binlogio_cli.commands.replay import command
 
 

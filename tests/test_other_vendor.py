@@ -11,7 +11,7 @@ from binlogio.constants import EventType
 from binlogio.replay.statements import recognize
 from binlogio.replay.targets.mysql.other_vendor import description_for, goes_as_events, rows_for, statement_for
 from binlogio.replay.transactions import StatementStep
-from binlogio.rowimage.plan import resolve_plan
+from binlogio.rows.plan import resolve_plan
 from binlogio.schema import parse_create_table
 from logs import description, query
 from sqlite_replays import ONE, change

@@ -18,11 +18,11 @@ import binlogio
 from binlogio import BinlogError, BinlogWriter, ColumnDefinition, Insert, ServerVariables, Statement, TableDefinition
 from binlogio._kernel import column_kinds
 from binlogio.implementation import COMPILED
-from binlogio.rowimage.geometry import Geometry
-from binlogio.rowimage.image import RowImage
-from binlogio.rowimage.json import JsonDocument
-from binlogio.rowimage.json_diff import JsonDiffs
-from binlogio.rowimage.values import ABSENT
+from binlogio.rows.image import RowImage
+from binlogio.values.geometry import Geometry
+from binlogio.values.json import JsonDocument
+from binlogio.values.json_diff import JsonDiffs
+from binlogio.values.values import ABSENT
 from corpus import FIXTURES
 
 pytestmark = pytest.mark.usefixtures("kernel")  # all of it twice, with and without

@@ -15,10 +15,10 @@ from binlogio.events.control import XaPrepareEvent
 from binlogio.events.gtid import AnonymousGtidEvent
 from binlogio.options import Position
 from binlogio.replay import SqliteTarget, replay
-from binlogio.rowimage.json import JsonDocument
-from binlogio.rowimage.json_diff import JsonDiff, JsonDiffOperation, JsonDiffs
-from binlogio.rowimage.values import ABSENT
 from binlogio.schema import TableDefinition
+from binlogio.values.json import JsonDocument
+from binlogio.values.json_diff import JsonDiff, JsonDiffOperation, JsonDiffs
+from binlogio.values.values import ABSENT
 from corpus import MYSQL
 from logs import header, log, query
 from row_events import Row, group, plan_of

@@ -12,11 +12,11 @@ import binlogio
 from binlogio.errors import ReplayError
 from binlogio.replay import SqliteTarget, replay
 from binlogio.replay.filters import ReplayFilter
-from binlogio.rowimage.values import ABSENT
 from binlogio.schema import parse_create_table
 from binlogio.schema.create_table import parse_table
 from binlogio.schema.partitions import Partitions, read_partitions
 from binlogio.schema.sql_tokens import Words, tokenize
+from binlogio.values.values import ABSENT
 from logs import log, query
 from row_events import Row, group
 from sqlite_replays import change, contents, replayed

@@ -12,8 +12,8 @@ from binlogio.constants import OptionalMetadataType
 from binlogio.errors import BinlogError, BinlogFormatError, ReplayError
 from binlogio.events.statement_context import UserVarType
 from binlogio.replay import SqliteTarget
-from binlogio.rowimage.values import EnumValue
 from binlogio.schema import TableDefinition
+from binlogio.values.values import EnumValue
 from logged_statements import CREATE, ONE, START, TWO, transaction, variable
 from logs import query
 from sqlite_replays import change as row_change

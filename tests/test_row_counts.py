@@ -16,7 +16,8 @@ from binlogio.errors import BinlogFormatError
 from binlogio.events.base import EventHeader
 from binlogio.events.rows import UpdateRowsEvent, WriteRowsEvent
 from binlogio.format.decoder import ROWS_EVENTS
-from binlogio.rowimage import TablePlan, decode_rows
+from binlogio.rows.image import decode_rows
+from binlogio.rows.plan import TablePlan
 from corpus import FIXTURES, Case, cases
 from rowimage_cases import column
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from binlogio.errors import BinlogFormatError
-from binlogio.rowimage.decimal import (
+from binlogio.values.decimal import (
     check_precision,
     decimal_size,
     decimal_text,

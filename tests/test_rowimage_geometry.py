@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from binlogio.errors import BinlogFormatError
-from binlogio.rowimage import Geometry
+from binlogio.values.geometry import Geometry
 
 POINT = "0101000000000000000000f03f00000000000004c0"
 WKT = [

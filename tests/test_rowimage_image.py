@@ -14,21 +14,11 @@ from binlogio.constants import EventType
 from binlogio.errors import BinlogFormatError
 from binlogio.events.base import NEW_HEADER, EventHeader
 from binlogio.events.rows import DeleteRowsEvent, PartialUpdateRowsEvent, RowsEvent, UpdateRowsEvent, WriteRowsEvent
-from binlogio.rowimage import (
-    ABSENT,
-    JsonDiff,
-    JsonDiffOperation,
-    JsonDiffs,
-    JsonDocument,
-    RowChange,
-    RowImage,
-    TablePlan,
-    decode_rows,
-    encode_partial_rows,
-    encode_rows,
-    resolve_plan,
-)
-from binlogio.rowimage.image import PreGaImageLayout
+from binlogio.rows.image import PreGaImageLayout, RowChange, RowImage, decode_rows, encode_partial_rows, encode_rows
+from binlogio.rows.plan import TablePlan, resolve_plan
+from binlogio.values.json import JsonDocument
+from binlogio.values.json_diff import JsonDiff, JsonDiffOperation, JsonDiffs
+from binlogio.values.values import ABSENT
 from rowimage_cases import MARIADB, Definition, plan, table_map
 
 INT, CHAR, JSON = (T.LONG, 0), (T.STRING, 0xFE0A), (T.JSON, 4)

@@ -13,9 +13,11 @@ from hypothesis import strategies as st
 from binlogio.constants import ColumnType as T
 from binlogio.errors import BinlogFormatError
 from binlogio.primitives import BAD_BYTES
-from binlogio.rowimage import ColumnPlan, EnumValue, Geometry, SetValue, column_layout
-from binlogio.rowimage.column_shape import BY_TYPE
-from binlogio.rowimage.layout import COLUMN_LAYOUTS
+from binlogio.rows.plan import ColumnPlan
+from binlogio.values.column_shape import BY_TYPE
+from binlogio.values.geometry import Geometry
+from binlogio.values.layout import COLUMN_LAYOUTS, column_layout
+from binlogio.values.values import EnumValue, SetValue
 from rowimage_cases import BINARY, LATIN1, UTF8MB4, VALUES, column
 
 REFUSED = (*BAD_BYTES, BinlogFormatError)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from binlogio.errors import BinlogFormatError
-from binlogio.rowimage import temporal, temporal_old
+from binlogio.values import temporal, temporal_old
 
 FSP = st.integers(0, 6)
 MICROSECOND = timedelta(microseconds=1)

@@ -14,19 +14,13 @@ from hypothesis import strategies as st
 from binlogio.constants import ColumnType as T
 from binlogio.errors import BinlogError
 from binlogio.primitives import BAD_BYTES
-from binlogio.rowimage import (
-    ColumnPlan,
-    EnumValue,
-    Geometry,
-    JsonDiff,
-    JsonDiffOperation,
-    JsonDiffs,
-    JsonDocument,
-    SetValue,
-    column_layout,
-    json_value,
-    value_text,
-)
+from binlogio.rows.plan import ColumnPlan
+from binlogio.values.geometry import Geometry
+from binlogio.values.json import JsonDocument
+from binlogio.values.json_diff import JsonDiff, JsonDiffOperation, JsonDiffs
+from binlogio.values.layout import column_layout
+from binlogio.values.text import json_value, value_text
+from binlogio.values.values import EnumValue, SetValue
 from rowimage_cases import VALUES, column
 
 BERLIN = timezone(timedelta(hours=1))

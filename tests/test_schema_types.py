@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from binlogio.constants import ColumnType
 from binlogio.errors import BinlogError, UnsupportedFeature
-from binlogio.rowimage.charset import CHARSET_NAMES
 from binlogio.schema.collations import (
     charset_of_collation,
     collation_id,
@@ -17,6 +16,7 @@ from binlogio.schema.collations import (
     max_character_bytes,
 )
 from binlogio.schema.column_types import binlog_type, member_text, parse_sql_type
+from binlogio.values.charset import CHARSET_NAMES
 
 
 @pytest.mark.parametrize(

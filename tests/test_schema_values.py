@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from binlogio.errors import BinlogError, BinlogFormatError
-from binlogio.rowimage.geometry import Geometry
-from binlogio.rowimage.json import JsonDocument
-from binlogio.rowimage.values import EnumValue, SetValue
 from binlogio.schema import ColumnDefinition, value_from_json
+from binlogio.values.geometry import Geometry
+from binlogio.values.json import JsonDocument
+from binlogio.values.values import EnumValue, SetValue
 from column_cases import ALL_TYPES
 
 UTC: Final = timezone.utc

@@ -14,9 +14,9 @@ from binlogio.events.base import EventHeader
 from binlogio.events.control import RotateEvent
 from binlogio.format.encoder import Encoder
 from binlogio.options import ServerVariables
-from binlogio.rowimage.json import JsonDocument
-from binlogio.rowimage.json_diff import JsonDiffs
 from binlogio.storage.index_file import INDEX_SUFFIX
+from binlogio.values.json import JsonDocument
+from binlogio.values.json_diff import JsonDiffs
 from binlogio.writer import BinlogWriter, Statement, Update
 from binlogio.writer.statement import Change
 from mariadb_replay import Recording, Replay, comparable

@@ -11,9 +11,9 @@ from binlogio.errors import UnsupportedFeature
 from binlogio.events.load import AppendBlockEvent, BeginLoadQueryEvent, ExecuteLoadQueryEvent
 from binlogio.events.rows import PartialUpdateRowsEvent, UpdateRowsEvent
 from binlogio.reader import open as open_logs
-from binlogio.rowimage.json import JsonDocument
-from binlogio.rowimage.json_diff import JsonDiff, JsonDiffOperation, JsonDiffs
 from binlogio.schema import ColumnDefinition, TableDefinition
+from binlogio.values.json import JsonDocument
+from binlogio.values.json_diff import JsonDiff, JsonDiffOperation, JsonDiffs
 from binlogio.writer import Delete, Insert, Statement, Update
 from binlogio.writer.known_objects import table_access
 from binlogio.writer.statement import Change, LoadedFile

@@ -18,8 +18,8 @@ import pyspark_binlogio
 from binlogio.constants import BINLOG_MAGIC
 from binlogio.errors import BinlogError, BinlogFormatError
 from binlogio.events.rows import WriteRowsEvent
-from binlogio.rowimage.json import JsonDocument
 from binlogio.storage.sources import LogFile
+from binlogio.values.json import JsonDocument
 from corpus import MYSQL
 from pyspark_binlogio import batches, binlogio_session
 from pyspark_binlogio.java import JavaNotFoundError

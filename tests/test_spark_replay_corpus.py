@@ -18,7 +18,7 @@ import pytest
 from binlogio.arrow.values import as_value
 from binlogio.constants import ColumnType
 from binlogio.errors import ReplayError
-from binlogio.rowimage.values import ABSENT, EnumValue, SetValue
+from binlogio.values.values import ABSENT, EnumValue, SetValue
 from corpus import Case, cases
 from expected_values import NOT_AS_THE_SOURCE, expected_row, ours, shown_document, unlike
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from binlogio.rowimage.plan import ColumnPlan, TablePlan
+    from binlogio.rows.plan import ColumnPlan, TablePlan
     from pyspark_binlogio.state.table_replay import LogReplay
 
 pytestmark = pytest.mark.spark

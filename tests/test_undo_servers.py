@@ -24,11 +24,11 @@ from binlogio.replay.targets.mysql.values import text_literal
 from binlogio.replay.transactions import TransactionReader
 from binlogio.replay.undo import BinlogFile, SqlScript, undo
 from binlogio.replay.undo.outputs import UndoOutput
-from binlogio.rowimage.json import JsonDocument
-from binlogio.rowimage.json_parse import parse_json
-from binlogio.rowimage.json_text import scalar_text
-from binlogio.rowimage.json_tree import JsonUnsigned
 from binlogio.schema.identifiers import backticked
+from binlogio.values.json import JsonDocument
+from binlogio.values.json_parse import parse_json
+from binlogio.values.json_text import scalar_text
+from binlogio.values.json_tree import JsonUnsigned
 from corpus import Case
 from hostile_values import HOSTILE, HOSTILE_BYTES
 from real_servers import KINDS, Instance, vendor

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 import binlogio
 from binlogio.errors import BinlogError
 from binlogio.events.rows import WriteRowsEvent
-from binlogio.rowimage.geometry import Geometry
-from binlogio.rowimage.json import JsonDocument
-from binlogio.rowimage.values import EnumValue, SetValue
 from binlogio.schema import ColumnDefinition, TableDefinition
+from binlogio.values.geometry import Geometry
+from binlogio.values.json import JsonDocument
+from binlogio.values.values import EnumValue, SetValue
 from binlogio.writer import BinlogWriter, Insert, Statement
 from binlogio.writer.batches import BatchChange, BatchSession
 from memory_storage import MemoryStorage

@@ -19,8 +19,8 @@ from binlogio.events.table_map import TableMapEvent
 from binlogio.format.encoder import Encoder
 from binlogio.options import ServerVariables
 from binlogio.reader import open as open_logs
-from binlogio.rowimage.values import EnumValue, SetValue
 from binlogio.schema import ColumnDefinition, TableDefinition
+from binlogio.values.values import EnumValue, SetValue
 from binlogio.writer import BinlogWriter, Delete, Insert, Statement, Update
 from binlogio.writer.ddl_events import ddl_event
 from binlogio.writer.query_events import QueryContext

@@ -17,8 +17,9 @@ from binlogio.errors import BinlogFormatError, LoggingError, UnsupportedFeature
 from binlogio.events.rows import WriteRowsEvent
 from binlogio.gtid import GNO_END, NO_TAG, GtidSet, Interval, Tsid, Uuid
 from binlogio.options import ServerVariables
-from binlogio.rowimage import JsonDiff, JsonDiffOperation, JsonDiffs, JsonDocument
 from binlogio.schema import ColumnDefinition, TableDefinition
+from binlogio.values.json import JsonDocument
+from binlogio.values.json_diff import JsonDiff, JsonDiffOperation, JsonDiffs
 from binlogio.writer import BinlogWriter, Delete, Insert, Statement, Update
 from binlogio.writer.batches import BatchChange, BatchSession
 from binlogio.writer.own_gtids import OwnGtids

@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """JSON diffs from Arrow's lists into the after images of partial updates.
 
-Knows the form of a diff; paths are as they were given, and values are `json_build`'s. The oracle is `binlogio.rowimage.json_diff`.
+Knows the form of a diff; paths are as they were given, and values are `json_build`'s. The oracle is `binlogio.values.json_diff`.
 
     value := size: u32  diff*
     diff  := operation: u8  path: lenenc  (value: lenenc)?    -- not for REMOVE

@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """MariaDB's UUID, INET4 and INET6 from the forms of their text that servers print, and some more.
 
-Python's parsers, which take other forms as well, are the oracle (`binlogio.rowimage.native_types`). Callers have made the room.
+Python's parsers, which take other forms as well, are the oracle (`binlogio.values.native_types`). Callers have made the room.
 """
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t

@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """Column values from Arrow's buffers to the bytes of row images: the inverse of `columns`.
 
-Knows the encoding of every column value that Arrow can hold; `binlogio.rowimage.layout` is its oracle. A value that it refuses is left to
+Knows the encoding of every column value that Arrow can hold; `binlogio.values.layout` is its oracle. A value that it refuses is left to
 construct, which encodes it or says what is wrong.
 """
 

@@ -17,7 +17,7 @@ from binlogio._kernel.json_build cimport JsonBuilder
 from binlogio._kernel.memory cimport Memory
 from binlogio._kernel.text cimport is_ascii, is_utf8
 
-# The numbers by which Python names the kinds (`binlogio.rowimage.packing`).
+# The numbers by which Python names the kinds (`binlogio.rows.packing`).
 COPY1 = K_COPY1  # integers and floats as they are
 COPY2 = K_COPY2
 COPY4 = K_COPY4

@@ -2,7 +2,7 @@
 """Text of multi-byte character sets as UTF-8 and back, without the interpreter lock.
 
 Knows how the bytes of a character are found: by a table from its first byte, or two or four at a time. Which characters there are it
-asks of `binlogio.rowimage.charset`, its oracle, once for a set: the code points of every byte, pair and triple that a character can be,
+asks of `binlogio.values.charset`, its oracle, once for a set: the code points of every byte, pair and triple that a character can be,
 and the bytes of every code point.
 
     gb18030 of four bytes   a line of 126 * 10 * 126 * 10 codes: the first 50400 by a table, U+10000 and on from 0x90308130

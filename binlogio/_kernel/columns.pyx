@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """Column values from row images into Arrow buffers, a block of rows at a time.
 
-Knows the encoding of every column value that Arrow can hold; `binlogio.rowimage.layout` is its oracle. A value that it refuses is left to
+Knows the encoding of every column value that Arrow can hold; `binlogio.values.layout` is its oracle. A value that it refuses is left to
 construct, whose error is then the one that people see.
 
 A pointer of 0 is NULL, 1 is a column that the image does not have; both become null.

@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """Packed decimals as text, written into room that callers have made: three bytes more than the digits.
 
-The groups of digits are those of `binlogio.rowimage.decimal`; only files of the kernel may use these.
+The groups of digits are those of `binlogio.values.decimal`; only files of the kernel may use these.
 """
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t

@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False
 """zlib's deflate without the interpreter lock: compressed columns of MariaDB.
 
-Its oracle is `binlogio.rowimage.column_compression`, which has the form. The zlib is the one that Python has (`inflate`), so that the bytes are
+Its oracle is `binlogio.values.column_compression`, which has the form. The zlib is the one that Python has (`inflate`), so that the bytes are
 the same. A Python that shows no such symbols deflates by itself, with the lock.
 """
 

@@ -2,7 +2,7 @@
 """Rows from Arrow's buffers to complete rows events: bitmaps and images.
 
 Knows when a rows event is full and what stands in front of its rows; values are `cell_values`' business, headers `event_buffer`'s. Its oracle is
-`binlogio.rowimage.image.encode_rows`.
+`binlogio.rows.image.encode_rows`.
 
     rows_event := header  table_id: u48  flags: u16  2: u16  column_count: lenenc  present: bits (present_after: bits)?  images
                   checksum?

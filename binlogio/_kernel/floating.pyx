@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """Text of FLOAT and DOUBLE values: the fewest digits that read back as the same value, in the server's notation or in Python's.
 
-Knows IEEE 754 and decimal digits, no locale and no libc. `binlogio.rowimage.floating` is its oracle. The digits are found by Schubfach: of
+Knows IEEE 754 and decimal digits, no locale and no libc. `binlogio.values.floating` is its oracle. The digits are found by Schubfach: of
 the decimals with the one exponent that leaves at least one and at most a few of them between the neighbours' midpoints, the shortest, then
 the nearest. Powers of ten in 128 bits, rounded up, decide that for every double.
 
@@ -80,7 +80,7 @@ cdef uint64_t _nearest(int exponent, int* power) noexcept nogil:
     """As `_between_midpoints`, of a power of two as a 32-bit float: of each number of digits only the nearest decimal counts.
 
     The neighbour below is half as far as the one above, so that fewer digits may read back the same without being the nearest: so
-    `binlogio.rowimage.floating` has it, as C's printf does.
+    `binlogio.values.floating` has it, as C's printf does.
     """
     cdef int q = exponent - SINGLE_BIAS
     cdef int k = ((q * 1262611 - 524031) >> 22) + 2

@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """Well-known binary as well-known text, without the interpreter lock.
 
-`binlogio.rowimage.geometry`, which has the grammar, is its oracle: what that refuses is refused here, and coordinates that are no numbers are
+`binlogio.values.geometry`, which has the grammar, is its oracle: what that refuses is refused here, and coordinates that are no numbers are
 left to it.
 """
 

@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """Row images as JSON text, without the interpreter lock.
 
-Knows how a value of each kind looks in JSON; `binlogio.rowimage.text.json_value` is the oracle. An image is an object with the columns
+Knows how a value of each kind looks in JSON; `binlogio.values.text.json_value` is the oracle. An image is an object with the columns
 that it has, without blanks. A value that has no text here goes to construct, by `by_construct`.
 """
 

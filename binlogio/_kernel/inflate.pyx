@@ -92,7 +92,7 @@ cdef int inflate(Memory out, const uint8_t* data, int64_t size, int64_t expected
 
 
 cdef int inflate_column(Memory out, const uint8_t* p, int64_t size) except -1 nogil:
-    """Append the bytes of a column with the attribute COMPRESSED; 0 where they are none. `binlogio.rowimage.column_compression` has the form."""
+    """Append the bytes of a column with the attribute COMPRESSED; 0 where they are none. `binlogio.values.column_compression` has the form."""
     cdef int size_bytes
     if size == 0 or p[0] == 0:
         if size > 1:

@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """JSON text to MySQL's binary JSON, as the server makes it of the text that it is given.
 
-Knows both forms; `binlogio.rowimage.json_text.node_from_text` and `json_build` are its oracle. What it refuses is left to them: text
+Knows both forms; `binlogio.values.json_text.node_from_text` and `json_build` are its oracle. What it refuses is left to them: text
 that is no JSON, and what is rare (deep nesting, surrogates without their partners, numbers out of range).
 
 Members of an object are sorted by the length of their names, then by bytes; of two with the same name the last one stays.

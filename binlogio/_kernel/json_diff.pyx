@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """JSON diffs applied to a document, without a tree: values are cut out of the document's text and put into it.
 
-Knows paths, and the text that `json_text` writes; `binlogio.rowimage.json_diff`, which has the grammar, is its oracle. What is not plain
+Knows paths, and the text that `json_text` writes; `binlogio.values.json_diff`, which has the grammar, is its oracle. What is not plain
 (names with escapes, objects that no server sorted so, paths that do not fit) is left to it, and so are errors.
 """
 

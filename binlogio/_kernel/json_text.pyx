@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """MySQL's binary JSON as the text that the server prints, in one pass and without a tree.
 
-Knows the binary form, whose grammar is in `binlogio.rowimage.json_parse`; values of column types are `json_opaques`' business, strings
+Knows the binary form, whose grammar is in `binlogio.values.json_parse`; values of column types are `json_opaques`' business, strings
 `json_strings`'. `JsonDocument.text` is the oracle: what that refuses is refused here, and left to it, whose error is then the one that
 people see. Nothing in a document is trusted: offsets and lengths stay inside their container, containers nest up to the server's limit
 (which bounds the stack), and since each byte may be spoken for once, the text is at most a small multiple of the document.

@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """Values of row images as JSON, each by itself: numbers, times and strings in room that callers have made, all else at the end of growing memory.
 
-`binlogio.rowimage.text.json_value` is the oracle. Callers have checked the bounds of what is read; only files of the kernel may use these.
+`binlogio.values.text.json_value` is the oracle. Callers have checked the bounds of what is read; only files of the kernel may use these.
 """
 
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t

@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """Rows of Python values to row images, a row in one call.
 
-Knows the Python classes of column values; their bytes are `cells`' business. Its oracle is `binlogio.rowimage.image.encode_rows`, to which a
+Knows the Python classes of column values; their bytes are `cells`' business. Its oracle is `binlogio.rows.image.encode_rows`, to which a
 row that `RowPacker` refuses is left.
 """
 

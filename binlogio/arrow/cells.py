@@ -1,7 +1,7 @@
 """From Arrow arrays to what the kernel encodes: which arrays a column takes as they are, and what happens to others.
 
 Knows both vocabularies, MySQL's and Arrow's. Rows never pass through Python here, but for arrays whose type is not the column's own: those are
-encoded value by value through `binlogio.rowimage.layout`.
+encoded value by value through `binlogio.values.layout`.
 
     text columns take `string`, or `binary` for bytes that are to be kept as they are
     JSON columns take `string` (JSON text), or `binary` (the server's binary JSON); where a partial update may be, JSON_DIFFS
@@ -25,12 +25,12 @@ from binlogio.arrow.values import ColumnValues, as_value
 from binlogio.constants import ColumnType
 from binlogio.errors import BinlogError
 from binlogio.primitives import BAD_BYTES
-from binlogio.rowimage.charset import charset_of
-from binlogio.rowimage.layout import column_layout
-from binlogio.rowimage.packing import bytes_cells, diffs_cells, main_cells, number_cells
+from binlogio.rows.packing import bytes_cells, diffs_cells, main_cells, number_cells
+from binlogio.values.charset import charset_of
+from binlogio.values.layout import column_layout
 
 if TYPE_CHECKING:
-    from binlogio.rowimage.plan import ColumnPlan, TablePlan
+    from binlogio.rows.plan import ColumnPlan, TablePlan
 
 _REFUSED: Final = (BinlogError, *BAD_BYTES)
 """What a value raises that a column does not take; said again, with the row, when its row is encoded."""

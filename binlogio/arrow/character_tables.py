@@ -1,6 +1,6 @@
 """The kernel's tables of multi-byte character sets, made once for each set.
 
-Knows where the kernel learns which characters there are. What they are is `binlogio.rowimage.charset`'s business.
+Knows where the kernel learns which characters there are. What they are is `binlogio.values.charset`'s business.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import cache
 
 from binlogio._kernel.charsets import Characters
-from binlogio.rowimage.charset import charset_named
+from binlogio.values.charset import charset_named
 
 
 @cache

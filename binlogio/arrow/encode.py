@@ -18,12 +18,12 @@ from binlogio.errors import BinlogFormatError
 from binlogio.format.event_frames import EventFrames, RowsFrames
 from binlogio.implementation import is_compiled
 from binlogio.primitives import bitmap_size
-from binlogio.rowimage.image import RowChange, RowImage, encode_partial_rows, encode_rows
-from binlogio.rowimage.json import JsonDocument
-from binlogio.rowimage.json_diff import JsonDiffs
-from binlogio.rowimage.plan import TablePlan, resolve_plan
-from binlogio.rowimage.values import ABSENT
+from binlogio.rows.image import RowChange, RowImage, encode_partial_rows, encode_rows
+from binlogio.rows.plan import TablePlan, resolve_plan
 from binlogio.schema import TableDefinition
+from binlogio.values.json import JsonDocument
+from binlogio.values.json_diff import JsonDiffs
+from binlogio.values.values import ABSENT
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -12,12 +12,12 @@ import pyarrow as pa
 from binlogio.constants import ColumnType
 from binlogio.errors import BinlogFormatError
 from binlogio.primitives import BAD_BYTES
-from binlogio.rowimage.geometry import Geometry
-from binlogio.rowimage.json import JsonDocument
-from binlogio.rowimage.json_diff import JsonDiff, JsonDiffOperation, JsonDiffs
+from binlogio.values.geometry import Geometry
+from binlogio.values.json import JsonDocument
+from binlogio.values.json_diff import JsonDiff, JsonDiffOperation, JsonDiffs
 
 if TYPE_CHECKING:
-    from binlogio.rowimage.plan import ColumnPlan
+    from binlogio.rows.plan import ColumnPlan
 
 
 class ColumnValues:

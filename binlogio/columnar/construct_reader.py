@@ -32,7 +32,7 @@ from binlogio.events.rows import POST_HEADER_V0, POST_HEADER_V1
 from binlogio.events.table_map import TableMapEvent
 from binlogio.format.decoder import ROWS_EVENTS, Decoder
 from binlogio.format.framing import EventFrame, EventFramer, Framing, TornTail
-from binlogio.rowimage.plan import resolve_plan
+from binlogio.rows.plan import resolve_plan
 from binlogio.schema.definition_source import DefinitionSource
 from binlogio.storage.compression import decompress_zstd
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from binlogio.events.base import ParseContext
     from binlogio.events.rows import RowsEvent
-    from binlogio.rowimage.plan import TablePlan
+    from binlogio.rows.plan import TablePlan
     from binlogio.storage.sources import LogFile, OpenedLog
 
 ROWS_TYPES: Final = frozenset(code for code, codec in EVENT_CODECS.items() if codec.event_class in ROWS_EVENTS)

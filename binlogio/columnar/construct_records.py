@@ -16,20 +16,20 @@ from binlogio.columnar.row_records import OPERATIONS, image_text, present_bitmap
 from binlogio.constants import ColumnType
 from binlogio.errors import BinlogFormatError
 from binlogio.events.base import event_name
-from binlogio.rowimage.charset import charset_of
-from binlogio.rowimage.decimal import decimal_text
-from binlogio.rowimage.geometry import Geometry
-from binlogio.rowimage.image import decode_rows
-from binlogio.rowimage.json import JsonDocument
-from binlogio.rowimage.json_diff import JsonDiffs
-from binlogio.rowimage.text import value_text
-from binlogio.rowimage.values import ABSENT, EnumValue, SetValue
+from binlogio.rows.image import decode_rows
+from binlogio.values.charset import charset_of
+from binlogio.values.decimal import decimal_text
+from binlogio.values.geometry import Geometry
+from binlogio.values.json import JsonDocument
+from binlogio.values.json_diff import JsonDiffs
+from binlogio.values.text import value_text
+from binlogio.values.values import ABSENT, EnumValue, SetValue
 
 if TYPE_CHECKING:
     from binlogio.columnar.record_types import RecordType
     from binlogio.events.rows import RowsEvent
-    from binlogio.rowimage.image import RowImage
-    from binlogio.rowimage.plan import ColumnPlan, TablePlan
+    from binlogio.rows.image import RowImage
+    from binlogio.rows.plan import ColumnPlan, TablePlan
 
 DATES: Final = frozenset(
     {

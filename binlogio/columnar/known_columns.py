@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from binlogio.columnar.record_types import Selection
     from binlogio.events.base import ParseContext
     from binlogio.events.table_map import TableMapEvent
-    from binlogio.rowimage.plan import TablePlan
+    from binlogio.rows.plan import TablePlan
     from binlogio.storage.encryption import Keyring
     from binlogio.storage.sources import LogFile
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from binlogio.events.base import ParseContext
-    from binlogio.rowimage.plan import TablePlan
+    from binlogio.rows.plan import TablePlan
     from binlogio.schema.catalogue import KnownTable
     from binlogio.schema.definition_source import DefinitionSource
 

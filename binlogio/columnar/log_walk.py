@@ -37,8 +37,8 @@ from binlogio.events.format_description import BINLOG_VERSION
 from binlogio.format.decoder import plain_payload
 from binlogio.format.framing import EventFrame, EventFramer, Framing, TornTail
 from binlogio.format.splits import Split
-from binlogio.rowimage.image import record_bits
-from binlogio.rowimage.plan import resolve_plan
+from binlogio.rows.image import record_bits
+from binlogio.rows.plan import resolve_plan
 from binlogio.schema.definition_source import DefinitionSource, depends_on_definitions
 from binlogio.storage.compression import decompress_zstd
 
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
     from binlogio._kernel.images import ImagePlan
     from binlogio.events.rows import RowsEvent
-    from binlogio.rowimage.plan import TablePlan
+    from binlogio.rows.plan import TablePlan
     from binlogio.storage.sources import LogFile, OpenedLog
 
     TableBatch = tuple[str, pa.RecordBatch]

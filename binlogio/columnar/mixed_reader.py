@@ -15,7 +15,7 @@ from binlogio.columnar.mixed_records import image_json, mixed_record_batch
 from binlogio.columnar.row_records import image_text
 from binlogio.errors import BinlogFormatError
 from binlogio.events.base import event_name
-from binlogio.rowimage.image import decode_rows
+from binlogio.rows.image import decode_rows
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from binlogio._kernel.images import ImagePlan
     from binlogio.events.base import EventHeader
     from binlogio.events.rows import RowsEvent
-    from binlogio.rowimage.plan import TablePlan
+    from binlogio.rows.plan import TablePlan
 
 
 class MixedReader(LogWalk):

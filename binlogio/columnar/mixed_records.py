@@ -1,7 +1,7 @@
 """Records of any tables, in the order of the log, from the kernel's buffers: their images are JSON text.
 
 Knows how a column's plan becomes the kernel's value in JSON, and what construct makes of a value that the kernel has no text for (a geometry,
-JSON diffs). What a value looks like is `binlogio.rowimage.text`'s business.
+JSON diffs). What a value looks like is `binlogio.values.text`'s business.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from binlogio.columnar.records import Repeated, imported
 from binlogio.constants import ColumnType
 from binlogio.errors import BinlogFormatError
 from binlogio.primitives import BAD_BYTES
-from binlogio.rowimage.image import RowChange, RowImage
-from binlogio.rowimage.layout import PARTIAL_JSON, column_layout
-from binlogio.rowimage.text import json_value
-from binlogio.rowimage.values import ABSENT
+from binlogio.rows.image import RowChange, RowImage
+from binlogio.values.layout import PARTIAL_JSON, column_layout
+from binlogio.values.text import json_value
+from binlogio.values.values import ABSENT
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from binlogio._kernel.arrow_arrays import Node
     from binlogio._kernel.image_json import Value
     from binlogio._kernel.mixed_batch import ImageTexts, MixedBatch
-    from binlogio.rowimage.plan import ColumnPlan, TablePlan
+    from binlogio.rows.plan import ColumnPlan, TablePlan
 
 _NUMBERS: Final = {ColumnType.FLOAT: FLOAT, ColumnType.DOUBLE: DOUBLE, ColumnType.NULL: NOTHING}
 _IN_BEFORE_IMAGE: Final = 1  # how a JSON diff finds its column in the before image

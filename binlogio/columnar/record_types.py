@@ -22,7 +22,7 @@ from binlogio.options import DEFAULT_LIMITS, Limits
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from binlogio.rowimage.plan import ColumnPlan, TablePlan
+    from binlogio.rows.plan import ColumnPlan, TablePlan
     from binlogio.schema.given import GivenDefinitions
 
 HEAD: Final = (

@@ -24,14 +24,14 @@ from binlogio.arrow.types import ZERO_DATES, ColumnSpec, column_spec
 from binlogio.columnar.record_types import RecordType
 from binlogio.errors import BinlogError
 from binlogio.primitives import BAD_BYTES
-from binlogio.rowimage.json import JsonDocument
-from binlogio.rowimage.json_diff import JsonDiffs, diffs_layout, is_operations
+from binlogio.values.json import JsonDocument
+from binlogio.values.json_diff import JsonDiffs, diffs_layout, is_operations
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from binlogio._kernel.arrow_arrays import Node
-    from binlogio.rowimage.plan import TablePlan
+    from binlogio.rows.plan import TablePlan
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from binlogio.columnar.record_types import Selection
     from binlogio.events.rows import RowsEvent
     from binlogio.format.framing import EventFrame
-    from binlogio.rowimage.plan import TablePlan
+    from binlogio.rows.plan import TablePlan
     from binlogio.schema.definition_source import DefinitionSource
 
 

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, Final
 from binlogio.constants import EventType
 from binlogio.events.rows import DeleteRowsEvent, PartialUpdateRowsEvent, UpdateRowsEvent, WriteRowsEvent
 from binlogio.implementation import is_compiled
-from binlogio.rowimage.image import decode_rows
+from binlogio.rows.image import decode_rows
 
 if TYPE_CHECKING:
     from binlogio._kernel.images import ImagePlan
     from binlogio.events.rows import RowsEvent
-    from binlogio.rowimage.plan import TablePlan
+    from binlogio.rows.plan import TablePlan
 
 _OPERATIONS: Final[dict[type, int]] = {
     WriteRowsEvent: 0,

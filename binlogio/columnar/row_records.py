@@ -1,7 +1,7 @@
 """A record for each row change of any table, its images as JSON text.
 
 Knows the columns of the record, in Spark's words for their types, and how an image becomes JSON: an object with the columns that are in the image, by name, or by
-number (`@1` is the first) where the log has no names. What values look like in JSON is `binlogio.rowimage.text`'s business.
+number (`@1` is the first) where the log has no names. What values look like in JSON is `binlogio.values.text`'s business.
 A partial update of a JSON column shows the whole document where the before image has the old one, else the functions that change it.
 
 `pos` is the offset of the rows event, or of the payload event around it, and `row` counts the changes at that position, so
@@ -20,13 +20,13 @@ from binlogio.event_filter import EVERY_EVENT, EventFilter
 from binlogio.events.base import event_name
 from binlogio.events.rows import DeleteRowsEvent, PartialUpdateRowsEvent, UpdateRowsEvent, WriteRowsEvent
 from binlogio.options import Position
-from binlogio.rowimage.text import json_value
-from binlogio.rowimage.values import ABSENT
+from binlogio.values.text import json_value
+from binlogio.values.values import ABSENT
 
 if TYPE_CHECKING:
     from binlogio.events.rows import RowsEvent
     from binlogio.reader import BinlogReader
-    from binlogio.rowimage.image import RowImage
+    from binlogio.rows.image import RowImage
 
 ROW_COLUMNS: Final = {
     "file": "string",

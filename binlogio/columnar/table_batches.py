@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from binlogio.events.base import EventHeader
     from binlogio.events.rows import RowsEvent
     from binlogio.format.splits import Split
-    from binlogio.rowimage.plan import TablePlan
+    from binlogio.rows.plan import TablePlan
 
     TableBatch = tuple[str, pa.RecordBatch]
     Place = tuple[int, int, int]  # rows event, row and byte in it

@@ -1,6 +1,6 @@
 """TABLE_MAP_EVENT: what the columns of the rows events that follow are, without their values.
 
-Knows the frame, the metadata of each column type, and the optional metadata. What a column *means* is `binlogio.rowimage.plan`'s
+Knows the frame, the metadata of each column type, and the optional metadata. What a column *means* is `binlogio.rows.plan`'s
 business.
 
     table_map_event := table_id: u48 (u32 where the post-header has 6 bytes)  flags: u16                      -- post-header

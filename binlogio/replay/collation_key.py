@@ -15,11 +15,11 @@ import unicodedata
 from typing import TYPE_CHECKING, Any
 
 from binlogio.constants import ColumnType
-from binlogio.rowimage.charset import BINARY_COLLATION
 from binlogio.schema.collations import collation_name
+from binlogio.values.charset import BINARY_COLLATION
 
 if TYPE_CHECKING:
-    from binlogio.rowimage.plan import ColumnPlan
+    from binlogio.rows.plan import ColumnPlan
 
 
 def collation_key(value: Any, column: ColumnPlan, prefix_length: int = 0) -> Any:

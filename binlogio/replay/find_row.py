@@ -21,12 +21,12 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.errors import ReplayError
-from binlogio.rowimage.values import ABSENT
+from binlogio.values.values import ABSENT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from binlogio.rowimage.plan import TablePlan
+    from binlogio.rows.plan import TablePlan
 
 ER_KEY_NOT_FOUND: Final = 1032
 ER_DUP_ENTRY: Final = 1062

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from binlogio.errors import ReplayError
-from binlogio.rowimage.plan import TablePlan
+from binlogio.rows.plan import TablePlan
 
 if TYPE_CHECKING:
     from binlogio.reader import BinlogReader

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from binlogio.errors import ReplayError
 from binlogio.events.rows import DeleteRowsEvent
-from binlogio.rowimage.image import decode_rows
-from binlogio.rowimage.values import ABSENT
+from binlogio.rows.image import decode_rows
+from binlogio.values.values import ABSENT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

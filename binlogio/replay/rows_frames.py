@@ -10,7 +10,7 @@ from typing import Any, Final
 from binlogio.constants import EventType
 from binlogio.events.rows import DeleteRowsEvent, UpdateRowsEvent, WriteRowsEvent
 from binlogio.implementation import is_compiled
-from binlogio.rowimage.image import PRE_GA_EVENTS
+from binlogio.rows.image import PRE_GA_EVENTS
 
 TYPE_CODES: Final[dict[type, int]] = {
     WriteRowsEvent: EventType.WRITE_ROWS_EVENT,

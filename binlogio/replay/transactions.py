@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from binlogio.reader import BinlogReader
     from binlogio.replay.key_source import KeySource
     from binlogio.replay.starting_place import PreparedPlace
-    from binlogio.rowimage.plan import TablePlan
+    from binlogio.rows.plan import TablePlan
     from binlogio.schema.foreign_keys import Cascade
 
 _NO_PROGRESS: Final = Progress()

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Final
 
 from binlogio.constants import ColumnType
 from binlogio.errors import ReplayError
-from binlogio.rowimage.column_shape import BLOBS
+from binlogio.values.column_shape import BLOBS
 
 if TYPE_CHECKING:
-    from binlogio.rowimage.plan import ColumnPlan, TablePlan
+    from binlogio.rows.plan import ColumnPlan, TablePlan
 
 ER_REPLICA_CONVERSION_FAILED: Final = 13146
 

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from binlogio.errors import UnsupportedFeature
-from binlogio.rowimage.charset import charset_named
 from binlogio.schema.collations import BINARY, charset_of_collation, max_character_bytes
 from binlogio.schema.column_text import ParsedColumn, TableSetting, parse_column
 from binlogio.schema.column_types import MEMBER_TYPES, TEXT_TYPES, member_text
@@ -22,6 +21,7 @@ from binlogio.schema.definition import ColumnDefinition
 from binlogio.schema.parsed_table import Key, ParsedTable
 from binlogio.schema.server_defaults import ServerDefaults
 from binlogio.schema.sql_tokens import Words
+from binlogio.values.charset import charset_named
 
 _JSON_COLLATION: Final = "utf8mb4_bin"
 _LARGER: Final = {"tinytext": "text", "text": "mediumtext", "mediumtext": "longtext"}

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from binlogio.errors import UnsupportedFeature
-from binlogio.rowimage.charset import charset_named
 from binlogio.schema.collations import BINARY, charset_of_collation, max_character_bytes
 from binlogio.schema.column_types import (
     BINARY_TYPES,
@@ -31,6 +30,7 @@ from binlogio.schema.column_types import (
 from binlogio.schema.definition import ColumnDefinition
 from binlogio.schema.server_defaults import ServerDefaults
 from binlogio.schema.sql_tokens import MODE_REAL_AS_FLOAT, Words
+from binlogio.values.charset import charset_named
 
 _NAMES: Final = {
     **{name: ("int", "tinyint", "smallint", "mediumint", "int")[i] for i, name in enumerate(("INT", "INT1", "INT2", "INT3", "INT4"))},

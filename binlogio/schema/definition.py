@@ -82,7 +82,7 @@ class ColumnDefinition:
 
 @dataclass(frozen=True, slots=True)
 class PlanColumn:
-    """What a column is once its table's collation is known: a `binlogio.rowimage.plan.ColumnDefinition`."""
+    """What a column is once its table's collation is known: a `binlogio.rows.plan.ColumnDefinition`."""
 
     name: str
     sql_type: str
@@ -190,7 +190,7 @@ class TableDefinition:
         return default_collation(column.charset) if column.charset is not None else self.collation
 
     def plan_columns(self, flavor: Flavor = "mysql") -> tuple[PlanColumn, ...]:
-        """The columns as `binlogio.rowimage.plan.resolve_plan` takes them beside a table map."""
+        """The columns as `binlogio.rows.plan.resolve_plan` takes them beside a table map."""
         return tuple(
             PlanColumn(
                 name=column.name,

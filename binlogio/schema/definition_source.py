@@ -19,9 +19,7 @@ from binlogio.constants import ColumnType, EventType, OptionalMetadataType, Tabl
 from binlogio.errors import BinlogError, BinlogFormatError, UnsupportedFeature
 from binlogio.events import codec_for
 from binlogio.events.base import EventHeader
-from binlogio.rowimage.charset import BINARY_COLLATION
-from binlogio.rowimage.column_shape import shape_of
-from binlogio.rowimage.plan import NATIVE_TYPES, ColumnPlan, TablePlan, resolve_plan
+from binlogio.rows.plan import NATIVE_TYPES, ColumnPlan, TablePlan, resolve_plan
 from binlogio.schema.catalogue import Catalogue, KnownTable, TableName
 from binlogio.schema.collations import max_character_bytes
 from binlogio.schema.column_types import binlog_type
@@ -29,6 +27,8 @@ from binlogio.schema.definition import ColumnDefinition, PlanColumn, TableDefini
 from binlogio.schema.given import Described, GivenDefinitions
 from binlogio.schema.logged_ddl import body_may_define, follow_event, may_define
 from binlogio.schema.server_defaults import ServerDefaults
+from binlogio.values.charset import BINARY_COLLATION
+from binlogio.values.column_shape import shape_of
 
 if TYPE_CHECKING:
     from binlogio.events.base import ParseContext

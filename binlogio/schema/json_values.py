@@ -17,15 +17,15 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, Final, NoReturn
 
 from binlogio.errors import BinlogError, BinlogFormatError
-from binlogio.rowimage import temporal
-from binlogio.rowimage.geometry import SRID_SIZE, Geometry
-from binlogio.rowimage.json import JsonDocument
-from binlogio.rowimage.values import EnumValue, SetValue
 from binlogio.schema.column_types import BINARY_TYPES, GEOMETRY_TYPES, NAMED_TYPES, TEXT_TYPES, SqlType
 from binlogio.schema.definition import ColumnDefinition
+from binlogio.values import temporal
+from binlogio.values.geometry import SRID_SIZE, Geometry
+from binlogio.values.json import JsonDocument
+from binlogio.values.values import EnumValue, SetValue
 
 _FLOAT32_SIZE: Final = 4
-_SRID: Final = re.compile(r"SRID=(\d{1,9});")  # as `binlogio.rowimage.text` shows it
+_SRID: Final = re.compile(r"SRID=(\d{1,9});")  # as `binlogio.values.text` shows it
 _INTEGERS: Final = ("tinyint", "smallint", "mediumint", "int", "bigint", "year")
 
 

@@ -1,6 +1,6 @@
 """Table definitions from TABLE_MAP_EVENTs whose metadata says enough (binlog_row_metadata=FULL).
 
-Knows how a resolved column is spelled in SQL. What the bits of an event mean is `binlogio.rowimage.plan`'s business.
+Knows how a resolved column is spelled in SQL. What the bits of an event mean is `binlogio.rows.plan`'s business.
 
 An event does not say: the engine, SRIDs, the lengths of INT(n), FLOAT(m,d) and TEXT(n), and, in MariaDB, UUID and INET4/6 (they look
 like BINARY) and INVISIBLE.
@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Final
 from binlogio.constants import ColumnType
 from binlogio.errors import UnsupportedFeature
 from binlogio.events.base import DEFAULT_CONTEXT, ParseContext
-from binlogio.rowimage.charset import BINARY_COLLATION
-from binlogio.rowimage.plan import ColumnPlan, resolve_plan
+from binlogio.rows.plan import ColumnPlan, resolve_plan
 from binlogio.schema.collations import collation_name, max_character_bytes
 from binlogio.schema.column_types import GEOMETRY_TYPES, MEMBER_TYPES, TEXT_TYPES, member_text, parse_sql_type
 from binlogio.schema.definition import DEFAULT_COLLATION, ColumnDefinition, TableDefinition
+from binlogio.values.charset import BINARY_COLLATION
 
 if TYPE_CHECKING:
     from binlogio.events.table_map import TableMapEvent

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Final
 from binlogio.constants import OptionalMetadataType, TableMapFlag
 from binlogio.errors import UnsupportedFeature
 from binlogio.events.table_map import DefaultCharset, MetadataField, TableMapEvent
-from binlogio.rowimage.charset import charset_of
 from binlogio.schema.collations import collation_id, max_character_bytes
 from binlogio.schema.column_types import (
     BINARY_TYPES,
@@ -32,6 +31,7 @@ from binlogio.schema.column_types import (
     SqlType,
     binlog_type,
 )
+from binlogio.values.charset import charset_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

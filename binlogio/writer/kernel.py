@@ -13,12 +13,12 @@ from binlogio.implementation import is_compiled
 
 if TYPE_CHECKING:
     from binlogio._kernel.event_buffer import EventBuffer
-    from binlogio.rowimage.plan import TablePlan
+    from binlogio.rows.plan import TablePlan
 
 
 @dataclass(frozen=True, slots=True)
 class WriterKernel:
-    """Functions of `binlogio._kernel.hot`, `binlogio.rowimage.packing.row_packer`, and what makes an `EventBuffer`."""
+    """Functions of `binlogio._kernel.hot`, `binlogio.rows.packing.row_packer`, and what makes an `EventBuffer`."""
 
     rows_frame: Callable[..., bytes]
     gtid_parts: Callable[..., tuple[bytes, bytes]]
@@ -38,6 +38,6 @@ def writer_kernel() -> WriterKernel | None:
         return None
     from binlogio._kernel import hot  # noqa: PLC0415 - there is none where no compiler was
     from binlogio._kernel.event_buffer import EventBuffer  # noqa: PLC0415
-    from binlogio.rowimage.packing import row_packer  # noqa: PLC0415
+    from binlogio.rows.packing import row_packer  # noqa: PLC0415
 
     return WriterKernel(hot.rows_frame, hot.gtid_parts, hot.transaction, hot.stamped, row_packer, EventBuffer)

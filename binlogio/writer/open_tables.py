@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
-from binlogio.rowimage.plan import TablePlan, resolve_plan
+from binlogio.rows.plan import TablePlan, resolve_plan
 from binlogio.schema.collations import collation_name
 from binlogio.schema.definition import DEFAULT_COLLATION
 from binlogio.writer.engine_mix import EngineMix

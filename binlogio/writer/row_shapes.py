@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.errors import BinlogError, UnsupportedFeature
 from binlogio.primitives import bitmap_size, lenenc
-from binlogio.rowimage.image import RowChange, RowImage, encode_partial_rows, encode_rows
-from binlogio.rowimage.json import JsonDocument
-from binlogio.rowimage.json_diff import JsonDiffs
-from binlogio.rowimage.values import ABSENT
+from binlogio.rows.image import RowChange, RowImage, encode_partial_rows, encode_rows
+from binlogio.values.json import JsonDocument
+from binlogio.values.json_diff import JsonDiffs
+from binlogio.values.values import ABSENT
 from binlogio.writer.row_image import MYSQL_IMAGES, ImageRules, RowOperation, image_columns
 from binlogio.writer.row_values import changed_row, given_columns, new_row, whole_row, with_documents
 from binlogio.writer.statement import Change, Delete, Insert, Row, Update
@@ -22,7 +22,7 @@ from binlogio.writer.value_checks import check_time, check_value
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from binlogio.rowimage.plan import TablePlan
+    from binlogio.rows.plan import TablePlan
     from binlogio.writer.open_tables import OpenTable
 
 MAX_SHAPES: Final = 1024

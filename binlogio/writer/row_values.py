@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from binlogio.errors import UnsupportedFeature
-from binlogio.rowimage.json import JsonDocument
-from binlogio.rowimage.json_diff import JsonDiffs
-from binlogio.rowimage.values import ABSENT
+from binlogio.values.json import JsonDocument
+from binlogio.values.json_diff import JsonDiffs
+from binlogio.values.values import ABSENT
 
 if TYPE_CHECKING:
     from binlogio.writer.open_tables import OpenTable

@@ -17,16 +17,16 @@ from binlogio.constants import ColumnType
 from binlogio.errors import BinlogError, BinlogFormatError
 from binlogio.implementation import is_compiled
 from binlogio.primitives import BAD_BYTES
-from binlogio.rowimage.charset import charset_of
-from binlogio.rowimage.geometry import SRID_SIZE, Geometry
-from binlogio.rowimage.json import JsonDocument
-from binlogio.rowimage.temporal import time_fields
-from binlogio.rowimage.values import EnumValue, SetValue
+from binlogio.values.charset import charset_of
+from binlogio.values.geometry import SRID_SIZE, Geometry
+from binlogio.values.json import JsonDocument
+from binlogio.values.temporal import time_fields
+from binlogio.values.values import EnumValue, SetValue
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from binlogio.rowimage.plan import ColumnPlan, TablePlan
+    from binlogio.rows.plan import ColumnPlan, TablePlan
 
 Check = Callable[[Any], None]
 """Takes a value that is not NULL; raises what `BAD_BYTES` has, or BinlogError, where a reader would refuse it."""

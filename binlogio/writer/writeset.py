@@ -20,7 +20,7 @@ from datetime import date, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
-from binlogio.rowimage.values import EnumValue, SetValue
+from binlogio.values.values import EnumValue, SetValue
 from binlogio.writer.group import WriteSet
 
 if TYPE_CHECKING:

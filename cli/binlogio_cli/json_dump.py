@@ -24,9 +24,9 @@ from binlogio.events.query import QueryEvent, StatusVar
 from binlogio.events.rows import DeleteRowsEvent, PartialUpdateRowsEvent, UpdateRowsEvent, WriteRowsEvent
 from binlogio.events.table_map import MetadataField, TableMapEvent
 from binlogio.events.transaction_payload import TransactionPayloadEvent
-from binlogio.rowimage.charset import charset_of
-from binlogio.rowimage.text import json_value
-from binlogio.rowimage.values import ABSENT
+from binlogio.values.charset import charset_of
+from binlogio.values.text import json_value
+from binlogio.values.values import ABSENT
 from binlogio_cli.statement_text import client_collation
 from binlogio_cli.text_rows import add_column
 from binlogio_cli.titles import iso_time, wire_name
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from datetime import tzinfo
 
     from binlogio.reader import BinlogReader
-    from binlogio.rowimage.image import RowChange, RowImage
+    from binlogio.rows.image import RowChange, RowImage
 
 _ROWS: Final = (WriteRowsEvent, UpdateRowsEvent, DeleteRowsEvent, PartialUpdateRowsEvent)
 _STATEMENTS: Final = (QueryEvent, ExecuteLoadQueryEvent, RowsQueryEvent, AnnotateRowsEvent)

@@ -16,18 +16,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.constants import ColumnType
 from binlogio.errors import BinlogError
-from binlogio.rowimage.geometry import SRID_SIZE, Geometry
-from binlogio.rowimage.json_diff import JsonDiffs
-from binlogio.rowimage.text import value_text
-from binlogio.rowimage.values import ABSENT
+from binlogio.values.geometry import SRID_SIZE, Geometry
+from binlogio.values.json_diff import JsonDiffs
+from binlogio.values.text import value_text
+from binlogio.values.values import ABSENT
 from binlogio_cli.quoting import bytes_literal, identifier, string_literal, table_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from binlogio.reader import BinlogReader
-    from binlogio.rowimage.image import RowImage
-    from binlogio.rowimage.plan import ColumnPlan
+    from binlogio.rows.image import RowImage
+    from binlogio.rows.plan import ColumnPlan
 
 _LITERAL: Final = (int, float, Decimal, bytes)
 _PLAIN_NAME: Final = re.compile(r"@\d+")

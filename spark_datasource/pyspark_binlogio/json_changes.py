@@ -1,6 +1,6 @@
 """Changes to parts of a JSON document, as a record shows them where the document itself is not known.
 
-Knows the text that `binlogio.rowimage.json_diff` makes of JSON diffs, and reads it back.
+Knows the text that `binlogio.values.json_diff` makes of JSON diffs, and reads it back.
 
     change   := function "(" (column | change) ("," path ("," value)?)* ")"
     function := JSON_REPLACE | JSON_INSERT | JSON_ARRAY_INSERT | JSON_REMOVE
@@ -13,8 +13,8 @@ import re
 from typing import Final
 
 from binlogio.errors import BinlogFormatError
-from binlogio.rowimage.json import JsonDocument
-from binlogio.rowimage.json_diff import JsonDiff, JsonDiffOperation, JsonDiffs
+from binlogio.values.json import JsonDocument
+from binlogio.values.json_diff import JsonDiff, JsonDiffOperation, JsonDiffs
 
 _OPERATIONS: Final = {
     "JSON_REPLACE": JsonDiffOperation.REPLACE,

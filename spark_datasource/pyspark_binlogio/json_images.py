@@ -1,6 +1,6 @@
 """Images that are JSON text, as structs of the columns of a table that somebody defines.
 
-Knows what `binlogio.rowimage.text` makes of values, and takes it back: numbers and dates from their text, bytes from 0x and digits.
+Knows what `binlogio.values.text` makes of values, and takes it back: numbers and dates from their text, bytes from 0x and digits.
 Dates that no calendar has are NULL here.
 """
 
@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812
 
 from binlogio.columnar.record_types import RecordType
-from binlogio.rowimage.plan import TablePlan, resolve_plan
+from binlogio.rows.plan import TablePlan, resolve_plan
 from pyspark_binlogio.option_values import BinlogOptionError
 from pyspark_binlogio.spark_types import quoted, spark_ddl, spark_type
 

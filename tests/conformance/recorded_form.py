@@ -22,8 +22,8 @@ from binlogio.events.rows import DeleteRowsEvent, UpdateRowsEvent, WriteRowsEven
 from binlogio.events.statement_context import IntvarEvent, IntvarKind, RandEvent, UserVarEvent, UserVarType
 from binlogio.events.table_map import TableMapEvent
 from binlogio.events.transaction_payload import TransactionPayloadEvent
-from binlogio.rowimage.image import decode_rows
-from binlogio.rowimage.plan import TablePlan, resolve_plan
+from binlogio.rows.image import decode_rows
+from binlogio.rows.plan import TablePlan, resolve_plan
 from conformance.scenarios import Json
 
 _CUT: Final = re.compile(r"(.*)\.\.\.\[(\d+)\]", re.DOTALL)  # long texts of statements

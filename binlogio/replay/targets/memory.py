@@ -15,14 +15,14 @@ from binlogio.errors import ReplayError
 from binlogio.replay.collation_key import collation_key
 from binlogio.replay.find_row import ER_DUP_ENTRY, ER_KEY_NOT_FOUND, Index, RowNotFound, find_row
 from binlogio.replay.type_conversions import TypeConversions, check_conversions
-from binlogio.rowimage.floating import float_text
-from binlogio.rowimage.values import ABSENT
+from binlogio.values.floating import float_text
+from binlogio.values.values import ABSENT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from binlogio.replay.find_row import Algorithm
-    from binlogio.rowimage.plan import TablePlan
+    from binlogio.rows.plan import TablePlan
 
 NO_DEFAULT: Final = ABSENT
 """In the place of a default: the column has none, so that it takes what its type begins with."""

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 from binlogio.errors import BinlogFormatError
 from binlogio.primitives import bitmap_size
-from binlogio.rowimage.layout import wire_width
+from binlogio.values.layout import wire_width
 
 if TYPE_CHECKING:
-    from binlogio.rowimage.plan import TablePlan
+    from binlogio.rows.plan import TablePlan
 
 Widths = tuple[int, ...]
 """For each column of an image the bytes of its value; minus the bytes of the length where there is one in front."""

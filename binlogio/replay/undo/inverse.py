@@ -20,15 +20,15 @@ from binlogio.events.base import EventHeader, event_name
 from binlogio.events.rows import DeleteRowsEvent, PartialUpdateRowsEvent, UpdateRowsEvent, WriteRowsEvent
 from binlogio.replay.row_changes import row_changes
 from binlogio.replay.undo.image_ends import cut_images, widths_of
-from binlogio.rowimage.image import PRE_GA_EVENTS, RowChange, RowImage, encode_rows
-from binlogio.rowimage.values import ABSENT
+from binlogio.rows.image import PRE_GA_EVENTS, RowChange, RowImage, encode_rows
+from binlogio.values.values import ABSENT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from binlogio.replay.row_changes import Change, Image
     from binlogio.replay.transactions import RowsStep
-    from binlogio.rowimage.plan import TablePlan
+    from binlogio.rows.plan import TablePlan
 
 FULL_IMAGE: Final = "binlog_row_image=FULL on the source would have kept them"
 FULL_DOCUMENT: Final = "binlog_row_image=FULL and binlog_row_value_options='' on the source would have kept them"

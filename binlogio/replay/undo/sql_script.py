@@ -22,7 +22,7 @@ from binlogio.replay.targets.mysql.statements import prepared
 from binlogio.replay.targets.mysql.table import MysqlTable
 from binlogio.replay.undo.inverse import inverse_changes
 from binlogio.replay.undo.outputs import table_and_kind
-from binlogio.rowimage.values import ABSENT, EnumValue
+from binlogio.values.values import ABSENT, EnumValue
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from binlogio.replay.transactions import RowsStep, Transaction
     from binlogio.replay.undo.outputs import RowCounts
     from binlogio.replay.undo.spool import SpooledGroup
-    from binlogio.rowimage.plan import TablePlan
+    from binlogio.rows.plan import TablePlan
 
 _VARIABLES: Final = (
     "character_set_client", "character_set_connection", "collation_connection", "character_set_results", "sql_mode", "time_zone",

@@ -25,12 +25,12 @@ from binlogio.events.table_map import TableMapEvent
 from binlogio.format.decoder import ROWS_EVENTS
 from binlogio.format.groups import GroupPlace, GroupTracker
 from binlogio.replay import statements
-from binlogio.rowimage.image import decode_rows
+from binlogio.rows.image import decode_rows
 from binlogio.schema.logged_ddl import may_define
 
 if TYPE_CHECKING:
     from binlogio.reader import BinlogReader
-    from binlogio.rowimage.plan import TablePlan
+    from binlogio.rows.plan import TablePlan
 
     IsBeyond = Callable[[int, int], bool]
 

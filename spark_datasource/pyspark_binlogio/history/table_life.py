@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from binlogio.errors import BinlogFormatError
 from binlogio.events.base import ParseContext
-from binlogio.rowimage.plan import TablePlan, resolve_plan
+from binlogio.rows.plan import TablePlan, resolve_plan
 from binlogio.schema.column_history import ColumnChanges, Default
 from binlogio.schema.definition_source import DefinitionSource
 from binlogio.schema.given import GivenDefinitions

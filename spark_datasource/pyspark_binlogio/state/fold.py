@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import LongType, StructField, StructType
 
-from binlogio.rowimage.json import JsonDocument
+from binlogio.values.json import JsonDocument
 from pyspark_binlogio.json_changes import is_change, parse_change
 from pyspark_binlogio.state.stage import AT, LAYOUT, Stage, is_present, whole
 

@@ -30,7 +30,7 @@ from pyspark_binlogio.spark_types import spark_ddl, spark_type
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-    from binlogio.rowimage.plan import TablePlan
+    from binlogio.rows.plan import TablePlan
     from pyspark_binlogio.history.table_life import Stretch
     from pyspark_binlogio.state.until import Until
 

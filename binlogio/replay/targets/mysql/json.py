@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Final
 
 from binlogio.constants import ColumnType
 from binlogio.errors import ReplayError
-from binlogio.rowimage.json_parse import parse_json
-from binlogio.rowimage.json_text import json_text, scalar_text
-from binlogio.rowimage.json_tree import JsonNode, JsonOpaque, JsonUnsigned
+from binlogio.values.json_parse import parse_json
+from binlogio.values.json_text import json_text, scalar_text
+from binlogio.values.json_tree import JsonNode, JsonOpaque, JsonUnsigned
 
 if TYPE_CHECKING:
-    from binlogio.rowimage.json import JsonDocument
+    from binlogio.values.json import JsonDocument
 
 _UNSIGNED_SINCE: Final = 1 << 32  # integers of text are signed below
 _MOST_DIGITS: Final = 65

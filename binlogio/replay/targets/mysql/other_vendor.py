@@ -20,14 +20,14 @@ from typing import TYPE_CHECKING, Any, Final
 from binlogio.constants import ColumnType, EventType
 from binlogio.options import ServerVariables
 from binlogio.replay import statements
-from binlogio.rowimage.column_shape import COMPRESSED, OLD_TEMPORAL
+from binlogio.values.column_shape import COMPRESSED, OLD_TEMPORAL
 from binlogio.writer.log_file import describe_format
 
 if TYPE_CHECKING:
     from binlogio.events.format_description import FormatDescriptionEvent
     from binlogio.events.table_map import TableMapEvent
     from binlogio.replay.transactions import StatementStep
-    from binlogio.rowimage.plan import TablePlan
+    from binlogio.rows.plan import TablePlan
 
 ANY_ENGINE: Final = "SET @@session.sql_mode = REPLACE(@@session.sql_mode, 'NO_ENGINE_SUBSTITUTION', '')"
 

@@ -35,8 +35,8 @@ from binlogio.replay.targets.mysql.statements import CLIENT_UTF8, context_of
 from binlogio.replay.targets.mysql.table import MysqlTable
 from binlogio.replay.transactions import LoadStep, RefusedStep, RowsStep, StatementStep, may_cascade
 from binlogio.replay.type_conversions import ER_REPLICA_CONVERSION_FAILED
-from binlogio.rowimage.values import ABSENT
 from binlogio.schema.identifiers import backticked
+from binlogio.values.values import ABSENT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from binlogio.replay.targets.mysql.connection import Connection
     from binlogio.replay.targets.mysql.server_tables import ServerTables
     from binlogio.replay.transactions import Step, Transaction
-    from binlogio.rowimage.plan import TablePlan
+    from binlogio.rows.plan import TablePlan
 
 # What DDL answers that was done already: databases, tables, columns, keys and so on that exist, or do not. PyMySQL has no names for the numbers:
 # 1537 and 1539 are of events, 1826 of foreign keys, 3162 of MySQL's users.

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any, Final
 from binlogio.errors import ReplayError
 from binlogio.replay.find_row import Algorithm, Index, RowSearch, find_row
 from binlogio.replay.targets.mysql.values import same, text_literal, value
-from binlogio.rowimage.json_diff import JsonDiffs
-from binlogio.rowimage.values import ABSENT
 from binlogio.schema.identifiers import backticked, table_name
+from binlogio.values.json_diff import JsonDiffs
+from binlogio.values.values import ABSENT
 
 if TYPE_CHECKING:
     from binlogio.replay.targets.mysql.server_tables import Ask
-    from binlogio.rowimage.plan import TablePlan
+    from binlogio.rows.plan import TablePlan
 
 _MOST_BYTES: Final = 1 << 20  # of one statement
 

@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.constants import ColumnType
 from binlogio.replay.targets.mysql.json import json_value
-from binlogio.rowimage.floating import float_text
-from binlogio.rowimage.geometry import SRID_SIZE, Geometry
-from binlogio.rowimage.json import JsonDocument
-from binlogio.rowimage.text import value_text
-from binlogio.rowimage.values import EnumValue, SetValue
 from binlogio.schema.identifiers import backticked
+from binlogio.values.floating import float_text
+from binlogio.values.geometry import SRID_SIZE, Geometry
+from binlogio.values.json import JsonDocument
+from binlogio.values.text import value_text
+from binlogio.values.values import EnumValue, SetValue
 
 if TYPE_CHECKING:
-    from binlogio.rowimage.plan import ColumnPlan
+    from binlogio.rows.plan import ColumnPlan
 
 _TEMPORAL: Final = frozenset(
     {

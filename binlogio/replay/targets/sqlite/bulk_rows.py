@@ -17,8 +17,8 @@ from binlogio.implementation import is_compiled
 from binlogio.primitives import bitmap_size
 from binlogio.replay.rows_frames import TYPE_CODES, rows_frame_of
 from binlogio.replay.targets.sqlite.values import INTEGER_END
-from binlogio.rowimage.column_shape import BLOBS
-from binlogio.rowimage.image import PRE_GA_EVENTS
+from binlogio.rows.image import PRE_GA_EVENTS
+from binlogio.values.column_shape import BLOBS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from binlogio.events.base import ParseContext
     from binlogio.replay.transactions import RowsStep
-    from binlogio.rowimage.plan import ColumnPlan, TablePlan
+    from binlogio.rows.plan import ColumnPlan, TablePlan
 
 WORTH_IT: Final = 4096  # bytes of images; with less, the kernel costs more than it gains
 _MOST_VALUES: Final = 1 << 30  # bytes

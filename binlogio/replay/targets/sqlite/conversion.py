@@ -18,19 +18,19 @@ from typing import TYPE_CHECKING, Any, Final
 from binlogio.constants import ColumnType
 from binlogio.errors import BinlogError
 from binlogio.replay.targets.sqlite.values import SqliteValue, sqlite_value
-from binlogio.rowimage.charset import BINARY_COLLATION, charset_of
-from binlogio.rowimage.column_shape import BLOBS
-from binlogio.rowimage.floating import float_text
-from binlogio.rowimage.json import JsonDocument
 from binlogio.schema.collations import collation_name, max_character_bytes
 from binlogio.schema.column_types import BINARY_TYPES
 from binlogio.schema.definition import ColumnDefinition
 from binlogio.schema.json_values import value_from_json
+from binlogio.values.charset import BINARY_COLLATION, charset_of
+from binlogio.values.column_shape import BLOBS
+from binlogio.values.floating import float_text
+from binlogio.values.json import JsonDocument
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from binlogio.rowimage.plan import ColumnPlan
+    from binlogio.rows.plan import ColumnPlan
     from binlogio.schema.column_history import Default
 
 _INTEGER_SIZES: Final = {

@@ -18,7 +18,7 @@ from binlogio.events.base import DEFAULT_CONTEXT, ParseContext
 from binlogio.replay.targets.sqlite.connection import SqliteRefusal
 from binlogio.replay.targets.sqlite.conversion import Lossy, converted, is_kept, stored_default
 from binlogio.replay.targets.sqlite.values import SqliteValue, sqlite_type
-from binlogio.rowimage.plan import ColumnPlan, TablePlan, resolve_plan
+from binlogio.rows.plan import ColumnPlan, TablePlan, resolve_plan
 from binlogio.schema.column_history import UNKNOWN_DEFAULT, Default
 from binlogio.schema.parsed_table import PRIMARY, ROW_END
 from binlogio.schema.server_defaults import ServerDefaults

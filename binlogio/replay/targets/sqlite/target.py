@@ -35,8 +35,8 @@ from binlogio.replay.targets.sqlite.definition import quoted, rename
 from binlogio.replay.targets.sqlite.table import SqliteTable, table_names
 from binlogio.replay.targets.sqlite.translation import SqliteTranslation
 from binlogio.replay.transactions import LoadStep, RefusedStep, RowsStep, StatementStep, text_refused
-from binlogio.rowimage.values import ABSENT
 from binlogio.schema.logged_ddl import may_define
+from binlogio.values.values import ABSENT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from binlogio.replay.row_changes import Change
     from binlogio.replay.targets import ReplayPlan
     from binlogio.replay.transactions import Step, Transaction
-    from binlogio.rowimage.plan import TablePlan
+    from binlogio.rows.plan import TablePlan
 
 SCHEME: Final = "sqlite:///"
 GROUPS_PER_COMMIT: Final = 1000

@@ -13,14 +13,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.constants import ColumnType
-from binlogio.rowimage.charset import BINARY_COLLATION
-from binlogio.rowimage.column_shape import STRINGS
-from binlogio.rowimage.floating import float_text
-from binlogio.rowimage.geometry import SRID_SIZE, Geometry
-from binlogio.rowimage.text import value_text
+from binlogio.values.charset import BINARY_COLLATION
+from binlogio.values.column_shape import STRINGS
+from binlogio.values.floating import float_text
+from binlogio.values.geometry import SRID_SIZE, Geometry
+from binlogio.values.text import value_text
 
 if TYPE_CHECKING:
-    from binlogio.rowimage.plan import ColumnPlan
+    from binlogio.rows.plan import ColumnPlan
 
 SqliteValue = None | int | float | str | bytes
 

@@ -19,7 +19,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from binlogio.errors import BinlogFormatError
-from binlogio.rowimage.floating import double_text
+from binlogio.values.floating import double_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -45,27 +45,27 @@ from construct import (
 from binlogio.constants import ColumnType
 from binlogio.errors import BinlogFormatError
 from binlogio.primitives import read_exactly
-from binlogio.rowimage import temporal, temporal_old
-from binlogio.rowimage.charset import BINARY_COLLATION, Charset, charset_of
-from binlogio.rowimage.column_compression import CompressedColumn
-from binlogio.rowimage.column_shape import BLOBS, COMPRESSED, SIZED
-from binlogio.rowimage.decimal import (
+from binlogio.values import temporal, temporal_old
+from binlogio.values.charset import BINARY_COLLATION, Charset, charset_of
+from binlogio.values.column_compression import CompressedColumn
+from binlogio.values.column_shape import BLOBS, COMPRESSED, SIZED
+from binlogio.values.decimal import (
     decimal_size,
     decode_decimal,
     decode_old_decimal,
     encode_decimal,
     encode_old_decimal,
 )
-from binlogio.rowimage.geometry import SRID_SIZE, Geometry
-from binlogio.rowimage.json import JsonDocument
-from binlogio.rowimage.json_diff import diffs_layout
-from binlogio.rowimage.native_types import decode_native, encode_native
-from binlogio.rowimage.values import ABSENT, AbsentType, EnumValue, SetValue
+from binlogio.values.geometry import SRID_SIZE, Geometry
+from binlogio.values.json import JsonDocument
+from binlogio.values.json_diff import diffs_layout
+from binlogio.values.native_types import decode_native, encode_native
+from binlogio.values.values import ABSENT, AbsentType, EnumValue, SetValue
 
 if TYPE_CHECKING:
     from io import BytesIO
 
-    from binlogio.rowimage.plan import ColumnPlan
+    from binlogio.rows.plan import ColumnPlan
 
 _SIZES: Final = {1: Int8ul, 2: Int16ul, 3: Int24ul, 4: Int32ul}
 

@@ -22,17 +22,17 @@ from construct import Adapter, Container, IfThenElse, Int8ul, Pass, Struct, this
 
 from binlogio.errors import BinlogFormatError
 from binlogio.primitives import LenencBytes, Many, Utf8, Whole
-from binlogio.rowimage.json import JsonDocument
-from binlogio.rowimage.json_build import build_json
-from binlogio.rowimage.json_parse import parse_json
-from binlogio.rowimage.json_text import is_text, json_text, scalar_text
+from binlogio.values.json import JsonDocument
+from binlogio.values.json_build import build_json
+from binlogio.values.json_parse import parse_json
+from binlogio.values.json_text import is_text, json_text, scalar_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from construct import Construct
 
-    from binlogio.rowimage.json_tree import JsonNode
+    from binlogio.values.json_tree import JsonNode
 
 
 class JsonDiffOperation(IntEnum):

@@ -14,8 +14,8 @@ from typing import Final
 
 from binlogio.constants import ColumnType
 from binlogio.errors import BinlogFormatError, UnsupportedFeature
-from binlogio.rowimage.decimal import check_precision
-from binlogio.rowimage.temporal import check_fsp
+from binlogio.values.decimal import check_precision
+from binlogio.values.temporal import check_fsp
 
 BLOBS: Final = (ColumnType.TINY_BLOB, ColumnType.MEDIUM_BLOB, ColumnType.LONG_BLOB, ColumnType.BLOB)
 INTEGERS: Final = (ColumnType.TINY, ColumnType.SHORT, ColumnType.INT24, ColumnType.LONG, ColumnType.LONGLONG)

@@ -13,7 +13,7 @@ import struct
 from typing import TYPE_CHECKING, Final
 
 from binlogio.errors import BinlogFormatError
-from binlogio.rowimage.json_parse import (
+from binlogio.values.json_parse import (
     DOUBLE,
     INT16,
     INT32,
@@ -31,7 +31,7 @@ from binlogio.rowimage.json_parse import (
     UINT32,
     UINT64,
 )
-from binlogio.rowimage.json_tree import MAX_DEPTH, JsonNode, JsonOpaque, JsonUnsigned
+from binlogio.values.json_tree import MAX_DEPTH, JsonNode, JsonOpaque, JsonUnsigned
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.constants import ColumnType, OptionalMetadataType
 from binlogio.errors import BinlogFormatError
-from binlogio.rowimage.column_shape import INTEGERS, STRINGS
+from binlogio.values.column_shape import INTEGERS, STRINGS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
-from binlogio.rowimage.charset_tables import (
+from binlogio.values.charset_tables import (
     BIG5_PATCHES,
     COLLATION_IDS,
     EUCJPMS_IBM,

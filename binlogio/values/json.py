@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from binlogio.rowimage.json_build import build_json
-from binlogio.rowimage.json_parse import parse_json
-from binlogio.rowimage.json_text import json_text, node_from_python, node_from_text, node_to_python
+from binlogio.values.json_build import build_json
+from binlogio.values.json_parse import parse_json
+from binlogio.values.json_text import json_text, node_from_python, node_from_text, node_to_python
 
 
 @dataclass(frozen=True, slots=True)

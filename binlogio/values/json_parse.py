@@ -22,7 +22,7 @@ from collections.abc import Callable
 from typing import Final
 
 from binlogio.errors import BinlogFormatError
-from binlogio.rowimage.json_tree import MAX_DEPTH, JsonNode, JsonOpaque, JsonUnsigned
+from binlogio.values.json_tree import MAX_DEPTH, JsonNode, JsonOpaque, JsonUnsigned
 
 SMALL_OBJECT: Final = 0x00
 LARGE_OBJECT: Final = 0x01

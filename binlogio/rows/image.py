@@ -26,17 +26,17 @@ from binlogio.errors import BinlogFormatError
 from binlogio.events.base import event_name
 from binlogio.events.rows import DeleteRowsEvent, PartialUpdateRowsEvent, RowsEvent, UpdateRowsEvent
 from binlogio.primitives import BAD_BYTES, LenencInt, bitmap_size, read_exactly
-from binlogio.rowimage.column_shape import BLOBS
-from binlogio.rowimage.json import JsonDocument
-from binlogio.rowimage.json_diff import JsonDiffs
-from binlogio.rowimage.layout import PARTIAL_JSON, SKIPPED_PARTIAL_JSON, column_layout, skipped_layout
-from binlogio.rowimage.values import ABSENT
+from binlogio.values.column_shape import BLOBS
+from binlogio.values.json import JsonDocument
+from binlogio.values.json_diff import JsonDiffs
+from binlogio.values.layout import PARTIAL_JSON, SKIPPED_PARTIAL_JSON, column_layout, skipped_layout
+from binlogio.values.values import ABSENT
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
     from io import BytesIO
 
-    from binlogio.rowimage.plan import ColumnPlan, TablePlan
+    from binlogio.rows.plan import ColumnPlan, TablePlan
 
 PARTIAL_JSON_UPDATES: Final = 1
 PRE_GA_EVENTS: Final = (

@@ -11,14 +11,14 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from binlogio.constants import ColumnType
-from binlogio.rowimage.decimal import decimal_text
-from binlogio.rowimage.floating import double_text, float_text
-from binlogio.rowimage.geometry import Geometry
-from binlogio.rowimage.json_diff import JsonDiffs
-from binlogio.rowimage.temporal import datetime_fields, time_fields
+from binlogio.values.decimal import decimal_text
+from binlogio.values.floating import double_text, float_text
+from binlogio.values.geometry import Geometry
+from binlogio.values.json_diff import JsonDiffs
+from binlogio.values.temporal import datetime_fields, time_fields
 
 if TYPE_CHECKING:
-    from binlogio.rowimage.plan import ColumnPlan
+    from binlogio.rows.plan import ColumnPlan
 
 JsonValue = None | bool | int | float | str | list[float]
 

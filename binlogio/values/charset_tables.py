@@ -1,6 +1,6 @@
 """Character sets as the servers have them: which collation id is which, and the maps that Python lacks or has otherwise.
 
-Knows data only; `binlogio.rowimage.charset` uses it. Read from MySQL 9.7.4 and MariaDB 10.11.18 by asking them:
+Knows data only; `binlogio.values.charset` uses it. Read from MySQL 9.7.4 and MariaDB 10.11.18 by asking them:
 INFORMATION_SCHEMA.COLLATIONS and COLLATION_CHARACTER_SET_APPLICABILITY for the ids (no id means two things in the two
 servers), and CONVERT(_charset x'..' USING utf32) of every byte for the maps (the same in both).
 

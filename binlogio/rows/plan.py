@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Final, Protocol
 from binlogio.constants import ColumnType
 from binlogio.errors import BinlogFormatError, UnsupportedFeature
 from binlogio.events.base import DEFAULT_CONTEXT, ParseContext
-from binlogio.rowimage.charset import charset_of
-from binlogio.rowimage.column_facts import ColumnFacts, column_facts, primary_key
-from binlogio.rowimage.column_shape import NEEDS_NO_METADATA, OLD_TEMPORAL, Shape, shape_of
-from binlogio.rowimage.decimal import check_precision
-from binlogio.rowimage.temporal import check_fsp
+from binlogio.rows.column_facts import ColumnFacts, column_facts, primary_key
+from binlogio.values.charset import charset_of
+from binlogio.values.column_shape import NEEDS_NO_METADATA, OLD_TEMPORAL, Shape, shape_of
+from binlogio.values.decimal import check_precision
+from binlogio.values.temporal import check_fsp
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

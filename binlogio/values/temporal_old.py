@@ -17,7 +17,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from binlogio.errors import BinlogFormatError
-from binlogio.rowimage.temporal import (
+from binlogio.values.temporal import (
     MAX_FSP,
     Fields,
     datetime_fields,

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any, Final
 from binlogio._kernel import cells as kernel
 from binlogio._kernel import packer
 from binlogio.constants import ColumnType
-from binlogio.rowimage.charset import BINARY_COLLATION, MULTI_BYTE, UTF8, Charset, charset_of
-from binlogio.rowimage.column_shape import BLOBS, COMPRESSED, SIZED, STRINGS
-from binlogio.rowimage.decimal import MAX_DECIMAL128, decimal_size
-from binlogio.rowimage.json import JsonDocument
-from binlogio.rowimage.values import EnumValue, SetValue
+from binlogio.values.charset import BINARY_COLLATION, MULTI_BYTE, UTF8, Charset, charset_of
+from binlogio.values.column_shape import BLOBS, COMPRESSED, SIZED, STRINGS
+from binlogio.values.decimal import MAX_DECIMAL128, decimal_size
+from binlogio.values.json import JsonDocument
+from binlogio.values.values import EnumValue, SetValue
 
 if TYPE_CHECKING:
-    from binlogio.rowimage.plan import ColumnPlan, TablePlan
+    from binlogio.rows.plan import ColumnPlan, TablePlan
 
 MAX_SET_MEMBERS: Final = 64
 
