@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
 
     from binlogio.definition_files import Definitions
+    from binlogio.schema.ddl.parsed_table import ParsedTable
     from binlogio.schema.definition import TableDefinition
     from binlogio.schema.foreign_keys import Cascade
-    from binlogio.schema.parsed_table import ParsedTable
     from binlogio.storage.encryption import Keyring
 
 

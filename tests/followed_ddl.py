@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Final
 
 from binlogio.schema.catalogue import Catalogue
-from binlogio.schema.ddl import follow_statement
-from binlogio.schema.server_defaults import ServerDefaults
+from binlogio.schema.ddl.server_defaults import ServerDefaults
+from binlogio.schema.ddl.statements import follow_statement
 
 MYSQL: Final = ServerDefaults(is_mariadb=False, version=(9, 7, 0))
 MARIADB: Final = ServerDefaults(is_mariadb=True, version=(10, 11, 18))

@@ -16,8 +16,8 @@ import binlogio
 from binlogio.columnar import log_cuts
 from binlogio.errors import UnsupportedFeature
 from binlogio.schema import from_table_map
+from binlogio.schema.ddl.server_defaults import ServerDefaults
 from binlogio.schema.given import GivenDefinitions
-from binlogio.schema.server_defaults import ServerDefaults
 from binlogio_cli.main import cli
 from corpus import MYSQL
 from defined_logs import CONTEXT, CREATE, INTS, everywhere, insert, mapped, save, table

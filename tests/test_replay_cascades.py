@@ -17,8 +17,8 @@ from binlogio.replay import ReplayFilter, SqliteTarget, replay
 from binlogio.replay.undo import SqlScript, undo
 from binlogio.schema import TableDefinition
 from binlogio.schema.catalogue import Catalogue
-from binlogio.schema.ddl import follow_statement
-from binlogio.schema.server_defaults import NEWEST_MYSQL
+from binlogio.schema.ddl.server_defaults import NEWEST_MYSQL
+from binlogio.schema.ddl.statements import follow_statement
 from binlogio_cli.main import cli
 from logs import description, encode, query
 from real_servers import Instance, vendor

@@ -13,9 +13,9 @@ from binlogio.errors import ReplayError
 from binlogio.replay import SqliteTarget, replay
 from binlogio.replay.filters import ReplayFilter
 from binlogio.schema import parse_create_table
-from binlogio.schema.create_table import parse_table
-from binlogio.schema.partitions import Partitions, read_partitions
-from binlogio.schema.sql_tokens import Words, tokenize
+from binlogio.schema.ddl.create_table import parse_table
+from binlogio.schema.ddl.partitions import Partitions, read_partitions
+from binlogio.schema.ddl.tokens import Words, tokenize
 from binlogio.values.values import ABSENT
 from logs import log, query
 from row_events import Row, group

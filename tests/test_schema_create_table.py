@@ -14,8 +14,8 @@ from sqlglot import exp
 
 from binlogio.errors import UnsupportedFeature
 from binlogio.schema import TableDefinition, parse_create_table
-from binlogio.schema.server_defaults import ServerDefaults
-from binlogio.schema.sql_tokens import MODE_ANSI_QUOTES, MODE_NO_BACKSLASH_ESCAPES, tokenize
+from binlogio.schema.ddl.server_defaults import ServerDefaults
+from binlogio.schema.ddl.tokens import MODE_ANSI_QUOTES, MODE_NO_BACKSLASH_ESCAPES, tokenize
 from corpus import cases
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from binlogio.schema.catalogue import Catalogue
-from binlogio.schema.ddl import follow_statement
+from binlogio.schema.ddl.statements import follow_statement
 from followed_ddl import MARIADB, MYSQL, START, after, shape
 
 START_SHAPE: Final = "a int, b varchar(10), c text"

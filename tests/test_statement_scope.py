@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from binlogio.errors import BinlogError, UnsupportedFeature
-from binlogio.schema.server_defaults import NEWEST_MARIADB, NEWEST_MYSQL
-from binlogio.schema.sql_tokens import MODE_ANSI_QUOTES
+from binlogio.schema.ddl.server_defaults import NEWEST_MARIADB, NEWEST_MYSQL
+from binlogio.schema.ddl.tokens import MODE_ANSI_QUOTES
 from binlogio.schema.statement_scope import renamed_statement, scope_of, statement_words
 
 

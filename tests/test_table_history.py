@@ -9,7 +9,7 @@ import pytest
 from binlogio.errors import ReplayError
 from binlogio.events.base import EventHeader, ParseContext
 from binlogio.events.query import QueryEvent
-from binlogio.schema.column_history import Default
+from binlogio.schema.ddl.column_history import Default
 from pyspark_binlogio.history.log_marks import Cut, Definition, Mark, Place, Prepared, TextChange, Void, XaEnd
 from pyspark_binlogio.history.table_history import TableHistory
 

@@ -12,16 +12,16 @@ from dataclasses import dataclass, field
 from threading import Event, Lock
 from typing import TYPE_CHECKING, Final
 
+from binlogio.schema.ddl.logged_ddl import may_define
 from binlogio.schema.definition_source import DefinitionSource
-from binlogio.schema.logged_ddl import may_define
 
 if TYPE_CHECKING:
     from binlogio.events.base import ParseContext
     from binlogio.events.query import QueryEvent
     from binlogio.events.table_map import TableMapEvent
     from binlogio.schema.catalogue import KnownTable, TableName
+    from binlogio.schema.ddl.server_defaults import ServerDefaults
     from binlogio.schema.given import Described, GivenDefinitions
-    from binlogio.schema.server_defaults import ServerDefaults
 
 _LONGEST_WAIT_S: Final = 1.0
 _HEAD_SIZE: Final = 1 << 16  # bytes of a log that are its head

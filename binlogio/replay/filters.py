@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from binlogio.errors import ReplayError, UnsupportedFeature
 from binlogio.event_filter import has_gtid
-from binlogio.schema.logged_ddl import bytes_of, server_of, session_of, text_of
+from binlogio.schema.ddl.logged_ddl import bytes_of, server_of, session_of, text_of
 from binlogio.schema.statement_scope import (
     DATABASE,
     ROUTINE,

@@ -13,8 +13,8 @@ from binlogio.rows.plan import TablePlan
 
 if TYPE_CHECKING:
     from binlogio.reader import BinlogReader
+    from binlogio.schema.ddl.parsed_table import ParsedTable
     from binlogio.schema.definition import TableDefinition
-    from binlogio.schema.parsed_table import ParsedTable
 
 
 class KeySource:

@@ -17,8 +17,8 @@ from itertools import islice
 from typing import Final
 
 from binlogio.errors import UnsupportedFeature
-from binlogio.schema.server_defaults import NEWEST_MARIADB, NEWEST_MYSQL
-from binlogio.schema.sql_tokens import iter_tokens
+from binlogio.schema.ddl.server_defaults import NEWEST_MARIADB, NEWEST_MYSQL
+from binlogio.schema.ddl.tokens import iter_tokens
 
 _SPACE: Final = r"(?:\s|/\*(?:[^*]|\*(?!/))*\*/|--\s[^\n]*\n|#[^\n]*\n)"
 _NAME: Final = r"(?:`(?:[^`]|``)+`|[\w$\u0080-\uffff]+)"

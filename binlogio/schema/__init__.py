@@ -7,7 +7,7 @@ values as scripts have them.
 
 from __future__ import annotations
 
-from binlogio.schema.create_table import parse_create_table
+from binlogio.schema.ddl.create_table import parse_create_table
 from binlogio.schema.definition import ColumnDefinition, KeyDefinition, TableDefinition
 from binlogio.schema.json_values import value_from_json
 from binlogio.schema.mapped_tables import from_table_map

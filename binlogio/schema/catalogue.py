@@ -1,6 +1,6 @@
 """What is known of the tables of a server while its log is read: definitions by name, and why some are not known.
 
-Knows names, databases and what a server that folds case does to names. Knows no SQL: `binlogio.schema.ddl` carries out statements.
+Knows names, databases and what a server that folds case does to names. Knows no SQL: `binlogio.schema.ddl.statements` carries out statements.
 """
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from binlogio.schema.ddl.parsed_table import ParsedTable
 from binlogio.schema.foreign_keys import Cascade
-from binlogio.schema.parsed_table import ParsedTable
 
 TableName = tuple[str, str]
 """Schema and name."""

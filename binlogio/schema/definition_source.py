@@ -23,10 +23,10 @@ from binlogio.rows.plan import NATIVE_TYPES, ColumnPlan, TablePlan, resolve_plan
 from binlogio.schema.catalogue import Catalogue, KnownTable, TableName
 from binlogio.schema.collations import max_character_bytes
 from binlogio.schema.column_types import binlog_type
+from binlogio.schema.ddl.logged_ddl import body_may_define, follow_event, may_define
+from binlogio.schema.ddl.server_defaults import ServerDefaults
 from binlogio.schema.definition import ColumnDefinition, PlanColumn, TableDefinition
 from binlogio.schema.given import Described, GivenDefinitions
-from binlogio.schema.logged_ddl import body_may_define, follow_event, may_define
-from binlogio.schema.server_defaults import ServerDefaults
 from binlogio.values.charset import BINARY_COLLATION
 from binlogio.values.column_shape import shape_of
 

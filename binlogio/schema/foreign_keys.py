@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from binlogio.errors import UnsupportedFeature
-from binlogio.schema.sql_tokens import Words
+from binlogio.schema.ddl.tokens import Words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -22,14 +22,14 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final
 
 from binlogio.errors import UnsupportedFeature
+from binlogio.schema.ddl.tokens import Token, Words, iter_tokens
 from binlogio.schema.identifiers import backticked
-from binlogio.schema.sql_tokens import Token, Words, iter_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from binlogio.schema.catalogue import TableName
-    from binlogio.schema.server_defaults import ServerDefaults
+    from binlogio.schema.ddl.server_defaults import ServerDefaults
 
 TABLES: Final = "tables"
 DATABASE: Final = "database"

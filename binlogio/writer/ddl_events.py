@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Final
 from binlogio.constants import HeaderFlag, QueryStatus
 from binlogio.errors import UnsupportedFeature
 from binlogio.events.query import Invoker, MariadbAlterFlags, StatusVar
+from binlogio.schema.ddl.server_defaults import NEWEST_MYSQL
+from binlogio.schema.ddl.tokens import Words, iter_tokens
 from binlogio.schema.definition import NON_TRANSACTIONAL_ENGINES
-from binlogio.schema.server_defaults import NEWEST_MYSQL
-from binlogio.schema.sql_tokens import Words, iter_tokens
 from binlogio.writer.query_events import collation_vars, flags_of, statement_vars, text_event, updated_schemas
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from binlogio.events.rows import DeleteRowsEvent, PartialUpdateRowsEvent, Update
 from binlogio.events.statement_context import IntvarEvent, RandEvent, UserVarEvent
 from binlogio.replay.targets.mysql.binlog_statements import BinlogStatements
 from binlogio.replay.targets.mysql.statements import context_of, part_of_context
-from binlogio.schema.sql_tokens import MODE_ANSI_QUOTES, MODE_NO_BACKSLASH_ESCAPES
+from binlogio.schema.ddl.tokens import MODE_ANSI_QUOTES, MODE_NO_BACKSLASH_ESCAPES
 from binlogio_cli.client_text import DELIMITER, client_lines
 from binlogio_cli.statement_text import client_collation
 

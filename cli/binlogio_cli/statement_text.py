@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from binlogio.constants import QueryStatus
 from binlogio.events.query import AutoIncrement, SessionCharset
 from binlogio.events.statement_context import IntvarEvent, IntvarKind, RandEvent, UserVarEvent
-from binlogio.schema.user_variables import user_variable_value
+from binlogio.schema.ddl.user_variables import user_variable_value
 from binlogio.values.charset import UTF8, charset_of
 from binlogio_cli.quoting import identifier, safe_lines, string_literal
 

@@ -9,12 +9,18 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from binlogio.errors import UnsupportedFeature
-from binlogio.schema.column_history import ColumnChanges, Default, created_defaults, defaults_after, effective_defaults
-from binlogio.schema.partitions import PartitionChange, Partitions, read_partitions
-from binlogio.schema.sql_tokens import Words
+from binlogio.schema.ddl.column_history import (
+    ColumnChanges,
+    Default,
+    created_defaults,
+    defaults_after,
+    effective_defaults,
+)
+from binlogio.schema.ddl.partitions import PartitionChange, Partitions, read_partitions
+from binlogio.schema.ddl.tokens import Words
 
 if TYPE_CHECKING:
-    from binlogio.schema.parsed_table import ParsedTable
+    from binlogio.schema.ddl.parsed_table import ParsedTable
 
 _FLOATS: Final = ("FLOAT", "DOUBLE", "REAL", "PRECISION", "FLOAT4", "FLOAT8")
 

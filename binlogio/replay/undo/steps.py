@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from binlogio.errors import ReplayError
 from binlogio.replay import statements
 from binlogio.replay.transactions import LoadStep, RefusedStep, RowsStep, StatementStep, shown_text
-from binlogio.schema.ddl import SEQUENCE_COLUMNS
+from binlogio.schema.ddl.statements import SEQUENCE_COLUMNS
 
 if TYPE_CHECKING:
     from binlogio.replay.transactions import Transaction

@@ -26,7 +26,7 @@ from binlogio.format.decoder import ROWS_EVENTS
 from binlogio.format.groups import GroupPlace, GroupTracker
 from binlogio.replay import statements
 from binlogio.rows.image import decode_rows
-from binlogio.schema.logged_ddl import may_define
+from binlogio.schema.ddl.logged_ddl import may_define
 
 if TYPE_CHECKING:
     from binlogio.reader import BinlogReader

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Final
 from binlogio.errors import BinlogFormatError
 from binlogio.events.base import ParseContext
 from binlogio.rows.plan import TablePlan, resolve_plan
-from binlogio.schema.column_history import ColumnChanges, Default
+from binlogio.schema.ddl.column_history import ColumnChanges, Default
+from binlogio.schema.ddl.server_defaults import ServerDefaults
 from binlogio.schema.definition_source import DefinitionSource
 from binlogio.schema.given import GivenDefinitions
-from binlogio.schema.server_defaults import ServerDefaults
 from pyspark_binlogio.history.log_marks import END_OF_LOG, Mapped, Place
 
 if TYPE_CHECKING:

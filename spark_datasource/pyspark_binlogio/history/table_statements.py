@@ -2,7 +2,7 @@
 
 Knows which statements these are, and what becomes of rows. What they say of columns is the business of `binlogio.schema`.
 
-Source: the model of `binlogio.schema.ddl`, which follows the same statements for their definitions alone.
+Source: the model of `binlogio.schema.ddl.statements`, which follows the same statements for their definitions alone.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Final, Protocol
 
 from binlogio.errors import UnsupportedFeature
-from binlogio.schema.column_history import (
+from binlogio.schema.ddl.column_history import (
     UNKNOWN_DEFAULT,
     ColumnChanges,
     Default,
@@ -21,9 +21,9 @@ from binlogio.schema.column_history import (
     defaults_after,
     effective_defaults,
 )
-from binlogio.schema.logged_ddl import follow_event, server_of
-from binlogio.schema.parsed_table import ParsedTable
-from binlogio.schema.sql_tokens import Words
+from binlogio.schema.ddl.logged_ddl import follow_event, server_of
+from binlogio.schema.ddl.parsed_table import ParsedTable
+from binlogio.schema.ddl.tokens import Words
 from pyspark_binlogio.history.table_life import NOTHING, Life, Stretch
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from pyspark.sql.pandas.types import from_arrow_type
 from binlogio.constants import ColumnType
 from binlogio.errors import ReplayError
 from binlogio.schema import TableDefinition
-from binlogio.schema.column_history import UNKNOWN_DEFAULT, Default
+from binlogio.schema.ddl.column_history import UNKNOWN_DEFAULT, Default
 from pyspark_binlogio.history.detours import detoured
 from pyspark_binlogio.history.log_marks import Images
 from pyspark_binlogio.history.table_history import TableHistory

@@ -26,8 +26,8 @@ from binlogio.format.event_frames import EventFrames, RowsFrames
 from binlogio.primitives import bitmap_size
 from binlogio.rows.image import RowChange, RowImage, encode_rows
 from binlogio.schema import ColumnDefinition, TableDefinition
+from binlogio.schema.ddl.server_defaults import NEWEST_MYSQL
 from binlogio.schema.json_values import value_from_json
-from binlogio.schema.server_defaults import NEWEST_MYSQL
 from binlogio.values.json import JsonDocument
 from binlogio.values.values import ABSENT
 from binlogio.writer.open_tables import OpenTables

@@ -16,8 +16,8 @@ from binlogio.events.query import SessionCharset
 from binlogio.events.statement_context import IntvarEvent, IntvarKind, RandEvent, UserVarEvent
 from binlogio.replay.targets.mysql.values import text_literal
 from binlogio.schema.collations import collation_id, collation_name
+from binlogio.schema.ddl.user_variables import user_variable_value
 from binlogio.schema.identifiers import backticked
-from binlogio.schema.user_variables import user_variable_value
 from binlogio.values.charset import charset_of
 
 if TYPE_CHECKING:

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Final
 
 from binlogio.constants import QueryStatus
 from binlogio.replay.targets.sqlite.definition import UNKNOWN, Origin, SqliteDefinition, UnknownValue, quoted
-from binlogio.schema.column_history import UNKNOWN_DEFAULT
+from binlogio.schema.ddl.column_history import UNKNOWN_DEFAULT
 
 if TYPE_CHECKING:
     from binlogio.events.query import QueryEvent
     from binlogio.replay.targets.sqlite.connection import SqliteConnection
     from binlogio.replay.targets.sqlite.values import SqliteValue
-    from binlogio.schema.column_history import ColumnChanges
+    from binlogio.schema.ddl.column_history import ColumnChanges
+    from binlogio.schema.ddl.partitions import PartitionChange, Partitions
     from binlogio.schema.definition import ColumnDefinition
-    from binlogio.schema.partitions import PartitionChange, Partitions
 
 _UTC: Final = ("+00:00", "UTC")
 

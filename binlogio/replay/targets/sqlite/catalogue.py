@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any, Final
 from binlogio.replay.targets.sqlite.connection import DAMAGED_HINT
 from binlogio.replay.targets.table_facts import NO_FACTS, TableFacts
 from binlogio.schema.catalogue import Catalogue, KnownTable
-from binlogio.schema.column_history import Default
+from binlogio.schema.ddl.column_history import Default
+from binlogio.schema.ddl.parsed_table import Key, ParsedTable
+from binlogio.schema.ddl.partitions import Partitions
 from binlogio.schema.definition import ColumnDefinition
-from binlogio.schema.parsed_table import Key, ParsedTable
-from binlogio.schema.partitions import Partitions
 from binlogio.stored_json import read_stored
 
 if TYPE_CHECKING:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from binlogio.rows.plan import ColumnPlan
-    from binlogio.schema.column_history import Default
+    from binlogio.schema.ddl.column_history import Default
 
 _INTEGER_SIZES: Final = {
     ColumnType.TINY: 1,

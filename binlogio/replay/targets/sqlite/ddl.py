@@ -36,14 +36,14 @@ from binlogio.replay.targets.table_facts import (
     rounds_numbers,
 )
 from binlogio.replay.transactions import text_refused
-from binlogio.schema.column_history import ColumnChanges, Default, column_changes
-from binlogio.schema.column_text import TableSetting
-from binlogio.schema.create_table import read_create_table
+from binlogio.schema.ddl.column_history import ColumnChanges, Default, column_changes
+from binlogio.schema.ddl.column_text import TableSetting
+from binlogio.schema.ddl.create_table import read_create_table
+from binlogio.schema.ddl.logged_ddl import follow_event, server_of, session_of, text_of
+from binlogio.schema.ddl.parsed_table import PRIMARY, Key
+from binlogio.schema.ddl.partitions import PartitionChange, read_change
+from binlogio.schema.ddl.tokens import Words, tokenize
 from binlogio.schema.definition import ColumnDefinition
-from binlogio.schema.logged_ddl import follow_event, server_of, session_of, text_of
-from binlogio.schema.parsed_table import PRIMARY, Key
-from binlogio.schema.partitions import PartitionChange, read_change
-from binlogio.schema.sql_tokens import Words, tokenize
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from binlogio.replay.targets.sqlite.connection import SqliteConnection
     from binlogio.replay.transactions import StatementStep
     from binlogio.schema.catalogue import TableName
-    from binlogio.schema.parsed_table import ParsedTable
+    from binlogio.schema.ddl.parsed_table import ParsedTable
 
 _OBJECTS: Final = ("TABLE", "TABLES", "INDEX", "TRIGGER")
 _BEFORE_OBJECT: Final = frozenset("OR REPLACE ONLINE IGNORE UNIQUE FULLTEXT SPATIAL VECTOR DEFINER =".split())

@@ -19,16 +19,16 @@ from binlogio.replay.targets.sqlite.connection import SqliteRefusal
 from binlogio.replay.targets.sqlite.conversion import Lossy, converted, is_kept, stored_default
 from binlogio.replay.targets.sqlite.values import SqliteValue, sqlite_type
 from binlogio.rows.plan import ColumnPlan, TablePlan, resolve_plan
-from binlogio.schema.column_history import UNKNOWN_DEFAULT, Default
-from binlogio.schema.parsed_table import PRIMARY, ROW_END
-from binlogio.schema.server_defaults import ServerDefaults
+from binlogio.schema.ddl.column_history import UNKNOWN_DEFAULT, Default
+from binlogio.schema.ddl.parsed_table import PRIMARY, ROW_END
+from binlogio.schema.ddl.server_defaults import ServerDefaults
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from binlogio.replay.targets.sqlite.connection import SqliteConnection
+    from binlogio.schema.ddl.parsed_table import ParsedTable
     from binlogio.schema.definition import TableDefinition
-    from binlogio.schema.parsed_table import ParsedTable
 
 _NEW: Final = "binlogio new table"
 

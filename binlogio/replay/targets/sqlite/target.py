@@ -35,7 +35,7 @@ from binlogio.replay.targets.sqlite.definition import quoted, rename
 from binlogio.replay.targets.sqlite.table import SqliteTable, table_names
 from binlogio.replay.targets.sqlite.translation import SqliteTranslation
 from binlogio.replay.transactions import LoadStep, RefusedStep, RowsStep, StatementStep, text_refused
-from binlogio.schema.logged_ddl import may_define
+from binlogio.schema.ddl.logged_ddl import may_define
 from binlogio.values.values import ABSENT
 
 if TYPE_CHECKING:

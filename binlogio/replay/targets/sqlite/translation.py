@@ -23,10 +23,10 @@ from binlogio.replay.targets.sqlite.expressions import Expressions, only, shown
 from binlogio.replay.targets.sqlite.functions import SqliteFunctions, Untranslatable
 from binlogio.replay.targets.sqlite.typed import INTEGER, StatementContext, Typed
 from binlogio.replay.targets.table_facts import NO_FACTS
-from binlogio.schema.column_history import UNKNOWN_DEFAULT
-from binlogio.schema.logged_ddl import server_of, session_of, text_of
-from binlogio.schema.parsed_table import PRIMARY
-from binlogio.schema.sql_tokens import (
+from binlogio.schema.ddl.column_history import UNKNOWN_DEFAULT
+from binlogio.schema.ddl.logged_ddl import server_of, session_of, text_of
+from binlogio.schema.ddl.parsed_table import PRIMARY
+from binlogio.schema.ddl.tokens import (
     MODE_ANSI_QUOTES,
     MODE_NO_BACKSLASH_ESCAPES,
     Token,

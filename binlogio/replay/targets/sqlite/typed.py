@@ -14,7 +14,7 @@ from binlogio.events.statement_context import IntvarEvent, IntvarKind, UserVarEv
 from binlogio.replay.targets.sqlite.functions import Untranslatable
 from binlogio.replay.targets.sqlite.values import INTEGER_END, SqliteValue
 from binlogio.rows.plan import ColumnPlan
-from binlogio.schema.user_variables import user_variable_value
+from binlogio.schema.ddl.user_variables import user_variable_value
 from binlogio.values.charset import BINARY_COLLATION, charset_of
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from binlogio.errors import UnsupportedFeature
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from binlogio.schema.sql_tokens import Words
+    from binlogio.schema.ddl.tokens import Words
 
 _FUNCTIONS: Final = ("YEAR", "TO_DAYS")
 _DATE_SIZE: Final = len("2000-01-01")

@@ -13,12 +13,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from binlogio.schema.altered_table import Alter, carried_out
-from binlogio.schema.column_text import begins_partitions, ends_column, skip_value
-from binlogio.schema.create_table import TableOptions, begins_key, read_charset_option, read_key, read_option
-from binlogio.schema.parsed_table import MOST_COLUMNS, PRIMARY, ParsedTable
-from binlogio.schema.server_defaults import ServerDefaults
-from binlogio.schema.sql_tokens import Words
+from binlogio.schema.ddl.altered_table import Alter, carried_out
+from binlogio.schema.ddl.column_text import begins_partitions, ends_column, skip_value
+from binlogio.schema.ddl.create_table import TableOptions, begins_key, read_charset_option, read_key, read_option
+from binlogio.schema.ddl.parsed_table import MOST_COLUMNS, PRIMARY, ParsedTable
+from binlogio.schema.ddl.server_defaults import ServerDefaults
+from binlogio.schema.ddl.tokens import Words
 
 # Before PARTITION, these begin a clause about partitions, to which the rest of the statement belongs.
 _PARTITION_VERBS: Final = frozenset(

@@ -1,7 +1,7 @@
 """CREATE TABLE: its text to a table definition.
 
 Knows the statement of both servers as its clients write it and as SHOW CREATE TABLE and mysqldump print it. Column definitions are
-`binlogio.schema.column_text`'s business.
+`binlogio.schema.ddl.column_text`'s business.
 
     create  := CREATE (OR REPLACE)? TEMPORARY? TABLE (IF NOT EXISTS)? name (LIKE name | "(" element ("," element)* ")" option*)
     element := column | (CONSTRAINT name?)? key | CHECK ... | PERIOD ...
@@ -19,7 +19,7 @@ from typing import Final
 
 from binlogio.errors import UnsupportedFeature
 from binlogio.schema.collations import charset_of_collation, default_collation
-from binlogio.schema.column_text import (
+from binlogio.schema.ddl.column_text import (
     ParsedColumn,
     TableSetting,
     begins_partitions,
@@ -27,10 +27,10 @@ from binlogio.schema.column_text import (
     skip_check,
     skip_references,
 )
+from binlogio.schema.ddl.parsed_table import MOST_COLUMNS, MOST_KEYS, PRIMARY, Key, ParsedTable
+from binlogio.schema.ddl.server_defaults import NEWEST_MYSQL, ServerDefaults
+from binlogio.schema.ddl.tokens import END, Words, tokenize
 from binlogio.schema.definition import ColumnDefinition, TableDefinition
-from binlogio.schema.parsed_table import MOST_COLUMNS, MOST_KEYS, PRIMARY, Key, ParsedTable
-from binlogio.schema.server_defaults import NEWEST_MYSQL, ServerDefaults
-from binlogio.schema.sql_tokens import END, Words, tokenize
 
 VERSIONING_COLUMNS: Final = tuple(
     ColumnDefinition(name, "timestamp(6)", nullable=False, visible=False) for name in ("row_start", "row_end")

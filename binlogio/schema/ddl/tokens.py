@@ -22,7 +22,7 @@ from typing import Final, NoReturn
 
 from binlogio.errors import UnsupportedFeature
 from binlogio.schema.column_types import unescape_text
-from binlogio.schema.server_defaults import NEWEST_MYSQL, ServerDefaults
+from binlogio.schema.ddl.server_defaults import NEWEST_MYSQL, ServerDefaults
 
 MODE_REAL_AS_FLOAT: Final = 1 << 0
 MODE_ANSI_QUOTES: Final = 1 << 2

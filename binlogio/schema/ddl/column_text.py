@@ -27,9 +27,9 @@ from binlogio.schema.column_types import (
     member_text,
     parse_sql_type,
 )
+from binlogio.schema.ddl.server_defaults import ServerDefaults
+from binlogio.schema.ddl.tokens import MODE_REAL_AS_FLOAT, Words
 from binlogio.schema.definition import ColumnDefinition
-from binlogio.schema.server_defaults import ServerDefaults
-from binlogio.schema.sql_tokens import MODE_REAL_AS_FLOAT, Words
 from binlogio.values.charset import charset_named
 
 _NAMES: Final = {
