@@ -85,7 +85,7 @@ def in_turn(
 
 
 _WITH_PEAK: Final = """
-import resource, sys, pyarrow, binlogio.columnar.rows_reader, binlogio.columnar.table_batches
+import resource, sys, pyarrow, binlogio.columnar.rows_reader, binlogio.columnar.batches.table_batches
 
 def peak():
     try:

@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from binlogio._kernel.frames import find_group
-from binlogio.columnar.split_bounds import GROUP_STARTS
+from binlogio.columnar.splits.split_bounds import GROUP_STARTS
 from binlogio.constants import CHECKSUM_SIZE, HEADER_SIZE, EventType
 
 LONGEST = 4096  # of the events that can begin a group

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from binlogio._kernel.route import FULL, NEED_DATA, Router
-from binlogio.columnar.records import TableRecords
+from binlogio.columnar.batches.records import TableRecords
 from binlogio.constants import ColumnType, EventType
 from binlogio.events.base import EventHeader, ParseContext
 from binlogio.events.rows import WriteRowsEvent

@@ -7,7 +7,7 @@ from threading import Event
 
 import pytest
 
-from binlogio.columnar.parallel import MOST_AHEAD, InOrder
+from binlogio.columnar.parallel.threads import MOST_AHEAD, InOrder
 
 RESULT_BYTES = MOST_AHEAD // 4
 RESULTS_A_PART = 50

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import binlogio
-from binlogio.columnar.row_counts import RowCounts
+from binlogio.columnar.batches.row_counts import RowCounts
 from binlogio.constants import ColumnType as T
 from binlogio.constants import EventType
 from binlogio.errors import BinlogFormatError

@@ -18,8 +18,9 @@ from binlogio import (
     Statement,
     TableDefinition,
 )
-from binlogio.columnar import log_cuts, part_definitions
-from binlogio.columnar.log_cuts import LogCuts
+from binlogio.columnar.parallel import part_definitions
+from binlogio.columnar.walk import log_cuts
+from binlogio.columnar.walk.log_cuts import LogCuts
 from binlogio.implementation import is_compiled
 from corpus import FIXTURES
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import binlogio
-from binlogio.columnar.split_bounds import split_bounds
+from binlogio.columnar.splits.split_bounds import split_bounds
 from binlogio.format.splits import Split
 from binlogio.options import ReadOptions
 from binlogio.reader import BinlogReader

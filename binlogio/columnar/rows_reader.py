@@ -1,6 +1,6 @@
 """`read_rows` and `read_tables`: row changes of logs as Arrow record batches.
 
-Knows how the two are called and what a caller can make of the result. The work is done in `binlogio.columnar.table_batches`.
+Knows how the two are called and what a caller can make of the result. The work is done in `binlogio.columnar.batches.table_batches`.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from fnmatch import fnmatchcase
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from binlogio.columnar.known_plans import KnownPlans
-from binlogio.columnar.log_cuts import LogCuts
-from binlogio.columnar.parallel import InOrder
-from binlogio.columnar.part_definitions import PartFacts
-from binlogio.columnar.split_bounds import KnownGroups
+from binlogio.columnar.batches.known_plans import KnownPlans
+from binlogio.columnar.parallel.part_definitions import PartFacts
+from binlogio.columnar.parallel.threads import InOrder
+from binlogio.columnar.splits.split_bounds import KnownGroups
+from binlogio.columnar.walk.log_cuts import LogCuts
 from binlogio.definition_files import load_definitions
 from binlogio.errors import BinlogFormatError, UnsupportedFeature
 from binlogio.event_filter import EVERY_EVENT, EventFilter
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyarrow.fs import FileSystem
 
-    from binlogio.columnar.log_cuts import LogPart
-    from binlogio.columnar.record_types import Selection
+    from binlogio.columnar.batches.record_types import Selection
+    from binlogio.columnar.walk.log_cuts import LogPart
     from binlogio.definition_files import Definitions
     from binlogio.storage.encryption import Keyring
     from binlogio.storage.sources import LogFile
@@ -233,7 +233,7 @@ class MixedBatches:
 
 def mixed_schema() -> pa.Schema:
     """The columns of a record whose images are JSON text."""
-    from binlogio.columnar.record_types import MIXED_SCHEMA  # noqa: PLC0415 - imports pyarrow
+    from binlogio.columnar.batches.record_types import MIXED_SCHEMA  # noqa: PLC0415 - imports pyarrow
 
     return MIXED_SCHEMA
 
@@ -295,8 +295,8 @@ class TableBatches:
         Raises:
             BinlogFormatError: neither the definitions that were given nor the logs say what its columns are.
         """
-        from binlogio.columnar.known_columns import known_plan  # noqa: PLC0415 - imports pyarrow
-        from binlogio.columnar.record_types import RecordType, Selection  # noqa: PLC0415
+        from binlogio.columnar.batches.known_columns import known_plan  # noqa: PLC0415 - imports pyarrow
+        from binlogio.columnar.batches.record_types import RecordType, Selection  # noqa: PLC0415
 
         if self._tables is not None and len(self._tables) == 1:
             selection = Selection(wants=self._wants, **self._options)
@@ -311,18 +311,18 @@ class TableBatches:
         )
 
     def __iter__(self) -> Iterator[tuple[str, pa.RecordBatch]]:
-        from binlogio.columnar.record_types import Selection  # noqa: PLC0415 - imports pyarrow
+        from binlogio.columnar.batches.record_types import Selection  # noqa: PLC0415 - imports pyarrow
 
         return self._batches(Selection(wants=self._wants, **self._options))
 
     def mixed(self) -> Iterator[tuple[str, pa.RecordBatch]]:
         """Batches of all tables, with JSON images, in the order of the log."""
-        from binlogio.columnar.record_types import Selection  # noqa: PLC0415 - imports pyarrow
+        from binlogio.columnar.batches.record_types import Selection  # noqa: PLC0415 - imports pyarrow
 
         return self._batches(Selection(wants=self._wants, mixed=True, **self._options))
 
     def _batches(self, selection: Selection) -> Iterator[tuple[str, pa.RecordBatch]]:
-        from binlogio.columnar.log_parts import LogPartReader  # noqa: PLC0415 - imports pyarrow
+        from binlogio.columnar.parallel.log_parts import LogPartReader  # noqa: PLC0415 - imports pyarrow
 
         if self._threads > 1:
             yield from self._side_by_side(selection)
@@ -334,7 +334,7 @@ class TableBatches:
 
     def _side_by_side(self, selection: Selection) -> Iterator[tuple[str, pa.RecordBatch]]:
         """By threads. Where a part lacked what a statement before it says, all begins anew from there."""
-        from binlogio.columnar.side_by_side import NumberedReader  # noqa: PLC0415 - imports pyarrow
+        from binlogio.columnar.parallel.side_by_side import NumberedReader  # noqa: PLC0415 - imports pyarrow
 
         # Construct holds Python's lock, so threads gain it nothing within a log.
         cuts = LogCuts(self._logs, self._threads if is_compiled() else 1)
@@ -370,7 +370,7 @@ def read_split(
         BinlogError: the bytes are not a binary log.
         OSError: the file cannot be read.
     """
-    from binlogio.columnar.log_parts import LogPartReader  # noqa: PLC0415 - imports pyarrow
+    from binlogio.columnar.parallel.log_parts import LogPartReader  # noqa: PLC0415 - imports pyarrow
 
     with closing(LogPartReader(selection, keyring)) as reader:
         yield from reader.read((log, split))

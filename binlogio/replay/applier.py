@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from binlogio.columnar.log_identity import log_identity
+from binlogio.columnar.splits.log_identity import log_identity
 from binlogio.event_filter import has_gtid
 from binlogio.format.decoder import Decoder
 from binlogio.options import Position
@@ -23,7 +23,7 @@ from binlogio.replay.transactions import TransactionReader
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from binlogio.columnar.skipped_events import SkippedEvent
+    from binlogio.columnar.walk.skipped_events import SkippedEvent
     from binlogio.reader import BinlogReader
     from binlogio.replay.progress import Progress
     from binlogio.replay.starting_place import Bounds, LogPlace, SkippedPart

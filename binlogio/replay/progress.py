@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from binlogio.columnar.log_identity import LogIdentity
+from binlogio.columnar.splits.log_identity import LogIdentity
 from binlogio.event_filter import has_gtid
 from binlogio.options import Position
 from binlogio.replay.filters import is_before

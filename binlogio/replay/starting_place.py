@@ -17,8 +17,8 @@ from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from binlogio.columnar.log_identity import log_identity
-from binlogio.columnar.skipped_events import SkippedEvent, skipped_events
+from binlogio.columnar.splits.log_identity import log_identity
+from binlogio.columnar.walk.skipped_events import SkippedEvent, skipped_events
 from binlogio.constants import BINLOG_MAGIC, EventType
 from binlogio.errors import BinlogFormatError, PositionError
 from binlogio.events.control import XaPrepareEvent
@@ -33,7 +33,7 @@ from binlogio.storage.index_file import log_number
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from binlogio.columnar.log_identity import LogIdentity
+    from binlogio.columnar.splits.log_identity import LogIdentity
     from binlogio.options import Position
     from binlogio.reader import BinlogReader
     from binlogio.replay.filters import ReplayFilter

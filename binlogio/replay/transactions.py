@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from binlogio.columnar.log_identity import LogIdentity, log_identity
+from binlogio.columnar.splits.log_identity import LogIdentity, log_identity
 from binlogio.constants import HeaderFlag, RowsFlag
 from binlogio.errors import BinlogError, ReplayError
 from binlogio.events.base import DEFAULT_CONTEXT

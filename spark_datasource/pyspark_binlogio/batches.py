@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from binlogio.columnar.split_bounds import WHOLE, split_bounds
+from binlogio.columnar.splits.split_bounds import WHOLE, split_bounds
 from binlogio.constants import EventType
 from binlogio.errors import BinlogError
 from binlogio.options import ReadOptions

@@ -15,7 +15,7 @@ from dataclasses import fields
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
-from binlogio.columnar.group_context import GroupContext
+from binlogio.columnar.reference.group_context import GroupContext
 from binlogio.constants import OptionalMetadataType, QueryStatus
 from binlogio.errors import MissingTableMap
 from binlogio.events.base import event_name

@@ -7,7 +7,7 @@ that is run again after a crash is the same batch.
     identity := {"created": int, "server_id": int, "first_gtid": text?}
 
 An offset means: up to `pos` in that file, and all files before it; a finished file ends at the next one's 0. `file` has no directory, so the
-logs may be moved. `log` says which log the file was (`binlogio.columnar.log_identity`), `tail` is the CRC32 of the bytes before `pos`: before the
+logs may be moved. `log` says which log the file was (`binlogio.columnar.splits.log_identity`), `tail` is the CRC32 of the bytes before `pos`: before the
 stream goes on from an offset, both are compared with the file of that name. Offsets of earlier versions have neither, and a directory in `file`.
 """
 
@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
-from binlogio.columnar.growing_log import last_group_end
-from binlogio.columnar.log_identity import LogIdentity, log_identity, tail_checksum
-from binlogio.columnar.split_bounds import group_behind, is_one_piece
+from binlogio.columnar.splits.log_identity import LogIdentity, log_identity, tail_checksum
+from binlogio.columnar.splits.split_bounds import group_behind, is_one_piece
+from binlogio.columnar.walk.growing_log import last_group_end
 from binlogio.errors import BinlogFormatError
 from binlogio.event_filter import HIGHEST, Range
 from binlogio.format.event_starts import check_event_start

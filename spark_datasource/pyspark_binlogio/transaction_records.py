@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from binlogio.columnar.group_context import GroupContext
-from binlogio.columnar.row_counts import RowCounts
-from binlogio.columnar.row_records import OPERATIONS
+from binlogio.columnar.batches.row_counts import RowCounts
+from binlogio.columnar.batches.row_records import OPERATIONS
+from binlogio.columnar.reference.group_context import GroupContext
 from binlogio.events.control import IncidentEvent, RowsQueryEvent, XaPrepareEvent, XidEvent
 from binlogio.events.gtid import AnonymousGtidEvent, GtidEvent, GtidTaggedEvent
 from binlogio.events.load import ExecuteLoadQueryEvent

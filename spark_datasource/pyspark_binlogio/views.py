@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from binlogio.columnar.row_records import ROW_COLUMNS, row_records
+from binlogio.columnar.batches.row_records import ROW_COLUMNS, row_records
 from binlogio.implementation import is_compiled
 from pyspark_binlogio.batches import ARROW_TYPES, record_batches
 from pyspark_binlogio.event_records import EVENT_COLUMNS, event_records

@@ -26,7 +26,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
-from binlogio.columnar.row_records import ROW_COLUMNS
+from binlogio.columnar.batches.row_records import ROW_COLUMNS
 from binlogio.gtid import EMPTY_GTID_SET
 from binlogio.options import ServerVariables
 from binlogio.writer.flavour import flavour_of

@@ -68,7 +68,7 @@ def bulk_rows(steps: Sequence[RowsStep], context: ParseContext) -> BulkRows | No
     if not is_compiled() or not _is_plain(plan) or not all(_is_whole(step.event) for step in steps):
         return None
     from binlogio._kernel.route import Router  # noqa: PLC0415 - it may not be there
-    from binlogio.columnar.records import JsonTexts, Repeated, TableRecords  # noqa: PLC0415 - imports pyarrow
+    from binlogio.columnar.batches.records import JsonTexts, Repeated, TableRecords  # noqa: PLC0415 - imports pyarrow
 
     plain = replace(context, checksum_algorithm=ChecksumAlgorithm.OFF)
     table_map = Encoder(plain).encode(steps[0].table_map)

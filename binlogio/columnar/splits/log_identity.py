@@ -12,7 +12,7 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, Final
 from zlib import crc32
 
-from binlogio.columnar.split_bounds import GROUP_STARTS
+from binlogio.columnar.splits.split_bounds import GROUP_STARTS
 from binlogio.constants import BINLOG_MAGIC, HEADER_SIZE, EventType
 from binlogio.errors import BinlogFormatError
 from binlogio.format.decoder import Decoder

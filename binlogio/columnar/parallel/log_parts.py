@@ -1,15 +1,15 @@
 """Parts of logs, one after another in one thread, with what is costly to have kept from one part to the next.
 
 Knows when a file is opened and closed, and that the plans of its tables hold for all its parts. How a part is read is
-`binlogio.columnar.table_batches`'s business, or `binlogio.columnar.construct_reader`'s where there is no kernel.
+`binlogio.columnar.batches.table_batches`'s business, or `binlogio.columnar.reference.construct_reader`'s where there is no kernel.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from binlogio.columnar.known_plans import KnownPlans
-from binlogio.columnar.split_bounds import KnownGroups
+from binlogio.columnar.batches.known_plans import KnownPlans
+from binlogio.columnar.splits.split_bounds import KnownGroups
 from binlogio.implementation import is_compiled
 from binlogio.reader import mariadb_decryptor_for
 from binlogio.schema.definition_source import DefinitionSource
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from binlogio.columnar.log_walk import LogWalk
-    from binlogio.columnar.record_types import Selection
+    from binlogio.columnar.batches.record_types import Selection
+    from binlogio.columnar.walk.log_walk import LogWalk
     from binlogio.format.splits import Split
     from binlogio.storage.encryption import Keyring
     from binlogio.storage.sources import LogFile, OpenedLog
@@ -75,9 +75,9 @@ class LogPartReader:
     def _reader_of(self, log: LogFile, opened: OpenedLog) -> Callable[[Split | None], Iterator[TableBatch]]:
         decryptor_for = mariadb_decryptor_for(self._keyring)
         if is_compiled():
-            from binlogio.columnar.mixed_reader import MixedReader  # noqa: PLC0415
-            from binlogio.columnar.records import Repeated  # noqa: PLC0415
-            from binlogio.columnar.table_batches import ColumnarReader  # noqa: PLC0415 - there is none without the kernel
+            from binlogio.columnar.batches.mixed_reader import MixedReader  # noqa: PLC0415
+            from binlogio.columnar.batches.records import Repeated  # noqa: PLC0415
+            from binlogio.columnar.batches.table_batches import ColumnarReader  # noqa: PLC0415 - there is none without the kernel
 
             reader = MixedReader if self._selection.mixed else ColumnarReader
             walk = reader(
@@ -92,7 +92,7 @@ class LogPartReader:
             )
             self._walk = walk
             return walk.read
-        from binlogio.columnar.construct_reader import ConstructReader  # noqa: PLC0415
+        from binlogio.columnar.reference.construct_reader import ConstructReader  # noqa: PLC0415
 
         return lambda _: iter(ConstructReader(log, opened, self._selection, decryptor_for, self._definitions))
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from binlogio.columnar.event_parts import least_for
-from binlogio.columnar.split_bounds import GROUP_STARTS
-from binlogio.columnar.windows import Window
+from binlogio.columnar.splits.split_bounds import GROUP_STARTS
+from binlogio.columnar.walk.event_parts import least_for
+from binlogio.columnar.walk.windows import Window
 from binlogio.constants import BINLOG_MAGIC
 from binlogio.errors import BinlogFormatError
 from binlogio.format.splits import Split

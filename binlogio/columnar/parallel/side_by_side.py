@@ -1,24 +1,24 @@
 """A thread's reader of parts of logs that others are read beside.
 
-Knows how names go from part to part: what one says of tables is told to those behind it, by `binlogio.columnar.part_definitions`.
+Knows how names go from part to part: what one says of tables is told to those behind it, by `binlogio.columnar.parallel.part_definitions`.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from binlogio.columnar.log_parts import LogPartReader
-from binlogio.columnar.part_definitions import PartDefinitions
+from binlogio.columnar.parallel.log_parts import LogPartReader
+from binlogio.columnar.parallel.part_definitions import PartDefinitions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import pyarrow as pa
 
-    from binlogio.columnar.known_plans import KnownPlans
-    from binlogio.columnar.part_definitions import PartFacts
-    from binlogio.columnar.record_types import Selection
-    from binlogio.columnar.split_bounds import KnownGroups
+    from binlogio.columnar.batches.known_plans import KnownPlans
+    from binlogio.columnar.batches.record_types import Selection
+    from binlogio.columnar.parallel.part_definitions import PartFacts
+    from binlogio.columnar.splits.split_bounds import KnownGroups
     from binlogio.format.splits import Split
     from binlogio.storage.encryption import Keyring
     from binlogio.storage.sources import LogFile

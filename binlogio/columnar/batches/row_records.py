@@ -14,7 +14,7 @@ import json
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from binlogio.columnar.group_context import GroupContext
+from binlogio.columnar.reference.group_context import GroupContext
 from binlogio.errors import BinlogError, BinlogFormatError
 from binlogio.event_filter import EVERY_EVENT, EventFilter
 from binlogio.events.base import event_name

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio._kernel.batch_fills import fill_all, fill_windows
-from binlogio.columnar.construct_records import image_pairs
-from binlogio.columnar.log_walk import LogWalk
-from binlogio.columnar.records import JsonTexts, TableRecords
+from binlogio.columnar.batches.records import JsonTexts, TableRecords
+from binlogio.columnar.reference.construct_records import image_pairs
+from binlogio.columnar.walk.log_walk import LogWalk
 from binlogio.constants import EventType
 
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from binlogio._kernel.mixed_batch import MixedBatch
-from binlogio.columnar.event_parts import MOST_BYTES
-from binlogio.columnar.log_walk import LogWalk
-from binlogio.columnar.mixed_records import image_json, mixed_record_batch
-from binlogio.columnar.row_records import image_text
+from binlogio.columnar.batches.mixed_records import image_json, mixed_record_batch
+from binlogio.columnar.batches.row_records import image_text
+from binlogio.columnar.walk.event_parts import MOST_BYTES
+from binlogio.columnar.walk.log_walk import LogWalk
 from binlogio.errors import BinlogFormatError
 from binlogio.events.base import event_name
 from binlogio.rows.image import decode_rows

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from binlogio._kernel.crc import crc32_of
 
 if TYPE_CHECKING:
-    from binlogio.columnar.windows import Window
+    from binlogio.columnar.walk.windows import Window
 
 
 class EventBytes:

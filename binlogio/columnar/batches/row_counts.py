@@ -54,7 +54,7 @@ class RowCounts:
     def _of(self, plan: TablePlan) -> Any:
         found = self._images.get(id(plan))
         if found is None:
-            from binlogio.columnar.records import TableRecords  # noqa: PLC0415 - needs the kernel
+            from binlogio.columnar.batches.records import TableRecords  # noqa: PLC0415 - needs the kernel
 
             found = self._images[id(plan)] = plan, TableRecords.skipped(plan)
         return found[1]

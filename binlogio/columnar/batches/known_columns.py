@@ -8,12 +8,12 @@ from __future__ import annotations
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-from binlogio.columnar.log_parts import LogPartReader
+from binlogio.columnar.parallel.log_parts import LogPartReader
 from binlogio.reader import BinlogReader
 from binlogio.schema.definition_source import DefinitionSource
 
 if TYPE_CHECKING:
-    from binlogio.columnar.record_types import Selection
+    from binlogio.columnar.batches.record_types import Selection
     from binlogio.events.base import ParseContext
     from binlogio.events.table_map import TableMapEvent
     from binlogio.rows.plan import TablePlan

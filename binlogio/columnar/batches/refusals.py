@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from binlogio.columnar.construct_reader import ROWS_TYPES, RowsWalk
+from binlogio.columnar.reference.construct_reader import ROWS_TYPES, RowsWalk
 from binlogio.events import EVENT_CODECS
 from binlogio.events.base import EventHeader
 
 if TYPE_CHECKING:
-    from binlogio.columnar.record_types import Selection
+    from binlogio.columnar.batches.record_types import Selection
     from binlogio.events.rows import RowsEvent
     from binlogio.format.framing import EventFrame
     from binlogio.rows.plan import TablePlan

@@ -1,0 +1,1 @@
+"""Reading a log by several threads, in the order of the log."""
