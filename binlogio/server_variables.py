@@ -29,7 +29,7 @@ class ServerVariables:
     of its columns, which its readers here want. `enforce_gtid_consistency` is None, which is what `gtid_mode` asks for (server: ON in any
     case, which refuses more than GTIDs need where gtid_mode is OFF).
 
-    `rule_set` names the rules of an older server (`binlogio.writer.rule_sets`); None: those of `server_version`.
+    `rule_set` names the rules of an older server (`binlogio.writer.rules.rule_sets`); None: those of `server_version`.
     `binlog_transaction_dependency_tracking` left the server with 8.4, which always does WRITESET.
 
     Where `server_version` is MariaDB's, its own variables count, and those that it does not have count for nothing. `gtid_seq_no` is 0 for the

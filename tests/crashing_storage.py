@@ -23,7 +23,7 @@ class _Content:
 
 @dataclass
 class CrashingStorage:
-    """A `binlogio.writer.log_storage.LogStorage` that raises Crash in operation number `stop_at`, counted from 1.
+    """A `binlogio.writer.log.log_storage.LogStorage` that raises Crash in operation number `stop_at`, counted from 1.
 
     An append that is stopped has written some of its bytes. `after_crash` is the disk as the next start finds it: each sector that was not
     synced is as before or as after, each name that was made, changed or removed since the last `sync_names` is or is not.

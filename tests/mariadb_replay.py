@@ -25,8 +25,8 @@ from binlogio.schema.ddl.logged_ddl import follow_event
 from binlogio.server_variables import VARIABLE_NAMES, ServerVariables
 from binlogio.values.values import ABSENT
 from binlogio.writer import Delete, Insert, Statement, StatementFacts, StatementKind, Update, XaXid
-from binlogio.writer.known_objects import KnownObjects, table_access
-from binlogio.writer.statement_facts import TableAccess
+from binlogio.writer.rules.known_objects import KnownObjects, table_access
+from binlogio.writer.rules.statement_facts import TableAccess
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from binlogio.schema import TableDefinition
     from binlogio.writer import BinlogWriter, Session
-    from binlogio.writer.statement import Change
+    from binlogio.writer.rules.statement import Change
     from corpus import Case
 
 VERSION: Final = "10.11.18-MariaDB-0+deb12u1-log"

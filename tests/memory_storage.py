@@ -11,7 +11,7 @@ from binlogio.storage.index_file import INDEX_SUFFIX
 
 @dataclass
 class MemoryStorage:
-    """A `binlogio.writer.log_storage.LogStorage`.
+    """A `binlogio.writer.log.log_storage.LogStorage`.
 
     `fail_append` is how many appends succeed before the next one writes half of its bytes and raises ENOSPC, None for never;
     `fail_truncate` makes truncation fail too.

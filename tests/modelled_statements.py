@@ -18,7 +18,7 @@ from binlogio.rows.image import decode_rows
 from binlogio.rows.plan import TablePlan, resolve_plan
 from binlogio.schema import ColumnDefinition, TableDefinition
 from binlogio.writer import Statement, StatementFacts, Update
-from binlogio.writer.known_objects import table_access
+from binlogio.writer.rules.known_objects import table_access
 from memory_storage import MemoryStorage
 
 T1: Final = TableDefinition(

@@ -14,7 +14,7 @@ from binlogio.events.statement_context import IntvarEvent, IntvarKind, UserVarEv
 from binlogio.values.json import JsonDocument
 from binlogio.values.json_diff import JsonDiff, JsonDiffOperation, JsonDiffs
 from binlogio.writer import Delete, Insert, Update
-from binlogio.writer.statement import Change, ContextEvent
+from binlogio.writer.rules.statement import Change, ContextEvent
 from random_tables import MODULUS, NOTE, NULL, SLOTS, Row, Table, V, document, number, text
 
 DUPLICATE_KEY: Final = 1062

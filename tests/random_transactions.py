@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from binlogio.errors import LoggingError
 from binlogio.writer import Statement, StatementFacts
-from binlogio.writer.known_objects import KnownObjects, Trigger, table_access
+from binlogio.writer.rules.known_objects import KnownObjects, Trigger, table_access
 from random_statements import Made, Step, choose, create_select
 from random_tables import SCHEMA, SLOTS, Row, Table, tables
 

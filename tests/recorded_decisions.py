@@ -17,9 +17,8 @@ from typing import Any, Final
 from binlogio.errors import LoggingError
 from binlogio.schema import ColumnDefinition, KeyDefinition, TableDefinition
 from binlogio.server_variables import ServerVariables
-from binlogio.writer.engine_mix import NO_ENGINES, EngineMix, mix_engines
-from binlogio.writer.known_objects import KnownObjects, Trigger
-from binlogio.writer.logging_format import (
+from binlogio.writer.rules.known_objects import KnownObjects, Trigger
+from binlogio.writer.rules.logging_format import (
     CacheKind,
     LoggingDecision,
     LoggingFormat,
@@ -28,7 +27,8 @@ from binlogio.writer.logging_format import (
     StatementKind,
     decide_logging_format,
 )
-from binlogio.writer.statement_text import facts_from_sql
+from binlogio.writer.rules.statement_text import facts_from_sql
+from binlogio.writer.session.engine_mix import NO_ENGINES, EngineMix, mix_engines
 
 Json = dict[str, Any]
 RECORDINGS: Final = Path(__file__).parent.parent / "fixtures" / "oracle" / "oracle.jsonl.gz"

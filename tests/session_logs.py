@@ -13,8 +13,8 @@ from binlogio.events.query import QueryEvent
 from binlogio.reader import open as open_logs
 from binlogio.schema import ColumnDefinition, TableDefinition
 from binlogio.writer import BinlogWriter, Insert, Statement
-from binlogio.writer.known_objects import table_access
-from binlogio.writer.statement_facts import StatementFacts, StatementKind
+from binlogio.writer.rules.known_objects import table_access
+from binlogio.writer.rules.statement_facts import StatementFacts, StatementKind
 from memory_storage import MemoryStorage
 
 T: Final = TableDefinition(

@@ -20,7 +20,7 @@ from binlogio.schema import ColumnDefinition, TableDefinition
 from binlogio.values.json import JsonDocument
 from binlogio.values.json_diff import JsonDiff, JsonDiffOperation, JsonDiffs
 from binlogio.writer import BinlogWriter, Delete, Insert, Session, Statement, Update, XaXid
-from binlogio.writer.statement import Change
+from binlogio.writer.rules.statement import Change
 
 T1: Final = TableDefinition(
     "shop",

@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from binlogio.errors import CacheLimitExceeded
-from binlogio.writer.cache import BinlogCache
-from binlogio.writer.cache_buffer import CacheBuffer, buffer_size
-from binlogio.writer.cache_status import CacheStatus
-from binlogio.writer.spill import TemporaryFile
-from binlogio.writer.writeset import WriteSetBuilder
+from binlogio.writer.rows.writeset import WriteSetBuilder
+from binlogio.writer.session.cache import BinlogCache
+from binlogio.writer.session.cache_buffer import CacheBuffer, buffer_size
+from binlogio.writer.session.cache_status import CacheStatus
+from binlogio.writer.session.spill import TemporaryFile
 
 PAGE: Final = 4096
 UNLIMITED: Final = 1 << 62

@@ -17,9 +17,9 @@ from binlogio.reader import open as open_logs
 from binlogio.schema import ColumnDefinition, TableDefinition
 from binlogio.writer import Delete, Insert, Statement, Update
 from binlogio.writer.batches import BatchChange, BatchSession
-from binlogio.writer.known_objects import KnownObjects, table_access
-from binlogio.writer.statement import Change, LoadedFile
-from binlogio.writer.statement_facts import StatementFacts, StatementKind
+from binlogio.writer.rules.known_objects import KnownObjects, table_access
+from binlogio.writer.rules.statement import Change, LoadedFile
+from binlogio.writer.rules.statement_facts import StatementFacts, StatementKind
 from memory_storage import MemoryStorage
 from session_logs import CREATE_TEMPORARY, TEMPORARY, N, T, texts, writer
 

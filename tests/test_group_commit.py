@@ -12,7 +12,7 @@ import pytest
 
 from binlogio.errors import WriterStateError
 from binlogio.events.gtid import AnonymousGtidEvent, GtidEvent
-from binlogio.writer.group import WriteSet
+from binlogio.writer.log.group import WriteSet
 from committers import THREADS, Committer, in_threads, spin_until
 from memory_storage import MemoryStorage
 

@@ -16,7 +16,7 @@ from binlogio.events.query import QueryEvent
 from binlogio.events.transaction_payload import TransactionPayloadEvent
 from binlogio.gtid import Gtid, GtidSet, Tag, Uuid
 from binlogio.reader import open as open_logs
-from binlogio.writer.group import ANONYMOUS, Automatic, Group, GroupEnd
+from binlogio.writer.log.group import ANONYMOUS, Automatic, Group, GroupEnd
 from committers import UUID, Committer, in_threads
 from memory_storage import MemoryStorage
 

@@ -16,7 +16,7 @@ from typing import Any, Final
 import pytest
 
 from binlogio.errors import BinlogError, WriterStateError
-from binlogio.writer import commit_stages, group_commit, group_log, log_file
+from binlogio.writer.log import commit_stages, group_commit, group_log, log_file
 from committers import Committer, spin_until
 
 TRACED: Final = {module.__file__ for module in (commit_stages, group_commit, group_log, log_file)}

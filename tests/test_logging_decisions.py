@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from binlogio.errors import LoggingError
-from binlogio.writer.engine_mix import mix_engines
-from binlogio.writer.logging_format import CacheKind, LoggingDecision, LoggingFormat
+from binlogio.writer.rules.logging_format import CacheKind, LoggingDecision, LoggingFormat
+from binlogio.writer.session.engine_mix import mix_engines
 from recorded_decisions import RECORDINGS, TEXT_LENGTH, Case, recorded_cases
 
 pytestmark = pytest.mark.slow

@@ -9,8 +9,8 @@ import pytest
 
 from binlogio.errors import LoggingError
 from binlogio.server_variables import ServerVariables
-from binlogio.writer.engines import ENGINES, INNODB, MYISAM, PERFORMANCE_SCHEMA, Engine, engine_named
-from binlogio.writer.logging_format import (
+from binlogio.writer.rules.engines import ENGINES, INNODB, MYISAM, PERFORMANCE_SCHEMA, Engine, engine_named
+from binlogio.writer.rules.logging_format import (
     CacheKind,
     LoggingDecision,
     LoggingFormat,
@@ -22,7 +22,7 @@ from binlogio.writer.logging_format import (
     row_cache,
     statement_cache,
 )
-from binlogio.writer.unsafe import UnsafeReason
+from binlogio.writer.rules.unsafe import UnsafeReason
 
 TEXT_ONLY = Engine(name="TEXT", row_capable=False)
 ROWS_ONLY = Engine(name="ROWS", statement_capable=False)

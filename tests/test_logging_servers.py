@@ -13,9 +13,8 @@ pymysql = pytest.importorskip("pymysql")
 from binlogio.errors import LoggingError  # noqa: E402
 from binlogio.schema import ColumnDefinition, KeyDefinition, TableDefinition  # noqa: E402
 from binlogio.server_variables import ServerVariables  # noqa: E402
-from binlogio.writer.engine_mix import NO_ENGINES, mix_engines  # noqa: E402
-from binlogio.writer.known_objects import KnownObjects  # noqa: E402
-from binlogio.writer.logging_format import (  # noqa: E402
+from binlogio.writer.rules.known_objects import KnownObjects  # noqa: E402
+from binlogio.writer.rules.logging_format import (  # noqa: E402
     CacheKind,
     LoggingDecision,
     LoggingFormat,
@@ -23,8 +22,9 @@ from binlogio.writer.logging_format import (  # noqa: E402
     StatementFacts,
     decide_logging_format,
 )
-from binlogio.writer.statement_text import facts_from_sql  # noqa: E402
-from binlogio.writer.statement_words import LOGGED_VARIABLES, UNSAFE_FUNCTIONS  # noqa: E402
+from binlogio.writer.rules.statement_text import facts_from_sql  # noqa: E402
+from binlogio.writer.rules.statement_words import LOGGED_VARIABLES, UNSAFE_FUNCTIONS  # noqa: E402
+from binlogio.writer.session.engine_mix import NO_ENGINES, mix_engines  # noqa: E402
 from real_servers import vendor  # noqa: E402 - after the skip
 
 pytestmark = [pytest.mark.server, pytest.mark.slow]

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from binlogio.schema import ColumnDefinition, KeyDefinition, TableDefinition
 from binlogio.values.values import EnumValue
-from binlogio.writer.group import Group, WriteSet
-from binlogio.writer.logical_clock import COMMIT_ORDER, WRITESET, WRITESET_SESSION, LogicalClock, is_barrier
-from binlogio.writer.writeset import KeyHasher, WriteSetBuilder
+from binlogio.writer.log.group import Group, WriteSet
+from binlogio.writer.log.logical_clock import COMMIT_ORDER, WRITESET, WRITESET_SESSION, LogicalClock, is_barrier
+from binlogio.writer.rows.writeset import KeyHasher, WriteSetBuilder
 
 A, B, C, D, E, F = ({"hashes": (number,)} for number in range(6))
 NO_KEY: Final[dict[str, Any]] = {"has_missing_keys": True}

@@ -28,13 +28,13 @@ from binlogio.reader import open as open_logs
 from binlogio.schema import ColumnDefinition, TableDefinition
 from binlogio.writer import BinlogWriter, Delete, Insert, Session, Statement, Update, XaXid
 from binlogio.writer.batches import BatchSession
-from binlogio.writer.domain_state import DomainState
-from binlogio.writer.frames import MAX_SHORT_TEXT, Frames
-from binlogio.writer.group import Group, GroupEnd, InDomain
-from binlogio.writer.group_log import GroupLog, PendingCommit
-from binlogio.writer.log_file import ActiveLog, describe_format
-from binlogio.writer.recovery import examine
-from binlogio.writer.whole_groups import GtidRuns, skip_plain_groups
+from binlogio.writer.log.domain_state import DomainState
+from binlogio.writer.log.group import Group, GroupEnd, InDomain
+from binlogio.writer.log.group_log import GroupLog, PendingCommit
+from binlogio.writer.log.log_file import ActiveLog, describe_format
+from binlogio.writer.log.recovery import examine
+from binlogio.writer.log.whole_groups import GtidRuns, skip_plain_groups
+from binlogio.writer.rows.frames import MAX_SHORT_TEXT, Frames
 from memory_storage import MemoryStorage
 from written_logs import events_of
 

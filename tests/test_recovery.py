@@ -13,7 +13,7 @@ from binlogio.errors import BinlogError, BinlogFormatError, ChecksumMismatch
 from binlogio.options import ServerVariables
 from binlogio.reader import open as open_logs
 from binlogio.writer import BinlogWriter
-from binlogio.writer.recovery import examine, recover
+from binlogio.writer.log.recovery import examine, recover
 from logs import IN_USE_AT
 from logs_in_use import NAME, LogInUse
 

@@ -12,8 +12,8 @@ import pytest
 
 from binlogio.errors import UnsupportedFeature
 from binlogio.server_variables import ServerVariables
-from binlogio.writer.engines import INNODB, MYISAM
-from binlogio.writer.logging_format import (
+from binlogio.writer.rules.engines import INNODB, MYISAM
+from binlogio.writer.rules.logging_format import (
     CacheKind,
     LoggingDecision,
     LoggingFormat,
@@ -24,7 +24,7 @@ from binlogio.writer.logging_format import (
     row_cache,
     statement_cache,
 )
-from binlogio.writer.rule_sets import (
+from binlogio.writer.rules.rule_sets import (
     RULE_SETS,
     RULES_9_7,
     Classification,

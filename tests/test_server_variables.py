@@ -9,8 +9,8 @@ import pytest
 
 from binlogio.errors import LoggingError, UnsupportedFeature
 from binlogio.server_variables import SESSION_VARIABLES, VARIABLE_NAMES, ServerVariables
-from binlogio.writer.logging_format import SessionState
-from binlogio.writer.session_variables import set_session_variables
+from binlogio.writer.rules.logging_format import SessionState
+from binlogio.writer.session.session_variables import set_session_variables
 
 USUAL = ServerVariables()
 

@@ -18,7 +18,7 @@ from binlogio.storage.index_file import INDEX_SUFFIX
 from binlogio.values.json import JsonDocument
 from binlogio.values.json_diff import JsonDiffs
 from binlogio.writer import BinlogWriter, Statement, Update
-from binlogio.writer.statement import Change
+from binlogio.writer.rules.statement import Change
 from mariadb_replay import Recording, Replay, comparable
 from memory_storage import MemoryStorage
 from real_servers import KINDS, Instance, Vendor, vendor

@@ -12,7 +12,7 @@ import pytest
 
 from binlogio.errors import BinlogFormatError
 from binlogio.options import ServerVariables
-from binlogio.writer.recovery import examine
+from binlogio.writer.log.recovery import examine
 from logs import IN_USE_AT
 from logs_in_use import NAME, LogInUse
 from real_servers import RUN_TIMEOUT_S, SCRIPT, Instance, vendor

@@ -15,9 +15,9 @@ from binlogio.schema import ColumnDefinition, TableDefinition
 from binlogio.values.json import JsonDocument
 from binlogio.values.json_diff import JsonDiff, JsonDiffOperation, JsonDiffs
 from binlogio.writer import Delete, Insert, Statement, Update
-from binlogio.writer.known_objects import table_access
-from binlogio.writer.statement import Change, LoadedFile
-from binlogio.writer.statement_facts import StatementFacts, StatementKind
+from binlogio.writer.rules.known_objects import table_access
+from binlogio.writer.rules.statement import Change, LoadedFile
+from binlogio.writer.rules.statement_facts import StatementFacts, StatementKind
 from corpus import FIXTURES
 from memory_storage import MemoryStorage
 from session_logs import N, T, events_of, insert, texts, writer

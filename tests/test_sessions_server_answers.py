@@ -8,8 +8,8 @@ import pytest
 
 from binlogio.errors import LoggingError
 from binlogio.writer import Insert, Statement, Update
-from binlogio.writer.known_objects import table_access
-from binlogio.writer.statement_facts import StatementFacts, StatementKind
+from binlogio.writer.rules.known_objects import table_access
+from binlogio.writer.rules.statement_facts import StatementFacts, StatementKind
 from memory_storage import MemoryStorage
 from session_logs import CREATE_TEMPORARY, N, T, insert, texts, writer
 

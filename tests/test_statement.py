@@ -10,8 +10,8 @@ import pytest
 from binlogio.errors import UnsupportedFeature
 from binlogio.schema import ColumnDefinition, TableDefinition
 from binlogio.writer import Insert, KnownObjects, Statement, StatementKind, Trigger, Uses
-from binlogio.writer.statement_text import facts_from_sql
-from binlogio.writer.unsafe import UnsafeReason
+from binlogio.writer.rules.statement_text import facts_from_sql
+from binlogio.writer.rules.unsafe import UnsafeReason
 
 T: Final = TableDefinition(
     "shop", "t", (ColumnDefinition("id", "int", nullable=False), ColumnDefinition("v", "varchar(20)")), ("id",)

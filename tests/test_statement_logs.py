@@ -21,10 +21,10 @@ from binlogio.reader import open as open_logs
 from binlogio.schema import ColumnDefinition, TableDefinition
 from binlogio.schema.ddl.create_table import parse_create_table
 from binlogio.writer import Delete, Insert, Session, Statement, Update
-from binlogio.writer.known_objects import KnownObjects, Trigger
-from binlogio.writer.statement import Change
-from binlogio.writer.statement_facts import StatementFacts
-from binlogio.writer.statement_text import facts_from_sql
+from binlogio.writer.rules.known_objects import KnownObjects, Trigger
+from binlogio.writer.rules.statement import Change
+from binlogio.writer.rules.statement_facts import StatementFacts
+from binlogio.writer.rules.statement_text import facts_from_sql
 from corpus import FIXTURES
 from memory_storage import MemoryStorage
 from session_logs import writer

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from binlogio.errors import UnsupportedFeature
 from binlogio.schema import ColumnDefinition, KeyDefinition, TableDefinition
-from binlogio.writer.engines import ENGINES, INNODB, MYISAM, PERFORMANCE_SCHEMA
-from binlogio.writer.known_objects import KnownObjects, Trigger, table_access
-from binlogio.writer.statement_facts import StatementFacts, StatementKind, TableAccess
-from binlogio.writer.statement_text import facts_from_sql
-from binlogio.writer.statement_words import LOGGED_VARIABLES, UNSAFE_FUNCTIONS
-from binlogio.writer.unsafe import UnsafeReason
+from binlogio.writer.rules.engines import ENGINES, INNODB, MYISAM, PERFORMANCE_SCHEMA
+from binlogio.writer.rules.known_objects import KnownObjects, Trigger, table_access
+from binlogio.writer.rules.statement_facts import StatementFacts, StatementKind, TableAccess
+from binlogio.writer.rules.statement_text import facts_from_sql
+from binlogio.writer.rules.statement_words import LOGGED_VARIABLES, UNSAFE_FUNCTIONS
+from binlogio.writer.rules.unsafe import UnsafeReason
 
 COLUMNS = (ColumnDefinition("a", "int", nullable=False), ColumnDefinition("b", "varchar(30)"))
 TABLES = tuple(

@@ -1,6 +1,6 @@
 """The index file: the names of a server's binary logs, one a line, in order.
 
-Knows how the file is read, and how logs are numbered; `binlogio.writer.log_index` writes it. Source: sql/binlog.cc, MYSQL_BIN_LOG::open_index_file.
+Knows how the file is read, and how logs are numbered; `binlogio.writer.log.log_index` writes it. Source: sql/binlog.cc, MYSQL_BIN_LOG::open_index_file.
 """
 
 from __future__ import annotations

@@ -18,21 +18,21 @@ from binlogio.errors import BinlogFormatError, UnsupportedFeature
 from binlogio.format.event_frames import EventFrames
 from binlogio.gtid import Gtid
 from binlogio.primitives import bitmap_size
-from binlogio.writer.frames import Frames
-from binlogio.writer.group import Group
-from binlogio.writer.gtid_consistency import refusal
-from binlogio.writer.log_file import MICROSECONDS_PER_SECOND
-from binlogio.writer.query_events import QueryContext
-from binlogio.writer.row_image import RowOperation, image_columns
-from binlogio.writer.rows_builder import RowsRules
-from binlogio.writer.value_checks import check_batch
+from binlogio.writer.log.group import Group
+from binlogio.writer.log.log_file import MICROSECONDS_PER_SECOND
+from binlogio.writer.rows.frames import Frames
+from binlogio.writer.rows.row_image import RowOperation, image_columns
+from binlogio.writer.rows.rows_builder import RowsRules
+from binlogio.writer.rows.value_checks import check_batch
+from binlogio.writer.rules.gtid_consistency import refusal
+from binlogio.writer.session.query_events import QueryContext
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from binlogio._kernel.event_buffer import EventBuffer
     from binlogio.schema import TableDefinition
-    from binlogio.writer.open_tables import OpenTable
+    from binlogio.writer.session.open_tables import OpenTable
     from binlogio.writer.writer import BinlogWriter
 
 MAX_ENCODERS: Final = 256

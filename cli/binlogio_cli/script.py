@@ -30,10 +30,10 @@ from binlogio.errors import BinlogError, UnsupportedFeature
 from binlogio.options import ServerVariables
 from binlogio.schema import TableDefinition, value_from_json
 from binlogio.writer import BinlogWriter, Delete, Insert, Session, Statement, Update
-from binlogio.writer.known_objects import table_access
-from binlogio.writer.statement import Change
-from binlogio.writer.statement_facts import StatementFacts
-from binlogio.writer.statement_text import NOT_STATEMENTS
+from binlogio.writer.rules.known_objects import table_access
+from binlogio.writer.rules.statement import Change
+from binlogio.writer.rules.statement_facts import StatementFacts
+from binlogio.writer.rules.statement_text import NOT_STATEMENTS
 
 Json = Mapping[str, Any]
 _COMMON: Final = ("do", "session", "at", "schema")

@@ -7,9 +7,9 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from binlogio.errors import UnsupportedFeature
-from binlogio.writer.known_objects import KnownObjects, Trigger
-from binlogio.writer.statement_facts import StatementFacts
-from binlogio.writer.statement_text import facts_from_sql
+from binlogio.writer.rules.known_objects import KnownObjects, Trigger
+from binlogio.writer.rules.statement_facts import StatementFacts
+from binlogio.writer.rules.statement_text import facts_from_sql
 from conformance.scenarios import NotDrivenError
 from conformance.tables import SCHEMA, Tables
 

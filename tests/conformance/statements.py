@@ -15,13 +15,13 @@ from binlogio.events.statement_context import IntvarEvent, IntvarKind, RandEvent
 from binlogio.gtid import Gtid
 from binlogio.server_variables import SESSION_VARIABLES, ServerVariables
 from binlogio.writer import Delete, Insert, Session, Statement, Update
-from binlogio.writer.connection import ClientVariables
-from binlogio.writer.group import AUTOMATIC
-from binlogio.writer.statement import Change, LoadedFile, updated_tables_of
-from binlogio.writer.statement_facts import StatementFacts, StatementKind, TableAccess
-from binlogio.writer.statement_uses import uses_of
-from binlogio.writer.statement_words import read_words
-from binlogio.writer.xa import XaXid
+from binlogio.writer.log.group import AUTOMATIC
+from binlogio.writer.rules.statement import Change, LoadedFile, updated_tables_of
+from binlogio.writer.rules.statement_facts import StatementFacts, StatementKind, TableAccess
+from binlogio.writer.rules.statement_uses import uses_of
+from binlogio.writer.rules.statement_words import read_words
+from binlogio.writer.session.connection import ClientVariables
+from binlogio.writer.session.xa import XaXid
 from conformance.facts import facts_of_text
 from conformance.scenarios import Json, NotDrivenError, Step
 from conformance.tables import SCHEMA, Tables

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from binlogio.schema import ColumnDefinition, KeyDefinition, TableDefinition
-from binlogio.writer.known_objects import table_access
-from binlogio.writer.statement_facts import TableAccess
+from binlogio.writer.rules.known_objects import table_access
+from binlogio.writer.rules.statement_facts import TableAccess
 from conformance.scenarios import Json, NotDrivenError
 
 SCHEMA: Final = "w"

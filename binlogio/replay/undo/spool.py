@@ -8,12 +8,12 @@ from __future__ import annotations
 from array import array
 from typing import TYPE_CHECKING, Final
 
-from binlogio.writer.spill import TemporaryFile
+from binlogio.writer.session.spill import TemporaryFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from binlogio.writer.spill import SpillFile
+    from binlogio.writer.session.spill import SpillFile
 
 PIECE_SIZE: Final = 1 << 20
 

@@ -4,7 +4,7 @@ Knows files, names, heads and ends. Knows nothing of records or events in groups
 
     commit := check order and GTIDs, finish each segment (head, ROTATE or STOP), register names, rename, note the batch, replace the index
 
-What a crash leaves half-done before the index was replaced is undone by the next commit (`binlogio.writer.log_index`). A batch that has a number is noted
+What a crash leaves half-done before the index was replaced is undone by the next commit (`binlogio.writer.log.log_index`). A batch that has a number is noted
 with the last log that it wrote, and is done once the index has that log: the same batch again does nothing then.
 """
 
@@ -25,9 +25,9 @@ from binlogio.gtid import EMPTY_GTID_SET, GtidSet
 from binlogio.implementation import is_compiled
 from binlogio.storage.index_file import log_number, next_log_name
 from binlogio.stored_json import read_stored
-from binlogio.writer.log_file import describe_format
-from binlogio.writer.log_index import LogIndex
-from binlogio.writer.recovery import examine
+from binlogio.writer.log.log_file import describe_format
+from binlogio.writer.log.log_index import LogIndex
+from binlogio.writer.log.recovery import examine
 from pyspark_binlogio.writing.record_runs import IN_ORDER_HINT, out_of_order
 from pyspark_binlogio.writing.segments import Segment, head_of
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from binlogio.options import ServerVariables
-    from binlogio.writer.log_storage import LogStorage
+    from binlogio.writer.log.log_storage import LogStorage
 
 WINDOW_SIZE: Final = 4 << 20
 BATCHES_SUFFIX: Final = ".batches"

@@ -30,7 +30,7 @@ from binlogio.columnar.batches.row_records import ROW_COLUMNS
 from binlogio.gtid import EMPTY_GTID_SET
 from binlogio.options import ServerVariables
 from binlogio.writer.flavour import flavour_of
-from binlogio.writer.log_storage import LocalStorage
+from binlogio.writer.log.log_storage import LocalStorage
 from pyspark_binlogio.batches import ARROW_TYPES
 from pyspark_binlogio.option_values import BinlogOptionError, nearest
 from pyspark_binlogio.pyspark_api import arrow_schema
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from binlogio.gtid import GtidSet
-    from binlogio.writer.log_storage import LogStorage
+    from binlogio.writer.log.log_storage import LogStorage
     from pyspark_binlogio.options import BinlogOptions
 
 STAGING: Final = "_binlog_staging"

@@ -16,11 +16,11 @@ from pyarrow.fs import FileSelector, FileSystem, FileType
 from binlogio.errors import UnsupportedFeature
 
 if TYPE_CHECKING:
-    from binlogio.writer.log_storage import LogStorage
+    from binlogio.writer.log.log_storage import LogStorage
 
 
 class ObjectStorage:
-    """A `binlogio.writer.log_storage.LogStorage`, but for what changes a file."""
+    """A `binlogio.writer.log.log_storage.LogStorage`, but for what changes a file."""
 
     def __init__(self, filesystem: FileSystem, folder: str) -> None:
         self._filesystem = filesystem

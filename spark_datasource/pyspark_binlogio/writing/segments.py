@@ -18,12 +18,12 @@ from binlogio.events.gtid import PreviousGtidsEvent
 from binlogio.format.encoder import Encoder
 from binlogio.gtid import EMPTY_GTID_SET, Gtid, GtidSet, GtidSetEncoding, Interval
 from binlogio.options import ServerVariables
-from binlogio.writer.frames import Frames
-from binlogio.writer.group import FilledGroup
-from binlogio.writer.group_events import GroupEvents
-from binlogio.writer.kernel import writer_kernel
-from binlogio.writer.log_file import MICROSECONDS_PER_SECOND, describe_format
-from binlogio.writer.query_events import QueryContext
+from binlogio.writer.log.group import FilledGroup
+from binlogio.writer.log.group_events import GroupEvents
+from binlogio.writer.log.log_file import MICROSECONDS_PER_SECOND, describe_format
+from binlogio.writer.rows.frames import Frames
+from binlogio.writer.rows.kernel import writer_kernel
+from binlogio.writer.session.query_events import QueryContext
 from pyspark_binlogio.writing.written_tables import WrittenTables
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from binlogio._kernel.event_buffer import EventBuffer
     from binlogio.format.event_frames import EventFrames
-    from binlogio.writer.log_storage import LogStorage
+    from binlogio.writer.log.log_storage import LogStorage
     from pyspark_binlogio.writing.record_runs import Place, Transaction, TransactionKey
 
 THREAD_ID: Final = 1

@@ -30,15 +30,15 @@ from binlogio.schema.ddl.server_defaults import NEWEST_MYSQL
 from binlogio.schema.json_values import value_from_json
 from binlogio.values.json import JsonDocument
 from binlogio.values.values import ABSENT
-from binlogio.writer.open_tables import OpenTables
+from binlogio.writer.session.open_tables import OpenTables
 from pyspark_binlogio.request import given_definitions
 
 if TYPE_CHECKING:
     from binlogio._kernel.event_buffer import EventBuffer
     from binlogio.arrow.encode import Operation
     from binlogio.options import ServerVariables
-    from binlogio.writer.kernel import WriterKernel
-    from binlogio.writer.open_tables import OpenTable
+    from binlogio.writer.rows.kernel import WriterKernel
+    from binlogio.writer.session.open_tables import OpenTable
     from pyspark_binlogio.writing.record_runs import Run
 
 _MAX_ENCODERS: Final = 1024

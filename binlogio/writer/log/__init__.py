@@ -1,0 +1,1 @@
+"""The log files: GTIDs, logical clock, group commit, rotation, index, purge and crash recovery."""

@@ -1,0 +1,478 @@
+"""From finished caches to groups in the log, in three stages, so that many sessions share one write and one sync.
+
+Knows which thread does what, and in which order. Knows neither bytes nor files.
+
+    flush    GTIDs, clock and bytes of all that wait, in their order; one write
+    sync     one fsync for all of them, where sync_binlog says that it is time; before it the leader may wait for more
+    commit   their hooks in the order of the log, max_committed, everybody goes on
+
+The first that comes to a stage leads it (`commit_stages`). A session that finds nobody and need not sync goes the short way, alone under the
+lock of the first stage. A log is rotated behind the groups that made it full, when they are committed; an INCIDENT stands alone before it.
+
+Locks are taken in this order: sync, flush. Source: sql/binlog.cc, MYSQL_BIN_LOG::ordered_commit; oracle rules 8.6 to 8.8.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from copy import copy
+from threading import RLock
+from typing import TYPE_CHECKING, Final
+from weakref import WeakSet
+
+from binlogio.errors import BinlogError, CommitOutcomeUnknown, WriterStateError
+from binlogio.gtid import GtidSet, Uuid
+from binlogio.options import Position
+from binlogio.storage.compression import compress_zstd
+from binlogio.writer.log.commit_stages import Stage, release_owned
+from binlogio.writer.log.group import FilledGroup, Group, GroupEnd
+from binlogio.writer.log.group_log import GroupLog, PendingCommit
+from binlogio.writer.log.log_file import REOPEN_HINT
+
+if TYPE_CHECKING:
+    from binlogio._kernel.event_buffer import EventBuffer
+    from binlogio.format.event_frames import EventFrames
+    from binlogio.gtid import Gtid, MariadbGtid
+    from binlogio.options import ServerVariables
+    from binlogio.writer.log.commit_stages import ReentrantLock
+    from binlogio.writer.log.group_events import LoggedGtid
+    from binlogio.writer.log.log_file import ActiveLog, Clock
+    from binlogio.writer.rows.kernel import WriterKernel
+
+Wait = Callable[[int], None]
+"""Waits that many microseconds."""
+_STEPS_OF_DELAY: Final = 10
+
+
+_ALL: Final[WeakSet[GroupCommit]] = WeakSet()
+
+
+def _disown_all() -> None:
+    for commits in _ALL:
+        commits.disown()
+
+
+os.register_at_fork(after_in_child=_disown_all)
+
+
+def system_wait(microseconds: int) -> None:
+    """Sleep."""
+    time.sleep(microseconds / 1_000_000)
+
+
+class GroupCommit:
+    """Writes groups to the active log. Several threads may commit.
+
+    An error of the storage is told to all whose groups could not be written, and the log is as it was before them. With
+    binlog_error_action=IGNORE_ERROR nobody is told: the log is closed, sessions go on without it, and `ignored_error` says why.
+    Where a full log could not be rotated, `rotation_error` says why, up to the rotation that succeeds.
+    """
+
+    def __init__(
+        self,
+        log: ActiveLog,
+        variables: ServerVariables,
+        clock: Clock,
+        server_uuid: Uuid,
+        kernel: WriterKernel | None,
+        wait: Wait = system_wait,
+    ) -> None:
+        self._log = log
+        self._groups = GroupLog(log, variables, clock, server_uuid, kernel)
+        self._clock = self._groups.clock
+        self._max_size = variables.max_binlog_size
+        self._sync_period = variables.sync_binlog
+        self._delay = variables.binlog_group_commit_sync_delay
+        self._enough = variables.binlog_group_commit_sync_no_delay_count
+        self._keeps_order = variables.binlog_order_commits
+        self._ignores_errors = variables.binlog_error_action == "IGNORE_ERROR"
+        self._wait = wait
+        self._flush: Final = Stage[PendingCommit]()
+        self._sync: Final = Stage[PendingCommit]()
+        self._commit: Final = Stage[PendingCommit]()
+        self._finish_lock: ReentrantLock = RLock()
+        self._unsynced = deque[PendingCommit]()  # flushed, and not yet through the sync stage; in the order of the log
+        self._flushed = 0
+        self._finished = 0
+        self._stages: Final = (
+            (self._flush, self._flush_led),
+            (self._sync, self._sync_led),
+            *(((self._commit, self._finish_led),) if self._keeps_order else ()),
+        )
+        self._passes = 0  # through the sync stage since the last sync
+        self._hurries = self._sync_period != 1 and not self._delay
+        self.ignored_error: BaseException | None = None
+        self.rotation_error: BaseException | None = None
+
+        _ALL.add(self)
+
+    def disown(self) -> None:
+        """In a forked child: the log belongs to the parent. Locks held by threads of the parent are replaced."""
+        self._log.disown()
+        self._finish_lock = RLock()
+        for stage, _ in self._stages:
+            stage.reset()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a log was begun and not ended."""
+        return self._groups.is_open
+
+    @property
+    def executed(self) -> GtidSet:
+        """The GTIDs of all groups in the log and before it (gtid_executed)."""
+        with self._flush.mutex:
+            return self._groups.executed
+
+    @property
+    def max_committed(self) -> int:
+        """The clock of the last group that was committed; a session's `Group.commit_parent`, taken at the end of a statement."""
+        return self._clock.max_committed
+
+    @property
+    def domains(self) -> tuple[MariadbGtid, ...]:
+        """The last GTIDs of each domain and server, with MariaDB (gtid_binlog_state)."""
+        with self._flush.mutex:
+            return self._groups.domains
+
+    @property
+    def position(self) -> Position:
+        """Up to where readers may go: behind the last group, or, with sync_binlog=1, the last that was synced."""
+        with self._flush.mutex:
+            self._check()
+            size = self._log.size
+            if self._sync_period == 1:
+                with suppress(IndexError):
+                    size = self._unsynced[0].start
+            return Position(self._log.name, size)
+
+    def is_used(self, gtid: Gtid) -> bool:
+        """Whether a group of the log, or before it, has this GTID."""
+        with self._flush.mutex:
+            return self._groups.is_used(gtid)
+
+    def open(self, executed: GtidSet, domains: Sequence[MariadbGtid] = ()) -> None:
+        """Begin a log; `executed` is what the logs before it have, `domains` the same of MariaDB."""
+        with self._sync.mutex, self._flush.mutex:
+            self._groups.open(executed, domains)
+            self._passes = 0
+            self.ignored_error = None
+
+    def close(self) -> None:
+        """End the log. What no session has committed is not in it. Without effect in a forked child."""
+        if self._log.is_disowned:
+            return
+        with self._sync.mutex, self._flush.mutex:
+            self._groups.close()
+            self._all_synced()
+
+    def rotate(self) -> None:
+        """End the log and begin the next one (FLUSH BINARY LOGS).
+
+        Raises:
+            WriterStateError: the writer is not open.
+            OSError: a log cannot be written; the one that there was goes on.
+        """
+        with self.quiet():
+            self._rotate()
+
+    @contextmanager
+    def quiet(self) -> Iterator[None]:
+        """Nobody writes to the log meanwhile, or syncs it.
+
+        Raises:
+            WriterStateError: the writer is not open.
+        """
+        with self._sync.mutex, self._flush.mutex:
+            self._check()
+            yield
+
+    def commit(self, group: Group) -> LoggedGtid:
+        """Write a group; returns its GTID, None where it is anonymous. It is durable once this returns, where sync_binlog is 1.
+
+        An exception from outside (KeyboardInterrupt) is raised when the commit has ended. If it came while the thread wrote to the log,
+        the log is abandoned, the other sessions of the same write get `CommitOutcomeUnknown`, and opening the log again decides.
+
+        Raises:
+            OSError: the storage cannot write it; the log is as before.
+            CommitOutcomeUnknown: the group may or may not be in the log, which accepts no more groups until it is opened again.
+            BinlogError: the group is invalid, the writer is closed, or the log broken.
+        """
+        if group.compression_level is not None:
+            group = self._groups.events.compressed(group, compress_zstd)
+        if self._hurries and group.on_commit is None:
+            gtid, is_written = self._try_alone(group)
+            if is_written:
+                if self._log.size >= self._max_size:
+                    self._rotate_if_full()
+                return gtid
+        return self._ordered(group)
+
+    def commit_events(
+        self, fill: Callable[[EventBuffer | EventFrames], None], timestamp: int, expected_size: int
+    ) -> LoggedGtid:
+        """As `commit`, of a group whose events `fill` writes where they will stand.
+
+        `expected_size` in bytes is a guess. No other session can write meanwhile. Where `fill` raises, nothing is written.
+        """
+        return self._ordered(FilledGroup(fill=fill, timestamp=timestamp, expected_size=expected_size))
+
+    # ------------------------------------------------------------------------------------------------ the short way
+
+    def _is_alone(self, group: Group) -> bool:
+        """Nobody else commits, nothing is to be synced now, and the group needs no attention."""
+        return (
+            self._flushed == self._finished
+            and not self._flush.queue
+            and type(group.frames) is tuple
+            and group.end is not GroupEnd.INCIDENT
+            and self.ignored_error is None
+            and (not self._sync_period or self._passes + 1 < self._sync_period)
+        )
+
+    def _try_alone(self, group: Group) -> tuple[LoggedGtid, bool]:
+        """Write the group if the short way is open; returns its GTID, and whether it was written.
+
+        The two `finally` run the same clean-up, so that one exception, wherever it hits, is followed by a whole clean-up.
+        """
+        gtid, is_alone, is_writing, has_left = None, False, False, False
+        try:
+            try:
+                with self._flush.mutex:
+                    if self._is_alone(group):
+                        is_alone = is_writing = True
+                        try:
+                            gtid = self._commit_alone(group)
+                        except (OSError, BinlogError):
+                            is_writing = False
+                            raise
+                        is_writing = False
+                has_left = True
+            finally:
+                if not has_left:
+                    self._leave_interrupted(is_writing=is_writing)
+        finally:
+            if not has_left:
+                self._leave_interrupted(is_writing=is_writing)
+        return gtid, is_alone
+
+    def _leave_interrupted(self, *, is_writing: bool) -> None:
+        if is_writing:
+            self._log.abandon()
+        release_owned(self._flush.mutex)
+
+    def _commit_alone(self, group: Group) -> LoggedGtid:
+        try:
+            gtid = self._groups.write(group)
+        except OSError as exc:
+            if not self._ignores_errors:
+                raise
+            self._stop_logging(exc)
+            return None
+        self._passes += 1
+        self._clock.max_committed = self._clock.counter
+        return gtid
+
+    # --------------------------------------------------------------------------------------------------- the stages
+
+    def _ordered(self, group: Group | FilledGroup) -> LoggedGtid:
+        own = PendingCommit(group)
+        try:
+            try:
+                if isinstance(group, Group) and group.is_incident:
+                    self._commit_incident(own)
+                else:
+                    self._advance(own)
+                    if self._log.size >= self._max_size and own.leads:
+                        self._rotate_if_full()
+                own.is_settled = True
+            finally:
+                self._settle(own)
+        finally:
+            self._settle(own)
+        if own.error is not None:
+            raise copy(own.error) from own.error
+        return own.gtid
+
+    def _advance(self, own: PendingCommit) -> None:
+        """Take a commit through the stages, from where it is; may be called again after an exception."""
+        while own.step < len(self._stages):
+            stage, work = self._stages[own.step]
+            if own.stage is not stage:
+                stage.join(own)
+            if own.step:
+                release_owned(self._stages[own.step - 1][0].mutex)
+            if not own.leads:
+                own.wait()
+                break
+            stage.mutex.acquire()
+            if own.taken_from is not stage:
+                if stage is self._sync:
+                    self._wait_for_more()
+                stage.take(own)
+            own.is_writing = stage is not self._commit
+            work(own.commits)
+            own.step += 1
+            own.is_writing = False
+        else:
+            release_owned(self._stages[-1][0].mutex)
+            for commit in own.commits:
+                commit.release()
+        if not self._keeps_order:
+            with self._finish_lock:
+                self._finish_led([own])
+        own.is_done = True
+
+    def _settle(self, own: PendingCommit) -> None:
+        """After an exception: end the commit, so that no other session waits for this thread, and release every lock."""
+        if own.is_settled:
+            return
+        for stage, _ in self._stages:
+            stage.release_queue()
+        if own.is_writing:
+            self._fail_interrupted(own)
+        elif own.stage is not None and not own.is_done:
+            self._advance(own)
+        for stage, _ in self._stages:
+            release_owned(stage.mutex)
+        release_owned(self._finish_lock)
+        own.is_settled = True
+
+    def _fail_interrupted(self, own: PendingCommit) -> None:
+        """The leader was interrupted while it wrote or synced: what the log contains is unknown."""
+        self._log.abandon()
+        for commit in own.commits:
+            commit.fail(
+                CommitOutcomeUnknown(
+                    "the thread that wrote the group was interrupted; the group may or may not be in the log",
+                    file=self._log.name,
+                    hint=REOPEN_HINT,
+                )
+            )
+            commit.release()
+
+    def _flush_led(self, led: list[PendingCommit]) -> None:
+        self._flushed += len(led)
+        if self.ignored_error is None:
+            self._groups.flush(led)
+            self._ignore_errors(led)
+        for commit in led:
+            if commit.counter and commit.error is None:
+                self._unsynced.append(commit)
+
+    def _wait_for_more(self) -> None:
+        """Before a sync, let others come (binlog_group_commit_sync_delay), but not more than enough of them."""
+        if not self._delay or (self._sync_period and self._passes + 1 < self._sync_period):
+            return
+        left, step = self._delay, max(1, self._delay // _STEPS_OF_DELAY)
+        while left > 0 and not 0 < self._enough <= len(self._sync):
+            self._wait(min(step, left))
+            left -= step
+
+    def _sync_led(self, led: list[PendingCommit]) -> None:
+        error = self._sync_now(led)
+        if error is not None:
+            with self._flush.mutex:
+                self._take_back_unsynced(error)
+
+    def _sync_now(self, led: list[PendingCommit]) -> OSError | None:
+        """Sync, where it is time, what the sessions have flushed; the error, where that failed."""
+        self._passes += 1
+        last = max((commit.counter for commit in led if commit.error is None), default=0)
+        unsynced = self._unsynced
+        if self._sync_period and self._passes >= self._sync_period:
+            if unsynced and unsynced[0].counter <= last:
+                try:
+                    self._log.sync()
+                except OSError as exc:
+                    return exc
+            self._passes = 0
+        while unsynced and unsynced[0].counter <= last:
+            unsynced.popleft()
+        return None
+
+    def _take_back_unsynced(self, error: OSError) -> None:
+        """A sync failed: nobody knows what lasts, so that all groups that nobody was told of leave the log."""
+        victims = list(self._unsynced)
+        self._unsynced.clear()
+        self._groups.take_back(victims, error, victims[0].start, victims[0].before)
+        self._ignore_errors(victims)
+
+    def _finish_led(self, led: list[PendingCommit]) -> None:
+        for commit in led:
+            if commit.is_finished:
+                continue
+            commit.is_finished = True  # first, so that no hook is called twice
+            is_written = commit.error is None
+            try:
+                if is_written and commit.group.on_commit is not None:
+                    commit.group.on_commit()
+            except Exception as exc:  # noqa: BLE001 - it belongs to the commit's session, and is raised in its thread
+                commit.error = exc
+            finally:
+                if is_written:
+                    self._clock.committed(commit.counter)
+                self._finished += 1
+
+    def _commit_incident(self, own: PendingCommit) -> None:
+        """Write a group, and rotate after it before another session can write."""
+        with self._sync.mutex, self._flush.mutex:
+            own.is_writing = True
+            self._flush_led([own])
+            error = self._sync_now([own])
+            if error is not None:
+                self._take_back_unsynced(error)
+            elif own.error is None and self.ignored_error is None:
+                self._try_to_rotate()
+            own.is_writing = False
+        with self._commit.mutex if self._keeps_order else self._finish_lock:
+            self._finish_led([own])
+
+    # --------------------------------------------------------------------------------------------- files and errors
+
+    def _check(self) -> None:
+        if not self._groups.is_open:
+            raise WriterStateError("the writer is not open")
+
+    def _rotate(self) -> None:
+        self._groups.rotate()
+        self._all_synced()
+
+    def _rotate_if_full(self) -> None:
+        with self._sync.mutex, self._flush.mutex:
+            if self._groups.is_open and self._log.size >= self._max_size:
+                self._try_to_rotate()
+
+    def _try_to_rotate(self) -> None:
+        """Rotate behind a group that is in the log, whatever becomes of the rotation; the next group tries again."""
+        try:
+            self._rotate()
+        except (OSError, BinlogError) as exc:
+            self.rotation_error = exc
+        else:
+            self.rotation_error = None
+
+    def _all_synced(self) -> None:
+        self._unsynced.clear()
+        self._passes = 0
+
+    def _ignore_errors(self, commits: Sequence[PendingCommit]) -> None:
+        """binlog_error_action=IGNORE_ERROR: the sessions whose groups the disk did not take go on, as all do from now on."""
+        if not self._ignores_errors:
+            return
+        for commit in commits:
+            if isinstance(commit.error, (OSError, CommitOutcomeUnknown)):
+                self._stop_logging(commit.error)
+                commit.error, commit.counter = None, 0
+
+    def _stop_logging(self, error: OSError | CommitOutcomeUnknown) -> None:
+        if self.ignored_error is None:
+            self.ignored_error = error
+            try:
+                self._log.close()
+            except OSError:
+                self._log.abandon()

@@ -1,0 +1,253 @@
+"""Groups on their way into the active log: GTID, clock and bytes for each, and all of that taken back where it cannot be written.
+
+Knows the order of the log, which is the order of the calls. For one thread at a time.
+
+    flush := for each commit, in order: next GTID, next clock, events as they will stand there; then one write for all
+    take back := cut the log where the first of the commits began, free their GTIDs, go back with the clock
+
+Source: sql/binlog.cc, MYSQL_BIN_LOG::flush_cache_to_file, process_flush_stage_queue, handle_binlog_flush_or_sync_error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import count
+from typing import TYPE_CHECKING, cast
+
+from binlogio.errors import BinlogError, CommitOutcomeUnknown, UnsupportedFeature, WriterStateError
+from binlogio.gtid import EMPTY_GTID_SET, Gtid, GtidSet, MariadbGtid, Tag, Uuid
+from binlogio.writer.flavour import flavour_of
+from binlogio.writer.log.commit_stages import Enrolled
+from binlogio.writer.log.domain_state import DomainState
+from binlogio.writer.log.group import Anonymous, Automatic, FilledGroup, Group, GroupEnd, InDomain
+from binlogio.writer.log.group_events import GroupEvents, LoggedGtid
+from binlogio.writer.log.logical_clock import WRITESET, LogicalClock
+from binlogio.writer.log.own_gtids import GtidState
+
+if TYPE_CHECKING:
+    from binlogio.options import ServerVariables
+    from binlogio.writer.log.log_file import ActiveLog, Clock, LoggedGtids
+    from binlogio.writer.rows.kernel import WriterKernel
+
+
+class PendingCommit(Enrolled):
+    """The group that a session commits.
+
+    Where it is flushed, `start` is its offset in bytes and `counter` the clock behind it; `error` is why it is not in the log.
+    """
+
+    __slots__ = (
+        "before", "counter", "error", "group", "gtid", "is_done", "is_finished", "is_settled", "is_writing", "start", "step",
+    )  # fmt: skip
+
+    def __init__(self, group: Group | FilledGroup) -> None:
+        super().__init__()
+        self.group = group
+        self.gtid: LoggedGtid = None
+        self.start = 0
+        self.before = 0  # the clock in front of it
+        self.counter = 0
+        self.error: BaseException | None = None
+        self.step = 0  # how many stages its thread has led it through
+        self.is_writing = False  # its thread changes the log
+        self.is_finished = False  # its hook was called
+        self.is_done = False  # it has left the stages
+        self.is_settled = False  # and its thread holds no lock
+
+    @property
+    def commits(self) -> list[PendingCommit]:
+        """The commits that it leads, itself first."""
+        return cast("list[PendingCommit]", self.led)
+
+    def fail(self, error: BaseException) -> None:
+        """It is not in the log."""
+        if self.error is None:
+            self.error = error
+            self.gtid = None
+
+
+class GroupLog:
+    """The active log with its GTIDs and its clock. Not for several threads at once, but for `clock.max_committed` and `sync`."""
+
+    def __init__(
+        self, log: ActiveLog, variables: ServerVariables, clock: Clock, uuid: Uuid, kernel: WriterKernel | None
+    ) -> None:
+        self.log = log
+        self.events = GroupEvents(variables, clock, kernel)
+        self._flavour = flavour_of(variables.server_version)
+        tracking = WRITESET if self._flavour.always_writeset else variables.binlog_transaction_dependency_tracking
+        self.clock = LogicalClock(tracking, variables.binlog_transaction_dependency_history_size)
+        self.is_open = False
+        self._uuid = uuid
+        self._gtids = GtidState(uuid)
+        self._domains = DomainState()
+        self._commit_ids = count(1)
+        self._numbers_groups = variables.gtid_mode in ("ON", "ON_PERMISSIVE")
+
+    @property
+    def executed(self) -> GtidSet:
+        """The GTIDs of all groups in the log and before it."""
+        return self._gtids.used
+
+    @property
+    def domains(self) -> tuple[MariadbGtid, ...]:
+        """The last GTIDs of each domain and server, with MariaDB."""
+        return self._domains.gtids
+
+    @property
+    def logged(self) -> LoggedGtids:
+        """What the next file begins with."""
+        return self._domains.gtids if self._flavour.has_domains else self._gtids.used
+
+    def is_used(self, gtid: Gtid) -> bool:
+        """Whether a group has this GTID."""
+        return self._gtids.is_used(gtid)
+
+    def open(self, executed: GtidSet = EMPTY_GTID_SET, domains: Sequence[MariadbGtid] = ()) -> None:
+        """Begin a log; `executed` is what the logs before it have, `domains` the same of MariaDB."""
+        self._gtids = GtidState(self._uuid, executed)
+        self._domains = DomainState(domains)
+        self.log.open(self.logged)
+        self.clock.rotate()
+        self.is_open = True
+
+    def close(self) -> None:
+        """End the log."""
+        if self.is_open:
+            self.is_open = False
+            self.log.close()
+
+    def rotate(self) -> None:
+        """End the log and begin the next one. Raises what `ActiveLog.rotate` does."""
+        self.log.rotate(self.logged)
+        self.clock.rotate()
+
+    def write(self, group: Group) -> LoggedGtid:
+        """Flush one group that is in memory, in the shortest way.
+
+        Raises:
+            OSError: the storage cannot; the log is then as before.
+            BinlogError: the group, or the writer, is not as it should be.
+        """
+        if not self.is_open:
+            self._check()
+        clock, log = self.clock, self.log
+        before = clock.counter
+        gtid = self._next_gtid(group)
+        self.events.commit_id = None
+        try:
+            log.append(self.events.bytes_of(group, log.size, gtid, clock.step(group)))
+        except (OSError, BinlogError):
+            self._give_back(before, [gtid])
+            raise
+        return gtid
+
+    def flush(self, commits: Sequence[PendingCommit]) -> None:
+        """Write the groups of many sessions; where one cannot be made the others still are, where they cannot be written none is.
+
+        Nothing is raised: what went wrong stands in `error` of each commit.
+        """
+        start, before = self.log.size, self.clock.counter
+        pending: list[bytes] = []
+        self.events.commit_id = next(self._commit_ids) if self._flavour.has_domains and _are_parallel(commits) else None
+        try:
+            for commit in commits:
+                self._flush_one(commit, pending)
+            self._write_out(pending)
+        except (OSError, WriterStateError) as exc:
+            self.take_back(commits, exc, start, before)
+
+    def take_back(self, commits: Sequence[PendingCommit], error: BaseException, start: int, before: int) -> None:
+        """Cut the log at `start`; the commits from there on have failed. `before` is the clock in front of them."""
+        gtids = [commit.gtid for commit in commits]
+        for commit in commits:
+            commit.fail(error)
+        self._give_back(before, gtids)
+        if start < self.log.size:
+            try:
+                self.log.truncate(start)
+            except CommitOutcomeUnknown as exc:
+                exc.__context__ = error
+                for commit in commits:
+                    commit.error = exc
+
+    def _flush_one(self, commit: PendingCommit, pending: list[bytes]) -> None:
+        """Put the group of a commit behind those that are pending; what raises is the log, not the commit."""
+        self._check()
+        mark = len(pending)
+        commit.start = self.log.size + sum(map(len, pending))
+        commit.before = self.clock.counter
+        try:
+            commit.gtid = self._next_gtid(commit.group)
+            self._put(commit.group, commit.gtid, pending)
+        except (_NotReadable, BinlogError) as exc:
+            self._give_back(commit.before, [commit.gtid])
+            commit.fail(exc.__cause__ if isinstance(exc, _NotReadable) and exc.__cause__ is not None else exc)
+            del pending[mark:]
+            if commit.start < self.log.size:
+                self.log.truncate(commit.start)
+        commit.counter = self.clock.counter
+
+    def _put(self, group: Group | FilledGroup, gtid: LoggedGtid, pending: list[bytes]) -> None:
+        offset, clock = self.log.size + sum(map(len, pending)), self.clock.step(group)
+        if isinstance(group, FilledGroup):
+            self._write_out(pending)
+            with memoryview(self.events.filled(group, offset, gtid, clock)) as data:
+                self.log.append(data)
+        elif isinstance(group.frames, tuple):
+            pending.append(self.events.bytes_of(group, offset, gtid, clock))
+        else:
+            self._write_out(pending)
+            for piece in _read(self.events.pieces_of(group, offset, gtid, clock)):
+                self.log.append(piece)
+
+    def _write_out(self, pending: list[bytes]) -> None:
+        if pending:
+            self.log.append(pending[0] if len(pending) == 1 else b"".join(pending))
+            pending.clear()
+
+    def _next_gtid(self, group: Group | FilledGroup) -> LoggedGtid:
+        chosen = group.assigned_gtid
+        if isinstance(chosen, InDomain):
+            return None if isinstance(group, Group) and group.is_incident else self._domains.take(chosen)
+        if isinstance(chosen, Automatic):
+            if chosen.tag:
+                self._refuse_tag(chosen.tag)
+            return self._gtids.take_next(chosen.tag) if self._numbers_groups else None
+        if isinstance(chosen, Anonymous):
+            return None
+        if chosen.tag:
+            self._refuse_tag(chosen.tag)
+        self._gtids.take(chosen)
+        return chosen
+
+    def _refuse_tag(self, tag: Tag) -> None:
+        if not self._flavour.has_tags:
+            raise UnsupportedFeature("servers of this version know no tags", field="gtid_next", found=tag)
+
+    def _give_back(self, before: int, gtids: Sequence[LoggedGtid]) -> None:
+        self.clock.undo(before)
+        self._gtids.give_back(gtid for gtid in gtids if isinstance(gtid, Gtid))
+        self._domains.give_back(gtid for gtid in gtids if isinstance(gtid, MariadbGtid))
+
+    def _check(self) -> None:
+        if not self.is_open:
+            raise WriterStateError("the writer is not open")
+
+
+def _are_parallel(commits: Sequence[PendingCommit]) -> bool:
+    """Whether the groups, which wait at the same time, may be applied at the same time: transactions of several sessions."""
+    return len(commits) > 1 and all(
+        isinstance(commit.group, Group) and commit.group.end in (GroupEnd.XID, GroupEnd.COMMIT) for commit in commits
+    )
+
+
+class _NotReadable(Exception):
+    """The frames of one group cannot be read; its cause says why."""
+
+
+def _read(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    try:
+        yield from pieces
+    except OSError as exc:
+        raise _NotReadable from exc

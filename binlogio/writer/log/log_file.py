@@ -1,0 +1,281 @@
+"""The log that is being written, and the way on to the next one.
+
+Knows headers, flags and ends of a file, positions and checksums. Knows nothing of transactions: a group is bytes that stay together.
+
+    file := magic format_description(IN_USE) head group* (rotate | stop)?
+    head := previous_gtids | gtid_list binlog_checkpoint+                -- the latter MariaDB's; behind a rotation the last log and this one
+
+IN_USE is cleared in place when the file is closed; the checksum does not see it. Groups are written whole, a rotation comes between
+two. Source: sql/binlog.cc, MYSQL_BIN_LOG::open_binlog, new_file_impl, close; fixtures mysql97/rotated, stopped.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from binlogio.constants import BINLOG_MAGIC, HEADER_SIZE, ChecksumAlgorithm, HeaderFlag
+from binlogio.errors import BinlogError, CommitOutcomeUnknown, WriterStateError
+from binlogio.events.base import EventHeader
+from binlogio.events.control import RotateEvent, StopEvent
+from binlogio.events.format_description import BINLOG_VERSION, FormatDescriptionEvent
+from binlogio.events.gtid import MariadbGtidListEvent, PreviousGtidsEvent
+from binlogio.events.mariadb import BinlogCheckpointEvent
+from binlogio.format.encoder import Encoder
+from binlogio.gtid import GtidSet, GtidSetEncoding, MariadbGtid
+from binlogio.storage.index_file import log_number, next_log_name
+from binlogio.writer.flavour import flavour_of
+from binlogio.writer.log.log_index import LogIndex
+
+if TYPE_CHECKING:
+    from binlogio.options import ServerVariables
+    from binlogio.writer.log.log_storage import LogStorage
+
+Clock = Callable[[], int]
+"""Gives the time in microseconds since 1970, UTC."""
+
+LoggedGtids = GtidSet | tuple[MariadbGtid, ...]
+"""All GTIDs up to some place in the log; of MariaDB's the last ones of each domain and server."""
+
+MICROSECONDS_PER_SECOND: Final = 1_000_000
+FLAGS_OFFSET: Final = len(BINLOG_MAGIC) + HEADER_SIZE - 2
+REOPEN_HINT: Final = "close the writer and open it again: recovery keeps whole groups, and gtid_executed shows which"
+_CLOSED: Final = bytes(2)
+_IN_USE: Final = int(HeaderFlag.BINLOG_IN_USE).to_bytes(2, "little")
+
+
+def describe_format(variables: ServerVariables, created: int = 0) -> FormatDescriptionEvent:
+    """The format of the logs that a server with these variables writes. `created` in seconds since 1970, 0 but after a start."""
+    flavour = flavour_of(variables.server_version)
+    crc32 = ChecksumAlgorithm.CRC32 if variables.binlog_checksum == "CRC32" else ChecksumAlgorithm.OFF
+    return FormatDescriptionEvent(
+        binlog_version=BINLOG_VERSION,
+        server_version=variables.server_version,
+        created=created,
+        header_size=HEADER_SIZE,
+        post_header_sizes=flavour.post_header_sizes,
+        checksum_algorithm=crc32 if flavour.has_checksum else None,
+    )
+
+
+class ActiveLog:
+    """The last log of an index. Not for several threads at once, but for `sync`.
+
+    After an error of the storage nothing half-written is left where the storage can still truncate; where it cannot, every further
+    call is refused.
+    """
+
+    def __init__(self, stem: str, storage: LogStorage, variables: ServerVariables, clock: Clock) -> None:
+        self._stem = stem
+        self._storage = storage
+        self._variables = variables
+        self._clock = clock
+        self._flavour = flavour_of(variables.server_version)
+        self.index: Final = LogIndex(stem, storage)
+        self._encoder = Encoder(describe_format(variables).context)
+        self._broken = True  # until it is open
+        self.is_disowned = False
+        self._lock_name = f"{stem}.lock"
+        self._created = ""  # the next log of a rotation, once this writer has created it
+        self.name = ""
+        self.size = 0
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The logs of the index, the active one last."""
+        return self.index.names
+
+    def existing(self) -> list[str]:
+        """The logs that are there before this one, by the index and by the files, in the order of their numbers."""
+        found = [name for name in self._storage.names() if self.index.is_log(name)]
+        return sorted({*self.index.names, *found}, key=log_number)
+
+    def open(self, previous: LoggedGtids) -> None:
+        """Begin the log behind the existing ones, as a server does when it starts. `previous` are all GTIDs before it.
+
+        Raises:
+            OSError: the storage cannot.
+        """
+        self._begin(self._next_name(), previous, created=self._clock() // MICROSECONDS_PER_SECOND)
+        self._broken = False
+
+    def _next_name(self) -> str:
+        """The name after all logs of the index and of the storage, as the server chooses it (sql/binlog.cc, find_uniq_filename)."""
+        existing = self.existing()
+        return next_log_name(existing[-1]) if existing else f"{self._stem}.000001"
+
+    def lock(self) -> None:
+        """Lock the logs for this writer.
+
+        Raises:
+            WriterStateError: another writer has them open.
+            OSError: the storage cannot.
+        """
+        now = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())
+        holder = f"process {os.getpid()} on {socket.gethostname()}, since {now}"
+        other = self._storage.lock(self._lock_name, holder)
+        if other is not None:
+            raise WriterStateError(
+                "another writer has these logs open",
+                file=self._lock_name,
+                found=other,
+                hint="close that writer, or use another basename",
+            )
+
+    def unlock(self) -> None:
+        """Let other writers open the logs."""
+        self._storage.unlock(self._lock_name)
+
+    def disown(self) -> None:
+        """In a forked child: the log belongs to the parent; here it accepts nothing, and closing it has no effect."""
+        self._broken = self.is_disowned = True
+        self._storage.disown()
+
+    def append(self, data: bytes | bytearray | memoryview) -> None:
+        """Append groups, whose positions were computed from `size`.
+
+        Raises:
+            OSError: the storage cannot; the log is as before.
+            CommitOutcomeUnknown: the storage cannot, nor can it undo what it wrote.
+            WriterStateError: an earlier error left the log in an unknown state.
+        """
+        if self._broken:
+            self._refuse()
+        self._broken = True  # until it is written or undone, whatever comes between
+        try:
+            self._storage.append(self.name, data)
+        except OSError:
+            self.truncate(self.size)
+            raise
+        self.size += len(data)  # before the log may be written again: an interrupt can come between the two lines
+        self._broken = False
+
+    def truncate(self, size: int) -> None:
+        """Remove the groups from offset `size` on.
+
+        Raises:
+            CommitOutcomeUnknown: the storage cannot; the log accepts no more groups.
+        """
+        self._broken = True
+        try:
+            self._storage.truncate(self.name, size)
+        except OSError as exc:
+            raise CommitOutcomeUnknown(
+                f"a write failed and could not be undone ({exc.strerror or exc}); the group may or may not be in the log",
+                file=self.name,
+                offset=size,
+                hint=REOPEN_HINT,
+            ) from exc
+        self.size = size
+        self._broken = False
+
+    def sync(self) -> None:
+        """Make what was written last."""
+        self._storage.sync(self.name)
+
+    def rotate(self, previous: LoggedGtids) -> None:
+        """End this log and begin the next one.
+
+        Raises:
+            OSError: the storage cannot; this log then goes on, if it still can.
+        """
+        if self._broken:
+            self._refuse()
+        old, size = self.name, self.size
+        name = self._next_name()
+        self._broken, self._created = True, ""
+        try:
+            self._end(RotateEvent(position=len(BINLOG_MAGIC), next_log=name, header=self._header()))
+            self._begin(name, previous, behind=old)
+        except (OSError, BinlogError):
+            self._go_on(old, size, name)
+            raise
+        self._broken = False
+        self._storage.close(old)
+
+    def close(self) -> None:
+        """End this log, as a server does when it stops; a broken one stays as it is, in use."""
+        if self.is_disowned:
+            return
+        try:
+            if not self._broken:
+                self._broken = True
+                self._end(StopEvent(header=self._header()))
+        finally:
+            self._storage.close(self.name)
+
+    def abandon(self) -> None:
+        """Write nothing more to the log: it stays as it is, in use."""
+        self._broken = True
+
+    def _refuse(self) -> None:
+        if self.is_disowned:
+            raise WriterStateError(
+                "the writer belongs to the process that opened it, and this is a forked child",
+                file=self.name,
+                hint="open a writer of another basename in the child",
+            )
+        raise WriterStateError(
+            "a write failed or was interrupted, and could not be undone", file=self.name, hint=REOPEN_HINT
+        )
+
+    def _begin(self, name: str, previous: LoggedGtids, created: int = 0, behind: str = "") -> None:
+        data = self._head(previous, created, [behind, name] if behind else [name])
+        self.index.register([name])
+        self._storage.create(name)
+        self._created = name
+        self._storage.append(name, data)
+        self._storage.sync(name)
+        self._storage.sync_names()
+        self.index.add(name)
+        self.index.unregister()
+        self.name, self.size = name, len(data)
+
+    def _head(self, previous: LoggedGtids, created: int, checkpoints: Sequence[str]) -> bytes:
+        encoder = Encoder()
+        description = describe_format(self._variables, created)
+        data = BINLOG_MAGIC
+        data += encoder.encode_at(replace(description, header=self._header(HeaderFlag.BINLOG_IN_USE)), len(data))
+        for event in self._head_events(previous, checkpoints):
+            data += encoder.encode_at(event, len(data))
+        return data
+
+    def _head_events(self, previous: LoggedGtids, checkpoints: Sequence[str]) -> Iterator[Any]:
+        if not isinstance(previous, GtidSet):
+            yield MariadbGtidListEvent(previous, header=self._header())
+            for name in checkpoints:
+                yield BinlogCheckpointEvent(name, header=self._header())
+        elif self._flavour.has_gtids:
+            encoding = GtidSetEncoding.TAGGED if previous.has_tags else GtidSetEncoding.UNTAGGED
+            yield PreviousGtidsEvent(gtid_set=previous, encoding=encoding, header=self._header(HeaderFlag.IGNORABLE))
+
+    def _end(self, event: Any) -> None:
+        data = self._encoder.encode_at(event, self.size)
+        self._storage.append(self.name, data)
+        self.size += len(data)
+        self._storage.sync(self.name)
+        self._storage.overwrite(self.name, FLAGS_OFFSET, _CLOSED)
+        self._storage.sync(self.name)
+
+    def _go_on(self, name: str, size: int, next_name: str) -> None:
+        """Undo a rotation that failed: remove the next log if this writer created it; this one has no ROTATE and is in use."""
+        if next_name in self.index.names:
+            self.index.take_out([next_name])
+        present = self._storage.names()
+        if next_name in present and self._created == next_name:
+            self._storage.remove(next_name)
+        if self.index.register_name in present:
+            self.index.unregister()
+        self.name = name
+        self.truncate(size)
+        self._broken = True
+        self._storage.overwrite(name, FLAGS_OFFSET, _IN_USE)
+        self._broken = False
+
+    def _header(self, flags: int = 0) -> EventHeader:
+        timestamp = self._clock() // MICROSECONDS_PER_SECOND
+        return EventHeader(timestamp=timestamp, server_id=self._variables.server_id, flags=flags)

@@ -1,0 +1,168 @@
+"""The index of a writer's logs, and the register of files that are on their way in or out of it.
+
+Knows in which order files, index and register change, so that after a crash at any point the index names exactly the logs that are there.
+Knows nothing of what is in a log.
+
+    to add a log:      register its name, create and fill it, add it to the index, drop the register
+    to purge logs:     register their names, take them out of the index, remove them, drop the register
+    after a crash:     remove what the register names and the index does not, drop the register
+    index, register := (name newline)*        -- names begin with "./"; an unfinished last line of the register does not count
+
+The index is replaced as a whole: the new one is written beside it, synced, and renamed. Source: sql/binlog.cc,
+MYSQL_BIN_LOG::add_log_to_index, purge_logs, purge_index_entry, move_crash_safe_index_file_to_index_file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Final
+
+from binlogio.errors import BinlogFormatError
+from binlogio.storage.index_file import INDEX_SUFFIX, log_number
+
+if TYPE_CHECKING:
+    from binlogio.writer.log.log_storage import LogStorage
+
+CRASH_SAFE_SUFFIX: Final = "_crash_safe"  # behind the index's own name, as the server has it
+REGISTER_SUFFIX: Final = ".~rec~"
+_HERE: Final = "./"
+
+
+class LogIndex:
+    """The names of a series of logs, in order. Not for several threads at once.
+
+    Args:
+        stem: what the logs are called before their numbers.
+        storage: where they are.
+    """
+
+    def __init__(self, stem: str, storage: LogStorage) -> None:
+        self._stem = stem
+        self._storage = storage
+        self._lines: list[str] = []
+        self._registered: list[str] = []
+        self.file_name: Final = stem + INDEX_SUFFIX
+        self.register_name: Final = stem + REGISTER_SUFFIX
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The logs, the last one last."""
+        return tuple(_log_of(line) for line in self._lines)
+
+    def open(self) -> None:
+        """Read the index, and end what a crash left half-done.
+
+        Raises:
+            BinlogFormatError: the index names a log that is not there.
+            OSError: the storage cannot.
+        """
+        present = set(self._storage.names())
+        side = self.file_name + CRASH_SAFE_SUFFIX
+        if side in present and self.file_name not in present and self._is_whole(side, present):
+            self._storage.rename(side, self.file_name)  # a server had removed the one, and not yet renamed the other
+            self._storage.sync_names()
+            present.add(self.file_name)
+        elif side in present:
+            self._storage.remove(side)
+        if self.register_name + CRASH_SAFE_SUFFIX in present:
+            self._storage.remove(self.register_name + CRASH_SAFE_SUFFIX)
+        self._registered = []
+        self._lines = self._read(self.file_name) if self.file_name in present else []
+        if self.register_name in present:
+            self._replay(present)
+        missing = [line for line in self._lines if not line.startswith("/") and _log_of(line) not in present]
+        if missing:
+            raise BinlogFormatError(
+                "the index names a log that is not there",
+                file=self.file_name,
+                found=missing[0],
+                hint="give the log back, or take its name out of the index",
+            )
+
+    def register(self, names: Iterable[str]) -> None:
+        """Note that these files are on their way in or out, besides those that could not be removed before."""
+        self._registered = list(dict.fromkeys([*self._registered, *names]))
+        self._replace(self.register_name, [_HERE + name for name in self._registered])
+
+    def unregister(self) -> None:
+        """No file is on its way any more, but for those that are still there and not in the index."""
+        left = set(self._storage.names()) - set(self.names)
+        self._registered = [name for name in self._registered if name in left]
+        if self._registered:
+            self._replace(self.register_name, [_HERE + name for name in self._registered])
+        else:
+            self._storage.remove(self.register_name)
+            self._storage.sync_names()
+
+    def add(self, name: str) -> None:
+        """Add a log behind the others, and make that last."""
+        self._replace(self.file_name, [*self._lines, _HERE + name])
+
+    def replace(self, names: Iterable[str]) -> None:
+        """Have these logs and no others, and make that last; those that were there keep the lines that they have."""
+        lines = {_log_of(line): line for line in self._lines}
+        self._replace(self.file_name, [lines.get(name, _HERE + name) for name in names])
+
+    def take_out(self, names: Sequence[str]) -> None:
+        """Take logs out, and make that last; the files stay."""
+        gone = set(names)
+        self._replace(self.file_name, [line for line in self._lines if _log_of(line) not in gone])
+
+    def purge(self, names: Sequence[str]) -> None:
+        """Take logs out of the index, and remove them."""
+        if not names:
+            return
+        self.register(names)
+        self.take_out(names)
+        present = self._storage.names()
+        for name in names:
+            if name in present:
+                self._storage.remove(name)
+        self._storage.sync_names()
+        self.unregister()
+
+    def is_log(self, name: str) -> bool:
+        """True for names that a log of this series can have."""
+        stem, number, more = log_number(name)
+        return stem == self._stem and number >= 0 and not more
+
+    def _replace(self, name: str, lines: list[str]) -> None:
+        """Write the lines beside the file, and let them take its place once they last.
+
+        `names` is what stands in the index, even where an error left it unsynced.
+        """
+        storage, side = self._storage, name + CRASH_SAFE_SUFFIX
+        if side in storage.names():
+            storage.remove(side)
+        storage.create(side)
+        try:
+            storage.append(side, "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape"))
+            storage.sync(side)
+        finally:
+            storage.close(side)
+        storage.rename(side, name)
+        if name == self.file_name:
+            self._lines = lines
+        storage.sync_names()
+
+    def _is_whole(self, side: str, present: set[str]) -> bool:
+        """Whether a new index was written up to its end: a crash may have left less."""
+        return self._storage.read(side).endswith(b"\n") and present.issuperset(map(_log_of, self._read(side)))
+
+    def _read(self, name: str) -> list[str]:
+        text = self._storage.read(name).decode("utf-8", "surrogateescape")
+        return [line for line in text.split("\n") if line]
+
+    def _replay(self, present: set[str]) -> None:
+        kept = set(self.names)
+        *whole, _unfinished = self._storage.read(self.register_name).decode("utf-8", "surrogateescape").split("\n")
+        for name in (_log_of(line) for line in whole):
+            if name in present and name not in kept and self.is_log(name):
+                self._storage.remove(name)
+                present.discard(name)
+        self._storage.sync_names()
+        self.unregister()
+
+
+def _log_of(line: str) -> str:
+    return line.removeprefix(_HERE)

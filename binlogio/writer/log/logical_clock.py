@@ -1,0 +1,117 @@
+"""The logical clock: which groups a replica may apply at the same time.
+
+Knows sequence numbers and row hashes. Knows neither events nor threads: whoever holds the log may ask.
+
+    sequence_number   1, 2, ... in each file
+    last_committed    COMMIT_ORDER: the newest group that was committed when the session's last statement ended, 0 where it is in another file
+                      WRITESET: that, or less: the newest group that changed one of the same rows
+                      WRITESET_SESSION: as WRITESET, but not before the session's own last group
+
+Within the server the numbers go on from file to file; those in a file are relative to where it began. The history of rows maps a hash to the
+newest group that has it; what is older than `start` is not known. Source: sql/rpl_trx_tracking.cc; oracle group o.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from binlogio.writer.log.group import FilledGroup, Group, WriteSet
+
+DEFAULT_HISTORY_SIZE: Final = 25_000
+COMMIT_ORDER: Final = "COMMIT_ORDER"
+WRITESET: Final = "WRITESET"
+WRITESET_SESSION: Final = "WRITESET_SESSION"
+_START: Final = 1  # of the history, in a new file: its first group is everybody's parent
+
+
+_BARRIER: Final = re.compile(
+    rb"\s*(?:/\*.*?\*/\s*)*(?:ANALYZE|REPAIR|OPTIMIZE|(?:CREATE|ALTER|DROP)\s+(?:DATABASE|SCHEMA))\b",
+    re.IGNORECASE | re.DOTALL,
+)
+
+LogicalTimestamp = tuple[int, int]
+"""The clock of one group, as it stands in its file: last_committed, sequence_number."""
+
+
+class LogicalClock:
+    """Gives each group its place. Not for several threads at once, but for `max_committed`.
+
+    Args:
+        tracking: COMMIT_ORDER, WRITESET or WRITESET_SESSION (binlog_transaction_dependency_tracking).
+        history_size: hashes that are remembered (binlog_transaction_dependency_history_size).
+    """
+
+    def __init__(self, tracking: str = WRITESET, history_size: int = DEFAULT_HISTORY_SIZE) -> None:
+        self._uses_writesets = tracking != COMMIT_ORDER
+        self._keeps_sessions = tracking == WRITESET_SESSION
+        self._history_size = history_size
+        self._history: dict[int, int] = {}
+        self._start = _START
+        self._sessions: dict[int, int] = {}
+        self._offset = 0
+        self.counter = 0  # the number of the last group that was given one, since the clock began; what `undo` takes
+        self._last_barrier = 0
+        self.max_committed = 0
+
+    def step(self, group: Group | FilledGroup) -> LogicalTimestamp:
+        """The next group's place."""
+        offset = self._offset
+        self.counter = counter = self.counter + 1
+        sequence_number = counter - offset
+        parent = counter - 1 if group.commit_parent is None else group.commit_parent
+        parent = max(parent, self._last_barrier) - offset if parent > offset else 0
+        if group.is_barrier:
+            self._last_barrier = counter
+        if self._uses_writesets:
+            parent = self._lowered(group.writeset, parent, sequence_number)
+            if self._keeps_sessions:
+                parent = max(parent, self._sessions.get(group.thread_id, 0))
+                self._sessions[group.thread_id] = sequence_number
+        return parent, sequence_number
+
+    def committed(self, counter: int) -> None:
+        """The group that got this number, counted since the clock began, is committed."""
+        self.max_committed = max(self.max_committed, counter)
+
+    def rotate(self) -> None:
+        """A new file: numbers begin with 1 again."""
+        self._offset = self.counter
+        self._forget(_START)
+
+    def undo(self, counter: int) -> None:
+        """Take back the groups behind this number, which could not be written."""
+        self.counter = counter
+        self._last_barrier = min(self._last_barrier, counter)
+        self._forget(max(_START, counter - self._offset))
+
+    def _lowered(self, writeset: WriteSet | None, parent: int, sequence_number: int) -> int:
+        """The parent by the rows that the group changed, where they are known."""
+        if writeset is None or not (writeset.hashes or writeset.has_missing_keys):
+            if self._history:
+                self._history.clear()
+            self._start = sequence_number
+            return parent
+        history, last = self._history, self._start
+        is_full = len(history) + len(writeset.hashes) > self._history_size
+        for row in writeset.hashes:
+            known = history.get(row, 0)
+            if last < known < sequence_number:
+                last = known
+            if known or not is_full:
+                history[row] = sequence_number
+        if is_full:
+            history.clear()
+            self._start = sequence_number
+        return parent if writeset.has_missing_keys else min(last, parent)
+
+    def _forget(self, start: int) -> None:
+        self._history.clear()
+        self._sessions.clear()
+        self._start = start
+
+
+def is_barrier(sql: bytes) -> bool:
+    """True for statements beside which a replica must not apply later groups: the order of their locks says nothing."""
+    return _BARRIER.match(sql) is not None

@@ -1,0 +1,294 @@
+"""What a log of earlier days holds, and the recovery of one that was in use when its writer stopped.
+
+Knows which groups are whole, and what a crash can leave behind them. Knows nothing of the index.
+
+    recovery := scan; cut behind the last whole group; clear IN_USE
+    whole    := a group with its end: XID, COMMIT, ROLLBACK, XA PREPARE, a statement that is a group, INCIDENT, a payload
+    refused  := a group that begins inside an unfinished one, an end without a beginning; damage with whole events behind it
+
+Behind damage a crash leaves nothing but a hole: sectors of zeros that were not written when later ones were. Whole events behind any other
+damage were written, and perhaps somebody was told of them; cutting them off is not for a program to decide.
+
+Source: sql/binlog/recovery.cc, Binlog_recovery::recover, ER_BINLOG_CRASH_RECOVERY_MALFORMED_LOG (MY-013909); oracle rules section 7.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from binlogio.constants import (
+    BINLOG_MAGIC,
+    CHECKSUM_SIZE,
+    EVENT_SIZE_BYTES,
+    HEADER_SIZE,
+    LOG_POS_BYTES,
+    TYPE_CODE_AT,
+    EventType,
+)
+from binlogio.errors import BinlogError, BinlogFormatError
+from binlogio.events import codec_for
+from binlogio.events.base import event_name
+from binlogio.events.control import RotateEvent, StopEvent, XidEvent
+from binlogio.events.format_description import FormatDescriptionEvent
+from binlogio.events.gtid import (
+    AnonymousGtidEvent,
+    GtidEvent,
+    GtidTaggedEvent,
+    MariadbGtidEvent,
+    MariadbGtidListEvent,
+    PreviousGtidsEvent,
+)
+from binlogio.events.query import QueryEvent
+from binlogio.format.framing import EventFrame, EventFramer
+from binlogio.format.groups import GroupPlace, GroupTracker, ends_transaction, starts_transaction
+from binlogio.gtid import EMPTY_GTID_SET, Gtid, GtidSet, MariadbGtid
+from binlogio.implementation import is_compiled
+from binlogio.writer.log.domain_state import DomainState
+from binlogio.writer.log.log_file import FLAGS_OFFSET
+from binlogio.writer.log.whole_groups import QUIET_TYPES, GtidRuns, skip_plain_groups
+
+if TYPE_CHECKING:
+    from binlogio.events.base import ParseContext
+    from binlogio.writer.log.log_storage import LogStorage
+
+READ_SIZE: Final = 1 << 20
+HEAD_SIZE: Final = len(BINLOG_MAGIC)
+PAUSE_SIZE: Final = 1 << 16
+SECTOR_SIZE: Final = 512
+_GTIDS: Final = (GtidEvent, GtidTaggedEvent, AnonymousGtidEvent, MariadbGtidEvent)
+_ENDS_FILE: Final = (RotateEvent, StopEvent, FormatDescriptionEvent)
+_KNOWN_TYPES: Final = frozenset(map(int, EventType))
+
+
+@dataclass(frozen=True, slots=True)
+class LogState:
+    """What a log holds. `size` and `valid_size`, the end of the last whole group, in bytes.
+
+    `executed` with the GTIDs of the logs before it; `domains` has the last ones of each domain and server, of a MariaDB log.
+    """
+
+    name: str
+    size: int
+    valid_size: int
+    in_use: bool
+    executed: GtidSet
+    domains: tuple[MariadbGtid, ...] = ()
+
+
+def examine(storage: LogStorage, name: str) -> LogState:
+    """Read a log that this writer or a server left, torn tail or not.
+
+    Raises:
+        OSError: it cannot be read.
+        BinlogFormatError: it was closed, and is damaged; it was in use, and is damaged before its tail.
+        BinlogError: it is no log.
+    """
+    scan = _Scan(storage, name)
+    try:
+        scan.run()
+    except BinlogError as exc:
+        exc.locate(file=name)
+        raise
+    return LogState(name, storage.size(name), scan.valid_size, scan.framer.in_use, scan.executed, scan.domains.gtids)
+
+
+def recover(storage: LogStorage, name: str) -> LogState:
+    """Bring a log to its end, as a server does when it starts: without the group that was being written, and no longer in use.
+
+    A log that was closed stays as it is. Raises what `examine` does.
+    """
+    state = examine(storage, name)
+    if state.in_use:
+        try:
+            if state.valid_size < state.size:
+                storage.truncate(name, state.valid_size)
+                storage.sync(name)
+            storage.overwrite(name, FLAGS_OFFSET, bytes(2))
+            storage.sync(name)
+        finally:
+            storage.close(name)
+    return state
+
+
+class _Scan:
+    """One pass over a log."""
+
+    def __init__(self, storage: LogStorage, name: str) -> None:
+        self._storage = storage
+        self._name = name
+        self._read_up_to = 0
+        self._tracker = GroupTracker()
+        self._group_start = 0
+        self._is_interrupted = False  # a GTID came before the end of a group
+        self._is_malformed = False
+        self._is_finished = False
+        self._current: Gtid | MariadbGtid | None = None
+        self.domains = DomainState()
+        self._before = EMPTY_GTID_SET
+        self._found = GtidRuns()
+        self._may_skip = is_compiled()
+        self._skip_from = 0  # behind something that is no plain group, not at once again
+        self.framer = EventFramer()
+        self.valid_size = 0
+
+    @property
+    def executed(self) -> GtidSet:
+        return self._before | self._found.as_set()
+
+    def run(self) -> None:
+        try:
+            for frame in self._frames():
+                self._take(frame)
+                is_outside = self._tracker.place is GroupPlace.OUTSIDE and frame.header.offset > HEAD_SIZE
+                if self._may_skip and is_outside and frame.end >= self._skip_from:
+                    self._skip(frame.context)
+        except BinlogFormatError as exc:
+            if not self.framer.in_use or self._is_malformed:
+                raise
+            self._refuse_what_no_crash_leaves(exc)
+
+    def _frames(self) -> Iterator[EventFrame]:
+        while True:
+            frame = self.framer.next_frame()
+            if isinstance(frame, EventFrame):
+                yield frame
+                continue
+            data = self._storage.read(self._name, self._read_up_to, READ_SIZE)
+            self._read_up_to += len(data)
+            if data:
+                self.framer.feed(data)
+            elif self._finish():
+                return
+
+    def _skip(self, context: ParseContext) -> None:
+        """Go on behind the groups that need no closer look; where there are few of them, a while is spent on closer looks."""
+        framer = self.framer
+        read = partial(self._storage.read, self._name)
+        end = skip_plain_groups(
+            read, framer.offset, self._found, has_checksum=context.has_checksum, domains=self.domains
+        )
+        self._skip_from = end if end - framer.offset > READ_SIZE else end + PAUSE_SIZE
+        if end > framer.offset:
+            self.framer = EventFramer(context=context, offset=end)
+            self.framer.in_use = framer.in_use
+            self._read_up_to = self.valid_size = end
+
+    def _finish(self) -> bool:
+        """No more bytes: True at the second time, when the framer has said whether the tail may be as it is."""
+        was_finished, self._is_finished = self._is_finished, True
+        self.framer.finish()
+        return was_finished
+
+    def _take(self, frame: EventFrame) -> None:
+        tracker, type_code = self._tracker, frame.header.type_code
+        if tracker.place is GroupPlace.TRANSACTION and type_code in QUIET_TYPES:
+            return
+        event = codec_for(type_code).parse(frame.header, frame.body, frame.context)
+        self._check_sequence(event, frame)
+        before = tracker.place
+        place = tracker.feed(event)
+        if isinstance(event, PreviousGtidsEvent):
+            self._before = event.gtid_set
+        elif isinstance(event, MariadbGtidListEvent):
+            self.domains = DomainState(event.gtids)
+        elif isinstance(event, _GTIDS):
+            self._current = event.gtid
+        if before is GroupPlace.OUTSIDE:
+            self._group_start = frame.header.offset
+        if place is GroupPlace.OUTSIDE:
+            self.valid_size = frame.end
+            if isinstance(self._current, MariadbGtid):
+                self.domains.add(self._current)
+            elif self._current is not None:
+                self._found.add(self._current)
+            self._current = None
+
+    def _check_sequence(self, event: Any, frame: EventFrame) -> None:
+        """Groups are written whole, one behind the other; anything else was not left by a crash."""
+        place = self._tracker.place
+        if not self.framer.in_use:
+            return
+        if self._is_interrupted or (isinstance(event, _ENDS_FILE) and place is not GroupPlace.OUTSIDE):
+            raise self._malformed(frame, f"{_name_of(event)} inside an unfinished group")
+        if isinstance(event, _GTIDS):
+            self._is_interrupted = place is not GroupPlace.OUTSIDE
+        elif isinstance(event, QueryEvent) and starts_transaction(event.sql) and place is GroupPlace.TRANSACTION:
+            raise self._malformed(frame, f"{_name_of(event)} inside an unfinished group")
+        elif _ends(event) and place is not GroupPlace.TRANSACTION:
+            raise self._malformed(frame, f"{_name_of(event)} outside a group")
+
+    def _malformed(self, frame: EventFrame, what: str) -> BinlogFormatError:
+        self._is_malformed = True
+        return BinlogFormatError(
+            f"invalid sequence of events between {self._group_start} and {frame.end}: {what}",
+            offset=frame.header.offset,
+            event_type=event_name(frame.header.type_code),
+            hint="nothing was changed; `binlogio dump` shows what is in it",
+        )
+
+    def _refuse_what_no_crash_leaves(self, damage: BinlogFormatError) -> None:
+        """Damage is the torn tail of a crash, unless whole events stand behind it and no hole before them."""
+        start = self.framer.offset
+        behind = _next_event(self._storage, self._name, start + 1, self.framer.context)
+        if behind is None or _has_hole(self._storage, self._name, start, behind):
+            return
+        damage.hint = f"whole events follow at {behind}; nothing was changed"
+        raise damage
+
+
+def _ends(event: Any) -> bool:
+    return isinstance(event, XidEvent) or (isinstance(event, QueryEvent) and ends_transaction(event.sql))
+
+
+def _name_of(event: Any) -> str:
+    if isinstance(event, QueryEvent):
+        return event.sql[:40].decode("utf-8", "replace")
+    return type(event).__name__
+
+
+def _next_event(storage: LogStorage, name: str, start: int, context: ParseContext) -> int | None:
+    """Where, from `start` on, a whole event begins that says so itself."""
+    size = storage.size(name)
+    least = HEADER_SIZE + CHECKSUM_SIZE * context.has_checksum
+    for offset in range(start, size - least + 1, READ_SIZE):
+        data = np.frombuffer(storage.read(name, offset, READ_SIZE + HEADER_SIZE - 1), np.uint8)
+        count = len(data) - HEADER_SIZE + 1
+        event_sizes, log_poses = (_u32(data[part.start :], count) for part in (EVENT_SIZE_BYTES, LOG_POS_BYTES))
+        ends = np.arange(offset, offset + count, dtype=np.uint64) + event_sizes
+        candidates = (ends & 0xFFFFFFFF == log_poses) & (ends <= size) & (event_sizes >= least)
+        for at in map(int, np.flatnonzero(candidates)):
+            if _is_whole(storage.read(name, offset + at, int(event_sizes[at])), context):
+                return offset + at
+    return None
+
+
+def _u32(data: np.ndarray[Any, np.dtype[np.uint8]], count: int) -> np.ndarray[Any, np.dtype[np.uint64]]:
+    """The little-endian numbers that begin at the first `count` bytes."""
+    number = np.zeros(count, np.uint64)
+    for i in range(4):
+        number |= data[i : i + count].astype(np.uint64) << np.uint64(8 * i)
+    return number
+
+
+def _is_whole(raw: bytes, context: ParseContext) -> bool:
+    if raw[TYPE_CODE_AT] not in _KNOWN_TYPES:
+        return False
+    return not context.has_checksum or zlib.crc32(raw[:-CHECKSUM_SIZE]) == int.from_bytes(
+        raw[-CHECKSUM_SIZE:], "little"
+    )
+
+
+def _has_hole(storage: LogStorage, name: str, start: int, end: int) -> bool:
+    """True where a sector of the file, or what there is of the first one from `start` on, is zeros."""
+    while start < end:
+        sector_end = start // SECTOR_SIZE * SECTOR_SIZE + SECTOR_SIZE
+        if sector_end <= end and not any(storage.read(name, start, sector_end - start)):
+            return True
+        start = sector_end
+    return False

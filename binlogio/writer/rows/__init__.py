@@ -1,0 +1,1 @@
+"""Row images and rows events of statements: which columns an image has, their bytes, the writeset."""

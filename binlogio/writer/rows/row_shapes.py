@@ -1,0 +1,255 @@
+"""Images of rows to bytes: which columns they have, and who packs them.
+
+Knows `row_image`'s choice of columns, the compiled kernel's packers, and JSON diffs. Knows neither events nor caches.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from binlogio.errors import BinlogError, UnsupportedFeature
+from binlogio.primitives import bitmap_size, lenenc
+from binlogio.rows.image import RowChange, RowImage, encode_partial_rows, encode_rows
+from binlogio.values.json import JsonDocument
+from binlogio.values.json_diff import JsonDiffs
+from binlogio.values.values import ABSENT
+from binlogio.writer.rows.row_image import MYSQL_IMAGES, ImageRules, RowOperation, image_columns
+from binlogio.writer.rows.row_values import changed_row, given_columns, new_row, whole_row, with_documents
+from binlogio.writer.rows.value_checks import check_time, check_value
+from binlogio.writer.rules.statement import Change, Delete, Insert, Row, Update
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from binlogio.rows.plan import TablePlan
+    from binlogio.writer.session.open_tables import OpenTable
+
+MAX_SHAPES: Final = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class ImageShape:
+    """One image: its columns, their bitmap, those of them that cannot be NULL, and a packer where the kernel has one."""
+
+    columns: tuple[int, ...]
+    present: bytes
+    not_null: tuple[int, ...]
+    is_whole: bool
+    packer: Any
+
+
+@dataclass(frozen=True, slots=True)
+class RowShape:
+    """The image of a row that was inserted or deleted, or both images of one that was updated."""
+
+    images: tuple[ImageShape, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedRow:
+    """A row as it stands in its event, and the values of its images."""
+
+    shape: RowShape
+    data: bytes
+    values: tuple[list[Any], ...]
+
+
+class RowEncoder:
+    """Encodes rows as binlog_row_image and binlog_row_value_options say; remembers shapes.
+
+    `row_packer` is the kernel's, None where there is none. `image_rules` are the server's.
+    """
+
+    def __init__(
+        self,
+        row_image: str,
+        *,
+        partial_json: bool,
+        row_packer: Callable[[TablePlan], Any] | None,
+        image_rules: ImageRules = MYSQL_IMAGES,
+    ) -> None:
+        self._row_image = row_image
+        self._partial_json = partial_json
+        self._image_rules = image_rules
+        self._row_packer = row_packer
+        self._shapes: dict[tuple[object, ...], RowShape] = {}
+
+    def rows(self, change: Change, table: OpenTable, *, is_replace: bool = False) -> Iterator[EncodedRow]:
+        """Each row that goes into the log; an update that changes nothing is left out.
+
+        Engines without transactions do not look whether REPLACE changes anything, so that with `is_replace` their rows are all there.
+
+        Raises:
+            UnsupportedFeature: a row names columns that its table does not have, leaves out some that it needs, or has NULL where NULL
+                cannot be.
+            BinlogFormatError: a value does not fit its column.
+        """
+        if isinstance(change, Insert):
+            given = self._given(change, table)
+            for row in change.rows:
+                shape = self._shape(table, "insert", given, row)
+                (image,) = shape.images
+                values = new_row(row, table, image.columns)
+                yield EncodedRow(shape, self._packed(values, table, image), (values,))
+        elif isinstance(change, Delete):
+            shape = self._shape(table, "delete", (), ())
+            (image,) = shape.images
+            for row in change.rows:
+                values = whole_row(row, table, image.columns)
+                yield EncodedRow(shape, self._packed(values, table, image), (values,))
+        else:
+            yield from self._updates(change, table, keeps_equal=is_replace and not table.is_transactional)
+
+    def _updates(self, change: Update, table: OpenTable, *, keeps_equal: bool) -> Iterator[EncodedRow]:
+        operation = "upsert" if change.replaces_insert else "update"
+        given = self._given(change, table)
+        for old, new in change.rows:
+            shape = self._shape(table, operation, given, new)
+            old_shape, new_shape = shape.images
+            before = whole_row(old, table, old_shape.columns)
+            after = changed_row(before, new, table)
+            documents = with_documents(before, after) if table.has_json else after
+            old_image = self._packed(before, table, old_shape)
+            new_image = self._packed(documents, table, new_shape)
+            if not new_shape.is_whole:
+                self._refuse_other_columns(before, documents, table, new_shape)
+            if not keeps_equal and self._is_same(before, table, old_shape, new_shape, old_image, new_image):
+                continue
+            if self._partial_json:
+                images = _partial_images(before, after, documents, table, shape)
+            else:
+                images = old_image + new_image
+            yield EncodedRow(shape, images, (before, documents))
+
+    def _refuse_other_columns(
+        self, before: list[Any], after: list[Any], table: OpenTable, new_shape: ImageShape
+    ) -> None:
+        """A column outside of the after image must be as before, unless it is generated: its new value would not be in the log.
+
+        Raises:
+            UnsupportedFeature: it is not.
+        """
+        for position, (old, new) in enumerate(zip(before, after, strict=True)):
+            if old is new or position in new_shape.columns or old is ABSENT or new is ABSENT:
+                continue
+            if table.definition.columns[position].generated_from is not None:
+                continue
+            alone = self._image_shape(table, (position,))
+            if old is None or new is None or self._packed(before, table, alone) != self._packed(after, table, alone):
+                raise UnsupportedFeature(
+                    "the row has a new value in a column that the statement does not name",
+                    field=table.definition.full_name,
+                    found=table.definition.columns[position].name,
+                    hint="name it in `columns`, or leave the value as it was",
+                )
+
+    def _is_same(
+        self,
+        before: list[Any],
+        table: OpenTable,
+        old_shape: ImageShape,
+        new_shape: ImageShape,
+        old_image: bytes,
+        new_image: bytes,
+    ) -> bool:
+        """Whether the columns of the after image had these values before."""
+        if old_shape.columns == new_shape.columns:
+            return old_image == new_image
+        if any(before[position] is ABSENT for position in new_shape.columns):
+            return False
+        return self._packed(before, table, new_shape) == new_image
+
+    def _given(self, change: Insert | Update, table: OpenTable) -> tuple[int, ...] | None:
+        """The positions of the columns that the statement named, None where each row has its own."""
+        if self._row_image == "FULL":
+            return ()
+        if change.columns is None:
+            return None
+        return tuple(table.definition.column_index(name) for name in change.columns)
+
+    def _shape(self, table: OpenTable, operation: str, given: tuple[int, ...] | None, row: Row) -> RowShape:
+        if given is None:
+            given = given_columns(row, table)
+        key = table.table_id, operation, given
+        shape = self._shapes.get(key)
+        if shape is None:
+            if len(self._shapes) >= MAX_SHAPES:
+                self._shapes.clear()
+            columns = image_columns(
+                table.definition, self._row_image, RowOperation(operation), given, self._image_rules
+            )
+            shape = RowShape(
+                tuple(self._image_shape(table, one) for one in (columns.before, columns.after) if one is not None)
+            )
+            self._shapes[key] = shape
+        return shape
+
+    def _image_shape(self, table: OpenTable, columns: tuple[int, ...]) -> ImageShape:
+        is_whole = len(columns) == len(table.plan.columns)
+        packer = table.packer
+        if not is_whole and self._row_packer is not None:
+            packer = self._row_packer(replace(table.plan, columns=tuple(table.plan.columns[i] for i in columns)))
+        size = bitmap_size(len(table.plan.columns))
+        bits = sum(1 << position for position in columns)
+        sets_spare_bits = (
+            is_whole and not table.plan.spare_null_bits
+        )  # a server sets those behind the null bits, or these
+        return ImageShape(
+            columns=columns,
+            present=b"\xff" * size if sets_spare_bits else bits.to_bytes(size, "little"),
+            not_null=tuple(position for position in table.not_null if position in columns),
+            is_whole=is_whole,
+            packer=packer if self._row_packer is not None else None,
+        )
+
+    def _packed(self, values: list[Any], table: OpenTable, shape: ImageShape) -> bytes:
+        for position in shape.not_null:
+            if values[position] is None:
+                raise UnsupportedFeature("the column cannot be NULL", field=_column(table, position))
+        for position, check in table.checks:
+            value = values[position]
+            if type(value) is str and check is not check_time:  # text is encoded, or refused by the encoder
+                continue
+            if value is not None and value is not ABSENT and position in shape.columns:
+                check_value(check, value, _column(table, position))
+        chosen = values if shape.is_whole else [values[position] for position in shape.columns]
+        packed: bytes | None = shape.packer.pack(chosen) if shape.packer is not None else None
+        if packed is not None:
+            return packed
+        try:
+            return encode_rows([RowChange(None, RowImage(table.plan, tuple(values)))], table.plan, shape.present)
+        except BinlogError as exc:
+            exc.locate(event_type=table.definition.full_name)
+            raise
+
+
+def _partial_images(
+    before: list[Any], after: list[Any], documents: list[Any], table: OpenTable, shape: RowShape
+) -> bytes:
+    """Both images of a partial update: diffs where they are given and smaller than the document, none for a document that stays."""
+    old_shape, new_shape = shape.images
+    values = [_as_diffs(old, value, document) for old, value, document in zip(before, after, documents, strict=True)]
+    change = RowChange(RowImage(table.plan, tuple(before)), RowImage(table.plan, tuple(values)))
+    return encode_partial_rows([change], table.plan, old_shape.present, new_shape.present)
+
+
+def _as_diffs(old: Any, value: Any, document: Any) -> Any:
+    if isinstance(value, JsonDiffs):
+        return value if _diffs_size(value) < len(document.binary) else document
+    return JsonDiffs() if isinstance(document, JsonDocument) and document == old else document
+
+
+def _diffs_size(diffs: JsonDiffs) -> int:
+    """The size of a diff vector in bytes. sql/json_diff.cc, Json_diff_vector::binary_length."""
+    size = 0
+    for diff in diffs:
+        path = len(diff.path.encode())
+        size += 1 + len(lenenc(path)) + path
+        if diff.value is not None:
+            size += len(lenenc(len(diff.value.binary))) + len(diff.value.binary)
+    return size
+
+
+def _column(table: OpenTable, position: int) -> str:
+    return f"{table.definition.full_name}.{table.definition.columns[position].name}"

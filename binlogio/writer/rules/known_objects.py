@@ -1,0 +1,182 @@
+"""What the names in a statement stand for: tables, temporary tables, functions and triggers.
+
+Knows definitions, and the tables that every server has. Knows no SQL.
+
+Source: sql/table.cc, get_table_category; the recordings of a 9.7.4 server.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from binlogio.errors import UnsupportedFeature
+from binlogio.writer.rules.engines import ENGINES, INNODB, PERFORMANCE_SCHEMA, engine_named
+from binlogio.writer.rules.statement_facts import StatementFacts, StatementKind, TableAccess
+from binlogio.writer.rules.unsafe import UnsafeReason
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
+    from binlogio.schema import TableDefinition
+    from binlogio.writer.rules.engines import Engine
+    from binlogio.writer.rules.statement_words import StatementWords
+
+_CSV_TABLES: Final = frozenset(("general_log", "slow_log"))
+# The tables of INFORMATION_SCHEMA that are views of the data dictionary, whose InnoDB tables are locked. A 9.7.4 server, asked for each.
+DICTIONARY_VIEWS: Final = frozenset(
+    """ADMINISTRABLE_ROLE_AUTHORIZATIONS APPLICABLE_ROLES CHARACTER_SETS CHECK_CONSTRAINTS COLLATIONS
+    COLLATION_CHARACTER_SET_APPLICABILITY COLUMNS COLUMNS_EXTENSIONS COLUMN_STATISTICS ENABLED_ROLES EVENTS FILES INNODB_DATAFILES
+    INNODB_FIELDS INNODB_FOREIGN INNODB_FOREIGN_COLS INNODB_TABLESPACES_BRIEF JSON_DUALITY_VIEWS JSON_DUALITY_VIEW_COLUMNS
+    JSON_DUALITY_VIEW_LINKS JSON_DUALITY_VIEW_TABLES KEY_COLUMN_USAGE LIBRARIES PARAMETERS PARTITIONS REFERENTIAL_CONSTRAINTS
+    RESOURCE_GROUPS ROLE_COLUMN_GRANTS ROLE_ROUTINE_GRANTS ROLE_TABLE_GRANTS ROUTINES ROUTINE_LIBRARIES SCHEMATA
+    SCHEMATA_EXTENSIONS STATISTICS ST_GEOMETRY_COLUMNS ST_SPATIAL_REFERENCE_SYSTEMS TABLES TABLESPACES_EXTENSIONS
+    TABLES_EXTENSIONS TABLE_CONSTRAINTS TABLE_CONSTRAINTS_EXTENSIONS TRIGGERS USER_ATTRIBUTES VIEWS VIEW_ROUTINE_USAGE
+    VIEW_TABLE_USAGE""".split()
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trigger:
+    """A trigger of a table (`schema.name`); `event` is INSERT, UPDATE or DELETE, `body` what its statements do, together."""
+
+    table: str
+    event: str
+    body: StatementFacts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownObjects:
+    """What a statement may refer to.
+
+    Args:
+        tables: those that exist.
+        temporary_tables: those of the session, which hide others of their name.
+        routines: stored functions, by name or `schema.name`, and what their statements do, together.
+        udfs: names of loadable functions.
+        triggers: of the tables.
+    """
+
+    tables: Iterable[TableDefinition] = ()
+    temporary_tables: Iterable[TableDefinition] = ()
+    routines: Mapping[str, StatementFacts] = field(default_factory=dict)
+    udfs: Collection[str] = ()
+    triggers: Iterable[Trigger] = ()
+
+
+def table_access(
+    table: TableDefinition, *, write: bool = False, read: bool = False, temporary: bool = False
+) -> TableAccess:
+    """How a statement uses a table that is defined."""
+    automatic = next((column.name for column in table.columns if column.auto_increment), None)
+    firsts = {key[0] for key in (table.primary_key, *(key.columns for key in table.unique_keys)) if key}
+    engine = engine_named(table.engine)
+    return TableAccess(
+        schema=table.schema,
+        name=table.name,
+        engine=engine,
+        write=write,
+        read=read,
+        temporary=temporary,
+        auto_increment=automatic is not None,
+        # InnoDB wants a key that begins with it, and there may be one that is not unique.
+        auto_increment_not_first=automatic in table.primary_key[1:]
+        and automatic not in firsts
+        and engine is not INNODB,
+        unique_keys=len(table.unique_keys) + bool(table.primary_key),
+        is_foreign_key_parent=table.is_foreign_key_parent,
+        checks_foreign_keys=write and table.has_foreign_keys,
+    )
+
+
+class Names:
+    """What the names in a statement stand for."""
+
+    def __init__(self, schema: str, tables: Iterable[TableDefinition], objects: KnownObjects) -> None:
+        self.schema = schema
+        self._objects = objects
+        self._tables = {table.full_name: table for table in (*objects.tables, *tables)}
+        self._temporary = {table.full_name: table for table in objects.temporary_tables}
+        self._routines = {name.upper(): facts for name, facts in objects.routines.items()}
+        self._udfs = {name.upper() for name in objects.udfs}
+
+    def access(self, schema: str, name: str, *, write: bool = False, read: bool = False) -> TableAccess | None:
+        """The table of that name; None where the server does not lock one (parts of INFORMATION_SCHEMA).
+
+        Raises:
+            UnsupportedFeature: nobody has defined it.
+        """
+        schema = schema or self.schema
+        full_name = f"{schema}.{name}"
+        if full_name in self._temporary:
+            return table_access(self._temporary[full_name], write=write, read=read, temporary=True)
+        if full_name in self._tables:
+            return table_access(self._tables[full_name], write=write, read=read)
+        if schema.lower() == "information_schema" and name.upper() not in DICTIONARY_VIEWS:
+            return None
+        engine = _system_engine(schema.lower(), name.lower())
+        if engine is None:
+            raise UnsupportedFeature("the table is not defined", field="sql", found=full_name)
+        return TableAccess(schema=schema, name=name, engine=engine, write=write, read=read)
+
+    def is_defined(self, schema: str, name: str) -> bool:
+        """Whether the name is that of a table."""
+        return f"{schema or self.schema}.{name}" in self._tables or self.is_temporary(schema, name)
+
+    def is_temporary(self, schema: str, name: str) -> bool:
+        """Whether the name is that of a temporary table."""
+        return f"{schema or self.schema}.{name}" in self._temporary
+
+    def has_foreign_keys(self, table: TableAccess) -> bool:
+        """Whether rows of a table refer to rows of others."""
+        definition = self._definition(table)
+        return definition is not None and definition.has_foreign_keys
+
+    def _definition(self, table: TableAccess) -> TableDefinition | None:
+        return (self._temporary if table.temporary else self._tables).get(f"{table.schema}.{table.name}")
+
+    def is_column(self, table: TableAccess, column: str) -> bool:
+        """Whether a table has a column of that name."""
+        definition = self._definition(table)
+        return definition is not None and any(one.name.casefold() == column.casefold() for one in definition.columns)
+
+    def facts(
+        self,
+        words: StatementWords,
+        kind: StatementKind,
+        tables: Iterable[TableAccess],
+        *,
+        fired: Iterable[tuple[TableAccess, frozenset[str]]] = (),
+        unsafe: Iterable[UnsafeReason] = (),
+        updates_on_duplicate: bool = False,
+        is_skipped: bool = False,
+    ) -> StatementFacts:
+        """The facts, with those of the functions that are called and of the triggers that are fired."""
+        names = {f"{self.schema}.{call}".upper() if "." not in call else call for call in words.calls} | words.calls
+        called = [facts for name, facts in self._routines.items() if name in names]
+        bodies = [
+            trigger.body
+            for table, events in fired
+            for trigger in self._objects.triggers
+            if trigger.table == f"{table.schema}.{table.name}" and trigger.event in events and not table.temporary
+        ]
+        udfs = (UnsafeReason.UDF,) if words.calls & self._udfs else ()
+        return StatementFacts(
+            kind=kind,
+            verb=words.verb,
+            tables=tuple(tables),
+            unsafe=words.unsafe.union(unsafe, udfs),
+            sub_statements=(*called, *bodies),
+            updates_on_duplicate=updates_on_duplicate,
+            is_skipped=is_skipped,
+        )
+
+
+def _system_engine(schema: str, name: str) -> Engine | None:
+    if schema == "information_schema":
+        return INNODB
+    if schema == "performance_schema":
+        return PERFORMANCE_SCHEMA
+    if schema in ("mysql", "sys"):
+        return ENGINES["CSV"] if name in _CSV_TABLES else INNODB
+    return None

@@ -1,0 +1,200 @@
+"""What is known of a statement and its session before it is executed, and what is decided about it.
+
+Knows values only. The decision is `logging_format`'s.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Final
+
+from binlogio.writer.rules.engines import INNODB, Engine
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from binlogio.writer.rules.unsafe import UnsafeReason
+
+
+class StatementKind(Enum):
+    """What a statement is, as far as a log makes a difference."""
+
+    DML = "INSERT, REPLACE, UPDATE, DELETE"
+    SELECT = "SELECT, DO: logged only where it calls a function that writes"
+    LOAD_DATA = "LOAD DATA, LOAD XML"
+    CREATE_SELECT = "CREATE TABLE ... SELECT"
+    CREATE_TEMPORARY_SELECT = "CREATE TEMPORARY TABLE ... SELECT"
+    CREATE_TEMPORARY = "CREATE TEMPORARY TABLE"
+    DROP_TEMPORARY = "DROP TEMPORARY TABLE"
+    DDL = "any other statement that commits implicitly"
+    ROW_INJECTION = "BINLOG"
+
+
+class LoggingFormat(Enum):
+    """What stands in the log for a statement."""
+
+    STATEMENT = "STATEMENT"
+    ROW = "ROW"
+    NOT_LOGGED = "NOT_LOGGED"
+
+
+class CacheKind(Enum):
+    """Where events wait. DIRECT: they do not, and are a group of their own at once."""
+
+    STATEMENT = "STATEMENT"
+    TRANSACTION = "TRANSACTION"
+    DIRECT = "DIRECT"
+
+
+# Tables whose contents are a server's own affair (TABLE::no_replicate); sql/table.cc, get_table_category.
+_LOCAL_TABLES: Final = frozenset(
+    ("general_log", "slow_log", "slave_master_info", "slave_relay_log_info", "slave_worker_info", "gtid_executed")
+)
+# Tables that are read without row locks; sql/auth/auth_acls.h, is_acl_table.
+_ACL_TABLES: Final = frozenset(
+    "user db tables_priv columns_priv procs_priv proxies_priv role_edges default_roles global_grants password_history".split()
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableAccess:
+    """A table that a statement locks, in the order of the locks; those of its triggers and functions too.
+
+    Args:
+        schema: of the table.
+        name: of the table.
+        engine: of the table.
+        write: it is locked for writing.
+        read: rows of it are read besides those that are written (INSERT INTO t SELECT ... FROM t).
+        temporary: it is a temporary table.
+        auto_increment: it has such a column.
+        auto_increment_not_first: that column is not the first of any key.
+        unique_keys: how many it has, with the primary key.
+        fulltext_parser: it has a FULLTEXT index with a parser plugin.
+        unsafe_default: a column has a DEFAULT expression that may give something else on a replica.
+        is_foreign_key_parent: a foreign key of some table refers to it.
+        checks_foreign_keys: the statement may insert or update rows of it that have to refer to rows of other tables. DELETE does not, and an
+            UPDATE of several tables does so with each that it joins.
+        is_missing: DROP TABLE names it, and it is not known.
+    """
+
+    schema: str
+    name: str
+    engine: Engine = INNODB
+    write: bool = False
+    read: bool = False
+    temporary: bool = False
+    auto_increment: bool = False
+    auto_increment_not_first: bool = False
+    unique_keys: int = 1
+    fulltext_parser: bool = False
+    unsafe_default: bool = False
+    is_foreign_key_parent: bool = False
+    checks_foreign_keys: bool = False
+    is_missing: bool = False
+
+    @property
+    def is_local(self) -> bool:
+        """Whether changes of it are never logged."""
+        schema = self.schema.lower()
+        return schema == "performance_schema" or (schema == "mysql" and self.name.lower() in _LOCAL_TABLES)
+
+    @property
+    def is_acl(self) -> bool:
+        """Whether it is a table of privileges."""
+        return self.schema.lower() == "mysql" and self.name.lower() in _ACL_TABLES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatementFacts:
+    """What is known of a statement before it is executed.
+
+    Args:
+        kind: what it is.
+        verb: the first word of its text in capital letters, where that matters (UPDATE, DELETE).
+        tables: that it locks itself; the one that it creates is the first.
+        unsafe: the reasons that come with its text.
+        sub_statements: of its triggers and functions; their tables and reasons are the statement's own.
+        updates_on_duplicate: it has ON DUPLICATE KEY UPDATE.
+        is_skipped: the server returns after it has locked the tables, as with DELETE ... LIMIT 0.
+        is_incomplete: it has changed tables that neither its text nor a declared function or trigger names. What else may make it unsafe is
+            not known, so that MIXED format logs rows.
+    """
+
+    kind: StatementKind = StatementKind.DML
+    verb: str = ""
+    tables: tuple[TableAccess, ...] = ()
+    unsafe: frozenset[UnsafeReason] = frozenset()
+    sub_statements: tuple[StatementFacts, ...] = ()
+    updates_on_duplicate: bool = False
+    is_skipped: bool = False
+    is_incomplete: bool = False
+
+    @property
+    def all_tables(self) -> tuple[TableAccess, ...]:
+        """The tables that the statement and its sub-statements lock."""
+        return self.tables + self.sub_statement_tables if self.sub_statements else self.tables
+
+    @property
+    def sub_statement_tables(self) -> tuple[TableAccess, ...]:
+        """The tables that its sub-statements lock."""
+        return tuple(table for sub in self.sub_statements for table in sub.all_tables)
+
+    def all_unsafe(self) -> Iterator[UnsafeReason]:
+        """The reasons of the statement and of its sub-statements, in no order."""
+        yield from self.unsafe
+        for sub in self.sub_statements:
+            yield from sub.all_unsafe()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionState:
+    """What is known of the session before a statement is executed.
+
+    Args:
+        in_transaction: after BEGIN, or without autocommit.
+        is_xa: between XA START and XA END.
+        transaction_cache_is_empty: no event waits for the end of the transaction.
+        has_temporary_tables: some temporary table is open.
+        has_assigned_gtid: gtid_next is a GTID.
+    """
+
+    in_transaction: bool = False
+    is_xa: bool = False
+    transaction_cache_is_empty: bool = True
+    has_temporary_tables: bool = False
+    has_assigned_gtid: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoggingWarning:
+    """A condition as SHOW WARNINGS has it; `level` is `Note`, `Warning` or `Error`."""
+
+    level: str
+    errno: int
+    symbol: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoggingDecision:
+    """How a statement is logged.
+
+    Args:
+        format: as a text, as rows, or not at all.
+        statement_cache: the cache of its Query event; None unless `format` is STATEMENT.
+        is_mixed_unsafe: transactional and non-transactional tables meet in a way that a replica may see differently.
+        unsafe: all reasons, in the server's order.
+        cannot_be_rolled_back: its text in the transaction cache makes that cache end in ROLLBACK instead of being discarded.
+        warnings_when_cached: 1592, raised when its Query event is cached, and not if nothing of it is logged.
+        warnings: raised at once.
+    """
+
+    format: LoggingFormat
+    statement_cache: CacheKind | None = None
+    is_mixed_unsafe: bool = False
+    unsafe: tuple[UnsafeReason, ...] = ()
+    cannot_be_rolled_back: bool = False
+    warnings_when_cached: tuple[LoggingWarning, ...] = ()
+    warnings: tuple[LoggingWarning, ...] = ()

@@ -1,0 +1,340 @@
+"""What the text of a statement tells before it is executed: its kind, the tables that it locks, and why it is unsafe.
+
+Knows sqlglot's syntax trees. What a table, a trigger or a function is, the caller has to know; what the text does not say, neither is said here:
+rows, values and the Query event's context.
+
+    LIMIT, also inside                      LIMIT                    INSERT IGNORE ... SELECT           INSERT_IGNORE_SELECT
+    UPDATE IGNORE                           UPDATE_IGNORE            INSERT ... SELECT ... ON DUPLICATE INSERT_SELECT_UPDATE
+    a function that is a UDF                UDF                      REPLACE ... SELECT                 REPLACE_SELECT
+    see `statement_words`                   SYSTEM_FUNCTION          CREATE ... IGNORE SELECT           CREATE_IGNORE_SELECT
+                                            SYSTEM_VARIABLE          CREATE ... REPLACE SELECT          CREATE_REPLACE_SELECT
+                                            SKIP_LOCKED, NOWAIT      CREATE (AUTO_INCREMENT) ... SELECT CREATE_SELECT_AUTOINC
+
+Reasons that follow from tables are found by `logging_format`. Source: sql/parse_tree_nodes.cc, sql/sql_insert.cc, sql/sql_update.cc.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from binlogio.errors import UnsupportedFeature
+from binlogio.writer.rules.engines import INNODB, engine_named
+from binlogio.writer.rules.known_objects import KnownObjects, Names
+from binlogio.writer.rules.statement_facts import StatementFacts, StatementKind, TableAccess
+from binlogio.writer.rules.statement_words import read_words
+from binlogio.writer.rules.unsafe import UnsafeReason
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from sqlglot import exp
+
+    from binlogio.schema import TableDefinition
+    from binlogio.writer.rules.statement_words import StatementWords
+
+_DML: Final = frozenset(("INSERT", "REPLACE", "UPDATE", "DELETE"))
+_READS: Final = frozenset("SELECT TABLE VALUES DO SET CALL SHOW EXPLAIN DESCRIBE DESC USE HELP".split())
+_PARSED_READS: Final = frozenset(("SELECT", "TABLE", "DO"))
+NOT_STATEMENTS: Final = frozenset("BEGIN START COMMIT ROLLBACK SAVEPOINT RELEASE XA LOCK UNLOCK".split())
+
+
+def facts_from_sql(
+    sql: str, schema: str, tables: Iterable[TableDefinition] = (), *, objects: KnownObjects | None = None
+) -> StatementFacts:
+    """What a statement's text tells. Names without a schema are of `schema`.
+
+    Raises:
+        UnsupportedFeature: sqlglot is not installed or cannot read the text, the statement is not one that a session executes (BEGIN and
+            the like are methods), or it refers to a table that nobody has defined.
+    """
+    known = Names(schema, tables, KnownObjects() if objects is None else objects)
+    words = read_words(sql)
+    kind = _kind(words)
+    if kind in (StatementKind.DDL, StatementKind.ROW_INJECTION):
+        return StatementFacts(kind=kind, verb=words.verb, tables=tuple(_tables_of_ddl(words, known)))
+    if kind is StatementKind.LOAD_DATA:
+        written = _loaded_table(words, known)
+        return known.facts(words, kind, (written,), fired=[(written, _events(words))])
+    if kind is StatementKind.SELECT and words.verb not in _PARSED_READS:
+        return known.facts(words, kind, ())
+    tree = _parse(words)
+    if kind in (StatementKind.CREATE_TEMPORARY, StatementKind.DROP_TEMPORARY):
+        return StatementFacts(kind=kind, verb=words.verb, tables=tuple(_temporary(tree, kind, known)))
+    return _facts_of_tree(words, kind, tree, known)
+
+
+def _kind(words: StatementWords) -> StatementKind:
+    verb = words.verb
+    if verb in NOT_STATEMENTS or not verb:
+        raise UnsupportedFeature(
+            "this is not executed as a statement", field="sql", found=repr(verb), hint="use the session's methods"
+        )
+    if verb in _DML:
+        return StatementKind.DML
+    if verb in _READS:
+        return StatementKind.SELECT
+    if verb == "CREATE" and "TABLE" in words.words[:3]:
+        temporary = words.words[1] == "TEMPORARY"
+        if "SELECT" in words.words or words.has("AS", "TABLE") or words.has(")", "TABLE"):
+            return StatementKind.CREATE_TEMPORARY_SELECT if temporary else StatementKind.CREATE_SELECT
+        return StatementKind.CREATE_TEMPORARY if temporary else StatementKind.DDL
+    if words.words[:2] == ("DROP", "TEMPORARY"):
+        return StatementKind.DROP_TEMPORARY
+    return {"LOAD": StatementKind.LOAD_DATA, "BINLOG": StatementKind.ROW_INJECTION}.get(verb, StatementKind.DDL)
+
+
+def _parse(words: StatementWords) -> exp.Expr:
+    from sqlglot import exp, parse_one  # noqa: PLC0415 - needs an extra
+    from sqlglot.errors import SqlglotError  # noqa: PLC0415
+
+    wanted = {"UPDATE": exp.Update, "DELETE": exp.Delete, "CREATE": exp.Create, "DROP": exp.Drop}
+    kind = exp.Insert if words.verb in ("INSERT", "REPLACE") else wanted.get(words.verb, exp.Query)
+    try:
+        tree = parse_one(words.sql, dialect="mysql")
+    except SqlglotError as exc:
+        raise _unreadable(words.sql) from exc
+    if not isinstance(tree, kind) or (kind is exp.Create and (tree.this is None or tree.this.find(exp.Table) is None)):
+        raise _unreadable(words.sql)
+    return tree
+
+
+def _unreadable(sql: str) -> UnsupportedFeature:
+    return UnsupportedFeature(
+        "sqlglot cannot read this statement", field="sql", found=repr(sql[:200]), hint="say what the statement does"
+    )
+
+
+def _events(words: StatementWords, *, updates_on_duplicate: bool = False) -> frozenset[str]:
+    """The events of triggers that the statement fires on the tables that it writes."""
+    if words.verb in ("UPDATE", "DELETE"):
+        return frozenset((words.verb,))
+    more = ("DELETE",) if words.is_replace or "REPLACE" in words.words else ()
+    return frozenset(("INSERT", *more, *(("UPDATE",) if updates_on_duplicate else ())))
+
+
+def _tables_of_ddl(words: StatementWords, known: Names) -> Iterator[TableAccess]:
+    """The temporary table that a DDL statement changes, and all tables of DROP TABLE and TRUNCATE; no others make a difference to the log.
+
+    DROP TABLE has the tables that are not known too: the server logs them.
+    """
+    drops = words.words[:2] in (("DROP", "TABLE"), ("DROP", "TABLES"))
+    keyword = "ON" if "INDEX" in words.words[:3] else words.verb if words.verb == "TRUNCATE" else "TABLE"
+    keyword = words.words[1] if drops else keyword
+    if words.verb not in ("ALTER", "CREATE", "DROP", "TRUNCATE") or keyword not in words.words:
+        return
+    start = words.words.index(keyword) + 1
+    start += words.words[start : start + 1] == ("TABLE",)
+    start += 2 * (words.words[start : start + 2] == ("IF", "EXISTS"))
+    while (name := _name_at(words, start)) is not None:
+        if known.is_temporary(*name) or ((drops or words.verb == "TRUNCATE") and known.is_defined(*name)):
+            found = known.access(*name, write=True)
+            if found is not None:
+                yield found
+        elif drops:
+            yield TableAccess(schema=name[0] or known.schema, name=name[1], write=True, is_missing=True)
+        start += 4 if name[0] else 2
+        if not drops or words.words[start - 1 : start] != (",",):
+            return
+
+
+def _name_at(words: StatementWords, start: int) -> tuple[str, str] | None:
+    """Schema and name of the table that is named there."""
+    names = words.texts[start : start + 3]
+    if not names:
+        return None
+    return (names[0], names[2]) if names[1:2] == (".",) and len(names) == 3 else ("", names[0])
+
+
+def _loaded_table(words: StatementWords, known: Names) -> TableAccess:
+    for index in range(len(words.words) - 2):
+        if words.words[index : index + 2] == ("INTO", "TABLE"):
+            name = _name_at(words, index + 2)
+            found = None if name is None else known.access(*name, write=True)
+            if found is not None:
+                return found
+    raise UnsupportedFeature("LOAD DATA names no table", field="sql")
+
+
+def _temporary(tree: exp.Expr, kind: StatementKind, known: Names) -> Iterator[TableAccess]:
+    """The tables of CREATE and DROP TEMPORARY TABLE; those that are not there are not dropped."""
+    from sqlglot import exp  # noqa: PLC0415 - needs an extra
+
+    if kind is StatementKind.CREATE_TEMPORARY:
+        yield _created(tree, known, temporary=True)
+        return
+    for table in tree.find_all(exp.Table):
+        if known.is_temporary(table.db, table.name):
+            found = known.access(table.db, table.name, write=True)
+            if found is not None:
+                yield found
+
+
+def _created(tree: exp.Expr, known: Names, *, temporary: bool) -> TableAccess:
+    from sqlglot import exp  # noqa: PLC0415 - needs an extra
+
+    target = tree.this.find(exp.Table)
+    engine = tree.find(exp.EngineProperty)
+    return TableAccess(
+        schema=target.db or known.schema,
+        name=target.name,
+        engine=INNODB if engine is None else engine_named(engine.name),
+        write=True,
+        temporary=temporary,
+        auto_increment=tree.this.find(exp.AutoIncrementColumnConstraint) is not None,
+    )
+
+
+def _facts_of_tree(words: StatementWords, kind: StatementKind, tree: exp.Expr, known: Names) -> StatementFacts:
+    from sqlglot import exp  # noqa: PLC0415 - needs an extra
+
+    creates = kind in (StatementKind.CREATE_SELECT, StatementKind.CREATE_TEMPORARY_SELECT)
+    conflict = tree.find(exp.OnConflict) if isinstance(tree, exp.Insert) else None
+    created = [_created(tree, known, temporary=kind is not StatementKind.CREATE_SELECT)] if creates else []
+    nodes = _table_nodes(tree)
+    targets = [] if creates else _targets(tree, nodes, known)
+    joined = _own_nodes(nodes) if isinstance(tree, exp.Update) else []
+    locked = _locked_nodes(tree)
+    tables, written = list(created), []
+    for node in nodes:
+        is_target = any(node is target for target in targets)
+        if creates and node is tree.this.find(exp.Table):
+            continue
+        is_written = is_target or any(node is one for one in locked)
+        table = known.access(node.db, node.name, write=is_written, read=not is_written)
+        if table is None:
+            continue
+        if any(node is one for one in joined) or words.verb == "DELETE":
+            checks = words.verb != "DELETE" and known.has_foreign_keys(table)
+            table = replace(table, checks_foreign_keys=checks)
+        tables.append(table)
+        if is_target:
+            written.append(table)
+    events = _events(words, updates_on_duplicate=conflict is not None)
+    return known.facts(
+        words,
+        kind,
+        tables,
+        fired=[(table, events) for table in written],
+        unsafe=_reasons(words, kind, tree, updates=conflict is not None),
+        updates_on_duplicate=conflict is not None,
+        is_skipped=_is_skipped(words, tree, known),
+    )
+
+
+def _table_nodes(tree: exp.Expr) -> list[exp.Table]:
+    """The tables in the order of the text, without names of common table expressions and of locking clauses."""
+    from sqlglot import exp  # noqa: PLC0415 - needs an extra
+
+    defined = {cte.alias for cte in tree.find_all(exp.CTE)}
+    targets = tree.args.get("tables") or (
+        [tree.this] if isinstance(tree, exp.Delete) and tree.args.get("using") else []
+    )
+    found = [
+        node
+        for node in tree.find_all(exp.Table)
+        if node.name
+        and node.name.upper() != "DUAL"
+        and not (node.name in defined and not node.db)
+        and node.find_ancestor(exp.Lock, exp.Into) is None
+        and not any(node is target for target in targets)
+    ]
+    return sorted(found, key=lambda node: int(node.this.meta.get("start", 0)))
+
+
+def _targets(tree: exp.Expr, nodes: list[exp.Table], known: Names) -> list[exp.Table]:
+    """The tables whose rows the statement changes."""
+    from sqlglot import exp  # noqa: PLC0415 - needs an extra
+
+    if isinstance(tree, exp.Insert):
+        target = tree.this.find(exp.Table)
+        return [] if target is None else [target]
+    if isinstance(tree, exp.Delete):
+        names = tree.args.get("tables") or ([tree.this] if tree.args.get("using") else [])
+        if not names:
+            return [tree.this]
+        wanted = {name.name for name in names}
+        return [node for node in nodes if node.alias_or_name in wanted and node.find_ancestor(exp.Subquery) is None]
+    if not isinstance(tree, exp.Update):
+        return []
+    own = _own_nodes(nodes)
+    if len(own) == 1:
+        return own
+    return [node for node in own if any(_sets(assignment, node, known) for assignment in tree.expressions)]
+
+
+def _own_nodes(nodes: list[exp.Table]) -> list[exp.Table]:
+    """The tables that an UPDATE joins, without those of its subqueries."""
+    from sqlglot import exp  # noqa: PLC0415 - needs an extra
+
+    return [node for node in nodes if node.find_ancestor(exp.Subquery, exp.Select) is None]
+
+
+def _sets(assignment: exp.Expr, node: exp.Table, known: Names) -> bool:
+    """Whether an assignment of an UPDATE is to a column of a table."""
+    from sqlglot import exp  # noqa: PLC0415 - needs an extra
+
+    column = assignment.this
+    if not isinstance(assignment, exp.EQ) or not isinstance(column, exp.Column):
+        raise _unreadable(assignment.sql())
+    if column.table:
+        return bool(column.table == node.alias_or_name)
+    access = known.access(node.db, node.name)
+    return access is not None and known.is_column(access, column.name)
+
+
+def _locked_nodes(tree: exp.Expr) -> list[exp.Table]:
+    """The tables that SELECT ... FOR UPDATE locks as if it wrote them."""
+    from sqlglot import exp  # noqa: PLC0415 - needs an extra
+
+    found: list[exp.Table] = []
+    for select in tree.find_all(exp.Select):
+        for lock in select.args.get("locks") or ():
+            if lock.args.get("update"):
+                only = {table.name for table in lock.find_all(exp.Table)}
+                sources = [select.args.get("from_") or select.args.get("from"), *(select.args.get("joins") or ())]
+                found += [
+                    table
+                    for source in sources
+                    if source is not None
+                    for table in source.find_all(exp.Table)
+                    if not only or table.alias_or_name in only
+                ]
+    return found
+
+
+def _reasons(words: StatementWords, kind: StatementKind, tree: exp.Expr, *, updates: bool) -> Iterator[UnsafeReason]:
+    from sqlglot import exp  # noqa: PLC0415 - needs an extra
+
+    if tree.find(exp.Limit, exp.Offset) is not None:
+        yield UnsafeReason.LIMIT
+    if words.verb == "UPDATE" and words.is_ignore:
+        yield UnsafeReason.UPDATE_IGNORE
+    if isinstance(tree, exp.Insert) and isinstance(tree.expression, exp.Query):
+        yield from (
+            reason
+            for reason, holds in (
+                (UnsafeReason.REPLACE_SELECT, words.is_replace),
+                (UnsafeReason.INSERT_IGNORE_SELECT, words.is_ignore and not words.is_replace),
+                (UnsafeReason.INSERT_SELECT_UPDATE, updates),
+            )
+            if holds
+        )
+    if kind in (StatementKind.CREATE_SELECT, StatementKind.CREATE_TEMPORARY_SELECT):
+        if words.is_ignore:
+            yield UnsafeReason.CREATE_IGNORE_SELECT
+        if words.is_replace:
+            yield UnsafeReason.CREATE_REPLACE_SELECT
+        if tree.this.find(exp.AutoIncrementColumnConstraint) is not None:
+            yield UnsafeReason.CREATE_SELECT_AUTOINC
+
+
+def _is_skipped(words: StatementWords, tree: exp.Expr, known: Names) -> bool:
+    """LIMIT 0 ends an UPDATE or DELETE before it begins, and a table that exists a CREATE TABLE IF NOT EXISTS ... SELECT."""
+    from sqlglot import exp  # noqa: PLC0415 - needs an extra
+
+    if isinstance(tree, exp.Create):
+        target = tree.this.find(exp.Table)
+        return bool(tree.args.get("exists")) and known.is_defined(target.db, target.name)
+    limit = tree.args.get("limit")
+    return words.verb in ("UPDATE", "DELETE") and limit is not None and limit.expression.name == "0"

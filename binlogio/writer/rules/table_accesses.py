@@ -1,0 +1,156 @@
+"""Which tables may not meet in a statement, or in a transaction, if it is to be logged as a text.
+
+Knows kinds of tables only: transactional or not, temporary or not, read or written.
+
+A pair of accesses is unsafe, in a transaction, under a condition:
+
+    written T    with  written N, read N                                        always
+    written tT   with  written N, read N                                        always
+    written T    with  written tN, read tN                                      binlog_direct_non_transactional_updates
+    written tT   with  written tN, read tN                                      the same
+    written N    with  read T, read tT                                          something waits in the transaction cache
+    written tN   with  read T, read tT                                          both
+    written tN   with  read N                                                   something waits, and not direct
+
+and at an isolation below REPEATABLE READ, in a transaction or not: written N or tN with read T. Whatever is written is read as well.
+
+Source: sql/sql_lex.cc, binlog_unsafe_map_init; sql/sql_lex.h, is_mixed_stmt_unsafe; recordings of a 9.7.4 server, group u.
+WL#2687 says less: a statement that refers to both kinds is unsafe, and one that refers to N tables after T ones. A 9.7 server
+logs `INSERT INTO n SELECT ... FROM t` as safe before anything waits, and takes no mix for unsafe in a statement of its own.
+"""
+
+from __future__ import annotations
+
+from enum import IntFlag
+from typing import TYPE_CHECKING, Final
+
+from binlogio.server_variables import ISOLATION_LEVELS
+from binlogio.writer.rules.rule_sets import Classification
+from binlogio.writer.rules.statement_facts import StatementKind
+from binlogio.writer.rules.unsafe import UnsafeReason
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from binlogio.server_variables import ServerVariables
+    from binlogio.writer.rules.rule_sets import RuleSet
+    from binlogio.writer.rules.statement_facts import SessionState, StatementFacts, TableAccess
+
+
+class Access(IntFlag):
+    """The kinds of accesses. sql/sql_lex.h, enum_stmt_accessed_table."""
+
+    READS_TRANS_TABLE = 1 << 0
+    READS_NON_TRANS_TABLE = 1 << 1
+    READS_TEMP_TRANS_TABLE = 1 << 2
+    READS_TEMP_NON_TRANS_TABLE = 1 << 3
+    WRITES_TRANS_TABLE = 1 << 4
+    WRITES_NON_TRANS_TABLE = 1 << 5
+    WRITES_TEMP_TRANS_TABLE = 1 << 6
+    WRITES_TEMP_NON_TRANS_TABLE = 1 << 7
+
+
+# (temporary, transactional) -> (read, written). Plain numbers: a decision is made for every statement, and IntFlag is slow.
+_ACCESSES: Final = {
+    (False, True): (Access.READS_TRANS_TABLE.value, Access.WRITES_TRANS_TABLE.value),
+    (False, False): (Access.READS_NON_TRANS_TABLE.value, Access.WRITES_NON_TRANS_TABLE.value),
+    (True, True): (Access.READS_TEMP_TRANS_TABLE.value, Access.WRITES_TEMP_TRANS_TABLE.value),
+    (True, False): (Access.READS_TEMP_NON_TRANS_TABLE.value, Access.WRITES_TEMP_NON_TRANS_TABLE.value),
+}
+# (accesses, direct or None for any, something waits or None for any)
+_UNSAFE_PAIRS: Final[tuple[tuple[Access, bool | None, bool | None], ...]] = (
+    (Access.WRITES_TRANS_TABLE | Access.WRITES_NON_TRANS_TABLE, None, None),
+    (Access.WRITES_TRANS_TABLE | Access.READS_NON_TRANS_TABLE, None, None),
+    (Access.WRITES_NON_TRANS_TABLE | Access.WRITES_TEMP_TRANS_TABLE, None, None),
+    (Access.WRITES_TEMP_TRANS_TABLE | Access.READS_NON_TRANS_TABLE, None, None),
+    (Access.WRITES_TRANS_TABLE | Access.WRITES_TEMP_NON_TRANS_TABLE, True, None),
+    (Access.WRITES_TRANS_TABLE | Access.READS_TEMP_NON_TRANS_TABLE, True, None),
+    (Access.WRITES_TEMP_TRANS_TABLE | Access.WRITES_TEMP_NON_TRANS_TABLE, True, None),
+    (Access.WRITES_TEMP_TRANS_TABLE | Access.READS_TEMP_NON_TRANS_TABLE, True, None),
+    (Access.WRITES_NON_TRANS_TABLE | Access.READS_TRANS_TABLE, None, True),
+    (Access.WRITES_NON_TRANS_TABLE | Access.READS_TEMP_TRANS_TABLE, None, True),
+    (Access.WRITES_TEMP_NON_TRANS_TABLE | Access.READS_TRANS_TABLE, True, True),
+    (Access.WRITES_TEMP_NON_TRANS_TABLE | Access.READS_TEMP_TRANS_TABLE, True, True),
+    (Access.WRITES_TEMP_NON_TRANS_TABLE | Access.READS_NON_TRANS_TABLE, False, True),
+)
+# (direct, something waits) -> the sets of accesses that have an unsafe pair.
+_UNSAFE: Final = {
+    (direct, waits): frozenset(
+        accesses
+        for accesses in range(1 << len(Access))
+        for pair, if_direct, if_waits in _UNSAFE_PAIRS
+        if accesses & pair == pair and if_direct in (None, direct) and if_waits in (None, waits)
+    )
+    for direct in (False, True)
+    for waits in (False, True)
+}
+_WRITES_N: Final = Access.WRITES_NON_TRANS_TABLE.value
+_WRITES_ANY_N: Final = (Access.WRITES_NON_TRANS_TABLE | Access.WRITES_TEMP_NON_TRANS_TABLE).value
+_READS_T: Final = Access.READS_TRANS_TABLE.value
+_ANY_N: Final = (_WRITES_ANY_N | Access.READS_NON_TRANS_TABLE | Access.READS_TEMP_NON_TRANS_TABLE).value
+_WEAK_ISOLATION: Final = ISOLATION_LEVELS[: ISOLATION_LEVELS.index("REPEATABLE-READ")]
+
+
+def accesses_of(kind: StatementKind, tables: Iterable[TableAccess]) -> int:
+    """The `Access` bits of a statement. The table that CREATE TABLE ... SELECT makes is only written."""
+    found = 0
+    for table in tables:
+        read, written = _ACCESSES[table.temporary, table.engine.transactional]
+        if table.write:
+            found |= written
+        if not table.write or kind is not StatementKind.CREATE_SELECT:
+            found |= read
+    return found
+
+
+def is_direct(rules: RuleSet, variables: ServerVariables) -> bool:
+    """Whether non-transactional changes go past the transaction cache, if the user has said so."""
+    return variables.binlog_direct_non_transactional_updates and variables.binlog_format in rules.direct_formats
+
+
+def refused_by_isolation(variables: ServerVariables, tables: Iterable[TableAccess]) -> TableAccess | None:
+    """The first table whose engine does not give a lock, because its changes are to be logged as statements and cannot be."""
+    if variables.binlog_format != "STATEMENT" or not variables.sql_log_bin:
+        return None
+    isolation = variables.transaction_isolation
+    for table in tables:
+        if table.write and table.engine.statement_capable and not table.engine.logs_statements(isolation):
+            return table
+    return None
+
+
+def mixed_reason(
+    rules: RuleSet,
+    variables: ServerVariables,
+    facts: StatementFacts,
+    state: SessionState,
+    tables: Iterable[TableAccess],
+) -> UnsafeReason | None:
+    """Why the tables of a statement make it unsafe, None where they do not."""
+    accesses = accesses_of(facts.kind, tables)
+    if rules.classification is Classification.ACCESS_PAIRS:
+        return _reason_of_pairs(accesses, rules, variables, facts, state)
+    if rules.classification is Classification.WORKLOG_TABLES:
+        return _reason_of_worklog(
+            accesses, is_late=not state.transaction_cache_is_empty and not is_direct(rules, variables)
+        )
+    return None
+
+
+def _reason_of_pairs(
+    accesses: int, rules: RuleSet, variables: ServerVariables, facts: StatementFacts, state: SessionState
+) -> UnsafeReason | None:
+    if accesses & _WRITES_ANY_N and accesses & _READS_T and variables.transaction_isolation in _WEAK_ISOLATION:
+        return UnsafeReason.MIXED_STATEMENT
+    if not state.in_transaction or facts.kind in (StatementKind.CREATE_SELECT, StatementKind.CREATE_TEMPORARY_SELECT):
+        return None
+    direct, waits = is_direct(rules, variables), not state.transaction_cache_is_empty
+    if accesses in _UNSAFE[direct, waits]:
+        return UnsafeReason.MIXED_STATEMENT
+    return UnsafeReason.NONTRANS_AFTER_TRANS if waits and not direct and accesses & _WRITES_N else None
+
+
+def _reason_of_worklog(accesses: int, *, is_late: bool) -> UnsafeReason | None:
+    if accesses & _ANY_N and accesses & ~_ANY_N:
+        return UnsafeReason.MIXED_STATEMENT
+    return UnsafeReason.NONTRANS_AFTER_TRANS if is_late and accesses & _ANY_N else None

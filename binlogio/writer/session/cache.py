@@ -1,0 +1,276 @@
+"""The statement cache and the transaction cache: encoded events that wait for their group to be written.
+
+Knows events as bytes, complete but for their positions, and what is remembered of them as a whole. What goes into which cache is
+`session`'s to say; when memory does not suffice, `cache_buffer`'s.
+
+Source: sql/binlog.cc, binlog_cache_data.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from binlogio.constants import HEADER_SIZE, TYPE_CODE_AT, EventType
+from binlogio.errors import CacheLimitExceeded
+from binlogio.events.query import sizes_before_sql
+from binlogio.events.rows import POST_HEADER_V1, POST_HEADER_V2
+from binlogio.primitives import bitmap_size
+from binlogio.writer.session.cache_buffer import CacheBuffer
+from binlogio.writer.session.spill import FrameFile, SpillFile
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from binlogio.writer.rows.writeset import WriteSetBuilder
+    from binlogio.writer.session.cache_status import CacheStatus
+
+_TOO_SMALL: Final = {
+    True: (
+        1197,
+        "ER_TRANS_CACHE_FULL",
+        (
+            "Multi-statement transaction required more than 'max_binlog_cache_size' bytes of storage; increase this mysqld "
+            "variable and try again"
+        ),
+    ),
+    False: (
+        1705,
+        "ER_STMT_CACHE_FULL",
+        (
+            "Multi-row statements required more than 'max_binlog_stmt_cache_size' bytes of storage; increase this mysqld "
+            "variable and try again"
+        ),
+    ),
+}
+
+
+class CachePosition(NamedTuple):
+    """A place between two events: how many are before it, of how many bytes with and without checksums, and of which kinds.
+
+    `writeset`: how many hashes of rows there are.
+    """
+
+    event_count: int
+    size: int
+    cached_size: int
+    has_statements: bool
+    has_rows: bool
+    writeset: int
+
+
+class BinlogCache:
+    """One of the two caches of a session. Sizes are in bytes.
+
+    `cannot_roll_back`: it holds a statement that ROLLBACK does not undo. `has_statements`, `has_rows`: what was logged as text and as rows.
+    `writeset`: the rows.
+    """
+
+    def __init__(
+        self,
+        *,
+        is_transactional: bool,
+        cache_size: int,
+        max_cache_size: int,
+        checksum_size: int,
+        status: CacheStatus,
+        open_spill: Callable[[], SpillFile],
+        writeset: WriteSetBuilder,
+    ) -> None:
+        self._is_transactional = is_transactional
+        self._buffer = CacheBuffer(cache_size, max_cache_size)
+        self._checksum_size = checksum_size
+        self._status = status
+        self._open_spill = open_spill
+        self.writeset: Final = writeset
+        self._memory: list[bytes] = []
+        self._memory_size = 0
+        self._file: FrameFile | None = None
+        self._has_spilled = False
+        self.size = 0
+        self.cannot_roll_back = False
+        self.has_statements = False
+        self.has_rows = False
+
+    @property
+    def is_empty(self) -> bool:
+        """True where no event waits."""
+        return self.size == 0
+
+    def has_room(self, size: int) -> bool:
+        """Whether events of that size, checksums included, fit memory, and so can be added whatever the limit is."""
+        return size <= self._buffer.room
+
+    @property
+    def position(self) -> CachePosition:
+        """Behind the last event; what `truncate` takes."""
+        spilled = len(self._file) if self._file is not None else 0
+        count = spilled + len(self._memory)
+        return CachePosition(
+            count, self.size, self._buffer.size, self.has_statements, self.has_rows, self.writeset.position
+        )
+
+    def extend(self, frames: Sequence[bytes]) -> None:
+        """Add events.
+
+        Raises:
+            CacheLimitExceeded: an event does not fit; those before it are in the cache.
+            OSError: the temporary file cannot be written; the cache is as before or has all of them.
+        """
+        size = sum(map(len, frames))
+        cached_size = size - self._checksum_size * len(frames)
+        if cached_size <= self._buffer.room:
+            self._buffer.in_buffer += cached_size
+            self._memory += frames
+            self._memory_size += size
+            self.size += size
+        else:
+            for number, frame in enumerate(frames, start=1):
+                if not self._buffer.fits(self._writes(frame)):
+                    self._has_spilled |= self._buffer.in_file > 0
+                    raise self._full(is_last=number == len(frames))
+                self._memory.append(frame)
+                self._memory_size += len(frame)
+                self.size += len(frame)
+        if self._buffer.in_file and (self._file is None or self._memory_size > self._buffer.room):
+            self._spill()
+
+    def close(self, frame: bytes) -> None:
+        """Add the event that ends the group, which is not refused.
+
+        Raises:
+            OSError: the temporary file cannot be written.
+        """
+        cached_size = len(frame) - self._checksum_size
+        if cached_size <= self._buffer.room:
+            self._buffer.in_buffer += cached_size
+        else:
+            self._buffer.write_all(self._writes(frame))
+        self._memory.append(frame)
+        self._memory_size += len(frame)
+        self.size += len(frame)
+        if self._buffer.in_file and self._file is None:
+            self._spill()
+
+    def truncate(self, position: CachePosition) -> None:
+        """Forget the events behind a position, which a failed statement has left."""
+        spilled = len(self._file) if self._file is not None else 0
+        if position.event_count >= spilled:
+            for frame in self._memory[position.event_count - spilled :]:
+                self._memory_size -= len(frame)
+            del self._memory[position.event_count - spilled :]
+        elif self._file is not None:
+            self._memory, self._memory_size = [], 0
+            self._file.truncate(position.event_count)
+        self._buffer.truncate(position.cached_size)
+        self.size = position.size
+        self.has_statements, self.has_rows = position.has_statements, position.has_rows
+        self.writeset.truncate(position.writeset)
+
+    def frames(self) -> tuple[bytes, ...] | CachedFrames:
+        """The events, which stay here up to `reset`."""
+        memory = tuple(self._memory)
+        return memory if self._file is None else CachedFrames(self._file, memory)
+
+    def reset(self) -> None:
+        """Forget the events, and count the use of the cache."""
+        if self.size:
+            self._status.count(is_transactional=self._is_transactional, spilled=self._has_spilled)
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+        self._memory = []
+        self._memory_size = 0
+        self._buffer.reset()
+        self.writeset.clear()
+        self._has_spilled = False
+        self.size = 0
+        self.cannot_roll_back = False
+        self.has_statements = False
+        self.has_rows = False
+
+    def _spill(self) -> None:
+        self._has_spilled = True
+        if self._file is None:
+            self._file = FrameFile(self._open_spill())
+        self._file.extend(self._memory)
+        self._memory, self._memory_size = [], 0
+
+    def _full(self, *, is_last: bool) -> CacheLimitExceeded:
+        errno, symbol, reason = _TOO_SMALL[self._is_transactional]
+        error = CacheLimitExceeded(reason, errno=errno, symbol=symbol)
+        error.at_statement_end = is_last
+        return error
+
+    def _writes(self, frame: bytes) -> tuple[int, ...]:
+        """The sizes of the pieces in which the server writes an event; the large one is the last."""
+        size = len(frame) - self._checksum_size - HEADER_SIZE
+        if frame[TYPE_CODE_AT] == EventType.QUERY_EVENT:
+            before_sql = sizes_before_sql(frame, HEADER_SIZE)
+            return HEADER_SIZE, *before_sql, size - sum(before_sql)
+        if frame[TYPE_CODE_AT] in _ROWS_EVENTS:
+            post_header, count = _ROWS_EVENTS[EventType(frame[TYPE_CODE_AT])]
+            bitmaps = _bitmaps_size(frame, HEADER_SIZE + post_header, count)
+            return HEADER_SIZE, post_header, bitmaps, size - post_header - bitmaps
+        return HEADER_SIZE, size
+
+
+class CachedFrames:
+    """The events of a cache that has left memory; a `binlogio.writer.log.group.SpilledFrames`."""
+
+    def __init__(self, file: FrameFile, memory: tuple[bytes, ...]) -> None:
+        self._file = file
+        self._memory = memory
+
+    @property
+    def size(self) -> int:
+        """The sum of the frames' sizes, in bytes."""
+        return self._file.size + sum(map(len, self._memory))
+
+    def __iter__(self) -> Iterator[bytes]:
+        yield from self._file
+        yield from self._memory
+
+
+class JoinedFrames:
+    """The events of both caches, those of the first in front; a `binlogio.writer.log.group.SpilledFrames`."""
+
+    def __init__(self, *parts: tuple[bytes, ...] | CachedFrames) -> None:
+        self._parts = parts
+
+    @property
+    def size(self) -> int:
+        """The sum of the frames' sizes, in bytes."""
+        return sum(part.size if isinstance(part, CachedFrames) else sum(map(len, part)) for part in self._parts)
+
+    def __iter__(self) -> Iterator[bytes]:
+        for part in self._parts:
+            yield from part
+
+
+def joined(
+    first: tuple[bytes, ...] | CachedFrames, second: tuple[bytes, ...] | CachedFrames
+) -> tuple[bytes, ...] | JoinedFrames:
+    """The events of two caches as those of one group."""
+    if isinstance(first, tuple) and isinstance(second, tuple):
+        return first + second
+    return JoinedFrames(first, second)
+
+
+_ROWS_EVENTS: Final = {
+    EventType.WRITE_ROWS_EVENT_V1: (POST_HEADER_V1, 1),
+    EventType.UPDATE_ROWS_EVENT_V1: (POST_HEADER_V1, 2),
+    EventType.DELETE_ROWS_EVENT_V1: (POST_HEADER_V1, 1),
+    EventType.WRITE_ROWS_EVENT: (POST_HEADER_V2, 1),
+    EventType.UPDATE_ROWS_EVENT: (POST_HEADER_V2, 2),
+    EventType.DELETE_ROWS_EVENT: (POST_HEADER_V2, 1),
+    EventType.PARTIAL_UPDATE_ROWS_EVENT: (POST_HEADER_V2, 2),
+}
+"""The size of what stands in front of the column count, in bytes, and how many bitmaps they have."""
+
+
+def _bitmaps_size(frame: bytes, at: int, count: int) -> int:
+    """The column count, at `at`, and the bitmaps of a rows event that this package has built."""
+    columns, width = frame[at], 1
+    if columns > 250:  # a length-encoded integer of two bytes; there are not more columns
+        columns, width = int.from_bytes(frame[at + 1 : at + 3], "little"), 3
+    return width + count * bitmap_size(columns)

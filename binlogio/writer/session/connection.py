@@ -1,0 +1,393 @@
+"""What the parts of a session share: its variables, caches and transaction, and how a transaction ends.
+
+Knows the session's state and the end of statements and transactions. Which events a statement leaves is told by `statement_log`,
+`table_statements` and `xa_commands`.
+
+    end of a statement   := the statement cache as a group; without a transaction, its end behind it
+    end of a transaction := COMMIT or ROLLBACK by the rules of `transaction`
+
+Source: sql/binlog.cc, binlog_commit, MYSQL_BIN_LOG::commit and rollback; sql/transaction.cc.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from binlogio.constants import RowsFlag
+from binlogio.errors import LoggingError, WriterStateError
+from binlogio.events.query import Invoker
+from binlogio.gtid import Gtid
+from binlogio.writer.flavour import DEFAULT_SQL_MODE, UTF8MB4_0900_AI_CI, flavour_of
+from binlogio.writer.log.group import GroupEnd, GroupMarks, InDomain
+from binlogio.writer.log.log_file import MICROSECONDS_PER_SECOND
+from binlogio.writer.rows.frames import Frames
+from binlogio.writer.rows.row_shapes import RowEncoder
+from binlogio.writer.rows.rows_builder import RowsRules
+from binlogio.writer.rules.statement_facts import LoggingWarning, SessionState, StatementFacts
+from binlogio.writer.rules.statement_uses import Uses
+from binlogio.writer.session.engine_mix import NO_ENGINES, EngineMix, mix_engines
+from binlogio.writer.session.query_events import QueryContext
+from binlogio.writer.session.session_caches import SessionCaches
+from binlogio.writer.session.transaction import Transaction, end_of_commit, end_of_rollback
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from binlogio.schema import TableDefinition
+    from binlogio.server_variables import ServerVariables
+    from binlogio.writer.log.group_commit import GroupCommit
+    from binlogio.writer.log.log_file import Clock
+    from binlogio.writer.rows.kernel import WriterKernel
+    from binlogio.writer.session.cache_status import CacheStatus
+    from binlogio.writer.session.open_tables import OpenTables
+    from binlogio.writer.session.spill import SpillFile
+    from binlogio.writer.session.xa import XaTransaction, XaXid
+
+OPTION_NO_FOREIGN_KEY_CHECKS: Final = 1 << 26
+OPTION_RELAXED_UNIQUE_CHECKS: Final = 1 << 27
+OPTION_NOT_AUTOCOMMIT: Final = 1 << 19
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientVariables:
+    """A session's variables that are no matter of the log, but stand in its events."""
+
+    autocommit: bool = True
+    sql_mode: int = DEFAULT_SQL_MODE
+    collation: int = UTF8MB4_0900_AI_CI
+    foreign_key_checks: bool = True
+    unique_checks: bool = True
+    auto_increment_increment: int = 1
+    auto_increment_offset: int = 1
+    user: str = "root"
+    host: str = "localhost"
+    time_zone: str = "SYSTEM"
+
+    @property
+    def invoker(self) -> Invoker:
+        """The account of the session."""
+        return Invoker(self.user, self.host)
+
+    @property
+    def flags2(self) -> int:
+        """Those that are bits in every Query event. sql/query_options.h, OPTIONS_WRITTEN_TO_BIN_LOG."""
+        return (
+            OPTION_NO_FOREIGN_KEY_CHECKS * (not self.foreign_key_checks)
+            | OPTION_RELAXED_UNIQUE_CHECKS * (not self.unique_checks)
+            | OPTION_NOT_AUTOCOMMIT * (not self.autocommit)
+        )
+
+    @property
+    def rows_flags(self) -> int:
+        """Those that are flags of every rows event."""
+        return RowsFlag.NO_FOREIGN_KEY_CHECKS * (not self.foreign_key_checks) | RowsFlag.RELAXED_UNIQUE_CHECKS * (
+            not self.unique_checks
+        )
+
+
+class Connection:
+    """The state of a session. For one thread at a time."""
+
+    def __init__(
+        self,
+        *,
+        thread_id: int,
+        schema: str,
+        variables: ServerVariables,
+        group_commit: GroupCommit,
+        tables: OpenTables,
+        clock: Clock,
+        next_xid: Callable[[], int],
+        next_file_id: Callable[[], int],
+        kernel: WriterKernel | None,
+        status: CacheStatus,
+        open_spill: Callable[[], SpillFile],
+        unlogged_xids: set[XaXid],
+    ) -> None:
+        self.thread_id = thread_id
+        self.schema = schema
+        self.group_commit = group_commit
+        self.flavour = flavour_of(variables.server_version)
+        self.tables = tables
+        self.frames = Frames(variables, kernel)
+        self.caches = SessionCaches(
+            thread_id=thread_id,
+            variables=variables,
+            frames=self.frames,
+            group_commit=group_commit,
+            next_xid=next_xid,
+            status=status,
+            open_spill=open_spill,
+        )
+        self.next_xid = next_xid
+        self.next_file_id = next_file_id
+        self.transaction = Transaction()
+        self.engine_mix: EngineMix = NO_ENGINES
+        self.has_begun = False
+        self.is_closed = False
+        self.xa: XaTransaction | None = None
+        self.unlogged_xids = unlogged_xids
+        self.temporary_tables: dict[tuple[str, str], bool] = {}
+        self.locked_tables: tuple[TableDefinition, ...] = ()
+        self.warnings: list[LoggingWarning] = []
+        self._clock = clock
+        self._row_packer = kernel.row_packer if kernel is not None else None
+        query = self.flavour.query
+        self.set_variables(variables, ClientVariables(sql_mode=query.sql_mode, collation=query.collation))
+
+    def set_variables(self, variables: ServerVariables, client: ClientVariables) -> None:
+        """What holds from the next statement on."""
+        self.variables = variables
+        self.client = client
+        partial_json = "PARTIAL_JSON" in variables.binlog_row_value_options
+        has_domains = self.flavour.has_domains
+        self.compressed_size = (
+            variables.log_bin_compress_min_len if has_domains and variables.log_bin_compress else None
+        )
+        self.rules = RowsRules(
+            row_event_max_size=variables.binlog_row_event_max_size,
+            rows_query=variables.binlog_rows_query_log_events and not has_domains,
+            annotates_rows=variables.binlog_annotate_row_events and has_domains,
+            compressed_size=self.compressed_size,
+            flags=int(client.rows_flags) | self.flavour.rows.flags,
+            partial_json=partial_json and not has_domains,
+        )
+        self.frames.server_id = variables.server_id
+        if has_domains:
+            self._set_next_in_domain()
+        self.encoder = RowEncoder(
+            variables.binlog_row_image,
+            partial_json=self.rules.partial_json,
+            image_rules=self.flavour.rows.images,
+            row_packer=self._row_packer,
+        )
+        self.auto_increment = client.auto_increment_increment, client.auto_increment_offset
+        self.flags2 = client.flags2
+        self.logs_rows_only = variables.binlog_format == "ROW" and variables.sql_log_bin
+        self._contexts: dict[int, QueryContext] = {}
+
+    def _set_next_in_domain(self) -> None:
+        """Take gtid_seq_no for the next group, after which it is 0 again."""
+        variables, known = self.variables, self.caches.gtid_next
+        waiting = known.sequence_number if isinstance(known, InDomain) else None
+        self.caches.gtid_next = InDomain(
+            variables.gtid_domain_id,
+            variables.server_id,
+            variables.gtid_seq_no or waiting,
+            not variables.skip_parallel_replication,
+        )
+        if variables.gtid_seq_no:
+            self.variables = replace(variables, gtid_seq_no=0)
+
+    @property
+    def in_transaction(self) -> bool:
+        """True where a statement does not commit itself."""
+        return self.has_begun or not self.client.autocommit
+
+    @property
+    def is_autocommitted(self) -> bool:
+        """True where the end of a statement is that of its transaction."""
+        return not self.in_transaction and self.xa is None
+
+    @property
+    def gtid_is_skipped(self) -> bool:
+        """Whether gtid_next is a GTID that is in the log already, so that nothing is executed."""
+        gtid = self.caches.gtid_next
+        return isinstance(gtid, Gtid) and not self.caches.gtid_is_used and self.group_commit.is_used(gtid)
+
+    def start(self) -> None:
+        """A statement begins.
+
+        Raises:
+            WriterStateError: the session is closed.
+        """
+        if self.is_closed:
+            raise WriterStateError("the session is closed")
+        if self.warnings:
+            self.warnings = []
+
+    def check_gtid(self) -> None:
+        """Refuse to use an assigned GTID a second time.
+
+        Raises:
+            LoggingError: its group is written.
+        """
+        if self.caches.gtid_is_used:
+            raise LoggingError(
+                "When @@SESSION.GTID_NEXT is set to a GTID, you must explicitly set it to a different value after a COMMIT or "
+                "ROLLBACK. Please check GTID_NEXT variable manual page for detailed explanation. Current @@SESSION.GTID_NEXT "
+                f"is '{self.caches.gtid_next}'.",
+                errno=1837,
+                symbol="ER_GTID_NEXT_TYPE_UNDEFINED_GTID",
+            )
+
+    def plain_context(self, updated_tables: int, *, any_schema: bool = False) -> QueryContext:
+        """As `context`, of a statement without anything of its own; the same object within a second. `any_schema`: a replica applies it alone."""
+        key = 2 * updated_tables + any_schema
+        known = self._contexts.get(key)
+        timestamp = self._clock() // MICROSECONDS_PER_SECOND
+        if known is None or known.timestamp != timestamp or known.schema != self.schema:
+            known = self._contexts[key] = self.context(
+                updated_tables=updated_tables, updated_schemas=None if any_schema else (), timestamp=timestamp
+            )
+        return known
+
+    def context(
+        self,
+        *,
+        schema: str | None = None,
+        updated_tables: int = 0,
+        updated_schemas: tuple[str, ...] | None = (),
+        is_thread_specific: bool = False,
+        uses: Uses = Uses.NOTHING,
+        timestamp: int | None = None,
+    ) -> QueryContext:
+        """What Query events of this moment have in common; the arguments are what a statement has of its own."""
+        now = self._clock() if timestamp is None else 0
+        client = self.client
+        return QueryContext(
+            thread_id=self.thread_id,
+            schema=self.schema if schema is None else schema,
+            timestamp=now // MICROSECONDS_PER_SECOND if timestamp is None else timestamp,
+            server_id=self.variables.server_id,
+            sql_mode=client.sql_mode,
+            collation=client.collation,
+            flags2=self.flags2,
+            auto_increment=self.auto_increment,
+            updated_tables=updated_tables,
+            updated_schemas=updated_schemas,
+            is_thread_specific=is_thread_specific,
+            time_zone=client.time_zone if uses and Uses.TIME_ZONE in uses else "",
+            microseconds=now % MICROSECONDS_PER_SECOND if uses and Uses.MICROSECONDS in uses else None,
+            compressed_size=self.compressed_size,
+            flavour=self.flavour,
+        )
+
+    def state(self) -> SessionState:
+        """What decides about the next statement."""
+        return SessionState(
+            in_transaction=self.in_transaction or self.xa is not None,
+            is_xa=self.xa is not None,
+            transaction_cache_is_empty=self.caches.transaction.is_empty,
+            has_temporary_tables=bool(self.temporary_tables),
+            has_assigned_gtid=isinstance(self.caches.gtid_next, Gtid),
+        )
+
+    def mix(self, facts: StatementFacts) -> None:
+        """A statement is about to write tables; engines that do not go together give a warning."""
+        self.engine_mix, warning = mix_engines(self.engine_mix, self.variables, facts)
+        if warning is not None:
+            self.warnings.append(warning)
+
+    def end_statement(self, context: QueryContext, *, failed: bool = False) -> None:
+        """Write what need not wait for the end of the transaction.
+
+        Raises:
+            OSError: the log cannot be written; the statement is not in it.
+        """
+        self.caches.end_statement()
+        if failed or not self._joins_caches():
+            self.caches.flush_statement(context)
+        if self.is_autocommitted:
+            if failed:
+                self.end_by_rollback(context)
+            else:
+                self.end_by_commit(context)
+
+    def _joins_caches(self) -> bool:
+        """Whether the statement cache waits for the end of the transaction that the statement is."""
+        return (
+            self.flavour.joins_caches
+            and self.is_autocommitted
+            and self.transaction.modifies_engine
+            and not self.caches.transaction.is_empty
+        )
+
+    def marks(self, *, ends_statement: bool, end: GroupEnd = GroupEnd.XID) -> GroupMarks:
+        """What MariaDB's GTID event says of the transaction cache; `ends_statement` where a statement commits itself."""
+        transaction = self.transaction
+        is_ddl = transaction.is_ddl or transaction.created_temporary or transaction.dropped_temporary
+        is_plain_row = ends_statement and not self.caches.transaction.has_statements
+        keeps = transaction.changed_non_transactional and not self.variables.binlog_direct_non_transactional_updates
+        return GroupMarks(
+            is_transactional=not (ends_statement and transaction.used_temporary) and (is_plain_row or not keeps),
+            is_ddl=is_ddl,
+            has_no_engine=end is GroupEnd.COMMIT,
+        )
+
+    def end_by_commit(self, context: QueryContext | None = None) -> None:
+        """Write the transaction cache, if there is anything in it. `context` is that of a statement which is a transaction.
+
+        Raises:
+            OSError: the log cannot be written; the transaction is not in it.
+        """
+        end = end_of_commit(self.caches.transaction, self.transaction)
+        try:
+            if end is not None:
+                variables = self.variables
+                self.caches.flush_transaction(
+                    end,
+                    self.plain_context(0) if context is None else context,
+                    compression_level=variables.binlog_transaction_compression_level_zstd
+                    if variables.binlog_transaction_compression
+                    else None,
+                    marks=self.marks(ends_statement=context is not None, end=end),
+                    creates_table=self.transaction.is_ddl and self.flavour.has_domains,
+                )
+        finally:
+            self.forget()
+
+    def end_by_rollback(self, context: QueryContext) -> None:
+        """Write the transaction cache where it holds what ROLLBACK does not undo, else throw it away.
+
+        Raises:
+            OSError: the log cannot be written.
+        """
+        self.warnings += self.transaction.rollback_warnings()
+        try:
+            self.roll_back_cache(context)
+        finally:
+            self.forget()
+
+    def roll_back_cache(self, context: QueryContext) -> None:
+        """What becomes of the transaction cache when all of it is rolled back.
+
+        Raises:
+            OSError: the log cannot be written.
+        """
+        end = end_of_rollback(self.caches.transaction)
+        if end is GroupEnd.ROLLBACK:
+            self.caches.flush_transaction(end, context, marks=self.marks(ends_statement=False, end=end))
+        else:
+            self.caches.transaction.reset()
+
+    def commit(self) -> None:
+        """End the transaction, if there is one, by COMMIT."""
+        is_open = self.in_transaction
+        if is_open:
+            self.engine_mix = NO_ENGINES
+        if not self.has_begun and self.caches.transaction.is_empty and not self.transaction.is_registered:
+            if is_open:
+                self.transaction.clear()
+            return
+        if self.has_begun and isinstance(self.caches.gtid_next, Gtid) and self.caches.transaction.is_empty:
+            if not self.caches.gtid_is_used and not self.gtid_is_skipped:
+                self.caches.write_empty(self.context())
+            self.caches.gtid_is_used = True
+        self.has_begun = False
+        self.end_by_commit()
+
+    def rollback(self) -> None:
+        """End the transaction, if there is one, by ROLLBACK."""
+        self.has_begun = False
+        self.end_by_rollback(self.context())
+        self.engine_mix = NO_ENGINES
+
+    def forget(self) -> None:
+        """A transaction has ended."""
+        if self.transaction.is_registered:
+            self.engine_mix = NO_ENGINES
+        self.transaction.clear()
+        self.xa = None
+        self.caches.xa_start = b""

@@ -1,0 +1,204 @@
+"""QUERY_EVENTs of statements that are logged as their text whatever the format: DDL, accounts, ANALYZE and the like.
+
+Knows which status variables follow from the text. Whose caches they count for, and what commits before them, is `table_statements`' affair.
+
+    DDL := session invoker? (GRANT, REVOKE, CREATE USER)  updated_db_names?  ddl_logged_with_xid?  default_collation
+           sql_require_primary_key? (tables)  default_table_encryption? (databases)
+
+MariaDB has no more than session, invoker and its own xid, which depends on the statement alone.
+
+Source: sql/log_event.cc, Query_log_event::Query_log_event and write; fixtures mysql97/ddl_mix; recordings of 9.7.4 and MariaDB 10.11.18.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+from binlogio.constants import HeaderFlag, QueryStatus
+from binlogio.errors import UnsupportedFeature
+from binlogio.events.query import Invoker, MariadbAlterFlags, StatusVar
+from binlogio.schema.ddl.server_defaults import NEWEST_MYSQL
+from binlogio.schema.ddl.tokens import Words, iter_tokens
+from binlogio.schema.definition import NON_TRANSACTIONAL_ENGINES
+from binlogio.writer.session.query_events import collation_vars, flags_of, statement_vars, text_event, updated_schemas
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from binlogio.events.query import QueryEvent
+    from binlogio.writer.session.query_events import QueryContext
+
+_NAME: Final = r"(?:`((?:[^`]|``)+)`|([^\s.`(;,]+))"
+_COMMENT: Final = re.compile(r"\s*/\*[^!].*?\*/", re.DOTALL)
+_DATABASE_DDL: Final = re.compile(
+    rf"\s*(CREATE|ALTER|DROP)\s+(?:DATABASE|SCHEMA)\s+(?:IF\s+(?:NOT\s+)?EXISTS\s+)?{_NAME}", re.IGNORECASE
+)
+_TABLE_DDL: Final = re.compile(
+    rf"\s*(CREATE|ALTER|DROP)\s+(?:TEMPORARY\s+)?TABLE\s+(?:IF\s+(?:NOT\s+)?EXISTS\s+)?(?:{_NAME}\s*\.\s*)?",
+    re.IGNORECASE,
+)
+_LIKE: Final = re.compile(
+    rf"\s*CREATE\s+(?:TEMPORARY\s+)?TABLE\s+(?:IF\s+NOT\s+EXISTS\s+)?(?:{_NAME}\s*\.\s*)?{_NAME}\s*\(?\s*LIKE\b",
+    re.IGNORECASE,
+)
+_ENGINE: Final = re.compile(r"\bENGINE\s*=?\s*(\w+)", re.IGNORECASE)
+_MAINTENANCE: Final = re.compile(r"\s*(?:ANALYZE|OPTIMIZE|REPAIR|FLUSH)\b", re.IGNORECASE)
+_NAMES_NO_SCHEMA: Final = re.compile(
+    r"\s*(?:(?:ANALYZE|REPAIR|FLUSH|TRUNCATE)\b|ALTER\s+(?:PROCEDURE|FUNCTION)\b"
+    rf"|ALTER\s+TABLE\s+{_NAME}(?:\s*\.\s*{_NAME})?\s+(?:EXCHANGE|TRUNCATE|ANALYZE)\s+PARTITION\b)",
+    re.IGNORECASE,
+)
+_OBJECTS: Final = frozenset(("TABLE", "TABLES", "VIEW", "TRIGGER", "PROCEDURE", "FUNCTION", "EVENT", "INDEX"))
+_HEAD: Final = 32  # words before the one that says what the statement is about; DEFINER and the like have some
+_MOST_TOKENS: Final = 1 << 18
+_ACCOUNTS: Final = re.compile(r"\s*(?:(?:CREATE|ALTER|DROP|RENAME)\s+(?:USER|ROLE)|GRANT|REVOKE)\b", re.IGNORECASE)
+_GRANTS_ON: Final = re.compile(
+    rf"\s*(?:GRANT|REVOKE)\b.*?\bON\s+(?:TABLE\s+|FUNCTION\s+|PROCEDURE\s+)?{_NAME}\s*\.", re.IGNORECASE
+)
+_NAMES_INVOKER: Final = re.compile(
+    r"\s*(?:GRANT|REVOKE|CREATE\s+(?:OR\s+REPLACE\s+)?(?:DEFINER\s*=\s*\S+\s+)?(?:FUNCTION|PROCEDURE))\b", re.IGNORECASE
+)
+_MARIADB_NAMES_INVOKER: Final = re.compile(
+    r"\s*(?:GRANT|REVOKE|CREATE\s+(?:OR\s+REPLACE\s+)?(?:ALGORITHM\s*=\s*\w+\s+)?(?:SQL\s+SECURITY\s+\w+\s+)?"
+    r"(?:FUNCTION|PROCEDURE|VIEW|TRIGGER|EVENT))\b",
+    re.IGNORECASE,
+)
+_MARIADB_ATOMIC: Final = re.compile(
+    r"\s*(?:(?:CREATE|ALTER|DROP)\s.*?\b(?:TABLE|SEQUENCE|VIEW|TRIGGER|INDEX)|DROP\s+(?:DATABASE|SCHEMA)|RENAME\s+TABLE)\b",
+    re.IGNORECASE | re.DOTALL,
+)
+_MARIADB_NOT_ATOMIC: Final = re.compile(
+    r"\s*(?:CREATE|ALTER|DROP)\s+(?:OR\s+REPLACE\s+)?(?:DEFINER\s*=\s*\S+\s+)?"
+    r"(?:USER|ROLE|EVENT|FUNCTION|PROCEDURE|SERVER|PACKAGE)\b|\s*DROP\s+TEMPORARY\b",
+    re.IGNORECASE,
+)
+_NOT_LOGGED: Final = re.compile(
+    r"\s*(?:(?:ANALYZE|OPTIMIZE|REPAIR|FLUSH)\s+(?:LOCAL|NO_WRITE_TO_BINLOG)"
+    r"|FLUSH\s+(?:\w+\s+)?(?:LOGS|TABLES\s+WITH\s+READ\s+LOCK))\b",
+    re.IGNORECASE,
+)
+SYSTEM_SCHEMA: Final = "mysql"
+
+
+def is_alter_table(sql: bytes) -> bool:
+    """Whether a statement is ALTER TABLE."""
+    table = _TABLE_DDL.match(_text(sql))
+    return table is not None and table[1].upper() == "ALTER"
+
+
+def is_logged_ddl(sql: bytes) -> bool:
+    """Whether a statement is logged at all: not with LOCAL or NO_WRITE_TO_BINLOG, and not what is about this server alone."""
+    return _NOT_LOGGED.match(_text(sql)) is None
+
+
+def ddl_event(
+    context: QueryContext,
+    sql: bytes,
+    xid: int,
+    schemas: tuple[str, ...] | None = None,
+    *,
+    is_atomic: bool | None = None,
+    invoker: Invoker | None = None,
+    alter: MariadbAlterFlags | None = None,
+) -> QueryEvent:
+    """A statement that is logged as its text.
+
+    `schemas` are those that it changes, None looks for them in the text. `is_atomic` where it is one transaction, None lets the text say it.
+    `invoker` is the session's account, `alter` a half of MariaDB's ALTER TABLE in two phases.
+    """
+    text, query = _text(sql), context.flavour.query
+    database, table = _DATABASE_DDL.match(text), _TABLE_DDL.match(text)
+    schema = _name(database, 2) if database is not None else context.schema
+    more = [*statement_vars(context)]
+    names_invoker = _NAMES_INVOKER if query.has_requirements else _MARIADB_NAMES_INVOKER
+    if invoker is not None and names_invoker.match(text):
+        more.append(StatusVar(QueryStatus.INVOKER, invoker))
+    if context.updated_schemas == () and query.has_updated_schemas:
+        updated = schemas if schemas is not None else _updated_schemas(text, schema, context.sql_mode)
+        if updated != ():
+            more.append(StatusVar(QueryStatus.UPDATED_DB_NAMES, updated))
+    if not query.has_atomic_engines:
+        is_atomic = is_atomic is not False and is_mariadb_atomic(text)
+    elif is_atomic is None:
+        is_atomic = _is_atomic(text, is_table=table is not None)
+    if is_atomic:
+        more.append(StatusVar(query.ddl_xid, xid))
+    if alter is not None:
+        more.append(StatusVar(QueryStatus.MARIADB_GTID_FLAGS3, alter))
+    more += collation_vars(context)
+    if query.has_requirements:
+        if table is not None and table[1].upper() != "DROP":
+            more.append(StatusVar(QueryStatus.SQL_REQUIRE_PRIMARY_KEY, 0))
+        if database is not None and database[1].upper() == "CREATE":
+            more.append(StatusVar(QueryStatus.DEFAULT_TABLE_ENCRYPTION, 0))
+    flags = HeaderFlag.SUPPRESS_USE if database is not None else 0
+    return text_event(context, sql, schema, tuple(more), flags | flags_of(context))
+
+
+def is_mariadb_atomic(text: str) -> bool:
+    """Whether MariaDB logs the statement with the id of its transaction, which it calls atomic DDL."""
+    return _MARIADB_NOT_ATOMIC.match(text) is None and _MARIADB_ATOMIC.match(text) is not None
+
+
+def _text(sql: bytes) -> str:
+    return _COMMENT.sub("", sql.decode("utf-8", "replace"))
+
+
+def _name(match: re.Match[str], group: int) -> str:
+    """The identifier that `_NAME` found, in quotes or without."""
+    return match[group].replace("``", "`") if match[group] is not None else match[group + 1] or ""
+
+
+def _updated_schemas(text: str, schema: str, sql_mode: int) -> tuple[str, ...] | None:
+    """The schemas of the objects that a statement makes, changes or drops; none for the statements that the server names none for."""
+    if _ACCOUNTS.match(text):
+        grants = _GRANTS_ON.match(text)
+        named = _name(grants, 1) if grants is not None else "*"
+        return (SYSTEM_SCHEMA,) if named == "*" else (named, SYSTEM_SCHEMA)
+    if _LIKE.match(text):
+        return ()
+    if _NAMES_NO_SCHEMA.match(text):
+        return ()
+    try:
+        names = list(_object_schemas(Words(list(islice(iter_tokens(text, NEWEST_MYSQL, sql_mode), _MOST_TOKENS)))))
+    except UnsupportedFeature:
+        names = []
+    return updated_schemas(name for name in (one or schema for one in names or [schema]) if name)
+
+
+def _object_schemas(words: Words) -> Iterator[str]:
+    """The schemas before the names of objects, empty where there is none; nothing of a statement about something else.
+
+    Raises:
+        UnsupportedFeature: no name is where one has to be.
+    """
+    verb = words.take().upper
+    while (kind := words.next.upper) not in _OBJECTS:
+        if words.ended or words.at > _HEAD:
+            return
+        words.skip_one()
+    words.take()
+    if kind == "INDEX":
+        while not words.accept("ON"):
+            words.skip_one()
+    words.accept("IF", "NOT", "EXISTS")
+    words.accept("IF", "EXISTS")
+    yield words.table_name()[0] or ""
+    if verb == "RENAME" or (verb in ("DROP", "OPTIMIZE") and kind in ("TABLE", "TABLES", "VIEW")):
+        while words.accept_any(",", "TO"):
+            yield words.table_name()[0] or ""
+    if verb == "ALTER" and kind in ("TABLE", "EVENT"):
+        while not words.ended:
+            if words.accept("RENAME") and words.next.upper not in ("COLUMN", "INDEX", "KEY"):
+                words.accept_any("TO", "AS", "=")
+                yield words.table_name()[0] or ""
+            elif not words.ended:
+                words.skip_one()
+
+
+def _is_atomic(text: str, *, is_table: bool) -> bool:
+    """Whether the server logs the statement with the id of its transaction: not for tables of engines without any."""
+    engine = _ENGINE.search(text) if is_table else None
+    return not _MAINTENANCE.match(text) and (engine is None or engine[1].upper() not in NON_TRANSACTIONAL_ENGINES)

@@ -1,0 +1,139 @@
+"""Tables that sessions write to: table ids, and what encoding their rows needs, worked out once a definition.
+
+Knows that a table id stands for one definition up to the next DDL. Knows no rows.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, replace
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Final
+
+from binlogio.rows.plan import TablePlan, resolve_plan
+from binlogio.schema.collations import collation_name
+from binlogio.schema.definition import DEFAULT_COLLATION
+from binlogio.writer.flavour import flavour_of
+from binlogio.writer.log.log_file import describe_format
+from binlogio.writer.rows.value_checks import Check, checks_of
+from binlogio.writer.rows.writeset import KeyHasher
+from binlogio.writer.rules.engines import INNODB
+from binlogio.writer.rules.known_objects import table_access
+from binlogio.writer.session.engine_mix import EngineMix
+
+if TYPE_CHECKING:
+    from binlogio.events.table_map import TableMapEvent
+    from binlogio.schema import TableDefinition
+    from binlogio.schema.column_types import Flavor
+    from binlogio.server_variables import ServerVariables
+    from binlogio.writer.rows.kernel import WriterKernel
+
+_WORD: Final = re.compile(r"\w+")
+_MEANS_ANY: Final = frozenset(("flush", "database", "schema"))
+FIRST_TABLE_ID: Final = 100  # below are the server's own tables
+MAX_REMEMBERED: Final = 4096
+DUMMY_TABLE_ID: Final = 0xFFFFFF  # ends a statement without rows; never a table. sql/table_id.h
+
+
+@dataclass(frozen=True, slots=True)
+class OpenTable:
+    """A table with its id. `plan` knows all metadata, `table_map` as much as binlog_row_metadata lets into the log.
+
+    `packer` makes row images by the compiled kernel, and is None where there is none. The rest is there to be had quickly: what rows events
+    call the table, its kind, the names of its columns, the positions of those that cannot be NULL, whether there is JSON among them, what
+    hashes their rows, and what checks values that readers might refuse; what a transaction that writes it alone has written, and whether nothing but its rows decides how it is logged.
+    """
+
+    definition: TableDefinition
+    table_map: TableMapEvent
+    plan: TablePlan
+    packer: Any = None
+    table_id: int = field(init=False)
+    is_transactional: bool = field(init=False)
+    names: tuple[str, ...] = field(init=False)
+    not_null: tuple[int, ...] = field(init=False)
+    has_json: bool = field(init=False)
+    hasher: KeyHasher = field(init=False)
+    checks: tuple[tuple[int, Check], ...] = field(init=False)
+    mix: EngineMix = field(init=False)
+    is_plain: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Work out what is asked for with every row."""
+        columns = self.definition.columns
+        object.__setattr__(self, "table_id", self.table_map.table_id)
+        object.__setattr__(self, "is_transactional", self.definition.is_transactional)
+        object.__setattr__(self, "names", tuple(column.name for column in columns))
+        object.__setattr__(self, "hasher", KeyHasher(self.definition))
+        object.__setattr__(self, "checks", checks_of(self.plan))
+        access = table_access(self.definition, write=True)
+        object.__setattr__(self, "mix", EngineMix(access))
+        object.__setattr__(self, "is_plain", access.engine == INNODB and not access.is_local)
+        object.__setattr__(self, "has_json", bool(self.plan.json_positions))
+        object.__setattr__(self, "not_null", tuple(i for i, column in enumerate(columns) if not column.nullable))
+
+
+class OpenTables:
+    """All tables of a writer. Several threads may ask."""
+
+    def __init__(self, variables: ServerVariables, kernel: WriterKernel | None) -> None:
+        self._row_metadata = variables.binlog_row_metadata
+        self._context = describe_format(variables).context
+        self._flavor: Flavor = "mariadb" if variables.is_mariadb else "mysql"
+        self._usual_collation = collation_name(flavour_of(variables.server_version).query.collation)
+        self._kernel = kernel
+        self._lock = Lock()
+        self._tables: dict[TableDefinition, OpenTable] = {}
+        self._by_identity: dict[int, tuple[TableDefinition, OpenTable]] = {}  # definitions are slow to hash
+        self._next_id = FIRST_TABLE_ID
+
+    def get(self, definition: TableDefinition) -> OpenTable:
+        """The table of a definition.
+
+        Raises:
+            UnsupportedFeature: a type or collation cannot be.
+        """
+        known = self._by_identity.get(id(definition))
+        if known is not None and known[0] is definition:
+            return known[1]
+        with self._lock:
+            table = self._tables.get(definition)
+            if table is None:
+                table = self._tables[definition] = self._open(definition)
+            if len(self._by_identity) >= MAX_REMEMBERED:
+                self._by_identity.clear()
+            self._by_identity[id(definition)] = definition, table
+            return table
+
+    def forget(self, sql: bytes) -> None:
+        """DDL: the next statements open the tables that it names anew; all of them after DDL that may mean any."""
+        words = set(_WORD.findall(sql.decode("utf-8", "replace").casefold()))
+        with self._lock:
+            if words & _MEANS_ANY:
+                self._tables.clear()
+            else:
+                for table in [table for table in self._tables if table.name.casefold() in words]:
+                    del self._tables[table]
+            self._by_identity.clear()
+
+    def _open(self, definition: TableDefinition) -> OpenTable:
+        mapped = definition if self._flavor == "mysql" else _with_known_collations(definition, self._usual_collation)
+        full = mapped.table_map(self._next_id, "FULL", self._flavor)
+        plan = resolve_plan(full, self._context, definition=mapped.plan_columns(self._flavor))
+        table = OpenTable(
+            definition=definition,
+            table_map=mapped.table_map(self._next_id, self._row_metadata, self._flavor),
+            plan=plan,
+            packer=self._kernel.row_packer(plan) if self._kernel is not None else None,
+        )
+        self._next_id += 2 if self._next_id + 1 == DUMMY_TABLE_ID else 1
+        return table
+
+
+def _with_known_collations(table: TableDefinition, usual: str) -> TableDefinition:
+    """The table as MariaDB has it, where utf8mb4 without another collation has the one that is usual in its version."""
+    columns = tuple(
+        replace(column, collation=usual) if column.charset == "utf8mb4" and column.collation is None else column
+        for column in table.columns
+    )
+    return replace(table, columns=columns, collation=usual if table.collation == DEFAULT_COLLATION else table.collation)

@@ -1,0 +1,292 @@
+"""A session: statements and transactions of one client.
+
+Knows the client's commands. What they leave in the caches, and when these are flushed, is told by `connection`, `statement_log`,
+`table_statements` and `xa`; how a statement is logged by `logging_format`; files and positions are below.
+
+    statement as text  -> context events and a Query event, in the cache that the decision names
+    statement as rows  -> table maps and rows events, each in the cache of its table's kind
+    end of a statement -> the statement cache is a group; outside of a transaction the transaction cache is one behind it
+    DDL                -> commits what is open, then is a group of its own
+
+Source: WL#2687; sql/binlog.cc; oracle rules 8.4, 8.5 and D1 to D18.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from binlogio.schema.identifiers import backticked
+from binlogio.writer.log.group import AUTOMATIC, NextGtid
+from binlogio.writer.rules.known_objects import table_access
+from binlogio.writer.rules.statement import Statement
+from binlogio.writer.rules.statement_facts import LoggingWarning, StatementFacts, StatementKind
+from binlogio.writer.session.connection import ClientVariables, Connection
+from binlogio.writer.session.engine_mix import NO_ENGINES
+from binlogio.writer.session.query_events import boundary_event, text_bytes
+from binlogio.writer.session.session_variables import set_session_variables
+from binlogio.writer.session.statement_log import log_statement
+from binlogio.writer.session.table_statements import disconnect, log_create_select, log_ddl, log_temporary_table
+from binlogio.writer.session.xa_commands import xa_commit, xa_end, xa_prepare, xa_rollback, xa_start
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from types import TracebackType
+
+    from binlogio.schema import TableDefinition
+    from binlogio.server_variables import ServerVariables
+    from binlogio.writer.log.group_events import LoggedGtid
+    from binlogio.writer.session.xa import XaXid
+
+_CLIENT_VARIABLES: Final = frozenset(field.name for field in fields(ClientVariables))
+_LOGGERS: Final[dict[StatementKind, Callable[[Connection, Statement], None]]] = {
+    StatementKind.DML: log_statement,
+    StatementKind.SELECT: log_statement,
+    StatementKind.LOAD_DATA: log_statement,
+    StatementKind.ROW_INJECTION: log_statement,
+    StatementKind.DDL: log_ddl,
+    StatementKind.CREATE_SELECT: log_create_select,
+    StatementKind.CREATE_TEMPORARY: log_temporary_table,
+    StatementKind.CREATE_TEMPORARY_SELECT: log_temporary_table,
+    StatementKind.DROP_TEMPORARY: log_temporary_table,
+}
+
+
+class Session:
+    """One client's connection, for one thread at a time. Without `begin` every statement is a transaction.
+
+    Made by `BinlogWriter.session`. As a context manager it disconnects at the end, which rolls back what is not committed. Every method raises
+    WriterStateError once the session is closed, and OSError where the log cannot be written.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def thread_id(self) -> int:
+        """The connection's number."""
+        return self._connection.thread_id
+
+    @property
+    def schema(self) -> str:
+        """The default database; may be set (USE)."""
+        return self._connection.schema
+
+    @schema.setter
+    def schema(self, schema: str) -> None:
+        self._connection.schema = schema
+
+    @property
+    def variables(self) -> ServerVariables:
+        """The session's variables."""
+        return self._connection.variables
+
+    @property
+    def in_transaction(self) -> bool:
+        """True between `begin` and its end."""
+        return self._connection.has_begun
+
+    @property
+    def last_gtid(self) -> LoggedGtid:
+        """The GTID of the last group; None where it is anonymous, and before the first."""
+        return self._connection.caches.last_gtid
+
+    @property
+    def warnings(self) -> Sequence[LoggingWarning]:
+        """What the server says of the last statement beside its error (SHOW WARNINGS), as far as the log is concerned."""
+        return self._connection.warnings
+
+    def begin(self) -> None:
+        """Begin a transaction; one that is open is committed."""
+        self._connection.start()
+        self._connection.check_gtid()
+        self._connection.commit()
+        self._connection.has_begun = True
+
+    def execute(self, statement: Statement) -> None:
+        """Log what a statement did. Where it raises, nothing of the statement is logged but rows that nothing undoes.
+
+        Raises:
+            LoggingError: no server with these variables would log the statement.
+            UnsupportedFeature: its rows do not fit their tables.
+            BinlogFormatError: a value does not fit its column.
+        """
+        connection = self._connection
+        connection.start()
+        if connection.caches.gtid_next is not AUTOMATIC:
+            connection.check_gtid()
+            if connection.gtid_is_skipped:
+                return
+        kind = StatementKind.DML if statement.facts is None else statement.facts.kind
+        _LOGGERS[kind](connection, statement)
+
+    def commit(self) -> None:
+        """End the transaction, if there is one, and write its group, if it has changed anything."""
+        self._connection.start()
+        self._connection.commit()
+        self._connection.engine_mix = NO_ENGINES
+
+    def rollback(self) -> None:
+        """End the transaction, if there is one; what of it can be undone is not logged."""
+        self._connection.start()
+        self._connection.rollback()
+
+    def ddl(self, sql: str | bytes, *, schemas: tuple[str, ...] | None = None) -> None:
+        """Log a statement as its text, in a group of its own; a transaction that is open is committed first.
+
+        `schemas` names those that the statement changes; without it they are taken from the text: the one before the table's name,
+        or the session's.
+        """
+        self.execute(Statement(sql, facts=StatementFacts(kind=StatementKind.DDL), updated_schemas=schemas))
+
+    def savepoint(self, name: str) -> None:
+        """SAVEPOINT. It is logged once anything of the transaction is."""
+        connection = self._connection
+        connection.start()
+        if not connection.in_transaction:
+            return
+        caches, transaction = connection.caches, connection.transaction
+        if transaction.is_logged:
+            self._log_boundary(text_bytes(f"SAVEPOINT {backticked(name)}"))
+        transaction.add_savepoint(name, caches.transaction.position)
+
+    def rollback_to(self, name: str) -> None:
+        """ROLLBACK TO SAVEPOINT: what the transaction has cached since then is forgotten, unless the cache holds what nothing undoes.
+
+        Raises:
+            LoggingError: there is no such savepoint.
+        """
+        connection = self._connection
+        connection.start()
+        caches, transaction = connection.caches, connection.transaction
+        savepoint = transaction.return_to(name)
+        if not savepoint.is_logged:
+            connection.roll_back_cache(connection.context())  # the log itself took no part then
+        elif caches.transaction.cannot_roll_back or (
+            connection.flavour.keeps_savepoints and transaction.changed_non_transactional
+        ):
+            self._log_boundary(text_bytes(f"ROLLBACK TO {backticked(name)}"))
+        else:
+            caches.transaction.truncate(savepoint.position)
+        transaction.is_logged = savepoint.is_logged
+        transaction.is_registered = savepoint.is_registered
+        transaction.modifies_engine = savepoint.modifies_engine
+        connection.warnings += transaction.rollback_warnings()
+
+    def release(self, name: str) -> None:
+        """RELEASE SAVEPOINT, which is never logged.
+
+        Raises:
+            LoggingError: there is no such savepoint.
+        """
+        self._connection.start()
+        self._connection.transaction.release(name)
+
+    def xa_start(self, xid: XaXid) -> None:
+        """XA START.
+
+        Raises:
+            LoggingError: the session is in a transaction.
+        """
+        self._connection.start()
+        xa_start(self._connection, xid)
+
+    def xa_end(self, xid: XaXid) -> None:
+        """XA END.
+
+        Raises:
+            LoggingError: it is not the transaction of the session.
+        """
+        self._connection.start()
+        xa_end(self._connection, xid)
+
+    def xa_prepare(self, xid: XaXid) -> None:
+        """XA PREPARE: the transaction is in the log, and waits for `xa_commit` or `xa_rollback` of any session.
+
+        Raises:
+            LoggingError: it is not the transaction of the session, or not ended.
+        """
+        self._connection.start()
+        xa_prepare(self._connection, xid)
+
+    def xa_commit(self, xid: XaXid, *, one_phase: bool = False) -> None:
+        """XA COMMIT of a prepared transaction, or (ONE PHASE) of the session's own.
+
+        Raises:
+            LoggingError: it is not the transaction of the session, or not ended.
+        """
+        self._connection.start()
+        xa_commit(self._connection, xid, one_phase=one_phase)
+
+    def xa_rollback(self, xid: XaXid) -> None:
+        """XA ROLLBACK of a prepared transaction, or of the session's own, of which nothing is logged.
+
+        Raises:
+            LoggingError: the session's own transaction is not ended.
+        """
+        self._connection.start()
+        xa_rollback(self._connection, xid)
+
+    def lock_tables(self, tables: Sequence[TableDefinition]) -> None:
+        """LOCK TABLES ... WRITE, which commits. Up to `unlock_tables` every statement that changes rows maps all of them."""
+        connection = self._connection
+        connection.start()
+        connection.commit()
+        connection.locked_tables = tuple(tables)
+        connection.mix(StatementFacts(tables=tuple(table_access(table, write=True) for table in tables)))
+
+    def unlock_tables(self) -> None:
+        """UNLOCK TABLES."""
+        self._connection.start()
+        self._connection.locked_tables = ()
+
+    def set_variables(self, **values: Any) -> None:
+        """SET SESSION. `gtid_next` is a GTID, ANONYMOUS or AUTOMATIC.
+
+        Raises:
+            LoggingError: a variable is not there, is a global one, or cannot be set now.
+            UnsupportedFeature: a variable cannot have this value.
+        """
+        connection = self._connection
+        connection.start()
+        if "gtid_next" in values:
+            self._set_gtid_next(values.pop("gtid_next"))
+        own = {name: values.pop(name) for name in tuple(values) if name in _CLIENT_VARIABLES}
+        is_active = connection.has_begun or connection.xa is not None or connection.transaction.is_registered
+        state = replace(connection.state(), in_transaction=is_active)
+        variables = set_session_variables(connection.variables, state, values)
+        client = replace(connection.client, **own)
+        if client.autocommit and not connection.client.autocommit:
+            connection.commit()
+        connection.set_variables(variables, client)
+
+    def flush_logs(self) -> None:
+        """FLUSH BINARY LOGS: commit, and begin another log."""
+        self._connection.start()
+        self._connection.commit()
+        self._connection.group_commit.rotate()
+
+    def close(self) -> None:
+        """Disconnect: roll back what is not committed. The session cannot be used any more."""
+        if not self._connection.is_closed:
+            self._connection.start()
+            self._connection.is_closed = True
+            disconnect(self._connection)
+
+    def _set_gtid_next(self, gtid: NextGtid) -> None:
+        self._connection.caches.gtid_next = gtid
+        self._connection.caches.gtid_is_used = False
+
+    def _log_boundary(self, sql: bytes) -> None:
+        connection = self._connection
+        context = connection.context()
+        frame = connection.frames.encode(boundary_event(context, sql))
+        connection.caches.add(connection.caches.transaction, (frame,), context)

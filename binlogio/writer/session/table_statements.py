@@ -1,0 +1,328 @@
+"""Statements about tables: DDL, CREATE TABLE ... SELECT, temporary tables, and what a session leaves behind when it goes.
+
+Knows which groups they are and what commits before them. What changes rows in an existing table is `statement_log`'s.
+
+    DDL                      -> commits what is open, then query: a group without BEGIN; MariaDB's ALTER TABLE in two phases: two of them
+    DROP TABLE a, b          -> one such group for each non-transactional table, one for all others, one for temporary ones
+    CREATE ... SELECT        -> as DDL; as rows into InnoDB: BEGIN, CREATE ... START TRANSACTION, table_map, rows, XID; into other
+                                engines CREATE, and rows in a group behind it
+                                in MariaDB a group with CREATE and rows, whatever the engine
+    CREATE, DROP TEMPORARY   -> logged in STATEMENT format alone: a group outside of a transaction, inside it in a cache
+    end of the session       -> ROLLBACK, and DROP TEMPORARY TABLE of what is left of these
+
+Source: sql/sql_table.cc, sql/sql_insert.cc, Query_result_create; sql/sql_base.cc, close_temporary_tables; oracle rules D12, D13.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from binlogio.constants import QueryStatus
+from binlogio.errors import LoggingError, UnsupportedFeature
+from binlogio.events.gtid_mariadb import MariadbGtidExtraFlag
+from binlogio.events.query import MariadbAlterFlags
+from binlogio.gtid import MariadbGtid
+from binlogio.writer.log.group import GroupMarks
+from binlogio.writer.log.logical_clock import is_barrier
+from binlogio.writer.rows.rows_builder import build_statement
+from binlogio.writer.rules.statement import Statement, facts_of
+from binlogio.writer.rules.statement_facts import CacheKind, LoggingFormat, StatementFacts, StatementKind, TableAccess
+from binlogio.writer.session.ddl_events import ddl_event, is_alter_table, is_logged_ddl
+from binlogio.writer.session.ddl_text import create_table, drop_at_disconnect, drop_tables, is_drop_table
+from binlogio.writer.session.engine_mix import NO_ENGINES
+from binlogio.writer.session.query_events import table_ddl_event, updated_schemas
+from binlogio.writer.session.statement_log import (
+    context_of,
+    decide,
+    keeps_changes,
+    refers_to_rows,
+    refuse_changes,
+)
+
+if TYPE_CHECKING:
+    from binlogio.writer.session.connection import Connection
+    from binlogio.writer.session.query_events import QueryContext
+
+_START_ALTER: Final = int(MariadbGtidExtraFlag.START_ALTER)
+_COMMIT_ALTER: Final = int(MariadbGtidExtraFlag.COMMIT_ALTER)
+_ONE_TABLE: Final = "CREATE TABLE ... SELECT changes the table that it makes, and no other"
+
+
+def log_ddl(connection: Connection, statement: Statement) -> None:
+    """A statement that commits implicitly; it does so even where it fails.
+
+    Raises:
+        UnsupportedFeature: it has row changes, which would not be logged.
+        OSError: the log cannot be written.
+    """
+    refuse_changes(
+        connection,
+        statement,
+        "this statement is logged as its text in every format, without rows",
+        hint="leave out the changes; execute what has changed the rows as a statement of its own",
+    )
+    connection.commit()
+    if statement.error or not connection.variables.sql_log_bin or not is_logged_ddl(statement.sql_bytes):
+        return
+    facts = facts_of(statement)
+    if is_drop_table(statement.sql_bytes) and facts.tables:
+        _drop_tables(connection, statement, facts)
+    elif decide(connection, facts).format is LoggingFormat.STATEMENT:
+        is_atomic = all(table.engine.atomic_ddl for table in facts.tables) if facts.tables else None
+        _write_ddl(connection, statement.sql_bytes, statement.updated_schemas, is_atomic=is_atomic)
+    connection.tables.forget(statement.sql_bytes)
+    connection.engine_mix = NO_ENGINES
+
+
+def log_create_select(connection: Connection, statement: Statement) -> None:
+    """CREATE TABLE ... SELECT; `statement.locked` has the table that it makes.
+
+    Raises:
+        LoggingError: the statement is refused.
+        UnsupportedFeature: it has changed another table, or none where it made none; or the table that it made is not known.
+        OSError: the log cannot be written.
+    """
+    facts = facts_of(statement)
+    created = {(table.schema, table.name) for table in facts.tables[:1]}
+    if statement.table_exists or facts.is_skipped:
+        refuse_changes(
+            connection, statement, "the statement changes no rows: its table exists", hint="leave out the changes"
+        )
+    if statement.table_exists:
+        connection.commit()
+        return
+    for table in facts.sub_statement_tables:
+        if table.write and facts.tables:
+            raise LoggingError(
+                f"Can't update table '{table.name}' while '{facts.tables[0].name}' is being created.",
+                errno=1746,
+                symbol="ER_CANT_UPDATE_TABLE_IN_CREATE_TABLE_SELECT",
+            )
+    refuse_changes(connection, statement, _ONE_TABLE, hint="leave out the changes of other tables", but=created)
+    connection.commit()
+    decision = decide(connection, facts)
+    if decision.format is LoggingFormat.STATEMENT:
+        if not statement.error:
+            connection.warnings += decision.warnings_when_cached
+            is_atomic = None if connection.flavour.query.has_atomic_engines else False
+            schemas = statement.updated_schemas
+            if schemas is None and facts.tables:  # those that functions read are not among them
+                schemas = updated_schemas(table.schema for table in facts.tables)
+            _write_ddl(
+                connection,
+                statement.sql_bytes,
+                schemas,
+                is_atomic=is_atomic,
+                any_schema=schemas is None or refers_to_rows(connection, facts),
+            )
+    elif decision.format is LoggingFormat.ROW:
+        _log_created_rows(connection, statement, facts)
+    connection.tables.forget(statement.sql_bytes)
+    connection.engine_mix = NO_ENGINES
+    connection.forget()
+
+
+def log_temporary_table(connection: Connection, statement: Statement) -> None:
+    """CREATE or DROP TEMPORARY TABLE, with or without SELECT.
+
+    Raises:
+        LoggingError: the statement is refused, or does not fit its cache.
+        UnsupportedFeature: it has changed rows of another table.
+        OSError: the log or a temporary file cannot be written.
+    """
+    facts = facts_of(statement)
+    is_select = facts.kind is StatementKind.CREATE_TEMPORARY_SELECT
+    refuse_changes(
+        connection,
+        statement,
+        _ONE_TABLE if is_select else "this statement changes no rows",
+        hint="leave out the changes",
+        but={(table.schema, table.name) for table in facts.tables[:1] if is_select and table.temporary},
+    )
+    decision = decide(connection, facts)
+    tables = [(table.schema, table.name) for table in facts.tables if table.temporary]
+    if statement.error:
+        return
+    drops = facts.kind is StatementKind.DROP_TEMPORARY
+    is_logged = decision.format is LoggingFormat.STATEMENT
+    context = context_of(connection, statement, facts, decision)
+    if is_logged and (tables or not drops):
+        sql = statement.sql_bytes
+        if drops:
+            sql = drop_tables(sql, tables, connection.schema, temporary=True)
+        is_atomic = facts.kind is StatementKind.CREATE_TEMPORARY and not connection.flavour.query.has_atomic_engines
+        xid = connection.next_xid() if is_atomic else None
+        frame = connection.frames.encode(table_ddl_event(context, sql, requires_primary_key=not drops, xid=xid))
+        if decision.statement_cache is CacheKind.DIRECT:
+            connection.caches.write_statement((frame,), context.timestamp, is_transactional=False)
+        else:
+            caches = connection.caches
+            is_transactional = decision.statement_cache is CacheKind.TRANSACTION
+            cache = caches.transaction if is_transactional else caches.statement
+            caches.add(cache, (frame,), context)
+            cache.has_statements = True
+            cache.cannot_roll_back |= decision.cannot_be_rolled_back
+            connection.transaction.is_logged = connection.transaction.is_registered = True
+    for table in tables:
+        if drops:
+            connection.temporary_tables.pop(table, None)
+        else:
+            connection.temporary_tables[table] = is_logged
+    connection.transaction.changed_non_transactional |= keeps_changes(statement)
+    if connection.in_transaction and tables:
+        connection.transaction.dropped_temporary |= drops
+        connection.transaction.created_temporary |= not drops
+    connection.end_statement(context)
+
+
+def disconnect(connection: Connection) -> None:
+    """The session ends: what is not committed is rolled back, and its temporary tables are gone.
+
+    Raises:
+        OSError: the log cannot be written.
+    """
+    connection.has_begun = False
+    connection.roll_back_cache(connection.context())
+    connection.forget()
+    by_schema: dict[str, list[str]] = {}
+    for (schema, name), is_logged in connection.temporary_tables.items():
+        if is_logged:
+            by_schema.setdefault(schema, []).append(name)
+    connection.temporary_tables.clear()
+    for schema, names in by_schema.items():
+        context = connection.context(schema=schema, is_thread_specific=True)
+        frame = connection.frames.encode(
+            table_ddl_event(context, drop_at_disconnect(names), requires_primary_key=False)
+        )
+        connection.caches.write_statement((frame,), context.timestamp, is_transactional=False)
+
+
+def _write_ddl(
+    connection: Connection,
+    sql: bytes,
+    schemas: tuple[str, ...] | None,
+    *,
+    is_atomic: bool | None = None,
+    is_thread_specific: bool = False,
+    counts_as_transactional: bool = False,
+    any_schema: bool = False,
+) -> None:
+    """Write a statement as a group of its own. One that is a transaction counts for the transaction cache.
+
+    `schemas` as `ddl_event` takes them; with `any_schema` replicas apply it alone, whatever they are.
+    """
+    context = connection.context(is_thread_specific=is_thread_specific, updated_schemas=None if any_schema else ())
+    connection.caches.end_statement()
+    alter = None
+    if connection.variables.binlog_alter_two_phase and connection.flavour.has_domains and is_alter_table(sql):
+        alter = MariadbAlterFlags(_COMMIT_ALTER, _begin_alter(connection, context, sql))
+    event = ddl_event(
+        context,
+        sql,
+        connection.next_xid(),
+        schemas,
+        is_atomic=is_atomic,
+        invoker=connection.client.invoker,
+        alter=alter,
+    )
+    connection.caches.write_statement(
+        (connection.frames.encode(event),),
+        context.timestamp,
+        is_transactional=counts_as_transactional or event.status(QueryStatus.DDL_LOGGED_WITH_XID) is not None,
+        is_barrier=is_barrier(sql),
+        marks=GroupMarks(is_ddl=True, alter=alter),
+    )
+
+
+def _begin_alter(connection: Connection, context: QueryContext, sql: bytes) -> int | None:
+    """Write the first half of an ALTER TABLE in two phases, which replicas begin with; its number."""
+    begin = MariadbAlterFlags(_START_ALTER, None)
+    frame = connection.frames.encode(ddl_event(context, sql, 0, is_atomic=False, alter=begin))
+    marks = GroupMarks(is_ddl=True, alter=begin)
+    connection.caches.write_statement((frame,), context.timestamp, is_transactional=False, marks=marks)
+    begun = connection.caches.last_gtid
+    return begun.sequence_number if isinstance(begun, MariadbGtid) else None
+
+
+def _drop_tables(connection: Connection, statement: Statement, facts: StatementFacts) -> None:
+    """DROP TABLE: a statement for each table of an engine without atomic DDL, one for all others, one for temporary ones.
+
+    Tables that are not there are in the second, behind those that are. Each names the databases of those before it too.
+    """
+    temporary = tuple(table for table in facts.tables if table.temporary)
+    groups: list[tuple[bool, list[TableAccess]]] = []
+    together: list[TableAccess] = []
+    for table in facts.tables:
+        if table.temporary:
+            continue
+        if table.engine.atomic_ddl or table.is_missing or not connection.flavour.query.has_atomic_engines:
+            together.append(table)
+        else:
+            groups.append((False, [table]))
+    if together:
+        if connection.flavour.query.has_atomic_engines:
+            together.sort(key=lambda table: table.is_missing)
+        groups.append((True, together))
+    dropped: list[str] = []
+    for is_atomic, tables in groups:
+        dropped += (table.schema for table in tables)
+        schemas = updated_schemas(dropped)
+        _write_ddl(
+            connection,
+            drop_tables(statement.sql_bytes, [(table.schema, table.name) for table in tables], connection.schema),
+            schemas,
+            is_atomic=is_atomic,
+            # a 9.7 server flags the DROP of InnoDB tables like that of temporary ones
+            is_thread_specific=is_atomic or bool(temporary),
+            any_schema=schemas is None,
+        )
+    if temporary:
+        drop = StatementFacts(kind=StatementKind.DROP_TEMPORARY, tables=temporary)
+        log_temporary_table(connection, replace(statement, facts=drop))
+
+
+def _log_created_rows(connection: Connection, statement: Statement, facts: StatementFacts) -> None:
+    """CREATE TABLE ... SELECT as rows; where it fails, nothing of it is logged."""
+    if not statement.locked:
+        raise UnsupportedFeature(
+            "the columns of the table that CREATE TABLE ... SELECT makes are not known",
+            field="locked",
+            hint="give its definition, in `locked` or among the tables of Statement.from_sql",
+        )
+    any_schema = refers_to_rows(connection, facts)
+    caches, context = connection.caches, connection.context(updated_schemas=None if any_schema else ())
+    created = statement.locked[0]
+    is_one_group = not connection.flavour.query.has_atomic_engines
+    starts_transaction = created.is_transactional or is_one_group
+    if not starts_transaction and not statement.error:
+        sql = create_table(created, connection.schema, starts_transaction=False)
+        _write_ddl(connection, sql, (), is_atomic=False, counts_as_transactional=True)
+    built = build_statement(
+        statement,
+        connection.tables,
+        connection.rules,
+        connection.encoder,
+        connection.frames,
+        context,
+        locked=statement.locked,
+        writesets=caches.writesets,
+        all_wait=is_one_group,
+    )
+    cache = caches.transaction if starts_transaction else caches.statement
+    frames = built.transactional if starts_transaction else built.non_transactional
+    if starts_transaction and not statement.error:
+        sql = create_table(created, connection.schema, starts_transaction=not is_one_group)
+        caches.add(cache, (connection.frames.encode(table_ddl_event(context, sql)),), context)
+        cache.has_statements = True
+        connection.transaction.modifies_engine = created.is_transactional and bool(frames or not is_one_group)
+        connection.transaction.is_ddl = True
+    if frames and not (starts_transaction and statement.error):
+        caches.add(cache, frames, context)
+        cache.has_rows = True
+    if statement.error:
+        caches.statement.reset()
+        return
+    caches.end_statement()
+    caches.flush_statement(context)
+    connection.end_by_commit(context)

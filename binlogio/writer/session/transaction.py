@@ -1,0 +1,143 @@
+"""What a session remembers of its transaction beside the events: savepoints, and what ROLLBACK cannot undo.
+
+Knows the rules that end a transaction; they are the same in every format. Knows no events.
+
+    COMMIT    an empty cache leaves nothing; XID where an engine with two-phase commit has something to commit, else COMMIT
+    ROLLBACK  a cache with a statement that cannot be undone ends in ROLLBACK; any other is thrown away
+
+Source: sql/binlog.cc, MYSQL_BIN_LOG::commit and rollback; sql/transaction_info.h, Transaction_ctx; oracle rules D6, D7, D11.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from binlogio.errors import LoggingError
+from binlogio.writer.log.group import GroupEnd
+from binlogio.writer.rules.statement_facts import LoggingWarning
+
+if TYPE_CHECKING:
+    from binlogio.writer.session.cache import BinlogCache, CachePosition
+
+_NOT_UNDONE: Final = LoggingWarning(
+    level="Warning",
+    errno=1196,
+    symbol="ER_WARNING_NOT_COMPLETE_ROLLBACK",
+    message="Some non-transactional changed tables couldn't be rolled back",
+)
+_CREATED: Final = LoggingWarning(
+    level="Warning",
+    errno=1751,
+    symbol="ER_WARNING_NOT_COMPLETE_ROLLBACK_WITH_CREATED_TEMP_TABLE",
+    message="The creation of some temporary tables could not be rolled back.",
+)
+_DROPPED: Final = LoggingWarning(
+    level="Warning",
+    errno=1752,
+    symbol="ER_WARNING_NOT_COMPLETE_ROLLBACK_WITH_DROPPED_TEMP_TABLE",
+    message="Some temporary tables were dropped, but these operations could not be rolled back.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Savepoint:
+    """A savepoint: where the transaction cache was behind its event, and what took part in the transaction."""
+
+    name: str
+    position: CachePosition
+    is_logged: bool
+    is_registered: bool
+    modifies_engine: bool
+
+
+@dataclass(slots=True)
+class Transaction:
+    """One transaction, or one statement outside of any.
+
+    `is_logged`: something of it went into a cache. `is_registered`: the log or an engine takes part. `modifies_engine`: an engine with two-phase commit has something to commit.
+    `used_temporary`: its last statement has a temporary table. `is_ddl`: it is CREATE TABLE ... SELECT.
+    """
+
+    is_logged: bool = False
+    is_registered: bool = False
+    modifies_engine: bool = False
+    changed_non_transactional: bool = False
+    created_temporary: bool = False
+    dropped_temporary: bool = False
+    used_temporary: bool = False
+    is_ddl: bool = False
+    savepoints: list[Savepoint] = field(default_factory=list)
+
+    def clear(self) -> None:
+        """The next transaction begins."""
+        self.is_logged = False
+        self.is_registered = False
+        self.modifies_engine = False
+        self.changed_non_transactional = False
+        self.created_temporary = False
+        self.dropped_temporary = False
+        self.used_temporary = False
+        self.is_ddl = False
+        if self.savepoints:
+            self.savepoints = []
+
+    def rollback_warnings(self) -> list[LoggingWarning]:
+        """What a client is told of changes that ROLLBACK has not undone."""
+        found = (
+            (self.changed_non_transactional, _NOT_UNDONE),
+            (self.created_temporary, _CREATED),
+            (self.dropped_temporary, _DROPPED),
+        )
+        return [warning for happened, warning in found if happened]
+
+    def add_savepoint(self, name: str, position: CachePosition) -> None:
+        """Remember a savepoint; one of the same name is forgotten."""
+        self.savepoints = [savepoint for savepoint in self.savepoints if not _same(savepoint.name, name)]
+        self.savepoints.append(Savepoint(name, position, self.is_logged, self.is_registered, self.modifies_engine))
+
+    def return_to(self, name: str) -> Savepoint:
+        """Forget the savepoints behind one, which stays.
+
+        Raises:
+            LoggingError: there is no such savepoint.
+        """
+        number = self._find(name)
+        del self.savepoints[number + 1 :]
+        return self.savepoints[number]
+
+    def release(self, name: str) -> None:
+        """Forget a savepoint and those behind it.
+
+        Raises:
+            LoggingError: there is no such savepoint.
+        """
+        del self.savepoints[self._find(name) :]
+
+    def _find(self, name: str) -> int:
+        for number in reversed(range(len(self.savepoints))):
+            if _same(self.savepoints[number].name, name):
+                return number
+        raise LoggingError(f"SAVEPOINT {name} does not exist", errno=1305, symbol="ER_SP_DOES_NOT_EXIST")
+
+
+def end_of_commit(cache: BinlogCache, transaction: Transaction) -> GroupEnd | None:
+    """What COMMIT closes the transaction cache with; None where there is nothing to close."""
+    if cache.is_empty:
+        return None
+    return GroupEnd.XID if transaction.modifies_engine else GroupEnd.COMMIT
+
+
+def end_of_rollback(cache: BinlogCache) -> GroupEnd | None:
+    """What ROLLBACK closes the transaction cache with; None where it is thrown away.
+
+    Only what stands in the cache counts, in every rule set: N statements that were flushed before are in the log already. WL#2687, layer 3,
+    case 6.b says otherwise for `B N N T R` in STATEMENT format, where T would be written with ROLLBACK; its requirement 4 (T is written
+    along with N), its cases 1.b and 7.b, the chapter on logging formats (R-log-rollback) and a 9.7 server (oracle rule D7) do not. The
+    tables of a replica are the same in both cases.
+    """
+    return GroupEnd.ROLLBACK if cache.cannot_roll_back and not cache.is_empty else None
+
+
+def _same(name: str, other: str) -> bool:
+    return name.casefold() == other.casefold()
