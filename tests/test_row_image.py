@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 
 from binlogio.schema import ColumnDefinition, KeyDefinition, TableDefinition
-from binlogio.writer.rows.row_image import RowOperation, image_columns, primary_key_equivalent
+from binlogio.writer.rules.row_image import RowOperation, image_columns, primary_key_equivalent
 
 INSERT: Final = RowOperation.INSERT
 UPDATE: Final = RowOperation.UPDATE

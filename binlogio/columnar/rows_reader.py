@@ -295,8 +295,8 @@ class TableBatches:
         Raises:
             BinlogFormatError: neither the definitions that were given nor the logs say what its columns are.
         """
-        from binlogio.columnar.batches.known_columns import known_plan  # noqa: PLC0415 - imports pyarrow
         from binlogio.columnar.batches.record_types import RecordType, Selection  # noqa: PLC0415
+        from binlogio.columnar.known_columns import known_plan  # noqa: PLC0415 - imports pyarrow
 
         if self._tables is not None and len(self._tables) == 1:
             selection = Selection(wants=self._wants, **self._options)

@@ -20,12 +20,12 @@ from binlogio.gtid import Gtid
 from binlogio.primitives import bitmap_size
 from binlogio.writer.log.group import Group
 from binlogio.writer.log.log_file import MICROSECONDS_PER_SECOND
+from binlogio.writer.query_events import QueryContext
 from binlogio.writer.rows.frames import Frames
-from binlogio.writer.rows.row_image import RowOperation, image_columns
 from binlogio.writer.rows.rows_builder import RowsRules
 from binlogio.writer.rows.value_checks import check_batch
 from binlogio.writer.rules.gtid_consistency import refusal
-from binlogio.writer.session.query_events import QueryContext
+from binlogio.writer.rules.row_image import RowOperation, image_columns
 
 if TYPE_CHECKING:
     import pyarrow as pa

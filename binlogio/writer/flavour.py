@@ -21,7 +21,7 @@ from typing import Final
 from binlogio.constants import EventType, QueryStatus, RowsFlag
 from binlogio.errors import UnsupportedFeature
 from binlogio.events.format_description import server_version_numbers
-from binlogio.writer.rows.row_image import MARIADB_IMAGES, MYSQL_IMAGES, ImageRules
+from binlogio.writer.rules.row_image import MARIADB_IMAGES, MYSQL_IMAGES, ImageRules
 
 Version = tuple[int, int, int]
 

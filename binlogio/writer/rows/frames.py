@@ -17,8 +17,8 @@ from binlogio.events.rows import DeleteRowsEvent, PartialUpdateRowsEvent, Update
 from binlogio.format.encoder import Encoder
 from binlogio.writer.flavour import flavour_of
 from binlogio.writer.log.log_file import describe_format
+from binlogio.writer.query_events import QueryContext, begin_event, commit_event
 from binlogio.writer.rows.kernel import WriterKernel
-from binlogio.writer.session.query_events import QueryContext, begin_event, commit_event
 
 if TYPE_CHECKING:
     from collections.abc import Callable

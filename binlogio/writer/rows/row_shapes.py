@@ -14,9 +14,9 @@ from binlogio.rows.image import RowChange, RowImage, encode_partial_rows, encode
 from binlogio.values.json import JsonDocument
 from binlogio.values.json_diff import JsonDiffs
 from binlogio.values.values import ABSENT
-from binlogio.writer.rows.row_image import MYSQL_IMAGES, ImageRules, RowOperation, image_columns
 from binlogio.writer.rows.row_values import changed_row, given_columns, new_row, whole_row, with_documents
 from binlogio.writer.rows.value_checks import check_time, check_value
+from binlogio.writer.rules.row_image import MYSQL_IMAGES, ImageRules, RowOperation, image_columns
 from binlogio.writer.rules.statement import Change, Delete, Insert, Row, Update
 
 if TYPE_CHECKING:

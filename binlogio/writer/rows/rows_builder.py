@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from binlogio.schema import TableDefinition
+    from binlogio.writer.query_events import QueryContext
     from binlogio.writer.rows.frames import Frames
     from binlogio.writer.rows.row_shapes import EncodedRow, RowEncoder, RowShape
     from binlogio.writer.rows.writeset import WriteSetBuilder
     from binlogio.writer.session.open_tables import OpenTable, OpenTables
-    from binlogio.writer.session.query_events import QueryContext
 
 _STMT_END: Final = int(RowsFlag.STMT_END)  # operations of flags are slow
 _EVENT_CLASSES: Final[dict[type[Change], type[Any]]] = {

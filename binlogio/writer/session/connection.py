@@ -21,13 +21,13 @@ from binlogio.gtid import Gtid
 from binlogio.writer.flavour import DEFAULT_SQL_MODE, UTF8MB4_0900_AI_CI, flavour_of
 from binlogio.writer.log.group import GroupEnd, GroupMarks, InDomain
 from binlogio.writer.log.log_file import MICROSECONDS_PER_SECOND
+from binlogio.writer.query_events import QueryContext
 from binlogio.writer.rows.frames import Frames
 from binlogio.writer.rows.row_shapes import RowEncoder
 from binlogio.writer.rows.rows_builder import RowsRules
 from binlogio.writer.rules.statement_facts import LoggingWarning, SessionState, StatementFacts
 from binlogio.writer.rules.statement_uses import Uses
 from binlogio.writer.session.engine_mix import NO_ENGINES, EngineMix, mix_engines
-from binlogio.writer.session.query_events import QueryContext
 from binlogio.writer.session.session_caches import SessionCaches
 from binlogio.writer.session.transaction import Transaction, end_of_commit, end_of_rollback
 

@@ -22,13 +22,13 @@ from binlogio.events.query import Invoker, MariadbAlterFlags, StatusVar
 from binlogio.schema.ddl.server_defaults import NEWEST_MYSQL
 from binlogio.schema.ddl.tokens import Words, iter_tokens
 from binlogio.schema.definition import NON_TRANSACTIONAL_ENGINES
-from binlogio.writer.session.query_events import collation_vars, flags_of, statement_vars, text_event, updated_schemas
+from binlogio.writer.query_events import collation_vars, flags_of, statement_vars, text_event, updated_schemas
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from binlogio.events.query import QueryEvent
-    from binlogio.writer.session.query_events import QueryContext
+    from binlogio.writer.query_events import QueryContext
 
 _NAME: Final = r"(?:`((?:[^`]|``)+)`|([^\s.`(;,]+))"
 _COMMENT: Final = re.compile(r"\s*/\*[^!].*?\*/", re.DOTALL)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from binlogio.schema.collations import BINARY, charset_of_collation
 from binlogio.schema.identifiers import backticked, table_name
-from binlogio.writer.session.query_events import text_bytes
+from binlogio.writer.query_events import text_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

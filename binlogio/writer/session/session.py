@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.schema.identifiers import backticked
 from binlogio.writer.log.group import AUTOMATIC, NextGtid
+from binlogio.writer.query_events import boundary_event, text_bytes
 from binlogio.writer.rules.known_objects import table_access
 from binlogio.writer.rules.statement import Statement
 from binlogio.writer.rules.statement_facts import LoggingWarning, StatementFacts, StatementKind
 from binlogio.writer.session.connection import ClientVariables, Connection
 from binlogio.writer.session.engine_mix import NO_ENGINES
-from binlogio.writer.session.query_events import boundary_event, text_bytes
 from binlogio.writer.session.session_variables import set_session_variables
 from binlogio.writer.session.statement_log import log_statement
 from binlogio.writer.session.table_statements import disconnect, log_create_select, log_ddl, log_temporary_table

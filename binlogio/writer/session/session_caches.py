@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Final
 from binlogio.events.control import IncidentEvent
 from binlogio.gtid import Gtid
 from binlogio.writer.log.group import AUTOMATIC, NO_MARKS, Group, GroupEnd, GroupMarks, InDomain, NextGtid, WriteSet
+from binlogio.writer.query_events import boundary_event
 from binlogio.writer.rows.writeset import WriteSetBuilder
 from binlogio.writer.rules.rule_sets import rules_of, statement_cache_sizes
 from binlogio.writer.session.cache import BinlogCache, CachedFrames, JoinedFrames, joined
 from binlogio.writer.session.cache_status import CacheStatus
-from binlogio.writer.session.query_events import boundary_event
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from binlogio.server_variables import ServerVariables
     from binlogio.writer.log.group_commit import GroupCommit
     from binlogio.writer.log.group_events import LoggedGtid
+    from binlogio.writer.query_events import QueryContext
     from binlogio.writer.rows.frames import Frames
-    from binlogio.writer.session.query_events import QueryContext
     from binlogio.writer.session.spill import SpillFile
 
 LOST_EVENTS: Final = 1

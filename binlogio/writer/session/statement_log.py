@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.errors import BinlogError, CacheLimitExceeded, LoggingError, UnsupportedFeature
 from binlogio.events.load import AppendBlockEvent, BeginLoadQueryEvent
+from binlogio.writer.query_events import QueryContext, load_event, statement_event, updated_schemas
 from binlogio.writer.rows.rows_builder import build_change, build_statement
 from binlogio.writer.rules.logging_format import decide_logging_format, row_cache
 from binlogio.writer.rules.statement import Change, Delete, LoadedFile, Row, Statement, Update, facts_of, is_cascade
@@ -32,7 +33,6 @@ from binlogio.writer.rules.statement_facts import (
 from binlogio.writer.rules.statement_uses import Uses
 from binlogio.writer.session.cache import BinlogCache, CachePosition
 from binlogio.writer.session.engine_mix import NO_ENGINES
-from binlogio.writer.session.query_events import QueryContext, load_event, statement_event, updated_schemas
 
 if TYPE_CHECKING:
     from binlogio.writer.session.connection import Connection

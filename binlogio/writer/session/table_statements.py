@@ -25,13 +25,13 @@ from binlogio.events.query import MariadbAlterFlags
 from binlogio.gtid import MariadbGtid
 from binlogio.writer.log.group import GroupMarks
 from binlogio.writer.log.logical_clock import is_barrier
+from binlogio.writer.query_events import table_ddl_event, updated_schemas
 from binlogio.writer.rows.rows_builder import build_statement
 from binlogio.writer.rules.statement import Statement, facts_of
 from binlogio.writer.rules.statement_facts import CacheKind, LoggingFormat, StatementFacts, StatementKind, TableAccess
 from binlogio.writer.session.ddl_events import ddl_event, is_alter_table, is_logged_ddl
 from binlogio.writer.session.ddl_text import create_table, drop_at_disconnect, drop_tables, is_drop_table
 from binlogio.writer.session.engine_mix import NO_ENGINES
-from binlogio.writer.session.query_events import table_ddl_event, updated_schemas
 from binlogio.writer.session.statement_log import (
     context_of,
     decide,
@@ -41,8 +41,8 @@ from binlogio.writer.session.statement_log import (
 )
 
 if TYPE_CHECKING:
+    from binlogio.writer.query_events import QueryContext
     from binlogio.writer.session.connection import Connection
-    from binlogio.writer.session.query_events import QueryContext
 
 _START_ALTER: Final = int(MariadbGtidExtraFlag.START_ALTER)
 _COMMIT_ALTER: Final = int(MariadbGtidExtraFlag.COMMIT_ALTER)

@@ -21,9 +21,9 @@ from binlogio.options import ServerVariables
 from binlogio.writer.log.group import FilledGroup
 from binlogio.writer.log.group_events import GroupEvents
 from binlogio.writer.log.log_file import MICROSECONDS_PER_SECOND, describe_format
+from binlogio.writer.query_events import QueryContext
 from binlogio.writer.rows.frames import Frames
 from binlogio.writer.rows.kernel import writer_kernel
-from binlogio.writer.session.query_events import QueryContext
 from pyspark_binlogio.writing.written_tables import WrittenTables
 
 if TYPE_CHECKING:
