@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """Where the values of a row image stand.
 
-Knows which columns an image has, how long each value is, and where the next image begins. Its oracle is `binlogio.rowimage`.
+Knows which columns an image has, how long each value is, and where the next image begins. Its oracle is `binlogio.rows`.
 
     image         := null_bits: bits[columns present]  value*                -- no bytes for NULL
     partial image := value_options: lenenc  partial_bits: bits[JSON columns of the table]?  image

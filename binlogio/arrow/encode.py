@@ -1,7 +1,7 @@
 """Record batches to rows events, through the kernel where it is there.
 
 Knows which columns an image has and which kind of event a change is. Values are `cells`' and the kernel's business; a row that the
-kernel refuses is left to `binlogio.rowimage`, which encodes it or says what is wrong with it. Without the kernel that is every row.
+kernel refuses is left to `binlogio.rows`, which encodes it or says what is wrong with it. Without the kernel that is every row.
 
     insert := an after image a row       delete := a before image a row       update := both
     partial update := both, and for a JSON column of the after image diffs: those that are given, or none where the document stays as it is
@@ -304,7 +304,7 @@ class _Side:
             column.unbind()
 
     def image(self, row: int) -> RowImage:
-        """A row as `binlogio.rowimage` takes it."""
+        """A row as `binlogio.rows` takes it."""
         values: list[Any] = [ABSENT] * len(self._plan.columns)
         for column in self.columns:
             values[column.column.position] = column.value(row)

@@ -1,4 +1,4 @@
-"""The values of Arrow arrays as `binlogio.rowimage` takes them, row by row.
+"""The values of Arrow arrays as `binlogio.rows` takes them, row by row.
 
 Knows both vocabularies, MySQL's and Arrow's, but not the compiled kernel, whose `cells` come back to this for what they refuse.
 """
@@ -50,7 +50,7 @@ class ColumnValues:
         self.array = None
 
     def value(self, row: int) -> Any:
-        """A value as `binlogio.rowimage` takes it.
+        """A value as `binlogio.rows` takes it.
 
         Raises:
             BinlogFormatError: Python cannot hold it, or the column cannot.
@@ -80,7 +80,7 @@ def _simple(array: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 
 def as_value(value: Any, column: ColumnPlan, *, takes_diffs: bool = False) -> Any:
-    """What `to_pylist` gives, as `binlogio.rowimage` takes it."""
+    """What `to_pylist` gives, as `binlogio.rows` takes it."""
     if value is None:
         return None
     if column.type == ColumnType.JSON:

@@ -1,6 +1,6 @@
 """Rows events: post-header, bitmaps, and the still-encoded row images.
 
-Knows the frame only. Column values are `binlogio.rowimage`'s business.
+Knows the frame only. Column values are `binlogio.rows`'s business.
 
     rows_event := table_id: u48 (u32 where the post-header has 6 bytes)  flags: u16
                   (extra_size: u16  extra: u8[extra_size - 2])?                       -- v2: post-header of 10 bytes

@@ -1,6 +1,6 @@
 """Rows events by construct: what the compiled kernel's `EventBuffer` and `RowsEncoder` do, one row at a time.
 
-Knows when a rows event is full. Values are `binlogio.rowimage`'s business: as the kernel leaves a row that it refuses to its caller, this leaves
+Knows when a rows event is full. Values are `binlogio.rows`'s business: as the kernel leaves a row that it refuses to its caller, this leaves
 every row.
 """
 

@@ -1,6 +1,6 @@
 """Values that rows events could hold and readers refuse: a writer refuses them too.
 
-Knows which values of which columns these are, as Python objects and as Arrow arrays. Ranges and lengths are `binlogio.rowimage`'s, which
+Knows which values of which columns these are, as Python objects and as Arrow arrays. Ranges and lengths are `binlogio.rows`'s, which
 writes any bytes that it is given: what another server has logged must come out of it as it was.
 
     text given as bytes that are none of its character set       JSON that is no document       WKB that is no geometry

@@ -2,7 +2,7 @@
 
 Knows values only; what of them goes into the log, and where, is decided by `logging_format`, `session` and `rows_builder`.
 
-A row is a mapping from column name to value, or a sequence of values in the table's order. Values are those that `binlogio.rowimage`
+A row is a mapping from column name to value, or a sequence of values in the table's order. Values are those that `binlogio.rows`
 decodes to.
 """
 
