@@ -34,7 +34,7 @@ from binlogio.replay.targets.mysql.target import MysqlTarget
 from binlogio.rows.plan import TablePlan
 from binlogio.schema.identifiers import backticked
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 from real_servers import Instance, vendor
 
 DURABLE = (

@@ -35,7 +35,7 @@ def tool_command(tool: str, log: Path) -> Iterator[list[str]]:
     root = _CHROOTS / TOOLS[tool]
     if not (root / ".ready").exists() or os.geteuid() != 0:
         raise FileNotFoundError(
-            f"not installed; {variable} can name it, `tests/servers/servers build {TOOLS[tool]}` brings it"
+            f"not installed; {variable} can name it, `tests/support/servers build {TOOLS[tool]}` brings it"
         )
     inside = root / "tmp" / f"binlogio-bench-{os.getpid()}"
     shutil.copyfile(log, inside)

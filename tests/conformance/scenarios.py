@@ -13,8 +13,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
+from corpus import FIXTURES
+
 Json = dict[str, Any]
-ORACLE: Final = Path(__file__).parents[2] / "fixtures/oracle/oracle.jsonl.gz"
+ORACLE: Final = FIXTURES / "oracle" / "oracle.jsonl.gz"
 
 
 class NotDrivenError(Exception):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,9 +19,10 @@ from binlogio.values.json import JsonDocument
 from binlogio.values.layout import COLUMN_LAYOUTS, PARTIAL_JSON, column_layout
 from binlogio.values.text import value_text
 from binlogio.values.values import ABSENT
+from corpus import ROOT
 from rowimage_cases import MARIADB, UTF8MB4, column, table_map
 
-TEXT = (Path(__file__).parent.parent / "docs" / "format.md").read_text(encoding="utf-8")
+TEXT = (ROOT / "docs" / "format.md").read_text(encoding="utf-8")
 
 
 def examples(language: str) -> list[tuple[str, ...]]:

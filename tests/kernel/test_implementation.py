@@ -5,15 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from pathlib import Path
 from typing import Final
 
 import pytest
 
 import binlogio
 from binlogio.implementation import COMPILED, CONSTRUCT, VARIABLE, implementation, missing_module
+from corpus import ROOT
 
-ROOT: Final = Path(__file__).parent.parent
 LOG: Final = ROOT / "fixtures" / "mysql97" / "rowimage_full" / "binlog.000001"
 WITHOUT_KERNEL: Final = "\n".join(
     (

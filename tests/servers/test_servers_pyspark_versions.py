@@ -19,11 +19,10 @@ from typing import Any, Final
 
 import pytest
 
-from corpus import MYSQL
+from corpus import MYSQL, ROOT, SUPPORT
 
 pytestmark = [pytest.mark.server, pytest.mark.slow]
 
-ROOT: Final = Path(__file__).parent.parent
 CACHE: Final = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "binlogio" / "environments"
 OLDEST: Final = "4.1"
 TOO_OLD: Final = "4.0"
@@ -63,19 +62,20 @@ def interpreter(version: str) -> Path:
 def requirements(version: str) -> list[str]:
     """What pyproject.toml asks for, with this PySpark."""
     toml: Any = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
-    project = toml.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    settings = toml.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    project, tools = settings["project"], settings["dependency-groups"]["dev"]
     found = [f"pyspark[connect]=={version}.*", *project["dependencies"]]
     for extra in EXTRAS:
         found += project["optional-dependencies"][extra]
     return found + [
-        one for one in project["optional-dependencies"]["dev"] if re.split(r"[^\w-]", one)[0].startswith(TEST_PACKAGES)
+        one for one in tools if isinstance(one, str) and re.split(r"[^\w-]", one)[0].startswith(TEST_PACKAGES)
     ]
 
 
 def run(version: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run the environment's Python in the root of the project."""
     python = interpreter(version)
-    places = (ROOT, ROOT / "cli", ROOT / "spark_datasource", ROOT / "tests")
+    places = (ROOT, ROOT / "cli", ROOT / "spark_datasource", SUPPORT)
     environment = {
         **os.environ,
         "PYTHONPATH": os.pathsep.join(map(str, places)),
@@ -97,7 +97,7 @@ def run(version: str, *arguments: str) -> subprocess.CompletedProcess[str]:
 def test_oldest_pyspark_passes_the_tests_of_the_data_source(files: tuple[str, ...]) -> None:
     """Those that start Spark: reads, streams, writes and replays; limits of streams, which 4.1 does not have, are skipped."""
     warnings = [word for name in OWN_WARNINGS for word in ("-W", f"ignore::{name}")]
-    tests = [str(ROOT / "tests" / name) for name in files]
+    tests = [str(ROOT / "tests" / "spark" / name) for name in files]
     done = run(OLDEST, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "spark", *warnings, *tests)
 
     assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-2000:]
@@ -110,9 +110,7 @@ def test_oldest_pyspark_passes_the_tests_of_the_data_source(files: tuple[str, ..
 def test_merge_runs_on_spark_connect(tmp_path: Path) -> None:
     """In foreachBatch, with a query that begins again; outside of a query it needs a name."""
     log = MYSQL / "types_int" / "binlog.000001"
-    done = run(
-        OLDEST, str(ROOT / "tests" / "spark_connect_driver.py"), str(log), "corpus.t_serial", "@1", str(tmp_path)
-    )
+    done = run(OLDEST, str(SUPPORT / "spark_connect_driver.py"), str(log), "corpus.t_serial", "@1", str(tmp_path))
 
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-8000:]
     found: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])

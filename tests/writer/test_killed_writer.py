@@ -19,11 +19,12 @@ import pytest
 from binlogio.gtid import GtidSet
 from binlogio.reader import open as open_logs
 from binlogio.writer import BinlogWriter
+from corpus import SUPPORT
 from killed_writer import THREAD_IDS, variables
 
 KILLS: Final = int(os.environ.get("BINLOGIO_KILLS", "12"))
 THREADS: Final = 4
-SCRIPT: Final = Path(__file__).parent / "killed_writer.py"
+SCRIPT: Final = SUPPORT / "killed_writer.py"
 MOST_OUTPUT: Final = (
     12_000  # bytes that a process may say before it is killed, so that the moment is another one each time
 )

@@ -19,9 +19,9 @@ from binlogio.replay.targets.mysql.target import MysqlTarget
 from binlogio_cli.main import cli
 from corpus import MARIADB, MYSQL
 from real_servers import Instance, vendor
+from replay.test_replay_start import after_prepare, xa_log
+from servers.test_replay_servers import NOT_COMPARED, wanted_of
 from target_servers import cases_of, connect, emptied, tables, url
-from test_replay_servers import NOT_COMPARED, wanted_of
-from test_replay_start import after_prepare, xa_log
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -22,7 +22,7 @@ from binlogio.implementation import is_compiled
 from binlogio.options import ReadOptions
 from binlogio.reader import BinlogReader
 from binlogio.storage.sources import find_logs
-from corpus import MARIADB, MYSQL
+from corpus import MARIADB, MYSQL, ROOT
 from pyspark_binlogio.option_values import BinlogOptionError
 from spark_frames import tasks
 
@@ -313,7 +313,7 @@ def test_feed_is_ordered_by_version_and_order_in_spark(spark: SparkSession, tmp_
     spark.sql(
         f"CREATE OR REPLACE TEMPORARY VIEW feed USING binlog OPTIONS (path '{folder}', view 'cdf', table 'shop.orders', maxPartitionBytes '2k')"
     )
-    text = (Path(__file__).parent.parent / "docs" / "spark.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "spark.md").read_text(encoding="utf-8")
     found = spark.sql(text.split("```sql\n")[1].split("```")[0]).collect()
     state: dict[int, int] = {}
     for row in rows_of(folder):

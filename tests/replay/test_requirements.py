@@ -6,14 +6,13 @@ import ast
 import json
 import re
 from functools import cache
-from pathlib import Path
 
 import pytest
 
-from corpus import FIXTURES
+from corpus import FIXTURES, ROOT
 
-TESTS = Path(__file__).parent
-TEXT = (TESTS.parent / "docs" / "replay_requirements.md").read_text(encoding="utf-8")
+TESTS = ROOT / "tests"
+TEXT = (ROOT / "docs" / "replay_requirements.md").read_text(encoding="utf-8")
 ROWS = [
     line.strip("| ").split(" | ")
     for line in TEXT.splitlines()
@@ -23,7 +22,7 @@ ROWS = [
 
 @cache
 def names_of(file: str) -> set[str]:
-    tree = ast.parse((TESTS / file).read_text(encoding="utf-8"))
+    tree = ast.parse(next(TESTS.rglob(file)).read_text(encoding="utf-8"))
     return {node.name for node in tree.body if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")}
 
 

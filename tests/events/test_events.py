@@ -10,14 +10,6 @@ from construct import Construct, GreedyBytes, Renamed, Struct, Terminated
 from hypothesis import given
 from hypothesis import strategies as st
 
-import test_events_control
-import test_events_format_description
-import test_events_group_replication
-import test_events_load
-import test_events_query
-import test_events_rows
-import test_events_table_map
-import test_events_transaction_payload
 from binlogio.constants import EventType
 from binlogio.errors import BinlogError, BinlogFormatError
 from binlogio.events import EVENT_CODECS, codec_for, default_type, gtid
@@ -37,6 +29,16 @@ from binlogio.events.load import LoadEvent
 from binlogio.events.optional_fields import Trailing
 from binlogio.events.rows import WriteRowsEvent
 from binlogio.primitives import Many
+from events import (
+    test_events_control,
+    test_events_format_description,
+    test_events_group_replication,
+    test_events_load,
+    test_events_query,
+    test_events_rows,
+    test_events_table_map,
+    test_events_transaction_payload,
+)
 from golden_events import V1, V3, EventCase, check_returns_or_raises
 
 CODECS = [*EVENT_CODECS.values(), UNKNOWN]

@@ -29,9 +29,10 @@ from binlogio.writer.rules.logging_format import (
 )
 from binlogio.writer.rules.statement_text import facts_from_sql
 from binlogio.writer.session.engine_mix import NO_ENGINES, EngineMix, mix_engines
+from corpus import ROOT
 
 Json = dict[str, Any]
-RECORDINGS: Final = Path(__file__).parent.parent / "fixtures" / "oracle" / "oracle.jsonl.gz"
+RECORDINGS: Final = ROOT / "fixtures" / "oracle" / "oracle.jsonl.gz"
 SCHEMA: Final = "w"
 TEXT_LENGTH: Final = 160
 OF_THE_DECISION: Final = frozenset((1661, 1662, 1663, 1664, 1665, 1666, 1667, 1785, 1786, 1844, 3748))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from pathlib import Path
 from typing import Final
 
 import click
@@ -15,10 +14,9 @@ from click.testing import CliRunner
 import binlogio
 from binlogio.errors import ChecksumMismatch
 from binlogio_cli.main import COMMANDS, LazyGroup, cli
-from corpus import MYSQL
+from corpus import MYSQL, ROOT
 
 ROWS: Final = MYSQL / "rowimage_full" / "binlog.000001"
-ROOT: Final = Path(__file__).parent.parent
 
 
 def run_python(code: str) -> str:

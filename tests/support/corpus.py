@@ -19,7 +19,9 @@ from binlogio.constants import BINLOG_MAGIC, ENCRYPTED_MAGIC
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-FIXTURES: Final = Path(__file__).parent.parent / "fixtures"
+SUPPORT: Final = Path(__file__).parent
+ROOT: Final = SUPPORT.parents[1]
+FIXTURES: Final = ROOT / "fixtures"
 MYSQL: Final = FIXTURES / "mysql97"
 MARIADB: Final = FIXTURES / "mariadb1011"
 MARIADB118: Final = FIXTURES / "mariadb118"

@@ -18,13 +18,14 @@ import binlogio
 from binlogio import BinlogWriter, ColumnDefinition, Delete, Insert, ServerVariables, Statement, TableDefinition, Update
 from binlogio.events.gtid import GtidEvent
 from binlogio.gtid import GtidSet
+from corpus import SUPPORT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 KILLS: Final = int(os.environ.get("BINLOGIO_KILLS", "12"))
 TRANSACTIONS: Final = 600
-REPLAY: Final = Path(__file__).parent / "killed_replay.py"
+REPLAY: Final = SUPPORT / "killed_replay.py"
 LONGEST_S: Final = 120
 T: Final = TableDefinition(
     "d", "t", (ColumnDefinition("id", "int", nullable=False), ColumnDefinition("n", "int")), ("id",)

@@ -1,6 +1,6 @@
 """Real MySQL and MariaDB servers and their client programs, for the tests marked `server`.
 
-Knows how to have them (`tests/servers/servers`) and when they cannot be had, which is a skip with its reason and never a failure.
+Knows how to have them (`tests/support/servers`) and when they cannot be had, which is a skip with its reason and never a failure.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 KINDS = ("mysql", "mariadb", "mariadb118")  # MySQL 9.7, MariaDB 10.11, MariaDB 11.8
-SCRIPT = Path(__file__).parent / "servers" / "servers"
+SCRIPT = Path(__file__).parent / "servers"
 BUILD_TIMEOUT_S = 900
 RUN_TIMEOUT_S = 300
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 import binlogio
+from corpus import SUPPORT
 from growing_logs import CREATE, UUID
 from pyspark_binlogio.java import JavaNotFoundError, require_java
 
@@ -30,7 +31,6 @@ KILLS: Final = int(os.environ.get("BINLOGIO_KILLS", "2"))
 BATCHES: Final = 4
 """A driver is killed after one to this many batches, and up to two seconds more."""
 TIMEOUT_S: Final = 300
-_HERE: Final = Path(__file__).parent
 
 
 @contextmanager
@@ -38,7 +38,7 @@ def started(script: str, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
     """A process in a group of its own, which is killed in the end with all that it has started."""
     path = os.pathsep.join(dict.fromkeys(entry for entry in sys.path if entry))
     process = subprocess.Popen(
-        [sys.executable, str(_HERE / script), *arguments],
+        [sys.executable, str(SUPPORT / script), *arguments],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         env={**os.environ, "PYTHONPATH": path},
