@@ -45,17 +45,20 @@ if TYPE_CHECKING:
         UnsupportedFeature,
         WriterStateError,
     )
+    from binlogio.event_filter import EventFilter
     from binlogio.gtid import Gtid, GtidSet
     from binlogio.options import Limits, Position, ServerVariables
     from binlogio.reader import BinlogReader, open  # noqa: A004 - binlogio.open, as gzip.open and the like
     from binlogio.schema import ColumnDefinition, TableDefinition
     from binlogio.writer import BinlogWriter, Delete, Insert, Session, Statement, Update
+    from binlogio.writer.batches import BatchSession
 
 __version__: Final = "0.1.0"
 
 __all__ = [
     "KERNEL",
     "BadMagic",
+    "BatchSession",
     "BinlogError",
     "BinlogFormatError",
     "BinlogReader",
@@ -65,6 +68,7 @@ __all__ = [
     "ColumnDefinition",
     "CommitOutcomeUnknown",
     "Delete",
+    "EventFilter",
     "Gtid",
     "GtidSet",
     "Insert",
@@ -108,27 +112,31 @@ _HOMES: Final = {
         ),
         "binlogio.errors",
     ),
+    "EventFilter": "binlogio.event_filter",
     **dict.fromkeys(("Gtid", "GtidSet"), "binlogio.gtid"),
     **dict.fromkeys(("Limits", "Position", "ServerVariables"), "binlogio.options"),
     **dict.fromkeys(("BinlogReader", "open"), "binlogio.reader"),
     **dict.fromkeys(("read_rows", "read_tables"), "binlogio.columnar.rows_reader"),
     **dict.fromkeys(("ColumnDefinition", "TableDefinition"), "binlogio.schema"),
     **dict.fromkeys(("BinlogWriter", "Delete", "Insert", "Session", "Statement", "Update"), "binlogio.writer"),
+    "BatchSession": "binlogio.writer.batches",
 }
 
 
-def __getattr__(name: str) -> Any:
-    """Import a public name on first use (PEP 562)."""
-    home = _HOMES.get(name)
-    if name == "KERNEL":  # asked each time: BINLOGIO_KERNEL may have changed
-        from binlogio.implementation import implementation  # noqa: PLC0415
+if not TYPE_CHECKING:  # a type checker refuses a name that is not imported above
 
-        return implementation()
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(home), name)
-    globals()[name] = value
-    return value
+    def __getattr__(name: str) -> Any:
+        """Import a public name on first use (PEP 562)."""
+        home = _HOMES.get(name)
+        if name == "KERNEL":  # asked each time: BINLOGIO_KERNEL may have changed
+            from binlogio.implementation import implementation  # noqa: PLC0415
+
+            return implementation()
+        if home is None:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = getattr(import_module(home), name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

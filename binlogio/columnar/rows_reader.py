@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from fnmatch import fnmatchcase
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal, overload
 
 from binlogio.columnar.batches.known_plans import KnownPlans
 from binlogio.columnar.parallel.part_definitions import PartFacts
@@ -396,8 +396,8 @@ def read_tables(
     *,
     tables: Iterable[str] | None = None,
     columns: Iterable[str] | None = None,
-    zero_dates: str = "error",
-    json_diffs: str = "operations",
+    zero_dates: Literal["error", "null", "text"] = "error",
+    json_diffs: Literal["operations", "error"] = "operations",
     verify_checksum: bool = True,
     batch_rows: int = DEFAULT_BATCH_ROWS,
     threads: int = 1,
@@ -433,13 +433,9 @@ def read_tables(
         BinlogError: while iterating, where the bytes are not a binary log, or a definition has other columns than the table.
     """
     if zero_dates not in _ZERO_DATES:
-        raise UnsupportedFeature(
-            "no such choice", field="zero_dates", expected=", ".join(_ZERO_DATES), found=zero_dates
-        )
+        raise UnsupportedFeature("unknown value", field="zero_dates", expected=", ".join(_ZERO_DATES), found=zero_dates)
     if json_diffs not in _JSON_DIFFS:
-        raise UnsupportedFeature(
-            "no such choice", field="json_diffs", expected=", ".join(_JSON_DIFFS), found=json_diffs
-        )
+        raise UnsupportedFeature("unknown value", field="json_diffs", expected=", ".join(_JSON_DIFFS), found=json_diffs)
     options = {
         "json_diffs": json_diffs,
         "columns": None if columns is None else tuple(columns),
@@ -459,16 +455,86 @@ def read_tables(
     return TableBatches(find_logs(source, filesystem=filesystem), wanted, options, ring, threads)
 
 
+@overload
 def read_rows(
-    source: Source | Iterable[Source], *, table: str | None = None, **options: Any
-) -> RowBatches | MixedBatches:
-    """The row changes of one table (`schema.table`, or a glob that only that matches), or of all; `options` are those of `read_tables`.
+    source: Source | Iterable[Source],
+    *,
+    table: str,
+    columns: Iterable[str] | None = ...,
+    zero_dates: Literal["error", "null", "text"] = ...,
+    json_diffs: Literal["operations", "error"] = ...,
+    verify_checksum: bool = ...,
+    batch_rows: int = ...,
+    threads: int = ...,
+    keyring: str | os.PathLike[str] | Mapping[str, Any] | None = ...,
+    filesystem: FileSystem | None = ...,
+    where: EventFilter = ...,
+    definitions: Definitions | None = ...,
+    limits: Limits = ...,
+) -> RowBatches: ...
 
-    Iterating gives `pyarrow.RecordBatch`es with one record per row change: where it stands, what it did, and `before` and `after` as
-    structs of the table's columns, null where there is no such image. `before_present` and `after_present` say by bitmaps which columns an
-    image has: a column that the log left out is null there, and its bit is 0. Without `table`, `before` and `after` are JSON text from which
-    absent columns are left out, and the records of all tables come in the order of the log.
+
+@overload
+def read_rows(
+    source: Source | Iterable[Source],
+    *,
+    table: None = ...,
+    tables: Iterable[str] | None = ...,
+    columns: Iterable[str] | None = ...,
+    zero_dates: Literal["error", "null", "text"] = ...,
+    json_diffs: Literal["operations", "error"] = ...,
+    verify_checksum: bool = ...,
+    batch_rows: int = ...,
+    threads: int = ...,
+    keyring: str | os.PathLike[str] | Mapping[str, Any] | None = ...,
+    filesystem: FileSystem | None = ...,
+    where: EventFilter = ...,
+    definitions: Definitions | None = ...,
+    limits: Limits = ...,
+) -> MixedBatches: ...
+
+
+def read_rows(
+    source: Source | Iterable[Source],
+    *,
+    table: str | None = None,
+    tables: Iterable[str] | None = None,
+    columns: Iterable[str] | None = None,
+    zero_dates: Literal["error", "null", "text"] = "error",
+    json_diffs: Literal["operations", "error"] = "operations",
+    verify_checksum: bool = True,
+    batch_rows: int = DEFAULT_BATCH_ROWS,
+    threads: int = 1,
+    keyring: str | os.PathLike[str] | Mapping[str, Any] | None = None,
+    filesystem: FileSystem | None = None,
+    where: EventFilter = EVERY_EVENT,
+    definitions: Definitions | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+) -> RowBatches | MixedBatches:
+    """Read the row changes of one table (`schema.table`, or a glob that matches one table) as typed columns, or of all tables with JSON images.
+
+    Iterating gives `pyarrow.RecordBatch`es with one record per row change: its position, its operation, and `before` and `after` as
+    structs of the table's columns, null if the change has no such image. `before_present` and `after_present` are bitmaps of the columns
+    that an image contains: a column that the log omits is null there, and its bit is 0. Without `table`, `before` and `after` are JSON text
+    from which absent columns are omitted, and the records of all tables come in the order of the log; `tables` then selects tables.
+
+    The other arguments and the errors are those of `read_tables`.
     """
-    if table is None:
-        return MixedBatches(read_tables(source, **options))
-    return RowBatches(read_tables(source, tables=(table,), **options))
+    if table is not None and tables is not None:
+        raise TypeError("read_rows() accepts table= or tables=, not both")
+    selected = read_tables(
+        source,
+        tables=tables if table is None else (table,),
+        columns=columns,
+        zero_dates=zero_dates,
+        json_diffs=json_diffs,
+        verify_checksum=verify_checksum,
+        batch_rows=batch_rows,
+        threads=threads,
+        keyring=keyring,
+        filesystem=filesystem,
+        where=where,
+        definitions=definitions,
+        limits=limits,
+    )
+    return MixedBatches(selected) if table is None else RowBatches(selected)

@@ -56,7 +56,7 @@ def test_kernel_is_one_of_two() -> None:
 def test_unknown_name_of_the_package_is_an_attribute_error() -> None:
     """The lazy lookup does not swallow mistakes."""
     with pytest.raises(AttributeError, match="no attribute 'Nonsense'"):
-        _ = binlogio.Nonsense
+        _ = binlogio.Nonsense  # type: ignore[attr-defined]
 
 
 def test_version_is_that_of_the_distribution() -> None:
