@@ -200,7 +200,7 @@ def _bind(cells: kernel.Cells, array: pa.Array) -> None:
     elif cells.kind == kernel.VECTOR:
         values = array.values
         if values.null_count and array.flatten().null_count:
-            raise ValueError("a value without some of its numbers")
+            raise ValueError("a value has a NULL among its numbers")
         at = values.offset
         cells.bind(
             len(array), **common, offsets=buffers[1], offsets_offset=array.offset, data=buffers[3], data_offset=at
@@ -242,7 +242,7 @@ def _require_parts(array: pa.Array, *parts: pa.Array) -> None:
 
     for part in parts:
         if part.null_count and pc.any(pc.and_not(array.is_valid(), part.is_valid())).as_py():
-            raise ValueError("a value without one of its parts")
+            raise ValueError("a value has a NULL among its parts")
 
 
 def _bind_text(cells: kernel.Cells, array: pa.Array, charset: str, *, trims: bool) -> None:

@@ -142,7 +142,7 @@ class TableEncoder:
         partial_json: bool = False,
     ) -> None:
         if operation not in _EVENT_TYPES:
-            raise BinlogFormatError("no such operation", expected=" or ".join(_EVENT_TYPES), found=repr(operation))
+            raise BinlogFormatError("unknown operation", expected=" or ".join(_EVENT_TYPES), found=repr(operation))
         every = b"\xff" * bitmap_size(len(plan.columns))
         self.plan: Final = plan
         self.operation: Final = operation
@@ -206,12 +206,14 @@ class TableEncoder:
         counts: list[int] = []
         for name, side, batch in ("before", self._before, before), ("after", self._after, after):
             if (side is None) != (batch is None):
-                raise BinlogFormatError(f"a {name} image where there must be none, or none where there must be one")
+                raise BinlogFormatError(f"the {name} images are missing, or this operation has none")
             if side is not None and batch is not None:
                 counts.append(batch.num_rows)
                 side.bind(batch)
         if len(set(counts)) > 1:
-            raise BinlogFormatError("as many before as after images are wanted", expected=counts[0], found=counts[1])
+            raise BinlogFormatError(
+                "the numbers of before images and after images differ", expected=counts[0], found=counts[1]
+            )
         return counts[0]
 
     def _json_cells(self) -> list[tuple[int, int]]:
@@ -292,7 +294,7 @@ class _Side:
         """Where the columns stand in a batch."""
         unknown = set(names) - {column.label for column in self._plan.columns}
         if unknown or len(set(names)) < len(names):
-            raise self._refused("no such column, or twice", repr(min(unknown or names)))
+            raise self._refused("no such column, or a duplicate", repr(min(unknown or names)))
         missing = [column.column.label for column in self.columns if column.column.label not in names]
         if missing:
             raise self._refused("the image does not have a value for a column of the bitmap", repr(missing[0]))

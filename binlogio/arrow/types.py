@@ -54,7 +54,7 @@ def column_spec(column: ColumnPlan, *, zero_dates: str = "error") -> ColumnSpec:
     """
     make = _SPECS.get(column.type)
     if make is None:
-        raise UnsupportedFeature("columns of this type have no values", field=column.label, found=column.type.name)
+        raise UnsupportedFeature("columns of this type have no Arrow type", field=column.label, found=column.type.name)
     spec = make(column)
     if zero_dates == "text" and spec.kind in _DATE_KINDS:
         return ColumnSpec(spec.width, spec.kind, pa.string(), spec.first)

@@ -43,7 +43,7 @@ class ColumnValues:
             reason = f"an array of type {array.type} cannot be taken apart: {exc}"
             raise BinlogFormatError(reason, field=f"column {self.column.label}") from exc
         except pa.ArrowInvalid as exc:
-            raise BinlogFormatError(f"a broken array: {exc}", field=f"column {self.column.label}") from exc
+            raise BinlogFormatError(f"invalid Arrow array: {exc}", field=f"column {self.column.label}") from exc
 
     def unbind(self) -> None:
         """Let go of the arrays."""
@@ -58,7 +58,9 @@ class ColumnValues:
         try:
             return as_value(self.array[row].as_py(), self.column, takes_diffs=self.takes_diffs)
         except BAD_BYTES as exc:
-            raise BinlogFormatError(f"no value of the column: {exc}", field=f"column {self.column.label}") from exc
+            raise BinlogFormatError(
+                f"the value does not fit the column: {exc}", field=f"column {self.column.label}"
+            ) from exc
         except BinlogFormatError as exc:
             exc.field = f"column {self.column.label}" + (f": {exc.field}" if exc.field else "")
             raise
@@ -94,5 +96,5 @@ def as_value(value: Any, column: ColumnPlan, *, takes_diffs: bool = False) -> An
 
 def _as_diff(operation: int, path: str, value: str | None) -> JsonDiff:
     if not isinstance(path, str):
-        raise BinlogFormatError("a JSON diff without a path", found=repr(path))
+        raise BinlogFormatError("a JSON diff has no path", found=repr(path))
     return JsonDiff(JsonDiffOperation(operation), path, None if value is None else JsonDocument.from_text(value))

@@ -74,7 +74,7 @@ class BatchSession:
             raise UnsupportedFeature(
                 "batches are written as rows events of version 2",
                 field="server_version",
-                expected="a MySQL server's",
+                expected="a MySQL version",
                 found=log.variables.server_version,
             )
         session = log.session(schema)
@@ -198,7 +198,7 @@ def _row_count(change: BatchChange) -> int:
     counts = [batch.num_rows for batch in (change.before, change.after) if batch is not None]
     if len(set(counts)) > 1:
         raise BinlogFormatError(
-            "an update has as many rows after as before",
+            "an update needs the same number of rows before and after",
             field=change.table.full_name,
             expected=counts[0],
             found=counts[1],

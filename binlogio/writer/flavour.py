@@ -213,7 +213,7 @@ def flavour_of(server_version: str) -> Flavour:
         if since <= numbers < until:
             return flavour
     raise UnsupportedFeature(
-        "logs of this version cannot be written",
+        "writing logs of this server version is not supported",
         field="server_version",
         expected=f"MySQL {_known(_FLAVOURS)}; MariaDB {_known(_MARIADB_FLAVOURS)}",
         found=server_version,

@@ -106,7 +106,7 @@ def text_bytes(sql: str) -> bytes:
         return sql.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError as exc:
         raise BinlogFormatError(
-            f"the text has half of a surrogate pair at character {exc.start + 1}",
+            f"the SQL text has an unpaired surrogate at character {exc.start + 1}",
             field="sql",
             found=ascii(sql)[:80],
             hint="give the text as bytes",

@@ -105,10 +105,10 @@ class BinlogWriter:
         Raises:
             OSError: the directory cannot be read or written.
             WriterStateError: another writer, of this or another process, has logs of this basename open.
-            BinlogError: the index names a log that is not there, or the last log is damaged where no crash damages it; nothing was changed.
+            BinlogError: the index names a log file that does not exist, or the last log is damaged where no crash damages it; nothing was changed.
         """
         if self._group_commit.is_open:
-            raise WriterStateError("the writer is open already", file=self._log.name)
+            raise WriterStateError("the writer is already open", file=self._log.name)
         self._log.lock()
         try:
             self._group_commit.open(*self._recovered())

@@ -275,9 +275,9 @@ def test_a_text_that_cannot_be_read_is_said_to_be_taken_as_it_is(tmp_path: Path,
 @pytest.mark.parametrize(
     ("sql", "sentence"),
     [
-        ("CALL p()", "statements inside a procedure"),
-        ("COMMIT", "not executed as a statement"),
-        ("TRUNCATE TABLE orders", "logged as its text"),
+        ("CALL p()", "each statement of a procedure"),
+        ("COMMIT", "not executed as a Statement"),
+        ("TRUNCATE TABLE orders", "logged as text"),
     ],
 )
 def test_a_statement_that_logs_no_rows_is_refused_with_changes(

@@ -127,7 +127,7 @@ def test_document_that_stays_is_no_diff_at_all() -> None:
 
 
 REFUSED: list[tuple[str, list[Any]]] = [
-    ("no such operation", [{"operation": 3, "path": "$", "value": "1"}]),
+    ("unknown operation", [{"operation": 3, "path": "$", "value": "1"}]),
     ("a value that goes away", [{"operation": 2, "path": "$.a", "value": "1"}]),
     ("no value", [{"operation": 0, "path": "$.a", "value": None}]),
     ("no JSON", [{"operation": 0, "path": "$.a", "value": "{"}]),

@@ -210,11 +210,11 @@ def test_a_trigger_that_is_not_declared_decides_what_rollback_leaves() -> None:
 @pytest.mark.parametrize(
     ("sql", "reason"),
     [
-        ("CALL p()", "statements inside a procedure"),
+        ("CALL p()", "each statement of a procedure"),
         ("EXPLAIN DELETE FROM t", "changes no rows"),
         ("DELETE FROM t LIMIT 0", "changes no rows"),
-        ("TRUNCATE TABLE t", "logged as its text"),
-        ("ALTER TABLE t ADD w INT", "logged as its text"),
+        ("TRUNCATE TABLE t", "logged as text"),
+        ("ALTER TABLE t ADD w INT", "logged as text"),
         ("CREATE TEMPORARY TABLE tmp2 (id INT)", "changes no rows"),
         ("CREATE TABLE IF NOT EXISTS t SELECT * FROM n", "changes no rows"),
     ],

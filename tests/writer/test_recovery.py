@@ -116,7 +116,9 @@ def test_an_index_that_names_a_missing_log_is_refused() -> None:
     log.storage.files["binlog.index"].extend(b"./binlog.999999\n")
     before = bytes(log.data)
 
-    with pytest.raises(BinlogFormatError, match=r"binlog\.index: the index names a log that is not there") as caught:
+    with pytest.raises(
+        BinlogFormatError, match=r"binlog\.index: the index names a log file that does not exist"
+    ) as caught:
         log.reopen().open()
     assert caught.value.found == "./binlog.999999"
     assert log.data == before

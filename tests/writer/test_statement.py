@@ -81,5 +81,5 @@ def test_statement_from_sql_knows_what_else_it_uses(value: str, expected: Uses) 
 
 def test_statement_from_sql_of_begin_is_refused() -> None:
     """What a session has methods for is not executed as a statement."""
-    with pytest.raises(UnsupportedFeature, match="the session's methods"):
+    with pytest.raises(UnsupportedFeature, match="method of the session"):
         Statement.from_sql("BEGIN", "shop", TABLES)

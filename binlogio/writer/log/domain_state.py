@@ -81,7 +81,9 @@ class DomainState:
         left = set(gtids)
         while left:
             if not self._taken:
-                raise BinlogFormatError("the GTIDs were taken too long ago", found=str(len(left)))
+                raise BinlogFormatError(
+                    "the GTIDs cannot be released: too many were assigned after them", found=str(len(left))
+                )
             gtid, last, highest = self._taken.pop()
             left.discard(gtid)
             if last:

@@ -223,7 +223,7 @@ class GroupLog:
 
     def _refuse_tag(self, tag: Tag) -> None:
         if not self._flavour.has_tags:
-            raise UnsupportedFeature("servers of this version know no tags", field="gtid_next", found=tag)
+            raise UnsupportedFeature("this server version does not support GTID tags", field="gtid_next", found=tag)
 
     def _give_back(self, before: int, gtids: Sequence[LoggedGtid]) -> None:
         self.clock.undo(before)

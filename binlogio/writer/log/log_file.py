@@ -215,7 +215,7 @@ class ActiveLog:
     def _refuse(self) -> None:
         if self.is_disowned:
             raise WriterStateError(
-                "the writer belongs to the process that opened it, and this is a forked child",
+                "the writer cannot be used in a forked child process",
                 file=self.name,
                 hint="open a writer of another basename in the child",
             )

@@ -53,7 +53,7 @@ class LogIndex:
         """Read the index, and end what a crash left half-done.
 
         Raises:
-            BinlogFormatError: the index names a log that is not there.
+            BinlogFormatError: the index names a log file that does not exist.
             OSError: the storage cannot.
         """
         present = set(self._storage.names())
@@ -73,7 +73,7 @@ class LogIndex:
         missing = [line for line in self._lines if not line.startswith("/") and _log_of(line) not in present]
         if missing:
             raise BinlogFormatError(
-                "the index names a log that is not there",
+                "the index names a log file that does not exist",
                 file=self.file_name,
                 found=missing[0],
                 hint="give the log back, or take its name out of the index",

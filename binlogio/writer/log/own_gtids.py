@@ -98,7 +98,7 @@ class GtidState:
             WriterStateError: it is used already.
         """
         if self.is_used(gtid):
-            raise WriterStateError("the GTID is used already", found=str(gtid))
+            raise WriterStateError("the GTID is already used", found=str(gtid))
         used = self.used | GtidSet.from_gtids([gtid])
         if gtid.uuid == self._uuid:
             self._reset(used)

@@ -24,7 +24,7 @@ def whole_row(row: Row, table: OpenTable, needed: tuple[int, ...]) -> list[Any]:
     if not isinstance(row, Mapping):
         if len(row) != len(definition.columns):
             raise UnsupportedFeature(
-                "the row has another number of values than the table has columns",
+                "the number of values differs from the number of columns",
                 field=definition.full_name,
                 expected=len(definition.columns),
                 found=len(row),

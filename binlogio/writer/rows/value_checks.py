@@ -52,7 +52,7 @@ def check_value(check: Check, value: Any, field: str) -> None:
     except (BinlogError, *BAD_BYTES) as exc:
         shown = ascii(value)
         raise BinlogFormatError(
-            f"the value could not be read again: {exc}",
+            f"readers would refuse the value: {exc}",
             field=field,
             found=shown if len(shown) <= _SHOWN else f"{shown[: _SHOWN - 3]}...",
         ) from exc
@@ -132,11 +132,13 @@ def _member_check(column: ColumnPlan) -> Check:
         if isinstance(number, int) and number > largest:
             raise BinlogFormatError(f"the column has {len(members)} members", found=number)
         if isinstance(value, EnumValue) and is_enum and str(value) != (members[number - 1] if number else ""):
-            raise BinlogFormatError("another member has this number", expected=members[number - 1] if number else "''")
+            raise BinlogFormatError(
+                "the name and the number belong to different members", expected=members[number - 1] if number else "''"
+            )
         if isinstance(value, SetValue) and not is_enum:
             expected = ",".join(name for i, name in enumerate(members) if number >> i & 1)
             if set(filter(None, str(value).split(","))) != set(filter(None, expected.split(","))):
-                raise BinlogFormatError("other members have these bits", expected=expected)
+                raise BinlogFormatError("the names and the bits belong to different members", expected=expected)
 
     return check_member
 

@@ -153,7 +153,7 @@ def rules_of(variables: ServerVariables) -> RuleSet:
         return rules_of_version(variables.server_version)
     if variables.rule_set not in RULE_SETS:
         raise UnsupportedFeature(
-            "there is no such rule set", field="rule_set", expected=" or ".join(RULE_SETS), found=variables.rule_set
+            "unknown rule set", field="rule_set", expected=" or ".join(RULE_SETS), found=variables.rule_set
         )
     return RULE_SETS[variables.rule_set]
 

@@ -68,7 +68,10 @@ def _kind(words: StatementWords) -> StatementKind:
     verb = words.verb
     if verb in NOT_STATEMENTS or not verb:
         raise UnsupportedFeature(
-            "this is not executed as a statement", field="sql", found=repr(verb), hint="use the session's methods"
+            "statements of this kind are not executed as a Statement",
+            field="sql",
+            found=repr(verb),
+            hint="use the method of the session, such as `begin`, `commit` or `ddl`",
         )
     if verb in _DML:
         return StatementKind.DML
@@ -101,7 +104,10 @@ def _parse(words: StatementWords) -> exp.Expr:
 
 def _unreadable(sql: str) -> UnsupportedFeature:
     return UnsupportedFeature(
-        "sqlglot cannot read this statement", field="sql", found=repr(sql[:200]), hint="say what the statement does"
+        "sqlglot cannot parse this statement",
+        field="sql",
+        found=repr(sql[:200]),
+        hint="describe the statement with `facts`",
     )
 
 

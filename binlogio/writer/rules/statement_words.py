@@ -88,7 +88,7 @@ def read_words(sql: str) -> StatementWords:
     """The words of a statement.
 
     Raises:
-        UnsupportedFeature: the text cannot be cut into words, or sqlglot is not installed.
+        UnsupportedFeature: sqlglot cannot split the text into tokens, or sqlglot is not installed.
     """
     text = _BEFORE + (_EXECUTED_COMMENT.sub(r" \1 ", sql) if "/*!" in sql else sql)
     tokens = _tokenize(text)[1:]
@@ -106,14 +106,14 @@ def _tokenize(text: str) -> list[Token]:
         from sqlglot.errors import TokenError  # noqa: PLC0415
     except ImportError as exc:
         raise UnsupportedFeature(
-            "sqlglot is not installed, which finds out what the text of a statement does",
-            hint="pip install 'binlogio[replay]', or say what the statement does",
+            "sqlglot is required to analyze the text of a statement, and is not installed",
+            hint="pip install 'binlogio[replay]', or describe the statement with `facts`",
         ) from exc
     try:
         return MySQL().tokenize(text)
     except TokenError as exc:
         raise UnsupportedFeature(
-            "the text cannot be cut into words", field="sql", found=repr(text[len(_BEFORE) :][:80])
+            "sqlglot cannot split the text into tokens", field="sql", found=repr(text[len(_BEFORE) :][:80])
         ) from exc
 
 

@@ -187,12 +187,15 @@ def _refuse_unlogged(connection: Connection, statement: Statement, facts: Statem
     """A statement of which nothing is logged may have changed only tables that are never logged."""
     tables = facts.all_tables
     local = {(table.schema, table.name) for table in tables if table.is_local or table.temporary}
-    reason, hint = "the statement changes no rows, as far as is known", "declare the function or trigger that does"
+    reason, hint = (
+        "the statement changes no rows according to its facts",
+        "declare the function or trigger that changes them",
+    )
     if facts.verb == "CALL":
-        reason = "a server logs the statements inside a procedure, each by itself, and not CALL"
+        reason = "a server logs each statement of a procedure, not the CALL"
         hint = "execute each of these statements with its changes"
     elif facts.is_skipped:
-        reason, hint = "the statement changes no rows: it ends after it has locked its tables", "leave out the changes"
+        reason, hint = "the statement changes no rows: it ends after locking its tables", "leave out the changes"
     refuse_changes(connection, statement, reason, hint=hint, but=local)
 
 
@@ -245,7 +248,7 @@ def _log_text(
         return
     if facts.kind is StatementKind.LOAD_DATA and statement.loaded_file is None:
         raise UnsupportedFeature(
-            "a replica has no rows of LOAD DATA as text without its file",
+            "LOAD DATA in statement format needs the loaded file",
             field="loaded_file",
             hint="give the file as `loaded_file`, or log rows with binlog_format=ROW",
         )

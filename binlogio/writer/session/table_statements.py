@@ -59,8 +59,8 @@ def log_ddl(connection: Connection, statement: Statement) -> None:
     refuse_changes(
         connection,
         statement,
-        "this statement is logged as its text in every format, without rows",
-        hint="leave out the changes; execute what has changed the rows as a statement of its own",
+        "this statement is logged as text in every format, without rows",
+        hint="leave out the changes; execute the change of rows as a separate statement",
     )
     connection.commit()
     if statement.error or not connection.variables.sql_log_bin or not is_logged_ddl(statement.sql_bytes):
@@ -286,7 +286,7 @@ def _log_created_rows(connection: Connection, statement: Statement, facts: State
     """CREATE TABLE ... SELECT as rows; where it fails, nothing of it is logged."""
     if not statement.locked:
         raise UnsupportedFeature(
-            "the columns of the table that CREATE TABLE ... SELECT makes are not known",
+            "the columns of the table created by CREATE TABLE ... SELECT are unknown",
             field="locked",
             hint="give its definition, in `locked` or among the tables of Statement.from_sql",
         )
