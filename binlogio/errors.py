@@ -1,6 +1,7 @@
-"""Every exception of binlogio, and nothing else.
+"""Exceptions of binlogio, and the hints that they give (what to do).
 
-Knows how to say where something went wrong, what was expected and what was found. Knows nothing of the format.
+A message names file, position, field, what was expected and what was found. A hint that names an argument, an option of the
+command line or an option of Spark is a `Hint`, which has a text for each of the three.
 
     BinlogError
       BinlogFormatError      the bytes are at fault
@@ -18,14 +19,154 @@ I/O errors stay `OSError`. All of these can be pickled (Spark carries them betwe
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from enum import Enum
 from typing import Any
 
 
+class Surface(Enum):
+    """The interface that a user works with; hints name its arguments or options."""
+
+    PYTHON = 0
+    COMMAND_LINE = 1
+    SPARK = 2
+
+
+class Hint(Enum):
+    """What to do about an error, in the words of each `Surface`: Python, command line, Spark (as in Python if not given).
+
+    `{}` stands for the value that `about` gives, such as a GTID.
+    """
+
+    KEYRING = (
+        "give the server's keyring as keyring=",
+        "give the server's keyring with --keyring",
+        "give the server's keyring in option keyring",
+    )
+    KEY_VERSION = (
+        "give the key of version {} as keyring=",
+        "give the key of version {} with --keyring",
+        "give the key of version {} in option keyring",
+    )
+    TABLE_DEFINITION = (
+        "give the table's definition as definitions=",
+        "give the table's definition with --table-definitions",
+        "give the table's definition in option schemaFile",
+    )
+    UNNAMED_COLUMNS = (
+        "the log does not name the columns; give definitions of the tables as definitions=",
+        "the log does not name the columns; give definitions of the tables with --table-definitions",
+        "the log does not name the columns; give definitions of the tables in option schemaFile",
+    )
+    ZERO_DATES = (
+        'zero_dates="null" or zero_dates="text"',
+        "binlogio dump prints such dates as they are",
+        "set option zeroDates to null or text",
+    )
+    EVENT_SIZE = (
+        "if the log is not damaged, raise the limit: limits=binlogio.Limits(event_size=...)",
+        "if the log is not damaged, read it in Python with limits=binlogio.Limits(event_size=...)",
+    )
+    FILESYSTEM = (
+        "for an object store that PyArrow does not know, pass filesystem=",
+        "for an object store that PyArrow does not know, copy the file, or read it in Python with filesystem=",
+        "for an object store that PyArrow does not know, copy the file, or read it in Python with filesystem=",
+    )
+    RESUME = (
+        "resumes=True continues at the target's position",
+        "--resume continues at the target's position",
+    )
+    NO_RESUME = (
+        "resumes=False ignores the target's position",
+        "--no-resume ignores the target's position",
+    )
+    NO_RESUME_AT = (
+        "to leave the transaction out, start at {} with resumes=False",
+        "to leave the transaction out: --start-position {} --no-resume",
+    )
+    EXCLUDE_GTIDS = (
+        "exclude_gtids={} leaves the transaction out",
+        "--exclude-gtids {} leaves the transaction out",
+    )
+    IDEMPOTENT = (
+        "idempotent=True replaces an existing row and ignores a missing one",
+        "--idempotent replaces an existing row and ignores a missing one",
+    )
+    NEW_GTIDS = (
+        'gtids="new" lets the target assign new GTIDs',
+        "--gtids new lets the target assign new GTIDs",
+    )
+    NO_KEPT_GTIDS = (
+        'leave out gtids="keep"',
+        "leave out --gtids keep",
+    )
+    TRANSLATE = (
+        "translate=True executes it in SQLite where that loses nothing",
+        "--translate executes it in SQLite where that loses nothing",
+    )
+    APPLY_EVENTS = (
+        "apply row events instead of SQL: applies_events=True",
+        "apply row events instead of SQL: --apply events",
+    )
+    IGNORE_CASCADES = (
+        "apply the log to a server that has the foreign keys, or set ignore_cascades=True and correct these rows",
+        "apply the log to a server that has the foreign keys, or give --ignore-cascades and correct these rows",
+    )
+    ON_STATEMENT = (
+        'on_statement="stop" undoes only what follows the last such statement, on_statement="skip" leaves statements as they are',
+        "--on-statement stop undoes only what follows the last such statement, --on-statement skip leaves statements as they are",
+    )
+    UNDO_AS_BINLOG = (
+        "write the undo as a binary log (BinlogFile): a server applies the row events themselves",
+        "write the undo as a binary log (--to-binlog): a server applies the row events themselves",
+    )
+    UNDO_AS_SQL = (
+        "write the undo as SQL (SqlScript)",
+        "write the undo as SQL: leave out --to-binlog",
+    )
+    ALL_TABLES = (
+        "select all tables of the statement or none, or leave its transaction out (exclude_gtids=, or stop before it and start after it)",
+        "select all tables of the statement or none, or leave its transaction out (--exclude-gtids, or stop before it and start after it)",
+    )
+
+    def about(self, value: object) -> HintAbout:
+        """Return the hint with a value that its text names."""
+        return HintAbout(self, str(value))
+
+    def text(self, surface: Surface) -> str:
+        """Return the text for a surface."""
+        texts: tuple[str, ...] = self.value
+        return texts[surface.value if surface.value < len(texts) else Surface.PYTHON.value]
+
+
+@dataclass(frozen=True, slots=True)
+class HintAbout:
+    """A hint with the value that its text names."""
+
+    hint: Hint
+    value: str
+
+    def text(self, surface: Surface) -> str:
+        """Return the text for a surface."""
+        return self.hint.text(surface).format(self.value)
+
+
+HintPart = str | Hint | HintAbout
+Hints = HintPart | tuple[HintPart, ...]
+
+
+def hint_text(hint: Hints, surface: Surface = Surface.PYTHON) -> str:
+    """Return a hint as text; the parts of a tuple are joined by `; `."""
+    parts = hint if isinstance(hint, tuple) else (hint,)
+    return "; ".join(part if isinstance(part, str) else part.text(surface) for part in parts)
+
+
 class BinlogError(Exception):
-    """What binlogio raises; catch this one to catch all. Never raised itself.
+    """The base class of all exceptions of binlogio. Never raised itself.
 
     `reason` says what is wrong. The other facts are None where unknown: `file`, `offset` (bytes from the start of the
-    file), `event_type` (the server's name), `field`, `expected`, `found`, and `hint` (what to do).
+    file), `event_type` (the server's name), `field`, `expected`, `found`, and `hint` (what to do). The message has hints in
+    the words of `surface`, which the command line and Spark set.
     """
 
     def __init__(
@@ -38,7 +179,7 @@ class BinlogError(Exception):
         field: str | None = None,
         expected: object = None,
         found: object = None,
-        hint: str | None = None,
+        hint: Hints | None = None,
     ) -> None:
         super().__init__(reason)
         self.reason = reason
@@ -49,6 +190,7 @@ class BinlogError(Exception):
         self.expected = expected
         self.found = found
         self.hint = hint
+        self.surface = Surface.PYTHON
 
     def locate(self, *, file: str | None = None, offset: int | None = None, event_type: str | None = None) -> None:
         """Add facts that only an outer layer knows; a fact that is already there stays."""
@@ -73,7 +215,7 @@ class BinlogError(Exception):
         if self.found is not None:
             text += f", found {_show(self.found)}"
         if self.hint is not None:
-            text += f" ({self.hint})"
+            text += f" ({hint_text(self.hint, self.surface)})"
         return text
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -104,7 +246,7 @@ class TruncatedEvent(BinlogFormatError):
 
 
 class ChecksumMismatch(BinlogFormatError):
-    """The CRC32 stored behind an event is not that of its bytes."""
+    """The CRC32 stored after an event is not that of its bytes."""
 
     def __init__(self, *, offset: int, expected: int, actual: int, event_type: str | None = None) -> None:
         super().__init__(
@@ -128,7 +270,7 @@ class UnsupportedFeature(BinlogError):
 class LoggingError(BinlogError):
     """The statement cannot be logged. `errno` and `symbol` are the server's."""
 
-    def __init__(self, reason: str, *, errno: int, symbol: str, hint: str | None = None) -> None:
+    def __init__(self, reason: str, *, errno: int, symbol: str, hint: Hints | None = None) -> None:
         super().__init__(reason, hint=hint)
         self.errno = errno
         self.symbol = symbol

@@ -28,7 +28,7 @@ from binlogio.constants import (
     EventType,
     HeaderFlag,
 )
-from binlogio.errors import BadMagic, BinlogFormatError, ChecksumMismatch, TruncatedEvent, UnsupportedFeature
+from binlogio.errors import BadMagic, BinlogFormatError, ChecksumMismatch, Hint, TruncatedEvent, UnsupportedFeature
 from binlogio.events import EVENT_CODECS
 from binlogio.events.base import DEFAULT_CONTEXT, EventHeader, ParseContext, event_name, parse_header
 from binlogio.events.format_description import knows_checksum
@@ -301,7 +301,7 @@ class EventFramer:
                 "the events from here on are encrypted (MariaDB encrypt_binlog=ON)",
                 offset=header.offset,
                 event_type=EventType.START_ENCRYPTION_EVENT.name,
-                hint=f"give the key of version {event.key_version} as keyring=",
+                hint=Hint.KEY_VERSION.about(event.key_version),
             )
         self._decrypt = self._decryptor_for(event)
 
@@ -380,15 +380,13 @@ def check_event_size(size: int, offset: int, limits: Limits) -> None:
             field="event_size",
             expected=f"at most {limits.event_size} bytes",
             found=size,
-            hint="where the log is not damaged: limits=binlogio.Limits(event_size=...)",
+            hint=Hint.EVENT_SIZE,
         )
 
 
 def _bad_magic(magic: bytes, offset: int) -> BinlogFormatError | UnsupportedFeature:
     if magic == ENCRYPTED_MAGIC:
-        return UnsupportedFeature(
-            "the file is encrypted (binlog_encryption=ON)", offset=offset, hint="give the server's keyring as keyring="
-        )
+        return UnsupportedFeature("the file is encrypted (binlog_encryption=ON)", offset=offset, hint=Hint.KEYRING)
     if BINLOG_MAGIC.startswith(magic):
         return _empty(len(magic))
     return BadMagic("this is not a binary log", offset=offset, expected=BINLOG_MAGIC)

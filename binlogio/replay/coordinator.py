@@ -19,7 +19,7 @@ from dataclasses import replace
 from threading import Condition
 from typing import TYPE_CHECKING, Final
 
-from binlogio.errors import BinlogError, ReplayError
+from binlogio.errors import BinlogError, Hint, ReplayError
 from binlogio.replay.commit_groups import CommitGroup, commit_groups, joined
 from binlogio.replay.commit_order import WAITING_FOR_ITS_TURN, CommitOrderManager, stopped_by_older
 from binlogio.replay.find_row import RowConflict
@@ -29,6 +29,7 @@ from binlogio.replay.scheduler import LogicalClock
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
+    from binlogio.errors import Hints
     from binlogio.options import Position
     from binlogio.replay.progress import KeptLog
     from binlogio.replay.summary import ReplaySummary
@@ -42,13 +43,12 @@ MOST_RETRIES: Final = 10
 """replica_transaction_retries."""
 
 
-def _instead_of(transaction: Transaction) -> str:
-    """What to do about a group whose changes do not fit the target."""
+def _conflict_hint(transaction: Transaction) -> Hints:
+    """Return what to do about a transaction whose changes do not fit the target."""
     if transaction.gtid is not None:
-        left_out = f"exclude_gtids={transaction.gtid} leaves the group out"
-    else:
-        left_out = f"the group ends at {transaction.end.file}:{transaction.end.offset}, where a replay with resumes=False may begin"
-    return f"idempotent=True replaces a row that is there, and passes over one that is not; {left_out}"
+        return (Hint.IDEMPOTENT, Hint.EXCLUDE_GTIDS.about(transaction.gtid))
+    end = transaction.end
+    return (Hint.IDEMPOTENT, Hint.NO_RESUME_AT.about(f"{end.file}:{end.offset}"))
 
 
 class LockRefused(ReplayError):
@@ -228,7 +228,7 @@ class Coordinator:
                 self._execute(worker, session, transaction)
                 session.commit(transaction, self._ledger)
             except RowConflict as exc:
-                exc.hint = exc.hint or _instead_of(transaction)
+                exc.hint = exc.hint or _conflict_hint(transaction)
                 raise
             except LockRefused:
                 if attempt == MOST_RETRIES:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
-from binlogio.errors import ReplayError, UnsupportedFeature
+from binlogio.errors import Hint, ReplayError, UnsupportedFeature
 from binlogio.event_filter import has_gtid
 from binlogio.schema.ddl.logged_ddl import bytes_of, server_of, session_of, text_of
 from binlogio.schema.statement_scope import (
@@ -102,7 +102,7 @@ class ReplayFilter:
         else:
             found = {self._wants_schema(schema, scope) for schema in scope.schemas}
         if len(found) > 1:
-            raise UnsupportedFeature("only some of the tables that it changes are chosen")
+            raise UnsupportedFeature("only some of the tables that it changes are selected")
         return found.pop()
 
     def _wants_named_table(self, schema: str, table: str) -> bool:
@@ -114,7 +114,7 @@ class ReplayFilter:
         is_wanted, name = self.wants_table(schema, table), f"{schema}.{table}"
         for pattern in (*self.tables, *self.exclude_tables):
             if fnmatchcase(name, pattern) != fnmatchcase(name.casefold(), pattern.casefold()):
-                raise UnsupportedFeature("a name that differs in case only from those that were chosen", found=name)
+                raise UnsupportedFeature("a table name that differs only in case from a selected one", found=name)
         return is_wanted
 
     def _wants_schema(self, schema: str, scope: StatementScope) -> bool:
@@ -126,7 +126,7 @@ class ReplayFilter:
             return True
         if scope.kind == ROUTINE:
             return not self.tables
-        raise UnsupportedFeature("only some tables of the schema are chosen", found=schema)
+        raise UnsupportedFeature("only some tables of the schema are selected", found=schema)
 
     def statement(self, event: QueryEvent, context: ParseContext) -> NamedStatement:
         """What a statement of the log is in the target: not wanted, under other names, or refused where that is not known."""
@@ -150,8 +150,8 @@ class ReplayFilter:
             return NamedStatement(bytes_of(event, text), is_wanted=is_wanted, creates=creates)
         except UnsupportedFeature as exc:
             refusal = ReplayError(
-                f"the tables that were chosen, or the other names of schemas, cannot be applied to a statement: {exc}",
-                hint="choose all its tables or none, or leave its transaction out (exclude_gtids, stop before it and start behind it)",
+                f"the table filter or the schema renames cannot be applied to a statement: {exc}",
+                hint=Hint.ALL_TABLES,
             )
             return NamedStatement(event.sql, creates=creates, refusal=refusal)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from binlogio.errors import ReplayError
+from binlogio.errors import Hint, ReplayError
 from binlogio.rows.plan import TablePlan
 
 if TYPE_CHECKING:
@@ -54,8 +54,8 @@ class KeySource:
         plan = self._reader.plan(event)
         if self._needs_names and any(column.name is None for column in plan.columns):
             raise ReplayError(
-                f"the log does not say the key of {plan.schema}.{plan.table} (binlog_row_metadata=MINIMAL), so its rows cannot be found",
-                hint="give its definition as definitions=",
+                f"the log does not name the columns and the key of {plan.schema}.{plan.table} (binlog_row_metadata=MINIMAL), so its rows cannot be found",
+                hint=Hint.TABLE_DEFINITION,
             )
         return plan
 
@@ -73,8 +73,8 @@ class KeySource:
             table = self._reader.logged_table(event)
             if table is not None and table.is_versioned:
                 raise ReplayError(
-                    f"{plan.schema}.{plan.table} is versioned by the system, and SQL does not change rows of the past",
-                    hint="undo it as a binary log: a server takes the events themselves",
+                    f"{plan.schema}.{plan.table} is a system-versioned table, and SQL cannot change its history rows",
+                    hint=Hint.UNDO_AS_BINLOG,
                 )
         names = frozenset(c.name for c in table.columns if c.generated_from is not None) if table else frozenset()
         if not names:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from binlogio.errors import ReplayError
+from binlogio.errors import Hint, ReplayError
 from binlogio.events.rows import DeleteRowsEvent
 from binlogio.rows.image import decode_rows
 from binlogio.values.values import ABSENT
@@ -64,7 +64,7 @@ def cascades_refused(step: RowsStep, cascades: tuple[Cascade, ...]) -> ReplayErr
     """The refusal of a change whose consequences in other tables are not in the log."""
     children = ", ".join(sorted({".".join(one.child) for one in cascades}))
     return ReplayError(
-        f"a foreign key changed rows of {children} with this change, and the source does not log such rows",
+        f"a foreign key (ON DELETE or ON UPDATE) changed rows of {children} together with this row, and servers do not log such changes",
         field=f"{step.table_map.schema}.{step.table_map.table}",
-        hint="apply the log to a server that has the foreign keys, or replay with ignore_cascades, and correct these rows",
+        hint=Hint.IGNORE_CASCADES,
     )

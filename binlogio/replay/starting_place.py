@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from binlogio.columnar.splits.log_identity import log_identity
 from binlogio.columnar.walk.skipped_events import SkippedEvent, skipped_events
 from binlogio.constants import BINLOG_MAGIC, EventType
-from binlogio.errors import BinlogFormatError, PositionError
+from binlogio.errors import BinlogFormatError, Hint, PositionError
 from binlogio.events.control import XaPrepareEvent
 from binlogio.events.query import QueryEvent
 from binlogio.events.table_map import TableMapEvent
@@ -112,7 +112,7 @@ def bounds_of(reader: BinlogReader, wanted: ReplayFilter) -> Bounds:
     stop = None if wanted.stop is None else _place(reader, wanted.stop, "stop")
     if stop is not None and stop < start:
         raise PositionError(
-            "the position to stop at is before the position to start at",
+            "the stop position is before the start position",
             expected=f"a position after {_text(wanted.start)}",
             found=_text(wanted.stop),
         )
@@ -129,9 +129,9 @@ def _place(reader: BinlogReader, position: Position, what: str) -> LogPlace:
     numbers = numbers_of(reader, position.file)
     if len(numbers) > 1:
         raise PositionError(
-            f"the position to {what} at is in several of the logs that were given",
+            f"the {what} position is in several of the given logs",
             found=", ".join(reader.logs[number].name for number in numbers[:_MOST_NAMES]),
-            hint="give one of them only",
+            hint="give only one of them",
         )
     return LogPlace(numbers[0], position.offset)
 
@@ -170,27 +170,31 @@ def resumed_at(reader: BinlogReader, progress: Progress, bounds: Bounds, *, resu
     same = [number for number, identity in identities.items() if _is_same(progress.log, identity)]
     if len(same) > 1:
         raise PositionError(
-            f"the target's position {_text(kept)} is in several of the logs that were given",
+            f"the target's position {_text(kept)} is in several of the given logs",
             found=", ".join(reader.logs[number].name for number in same[:_MOST_NAMES]),
-            hint="give one of them only",
+            hint="give only one of them",
         )
     if not same:
         check_identity(progress.log, kept.file, identities[numbers[0]])
     if progress.log.identity is None and not resumes:
         raise PositionError(
-            f"the target keeps the position {_text(kept)}, but not of which server's log",
+            f"the target has the position {_text(kept)}, but not which server's log it is in",
             found=str(identities[same[0]]),
-            hint="an earlier version kept it; if it is this log, resumes=True goes on there, and resumes=False takes no notice of it",
+            hint=(
+                "an earlier version of binlogio stored it: check that it is in this log",
+                Hint.RESUME,
+                Hint.NO_RESUME,
+            ),
         )
     place = LogPlace(same[0], kept.offset)
     _check_kept(reader, place, progress)
     is_started_there = progress.log.start is not None and bounds.given == progress.log.start
     if bounds.given is not None and bounds.start != place and not is_started_there and not resumes:
         raise PositionError(
-            "the start position contradicts the position that the target keeps",
-            expected=f"{_text(kept)}, up to which the target has all changes",
+            "the start position contradicts the stored position of the target",
+            expected=f"{_text(kept)}, up to which the target has all transactions",
             found=_text(bounds.given),
-            hint="resumes=True goes on at the target's position; resumes=False takes no notice of it and begins at the start position",
+            hint=(Hint.RESUME, Hint.NO_RESUME),
         )
     return place
 
@@ -203,10 +207,10 @@ def check_identity(log: KeptLog, name: str, found: LogIdentity | None) -> None:
     """
     if not _is_same(log, found):
         raise PositionError(
-            f"the target keeps a position in another log of the name {name}",
+            f"the stored position of the target is in another log of the name {name}",
             expected=str(log.identity),
-            found="a log without a head" if found is None else str(found),
-            hint="give the logs that the target was replayed from; resumes=False takes no notice of the position",
+            found="a log without a format description" if found is None else str(found),
+            hint=("give the logs that were replayed to the target", Hint.NO_RESUME),
         )
 
 
@@ -219,7 +223,11 @@ def _check_kept(reader: BinlogReader, place: LogPlace, progress: Progress) -> No
     try:
         check_event_start(reader.logs[place.number], place.offset, reader.keyring)
     except PositionError as exc:
-        exc.hint = f"the target keeps this position: {_text(progress.low)}; give the whole log; resumes=False takes no notice of the position"
+        exc.hint = (
+            f"this is the stored position of the target, {_text(progress.low)}",
+            "give the whole log",
+            Hint.NO_RESUME,
+        )
         raise
 
 
@@ -240,12 +248,12 @@ def _check_next_log(reader: BinlogReader, progress: Progress, bounds: Bounds) ->
         if is_later and bounds.start.offset <= _FIRST_EVENT:
             return
     raise PositionError(
-        f"the target keeps the position {_text(kept)}, which is in none of the logs",
-        expected="that log, or the next one if that one was read to its end"
+        f"the stored position of the target is {_text(kept)}, which is in none of the logs",
+        expected="that log, or the next one if that log was replayed to its end"
         if log.identity is None
         else str(log.identity),
         found=f"{base_name(first.name)}, {'no log' if identity is None else identity}",
-        hint=f"give {'' if kept is None else kept.file} as well, to go on there; resumes=False takes no notice of the position",
+        hint=(f"give {'that log' if kept is None else kept.file} as well, to continue there", Hint.NO_RESUME),
     )
 
 

@@ -62,6 +62,7 @@ _OLD_LOAD: Final = (LoadEvent, ExecLoadEvent)
 _ALTER_NOT_DONE: Final = MariadbGtidExtraFlag.START_ALTER | MariadbGtidExtraFlag.ROLLBACK_ALTER
 
 _SHOWN_TEXT: Final = 80
+NEEDS_ROW_FORMAT: Final = "the source needs binlog_format=ROW"
 
 
 @dataclass(frozen=True, slots=True)
@@ -364,9 +365,9 @@ class TransactionReader:
             prepared = self._prepared_at(place, xid)
         if prepared is None:
             refusal = ReplayError(
-                "XA COMMIT of a transaction whose XA PREPARE is not in the logs that were given",
+                "XA COMMIT of a transaction whose XA PREPARE is not in the given logs",
                 found=f"XA COMMIT {statements.xid_text(xid)}",
-                hint="give the earlier log that has its XA PREPARE as well; or leave the group out, and its changes are missing",
+                hint="give the earlier log with its XA PREPARE as well; without it, leave the transaction out, and its changes are missing",
             )
             return (RefusedStep(group.start.offset, refusal),)
         return (*prepared, *steps)
@@ -399,7 +400,7 @@ class TransactionReader:
             refusal = text_refused("LOAD DATA of a server before 5.0")
             group.steps.append(RefusedStep(event.header.offset, refusal))
         elif isinstance(event, IncidentEvent):
-            refusal = ReplayError(f"the source lost changes here: {event.message}")
+            refusal = ReplayError(f"incident: the source lost changes here: {event.message}")
             group.steps.append(RefusedStep(event.header.offset, refusal))
 
     def _load(self, group: _Group, event: Any) -> None:
@@ -418,7 +419,7 @@ class TransactionReader:
                 refusal = ReplayError(
                     "the file of a LOAD DATA is not in the log",
                     found=f"file_id {event.file_id}",
-                    hint="begin with the log that has its BEGIN_LOAD_QUERY_EVENT",
+                    hint="start with the log that has its BEGIN_LOAD_QUERY_EVENT",
                 )
                 group.steps.append(RefusedStep(event.header.offset, refusal))
                 return
@@ -432,7 +433,7 @@ class TransactionReader:
         named = self._filter.statement(text, self._context)
         size = event.file_name_end
         if named.refusal is None and named.is_wanted and named.sql[:size] != event.sql[:size]:
-            named = replace(named, refusal=ReplayError("a name before that of the file in LOAD DATA cannot be changed"))
+            named = replace(named, refusal=ReplayError("LOAD DATA: a name before the file name cannot be changed"))
         if named.is_wanted:
             renamed = replace(event, schema=self._filter.schema(event.schema), sql=named.sql)
             group.steps.append(replace(step, event=renamed, refusal=named.refusal))
@@ -530,9 +531,9 @@ def _as_refusal(exc: BinlogError) -> ReplayError:
 
 def _client_file_refused(event: QueryEvent) -> ReplayError:
     return ReplayError(
-        "the log has LOAD DATA LOCAL as a statement, which would send a file of this machine to the target",
+        "the log has LOAD DATA LOCAL as SQL text, which would send a file of this machine to the target",
         found=shown_text(event.sql),
-        hint="no server logs such a statement: find out who wrote this log",
+        hint="no server logs such a statement; check where this log comes from",
     )
 
 
@@ -544,6 +545,4 @@ def shown_text(sql: bytes) -> str:
 
 def text_refused(what: str) -> ReplayError:
     """The refusal of a statement where only row changes can be replayed."""
-    return ReplayError(
-        f"{what} is in the log as text; only row changes can be replayed", hint="the source needs binlog_format=ROW"
-    )
+    return ReplayError(f"{what} is in the log as SQL text; only row changes can be replayed", hint=NEEDS_ROW_FORMAT)

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 from construct import Construct, Container, ValidationError
 
 from binlogio.constants import ColumnType, EventType
-from binlogio.errors import BinlogFormatError
+from binlogio.errors import BinlogFormatError, Hint
 from binlogio.events.base import event_name
 from binlogio.events.rows import DeleteRowsEvent, PartialUpdateRowsEvent, RowsEvent, UpdateRowsEvent
 from binlogio.primitives import BAD_BYTES, LenencInt, bitmap_size, read_exactly
@@ -307,7 +307,7 @@ def _locate(exc: BinlogFormatError, column: ColumnPlan, at: int) -> BinlogFormat
     inner = f": {exc.field}" if exc.field else ""
     exc.field = f"column {column.label}, byte {at} of the row images{inner}"
     if column.fsp_assumed and exc.hint is None:
-        exc.hint = "the binlog does not say how many fraction digits the column has; give a table definition"
+        exc.hint = ("the binlog does not say how many fraction digits the column has", Hint.TABLE_DEFINITION)
     return exc
 
 

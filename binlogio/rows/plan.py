@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Protocol
 
 from binlogio.constants import ColumnType
-from binlogio.errors import BinlogFormatError, UnsupportedFeature
+from binlogio.errors import BinlogFormatError, Hint, UnsupportedFeature
 from binlogio.events.base import DEFAULT_CONTEXT, ParseContext
 from binlogio.rows.column_facts import ColumnFacts, column_facts, primary_key
 from binlogio.values.charset import charset_of
@@ -244,7 +244,7 @@ def _old_decimal_length(sql: _SqlType, *, unsigned: bool) -> int:
     if not sql.length:
         raise UnsupportedFeature(
             "the binlog does not say how wide a DECIMAL column of MySQL 4.1 and before is",
-            hint="give a table definition",
+            hint=Hint.TABLE_DEFINITION,
         )
     check_precision(sql.length, sql.scale)
     return sql.length + (sql.scale > 0) + (not unsigned)

@@ -14,7 +14,7 @@ from typing import Final
 import pyarrow as pa
 from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType
 
-from binlogio.errors import UnsupportedFeature
+from binlogio.errors import Hint, UnsupportedFeature
 from binlogio.storage.index_file import is_beside_logs, is_index_file, log_number, parse_index
 from binlogio.storage.sources import LogFile, begins_like_a_log, choose_logs
 
@@ -82,7 +82,7 @@ def _open_uri(uri: str) -> tuple[FileSystem, str]:
     try:
         filesystem, path = FileSystem.from_uri(folder + query)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as exc:
-        raise UnsupportedFeature(f"cannot open {uri!r}: {exc}", hint="pass filesystem= for stores of your own") from exc
+        raise UnsupportedFeature(f"cannot open {uri!r}: {exc}", hint=Hint.FILESYSTEM) from exc
     return filesystem, f"{path.rstrip('/')}/{name}" if name else path
 
 

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, Protocol, cast
 
 from binlogio.constants import BINLOG_MAGIC, ENCRYPTED_MAGIC, INNODB_BINLOG_MAGIC
-from binlogio.errors import BinlogFormatError, UnsupportedFeature
+from binlogio.errors import BinlogFormatError, Hint, UnsupportedFeature
 from binlogio.storage.index_file import is_beside_logs, is_index_file, log_number, read_index
 
 if TYPE_CHECKING:
@@ -314,9 +314,7 @@ def _open_plain(raw: ByteStream, name: str, keyring: Keyring | None) -> OpenedLo
         return OpenedLog(_open_bzip2(again), raw, "bzip2")
     if head.startswith(ENCRYPTED_MAGIC):
         if keyring is None:
-            raise UnsupportedFeature(
-                "the file is encrypted (binlog_encryption=ON)", file=name, hint="give the server's keyring as keyring="
-            )
+            raise UnsupportedFeature("the file is encrypted (binlog_encryption=ON)", file=name, hint=Hint.KEYRING)
         from binlogio.storage.encryption import open_mysql  # noqa: PLC0415 - needs an extra
 
         return OpenedLog(_Decrypted(raw, open_mysql(head, keyring)), raw, "encrypted")

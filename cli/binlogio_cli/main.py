@@ -16,7 +16,15 @@ from typing import IO, TYPE_CHECKING, Any, Final
 
 import click
 
-from binlogio.errors import BadMagic, BinlogError, LoggingError, PositionError, UnsupportedFeature, WriterStateError
+from binlogio.errors import (
+    BadMagic,
+    BinlogError,
+    LoggingError,
+    PositionError,
+    Surface,
+    UnsupportedFeature,
+    WriterStateError,
+)
 from binlogio_cli.quoting import safe
 
 if TYPE_CHECKING:
@@ -38,18 +46,6 @@ _ERROR_CODES: Final[tuple[tuple[type[BinlogError], int], ...]] = (
     (PositionError, USAGE),
     (BinlogError, DAMAGE),
 )
-
-_OPTIONS: Final = {
-    " as keyring=": " with --keyring",
-    " as definitions=": " with --table-definitions",
-    "on_statement=": "--on-statement ",
-    "translate=True": "--translate",
-    "resumes=True": "--resume",
-    "resumes=False": "--no-resume",
-    "idempotent=True": "--idempotent",
-    "exclude_gtids=": "--exclude-gtids ",
-    "gtids=": "--gtids ",  # after the names that end in it
-}
 
 COMMANDS: Final = {
     "dump": "Print the events and row changes of binary logs.",
@@ -117,17 +113,15 @@ def _exit_code(run: Callable[[], Any]) -> int:
         say(_io_sentence(exc))
         return IO_FAILED
     except BinlogError as exc:
-        exc.hint = _in_options(exc.hint) if exc.hint is not None else None
-        say(str(exc))
+        say(error_text(exc))
         return next(code for kind, code in _ERROR_CODES if isinstance(exc, kind))
     return code if isinstance(code, int) else OK
 
 
-def _in_options(hint: str) -> str:
-    """What to do, said of options instead of the library's arguments."""
-    for argument, option in _OPTIONS.items():
-        hint = hint.replace(argument, option)
-    return hint
+def error_text(exc: BinlogError) -> str:
+    """Return the message of an error, whose hint names options of the command line."""
+    exc.surface = Surface.COMMAND_LINE
+    return str(exc)
 
 
 class Refusal(click.ClickException):

@@ -119,7 +119,10 @@ class SqlDump:
         Raises:
             ReplayError: always.
         """
-        refusal = ReplayError("LOAD DATA cannot be printed as SQL", hint="binlogio replay takes it to a server")
+        refusal = ReplayError(
+            "LOAD DATA cannot be printed as SQL: its file is inside the log",
+            hint="binlogio replay applies it to a server",
+        )
         refusal.locate(offset=event.header.offset)
         raise refusal
 
@@ -129,7 +132,7 @@ class SqlDump:
         Raises:
             ReplayError: always.
         """
-        refusal = ReplayError(f"the source lost changes here: {event.message}")
+        refusal = ReplayError(f"incident: the source lost changes here: {event.message}")
         refusal.locate(offset=event.header.offset)
         raise refusal
 

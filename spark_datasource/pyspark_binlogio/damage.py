@@ -12,24 +12,16 @@ are errors in every mode, as with Spark's own sources. Errors tell what to do in
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from binlogio.errors import BinlogError, BinlogFormatError
+from binlogio.errors import BinlogError, BinlogFormatError, Surface
 from binlogio.format.splits import Split
 from pyspark_binlogio.partitions import Piece
 
 if TYPE_CHECKING:
     from pyspark_binlogio.options import BinlogOptions
-
-_WORDS: Final = (
-    ("as keyring=", "in option keyring"),
-    ('zero_dates="null" or zero_dates="text"', "set option zeroDates to null or text"),
-    ("give definitions of the tables", "give definitions of the tables in option schemaFile"),
-    ("give a table definition", "give the table's definition in option schemaFile"),
-)
-"""What hints call arguments of Python's functions, and what a Spark user calls them."""
 
 
 def tolerant(
@@ -45,7 +37,7 @@ def tolerant(
         try:
             yield from read(rest)
         except BinlogError as exc:
-            _reword(exc)
+            exc.surface = Surface.SPARK
             if options.mode == "FAILFAST" or not isinstance(exc, BinlogFormatError):
                 raise
             if options.mode == "PERMISSIVE" and _is_of(rest, exc.offset):
@@ -53,11 +45,6 @@ def tolerant(
             rest = _behind(rest, exc.offset)
         else:
             rest = None
-
-
-def _reword(exc: BinlogError) -> None:
-    for words, option_words in _WORDS:
-        exc.hint = exc.hint and exc.hint.replace(words, option_words)
 
 
 def _is_of(piece: Piece, offset: int | None) -> bool:

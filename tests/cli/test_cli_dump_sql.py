@@ -126,10 +126,10 @@ def test_what_has_no_sql_is_refused(tmp_path: Path) -> None:
 
     assert [result.exit_code for result in refused] == [1, 1]
     assert re.search(
-        r"at \d+: EXECUTE_LOAD_QUERY_EVENT: LOAD DATA cannot be printed as SQL \(binlogio replay takes it",
+        r"at \d+: EXECUTE_LOAD_QUERY_EVENT: LOAD DATA cannot be printed as SQL: its file is inside the log \(binlogio replay applies it",
         refused[0].stderr,
     )
-    assert re.search(r"at \d+: INCIDENT_EVENT: the source lost changes here: gap", refused[1].stderr)
+    assert re.search(r"at \d+: INCIDENT_EVENT: incident: the source lost changes here: gap", refused[1].stderr)
 
 
 def test_it_is_not_for_a_terminal(tmp_path: Path) -> None:

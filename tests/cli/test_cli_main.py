@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 import subprocess
 import sys
@@ -12,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 import binlogio
-from binlogio.errors import ChecksumMismatch
+from binlogio.errors import ChecksumMismatch, Hint, Surface
 from binlogio_cli.main import COMMANDS, LazyGroup, cli
 from corpus import MYSQL, ROOT
 
@@ -158,3 +159,25 @@ def test_reader_that_leaves_early_is_not_an_error() -> None:
     assert first.startswith(b"# binlogio dump")
     assert said == b""
     assert process.returncode == 0
+
+
+def test_hints_name_options_that_exist_and_no_arguments() -> None:
+    """Each hint has a text for the command line; an argument of the library is named only as something to use in Python."""
+    commands = [importlib.import_module(f"binlogio_cli.commands.{name}").command for name in COMMANDS]
+    options = {
+        name for command in commands for option in command.params for name in (*option.opts, *option.secondary_opts)
+    }
+    texts = [hint.text(Surface.COMMAND_LINE) for hint in Hint]
+    named = {name for text in texts for name in re.findall(r"--[a-z-]+", text)}
+    arguments = [text for text in texts if re.search(r"\b\w+=", text) and "in Python with" not in text]
+
+    assert named <= options
+    assert arguments == []
+
+
+def test_unknown_object_store_gets_a_hint_for_the_command_line() -> None:
+    """The argument `filesystem=` exists in Python only."""
+    result = CliRunner().invoke(cli, ["dump", "foo://bucket/x.000001"])
+
+    assert result.exit_code == 3
+    assert "copy the file, or read it in Python with filesystem=" in result.stderr

@@ -56,7 +56,7 @@ def test_log_without_keys_asks_for_definitions(tmp_path: Path) -> None:
     result = run(tmp_path, path)
 
     assert result.exit_code == 1
-    assert "the log does not say the key of d.t" in result.stderr
+    assert "the log does not name the columns and the key of d.t" in result.stderr
     assert "--table-definitions" in result.stderr
 
 

@@ -61,7 +61,7 @@ def test_refused_undo_leaves_no_file(tmp_path: Path) -> None:
     """One sentence each: a statement, an image without what is needed."""
     for arguments, sentence in (
         ((ROWS,), "a statement cannot be undone"),
-        ((ROWS,), "--on-statement stop takes back what comes behind it, --on-statement skip leaves it as it is"),
+        ((ROWS,), "--on-statement stop undoes only what follows the last such statement, --on-statement skip leaves"),
         (("--on-statement", "skip", MINIMAL), "binlog_row_image=FULL on the source would have kept them"),
     ):
         result = run("--output", tmp_path / "undo.sql", *arguments)

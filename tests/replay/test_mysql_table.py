@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 import pytest
 
-from binlogio.errors import ReplayError
+from binlogio.errors import ReplayError, Surface
 from binlogio.events.base import DEFAULT_CONTEXT
 from binlogio.replay.find_row import Index
 from binlogio.replay.targets.mysql.session import done_already
@@ -30,7 +30,8 @@ def test_partial_update_that_sql_cannot_write_is_refused_with_an_option_that_is_
 
     (how,) = (option.type for option in command.params if "--apply" in option.opts)
     assert isinstance(how, click.Choice)
-    assert caught.value.hint in {f"the events themselves have it: apply {one} instead of SQL" for one in how.choices}
+    caught.value.surface = Surface.COMMAND_LINE
+    assert any(str(caught.value).endswith(f"(apply row events instead of SQL: --apply {one})") for one in how.choices)
 
 
 def test_mysql_that_hung_up_has_not_done_a_statement() -> None:

@@ -80,7 +80,9 @@ def test_change_that_a_foreign_key_continued_is_refused(tmp_path: Path, version:
     """The children would stay as orphans; with the option they do."""
     for change, left in ((delete(), (1, 1)), (update((1, 1), (5, 1)), (2, 1))):
         path = written(tmp_path, *change, version=version)
-        with pytest.raises(ReplayError, match=r"a foreign key changed rows of d\.child") as caught:
+        with pytest.raises(
+            ReplayError, match=r"a foreign key \(ON DELETE or ON UPDATE\) changed rows of d\.child"
+        ) as caught:
             counts(path)
 
         assert caught.value.offset
@@ -106,7 +108,7 @@ def test_given_definitions_tell_of_foreign_keys(tmp_path: Path) -> None:
     dump = tmp_path / "schema.sql"
     dump.write_text(f"USE d;\n{MAKE_PARENT};\n{MAKE_CHILD};\n")
     for definitions in (str(dump), {"d.parent": MAKE_PARENT, "d.child": MAKE_CHILD}):
-        with pytest.raises(ReplayError, match=r"a foreign key changed rows of d\.child"):
+        with pytest.raises(ReplayError, match=r"a foreign key \(ON DELETE or ON UPDATE\) changed rows of d\.child"):
             counts(path, definitions=definitions)
 
 
@@ -188,7 +190,7 @@ def test_server_carries_foreign_keys_out(tmp_path: Path, kind: str, applies_even
         with (
             closing(MysqlTarget.open(url(server), applies_events=applies_events)) as target,
             binlogio.open(log) as reader,
-            pytest.raises(ReplayError, match=r"a foreign key changed rows of d\.child"),
+            pytest.raises(ReplayError, match=r"a foreign key \(ON DELETE or ON UPDATE\) changed rows of d\.child"),
         ):
             replay(reader, target)
         without_key = rows(server)

@@ -124,7 +124,7 @@ def test_database_is_dropped_only_where_all_its_tables_are_chosen(
 ) -> None:
     """None of them: it is left out; some of them: it is refused."""
     if found is None:
-        with pytest.raises(ReplayError, match="only some tables of the schema are chosen"):
+        with pytest.raises(ReplayError, match="only some tables of the schema are selected"):
             executed(tmp_path, "DROP DATABASE prod", tables=tables, exclude_tables=exclude)
         return
 

@@ -105,10 +105,10 @@ def test_start_that_contradicts_the_position_is_refused(tmp_path: Path) -> None:
     for start in (places[4], places[8]):
         result = run(tmp_path, [log], "--start-position", start)
         facts = (
-            f"expected {places[6]}, up to which the target has all changes",
+            f"expected {places[6]}, up to which the target has all transactions",
             f"found {start}",
-            "--resume goes on",
-            "--no-resume takes",
+            "--resume continues",
+            "--no-resume ignores",
         )
         refused(result, tmp_path, *facts, kept=[1, 2, 3, 4])
     shutil.copy(tmp_path / "x.db", tmp_path / "copy.db")
@@ -142,8 +142,8 @@ def test_position_of_an_earlier_version_is_refused_or_noted_anew(tmp_path: Path)
     with closing(sqlite3.connect(tmp_path / "x.db")) as connection, connection:
         connection.execute("ALTER TABLE binlogio_position DROP COLUMN log")
     facts = (
-        f"the target keeps the position {places[6]}, but not of which server's log",
-        "--resume goes on",
+        f"the target has the position {places[6]}, but not which server's log it is in",
+        "--resume continues",
         "--no-resume",
     )
     refused(run(tmp_path, [log]), tmp_path, *facts, kept=[1, 2, 3, 4])
@@ -199,7 +199,7 @@ def test_log_that_ends_before_the_position_is_refused(tmp_path: Path) -> None:
         run(tmp_path, [log]),
         tmp_path,
         "is not the start of an event",
-        "the target keeps this position",
+        "this is the stored position of the target",
         kept=[*range(1, 9)],
     )
 
@@ -226,5 +226,5 @@ def test_two_logs_of_one_name_are_told_apart(tmp_path: Path) -> None:
     assert run(tmp_path, mine, "--stop-position", starts(mine[0])[-1]).exit_code == 0
     result = run(tmp_path, [*mine, *other], "--start-position", starts(mine[0])[-1])
 
-    assert "is in several of the logs that were given" in result.stderr
+    assert "is in several of the given logs" in result.stderr
     assert rows(tmp_path) == [1, 2]

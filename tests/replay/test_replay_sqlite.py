@@ -167,7 +167,7 @@ def test_xa_that_waits_is_counted(tmp_path: Path, target: SqliteTarget) -> None:
 
 def test_xa_commit_without_its_prepare_is_refused(tmp_path: Path, target: SqliteTarget) -> None:
     """Its changes are in an earlier log."""
-    with pytest.raises(ReplayError, match="give the earlier log that has its XA PREPARE"):
+    with pytest.raises(ReplayError, match="give the earlier log with its XA PREPARE"):
         replayed(tmp_path, target, query(f"XA COMMIT {XA}"))
 
 

@@ -304,5 +304,5 @@ def test_versioned_table_has_rows_of_all_times(tmp_path: Path, target: SqliteTar
 
 def test_create_select_as_text_is_refused(tmp_path: Path, target: SqliteTarget) -> None:
     """Its rows are nowhere in the log."""
-    with pytest.raises(ReplayError, match=r"CREATE TABLE ... SELECT is in the log as text"):
+    with pytest.raises(ReplayError, match=r"CREATE TABLE ... SELECT is in the log as SQL text"):
         replayed(tmp_path, target, query("CREATE TABLE t AS SELECT 1 AS a"))

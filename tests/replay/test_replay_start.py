@@ -104,7 +104,7 @@ def test_xa_transaction_whose_prepare_is_in_no_log_is_refused(tmp_path: Path) ->
         applied(logs[1:], tmp_path)
 
     assert "XA COMMIT X'6f6e65',X'',1" in str(caught.value)
-    assert "give the earlier log that has its XA PREPARE" in str(caught.value)
+    assert "give the earlier log with its XA PREPARE" in str(caught.value)
     with closing(SqliteTarget.open(tmp_path / "x.db")) as target:
         assert list(target._connection.execute('SELECT id FROM "d.t"')) == [(10,)]
 
@@ -178,7 +178,7 @@ def test_part_before_the_start_is_passed_over_even_where_it_is_damaged(tmp_path:
     at = starts[3].offset
     data[at + 9 : at + 13] = b"\x01\0\0\0"  # event_size
     logs[0].write_bytes(data)
-    with pytest.raises(ReplayError, match="does not say the key"):
+    with pytest.raises(ReplayError, match="does not name the columns and the key"):
         applied(logs, tmp_path, start=starts[10])
 
     with (
@@ -222,10 +222,10 @@ def test_row_that_does_not_fit_says_what_to_do(tmp_path: Path) -> None:
         target._connection.execute('INSERT INTO "d.t" (id) VALUES (5)')
     command = ["replay", "--no-progress", "--to", f"sqlite:///{tmp_path}/x.db", *map(str, logs)]
     result = CliRunner().invoke(cli, command)
-    gtid = re.search(r"--exclude-gtids (\S+) leaves the group out", result.stderr)
+    gtid = re.search(r"--exclude-gtids (\S+) leaves the transaction out", result.stderr)
 
     assert result.exit_code == 1
-    assert "--idempotent replaces a row that is there" in result.stderr
+    assert "--idempotent replaces an existing row" in result.stderr
     assert gtid is not None
     again = CliRunner().invoke(cli, [*command, "--exclude-gtids", gtid[1]])
     assert again.stdout.startswith("replayed 2 event groups: 2 rows inserted")

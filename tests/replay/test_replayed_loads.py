@@ -67,7 +67,7 @@ def test_load_whose_file_is_not_in_the_log_is_refused(tmp_path: Path) -> None:
         assert isinstance(step, RefusedStep)
         assert step.offset
         assert "file of a LOAD DATA is not in the log" in str(step.refusal)
-        assert "begin with the log that has its BEGIN_LOAD_QUERY_EVENT" in str(step.refusal)
+        assert "start with the log that has its BEGIN_LOAD_QUERY_EVENT" in str(step.refusal)
 
 
 def test_load_of_a_server_before_5_0_is_refused(tmp_path: Path) -> None:
@@ -82,7 +82,7 @@ def test_load_of_a_server_before_5_0_is_refused(tmp_path: Path) -> None:
         (step,) = found.steps
         assert isinstance(step, RefusedStep)
         assert step.offset
-        assert "LOAD DATA of a server before 5.0 is in the log as text" in str(step.refusal)
+        assert "LOAD DATA of a server before 5.0 is in the log as SQL text" in str(step.refusal)
 
 
 @pytest.mark.parametrize(

@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 NOTHING_TO_UNDO: Final = ("mysql97/format_statement", "mariadb1011/format_statement", "mariadb118/format_statement")
 NOT_REPLAYED: Final = ("mariadb1011/types_old_temporal",)
 # A statement between two stretches is what SQLite does not follow.
-NOT_FOLLOWED: Final = {"mysql97/compressed": "a statement that changes rows is in the log as text"}
+NOT_FOLLOWED: Final = {"mysql97/compressed": "a statement that changes rows is in the log as SQL text"}
 # Images lack columns, and the error says so.
 INCOMPLETE: Final = {
-    "mysql97/rowimage_minimal": "corpus.nokey: .* nothing of a, t ",
-    "mariadb1011/rowimage_minimal": "corpus.pk: .* nothing of a ",
-    "mariadb118/rowimage_minimal": "corpus.pk: .* nothing of a ",
-    "mysql97/wide_table": "corpus.wide: .* nothing of c2, c298 ",
+    "mysql97/rowimage_minimal": "corpus.nokey: .* no value of a, t ",
+    "mariadb1011/rowimage_minimal": "corpus.pk: .* no value of a ",
+    "mariadb118/rowimage_minimal": "corpus.pk: .* no value of a ",
+    "mysql97/wide_table": "corpus.wide: .* no value of c2, c298 ",
 }
 
 

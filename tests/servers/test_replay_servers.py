@@ -462,7 +462,7 @@ def test_position_is_that_of_one_log(server: Instance, tmp_path: Path) -> None:
         applied(other)
     assert "resumes=False" in str(caught.value)
     server.sql("ALTER TABLE binlogio_replay.position DROP COLUMN log")
-    with pytest.raises(PositionError, match="not of which server's log"):
+    with pytest.raises(PositionError, match="not which server's log it is in"):
         applied(mine)
     assert applied(mine, resumes=True) == [*range(1, 21)]
     assert applied(mine) == [*range(1, 21)]
@@ -529,7 +529,7 @@ def test_row_that_is_there_already_says_what_to_do(server: Instance, tmp_path: P
         pytest.raises(ReplayError, match="ERROR 1062") as caught,
     ):
         replay(reader, target)
-    hint = caught.value.hint or ""
+    hint = str(caught.value)
     assert "idempotent=True" in hint
     gtid = hint.partition("exclude_gtids=")[2].split()[0]
     wanted = ReplayFilter(exclude_gtids=parse_gtids(gtid)) if server.vendor.kind == "mysql" else EVERYTHING

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from binlogio.arrow.types import ColumnSpec, column_spec
-from binlogio.errors import BinlogFormatError
+from binlogio.errors import BinlogFormatError, Hint
 from binlogio.event_filter import EVERY_EVENT, EventFilter
 from binlogio.options import DEFAULT_LIMITS, Limits
 
@@ -115,7 +115,7 @@ class RecordType:
                 field=f"{plan.schema}.{plan.table}",
                 expected=", ".join(labels),
                 found=", ".join(missing),
-                hint="the log does not name the columns; give definitions of the tables" if "@1" in labels else None,
+                hint=Hint.UNNAMED_COLUMNS if "@1" in labels else None,
             )
         chosen = [i for i, label in enumerate(labels) if wanted is None or label in wanted]
         columns = tuple(plan.columns[i] for i in chosen)

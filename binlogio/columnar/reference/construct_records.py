@@ -14,7 +14,7 @@ import pyarrow as pa
 from binlogio.columnar.batches.record_types import MIXED_SCHEMA
 from binlogio.columnar.batches.row_records import OPERATIONS, image_text, present_bitmaps
 from binlogio.constants import ColumnType
-from binlogio.errors import BinlogFormatError
+from binlogio.errors import BinlogFormatError, Hint
 from binlogio.events.base import event_name
 from binlogio.rows.image import decode_rows
 from binlogio.values.charset import charset_of
@@ -156,7 +156,7 @@ def _date(value: Any, column: ColumnPlan, zero_dates: str) -> Any:
         return value
     if zero_dates == "null":
         return None
-    raise _refused(column, "no calendar has this date", value, 'zero_dates="null" or zero_dates="text"')
+    raise _refused(column, "no calendar has this date", value, Hint.ZERO_DATES)
 
 
 def _members(value: Any, column: ColumnPlan) -> str:
@@ -172,7 +172,7 @@ def _bytes(value: bytes, column: ColumnPlan) -> bytes:
     return value
 
 
-def _refused(column: ColumnPlan, reason: str, found: object, hint: str = _READ_EVENTS) -> BinlogFormatError:
+def _refused(column: ColumnPlan, reason: str, found: object, hint: str | Hint = _READ_EVENTS) -> BinlogFormatError:
     return BinlogFormatError(reason, field=f"column {column.label}", found=found, hint=hint)
 
 

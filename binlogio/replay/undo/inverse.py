@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.constants import EventType, RowsFlag
-from binlogio.errors import BinlogFormatError, ReplayError, UnsupportedFeature
+from binlogio.errors import BinlogFormatError, Hint, ReplayError, UnsupportedFeature
 from binlogio.events.base import EventHeader, event_name
 from binlogio.events.rows import DeleteRowsEvent, PartialUpdateRowsEvent, UpdateRowsEvent, WriteRowsEvent
 from binlogio.replay.row_changes import row_changes
@@ -62,7 +62,7 @@ def check_images(step: RowsStep) -> TablePlan:
     plan, event = step.plan, step.event
     if event.column_count != len(plan.columns):
         raise BinlogFormatError(
-            "the rows event has not as many columns as its table map",
+            "the rows event and its table map have different numbers of columns",
             offset=step.offset,
             event_type=event_name(event.header.type_code),
             field=f"{plan.schema}.{plan.table}",
@@ -72,11 +72,11 @@ def check_images(step: RowsStep) -> TablePlan:
     assumed = [column.label for column in plan.columns if column.fsp_assumed]
     if assumed:
         raise ReplayError(
-            "the log does not say how many fraction digits columns have, and so not where a row ends",
+            "the log does not say how many fraction digits the columns have, so the end of a row image is not known",
             offset=step.offset,
             field=f"{plan.schema}.{plan.table}",
             found=", ".join(assumed),
-            hint="give the table's definition as definitions=",
+            hint=Hint.TABLE_DEFINITION,
         )
     present = _positions(event.present, plan)
     if isinstance(event, DeleteRowsEvent):
@@ -90,12 +90,12 @@ def check_images(step: RowsStep) -> TablePlan:
     missing = sorted(needed - known)
     if missing:
         raise ReplayError(
-            "the changes cannot be undone, since their images lack columns",
+            "the changes cannot be undone: their row images lack columns",
             offset=step.offset,
             event_type=event_name(event.header.type_code),
             field=f"{plan.schema}.{plan.table}",
-            expected=("all columns" if isinstance(event, DeleteRowsEvent) or not plan.primary_key else "the key and what was changed") + " before and after",
-            found=f"nothing of {', '.join(plan.columns[position].label for position in missing)}",
+            expected=("all columns" if isinstance(event, DeleteRowsEvent) or not plan.primary_key else "the key and the changed columns") + " in before and after image",
+            found=f"no value of {', '.join(plan.columns[position].label for position in missing)}",
             hint=FULL_DOCUMENT if isinstance(event, PartialUpdateRowsEvent) else FULL_IMAGE,
         )  # fmt: skip
     return plan
@@ -123,7 +123,7 @@ def inverse_event(step: RowsStep) -> tuple[Any, int]:
     plan, event = check_images(step), step.event
     if event.header.type_code in PRE_GA_EVENTS:
         raise UnsupportedFeature(
-            "row images of 5.1 before GA are read only", offset=step.offset, hint="undo them as SQL instead"
+            "row images of MySQL 5.1 before GA can be read, but not written", offset=step.offset, hint=Hint.UNDO_AS_SQL
         )
     header = EventHeader(
         timestamp=event.header.timestamp,

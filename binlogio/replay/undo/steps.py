@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from binlogio.errors import ReplayError
+from binlogio.errors import Hint, ReplayError
 from binlogio.replay import statements
 from binlogio.replay.transactions import LoadStep, RefusedStep, RowsStep, StatementStep, shown_text
 from binlogio.schema.ddl.statements import SEQUENCE_COLUMNS
@@ -73,14 +73,13 @@ def statement_refusal(step: _Statement) -> ReplayError:
     changes_rows = isinstance(step, LoadStep) or (
         isinstance(step.statement, statements.OtherStatement) and step.statement.changes_rows
     )
-    hint = "on_statement=stop takes back what comes behind it, on_statement=skip leaves it as it is"
-    if changes_rows:
-        hint = f"binlog_format=ROW on the source would have kept its rows; {hint}"
     return ReplayError(
-        "a statement cannot be undone, since the log does not say what was there before it",
+        "a statement cannot be undone: the log does not have the rows as they were before it",
         offset=step.offset,
         found=shown_text(step.event.sql),
-        hint=hint,
+        hint=("binlog_format=ROW on the source would have logged its rows", Hint.ON_STATEMENT)
+        if changes_rows
+        else Hint.ON_STATEMENT,
     )
 
 

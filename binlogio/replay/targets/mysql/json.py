@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from binlogio.constants import ColumnType
-from binlogio.errors import ReplayError
+from binlogio.errors import Hint, ReplayError
 from binlogio.values.json_parse import parse_json
 from binlogio.values.json_text import json_text, scalar_text
 from binlogio.values.json_tree import JsonNode, JsonOpaque, JsonUnsigned
@@ -71,8 +71,8 @@ def _opaque(node: JsonOpaque) -> str:
         return f"CAST({text} AS DECIMAL({precision}, {node.data[1]}))"
     if node.type_code not in _CASTS:
         raise ReplayError(
-            "a document has a value of an SQL type that no expression of SQL has",
+            "a JSON document has a value of an SQL type that no SQL expression gives",
             found=text,
-            hint="the events themselves have it: apply events instead of SQL, undo as a binary log",
+            hint=(Hint.APPLY_EVENTS, Hint.UNDO_AS_BINLOG),
         )
     return f"CAST('{text}' AS {_CASTS[ColumnType(node.type_code)]})"

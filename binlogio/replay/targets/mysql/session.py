@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pymysql.constants import ER
 
-from binlogio.errors import ReplayError
+from binlogio.errors import Hint, ReplayError
 from binlogio.gtid import Gtid
 from binlogio.replay import statements
 from binlogio.replay.find_row import ER_DUP_ENTRY, ER_KEY_NOT_FOUND, RowConflict, RowNotFound
@@ -200,9 +200,9 @@ class MysqlSession:
         """
         if not isinstance(transaction.gtid, Gtid):
             refusal = ReplayError(
-                "the group has no GTID of MySQL that could be kept",
+                "the transaction has no MySQL GTID to keep",
                 found="none" if transaction.gtid is None else str(transaction.gtid),
-                hint="gtids=new gives transactions new ones; begin there behind what the target has",
+                hint=(Hint.NEW_GTIDS, "then start after the last transaction that the target has"),
             )
             refusal.locate(offset=transaction.start.offset)
             raise refusal

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from binlogio.errors import ReplayError
+from binlogio.errors import Hint, ReplayError
 from binlogio.replay.find_row import Algorithm, Index, RowSearch, find_row
 from binlogio.replay.targets.mysql.values import same, text_literal, value
 from binlogio.schema.identifiers import backticked, table_name
@@ -106,9 +106,9 @@ class MysqlTable:
         search = find_row(before, self.plan, self._target, self._indexes)
         if any(isinstance(after[at], JsonDiffs) for at in changed):
             raise ReplayError(
-                "a partial update of a JSON document, whose before image is not in the log, cannot be written as SQL",
+                "a partial update of a JSON document cannot be written as SQL, because the log does not have its before image",
                 field=f"{self.plan.schema}.{self.plan.table}",
-                hint="the events themselves have it: apply events instead of SQL",
+                hint=Hint.APPLY_EVENTS,
             )
         changes = ", ".join(f"{backticked(self._names[at])} = {self._value(after, at)}" for at in changed)
         return f"UPDATE {self._name} SET {changes} WHERE {self._where(search)}{_limit(search)}", search.algorithm  # noqa: S608

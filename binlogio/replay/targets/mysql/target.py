@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from binlogio.errors import ReplayError
+from binlogio.errors import Hint, ReplayError
 from binlogio.gtid import GtidSet
 from binlogio.replay.targets.mysql import position_table
 from binlogio.replay.targets.mysql.address import MysqlAddress
@@ -88,10 +88,10 @@ class MysqlTarget:
         mode = "OFF" if self._connection.is_mariadb else str(self._connection.ask("SELECT @@global.gtid_mode")[0][0])
         if plan.gtids == "keep" and mode == "OFF":
             raise ReplayError(
-                "the GTIDs of the source cannot be kept here",
+                "the target cannot keep the GTIDs of the source",
                 expected="a MySQL server with gtid_mode=ON",
                 found="MariaDB" if self._connection.is_mariadb else "gtid_mode=OFF",
-                hint="gtids=new gives transactions new ones, or none",
+                hint=Hint.NEW_GTIDS,
             )
         is_usual = mode == "ON" and plan.is_whole and is_mysql_gtid(plan.first_gtid) and self._progress.low is None
         self._keeps_gtids = plan.gtids == "keep" or (plan.gtids is None and is_usual)

@@ -19,7 +19,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.constants import NEW_FILE_MODE
-from binlogio.errors import BinlogError, ReplayError
+from binlogio.errors import BinlogError, Hint, ReplayError
 from binlogio.events.base import DEFAULT_CONTEXT
 from binlogio.options import Position
 from binlogio.replay import statements
@@ -34,7 +34,14 @@ from binlogio.replay.targets.sqlite.ddl import SqliteDdl
 from binlogio.replay.targets.sqlite.definition import quoted, rename
 from binlogio.replay.targets.sqlite.table import SqliteTable, table_names
 from binlogio.replay.targets.sqlite.translation import SqliteTranslation
-from binlogio.replay.transactions import LoadStep, RefusedStep, RowsStep, StatementStep, text_refused
+from binlogio.replay.transactions import (
+    NEEDS_ROW_FORMAT,
+    LoadStep,
+    RefusedStep,
+    RowsStep,
+    StatementStep,
+    text_refused,
+)
 from binlogio.schema.ddl.logged_ddl import may_define
 from binlogio.values.values import ABSENT
 
@@ -179,7 +186,7 @@ class SqliteTarget:
             ReplayError: the GTIDs of the source shall be kept, which SQLite does not have.
         """
         if plan.gtids == "keep":
-            raise ReplayError("SQLite has no GTIDs to keep", hint="leave gtids=keep out")
+            raise ReplayError("a SQLite target cannot keep GTIDs", hint=Hint.NO_KEPT_GTIDS)
 
     def forget_position(self) -> None:
         """Take no notice of what an earlier replay kept."""
@@ -436,7 +443,7 @@ def _refuse_text(step: Step, *, translates: bool) -> None:
         return
     if isinstance(step, StatementStep) and _changes_rows(step) and not translates:
         refusal = text_refused("a statement that changes rows")
-        refusal.hint = f"{refusal.hint}, or the replay translate=True"
+        refusal.hint = (NEEDS_ROW_FORMAT, Hint.TRANSLATE)
         raise refusal
 
 

@@ -23,6 +23,7 @@ from binlogio.replay.targets.sqlite.expressions import Expressions, only, shown
 from binlogio.replay.targets.sqlite.functions import SqliteFunctions, Untranslatable
 from binlogio.replay.targets.sqlite.typed import INTEGER, StatementContext, Typed
 from binlogio.replay.targets.table_facts import NO_FACTS
+from binlogio.replay.transactions import NEEDS_ROW_FORMAT
 from binlogio.schema.ddl.column_history import UNKNOWN_DEFAULT
 from binlogio.schema.ddl.logged_ddl import server_of, session_of, text_of
 from binlogio.schema.ddl.parsed_table import PRIMARY
@@ -106,7 +107,7 @@ class SqliteTranslation:
             what = exc.reason if exc.found is None else f"{exc.reason}, {exc.found}"
             raise ReplayError(
                 f"the statement {shown_text} cannot be translated for SQLite without loss: {what}",
-                hint="the source needs binlog_format=ROW",
+                hint=NEEDS_ROW_FORMAT,
             ) from exc
         except ReplayError as exc:
             raise ReplayError(f"the statement {shown_text} failed: {exc.reason}") from exc
