@@ -29,6 +29,8 @@ cdef class Router:
     cdef uint8_t[256] unknown_post_header  # whether that is a size that we do not know
     cdef readonly int64_t kept_bytes
     cdef readonly int64_t inner_rows  # of the payload at hand
+    cdef readonly int64_t payload_stop  # bytes of the last payload that was opened as a whole, up to an event that was refused
+    cdef bint ends_statement  # the event at hand is a rows event, the last one of its statement
     cdef int64_t stop_offset
     cdef int32_t last_plan  # of the rows event that was looked at last
     cdef int32_t next_first_row

@@ -14,6 +14,7 @@ class Router:
     plans: list[ImagePlan]
     kept_bytes: int
     inner_rows: int
+    payload_stop: int
     position_shift: int
     def __init__(
         self,

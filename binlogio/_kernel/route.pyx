@@ -272,6 +272,8 @@ cdef class Router:
             return S_STOP
         body = p + HEADER_SIZE
         end = p + event_size - tail
+        self.ends_statement = False
+        self.payload_stop = 0
         if tail and self.verify:
             self.stored = u32(end)
             self.actual = crc32(0, p, event_size - tail)
@@ -293,6 +295,8 @@ cdef class Router:
         elif self.follows and ((code == QUERY_EVENT and may_define(body, end)) or code == QUERY_COMPRESSED_EVENT):
             self._follow(code, body, end - body)
         if status == S_GO_ON:
+            if self.ends_statement:  # where an event is refused, its table map stays valid: the event is looked at again
+                self.maps.end_statement()
             at[0] += event_size
             if pos < 0:
                 self.position_shift = position_shift
@@ -383,8 +387,7 @@ cdef class Router:
         self.last_plan = event.plan = self.maps.plan_of(table_id)
         if event.plan == NOT_MAPPED:
             return S_BAD_EVENT
-        if flags & 1:
-            self.maps.end_statement()
+        self.ends_statement = flags & 1
         plan = self.maps.cores[event.plan]
         if not plan.wanted and not skipped_too:
             return S_GO_ON
@@ -447,4 +450,6 @@ cdef class Router:
         self.inner_rows = 0
         while status == S_GO_ON:
             status = self._route(data, size, &at, 0, pos)
+        self.ends_statement = False
+        self.payload_stop = at
         return S_GO_ON if at == size else S_BAD_EVENT

@@ -52,7 +52,7 @@ class Decoder:
         event = self._one(frame)
         yield event
         if isinstance(event, TransactionPayloadEvent) and self._decompress is not None:
-            yield from self._inner(event, frame.context)
+            yield from self.decode_payload(event, frame.context, plain_payload(event, self._decompress))
 
     def table_map(self, table_id: int, *, offset: int, event_type: int) -> TableMapEvent:
         """The table map that a rows event of the current statement refers to.
@@ -85,13 +85,20 @@ class Decoder:
             self._statement_ended = event.ends_statement
         return event
 
-    def _inner(self, event: TransactionPayloadEvent, context: ParseContext) -> Iterator[Any]:
+    def decode_payload(
+        self, event: TransactionPayloadEvent, context: ParseContext, chunks: Iterator[bytes], start: int = 0
+    ) -> Iterator[Any]:
+        """The events inside a payload, whose plain bytes come in chunks, from byte `start` on.
+
+        Raises:
+            BinlogFormatError: the bytes are not whole events.
+        """
         plain = replace(context, checksum_algorithm=ChecksumAlgorithm.OFF)
         framer = EventFramer(
-            context=plain, limits=replace(context.limits, event_size=MAX_EVENT_SIZE), has_positions=False
+            context=plain, limits=replace(context.limits, event_size=MAX_EVENT_SIZE), has_positions=False, offset=start
         )
         limits = replace(context.limits, event_size=context.limits.opened_size)
-        for number, frame in enumerate(_frames(framer, plain_payload(event, self._decompress), event, limits)):
+        for number, frame in enumerate(_frames(framer, chunks, event, limits)):
             header = replace(frame.header, offset=event.header.offset, inner=number)
             yield self._one(replace(frame, header=header))
 
@@ -140,7 +147,7 @@ def _frames(
 ) -> Iterator[EventFrame]:
     """The frames inside a payload; errors name the payload event, since what is inside has no offset in the file."""
     try:
-        left = event.uncompressed_size
+        left = event.uncompressed_size - framer.offset
         for chunk in chunks:
             framer.feed(chunk)
             left -= len(chunk)

@@ -14,9 +14,13 @@ import binlogio
 from binlogio.constants import BINLOG_MAGIC, EventType
 from binlogio.constants import ColumnType as T
 from binlogio.errors import BinlogError, BinlogFormatError, ChecksumMismatch
+from binlogio.events.base import ParseContext
 from binlogio.events.query import QueryEvent
 from binlogio.events.rows import WriteRowsEvent
+from binlogio.events.transaction_payload import TransactionPayloadEvent
+from binlogio.format.encoder import Encoder
 from binlogio.implementation import is_compiled
+from binlogio.storage.compression import compress_zstd
 from both_kernels import KERNELS, kernel_set_to, records_of
 from corpus import MARIADB, MYSQL
 from log_cases import MARIADB as MARIADB_VERSION
@@ -237,6 +241,75 @@ def test_compressed_event_of_millions_of_rows_is_refused_without_all_of_them(tmp
 
     fields = [f"{name}byte {32 * MIB + 1} of the row images" for name in ("column c0, ", "column c0, ")]
     assert found.stdout.splitlines() == [f"row {16 * MIB}, {field}" for field in fields]
+
+
+READ_PAYLOAD: Final = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_CPU, (20, 20))
+import binlogio
+reads = (binlogio.read_tables, lambda source, **options: (("", batch) for batch in binlogio.read_rows(source, **options)))
+for read in reads:
+    for tables in (["d.t"], ["d.none"]):
+        for source in (sys.argv[1], open(sys.argv[1], "rb")):
+            rows = 0
+            try:
+                for _, batch in read(source, tables=tables):
+                    rows += batch.num_rows
+            except binlogio.BinlogError as exc:
+                print(rows, exc.offset, exc.event_type, exc.field)
+"""
+
+
+def _payload_bomb(events: int, rows: int) -> bytes:
+    """A compressed transaction of so many inserts of so many rows of zeros; the last row of the last insert is cut."""
+    table = table_map_of([column(T.TINY)])
+    encoder = Encoder(ParseContext(checksum_algorithm=OFF))
+    row = header(EventType.WRITE_ROWS_EVENT)
+    whole = encoder.encode(WriteRowsEvent(7, 0, b"", 1, b"\1", bytes(2 * rows), row))
+    cut = encoder.encode(WriteRowsEvent(7, 1, b"", 1, b"\1", bytes(2 * rows + 1), row))
+    plain = b"".join([encoder.encode(query("BEGIN")), encoder.encode(table), *[whole] * (events - 1), cut])
+    payload = compress_zstd(plain, 1)
+    return log(
+        TransactionPayloadEvent.create(payload, 0, len(plain), header(EventType.TRANSACTION_PAYLOAD_EVENT)),
+        algorithm=OFF,
+    )
+
+
+@pytest.mark.skipif(not is_compiled(), reason="construct takes microseconds for a row")
+@pytest.mark.parametrize(("events", "rows"), [(64, 256 << 10), (500_000, 1), (1, 16 << 20), (1, 500_000)], ids=str)
+def test_compressed_transaction_of_millions_of_rows_is_refused_without_all_of_them(
+    tmp_path: Path, events: int, rows: int
+) -> None:
+    """Construct reads the rows that the kernel refuses, in tables that are wanted and others; of an event of a window or less no row is given."""
+    path = tmp_path / "binlog.000001"
+    path.write_bytes(_payload_bomb(events, rows))
+    found = subprocess.run([sys.executable, "-c", READ_PAYLOAD, str(path)], capture_output=True, text=True, check=True)
+    good = events * rows if 2 * rows >= MIB else (events - 1) * rows
+    error = f"{_payload_offset(path)} WRITE_ROWS_EVENT row {rows}, column c0, byte {2 * rows + 1} of the row images"
+
+    assert found.stdout.splitlines() == [f"{good} {error}"] * 2 + [f"0 {error}"] * 2 + (
+        [f"{good} {error}"] * 2 + [f"0 {error}"] * 2
+    )
+
+
+def _payload_offset(path: Path) -> int:
+    return next(at for at, event in raw_events(path.read_bytes()) if event[4] == EventType.TRANSACTION_PAYLOAD_EVENT)
+
+
+@pytest.mark.parametrize("events", [1, 3])
+def test_cut_row_of_a_compressed_transaction_is_refused_as_by_construct(tmp_path: Path, events: int) -> None:
+    """The same rows before the error, and the same words, whatever table is asked for."""
+    data = _payload_bomb(events, 3)
+    for read in READS:
+        for tables in (["d.t"], ["d.none"]):
+            outcomes = []
+            for kernel in KERNELS:
+                with kernel_set_to(kernel):
+                    found, error = _rows(io.BytesIO(data), read, tables=tables)
+                    outcomes.append((found, str(error)))
+
+            assert outcomes[0] == outcomes[1]
+            assert f"row 3, column c0, byte {7} of the row images" in outcomes[0][1]
 
 
 @pytest.mark.parametrize("kernel", KERNELS)

@@ -13,8 +13,12 @@ from binlogio.events import EVENT_CODECS
 from binlogio.events.base import EventHeader
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from binlogio.columnar.batches.record_types import Selection
+    from binlogio.events.base import ParseContext
     from binlogio.events.rows import RowsEvent
+    from binlogio.events.transaction_payload import TransactionPayloadEvent
     from binlogio.format.framing import EventFrame
     from binlogio.rows.plan import TablePlan
     from binlogio.schema.definition_source import DefinitionSource
@@ -31,6 +35,26 @@ def refuse_event(
     is_rows_event = frame.header.type_code in ROWS_TYPES
     for _ in RowsWalk(selection, definitions, table if is_rows_event else None).take(frame):
         pass  # good rows before it
+
+
+def refuse_payload(
+    event: TransactionPayloadEvent,
+    context: ParseContext,
+    chunks: Iterator[bytes],
+    start: int,
+    selection: Selection,
+    table: TablePlan | None,
+    definitions: DefinitionSource,
+) -> None:
+    """Raise what is wrong with the events of a payload from byte `start` on, before which the kernel found all good.
+
+    `table` is that of the event there, if it is a rows event. The events before are not read again: there may be millions of rows.
+
+    Raises:
+        BinlogError: construct refuses an event.
+    """
+    for _ in RowsWalk(selection, definitions, table).take_payload(event, context, chunks, start):
+        pass
 
 
 def rows_event(

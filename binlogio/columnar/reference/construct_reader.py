@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
     from binlogio.events.base import ParseContext
     from binlogio.events.rows import RowsEvent
+    from binlogio.events.transaction_payload import TransactionPayloadEvent
     from binlogio.rows.plan import TablePlan
     from binlogio.storage.sources import LogFile, OpenedLog
 
@@ -107,16 +108,29 @@ class RowsWalk:
             return
         if frame.header.type_code not in OPENED_TYPES or self._skips(frame):
             return
-        for event in self._decoder.decode(frame):
+        yield from self._take_events(self._decoder.decode(frame), frame.context)
+
+    def take_payload(
+        self, event: TransactionPayloadEvent, context: ParseContext, chunks: Iterator[bytes], start: int
+    ) -> Iterator[FoundRows]:
+        """The rows events of a payload from byte `start` on, as `Decoder.decode_payload` has them.
+
+        Raises:
+            BinlogError: an event is not what its layout says.
+        """
+        yield from self._take_events(self._decoder.decode_payload(event, context, chunks, start), context)
+
+    def _take_events(self, events: Iterator[Any], context: ParseContext) -> Iterator[FoundRows]:
+        for event in events:
             if self._statement_ended:
                 self._maps.clear()
                 self._statement_ended = False
             if isinstance(event, TableMapEvent):
-                self._maps[event.table_id] = self._type_of(self._plan(event, frame.context))
+                self._maps[event.table_id] = self._type_of(self._plan(event, context))
             elif isinstance(event, GTID_EVENTS):
                 self._source = _source_of(event)
             elif isinstance(event, UnknownEvent) and event.header.type_code in _STATEMENTS:
-                self._definitions.follow_body(event.header.type_code, event.body, frame.context)
+                self._definitions.follow_body(event.header.type_code, event.body, context)
             elif isinstance(event, ROWS_EVENTS):
                 yield from self._rows(event)
 

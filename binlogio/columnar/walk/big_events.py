@@ -7,12 +7,12 @@ the checksum is compared before the first row is given out; elsewhere (standard 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from binlogio._kernel import route
-from binlogio.columnar.batches.refusals import refuse_event
+from binlogio.columnar.batches.refusals import refuse_event, refuse_payload
 from binlogio.columnar.reference.construct_reader import ROWS_TYPES
 from binlogio.columnar.walk.event_bytes import EventBytes
 from binlogio.columnar.walk.event_parts import event_size, part_event, prefix_size, reader_of
@@ -24,6 +24,7 @@ from binlogio.events.base import EventHeader, ParseContext, build_header, event_
 from binlogio.events.transaction_payload import CompressionType, TransactionPayloadEvent, parse_payload_head
 from binlogio.format.decoder import plain_payload
 from binlogio.format.framing import EventFrame, EventFramer, TornTail
+from binlogio.rows.image import decode_rows
 from binlogio.storage.compression import decompress_zstd, open_zstd
 
 if TYPE_CHECKING:
@@ -74,20 +75,12 @@ class BigEvents(ABC):
         """A framer that goes on at `offset`, to tell what is wrong there."""
 
     @abstractmethod
-    def _refuse(self, raw: bytes) -> None:
-        """Raise what construct says of an event that the kernel refused."""
-
-    @abstractmethod
     def _is_verified(self, size: int) -> bool:
         """Compare the checksum of the event at the window's start, of so many bytes, by reading it twice; False where that cannot be done.
 
         Raises:
             ChecksumMismatch: it is another one.
         """
-
-    @abstractmethod
-    def _refuse_again(self, header: EventHeader) -> None:
-        """Raise what construct says of an event that has gone by, where the log can be read again from there."""
 
     # ------------------------------------------------------------------------------------------- compressed transactions
 
@@ -97,7 +90,7 @@ class BigEvents(ABC):
         end = len(raw) - CHECKSUM_SIZE * self._context.has_checksum
         event = codec_for(header.type_code).parse(header, raw[HEADER_SIZE:end], self._context)
         chunks = plain_payload(event, decompress_zstd)
-        yield from self._walk_payload(chunks, header, lambda: self._refuse(raw), event.uncompressed_size)
+        yield from self._walk_payload(chunks, event)
         self._window.take(len(raw))
 
     def _is_streamed(self, header: EventHeader) -> bool:
@@ -120,14 +113,11 @@ class BigEvents(ABC):
         body = self._body(header)
         body.read(HEADER_SIZE + head_size)
         chunks = plain_payload(event, lambda _: open_zstd(body))
-        refused: list[bool] = []
         try:
-            yield from self._walk_payload(chunks, header, lambda: refused.append(True), event.uncompressed_size)
+            yield from self._walk_payload(chunks, event)
         except BinlogError:
             if not self._verify_rest(header, body):
                 return self._end_inside(header)
-            if refused:
-                self._refuse_again(header)
             raise
         return self._verify_rest(header, body) or self._end_inside(header)
 
@@ -137,20 +127,15 @@ class BigEvents(ABC):
         is_verified = self._selection.verify_checksum and self._is_verified(header.event_size)
         return EventBytes(self._window, size, is_summed=not is_verified)
 
-    def _walk_payload(
-        self, chunks: Iterator[bytes], header: EventHeader, refuse: Callable[[], None], size: int
-    ) -> Iterator[TableBatch]:
-        """The rows of a payload's events, whose `size` bytes come in chunks; `refuse` has construct say what is wrong with them."""
-        read = reader_of(chunks)
+    def _walk_payload(self, chunks: Iterator[bytes], event: TransactionPayloadEvent) -> Iterator[TableBatch]:
+        """The rows of a payload's events, whose plain bytes come in chunks.
 
-        def checked(size: int) -> bytes:
-            try:
-                return read(size)
-            except BinlogError:
-                refuse()
-                raise
-
-        inner = Window(checked)
+        Raises:
+            BinlogError: what construct says of the first event that the kernel refuses.
+        """
+        header, size = event.header, event.uncompressed_size
+        failure: list[BinlogError] = []
+        inner = Window(reader_of(_until_failure(chunks, failure)))
         new_pos = True
         while inner.fill():
             status, at = self._router.route(inner.view, 0, 0, pos=header.offset, new_pos=new_pos)
@@ -163,11 +148,43 @@ class BigEvents(ABC):
             if status == route.NEED_DATA and not at and self._can_be_whole(inner, size):
                 inner_header = self._inner_header(inner, header)
                 if inner_header is not None and inner.fill(WINDOW_SIZE):
-                    yield from self._stream_inner_rows(inner, inner_header, refuse)
+                    if not (yield from self._stream_inner_rows(inner, inner_header)):
+                        break
                     continue
             if status != route.NEED_DATA or not (at or self._fill_inner(inner, size)):
-                refuse()
-                raise unreadable(header.offset, header.type_code)
+                break
+        if inner.held or failure:
+            self._refuse_inner(inner, event, failure)
+
+    def _refuse_payload(self, frame: EventFrame) -> None:
+        """Raise what construct says of a payload that the kernel refused at `Router.payload_stop`."""
+        event = codec_for(frame.header.type_code).parse(frame.header, frame.body, frame.context)
+        failure: list[BinlogError] = []
+        inner = Window(reader_of(_until_failure(plain_payload(event, decompress_zstd), failure)))
+        inner.fill(self._router.payload_stop)
+        inner.take(min(self._router.payload_stop, inner.held))
+        inner.fill(WINDOW_SIZE)
+        self._refuse_inner(inner, event, failure)
+
+    def _refuse_inner(self, inner: Window, event: TransactionPayloadEvent, failure: list[BinlogError]) -> None:
+        """Raise what construct says of the event at the start of `inner`; those of the payload before it are good.
+
+        Of a rows event that is here as a whole, construct reads the row that the kernel refuses and those after it.
+        """
+        raw = bytes(inner.view[: event_size(inner.view)]) if inner.held >= HEADER_SIZE else b""
+        is_rows_event = False
+        if raw:
+            header = parse_header(raw, event.header.offset, self._context)
+            is_rows_event = header.type_code in ROWS_TYPES
+            if header.type_code in IN_PARTS and len(raw) == header.event_size:
+                window = Window(reader_of(iter([raw])))
+                window.fill(len(raw))
+                for _ in self._rows_in_parts(window, EventBytes(window, len(raw)), header, is_inner=True):
+                    pass  # rows of a refused event are given out where it is larger than a window only
+        table = self._router.last_table if is_rows_event else None
+        chunks = _failing(_rest(inner), failure)
+        refuse_payload(event, self._context, chunks, inner.offset, self._selection, table, self._definitions)
+        raise unreadable(event.header.offset, event.header.type_code)
 
     def _can_be_whole(self, inner: Window, size: int) -> bool:
         """Whether the event at the window's start may end within a payload of `size` bytes."""
@@ -187,13 +204,10 @@ class BigEvents(ABC):
         found = parse_header(bytes(inner.view[:HEADER_SIZE]), header.offset, self._context)
         return found if found.type_code in IN_PARTS else None
 
-    def _stream_inner_rows(
-        self, inner: Window, header: EventHeader, refuse: Callable[[], None]
-    ) -> Generator[TableBatch, None, None]:
-        """A rows event inside a payload that is larger than a window, and has no checksum of its own."""
-        if not (yield from self._rows_in_parts(inner, EventBytes(inner, header.event_size), header, is_inner=True)):
-            refuse()
-            raise unreadable(header.offset, header.type_code)
+    def _stream_inner_rows(self, inner: Window, header: EventHeader) -> Generator[TableBatch, None, bool]:
+        """A rows event inside a payload that is larger than a window, and has no checksum of its own. False where the payload ends within it."""
+        yield from self._give_out()
+        return (yield from self._rows_in_parts(inner, EventBytes(inner, header.event_size), header, is_inner=True))
 
     # ------------------------------------------------------------------------------------------------------- rows events
 
@@ -202,6 +216,7 @@ class BigEvents(ABC):
 
         False where the log ends before the event does.
         """
+        yield from self._give_out()
         body = self._body(header)
         try:
             is_whole = yield from self._rows_in_parts(self._window, body, header)
@@ -218,7 +233,6 @@ class BigEvents(ABC):
 
         Rows of the events inside a payload are counted from the first one on, and errors count those of the event.
         """
-        yield from self._give_out()
         begin = prefix_size(window.view, header, self._context)
         prefix = body.read(begin)[HEADER_SIZE:]
         ends_statement = bool(prefix[6] & 1)
@@ -238,10 +252,12 @@ class BigEvents(ABC):
             part[EVENT_SIZE_BYTES] = len(part).to_bytes(4, "little")
             held = len(part) - images_at
             self._route_part(part, header, numbered_from + rows)
+            first_byte = size - body.left - held
             if is_inner and not self._router.rows_event_count:
-                taken, new_rows = self._count_part(part, header, held, last=not body.left)
+                new_rows, taken = self._router.count_rows(part)
+                if not body.left and taken < held:
+                    self._refuse_unwanted(part, header, rows + new_rows, images_at + taken, first_byte + taken)
             else:
-                first_byte = size - body.left - held
                 taken, new_rows = yield from self._flush_part(
                     header, held, rows, first_byte=first_byte, last=not body.left
                 )
@@ -267,12 +283,16 @@ class BigEvents(ABC):
             refuse_event(frame, self._selection, router.last_table, self._definitions)
             raise unreadable(header.offset, header.type_code)
 
-    def _count_part(self, part: bytearray, header: EventHeader, size: int, *, last: bool) -> tuple[int, int]:
-        """As `_flush_part`, of rows that nobody wants."""
-        rows, taken = self._router.count_rows(part)
-        if last and taken < size:
-            raise unreadable(header.offset, header.type_code)
-        return taken, rows
+    def _refuse_unwanted(
+        self, part: bytearray, header: EventHeader, first_row: int, begin: int, first_byte: int
+    ) -> None:
+        """Raise what construct says of a row at byte `begin` of a part, which the kernel refused without a look at its values."""
+        event = codec_for(header.type_code).parse(header, bytes(part[HEADER_SIZE:]), self._context)
+        images = bytes(part[begin:])
+        decode_rows(
+            replace(event, images=images), self._router.last_table, (), first_row=first_row, first_byte=first_byte
+        )
+        raise unreadable(header.offset, header.type_code)
 
     def _verify_rest(self, header: EventHeader, body: EventBytes) -> bool:
         """Pass what is left of an event's body, and compare its checksum; False where the log ends before that."""
@@ -301,6 +321,28 @@ class BigEvents(ABC):
         framer.next_frame()
         self.torn_tail = framer.torn_tail
         return False
+
+
+def _until_failure(chunks: Iterator[bytes], failure: list[BinlogError]) -> Iterator[bytes]:
+    """The chunks before an error, which is left in `failure`: the events before it are read first."""
+    try:
+        yield from chunks
+    except BinlogError as exc:
+        failure.append(exc)
+
+
+def _rest(window: Window) -> Iterator[bytes]:
+    """All that is still to come in a window, in pieces."""
+    while window.fill():
+        yield bytes(window.view)
+        window.take(window.held)
+
+
+def _failing(chunks: Iterator[bytes], failure: list[BinlogError]) -> Iterator[bytes]:
+    """Chunks, and then the error that `failure` has by then."""
+    yield from chunks
+    if failure:
+        raise failure[0]
 
 
 def unreadable(offset: int, type_code: int | None) -> BinlogFormatError:

@@ -465,14 +465,10 @@ class LogWalk(BigEvents):
         framer.finish()
         frame = framer.next_frame()
         if isinstance(frame, EventFrame):
+            if frame.header.type_code == EventType.TRANSACTION_PAYLOAD_EVENT:
+                self._refuse_payload(frame)
             refuse_event(frame, self._selection, self._router.last_table, self._definitions)
         raise unreadable(self._window.offset, raw[TYPE_CODE_AT] if len(raw) >= HEADER_SIZE else None)
-
-    def _refuse_again(self, header: EventHeader) -> None:
-        if self._can_go_back:
-            self._window.go_to(header.offset, self._opened)
-            self._window.fill(header.event_size)
-            self._refuse(self._event_bytes())
 
     def _refuse_rows(
         self, last: int, start: tuple[int, int] | None = None, *, first_row: int = 0, first_byte: int = 0
