@@ -108,7 +108,7 @@ def _refused(
 
 def _other_columns(record: pa.RecordBatch, table: str | None, difference: str, file: str) -> BinlogFormatError:
     return BinlogFormatError(
-        f"the columns of the table are not those of this read (ALTER TABLE): {difference}",
+        f"the columns of the table differ from those of this read (ALTER TABLE): {difference}",
         file=file,
         offset=_offset(record),
         field=table,
@@ -120,13 +120,13 @@ def _other_columns(record: pa.RecordBatch, table: str | None, difference: str, f
 def _refusal(record: pa.RecordBatch, schema: pa.Schema, file: str) -> BinlogFormatError:
     name, value, wanted = next(_misfits(pa.StructArray.from_arrays(record.columns, record.schema.names), schema))
     return BinlogFormatError(
-        "the value has no room in the type that the column has in this read",
+        "the value does not fit the type of the column in this read",
         file=file,
         offset=_offset(record),
         field=name,
         expected=spark_ddl(wanted),
         found=repr(value)[:80],
-        hint="give a schema with .schema(...) whose type has room for all values of the column, such as string",
+        hint="give a schema with .schema(...) whose type fits all values of the column, such as string",
     )
 
 

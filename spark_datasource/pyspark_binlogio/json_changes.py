@@ -98,4 +98,4 @@ def _unescaped(text: str) -> str:
 
 
 def _unreadable(text: str, at: int) -> BinlogFormatError:
-    return BinlogFormatError("not a change to a JSON document", field="JSON diff", found=repr(text[at : at + 40]))
+    return BinlogFormatError("invalid text of a partial JSON update", field="JSON diff", found=repr(text[at : at + 40]))

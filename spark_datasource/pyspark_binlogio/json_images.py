@@ -54,7 +54,7 @@ def _typed(text: Column, field: pa.Field) -> Column:
     kind = field.type
     if pa.types.is_struct(kind):
         raise BinlogOptionError(
-            f"binlog: column {field.name}: a geometry cannot be told from its text; load the changes with option table"
+            f"binlog: column {field.name}: a geometry cannot be parsed from its text; load the changes with option table"
         )
     if pa.types.is_binary(kind):
         return F.unhex(F.substring(text, 3, 1 << 30))

@@ -105,7 +105,7 @@ def names(name: str, value: str) -> tuple[str, ...]:
     """Names with commas between them."""
     found = tuple(one.strip() for one in value.split(","))
     if not all(found):
-        raise refused(name, value, "names with commas between them")
+        raise refused(name, value, "names separated by commas")
     return found
 
 

@@ -150,7 +150,7 @@ class BinlogOptions:
         """
         if not self.paths:
             raise BinlogOptionError(
-                f'binlog: there is no path; give one as load("/var/lib/mysql/binlog.*"). {NO_TABLES}'
+                f'binlog: no path is given; pass one, such as load("/var/lib/mysql/binlog.*"). {NO_TABLES}'
             )
 
     def refuse_others(self, *, writes: bool) -> None:
@@ -161,8 +161,8 @@ class BinlogOptions:
         """
         others = self.given - _WRITE_OPTIONS - _BOTH if writes else self.given & _WRITE_OPTIONS
         if others:
-            one, other = ("read", "writes") if writes else ("write", "reads")
-            raise BinlogOptionError(f"binlog: option {min(others)} is one of a {one}, and this {other}")
+            one, other = ("reads only", "is a write") if writes else ("writes only", "is a read")
+            raise BinlogOptionError(f"binlog: option {min(others)} is for {one}, and this {other}")
 
     def wants_file(self, name: str) -> bool:
         """True where `pathGlobFilter` lets a file of this name (without its directory) through."""
@@ -175,13 +175,17 @@ def _refuse_contradictions(parsed: Mapping[str, Any]) -> None:
     if "columns" in parsed and "table" not in parsed:
         raise BinlogOptionError("binlog: option columns needs table, since it names the columns of one table")
     if parsed.get("imageType") == "variant" and "table" in parsed:
-        raise BinlogOptionError("binlog: images are typed with table; leave it out, or imageType=variant")
+        raise BinlogOptionError(
+            "binlog: option table gives typed images, imageType=variant gives VARIANT; set only one of them"
+        )
     if parsed.get("view", VIEW_NAMES[0]) != "rows" and not parsed.keys().isdisjoint(("images", "imageType")):
-        raise BinlogOptionError("binlog: options images and imageType are about the images of view rows")
+        raise BinlogOptionError("binlog: options images and imageType apply to view rows only")
     if parsed.get("view") == "cdf" and "table" not in parsed:
         raise BinlogOptionError("binlog: view cdf needs table: its columns are those of one table")
     if "maxFilesPerTrigger" in parsed and "maxBytesPerTrigger" in parsed:
-        raise BinlogOptionError("binlog: give either maxFilesPerTrigger or maxBytesPerTrigger; Spark takes one limit")
+        raise BinlogOptionError(
+            "binlog: set either maxFilesPerTrigger or maxBytesPerTrigger, not both: Spark accepts one limit"
+        )
 
 
 def _known(name: str) -> str:
@@ -192,7 +196,7 @@ def _known(name: str) -> str:
         raise BinlogOptionError(f"binlog: {name!r} is a property of a table, not an option: {NO_TABLES}")
     names = tuple(_OPTIONS)
     raise BinlogOptionError(
-        f"binlog: there is no option {name!r}; did you mean {nearest(name, names)!r}? There are {', '.join(names)}"
+        f"binlog: unknown option {name!r}; did you mean {nearest(name, names)!r}? Options: {', '.join(names)}"
     )
 
 

@@ -98,10 +98,12 @@ class BinlogDataSource(DataSource):
 
         self._check_folder()
         if overwrite:
-            raise BinlogOptionError("binlog: a stream is written in output mode append: logs grow, and nothing else")
+            raise BinlogOptionError("binlog: unsupported output mode; expected append, since logs are only appended to")
         return BinlogStreamWriter(self._parsed, schema)
 
     def _check_folder(self) -> None:
         if len(self._parsed.paths) != 1:
-            raise BinlogOptionError(f'binlog: give one folder to write to, as save("/var/lib/binlog"). {NO_TABLES}')
+            raise BinlogOptionError(
+                f'binlog: expected exactly one directory to write to, such as save("/var/lib/binlog"). {NO_TABLES}'
+            )
         self._parsed.refuse_others(writes=True)

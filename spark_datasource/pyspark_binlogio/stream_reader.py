@@ -45,8 +45,8 @@ Offset = dict[str, Any]
 _LISTINGS: Final = 3
 _NOTHING: Final[Offset] = {"file": "", "pos": 0}
 _OTHER_LOG: Final = (
-    "begin a new query: another checkpointLocation, and startingGtids for the transactions that were read; "
-    "or set option changedLogs to restart, which goes on with the first log that is there"
+    "start a new query with another checkpointLocation, and set startingGtids to the transactions that were read; "
+    "or set option changedLogs to restart, which continues with the first existing log"
 )
 
 
@@ -278,8 +278,8 @@ class BinlogStreamReader(DataSourceStreamReader, AvailableNowSource):
         self, offset: Offset, found: str, *, expected: str = "the log that the stream has read"
     ) -> NoReturn:
         raise OtherLogError(
-            "the logs are not those that the stream has read: the server has begun new ones (RESET), or they are of another server, "
-            "or of a restored backup",
+            "the logs are not those that the stream has read: the server started a new series (RESET), or they come from another server "
+            "or from a restored backup",
             file=_name(offset),
             offset=offset["pos"],
             expected=expected,
@@ -291,11 +291,11 @@ class BinlogStreamReader(DataSourceStreamReader, AvailableNowSource):
         if self._options.ignore_missing_files:
             return
         raise BinlogFormatError(
-            "the log from which the stream was to go on is not there any more: transactions may be lost",
+            "the log at which the stream continues is missing: transactions may be lost",
             file=_name(offset),
             offset=offset["pos"],
             found=_base(logs[0]) if logs else "no log at all",
-            hint="set ignoreMissingFiles to go on with what is there",
+            hint="set ignoreMissingFiles to continue with the logs that exist",
         )
 
     def _refuse_holes(self, logs: list[LogFile]) -> None:
@@ -306,11 +306,11 @@ class BinlogStreamReader(DataSourceStreamReader, AvailableNowSource):
             number, next_number = log_number(one.name)[1], log_number(other.name)[1]
             if next_number > number + 1:
                 raise BinlogFormatError(
-                    "a log between two others is not there: transactions may be lost",
+                    "a log between two others is missing: transactions may be lost",
                     file=other.name,
-                    expected=f"number {number + 1} behind {one.name}",
+                    expected=f"number {number + 1} after {one.name}",
                     found=f"number {next_number}",
-                    hint="set ignoreMissingFiles to go on with what is there",
+                    hint="set ignoreMissingFiles to continue with the logs that exist",
                 )
 
 

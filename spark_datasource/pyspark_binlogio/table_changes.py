@@ -166,7 +166,7 @@ def _refuse_own_names(image: pa.DataType) -> None:
     own = [field.name for field in image if field.name in CDF_COLUMNS]
     if own:
         raise BinlogOptionError(
-            f"binlog: view cdf: the table has a column {own[0]}, and the view another one of that name; use view rows"
+            f"binlog: view cdf: the table has a column {own[0]}, which is also a column of the view itself; use view rows"
         )
 
 
@@ -211,7 +211,7 @@ def _image_type(request: Request, logs: list[LogFile]) -> pa.DataType:
     others = f"{', '.join([*seen][:_SHOWN])}{more}"
     there = f"did you mean {nearest(name, tuple(seen))!r}? There are changes of {others}; or " if seen else ""
     raise BinlogOptionError(
-        f"binlog: no log has a change of table {name}, so nobody knows its columns; {_looked_into(logs)}; {there}"
+        f"binlog: no log has a change of table {name}, so its columns are unknown; {_looked_into(logs)}; {there}"
         "give a schema with .schema(...), or leave out table for images as JSON"
     )
 

@@ -116,7 +116,7 @@ def test_merge_runs_on_spark_connect(tmp_path: Path) -> None:
     found: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
     assert found["replay"]
     assert found["parquet"] == found["delta"] == found["named"] == found["replay"]
-    assert "on Spark Connect a batch does not say of which query it is, and 0 queries are active" in found["refused"]
+    assert "on Spark Connect a batch does not name its query, and 0 queries are active" in found["refused"]
 
 
 @pytest.mark.parametrize(

@@ -167,7 +167,7 @@ def test_damaged_manifest_of_a_parquet_table_is_named_with_what_to_do(tmp_path: 
 
 def test_sink_without_a_key_or_of_another_format_is_refused(tmp_path: Path) -> None:
     """Nothing is written."""
-    with pytest.raises(BinlogOptionError, match="rows are merged by their key"):
+    with pytest.raises(BinlogOptionError, match="rows are merged by key"):
         merge_into(tmp_path / "t", "shop.orders")
     with pytest.raises(BinlogOptionError, match="expected delta or parquet, found 'iceberg'"):
         merge_into(tmp_path / "t", ORDERS, format="iceberg")

@@ -206,8 +206,8 @@ def test_recursive_lookup_goes_into_folders(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"view": "events", "images": "after"}, "options images and imageType are about the images of view rows"),
-        ({"view": "transactions", "imageType": "variant"}, "options images and imageType are about the images"),
+        ({"view": "events", "images": "after"}, "options images and imageType apply to view rows only"),
+        ({"view": "transactions", "imageType": "variant"}, "options images and imageType apply to view rows only"),
         ({"startingGtids": "0-1-5,0-2-6"}, "expected a GTID set, or domain-server-number for each domain of MariaDB"),
     ],
 )

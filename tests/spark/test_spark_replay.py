@@ -178,7 +178,7 @@ def test_logs_until_a_position_hold_what_was_committed_by_then(spark: SparkSessi
     [
         ({"table": "shop.orders", "key": ["nr"]}, "key: shop.orders has no column nr; it has id, state, total"),
         ({"table": "shop.orders", "unfollowed": "never"}, "unfollowed: expected one of error, ignore, found 'never'"),
-        ({"table": "shop.orders", "zeroDates": "null"}, "zeroDates: options are for logs"),
+        ({"table": "shop.orders", "zeroDates": "null"}, "zeroDates: options apply to paths of logs"),
     ],
 )
 def test_wrong_argument_is_refused(spark: SparkSession, arguments: dict[str, str], message: str) -> None:

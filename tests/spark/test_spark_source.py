@@ -139,7 +139,7 @@ def test_schema_of_the_user_chooses_columns(spark: SparkSession) -> None:
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"viewz": "events"}, "there is no option 'viewz'; did you mean 'view'?"),
+        ({"viewz": "events"}, "unknown option 'viewz'; did you mean 'view'?"),
         ({"view": "transaction"}, "option view: expected rows, events, transactions or cdf, found 'transaction'"),
         ({"verifyChecksum": "yes"}, "option verifyChecksum: expected true or false, found 'yes'"),
     ],
@@ -181,7 +181,7 @@ def test_missing_path_is_named(spark: SparkSession, tmp_path: Path) -> None:
         failure = failure_of(load(spark, path))
         assert "FileNotFoundError" in failure
         assert str(path) in failure
-    assert 'BinlogOptionError: binlog: there is no path; give one as load("' in failure_of(
+    assert 'BinlogOptionError: binlog: no path is given; pass one, such as load("' in failure_of(
         spark.read.format("binlog").load()
     )
 

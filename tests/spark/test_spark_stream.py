@@ -157,9 +157,9 @@ def test_log_that_is_missing_between_two_others_is_told(tmp_path: Path) -> None:
     (tmp_path / "binlog.000002").unlink()
 
     end = json.loads(stream.offset)
-    with pytest.raises(BinlogFormatError, match=r"binlog\.000003: a log between two others is not there"):
+    with pytest.raises(BinlogFormatError, match=r"binlog\.000003: a log between two others is missing"):
         stream.between(start, end)
-    with pytest.raises(BinlogFormatError, match=r"binlog\.000003: a log between two others is not there"):
+    with pytest.raises(BinlogFormatError, match=r"binlog\.000003: a log between two others is missing"):
         Stream(tmp_path).batch()
     for options in ({"ignoreMissingFiles": "true"}, {"pathGlobFilter": "*.00000{1,3}"}):
         assert len(Stream(tmp_path, **options).batch()) == 2 * 46

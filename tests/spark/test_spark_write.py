@@ -112,7 +112,9 @@ def test_append_goes_on_behind_the_logs_that_are_there(tmp_path: Path) -> None:
     assert [path.name for path in logs(tmp_path)] == ["binlog.000001", "binlog.000002", "binlog.000003"]
     assert str(third[1].gtid_set) == f"{UUID}:1-5"
     assert records(tmp_path).column("gtid").to_pylist()[::2] == [f"{UUID}:{number}" for number in range(1, 8)]
-    with pytest.raises(BinlogFormatError, match=f"are in the logs already, found {UUID}:5-7"):
+    with pytest.raises(
+        BinlogFormatError, match=f"the logs already contain transactions with these GTIDs, found {UUID}:5-7"
+    ):
         write([numbered(range(5, 9))], tmp_path)
     assert len(list(tmp_path.glob("binlog.0*"))) == 3
 

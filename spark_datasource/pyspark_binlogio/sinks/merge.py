@@ -82,7 +82,7 @@ def sink(
     known = names if names is not None else table.primary_key if isinstance(table, TableDefinition) else ()
     if not known:
         raise BinlogOptionError(
-            "binlog: merge_into: rows are merged by their key; give key, or a definition that has one"
+            "binlog: merge_into: rows are merged by key, and none is known; give key, or a definition with a primary key"
         )
     return _Sink(target(os.fspath(path)), table, names, txn_app_id)
 
@@ -104,7 +104,7 @@ def _only_query(spark: SparkSession) -> str:
     active = [str(query.id) for query in spark.streams.active]
     if len(active) != 1:
         raise BinlogOptionError(
-            f"binlog: merge_into: on Spark Connect a batch does not say of which query it is, and {len(active)} queries are active; "
-            "give txn_app_id, a name of this query (another one when its checkpoint is another)"
+            f"binlog: merge_into: on Spark Connect a batch does not name its query, and {len(active)} queries are active; "
+            "give txn_app_id, a name for this query (change it together with the checkpoint)"
         )
     return active[0]

@@ -61,9 +61,9 @@ class Manifest:
     def _of(cls, found: Any) -> Manifest:
         batches = found["batches"] or {}
         if not (is_list_of(str, found["files"]) and is_list_of(str, found["last"])):
-            raise ValueError("files that are not a list of names")
+            raise ValueError("files and last: expected lists of file names")
         if not is_list_of(int, list(batches.values())):
-            raise ValueError("batches that are not numbers")
+            raise ValueError("batches: expected integers")
         return cls(tuple(found["files"]), tuple(found["last"]), batches)
 
     def write(self, directory: Path) -> None:

@@ -131,7 +131,7 @@ def _stage(
         numbers = {name: n for n, name in enumerate(image.names)}
     if not whole_after and not all(name in numbers for name in image.names):
         raise BinlogOptionError(
-            "binlog: some images lack columns, and which these are cannot be told; give the table's definition"
+            "binlog: some images lack columns, and the data does not say which; give the table's definition"
         )
     return Stage(
         changes=changes.select("_at", F.lit(0).alias("_layout"), "before", "after", *_BITMAPS),

@@ -60,7 +60,7 @@ def replay_changes(
     if isinstance(changes, DataFrame):
         if options:
             raise BinlogOptionError(
-                f"binlog: {', '.join(options)}: options are for logs; the changes were read already"
+                f"binlog: {', '.join(options)}: options apply to paths of logs, but changes is a data frame that was read before"
             )
         return state_of(*frame_stage(changes, table, base, Until.of(until), key))
     paths = [os.fspath(one) for one in ([changes] if isinstance(changes, (str, os.PathLike)) else changes)]
@@ -102,7 +102,7 @@ class LogReplay:
         for stage, start in self.stages(table, key, unfollowed):
             state = state_of(stage, None if state is None else start.base(state))
         if state is None:
-            raise ReplayError(f"nothing tells the columns of {table}")
+            raise ReplayError(f"the columns of {table} are unknown", hint="give its definition")
         return state
 
     def plan(self, table: str) -> TablePlan:
@@ -188,7 +188,7 @@ def _known(life: Life, table: str, unfollowed: str) -> list[_Known]:
             then = last.stretch.then.followed_by(stretch.then)
             found[-1] = _Known(replace(last.stretch, then=then), last.plan)
     if not found or (not is_now and unfollowed == "error"):
-        raise ReplayError(f"nothing tells the columns of {table}", hint="give its definition")
+        raise ReplayError(f"the columns of {table} are unknown", hint="give its definition")
     return found
 
 
@@ -232,7 +232,7 @@ def _key(known: _Known, images: Images) -> tuple[str, ...]:
         return tuple(label for number, label in enumerate(labels) if bits >> number & 1)
     if not images.whole_before:
         raise ReplayError(
-            f"nothing tells the key of {'.'.join(known.stretch.name)}, whose images are not whole",
+            f"the key of {'.'.join(known.stretch.name)} is unknown, and its row images are not full",
             hint="give key, or the table's definition",
         )
     return ()
@@ -304,7 +304,7 @@ class _Columns:
     def _checked(self, default: Default, name: str) -> Default:
         if not default.is_known and self._unfollowed == "error":
             raise ReplayError(
-                "a column was added whose values in the rows of then nobody can tell",
+                "a column was added whose values in existing rows cannot be determined",
                 field=f"{'.'.join(self._first.stretch.name)}.{name}",
             )
         return default if default.is_known else Default()

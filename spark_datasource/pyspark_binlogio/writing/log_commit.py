@@ -80,7 +80,7 @@ class LogFolder:
             raise WriterStateError(
                 "the last log is in use: a server or another writer has not closed it",
                 file=existing[-1],
-                hint="write to another folder, or let its writer end or recover it",
+                hint="write to another directory, or let the writer of the log close or recover it",
             )
         return state.executed
 
@@ -258,7 +258,7 @@ class LogFolder:
 
 def _batches_of(found: Any) -> dict[str, Any]:
     if not all(isinstance(done["batch"], int) and isinstance(done["log"], str) for done in found.values()):
-        raise ValueError("batches without a number or a log")
+        raise ValueError("batches: expected a number and a log for each")
     return dict(found)
 
 
@@ -269,7 +269,7 @@ def _in_order(segments: Iterable[Segment]) -> list[Segment]:
             raise out_of_order(one.last, other.first)
         if other.first_key == one.last_key:
             raise BinlogFormatError(
-                "a transaction is in two tasks",
+                "the records of a transaction are split between two tasks",
                 file=other.first_key[0][0] or None,
                 field="gtid",
                 found=other.first_key[1] or f"sequence_number {other.first_key[2]}",
@@ -282,7 +282,7 @@ def _refuse_known(segment: Segment, executed: GtidSet) -> None:
     known = segment.gtids.intersection(executed)
     if known:
         raise BinlogFormatError(
-            "transactions with these GTIDs are in the logs already",
+            "the logs already contain transactions with these GTIDs",
             field="gtid",
             found=str(known)[:200],
             hint="write them once, to another folder, or with mode overwrite",

@@ -179,14 +179,16 @@ def server_variables(options: BinlogOptions) -> ServerVariables:
     }
     variables = ServerVariables(**{name: value for name, value in given.items() if value is not None})
     if variables.is_mariadb:
-        raise BinlogOptionError("binlog: option serverVersion: Spark writes the logs of MySQL servers only")
+        raise BinlogOptionError(
+            "binlog: option serverVersion: expected a MySQL version, since Spark writes logs of MySQL servers only"
+        )
     flavour_of(variables.server_version)
     return variables
 
 
 def _batch_of(options: BinlogOptions) -> BatchNumber | None:
     if (options.txn_app_id is None) != (options.txn_version is None):
-        raise BinlogOptionError("binlog: options txnAppId and txnVersion go together")
+        raise BinlogOptionError("binlog: set options txnAppId and txnVersion together")
     if options.txn_app_id is None or options.txn_version is None:
         return None
     return BatchNumber(options.txn_app_id, options.txn_version)
@@ -206,7 +208,7 @@ def _check_columns(schema: pa.Schema, options: BinlogOptions) -> None:
     images = [schema.field(name).type for name in _IMAGES if name in schema.names]
     if missing or not images:
         raise BinlogOptionError(
-            f"binlog: a record to write needs {', '.join(missing or ['before or after'])}; it is one of view rows"
+            f"binlog: columns are missing from the records to write: {', '.join(missing or ['before or after'])}; write records of view rows"
         )
     if VARIANT in images:
         raise BinlogOptionError(
@@ -219,7 +221,7 @@ def _check_columns(schema: pa.Schema, options: BinlogOptions) -> None:
         )
     if not pa.types.is_struct(images[0]) and options.schema_file is None:
         raise BinlogOptionError(
-            "binlog: images as JSON text do not say what the columns are; give the tables' CREATE TABLE in option schemaFile"
+            "binlog: JSON images do not describe the columns of the tables; give their CREATE TABLE statements in option schemaFile"
         )
 
 

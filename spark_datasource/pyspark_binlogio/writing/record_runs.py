@@ -89,9 +89,9 @@ def transactions(batches: Iterable[pa.RecordBatch]) -> Iterator[Transaction]:
 def out_of_order(before: Place, after: Place) -> BinlogFormatError:
     """A record, or a task, that begins where those before it have already been."""
     return BinlogFormatError(
-        "the records to write are not in the order of their transactions, or come twice",
+        "the records to write are out of order or duplicated",
         field="file, pos, row",
-        expected=f"behind {_shown(before)}",
+        expected=f"after {_shown(before)}",
         found=_shown(after),
         hint=IN_ORDER_HINT,
     )
@@ -106,7 +106,7 @@ def _shown(place: Place) -> str:
 def _refuse_nulls(batch: pa.RecordBatch) -> None:
     for name in ("op", "pos", "row", "schema", "table", "timestamp", "server_id"):
         if batch.column(name).null_count:
-            raise BinlogFormatError("the column of a record to write cannot be null", field=name)
+            raise BinlogFormatError("the column is NULL in a record to write", field=name)
 
 
 def _runs(batch: pa.RecordBatch) -> Iterator[tuple[TransactionKey, Place, Place, Run]]:
@@ -172,7 +172,7 @@ def _key(place: Place, gtid: str | None, number: int | None) -> TransactionKey:
 
 def _refuse_missing_images(run: Run) -> None:
     if run.op not in _OPS:
-        raise BinlogFormatError("no such operation", field="op", expected=", ".join(_OPS), found=repr(run.op))
+        raise BinlogFormatError("unknown operation", field="op", expected=", ".join(_OPS), found=repr(run.op))
     for name, image, has_image in ("before", run.before, run.op != "insert"), ("after", run.after, run.op != "delete"):
         if has_image and image.null_count:
             raise BinlogFormatError(f"a record of {_OPS[run.op]} has no {name} image", field=name)

@@ -238,7 +238,7 @@ class SegmentWriter:
         self._storage.close(segment.name)
         gtids = GtidSet.from_gtids(self._gtids)
         if gtids.count != len(self._gtids) or not gtids.isdisjoint(self._written):
-            raise BinlogFormatError("a GTID belongs to two transactions", field="gtid", found=str(gtids)[:80])
+            raise BinlogFormatError("two transactions have the same GTID", field="gtid", found=str(gtids)[:80])
         self._gtids = []
         self._written = self._written.union(gtids)
         self._segments[-1] = replace(segment, gtids=gtids)
@@ -251,7 +251,7 @@ def _gtid_of(transaction: Transaction) -> Gtid | None:
         return Gtid.parse(transaction.gtid)
     except BinlogError as exc:
         raise UnsupportedFeature(
-            "not the GTID of a MySQL transaction, and no other logs are written",
+            "not a MySQL GTID: only logs of MySQL servers can be written",
             field="gtid",
             found=repr(transaction.gtid),
             hint="set the column gtid to NULL for logs without GTIDs",

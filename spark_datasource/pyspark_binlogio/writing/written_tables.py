@@ -114,7 +114,7 @@ class WrittenTables:
             return described.definition
         if not pa.types.is_struct(image):
             raise UnsupportedFeature(
-                "nobody knows the columns of a table whose images are JSON",
+                "the columns of a table with JSON images are unknown",
                 field=f"{schema}.{name}",
                 hint="give its CREATE TABLE in option schemaFile, or structs as before and after",
             )
@@ -260,7 +260,7 @@ def _json_image(text: str, given: bytes | None, table: OpenTable, *, wanted: boo
         raise BinlogFormatError(f"the image is not JSON: {exc}", field=name) from exc
     if not isinstance(values, dict) or not values.keys() <= set(table.names):
         raise BinlogFormatError(
-            "the image is no JSON object with the table's columns",
+            "the image is not a JSON object of the table's columns",
             field=name,
             expected=", ".join(table.names),
             found=text[:80],
@@ -270,7 +270,9 @@ def _json_image(text: str, given: bytes | None, table: OpenTable, *, wanted: boo
     for place, column in enumerate(table.definition.columns):
         is_present = present[place >> 3] >> (place & 7) & 1
         if is_present and column.name not in values:
-            raise BinlogFormatError("the image lacks a column of its bitmap", field=f"{name}.{column.name}")
+            raise BinlogFormatError(
+                "the image lacks a column that its present bitmap has", field=f"{name}.{column.name}"
+            )
         image.append(_json_value(values[column.name], column) if is_present else ABSENT)
     return RowImage(table.plan, tuple(image)), present
 
