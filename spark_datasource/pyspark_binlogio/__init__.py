@@ -1,8 +1,9 @@
 """Binary logs as Spark data frames: `spark.read.format("binlog").load("/var/lib/mysql/binlog.*")`.
 
-Spark finds this package by its prefix `pyspark_` and takes `DefaultSource`; where it does not (one package with that prefix that
-cannot be imported stops its search), `register(spark)` does it by hand. `binlogio_session()` starts a local session with
-sane settings. `replay` gives what a table held at a moment, and `merge_into` keeps a Delta or Parquet table up to date from a stream.
+Spark finds this package by its prefix `pyspark_` and uses `DefaultSource`. Its search stops at a package with that prefix
+that cannot be imported; `register(spark)` then registers the source. `binlogio_session()` starts a local session with
+suitable settings. `replay` returns the rows of a table at a moment, and `merge_into` keeps a Delta or Parquet table up to
+date from a stream.
 
 Every session that uses any Python data source imports this package, so it imports nothing itself, and never fails.
 """
@@ -45,7 +46,7 @@ def __getattr__(name: str) -> object:
 
 
 def register(spark: SparkSession) -> None:
-    """Make `format("binlog")` known to this session, where Spark has not found it by itself.
+    """Register `format("binlog")` in this session, if Spark has not found it by itself.
 
     Raises:
         PySparkVersionError: PySpark is older than 4.1.
@@ -66,7 +67,7 @@ def binlogio_session(app_name: str = "binlogio", *, settings: dict[str, str] | N
         settings: Spark's own settings by their names; they win over ours (`pyspark_binlogio.session.SETTINGS`).
 
     Raises:
-        JavaNotFoundError: there is no Java that Spark could run on; says what to install.
+        JavaNotFoundError: no suitable Java was found; the message says what to install.
         PySparkVersionError: PySpark is older than 4.1.
     """
     from pyspark_binlogio.session import start_session  # noqa: PLC0415
@@ -75,7 +76,7 @@ def binlogio_session(app_name: str = "binlogio", *, settings: dict[str, str] | N
 
 
 def in_transaction_order(records: DataFrame, partitions: int) -> DataFrame:
-    """Records of the view `rows` as `write.format("binlog")` wants them: ranges of whole transactions, each in the order of the log."""
+    """Order records of the view `rows` for `write.format("binlog")`: ranges of whole transactions, in log order."""
     from pyspark_binlogio.writing.transaction_order import ordered  # noqa: PLC0415
 
     return ordered(records, partitions)
@@ -92,10 +93,10 @@ def replay(
     unfollowed: str = "error",
     **options: str,
 ) -> DataFrame:
-    """The rows that a table held at a moment, with its columns of then: `replay(spark, "/var/lib/mysql/binlog.*", "shop.orders")`.
+    """Return the rows and columns of a table at a moment: `replay(spark, "/var/lib/mysql/binlog.*", "shop.orders")`.
 
-    From paths everything is followed that a log says: rollbacks, distributed transactions, CREATE, ALTER, RENAME, TRUNCATE and DROP. A frame
-    has row changes and nothing else, so all of its changes count, and the table's columns are those of its images.
+    From paths, rollbacks, distributed transactions, CREATE, ALTER, RENAME, TRUNCATE and DROP are followed. A data frame has row
+    changes only, so all of its changes count, and the table's columns are those of its images.
 
     Args:
         spark: the session.
@@ -109,9 +110,9 @@ def replay(
         options: of the source, for paths: `keyring`, `zeroDates`, `verifyChecksum` ...
 
     Raises:
-        ReplayError: the logs do not tell what the table held.
-        BinlogOptionError: an option or argument that makes no sense.
-        OSError: a path names nothing.
+        ReplayError: the logs do not determine the rows of the table.
+        BinlogOptionError: an invalid option or argument.
+        OSError: a path matches no file.
     """
     from pyspark_binlogio.state.table_replay import replay_changes  # noqa: PLC0415
 
@@ -126,15 +127,15 @@ def merge_into(
     key: Sequence[str] | None = None,
     txn_app_id: str | None = None,
 ) -> BatchSink:
-    """What `writeStream.foreachBatch(...)` takes to keep a table up to date; a batch that comes again changes nothing.
+    """Return a function for `writeStream.foreachBatch(...)` that keeps a table up to date; a repeated batch changes nothing.
 
     Args:
-        path: a Delta table, or a directory of Parquet files with a manifest; made where there is none.
+        path: a Delta table, or a directory of Parquet files with a manifest; created if it does not exist.
         table: which table's changes to take, `schema.table`; or its definition, which JSON images need.
         format: "delta" (needs the extra `delta`), or "parquet".
         key: the columns that tell rows apart, where there is no definition.
         txn_app_id: a name for the query, under which the numbers of its batches are kept; by default the id of the query, which its
-            checkpoint keeps. Needed on Spark Connect with several queries at a time, where a batch does not say of which query it is; a query
+            checkpoint keeps. Needed on Spark Connect with several queries at a time, where a batch does not name its query; a query
             with another checkpoint needs another name.
 
     Raises:

@@ -1,6 +1,7 @@
-"""Reads logs once: which columns, which partitions, and the batches of one.
+"""The batch reader: plans the partitions of a read, and reads the record batches of one partition.
 
-Knows how options, pushed filters and a schema become requests to a view. What a task does with a damaged log is `damage`' business.
+Turns options, pushed filters and the schema into requests to a view. Damaged logs are handled in `damage`, streams
+in `stream_reader`.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ _IMAGES = ("before", "after")
 
 
 def view_columns(options: BinlogOptions) -> Mapping[str, pa.DataType]:
-    """The columns that a read has where nobody gives a schema."""
+    """The columns of a read without a schema of the user."""
     view = VIEWS[options.view]
     logs = []
     if options.tables.table is not None:
@@ -59,7 +60,7 @@ class BinlogBatchReader(DataSourceReader):
     Args:
         options: those of the read.
         schema: its columns.
-        has_every_column: the schema is the one that the source itself gave, not one of the user's, which may name some columns only.
+        has_every_column: the schema is that of the source, not one of the user, which may name some columns only.
     """
 
     def __init__(self, options: BinlogOptions, schema: StructType, *, has_every_column: bool = False) -> None:
@@ -83,7 +84,7 @@ class BinlogBatchReader(DataSourceReader):
         return _PushFilters(self)
 
     def push(self, filters: Iterable[Filter]) -> list[Filter]:
-        """As `pushFilters`; where a record may say that a log is damaged, Spark looks at all filters again, since it has no values."""
+        """As `pushFilters`; with PERMISSIVE, Spark evaluates all filters again, since records of damage have no values."""
         view = VIEWS[self._options.view]
         given = list(filters)
         self._pushed, rest = push(given, view.filters, view.never_null())
@@ -97,7 +98,7 @@ class BinlogBatchReader(DataSourceReader):
         Raises:
             OSError: a path names nothing, and `ignoreMissingFiles` is not set.
             PositionError: `startingPosition` is not the start of an event.
-            BinlogError: a URI that nobody can open.
+            BinlogError: a URI that cannot be opened.
         """
         if self._pushed.is_empty:
             return []
@@ -173,7 +174,7 @@ def _both(one: EventFilter, other: EventFilter) -> EventFilter:
 
 
 def _within_positions(where: EventFilter, log: LogFile, options: BinlogOptions) -> EventFilter:
-    """`startingPosition` and `endingPosition` hold for one log each; those before the one and behind the other are not planned."""
+    """Apply `startingPosition` and `endingPosition` to their log; logs before and after these are not planned."""
     name, pos = Path(log.name).name, where.pos
     if options.starting_position is not None and name == options.starting_position[0]:
         pos = pos.within(Range(start=options.starting_position[1]))

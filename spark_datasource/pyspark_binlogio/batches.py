@@ -1,8 +1,9 @@
-r"""Records of a view to `pyarrow.RecordBatch`es, for the views that go event by event.
+r"""Record batches for the views that read event by event.
 
-Knows how records are gathered, and how a piece of a log is opened for a reader of events. Knows nothing of Spark.
+Serves `events`, `transactions`, and `rows` without the compiled kernel. Gathers records into
+`pyarrow.RecordBatch`es, and opens a piece of a log for an event reader.
 
-Strings are UTF-8 by Arrow's word, but a log may hold others: what is no character is written as `\udcff`, as JSON does it.
+Arrow strings are UTF-8, but a log may hold other bytes: what cannot be encoded is written as `\udcff`, as in JSON.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
-"""Which transaction a row change belongs to, by its position: where the transaction begins, and when it was committed.
+"""Commit of a row change, found by its position: where its transaction begins, and when it was committed.
 
-Record batches of row changes have the position of their event only. The first events of the groups of the same piece are scanned beside them, a
-little ahead of the batches; in logs without GTID events, in relay logs and in encrypted logs of MariaDB the events are read one by one.
+Record batches of row changes have the position of their event only. The first events of the groups of the same
+piece are scanned alongside, a little ahead of the batches; in logs without GTID events, in relay logs and in
+encrypted logs of MariaDB the events are read one by one.
 
     commit time := immediate_commit_timestamp of the GTID event (MySQL 8.0), in microseconds
-                 | time of the first event of the group, in whole seconds                     -- servers that log no commit time
+                 | time of the first event of the group, in whole seconds            -- servers that log no commit time
 """
 
 from __future__ import annotations

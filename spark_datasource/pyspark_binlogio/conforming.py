@@ -1,8 +1,8 @@
-"""Batches of a view as the columns that Spark asked for: by name, in its order and types.
+"""Conversion of the batches of a view to the schema of the read: columns by name, in its order and types.
 
-Knows what becomes of a record that does not fit after an ALTER TABLE: of a table with other columns than the read, unless `schemaChanges` is
-ignore, and with values that have no room in the type of the read. It is an error that says where it is (FAILFAST), a record that says so (PERMISSIVE), or
-left out (DROPMALFORMED).
+A record may not fit after an ALTER TABLE: its table has other columns than the read (an error unless
+`schemaChanges` is ignore), or a value does not fit the type of the read. Such a record is an error with its
+position (FAILFAST), a record with the error text (PERMISSIVE), or left out (DROPMALFORMED).
 """
 
 from __future__ import annotations

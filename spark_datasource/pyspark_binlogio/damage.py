@@ -1,12 +1,13 @@
-"""What becomes of a damaged log: Spark's three modes.
+"""Handling of damaged logs by Spark's three modes.
 
     FAILFAST        the error ends the query
-    PERMISSIVE      what stands before the damage, a record that says what was wrong, and then what comes from the next event group on
-    DROPMALFORMED   the same without that record
+    PERMISSIVE      records before the damage, a record with the error text, then records from the next event group on
+    DROPMALFORMED   the same without the record of the error
 
-A group in which the damage stands is given up to the damage. Where no group can be found by its place (relay, encrypted and compressed
-logs) the rest of the log is lost. Damage in the head, which every piece of a log reads, is said by the first piece. Files that cannot be opened
-are errors in every mode, as with Spark's own sources. Errors tell what to do in the words of the options.
+The event group that contains the damage is lost. Where event groups cannot be found by position (relay, encrypted
+and compressed logs) the rest of the log is lost. Every piece of a log reads its header; damage in the header is
+reported by the first piece only. Files that cannot be opened are errors in every mode, as with Spark's own sources.
+Hints of errors name the options of the data source.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 def tolerant(
     read: Callable[[Piece], Iterator[pa.RecordBatch]], piece: Piece, options: BinlogOptions
 ) -> Iterator[pa.RecordBatch]:
-    """The batches of a piece, and of what is behind the damage in it.
+    """The batches of a piece, and of the part after the damage.
 
     Raises:
         BinlogError: the log is damaged, and the mode is FAILFAST; or it cannot be read for another reason.
@@ -42,7 +43,7 @@ def tolerant(
                 raise
             if options.mode == "PERMISSIVE" and _is_of(rest, exc.offset):
                 yield corrupt_record(piece.log.name, exc, options.column_name_of_corrupt_record)
-            rest = _behind(rest, exc.offset)
+            rest = _after(rest, exc.offset)
         else:
             rest = None
 
@@ -51,8 +52,8 @@ def _is_of(piece: Piece, offset: int | None) -> bool:
     return offset is None or piece.split is None or piece.split.start <= offset
 
 
-def _behind(piece: Piece, offset: int | None) -> Piece | None:
-    """What of a piece is behind the damage."""
+def _after(piece: Piece, offset: int | None) -> Piece | None:
+    """The part of a piece after the damage."""
     if offset is None or piece.log.size is None:
         return None
     start, end = (0, piece.log.size) if piece.split is None else piece.split

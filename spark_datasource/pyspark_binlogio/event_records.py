@@ -1,10 +1,11 @@
-"""The view `events`: a record for each event, those inside payloads behind the payload event that holds them.
+"""The view `events`: one record for each event; the events of a compressed payload follow the payload event.
 
-Knows the columns of the view, and how the fields of any event become JSON. Types that we do not know are records too, with a
-`type` such as `type 100`, so they are counted like all others.
+Defines the columns of the view, and converts the fields of any event to JSON. Events of unknown types are records
+too, with a `type` such as `type 100`.
 
-`body` has the event's fields but those with a column of their own. Bytes are hexadecimal; of more than a few, as row images have,
-only the size is there: {"size": 8192}. Status variables and optional metadata are objects with the server's names.
+`body` has the fields of the event that have no column of their own. Bytes are hexadecimal; of long byte strings,
+such as row images, only the size is there: {"size": 8192}. Status variables and optional metadata are objects with
+the server's names.
 """
 
 from __future__ import annotations

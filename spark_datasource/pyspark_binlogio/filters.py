@@ -1,14 +1,15 @@
-"""Filters that Spark pushes down: what a record's place, time, server, transaction, table and operation must be.
+"""Predicate pushdown: restrictions on file, position, time, server, transaction, table and operation.
 
-Knows Spark's filters and which of them can be kept exactly. Knows nothing of how a log is read. Spark does not look again at the rows of
-a filter that was taken, so only those are taken that hold for every record that is given out, and for no other.
+Decides which of Spark's filters the source can evaluate exactly; logs are read elsewhere. Spark does not evaluate
+an accepted filter again, so a filter is accepted only if every returned record satisfies it, and no such record is
+left out.
 
-    file       = in                       a file that is not meant is not opened
-    pos, timestamp                        = < <= > >=      of `in`, the range from the least to the greatest, and Spark looks again
+    file       = in                       files that do not match are not opened
+    pos, timestamp                        = < <= > >=      `in` becomes the range from least to greatest; Spark evaluates it again
     server_id, gtid, schema, table, op    = in
     columns that are never null           is not null
 
-Anything else, and anything within OR, stays Spark's.
+All other filters, and all filters within OR, are left to Spark.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Finds the Java that Spark will start, and says in a sentence what to do where there is none.
+"""Finds the Java that Spark will start, and explains what to install if there is none.
 
-Knows where Spark looks (its `bin/spark-class`) and how to read `java -version`. Knows nothing of Spark's Python side, imports the
-standard library only, and runs as a script before anything is installed. Without this, a missing Java ends in
-`[JAVA_GATEWAY_EXITED] Java gateway process exited before sending its port number.`
+Searches where Spark does (`bin/spark-class`), and reads `java -version`. Imports only the standard library, and
+runs as a script before anything is installed. Without this check, a missing Java ends in `[JAVA_GATEWAY_EXITED]
+Java gateway process exited before sending its port number.`
 
-    java := $JAVA_HOME/bin/java  where JAVA_HOME is set and not empty  |  the first `java` on PATH
+    java := $JAVA_HOME/bin/java  if JAVA_HOME is set and not empty  |  the first `java` on PATH
 """
 
 from __future__ import annotations

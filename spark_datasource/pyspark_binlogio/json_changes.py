@@ -1,6 +1,6 @@
-"""Changes to parts of a JSON document, as a record shows them where the document itself is not known.
+"""Parser of partial JSON updates, as a record shows them when the document itself is unknown.
 
-Knows the text that `binlogio.values.json_diff` makes of JSON diffs, and reads it back.
+Reads the text that `binlogio.values.json_diff` makes of JSON diffs.
 
     change   := function "(" (column | change) ("," path ("," value)?)* ")"
     function := JSON_REPLACE | JSON_INSERT | JSON_ARRAY_INSERT | JSON_REMOVE
@@ -42,14 +42,14 @@ def parse_change(text: str) -> JsonDiffs:
     """The diffs that the text shows.
 
     Raises:
-        BinlogFormatError: it is none of ours.
+        BinlogFormatError: the text is not a partial update.
     """
     functions: list[str] = []
     at = 0
     while (match := _FUNCTION.match(text, at)) is not None:
         functions.append(match[1])
         at = match.end()
-    at = _behind_column(text, at)
+    at = _after_column(text, at)
     diffs: list[JsonDiff] = []
     for function in reversed(functions):
         at = _arguments(text, at, _OPERATIONS[function], diffs)
@@ -61,8 +61,8 @@ def parse_change(text: str) -> JsonDiffs:
     return JsonDiffs(diffs)
 
 
-def _behind_column(text: str, at: int) -> int:
-    """Behind the column's name, which may be any: the first path follows it."""
+def _after_column(text: str, at: int) -> int:
+    """The offset after the column's name, which may be any text: the first path follows it."""
     path = re.compile(r",\s*'\$").search(text, at)
     if path is None:
         raise _unreadable(text, at)

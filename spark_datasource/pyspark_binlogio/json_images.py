@@ -1,7 +1,7 @@
-"""Images that are JSON text, as structs of the columns of a table that somebody defines.
+"""Conversion of JSON images to structs of the columns of a given table definition.
 
-Knows what `binlogio.values.text` makes of values, and takes it back: numbers and dates from their text, bytes from 0x and digits.
-Dates that no calendar has are NULL here.
+Parses the text that `binlogio.values.text` makes of values: numbers and dates from their text, bytes from 0x and
+hexadecimal digits. Dates that are not in the calendar become NULL.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Which logs a read is about: the files that the paths name, less those that an option leaves out.
+"""Finds the log files of a read: those that the paths name, without those that an option excludes.
 
-Knows paths, and Spark's options about files. Opens no log.
+Works on paths and on Spark's file options. Opens no log.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def find_log_files(options: BinlogOptions) -> list[LogFile]:
 
     Raises:
         OSError: a path names nothing, and `ignoreMissingFiles` is not set.
-        BinlogError: a URI that nobody can open.
+        BinlogError: a URI that cannot be opened.
     """
     return [
         log
@@ -31,7 +31,7 @@ def find_log_files(options: BinlogOptions) -> list[LogFile]:
         for log in _find(path, options)
         if options.wants_file(Path(log.name).name)
         and not _is_before(log.name, options.starting_position)
-        and not _is_behind(log.name, options.ending_position)
+        and not _is_after(log.name, options.ending_position)
     ]
 
 
@@ -43,7 +43,7 @@ def _is_before(name: str, position: tuple[str, int] | None) -> bool:
     return stem == start_stem and number < start
 
 
-def _is_behind(name: str, position: tuple[str, int] | None) -> bool:
+def _is_after(name: str, position: tuple[str, int] | None) -> bool:
     if position is None:
         return False
     stem, number, _ = log_number(Path(name).name)

@@ -1,6 +1,6 @@
-"""What the value of an option may be: one function for each kind, from text to what it means.
+"""Parsers of option values, one function for each kind of value.
 
-Knows the texts, and how a refusal names the option, what was expected and what was found. Knows no option.
+Errors name the option, the expected form and the text that was found. The options are in `options`.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ def file_globs(name: str, value: str) -> tuple[str, ...]:
 
 
 def _without_braces(pattern: str) -> list[str]:
-    """`binlog.{000001,000002}` as the two globs that it stands for, since Hadoop's globs know braces and ours do not."""
+    """Expand `binlog.{000001,000002}` to two globs: Hadoop's globs have braces, fnmatch has none."""
     braces = re.search(r"\{([^{}]*)\}", pattern)
     if braces is None:
         return [pattern]

@@ -1,7 +1,7 @@
-"""The options of `format("binlog")`: their names and what they mean together.
+"""The options of `format("binlog")`: names, defaults and conflicts.
 
-Knows Spark's conventions (names in lowerCamelCase and any case, `path` and `paths`) and nothing of Spark itself. What is not in
-the table below is refused, with the nearest name that is.
+Follows Spark's conventions: names in lowerCamelCase, accepted in any case; `path` and `paths`. A name that is not in the
+table below is refused, with the nearest name that is.
 
     path, paths                        a file, glob, directory, .index file or URI; `paths` is a JSON array, as load([...]) gives
     view                               rows (default) | events | transactions | cdf
@@ -23,14 +23,14 @@ the table below is refused, with the nearest name that is.
     ignoreMissingFiles                 true | false: a file that is not there is no error
     changedLogs                        error (default) | restart: a stream whose checkpoint is of other logs (RESET, failover, a restored
                                        backup) ends with an error, or goes on with the first log that is there
-    mode                               FAILFAST (default) | PERMISSIVE | DROPMALFORMED: what becomes of damage
-    schemaChanges                      error (default) | ignore: what becomes of a change whose table has other columns than the read (ALTER).
+    mode                               FAILFAST (default) | PERMISSIVE | DROPMALFORMED: how damage is handled
+    schemaChanges                      error (default) | ignore: a change whose table has other columns than the read (ALTER).
                                        It is treated as damage (`mode`); or columns that the read lacks are left out, and those that the
                                        table lacks are NULL
     columnNameOfCorruptRecord          the column in which PERMISSIVE says what was wrong; `_corrupt_record`
     maxPartitionBytes                  of one task; 128m
     splitMode                          ranges (default) | scan | files: how a file is cut. By bytes, and tasks look for event groups; by groups,
-                                       which the driver finds by going through the files, for values that somebody may have forged; or not
+                                       which the driver finds by going through the files, safe against forged values; or not
     verifyChecksum                     true | false
     keyring                            the server's keys for encrypted logs: a file on the driver, or its text
     maxFilesPerTrigger, maxBytesPerTrigger   of one batch of a stream
@@ -42,7 +42,7 @@ Those of a write are `path`, `table` and `schemaFile` (what the tables' columns 
     maxBinlogSize                      a log ends with the transaction that reaches it; 1g
     binlogChecksum                     CRC32 (default) | NONE
     txnAppId, txnVersion               of a frame that may be written again: a version of the application is written once. For a stream
-                                       txnAppId stands for the checkpoint, and the batch is the version
+                                       txnAppId replaces the checkpoint, and the batch is the version
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ class BinlogOptions:
         """Take the options as Spark gives them; the case of their names does not matter.
 
         Raises:
-            BinlogOptionError: an unknown name, a value that is none of those allowed, or two that contradict each other.
+            BinlogOptionError: an unknown name, an invalid value, or two that contradict each other.
         """
         parsed = {}
         for any_case, value in options.items():

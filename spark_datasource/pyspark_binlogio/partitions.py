@@ -1,11 +1,11 @@
-"""How logs are cut into partitions: byte ranges of big files, and small files packed together.
+"""Partition planning: cuts large logs into byte ranges, and packs small logs into one partition.
 
-Knows sizes only: nothing is read here, so that a thousand files of a gigabyte are planned in a moment, wherever they are, but where somebody has
-given a `Cut` that does. A file that cannot
-be cut (relay log, encrypted, compressed) is found out by its first task, which takes it whole; the tasks of its other ranges find
-nothing to do. By their names compressed files are known, and are one piece from the start.
+Uses file sizes only and reads nothing, so that a thousand files of a gigabyte are planned fast wherever they are;
+only a `Cut` that a caller passes in may read. A file that cannot be cut (relay log, encrypted, compressed) is
+detected by the task of its first range, which reads all of it; the tasks of the other ranges read nothing.
+Compressed files are known by their names, and are one piece from the start.
 
-    partition := piece+          pieces of one partition are no more than maxPartitionBytes together, but for a piece that is more alone
+    partition := piece+          the pieces of a partition have at most maxPartitionBytes together, except for a larger single piece
     piece     := file range?     range: the event groups that begin in it; none: the whole file
 """
 
@@ -35,7 +35,7 @@ OPEN_COST_BYTES: Final = 4 << 20
 class Piece:
     """A log, or the event groups of it that begin in a range of bytes.
 
-    `within` is where a batch of a stream begins and ends: at groups, for sure.
+    `within` is the range of a batch of a stream; it begins and ends between groups.
     """
 
     log: LogFile

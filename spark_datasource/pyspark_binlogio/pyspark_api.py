@@ -1,8 +1,8 @@
-"""What differs between the versions of PySpark that are supported: 4.1 and newer.
+"""Differences between the supported PySpark versions, 4.1 and newer.
 
-Imports PySpark only inside of functions, but for one class that the version may not have.
+Imports PySpark inside of functions only, except for one class that an old version may lack.
 
-    4.1   the first with record batches in both directions; no limits for the batches of a stream, no AvailableNow of a source's own
+    4.1   the first with record batches in both directions; no limits for the batches of a stream, no AvailableNow of a source
     4.2   `pyspark.sql.streaming.datasource`: limits, AvailableNow, `reportLatestOffset`; `to_arrow_schema` takes a time zone
 """
 

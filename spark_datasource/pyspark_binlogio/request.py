@@ -1,6 +1,6 @@
-"""What one read wants, beyond the piece of a log that a task has: options that are parsed, and what they name, loaded.
+"""The request of a read: parsed options, with the keyring, the table definitions and the filters loaded.
 
-Knows the options, and the parts of binlogio that they stand for. Knows neither views nor partitions.
+The piece of a log that a task reads is in `partitions`, the views are in `views`.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ def request_of(options: BinlogOptions) -> Request:
     """What a read wants, as its options say.
 
     Raises:
-        BinlogOptionError: `schemaFile` looks like JSON, and is none.
-        BinlogError: the keyring is none, or a definition is not understood.
+        BinlogOptionError: `schemaFile` looks like JSON, and is invalid.
+        BinlogError: the keyring is invalid, or a definition is not supported.
         OSError: one of their files cannot be read.
     """
     keyring = None
@@ -56,10 +56,10 @@ def request_of(options: BinlogOptions) -> Request:
 
 
 def given_definitions(schema_file: str | None) -> GivenDefinitions | None:
-    """The definitions of option `schemaFile`: a file, or JSON itself, of which those are passed over that do not fit a table.
+    """The definitions of option `schemaFile`: a file, or JSON itself; JSON definitions that do not fit a table are ignored.
 
     Raises:
-        BinlogOptionError: it looks like JSON, and is none.
+        BinlogOptionError: it looks like JSON, and is invalid.
         UnsupportedFeature: something in it is not understood, or defines no table.
         OSError: the file cannot be read.
     """

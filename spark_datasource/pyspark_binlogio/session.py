@@ -1,7 +1,4 @@
-"""A local Spark session with settings that suit binary logs and a terminal.
-
-Knows Spark's settings. Knows nothing of the format.
-"""
+"""Starts a local Spark session with settings that suit binary logs and a terminal."""
 
 from __future__ import annotations
 
@@ -29,13 +26,13 @@ SETTINGS: Final = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
-"""What a session gets unless told otherwise; and a warehouse directory that goes when the process ends, instead of one in the cwd."""
+"""Default settings of a session. The warehouse is a temporary directory, removed when the process ends."""
 
 _MASTER: Final = "spark.master"
 _WAREHOUSE: Final = "spark.sql.warehouse.dir"
 
 _ENVIRONMENT: Final = {
-    "PYSPARK_PYTHON": sys.executable,  # else Spark runs the `python3` on PATH; its setting of that name is not asked everywhere
+    "PYSPARK_PYTHON": sys.executable,  # else Spark runs the `python3` on PATH; its setting of that name is not used everywhere
     "SPARK_LOCAL_IP": "127.0.0.1",  # else Spark warns about the machine's name
 }
 
@@ -44,7 +41,7 @@ def start_session(app_name: str, settings: dict[str, str]) -> SparkSession:
     """Start a session, or take the one that is running, and make `format("binlog")` known to it.
 
     Raises:
-        JavaNotFoundError: there is no Java that Spark could run on; says what to install.
+        JavaNotFoundError: no suitable Java was found; the message says what to install.
         PySparkVersionError: PySpark is older than 4.1.
     """
     require_pyspark()

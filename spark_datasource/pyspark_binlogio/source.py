@@ -1,9 +1,7 @@
-"""The data source itself: Spark asks for a schema, for partitions, and for the batches of a partition.
+"""The data source class: Spark asks it for a schema, for readers and for writers.
 
-Knows Spark's interface (pyspark.sql.datasource) and how its words become those of binlogio. Spark pickles the source and its reader, so
-neither holds anything that is open.
-
-Imports only what Spark has imported already; the format comes in when something is read.
+Implements `pyspark.sql.datasource.DataSource`. Spark pickles the source and its reader, so neither holds open
+files. Imports only what Spark has imported already; readers and writers are imported when they are created.
 """
 
 from __future__ import annotations
@@ -39,7 +37,7 @@ class BinlogDataSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """What `format()` is given."""
+        """The name for `format()`."""
         return "binlog"
 
     def schema(self) -> str:
@@ -62,7 +60,7 @@ class BinlogDataSource(DataSource):
 
         Raises:
             BinlogOptionError: a column that the view does not have or has with another type; no path.
-            BinlogError: the keyring is none.
+            BinlogError: the keyring is invalid.
             OSError: the keyring cannot be read.
         """
         from pyspark_binlogio.batch_reader import BinlogBatchReader  # noqa: PLC0415
@@ -84,7 +82,7 @@ class BinlogDataSource(DataSource):
 
         Raises:
             BinlogOptionError: a column that the view does not have, one that is missing, or an option of a read.
-            BinlogError: somebody writes to the folder's last log.
+            BinlogError: the last log of the directory is in use.
             OSError: the folder cannot be read.
         """
         from pyspark_binlogio.writing.log_writer import BinlogBatchWriter  # noqa: PLC0415

@@ -1,6 +1,6 @@
-"""From the columns of a table, as `binlogio.read_rows` gives them, to the types that Spark has.
+"""Mapping of the column types of `binlogio.read_rows` to Spark types.
 
-Knows both vocabularies. Spark has no unsigned numbers, no DECIMAL of more than 38 digits and no time of more than a day:
+Spark has no unsigned numbers, no DECIMAL of more than 38 digits and no time of more than a day:
 
     unsigned      the next wider type; BIGINT UNSIGNED and BIT(n) decimal(20,0)
     DECIMAL(65)   string         TIME   interval day to second         DATETIME   timestamp_ntz        TIMESTAMP   timestamp

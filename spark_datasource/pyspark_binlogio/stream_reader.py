@@ -1,14 +1,16 @@
-"""Reads logs as they grow: offsets at the ends of event groups, and the groups between two offsets.
+"""The stream reader: offsets between event groups, and the event groups between two offsets.
 
-Knows Spark's streaming interface, and how far each log may be read. What is in a batch is planned from its two offsets alone, so a batch
-that is run again after a crash is the same batch.
+Implements Spark's streaming interface, and determines how far each log may be read. A batch is planned from its two
+offsets alone, so a batch that runs again after a crash is the same batch.
 
     offset   := {"file": name, "pos": int, "log": identity?, "tail": int?}
     identity := {"created": int, "server_id": int, "first_gtid": text?}
 
-An offset means: up to `pos` in that file, and all files before it; a finished file ends at the next one's 0. `file` has no directory, so the
-logs may be moved. `log` says which log the file was (`binlogio.columnar.splits.log_identity`), `tail` is the CRC32 of the bytes before `pos`: before the
-stream goes on from an offset, both are compared with the file of that name. Offsets of earlier versions have neither, and a directory in `file`.
+An offset covers the file up to `pos`, and all files before it; the end of a finished file is position 0 of the next
+one. `file` has no directory, so the logs may be moved. `log` identifies the log
+(`binlogio.columnar.splits.log_identity`), `tail` is the CRC32 of the bytes before `pos`: both are compared with the
+file of that name before the stream continues from an offset. Offsets of earlier versions have neither, and have a
+directory in `file`.
 """
 
 from __future__ import annotations
@@ -98,11 +100,11 @@ class BinlogStreamReader(DataSourceStreamReader, AvailableNowSource):
         return ReadAllAvailable()
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """What is there now is all that the query will read."""
+        """Fix the end of the query: it reads the logs up to their current ends."""
         self._target = self._latest(dict(_NOTHING), None, self._logs())
 
     def latestOffset(self, start: Offset | None = None, limit: ReadLimit | None = None) -> Offset:  # noqa: N802
-        """How far the next batch goes: to the end of a group that is whole, and no further than the limit but for one group.
+        """The end of the next batch: the end of a complete group, within the limit unless a single group exceeds it.
 
         PySpark 4.1 calls it without arguments, newer ones with both.
 
@@ -120,7 +122,7 @@ class BinlogStreamReader(DataSourceStreamReader, AvailableNowSource):
         return given if _place(latest) == _place(resolved) else latest
 
     def reportLatestOffset(self) -> Offset | None:  # noqa: N802
-        """The end of the logs, whatever limits a batch has: Spark shows it as `latestOffset` in the progress of a query."""
+        """The end of the logs regardless of limits; Spark shows it as `latestOffset` in the progress of a query."""
         latest = self._latest(dict(_NOTHING), None, self._logs())
         return latest if latest["file"] else None
 
@@ -200,7 +202,7 @@ class BinlogStreamReader(DataSourceStreamReader, AvailableNowSource):
         return start if found is None else self._offset(*found)
 
     def _offset(self, log: LogFile, pos: int) -> Offset:
-        """The offset, with what tells its log from others of the same name. The order of its keys is always the same: Spark compares texts."""
+        """The offset with the identity of its log. The order of its keys is fixed, since Spark compares texts."""
         offset: Offset = {"file": _base(log), "pos": pos}
         identity = log_identity(log, self._batches.keyring)
         if identity is not None:

@@ -1,12 +1,12 @@
-"""The changes of one table, typed: the view `rows` with `table`, and the view `cdf`.
+"""Typed changes of one table: the view `rows` with option `table`, and the view `cdf`.
 
-Knows how the record batches of `binlogio.read_rows` become those views. Without a schema of the user, a table's columns are those that it has in
-its last change in the newest log that has any.
+Converts the record batches of `binlogio.read_rows` to these views. Without a schema of the user, the table's
+columns are those of its last change in the newest log that has one.
 
     cdf := column* _change_type _commit_version _commit_timestamp _commit_gtid _change_order _change_file _change_pos _change_row
     _change_type := insert | delete | update_preimage update_postimage
-    _commit_version := the number of the log, and the offset in it at which the transaction begins: later transactions have greater ones
-    _change_order := the number of the record among those of its transaction in this view
+    _commit_version := number of the log, and offset in it at which the transaction begins; increases from transaction to transaction
+    _change_order := number of the record among those of its transaction in this view
     _change_file _change_pos _change_row := file, pos and row of the view `rows`
 """
 
@@ -75,7 +75,7 @@ def typed_row_columns(request: Request, logs: list[LogFile]) -> Mapping[str, pa.
 
 
 def wanted_images(columns: Mapping[str, pa.DataType], request: Request) -> Mapping[str, pa.DataType]:
-    """The columns of the view `rows` without those of the image that nobody wants."""
+    """The columns of the view `rows` without those of an image that is not selected."""
     unwanted = {"both": (), "before": ("after", "after_present"), "after": ("before", "before_present")}
     return {name: kind for name, kind in columns.items() if name not in unwanted[request.options.images]}
 
@@ -155,7 +155,7 @@ def _cdf(batch: pa.RecordBatch, file_number: int, commits: Commits, last_version
 
 
 def _order(versions: Numbers, last_version: int, records: int) -> Numbers:
-    """The number of each record among those of its transaction, which stand together."""
+    """The number of each record in its transaction, whose records are adjacent."""
     index = np.arange(len(versions))
     is_first = np.concatenate(([True], versions[1:] != versions[:-1])) if len(versions) else np.zeros(0, bool)
     order = index - np.maximum.accumulate(np.where(is_first, index, 0))

@@ -1,7 +1,7 @@
-"""The view `transactions`: a record for each event group, with what it changed in numbers.
+"""The view `transactions`: one record for each event group, with counts of its changes.
 
-Knows the columns of the view and how the events of a group add up. Where groups begin and end is `binlogio.format.groups`' business. A
-group that the log breaks off is a record too, with the outcome `unfinished`.
+Defines the columns of the view, and adds up the events of a group. `binlogio.format.groups` determines where groups
+begin and end. A group that is incomplete in the log is a record with the outcome `unfinished`.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""The views of a log: which columns each has, and how a piece of a log becomes its batches.
+"""The views of a log: the columns of each, and the function that reads the batches of a piece.
 
-Knows the views by name. Knows nothing of Spark; what a view's columns are in Arrow is as Spark will ask for them.
+Column types are Arrow types as Spark expects them.
 
-    rows           a record for each row change: where, when, by which transaction, which table, and the row before and after,
-                   as JSON text, or with `table` as structs of the table's columns
-    events         a record for each event: its header, and what it says, as columns where all have it and as JSON where not
-    transactions   a record for each event group: where, when, what it changed in numbers, its statements
+    rows           one record for each row change: position, time, transaction, table, and the row before and after,
+                   as JSON text, or with option `table` as structs of the table's columns
+    events         one record for each event: its header as columns, other fields as columns or JSON
+    transactions   one record for each event group: position, time, counts of its changes, its statements
     cdf            the changes of one table, flat, in the shape of Delta's change data feed
 """
 

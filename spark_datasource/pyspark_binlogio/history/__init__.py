@@ -1,1 +1,1 @@
-"""What logs say of tables beside their rows: statements, groups that do not hold, and what a table was called and made of when."""
+"""History of tables in logs: statements, rollbacks, and the name and columns of a table at each position."""

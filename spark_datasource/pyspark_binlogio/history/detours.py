@@ -1,6 +1,6 @@
-"""Places at which changes hold: groups that were rolled back hold nowhere, distributed transactions hold where they were committed.
+"""Positions at which changes take effect: none for rolled back groups, the commit for XA transactions.
 
-Knows how a column of places becomes one of other places, many at a time.
+Maps a column of positions to a column of positions, many at a time.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark_binlogio.history.table_life import Detour
 
 _KIND: Final = pa.struct([("file", pa.int64()), ("pos", pa.int64()), ("row", pa.int64())])
-_ROW_BITS: Final = 30  # of a number that orders the rows of one group: a payload's rows, behind the offset in the group
+_ROW_BITS: Final = 30  # of a number that orders the rows of one group: a payload's rows, after the offset in the group
 
 
 def detoured(place: Column, detours: Iterable[Detour]) -> Column:

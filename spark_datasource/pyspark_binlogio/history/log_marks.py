@@ -1,9 +1,9 @@
-"""What a replay has to know of a log beside its row changes: statements, tables, and groups whose changes do not hold or hold later.
+"""Marks: what a replay needs of a log besides row changes (statements, table maps, rollbacks, prepared groups).
 
-Knows how one piece of a log becomes marks; what they mean for a table is `table_history`'s business. Knows nothing of Spark.
+Extracts the marks of one piece of a log; `table_history` interprets them.
 
     mark := place gtid what
-    what := Definition (a statement)  Mapped (a table map that says something new)  Images  Void  Prepared  XaEnd  TextChange  Lost  Cut
+    what := Definition (a statement)  Mapped (a table map with new facts)  Images  Void  Prepared  XaEnd  TextChange  Lost  Cut
 
 Source: the model of `binlogio.replay.applier`, which applies the same groups one by one.
 """
@@ -279,11 +279,11 @@ class _Group:
 
     def marks(self) -> Iterator[Mark]:
         """The marks of the group, which has ended."""
-        behind = Place(self.start.file, self.end or 0)
+        after = Place(self.start.file, self.end or 0)
         if self._rolls_back:
-            yield Mark(self.start, Void(behind, by_client=True))
+            yield Mark(self.start, Void(after, by_client=True))
         elif self.is_prepared and self.xid is not None:
-            yield Mark(self.start, Prepared(behind, self.xid))
+            yield Mark(self.start, Prepared(after, self.xid))
         yield from self.found
 
     def statement(self, event: QueryEvent, place: Place, context: ParseContext) -> None:

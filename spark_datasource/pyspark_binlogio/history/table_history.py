@@ -1,6 +1,6 @@
-"""The history of tables: from the marks of a log, which stretches of it made a table what it is, and under which name and columns.
+"""Table history: builds the life of each table (names, columns, stretches of the log) from the marks of the logs.
 
-Knows the order of marks, and what each of them but statements (`table_statements`) means for the tables. Knows nothing of Spark.
+Orders marks and applies all but statements, which `table_statements` applies.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class TableHistory:
         return found
 
     def detours_of(self, life: Life) -> list[Detour]:
-        """The changes that do not hold where they stand, in the order of the log."""
+        """The changes that do not take effect at their own position, in the order of the log."""
         definition = life.now.definition
         transactional = definition is None or definition.is_transactional
         return [one for one in self.detours if transactional or not one.spares_untransactional]

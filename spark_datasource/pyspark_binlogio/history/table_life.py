@@ -1,9 +1,9 @@
-"""What a table's life is made of: stretches with the same name and columns, and changes that hold elsewhere than they stand.
+"""The life of a table: stretches with the same name and columns, and changes that take effect elsewhere.
 
-Knows how the columns of a stretch are told from its table map and from its definition. How lives come about is `table_history`'s business.
+Derives the columns of a stretch from its table map and its definition. `table_history` builds lives.
 
-    life    := stretch (change stretch)*        from the last CREATE TABLE or TRUNCATE on; before it nothing of the table is left
-    stretch := name, places from and to, and the columns between: nothing but row changes happens in it
+    life    := stretch (change stretch)*        from the last CREATE TABLE or TRUNCATE on; rows from before it are gone
+    stretch := name, first and last place, and columns: within it there are only row changes
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ class Stretch:
     then: ColumnChanges = NOTHING
 
     def plan(self) -> TablePlan | None:
-        """The columns; None where nobody says.
+        """The columns; None if they are unknown.
 
         Raises:
-            BinlogError: a definition that was given does not fit the table, or a type that nobody can read.
+            BinlogError: a definition that was given does not fit the table, or a type cannot be decoded.
         """
         if self.mapped is None:
             return self._planned()

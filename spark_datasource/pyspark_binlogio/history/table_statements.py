@@ -1,6 +1,6 @@
-"""Statements that define, rename, empty and drop tables, at work on the history of tables.
+"""Applies DDL statements (create, alter, rename, truncate, drop) to the history of tables.
 
-Knows which statements these are, and what becomes of rows. What they say of columns is the business of `binlogio.schema`.
+Determines the effect of each statement on rows. `binlogio.schema` determines the effect on columns.
 
 Source: the model of `binlogio.schema.ddl.statements`, which follows the same statements for their definitions alone.
 """
@@ -204,7 +204,7 @@ class Statement:
     # ----------------------------------------------------------------------------------------------------- parts
 
     def _go_on(self, life: Life, name: TableName, changes: ColumnChanges) -> None:
-        """What comes behind an ALTER TABLE, if that makes a difference to rows."""
+        """What follows an ALTER TABLE, if it affects rows."""
         now = life.now
         definition = self._definition(name)
         old = now.definition
@@ -272,7 +272,7 @@ _HANDLERS: Final = {
 def _defaults_after(
     before: Mapping[str, Default], changes: ColumnChanges, definition: TableDefinition | None
 ) -> dict[str, Default]:
-    """The defaults behind an ALTER TABLE; of a table that nobody describes, those of columns that a statement has named."""
+    """The defaults after an ALTER TABLE; for a table without definition, those of columns that a statement named."""
     if definition is not None:
         return defaults_after(before, changes, definition.columns)
     formers = {name: changes.renamed.get(name, name) for name in before}

@@ -1,1 +1,1 @@
-"""Streams of changes merged into tables that others keep: Delta, Parquet. `merge` is the way in."""
+"""Sinks: merge streams of changes into Delta tables and Parquet files. The entry point is `merge`."""

@@ -1,7 +1,7 @@
-"""A Delta table as the target of a stream of changes, by `deltalake`: no package of the JVM is needed.
+"""Merges a stream of changes into a Delta table with `deltalake`, without packages of the JVM.
 
-Knows Delta's application transactions: the batch's number goes into the same commit as its rows, so a batch is in the table once or not at
-all. The merge itself runs on the driver, with the changes of one batch in memory.
+Uses Delta's application transactions: the number of a batch is part of the commit of its rows, so a batch is
+applied exactly once. The merge runs on the driver, with the changes of one batch in memory.
 
     TIME    bigint of microseconds, since Delta has no such type
 

@@ -1,7 +1,7 @@
-"""Merging a stream of row changes into a table, batch by batch: the function that `foreachBatch` takes.
+"""The function for `foreachBatch` that merges row changes into a table, batch by batch.
 
-Knows that a batch may come again after a crash, and which batches count as the same: those of one query (its checkpoint) with one number.
-What a table is on disk is the business of `delta_table` and `parquet_table`.
+Spark may repeat a batch after a crash; batches with one number of one query (its checkpoint) are the same batch.
+The table formats are in `delta_table` and `parquet_table`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Parquet files as the target of a stream of changes: a directory with a manifest that names the files that count.
+"""Merges a stream of changes into Parquet files: a directory with a manifest that names the valid files.
 
-Knows how a new state takes the place of the last one at once: it is written beside it, and the manifest is replaced by rename. A crash
-leaves the old state, with files that nobody refers to, which the next batch removes. A batch writes those files anew in which keys of its
-changes are, which it finds by reading the key's columns of all; with too many files it writes all of them anew.
+A new state is written beside the old one, and replaces it atomically by a rename of the manifest. A crash leaves
+the old state, with unreferenced files that the next batch removes. A batch reads the key columns of all files, and
+rewrites the files that have keys of its changes; with too many files it rewrites all of them.
 
     path/manifest.json := {"files": ["data-.../part-....parquet" ...], "last": [...], "batches": {writer: number}}
 """
@@ -45,7 +45,7 @@ class Manifest:
 
     @classmethod
     def read(cls, directory: Path) -> Manifest:
-        """The manifest of a table; an empty one where there is none.
+        """Read the manifest of a table; an empty one if there is no file.
 
         Raises:
             BinlogFormatError: it is damaged.
@@ -87,7 +87,7 @@ class ParquetMerge:
         return (Manifest.read(Path(self.path)).batches or {}).get(writer)
 
     def apply(self, spark: SparkSession, stage: Stage, writer: str, batch: int) -> None:
-        """Write the files anew that the changes touch, and then the manifest, with the batch's number."""
+        """Rewrite the files that the changes affect, and then the manifest with the batch's number."""
         directory = Path(self.path)
         directory.mkdir(parents=True, exist_ok=True)
         manifest = Manifest.read(directory)

@@ -1,1 +1,1 @@
-"""What a table held at a moment: changes from logs or frames, folded by its key. `table_replay` is the way in."""
+"""Replay on Spark: the rows of a table at a moment, from logs or data frames. The entry point is `table_replay`."""

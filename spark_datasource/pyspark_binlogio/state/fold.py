@@ -1,9 +1,9 @@
-"""The state of a table after changes whose images lack columns: a fold in the order of the log, in tasks of Python.
+"""Fold of changes whose images lack columns: applies them in the order of the log, in Python tasks.
 
-Knows which image a row has each of its columns from. No value but those of keys becomes a Python object: a row is a list of numbers, each
-telling in which image the value of a column stands, and the values are gathered in the end.
+Determines from which image each column of a row comes. Only key values become Python objects: a row is a list of
+image numbers, one for each column, and the values are gathered at the end.
 
-Rows with different keys are folded by different tasks, unless one key became the other: then their rows belong together.
+Rows with different keys are folded in different tasks, unless an update changed one key to the other.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _key(stage: Stage, image: str) -> Column:
 
 
 def _new_key(stage: Stage) -> Column:
-    """The key behind a change: of what the after image lacks, that of the before image."""
+    """The key after a change: columns that the after image lacks come from the before image."""
     parts = []
     for n, name in enumerate(stage.key):
         new, old = F.col("after").getField(name), F.col("before").getField(name)
@@ -199,7 +199,7 @@ class _Rows:
         self._documents: list[str | None] = []
 
     def add(self, before: list[pa.Array], after: list[pa.Array]) -> int:
-        """Take the images of a batch; returns the number of its first before image, behind which its after images come."""
+        """Take the images of a batch; returns the number of its first before image; the after images follow the before images."""
         first = self.images
         for side in (before, after):
             self._parts.append((self.images, side))
@@ -213,7 +213,7 @@ class _Rows:
             return image
         old = self._text(column, document)
         if old is None:
-            return _UNKNOWN  # what nobody told cannot be changed
+            return _UNKNOWN  # an unknown value cannot be changed
         self._documents.append(parse_change(text).apply(JsonDocument.from_text(old)).text)
         return -1 - len(self._documents)
 

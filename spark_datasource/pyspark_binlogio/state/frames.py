@@ -1,6 +1,7 @@
-"""Changes for a replay that somebody has in a frame already, in the shape of the view `rows`.
+"""Replay of changes in a data frame in the shape of the view `rows`.
 
-Knows what such a frame says by itself: which files, which images are whole. It says nothing of statements, so all of its changes hold.
+Determines the files of the frame, and whether its images are full. A frame has no statements and no rollbacks, so
+all of its changes take effect.
 """
 
 from __future__ import annotations

@@ -1,6 +1,9 @@
-"""Logs for a replay: what they say beside row changes, and the row changes of a table, stretch by stretch, in the shape of the view `rows`.
+"""Replay of changes in log files: the marks of the logs, and the row changes of a table, stretch by stretch.
 
-Knows how tasks look for marks, and how a stretch of a table's life is read with the columns that the table had then.
+Row changes have the shape of the view `rows`.
+
+Runs the tasks that search for marks, and reads a stretch of a table's life with the columns that the table had
+there.
 """
 
 from __future__ import annotations

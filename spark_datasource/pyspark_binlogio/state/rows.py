@@ -1,10 +1,8 @@
-"""The rows of a table after changes, in Spark: which engine makes them, and the two of them that are SQL.
+"""The rows of a table after a stage of changes: chooses the method, and implements the two that are Spark SQL.
 
-Knows stages. Knows neither logs nor statements.
-
-    whole after images, key    the last image of each key; a key that changes ends one row and begins another
-    no key                     how often each whole row was added and taken away
-    otherwise                  `state.fold`: what an image lacks is what the row had before
+full after images, key     the last image of each key; an update of the key ends one row and begins another
+no key                     how many times each whole row was added and removed
+otherwise                  `state.fold`: columns that an image lacks keep their value
 """
 
 from __future__ import annotations

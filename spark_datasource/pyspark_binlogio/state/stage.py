@@ -1,10 +1,11 @@
-"""Changes of a table while its key stays the same, as frames of Spark, and what their columns say.
+"""A stage: the changes of a table between changes of its key, as data frames with known columns.
 
-Knows changes whose images have the table's columns, in one shape whatever they came from. Knows neither logs nor statements. What becomes of a
-table by them is the business of `state.rows` and `state.fold`.
+All changes have images with the table's columns, in one shape for any origin. `state.rows` and `state.fold` apply
+them.
 
-A change is (_at, _layout, before, after, before_present, after_present): `_at` puts changes in order, `_layout` tells which bit of the bitmaps
-is which column. `before` and `after` are structs of the same columns, null where there is no such image.
+A change is (_at, _layout, before, after, before_present, after_present): `_at` orders changes, `_layout` maps bits
+of the present bitmaps to columns. `before` and `after` are structs of the same columns, NULL where there is no such
+image.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Replay: what a table held at a moment, from its changes.
+"""Replay: computes the rows of a table at a moment from its changes.
 
-Knows how a table's life becomes stages (stretches with the same key), and how images of one stretch are shown with the columns of a later one.
-How a stage becomes rows is the business of `state.rows`.
+Divides the life of a table into stages (stretches with the same key), and converts images of one stretch to the
+columns of a later one. `state.rows` computes the rows of a stage.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class LogReplay:
         return _known(self.history.life((schema, name)), table, UNFOLLOWED[1])[-1].plan
 
     def stages(self, table: str, key: Sequence[str] | None, unfollowed: str) -> list[tuple[Stage, _Start]]:
-        """The parts of the table's life in which its key stays the same, each with what turns the rows before it into its own columns."""
+        """The parts of the table's life with the same key, each with the conversion of earlier rows to its columns."""
         schema, _, name = table.partition(".")
         life = self.history.life((schema, name))
         if unfollowed == "error" and life.problems:
@@ -146,8 +146,8 @@ class LogReplay:
                 has_diffs=images.has_diffs,
             )
             found.append((stage, _Start(part, image, unfollowed)))
-        for before, behind in pairwise(found):
-            behind[1].follows = before[1].part[-1]
+        for before, following in pairwise(found):
+            following[1].follows = before[1].part[-1]
         return found
 
     def _struct(self, image: pa.DataType) -> StructType:
@@ -175,7 +175,7 @@ class _Known:
 
 
 def _known(life: Life, table: str, unfollowed: str) -> list[_Known]:
-    """The stretches that have columns; those in the middle that nobody describes had no changes, but what ended them counts."""
+    """The stretches with known columns. Others in the middle had no changes, but the statements that ended them count."""
     found: list[_Known] = []
     is_now = False
     for stretch in life.stretches:

@@ -1,6 +1,6 @@
-"""Up to when a replay goes: a time, a position, or a set of transactions.
+"""The end of a replay: a time, a position, or a GTID set.
 
-Knows what each means for an event group, and for a record of the view `rows`. A group counts as a whole or not at all.
+Applies it to event groups, and to records of the view `rows`. A group is included as a whole or not at all.
 
     time        groups whose last event is not later; the first later one ends the replay
     position    groups that end there or before

@@ -1,1 +1,1 @@
-"""Records to binary logs: what tasks stage, and the commit that makes logs of it. `log_writer` is the way in."""
+"""Writes records as binary logs: tasks stage files, the commit makes them logs. The entry point is `log_writer`."""

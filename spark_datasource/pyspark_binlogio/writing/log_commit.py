@@ -1,11 +1,12 @@
-"""The commit of a write: staged files of all tasks become logs behind those that are there, in the order of their records; the index comes last.
+"""The commit of a write: appends the staged files of all tasks to the logs in order, and replaces the index last.
 
-Knows files, names, heads and ends. Knows nothing of records or events in groups.
+Handles files, names, headers and ends of logs. Records and events in groups are in `record_runs` and `segments`.
 
-    commit := check order and GTIDs, finish each segment (head, ROTATE or STOP), register names, rename, note the batch, replace the index
+    commit := check order and GTIDs, finish each segment (header, ROTATE or STOP), register names, rename, note the batch, replace the index
 
-What a crash leaves half-done before the index was replaced is undone by the next commit (`binlogio.writer.log.log_index`). A batch that has a number is noted
-with the last log that it wrote, and is done once the index has that log: the same batch again does nothing then.
+A commit that crashed before the index was replaced is undone by the next commit (`binlogio.writer.log.log_index`).
+A numbered batch is noted with the last log that it wrote, and is done once the index has that log: the same batch
+then writes nothing.
 """
 
 from __future__ import annotations
@@ -51,9 +52,9 @@ class BatchNumber:
 
 
 class LogFolder:
-    """A series of logs that are there, and those that come behind them. Nobody else may write to them meanwhile.
+    """A series of existing logs, and the logs appended to it. There must be no other writer at the same time.
 
-    Without `changes_files` the storage can only write files anew.
+    Without `changes_files` the storage can only replace whole files.
     """
 
     def __init__(
@@ -70,7 +71,7 @@ class LogFolder:
         """The GTIDs of all logs that are there.
 
         Raises:
-            WriterStateError: somebody writes to the last one.
+            WriterStateError: the last log is in use.
         """
         existing = self._existing(self._storage.names())
         if not existing:
@@ -104,7 +105,7 @@ class LogFolder:
         segments = _in_order(segments)
         old = self._existing(self._storage.names())
         executed = EMPTY_GTID_SET if overwrite else self.executed()
-        names = _names_behind(old[-1] if old else None, self._stem, len(segments))
+        names = _names_after(old[-1] if old else None, self._stem, len(segments))
         finished: list[str] = []
         for segment, (name, next_name) in zip(segments, pairwise([*names, ""]), strict=True):
             _refuse_known(segment, executed)
@@ -193,7 +194,7 @@ class LogFolder:
         return name
 
     def _copy(self, segment: Segment, name: str, offset: int) -> None:
-        """The groups of a segment, as they stand at `offset` of another file."""
+        """The groups of a segment, moved to `offset` of another file."""
         at, size = segment.head_size, WINDOW_SIZE
         while at < segment.size:
             window = bytearray(self._storage.read(segment.name, at, size))
@@ -289,7 +290,7 @@ def _refuse_known(segment: Segment, executed: GtidSet) -> None:
         )
 
 
-def _names_behind(last: str | None, stem: str, count: int) -> tuple[str, ...]:
+def _names_after(last: str | None, stem: str, count: int) -> tuple[str, ...]:
     names: list[str] = []
     for _ in range(count):
         last = f"{stem}.000001" if last is None else next_log_name(last)

@@ -1,14 +1,14 @@
-"""Writes records of the view `rows` as binary logs: what Spark's driver and tasks call, once for a batch, or batch by batch of a stream.
+"""The batch and stream writers: write records of the view `rows` as binary logs, on Spark's driver and in its tasks.
 
-Knows Spark's interfaces for writers, and how a frame's columns become those of the view. Transactions, files and the commit are those of
+Implements Spark's writer interfaces, and adds missing columns. Transactions, staged files and the commit are in
 `record_runs`, `segments` and `log_commit`.
 
-    a task    stages files in a folder that no reader looks into, and says what is in them
-    commit    makes logs of them, all or none
+    a task    stages files in a directory that readers ignore, and returns a description of them
+    commit    turns all of them into logs, or none
     abort     removes them
 
-Columns that a frame lacks: file is one and the same, row counts, server_id is 1, gtid and sequence_number are null (each pos is then a transaction), the
-bitmaps are what the images have; with option `table`, schema and table are its.
+Defaults of missing columns: one file, rows numbered, server_id 1, gtid and sequence_number NULL (each pos is then a
+transaction), bitmaps of the columns that the images have; with option `table`, its schema and table.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class _LogWriter:
         self._clear()
 
     def _clear(self) -> None:
-        """Remove what is staged; what a task that nobody waits for still writes stays, where no reader looks."""
+        """Remove what is staged; files of a task that is still running remain, in a directory that readers ignore."""
         uri = self._options.paths[0]
         if "://" not in uri:
             shutil.rmtree(Path(uri) / self._staging, ignore_errors=True)

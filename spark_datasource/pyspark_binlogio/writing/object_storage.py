@@ -1,7 +1,7 @@
-"""A folder of an object store, or of any `pyarrow.fs` filesystem, as the place of logs that are written.
+"""Log storage for a directory of an object store, or of any `pyarrow.fs` filesystem.
 
-Knows streams and moves. Such a place can neither change nor lengthen what is there: a file that must look otherwise is written anew, and a move may be a
-copy and a removal.
+Such storage can neither change nor extend a file: a changed file is written again, and a move may be a copy and a
+removal.
 """
 
 from __future__ import annotations

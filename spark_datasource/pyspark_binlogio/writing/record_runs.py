@@ -1,10 +1,10 @@
-"""Records of row changes, in the order of a log, to transactions: which records belong together, and whether they are in order.
+"""Groups records of row changes into transactions, and checks their order.
 
-Knows the columns of the view `rows`. Knows neither tables nor events.
+Uses the columns of the view `rows`. Tables and events are in `written_tables` and `segments`.
 
-    transaction := run+      same file, gtid and sequence_number; where a record has neither of the two, same file and pos
-    run         := record+   same table, operation, bitmaps, server_id and timestamp, one behind the other
-    order       := (file by its number, pos, row), every record behind the one before it
+    transaction := run+      same file, gtid and sequence_number; if both gtid and sequence_number are NULL, same file and pos
+    run         := record+   same table, operation, bitmaps, server_id and timestamp, consecutive
+    order       := (file by its number, pos, row), strictly increasing
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Staged logs: whole transactions in files of one task, each with a head of its own, without an end.
+"""Segments: staged log files of one task, with whole transactions and a header, but without an end.
 
-Knows heads, groups and when a file is full. What stands in the head about the logs before, and how the file ends, is known when all tasks are
-done; `log_commit` writes it then. A task guesses the head, so that most heads need no other room.
+Builds headers and groups, and decides when a file is full. The final header depends on the logs before, and the end
+on the next log: `log_commit` writes both when all tasks are done. A task writes a provisional header, so that most
+headers keep their size.
 
     segment := magic format_description previous_gtids group+
 """
@@ -115,7 +116,7 @@ class SegmentWriter:
 
         Raises:
             BinlogError: a record says what cannot be.
-            OSError: the storage cannot; what was written stays behind, and can be removed.
+            OSError: the storage failed; the files written so far remain, and can be removed.
         """
         is_open = False
         for transaction in transactions:
@@ -131,7 +132,7 @@ class SegmentWriter:
         return self._segments
 
     def remove(self) -> None:
-        """Remove what was written, as far as that is possible: whoever has the folder will remove the rest."""
+        """Remove what was written, as far as possible; the next commit to the directory removes the rest."""
         for segment in self._segments:
             try:
                 self._storage.remove(segment.name)

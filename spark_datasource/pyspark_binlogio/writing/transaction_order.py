@@ -1,7 +1,7 @@
-"""Records in the order in which a log has them, for a writer whose tasks each get a part of it.
+"""Orders records as in the log, for a writer whose tasks each get a range of whole transactions.
 
-Knows the columns of the view `rows` that say where a record was. Spark gives a writer the partitions of a frame as they are, so the frame has to be cut
-between transactions before.
+Uses the position columns of the view `rows`. Spark passes the partitions of a data frame to a writer unchanged, so
+the frame must be partitioned between transactions first.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
-"""The tables of records that are written: what their columns are in MySQL, and their images as rows events.
+"""The tables of written records: their column types in MySQL, and their images as rows events.
 
-Knows definitions and images, typed (structs) or as JSON text. Knows neither transactions nor files.
+Reads definitions and images, typed (structs) or as JSON text. Transactions are in `record_runs`, files in
+`segments`.
 
-A table's columns are those of its definition in `schemaFile`; without one those of the struct, by Spark's types, all of them NULL-able:
+A table's columns are those of its definition in `schemaFile`; without one those of the struct, by Spark's types,
+all nullable:
 
     tinyint smallint int bigint float double decimal(p,s)   the same        boolean                  tinyint(1)
     string    longtext (utf8mb4)      binary         longblob               date                     date
@@ -87,7 +89,7 @@ class WrittenTables:
         """The table of a run.
 
         Raises:
-            UnsupportedFeature: nobody knows its columns, or a column cannot be.
+            UnsupportedFeature: the columns are unknown, or a column is not supported.
         """
         image = run.before if run.op == "delete" else run.after
         key = run.schema, run.table, image.type
