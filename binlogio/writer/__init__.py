@@ -9,10 +9,9 @@ with BinlogWriter("data/binlog") as log, log.session("shop") as session:
 
 from __future__ import annotations
 
-from binlogio.writer.rules.known_objects import KnownObjects, Trigger
+from binlogio.writer.rules.known_objects import KnownObjects, Trigger, Uses
 from binlogio.writer.rules.statement import Delete, Insert, LoadedFile, Statement, Update
 from binlogio.writer.rules.statement_facts import LoggingWarning, StatementFacts, StatementKind, TableAccess
-from binlogio.writer.rules.statement_uses import Uses
 from binlogio.writer.session.session import Session
 from binlogio.writer.session.xa import XaXid
 from binlogio.writer.writer import BinlogWriter

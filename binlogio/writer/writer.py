@@ -15,18 +15,17 @@ from typing import TYPE_CHECKING, Final
 from binlogio.errors import WriterStateError
 from binlogio.gtid import EMPTY_GTID_SET, GtidSet, MariadbGtid, Uuid
 from binlogio.options import Position, ServerVariables
-from binlogio.writer.log.domain_state import DomainState
 from binlogio.writer.log.group_commit import GroupCommit, Wait, system_wait
+from binlogio.writer.log.gtids import DomainState
 from binlogio.writer.log.log_file import ActiveLog, Clock
 from binlogio.writer.log.log_storage import LocalStorage, LogStorage
 from binlogio.writer.log.purge import logs_before, logs_up_to
 from binlogio.writer.log.recovery import examine, recover
 from binlogio.writer.rows.kernel import writer_kernel
-from binlogio.writer.session.cache_status import CacheStatus
+from binlogio.writer.session.cache import CacheStatus, SpillFile, TemporaryFile
 from binlogio.writer.session.connection import Connection
 from binlogio.writer.session.open_tables import OpenTables
 from binlogio.writer.session.session import Session
-from binlogio.writer.session.spill import SpillFile, TemporaryFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable

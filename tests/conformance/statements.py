@@ -16,9 +16,9 @@ from binlogio.gtid import Gtid
 from binlogio.server_variables import SESSION_VARIABLES, ServerVariables
 from binlogio.writer import Delete, Insert, Session, Statement, Update
 from binlogio.writer.log.group import AUTOMATIC
+from binlogio.writer.rules.known_objects import uses_of
 from binlogio.writer.rules.statement import Change, LoadedFile, updated_tables_of
 from binlogio.writer.rules.statement_facts import StatementFacts, StatementKind, TableAccess
-from binlogio.writer.rules.statement_uses import uses_of
 from binlogio.writer.rules.statement_words import read_words
 from binlogio.writer.session.connection import ClientVariables
 from binlogio.writer.session.xa import XaXid

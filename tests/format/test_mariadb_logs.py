@@ -28,9 +28,9 @@ from binlogio.reader import open as open_logs
 from binlogio.schema import ColumnDefinition, TableDefinition
 from binlogio.writer import BinlogWriter, Delete, Insert, Session, Statement, Update, XaXid
 from binlogio.writer.batches import BatchSession
-from binlogio.writer.log.domain_state import DomainState
 from binlogio.writer.log.group import Group, GroupEnd, InDomain
 from binlogio.writer.log.group_log import GroupLog, PendingCommit
+from binlogio.writer.log.gtids import DomainState
 from binlogio.writer.log.log_file import ActiveLog, describe_format
 from binlogio.writer.log.recovery import examine
 from binlogio.writer.log.whole_groups import GtidRuns, skip_plain_groups

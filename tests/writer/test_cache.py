@@ -12,10 +12,7 @@ from hypothesis import strategies as st
 
 from binlogio.errors import CacheLimitExceeded
 from binlogio.writer.rows.writeset import WriteSetBuilder
-from binlogio.writer.session.cache import BinlogCache
-from binlogio.writer.session.cache_buffer import CacheBuffer, buffer_size
-from binlogio.writer.session.cache_status import CacheStatus
-from binlogio.writer.session.spill import TemporaryFile
+from binlogio.writer.session.cache import BinlogCache, CacheBuffer, CacheStatus, TemporaryFile, buffer_size
 
 PAGE: Final = 4096
 UNLIMITED: Final = 1 << 62

@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 
 from binlogio.schema import ColumnDefinition, KeyDefinition, TableDefinition
-from binlogio.writer.session.ddl_text import create_table
+from binlogio.writer.session.ddl import create_table
 
 TABLE: Final = TableDefinition(
     "d",

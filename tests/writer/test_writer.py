@@ -23,7 +23,7 @@ from binlogio.schema import ColumnDefinition, TableDefinition
 from binlogio.values.values import EnumValue, SetValue
 from binlogio.writer import BinlogWriter, Delete, Insert, Statement, Update
 from binlogio.writer.query_events import QueryContext
-from binlogio.writer.session.ddl_events import ddl_event
+from binlogio.writer.session.ddl import ddl_event
 from column_cases import ALL_ROWS, ALL_TYPES
 from corpus import FIXTURES, frames_of
 from logs import IN_USE_AT

@@ -22,7 +22,7 @@ from binlogio.values.json import JsonDocument
 from binlogio.values.json_diff import JsonDiff, JsonDiffOperation, JsonDiffs
 from binlogio.writer import BinlogWriter, Delete, Insert, Statement, Update
 from binlogio.writer.batches import BatchChange, BatchSession
-from binlogio.writer.log.own_gtids import OwnGtids
+from binlogio.writer.log.gtids import OwnGtids
 from column_cases import ALL_ROWS, ALL_TYPES
 from memory_storage import MemoryStorage
 

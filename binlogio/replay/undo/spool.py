@@ -8,12 +8,12 @@ from __future__ import annotations
 from array import array
 from typing import TYPE_CHECKING, Final
 
-from binlogio.writer.session.spill import TemporaryFile
+from binlogio.writer.session.cache import TemporaryFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from binlogio.writer.session.spill import SpillFile
+    from binlogio.writer.session.cache import SpillFile
 
 PIECE_SIZE: Final = 1 << 20
 

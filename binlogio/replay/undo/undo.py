@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from binlogio.reader import BinlogReader
     from binlogio.replay.transactions import RowsStep, Transaction
     from binlogio.replay.undo.outputs import RowCounts, UndoOutput
-    from binlogio.writer.session.spill import SpillFile
+    from binlogio.writer.session.cache import SpillFile
 
 _Watch = Callable[["Transaction"], None]
 

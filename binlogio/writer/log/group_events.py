@@ -24,8 +24,8 @@ from binlogio.format.encoder import Encoder, stamp
 from binlogio.format.event_frames import EventFrames
 from binlogio.gtid import NIL_UUID, Gtid, MariadbGtid
 from binlogio.writer.flavour import flavour_of
-from binlogio.writer.log.domain_gtids import DomainGtids
 from binlogio.writer.log.group import Group
+from binlogio.writer.log.gtids import MariadbGtidFrames
 from binlogio.writer.log.log_file import describe_format
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class GroupEvents:
         self._server_id = variables.server_id
         self._version_number = _version_number(variables.server_version)
         self._clock = clock
-        self._domains = DomainGtids(self._encoder, has_thread_ids=self._flavour.has_thread_ids)
+        self._domains = MariadbGtidFrames(self._encoder, has_thread_ids=self._flavour.has_thread_ids)
         self.commit_id: int | None = None
         self._stamped = kernel.stamped if kernel is not None else None
         self._kernel = kernel if self._flavour.has_commit_times else None

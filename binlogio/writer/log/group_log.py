@@ -18,11 +18,10 @@ from binlogio.errors import BinlogError, CommitOutcomeUnknown, UnsupportedFeatur
 from binlogio.gtid import EMPTY_GTID_SET, Gtid, GtidSet, MariadbGtid, Tag, Uuid
 from binlogio.writer.flavour import flavour_of
 from binlogio.writer.log.commit_stages import Enrolled
-from binlogio.writer.log.domain_state import DomainState
 from binlogio.writer.log.group import Anonymous, Automatic, FilledGroup, Group, GroupEnd, InDomain
 from binlogio.writer.log.group_events import GroupEvents, LoggedGtid
+from binlogio.writer.log.gtids import DomainState, GtidState
 from binlogio.writer.log.logical_clock import WRITESET, LogicalClock
-from binlogio.writer.log.own_gtids import GtidState
 
 if TYPE_CHECKING:
     from binlogio.options import ServerVariables

@@ -49,7 +49,7 @@ from binlogio.format.framing import EventFrame, EventFramer
 from binlogio.format.groups import GroupPlace, GroupTracker, ends_transaction, starts_transaction
 from binlogio.gtid import EMPTY_GTID_SET, Gtid, GtidSet, MariadbGtid
 from binlogio.implementation import is_compiled
-from binlogio.writer.log.domain_state import DomainState
+from binlogio.writer.log.gtids import DomainState
 from binlogio.writer.log.log_file import FLAGS_OFFSET
 from binlogio.writer.log.whole_groups import QUIET_TYPES, GtidRuns, skip_plain_groups
 

@@ -25,7 +25,7 @@ from binlogio.gtid.identifiers import GNO_END, GNO_MIN
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from binlogio.writer.log.domain_state import DomainState
+    from binlogio.writer.log.gtids import DomainState
 
 WINDOW_SIZE: Final = 4 << 20
 MAX_WINDOW_SIZE: Final = 64 << 20

@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING, Any, Final
 from binlogio.events.statement_context import IntvarEvent, RandEvent, UserVarEvent
 from binlogio.schema import TableDefinition
 from binlogio.writer.query_events import text_bytes
-from binlogio.writer.rules.known_objects import table_access
+from binlogio.writer.rules.known_objects import Uses, table_access, uses_of
 from binlogio.writer.rules.statement_facts import StatementFacts, StatementKind, TableAccess
 from binlogio.writer.rules.statement_text import facts_from_sql
-from binlogio.writer.rules.statement_uses import Uses, uses_of
 from binlogio.writer.rules.statement_words import read_words
 
 if TYPE_CHECKING:

@@ -1,28 +1,223 @@
-"""The statement cache and the transaction cache: encoded events that wait for their group to be written.
+"""The statement cache and the transaction cache: encoded events that wait until their group is written.
 
-Knows events as bytes, complete but for their positions, and what is remembered of them as a whole. What goes into which cache is
-`session`'s to say; when memory does not suffice, `cache_buffer`'s.
+Each event is complete except for its position. `session` chooses the cache of an event; `session_caches` makes groups of the caches.
 
-Source: sql/binlog.cc, binlog_cache_data.
+`CacheBuffer` computes when a cache spills to a temporary file and when it is full, as the server's IO_CACHE does. A cache has a buffer,
+whose size is the variable's, rounded up to 8192 bytes. A write that does not fit fills the buffer, which then goes to the temporary
+file, together with the whole pages of 4096 bytes of the rest. The write fails, before anything is written, if the file and a whole
+buffer would be larger than the limit; therefore a single large write may end after the limit.
+
+Source: sql/binlog.cc, binlog_cache_data; mysys/mf_iocache.cc, _my_b_write, my_b_flush_io_cache and reinit_io_cache;
+sql/binlog_ostream.cc; measured on 9.7.4.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+import tempfile
+from threading import Lock
+from typing import IO, TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from binlogio.constants import HEADER_SIZE, TYPE_CODE_AT, EventType
 from binlogio.errors import CacheLimitExceeded
 from binlogio.events.query import sizes_before_sql
 from binlogio.events.rows import POST_HEADER_V1, POST_HEADER_V2
 from binlogio.primitives import bitmap_size
-from binlogio.writer.session.cache_buffer import CacheBuffer
-from binlogio.writer.session.spill import FrameFile, SpillFile
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from binlogio.writer.rows.writeset import WriteSetBuilder
-    from binlogio.writer.session.cache_status import CacheStatus
+
+IO_SIZE: Final = 4096
+BUFFER_UNIT: Final = 2 * IO_SIZE
+_NO_LIMIT: Final = 1 << 64
+
+
+def buffer_size(variable: int) -> int:
+    """The size in bytes of the buffer that binlog_cache_size = `variable` gives."""
+    return -(-variable // BUFFER_UNIT) * BUFFER_UNIT
+
+
+class CacheBuffer:
+    """How much of a cache is in its file, how much in its buffer. Sizes in bytes."""
+
+    __slots__ = ("_capacity", "_limit", "_size", "in_buffer", "in_file")
+
+    def __init__(self, size: int, limit: int) -> None:
+        self._size = buffer_size(size)
+        self._limit = limit
+        self._capacity = self._size
+        self.in_file = 0
+        self.in_buffer = 0
+
+    @property
+    def size(self) -> int:
+        """All that was written."""
+        return self.in_file + self.in_buffer
+
+    @property
+    def room(self) -> int:
+        """What can be written without leaving memory."""
+        return self._capacity - self.in_buffer
+
+    def fits(self, writes: Iterable[int]) -> bool:
+        """Whether these writes are possible, which are then made; where they are not, none of them is made."""
+        before = self._capacity, self.in_file, self.in_buffer
+        for write in writes:
+            if not self._write(write):
+                self._capacity, self.in_file, self.in_buffer = before
+                return False
+        return True
+
+    def write_all(self, writes: Iterable[int]) -> None:
+        """Make these writes, whatever the limit says."""
+        limit, self._limit = self._limit, _NO_LIMIT
+        self.fits(writes)
+        self._limit = limit
+
+    def truncate(self, size: int) -> None:
+        """Forget what is behind `size`."""
+        if size >= self.in_file:
+            self.in_buffer = size - self.in_file
+        else:
+            self.in_file, self.in_buffer = size, 0
+            self._capacity = self._size - size % IO_SIZE
+
+    def reset(self) -> None:
+        """Forget everything."""
+        self._capacity, self.in_file, self.in_buffer = self._size, 0, 0
+
+    def _write(self, length: int) -> bool:
+        room = self._capacity - self.in_buffer
+        if length <= room:
+            self.in_buffer += length
+            return True
+        if self.in_file + self._size > self._limit:
+            return False
+        rest = length - room
+        pages = rest - rest % IO_SIZE
+        self.in_file += self._capacity + pages
+        self._capacity = self._size
+        self.in_buffer = rest - pages
+        return True
+
+
+class SpillFile(Protocol):
+    """Where frames can be put and read again. Every method may raise OSError."""
+
+    def write(self, offset: int, data: bytes) -> None:
+        """Put bytes at an offset, which is never behind the end."""
+
+    def read(self, offset: int, size: int) -> bytes:
+        """The bytes at an offset."""
+
+    def close(self) -> None:
+        """Throw the file away."""
+
+
+class TemporaryFile:
+    """A `SpillFile` in the folder for temporary files."""
+
+    def __init__(self) -> None:
+        self._file: IO[bytes] = tempfile.TemporaryFile(prefix="ML", buffering=0)  # noqa: SIM115 - closed with the cache
+
+    def write(self, offset: int, data: bytes) -> None:
+        """Put bytes at an offset."""
+        self._file.seek(offset)
+        view = memoryview(data)
+        while view:
+            view = view[self._file.write(view) :]
+
+    def read(self, offset: int, size: int) -> bytes:
+        """The bytes at an offset.
+
+        Raises:
+            OSError: the file is shorter.
+        """
+        self._file.seek(offset)
+        parts = bytearray()
+        while len(parts) < size:
+            part = self._file.read(size - len(parts))
+            if not part:
+                raise OSError("the temporary file of a cache is shorter than what was written to it")
+            parts += part
+        return bytes(parts)
+
+    def close(self) -> None:
+        """Throw the file away."""
+        self._file.close()
+
+
+class FrameFile:
+    """Frames one behind the other in a `SpillFile`; a `binlogio.writer.log.group.SpilledFrames` together with those in memory."""
+
+    def __init__(self, file: SpillFile) -> None:
+        self._file = file
+        self._ends: list[int] = []
+
+    @property
+    def size(self) -> int:
+        """The sum of the frames' sizes, in bytes."""
+        return self._ends[-1] if self._ends else 0
+
+    def __len__(self) -> int:
+        return len(self._ends)
+
+    def __iter__(self) -> Iterator[bytes]:
+        start = 0
+        for end in self._ends:
+            yield self._file.read(start, end - start)
+            start = end
+
+    def extend(self, frames: list[bytes]) -> None:
+        """Put frames behind the last one; where it raises, none of them is there."""
+        end = self.size
+        ends = []
+        self._file.write(end, b"".join(frames))
+        for frame in frames:
+            end += len(frame)
+            ends.append(end)
+        self._ends += ends
+
+    def truncate(self, count: int) -> None:
+        """Keep the first `count` frames."""
+        del self._ends[count:]
+
+    def close(self) -> None:
+        """Throw the file away."""
+        self._file.close()
+
+
+class CacheStatus:
+    """Binlog_cache_use and its like. Several threads may count."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self.cache_use = 0
+        self.cache_disk_use = 0
+        self.stmt_cache_use = 0
+        self.stmt_cache_disk_use = 0
+
+    def count(self, *, is_transactional: bool, spilled: bool) -> None:
+        """A cache that held something was emptied."""
+        with self._lock:
+            if is_transactional:
+                self.cache_use += 1
+                self.cache_disk_use += spilled
+            else:
+                self.stmt_cache_use += 1
+                self.stmt_cache_disk_use += spilled
+
+    def as_dict(self) -> dict[str, int]:
+        """The variables by the server's names."""
+        with self._lock:
+            return {
+                "Binlog_cache_use": self.cache_use,
+                "Binlog_cache_disk_use": self.cache_disk_use,
+                "Binlog_stmt_cache_use": self.stmt_cache_use,
+                "Binlog_stmt_cache_disk_use": self.stmt_cache_disk_use,
+            }
+
 
 _TOO_SMALL: Final = {
     True: (

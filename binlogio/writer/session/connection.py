@@ -25,8 +25,8 @@ from binlogio.writer.query_events import QueryContext
 from binlogio.writer.rows.frames import Frames
 from binlogio.writer.rows.row_shapes import RowEncoder
 from binlogio.writer.rows.rows_builder import RowsRules
+from binlogio.writer.rules.known_objects import Uses
 from binlogio.writer.rules.statement_facts import LoggingWarning, SessionState, StatementFacts
-from binlogio.writer.rules.statement_uses import Uses
 from binlogio.writer.session.engine_mix import NO_ENGINES, EngineMix, mix_engines
 from binlogio.writer.session.session_caches import SessionCaches
 from binlogio.writer.session.transaction import Transaction, end_of_commit, end_of_rollback
@@ -39,9 +39,8 @@ if TYPE_CHECKING:
     from binlogio.writer.log.group_commit import GroupCommit
     from binlogio.writer.log.log_file import Clock
     from binlogio.writer.rows.kernel import WriterKernel
-    from binlogio.writer.session.cache_status import CacheStatus
+    from binlogio.writer.session.cache import CacheStatus, SpillFile
     from binlogio.writer.session.open_tables import OpenTables
-    from binlogio.writer.session.spill import SpillFile
     from binlogio.writer.session.xa import XaTransaction, XaXid
 
 OPTION_NO_FOREIGN_KEY_CHECKS: Final = 1 << 26

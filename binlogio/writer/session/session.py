@@ -27,7 +27,7 @@ from binlogio.writer.session.engine_mix import NO_ENGINES
 from binlogio.writer.session.session_variables import set_session_variables
 from binlogio.writer.session.statement_log import log_statement
 from binlogio.writer.session.table_statements import disconnect, log_create_select, log_ddl, log_temporary_table
-from binlogio.writer.session.xa_commands import xa_commit, xa_end, xa_prepare, xa_rollback, xa_start
+from binlogio.writer.session.xa import xa_commit, xa_end, xa_prepare, xa_rollback, xa_start
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -22,8 +22,7 @@ from binlogio.writer.log.group import AUTOMATIC, NO_MARKS, Group, GroupEnd, Grou
 from binlogio.writer.query_events import boundary_event
 from binlogio.writer.rows.writeset import WriteSetBuilder
 from binlogio.writer.rules.rule_sets import rules_of, statement_cache_sizes
-from binlogio.writer.session.cache import BinlogCache, CachedFrames, JoinedFrames, joined
-from binlogio.writer.session.cache_status import CacheStatus
+from binlogio.writer.session.cache import BinlogCache, CachedFrames, CacheStatus, JoinedFrames, joined
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     from binlogio.writer.log.group_events import LoggedGtid
     from binlogio.writer.query_events import QueryContext
     from binlogio.writer.rows.frames import Frames
-    from binlogio.writer.session.spill import SpillFile
+    from binlogio.writer.session.cache import SpillFile
 
 LOST_EVENTS: Final = 1
 DDL_MARKS: Final = GroupMarks(is_ddl=True)

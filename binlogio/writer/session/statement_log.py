@@ -20,6 +20,7 @@ from binlogio.errors import BinlogError, CacheLimitExceeded, LoggingError, Unsup
 from binlogio.events.load import AppendBlockEvent, BeginLoadQueryEvent
 from binlogio.writer.query_events import QueryContext, load_event, statement_event, updated_schemas
 from binlogio.writer.rows.rows_builder import build_change, build_statement
+from binlogio.writer.rules.known_objects import Uses
 from binlogio.writer.rules.logging_format import decide_logging_format, row_cache
 from binlogio.writer.rules.statement import Change, Delete, LoadedFile, Row, Statement, Update, facts_of, is_cascade
 from binlogio.writer.rules.statement_facts import (
@@ -30,7 +31,6 @@ from binlogio.writer.rules.statement_facts import (
     StatementFacts,
     StatementKind,
 )
-from binlogio.writer.rules.statement_uses import Uses
 from binlogio.writer.session.cache import BinlogCache, CachePosition
 from binlogio.writer.session.engine_mix import NO_ENGINES
 

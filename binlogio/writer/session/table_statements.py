@@ -29,8 +29,15 @@ from binlogio.writer.query_events import table_ddl_event, updated_schemas
 from binlogio.writer.rows.rows_builder import build_statement
 from binlogio.writer.rules.statement import Statement, facts_of
 from binlogio.writer.rules.statement_facts import CacheKind, LoggingFormat, StatementFacts, StatementKind, TableAccess
-from binlogio.writer.session.ddl_events import ddl_event, is_alter_table, is_logged_ddl
-from binlogio.writer.session.ddl_text import create_table, drop_at_disconnect, drop_tables, is_drop_table
+from binlogio.writer.session.ddl import (
+    create_table,
+    ddl_event,
+    drop_at_disconnect,
+    drop_tables,
+    is_alter_table,
+    is_drop_table,
+    is_logged_ddl,
+)
 from binlogio.writer.session.engine_mix import NO_ENGINES
 from binlogio.writer.session.statement_log import (
     context_of,

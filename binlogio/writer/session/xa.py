@@ -1,13 +1,30 @@
-"""XA transactions by name: what XA commands say, and what a session keeps of them.
+"""XA transactions: their names, and the events that XA commands write to the log.
 
-Knows the name as the log writes it. What the commands leave in the log is `xa_commands`' business.
+Events between XA START and XA END are cached as in any transaction.
 
-    xid := X'gtrid',X'bqual',format_id
+    xid      := X'gtrid',X'bqual',format_id
+    prepared := XA START query  event*  XA END query  XA_PREPARE          -- XA PREPARE, or XA COMMIT ... ONE PHASE
+    later    := XA COMMIT query | XA ROLLBACK query                       -- a separate group
+
+A transaction that has cached nothing writes nothing, neither when it is prepared nor later.
+
+In MariaDB the GTID event replaces XA START and names the transaction; XA COMMIT ... ONE PHASE is a COMMIT there.
+Source: sql/xa.cc; sql/binlog.cc, do_binlog_xa_commit_rollback; oracle rule D17.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from binlogio.errors import LoggingError
+from binlogio.events.control import XaPrepareEvent
+from binlogio.events.gtid_mariadb import MariadbXid
+from binlogio.writer.log.group import GroupMarks
+from binlogio.writer.query_events import boundary_event
+
+if TYPE_CHECKING:
+    from binlogio.writer.session.connection import Connection
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,3 +47,119 @@ class XaTransaction:
 
     xid: XaXid
     is_idle: bool = False
+
+
+def xa_start(connection: Connection, xid: XaXid) -> None:
+    """XA START.
+
+    Raises:
+        LoggingError: the session is in a transaction.
+    """
+    if connection.xa is not None or connection.in_transaction:
+        raise _wrong_state("XAER_OUTSIDE: Some work is done outside global transaction", 1400, "ER_XAER_OUTSIDE")
+    connection.xa = XaTransaction(xid)
+    if not connection.flavour.has_domains:
+        connection.caches.xa_start = b"XA START " + xid.text
+
+
+def xa_end(connection: Connection, xid: XaXid) -> None:
+    """XA END.
+
+    Raises:
+        LoggingError: it is not the transaction of the session.
+    """
+    _own(connection, xid, is_idle=False).is_idle = True
+
+
+def xa_prepare(connection: Connection, xid: XaXid) -> None:
+    """XA PREPARE: the transaction is in the log, and waits for XA COMMIT or XA ROLLBACK of any session.
+
+    Raises:
+        LoggingError: it is not the transaction of the session, or not ended.
+        OSError: the log cannot be written.
+    """
+    _own(connection, xid, is_idle=True)
+    _flush(connection, xid, one_phase=0)
+
+
+def xa_commit(connection: Connection, xid: XaXid, *, one_phase: bool = False) -> None:
+    """XA COMMIT of a prepared transaction, or (ONE PHASE) of the session's own.
+
+    Raises:
+        LoggingError: it is not the transaction of the session, or not ended.
+        OSError: the log cannot be written.
+    """
+    if one_phase:
+        _own(connection, xid, is_idle=True)
+        if connection.flavour.has_domains:
+            connection.end_by_commit()
+        else:
+            _flush(connection, xid, one_phase=1)
+    else:
+        _log_end(connection, xid, b"XA COMMIT ")
+
+
+def xa_rollback(connection: Connection, xid: XaXid) -> None:
+    """XA ROLLBACK of a prepared transaction, or of the session's own, of which nothing is logged.
+
+    Raises:
+        LoggingError: the session's own transaction is not ended.
+        OSError: the log cannot be written.
+    """
+    if connection.xa is not None:
+        _own(connection, xid, is_idle=True)
+        connection.end_by_rollback(connection.context())
+    else:
+        _log_end(connection, xid, b"XA ROLLBACK ")
+
+
+def _flush(connection: Connection, xid: XaXid, *, one_phase: int) -> None:
+    caches, context = connection.caches, connection.context()
+    try:
+        if not caches.transaction.is_empty:
+            end = connection.frames.encode(boundary_event(context, b"XA END " + xid.text))
+            prepare = XaPrepareEvent(
+                one_phase=one_phase,
+                format_id=xid.format_id,
+                gtrid=xid.gtrid,
+                bqual=xid.bqual,
+                header=context.header(),
+            )
+            caches.transaction.close(end)
+            marks = connection.marks(ends_statement=False)._replace(xa=_in_gtid(xid))
+            caches.flush_xa(connection.frames.encode(prepare), context.timestamp, marks=marks)
+        elif not one_phase:
+            connection.unlogged_xids.add(xid)
+    finally:
+        connection.forget()
+
+
+def _log_end(connection: Connection, xid: XaXid, command: bytes) -> None:
+    if xid in connection.unlogged_xids:
+        connection.unlogged_xids.discard(xid)
+        return
+    context = connection.context()
+    frame = connection.frames.encode(boundary_event(context, command + xid.text))
+    marks = GroupMarks(is_transactional=True, xa=_in_gtid(xid))
+    connection.caches.write_statement((frame,), context.timestamp, is_transactional=False, marks=marks)
+
+
+def _in_gtid(xid: XaXid) -> MariadbXid:
+    return MariadbXid(xid.format_id, xid.gtrid, xid.bqual)
+
+
+def _own(connection: Connection, xid: XaXid, *, is_idle: bool) -> XaTransaction:
+    if connection.xa is None or connection.xa.is_idle is not is_idle:
+        state = "NON-EXISTING" if connection.xa is None else "IDLE" if connection.xa.is_idle else "ACTIVE"
+        raise _wrong_state(
+            f"XAER_RMFAIL: The command cannot be executed when global transaction is in the  {state} state",
+            1399,
+            "ER_XAER_RMFAIL",
+        )
+    if connection.xa.xid != xid:
+        raise _wrong_state("XAER_NOTA: Unknown XID", 1397, "ER_XAER_NOTA")
+    return connection.xa
+
+
+def _wrong_state(reason: str, errno: int, symbol: str) -> LoggingError:
+    return LoggingError(reason, errno=errno, symbol=symbol)

@@ -1,0 +1,277 @@
+"""GTIDs of a log: the used ones, the next one, and MariaDB's GTID event of a group.
+
+`GtidState` numbers the groups of a MySQL server, under each tag, and `DomainState` those of a MariaDB server, in each domain. Both can
+release GTIDs whose groups could not be written. `OwnGtids` keeps the free range, so that a set of millions of GTIDs is not rebuilt for
+each group. `MariadbGtidFrames` builds the event that precedes a group and replaces BEGIN and XA START; its GTID and position are given.
+
+    state := (domain_id  server_id  sequence_number)*      -- one of each domain and server; the latest one of a domain is its last
+
+    flags of MariaDB's GTID event:
+    standalone     a group without an end event: DDL, XA COMMIT, XA ROLLBACK
+    ddl            tables are created or dropped; such a group is not called transactional
+    transactional  ROLLBACK would undo all of it
+    thread id      of the connection, since 11.5
+    multi-engine   255 if no engine has anything to commit, or if the group is prepared
+
+Source: sql/rpl_gtid_state.cc, Gtid_state::get_automatic_gno; MariaDB sql/rpl_gtid.cc, rpl_binlog_state::update_with_next_gtid,
+get_gtid_list; sql/log_event_server.cc, Gtid_log_event::Gtid_log_event; fixtures mariadb1011/gtid; recordings of 10.11.18.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from binlogio.constants import HEADER_SIZE, TIMESTAMP_BYTES, HeaderFlag
+from binlogio.errors import BinlogFormatError, WriterStateError
+from binlogio.events.base import EventHeader
+from binlogio.events.gtid import MariadbGtidEvent
+from binlogio.events.gtid_mariadb import MariadbGtidExtraFlag, MariadbGtidFlag
+from binlogio.gtid import EMPTY_GTID_SET, GNO_END, NO_TAG, Gtid, GtidSet, Interval, MariadbGtid, Tsid
+from binlogio.writer.log.group import Group, GroupEnd, InDomain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from binlogio.format.encoder import Encoder
+    from binlogio.gtid import Tag, Uuid
+
+
+class OwnGtids:
+    """The GTIDs of one source (`tsid`) that are still free, and all that are used. Not for several threads at once."""
+
+    def __init__(self, tsid: Tsid, used: GtidSet = EMPTY_GTID_SET) -> None:
+        self._tsid = tsid
+        self._used = used
+        self._first, self._next, self._end = self._gap()
+
+    @property
+    def used(self) -> GtidSet:
+        """All GTIDs that were given out, and those that were there before."""
+        if self._first < self._next:
+            self._used |= GtidSet.from_intervals([(self._tsid, Interval(self._first, self._next))])
+            self._first = self._next
+        return self._used
+
+    def peek(self) -> Gtid:
+        """The next GTID, which stays free.
+
+        Raises:
+            BinlogFormatError: there is none left.
+        """
+        return Gtid(self._tsid.uuid, self._tsid.tag, self._next)
+
+    def take(self) -> None:
+        """Use the next GTID."""
+        self._next += 1
+        if self._next == self._end:
+            self._used = self.used
+            self._first, self._next, self._end = self._gap()
+
+    def _gap(self) -> tuple[int, int, int]:
+        """The first free number, twice, and the number behind those that are free with it."""
+        intervals = self._used.intervals(self._tsid)
+        starts_at_1 = bool(intervals) and intervals[0].start == 1
+        first = intervals[0].end if starts_at_1 else 1
+        rest = intervals[1:] if starts_at_1 else intervals
+        return first, first, rest[0].start if rest else GNO_END
+
+
+class GtidState:
+    """All GTIDs of a log: those that the server of `uuid` numbers itself, under each tag, and those that a session was assigned."""
+
+    def __init__(self, uuid: Uuid, used: GtidSet = EMPTY_GTID_SET) -> None:
+        self._uuid = uuid
+        self._reset(used)
+
+    @property
+    def used(self) -> GtidSet:
+        """Every GTID that is used (gtid_executed)."""
+        for own in self._by_tag.values():
+            self._foreign |= own.used
+        return self._foreign
+
+    def is_used(self, gtid: Gtid) -> bool:
+        """Whether there is a group of this GTID."""
+        own = self._by_tag.get(gtid.tag) if gtid.uuid == self._uuid else None
+        return gtid in self._foreign or (own is not None and gtid in own.used)
+
+    def take_next(self, tag: Tag = NO_TAG) -> Gtid:
+        """The next GTID of this server, which is then used.
+
+        Raises:
+            BinlogFormatError: there is none left.
+        """
+        own = self._by_tag.get(tag)
+        if own is None:
+            own = self._by_tag[tag] = OwnGtids(Tsid(self._uuid, tag), self._foreign)
+        gtid = own.peek()
+        own.take()
+        return gtid
+
+    def take(self, gtid: Gtid) -> None:
+        """Use a GTID that somebody chose.
+
+        Raises:
+            WriterStateError: it is used already.
+        """
+        if self.is_used(gtid):
+            raise WriterStateError("the GTID is already used", found=str(gtid))
+        used = self.used | GtidSet.from_gtids([gtid])
+        if gtid.uuid == self._uuid:
+            self._reset(used)
+        else:
+            self._foreign = used
+
+    def give_back(self, gtids: Iterable[Gtid]) -> None:
+        """Make GTIDs free again, whose groups could not be written."""
+        self._reset(self.used - GtidSet.from_gtids(gtids))
+
+    def _reset(self, used: GtidSet) -> None:
+        self._foreign = used
+        self._by_tag: dict[Tag, OwnGtids] = {}
+
+
+MAX_TAKEN_BACK: Final = 65_536  # groups whose sessions wait for one sync; there are not more threads
+
+
+@dataclass(slots=True)
+class _Domain:
+    """The last number of each server, the latest one behind the others, and the highest number of all."""
+
+    last: dict[int, int] = field(default_factory=dict)
+    highest: int = 0
+
+    def add(self, server_id: int, sequence_number: int) -> None:
+        self.last.pop(server_id, None)
+        self.last[server_id] = sequence_number
+        self.highest = max(self.highest, sequence_number)
+
+
+class DomainState:
+    """The state of a log. Not for several threads at once."""
+
+    def __init__(self, gtids: Iterable[MariadbGtid] = ()) -> None:
+        self._domains: dict[int, _Domain] = {}
+        self._taken: deque[tuple[MariadbGtid, dict[int, int], int]] = deque(maxlen=MAX_TAKEN_BACK)
+        for gtid in gtids:
+            self.add(gtid)
+
+    @property
+    def gtids(self) -> tuple[MariadbGtid, ...]:
+        """What a file that begins here says (gtid_binlog_state)."""
+        return tuple(
+            MariadbGtid(domain_id, server_id, number)
+            for domain_id, domain in self._domains.items()
+            for server_id, number in domain.last.items()
+        )
+
+    def add(self, gtid: MariadbGtid) -> None:
+        """A group that is in the log."""
+        self._domains.setdefault(gtid.domain_id, _Domain()).add(gtid.server_id, gtid.sequence_number)
+
+    def take(self, wanted: InDomain) -> MariadbGtid:
+        """The next GTID of a domain, or the one that a session wants; it is used then.
+
+        Raises:
+            BinlogFormatError: there is none left.
+        """
+        domain = self._domains.get(wanted.domain_id) or _Domain()
+        number = domain.highest + 1 if wanted.sequence_number is None else wanted.sequence_number
+        gtid = MariadbGtid(wanted.domain_id, wanted.server_id, number)
+        self._taken.append((gtid, dict(domain.last), domain.highest))
+        self.add(gtid)
+        return gtid
+
+    def give_back(self, gtids: Iterable[MariadbGtid]) -> None:
+        """Free the GTIDs that were taken last, whose groups could not be written.
+
+        Raises:
+            BinlogFormatError: they were taken too long ago.
+        """
+        left = set(gtids)
+        while left:
+            if not self._taken:
+                raise BinlogFormatError(
+                    "the GTIDs cannot be released: too many were assigned after them", found=str(len(left))
+                )
+            gtid, last, highest = self._taken.pop()
+            left.discard(gtid)
+            if last:
+                self._domains[gtid.domain_id] = _Domain(last, highest)
+            else:
+                del self._domains[gtid.domain_id]
+
+
+ONE_PHASE: Final = 255  # of extra_engines: nothing was prepared, or nobody knows yet what will be
+MAX_TEMPLATES: Final = 256
+_STANDALONE: Final = int(MariadbGtidFlag.STANDALONE)  # operations of flags are slow
+_TRANSACTIONAL: Final = int(MariadbGtidFlag.TRANSACTIONAL)
+_ALLOW_PARALLEL: Final = int(MariadbGtidFlag.ALLOW_PARALLEL)
+_DDL: Final = int(MariadbGtidFlag.DDL)
+_PREPARED_XA: Final = int(MariadbGtidFlag.PREPARED_XA)
+_COMPLETED_XA: Final = int(MariadbGtidFlag.COMPLETED_XA)
+_NUMBER: Final = slice(HEADER_SIZE, HEADER_SIZE + 8)
+
+
+class MariadbGtidFrames:
+    """Makes the GTID frames of a log; remembers those that differ in time and number alone."""
+
+    def __init__(self, encoder: Encoder, *, has_thread_ids: bool) -> None:
+        self._encoder = encoder
+        self._has_thread_ids = has_thread_ids
+        self._templates: dict[tuple[int, int, int, int | None], bytes] = {}
+
+    def frame(self, group: Group, gtid: MariadbGtid, commit_id: int | None) -> bytes:
+        """The event of a group; `commit_id` is that of the groups that were committed with it, None where there are none."""
+        flags = _flags(group)
+        marks = group.marks
+        if commit_id is not None or marks.xa is not None or marks.alter is not None or marks.has_no_engine:
+            return self._encoded(group, gtid, flags, commit_id)
+        key = gtid.domain_id, gtid.server_id, flags, self._thread_id(group)
+        template = self._templates.get(key)
+        if template is None:
+            if len(self._templates) >= MAX_TEMPLATES:
+                self._templates.clear()
+            template = self._templates[key] = self._encoded(group, gtid, flags, None)
+        number = gtid.sequence_number.to_bytes(8, "little")
+        timestamp = group.timestamp.to_bytes(4, "little")
+        return timestamp + template[TIMESTAMP_BYTES.stop : _NUMBER.start] + number + template[_NUMBER.stop :]
+
+    def _encoded(self, group: Group, gtid: MariadbGtid, flags: int, commit_id: int | None) -> bytes:
+        has_no_engine, alter = group.marks.has_no_engine or group.is_xa, group.marks.alter
+        flags_extra = int(MariadbGtidExtraFlag.MULTI_ENGINE) if has_no_engine else 0
+        thread_id = self._thread_id(group)
+        if thread_id is not None:
+            flags_extra |= MariadbGtidExtraFlag.THREAD_ID
+        event = MariadbGtidEvent(
+            sequence_number=gtid.sequence_number,
+            domain_id=gtid.domain_id,
+            flags=flags | (0 if commit_id is None else MariadbGtidFlag.GROUP_COMMIT_ID),
+            commit_id=commit_id,
+            xid=group.marks.xa,
+            flags_extra=flags_extra | (alter.flags if alter is not None else 0),
+            extra_engines=ONE_PHASE if has_no_engine else None,
+            sa_seq_no=alter.start_alter_sequence if alter is not None else None,
+            thread_id=thread_id,
+            header=EventHeader(timestamp=group.timestamp, server_id=gtid.server_id, flags=int(HeaderFlag.SUPPRESS_USE)),
+        )
+        return self._encoder.encode(event)
+
+    def _thread_id(self, group: Group) -> int | None:
+        return group.thread_id if self._has_thread_ids else None
+
+
+def _flags(group: Group) -> int:
+    wanted = group.assigned_gtid
+    flags = 0 if isinstance(wanted, InDomain) and not wanted.allow_parallel else _ALLOW_PARALLEL
+    if group.end is GroupEnd.STATEMENT:
+        flags |= _STANDALONE
+    if group.marks.is_ddl:
+        flags |= _DDL
+    elif group.marks.is_transactional:
+        flags |= _TRANSACTIONAL
+    if group.marks.xa is not None:
+        flags |= _PREPARED_XA if group.is_xa else _COMPLETED_XA
+    return flags
