@@ -1,4 +1,4 @@
-"""Columns of MySQL and MariaDB as Arrow arrays, and back.
+"""Arrow arrays of MySQL and MariaDB columns, and rows events from record batches.
 
-`types` says which Arrow type a column has, `cells` and `values` make values of it, `encode` makes rows events of record batches.
+`types` maps columns to Arrow types, `cells` and `values` read column values from Arrow arrays, `encode` builds rows events of record batches.
 """

@@ -1,10 +1,10 @@
-"""From Arrow arrays to what the kernel encodes: which arrays a column takes as they are, and what happens to others.
+"""Arrow input of the row encoder: binds the arrays of a column to the kernel's cells.
 
-Knows both vocabularies, MySQL's and Arrow's. Rows never pass through Python here, but for arrays whose type is not the column's own: those are
-encoded value by value through `binlogio.values.layout`.
+An array whose type is the column's own is read by the kernel without Python objects for its rows. Any other array is encoded value by value
+through `binlogio.values.layout`.
 
-    text columns take `string`, or `binary` for bytes that are to be kept as they are
-    JSON columns take `string` (JSON text), or `binary` (the server's binary JSON); where a partial update may be, JSON_DIFFS
+    text columns take `string`, or `binary` for bytes that are kept as they are
+    JSON columns take `string` (JSON text), or `binary` (the server's binary JSON); JSON_DIFFS if a partial update is possible
     ENUM and SET columns take `string` (names), or unsigned integers
     all other columns take the type that `binlogio.arrow.types` gives them
 """

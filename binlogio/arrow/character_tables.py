@@ -1,6 +1,6 @@
-"""The kernel's tables of multi-byte character sets, made once for each set.
+"""The kernel's tables of multi-byte character sets, built once for each set.
 
-Knows where the kernel learns which characters there are. What they are is `binlogio.values.charset`'s business.
+The characters themselves come from `binlogio.values.charset`.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
-"""Record batches to rows events, through the kernel where it is there.
+"""Rows events from record batches, encoded by the kernel if it is compiled.
 
-Knows which columns an image has and which kind of event a change is. Values are `cells`' and the kernel's business; a row that the
-kernel refuses is left to `binlogio.rows`, which encodes it or says what is wrong with it. Without the kernel that is every row.
+This module decides which columns an image has and which event type a change has. `cells` and the kernel encode values. A row that the
+kernel refuses is passed to `binlogio.rows`, which encodes it or raises an error that says what is wrong. Without the kernel every row
+takes that path.
 
-    insert := an after image a row       delete := a before image a row       update := both
-    partial update := both, and for a JSON column of the after image diffs: those that are given, or none where the document stays as it is
+    insert := an after image for each row       delete := a before image for each row       update := both
+    partial update := both, and for a JSON column of the after image diffs: the given ones, or none if the document is unchanged
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""From column plans to Arrow: the type of each column, and how the kernel makes it.
-
-Knows both vocabularies, MySQL's and Arrow's.
-"""
+"""Arrow types of columns: maps a column plan to its Arrow type and to the kernel's decoder."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The values of Arrow arrays as `binlogio.rows` takes them, row by row.
+"""Values of Arrow arrays, row by row, in the form that `binlogio.rows` takes.
 
-Knows both vocabularies, MySQL's and Arrow's, but not the compiled kernel, whose `cells` come back to this for what they refuse.
+It needs no compiled kernel; `cells` uses it for values that the kernel refuses.
 """
 
 from __future__ import annotations

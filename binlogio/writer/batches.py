@@ -1,6 +1,6 @@
-"""Record batches as statements: whole transactions of columns, without a Python object for any row.
+"""Record batches as statements: whole transactions of columns, without a Python object for each row. Needs pyarrow.
 
-Knows groups, caches do not come into it: the events are written where they will stand, or into a payload. Needs pyarrow.
+Transactions are not cached: their events are written at their final positions, or into a payload.
 
     group := gtid  BEGIN  (table_map  rows_event+)+  XID  |  gtid  BEGIN  table_map  rows_event+  COMMIT      -- not transactional
            | gtid  transaction_payload                          -- the first of these with binlog_transaction_compression

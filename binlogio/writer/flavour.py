@@ -1,13 +1,11 @@
-"""What the logs of a server version look like, as far as files and the first events of groups go: a frozen set of choices for each.
-
-Knows versions and facts. Does nothing: the writer asks.
+"""Log formats of server versions: headers of files and first events of groups, as one frozen set of choices for each version.
 
     8.0.20 to 8.0.25   checksums, GTIDs, anonymous GTIDs, commit times, transaction_length and server versions in the GTID event
     9.0 and later      the same, tagged GTIDs, the logical clock always by WRITESET
     MariaDB 10.11      GTIDs of domains in the place of BEGIN, GTID_LIST and BINLOG_CHECKPOINT, ANNOTATE_ROWS, rows events of version 1
 
-The sizes are those in files that such servers wrote: 8.0.22, 9.0.1, 9.6.0, 9.7.4, MariaDB 10.11.18. Versions whose format description nobody has
-shown, and those whose rows and Query events look otherwise, are refused.
+The sizes are those in files that such servers wrote: 8.0.22, 9.0.1, 9.6.0, 9.7.4, MariaDB 10.11.18. Versions whose format description is
+not known from a file, and versions whose rows and Query events differ from these, are refused.
 Source: libs/mysql/binlog/event/control_events.cpp, Format_description_event; Gtid_event; MariaDB: sql/log_event.h, sql/log.cc;
 fixtures mariadb1011.
 """

@@ -1,13 +1,14 @@
-"""QUERY_EVENTs: statements, BEGIN and the other boundaries, with the status variables of a 9.7 server, or those of another flavour.
+"""Query events: statements, BEGIN and the other boundaries, with the status variables of a 9.7 server or of another flavour.
 
-Knows which variables stand in which event, in which order; those of DDL are `ddl_events`'. Knows neither caches nor groups.
+The status variables of DDL are in `session.ddl`.
 
     session := flags2 sql_mode catalog auto_increment? charset
     used := time_zone? table_map_for_update? updated_db_names? microseconds?
     BEGIN, COMMIT of a statement := session used default_collation
     statement := session used default_collation unnamed_21?
 
-MariaDB has neither updated_db_names nor anything behind `used`, and compresses long texts with log_bin_compress. `unnamed_21` stands in INSERT, REPLACE, UPDATE and DELETE, but not in INSERT ... SELECT.
+MariaDB writes neither updated_db_names nor anything after `used`, and compresses long texts with log_bin_compress. `unnamed_21` is in
+INSERT, REPLACE, UPDATE and DELETE, but not in INSERT ... SELECT.
 Source: sql/log_event.cc, Query_log_event::write; fixtures mysql97/rowimage_full, format_row and format_statement; recordings of 9.7.4.
 """
 

@@ -1,6 +1,6 @@
-"""The facade: a series of binary logs, as a server with the given variables would write them.
+"""The public entry point of the writer: a series of binary logs, as a server with the given variables would write them.
 
-Knows how the parts fit together. What is written, and when, is theirs.
+Connects the parts: sessions (`session`), group commit and log files (`log`).
 """
 
 from __future__ import annotations

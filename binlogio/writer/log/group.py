@@ -1,9 +1,8 @@
-"""A group on its way from a session to the log: its events without a GTID, and what the stages of the commit need to know of it.
-
-Knows what a group is made of. Knows neither the log nor the order in which groups get there.
+"""Groups on their way from a session to the log: events without a GTID, and the facts that the stages of the commit need.
 
     group := gtid | anonymous_gtid | gtid_tagged | mariadb_gtid  event*
 
+`group_log` puts groups into the log, `group_commit` decides their order.
 Source: sql/binlog.cc, binlog_cache_data::flush, MYSQL_BIN_LOG::write_transaction; sql/rpl_trx_tracking.h; sql/rpl_gtid.h, Gtid_specification.
 """
 

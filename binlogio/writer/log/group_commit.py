@@ -1,13 +1,14 @@
-"""From finished caches to groups in the log, in three stages, so that many sessions share one write and one sync.
+"""Group commit: writes finished caches to the log in three stages, so that many sessions share one write and one sync.
 
-Knows which thread does what, and in which order. Knows neither bytes nor files.
+This module decides which thread works and in which order; `group_log` makes the bytes and writes files.
 
-    flush    GTIDs, clock and bytes of all that wait, in their order; one write
-    sync     one fsync for all of them, where sync_binlog says that it is time; before it the leader may wait for more
-    commit   their hooks in the order of the log, max_committed, everybody goes on
+    flush    assigns GTIDs and logical timestamps to all waiting groups, in their order, and appends them in one write
+    sync     one fsync for all of them, if sync_binlog requires it; before it the leader may wait for more groups
+    commit   runs the hooks in the order of the log, updates max_committed and releases all sessions
 
-The first that comes to a stage leads it (`commit_stages`). A session that finds nobody and need not sync goes the short way, alone under the
-lock of the first stage. A log is rotated behind the groups that made it full, when they are committed; an INCIDENT stands alone before it.
+The first session that comes to a stage leads it (`commit_stages`). A session that finds no other session and does not need a sync takes a
+short path, alone under the lock of the first stage. The log is rotated after the groups that filled it, when they are committed; an
+INCIDENT is the last group before a rotation.
 
 Locks are taken in this order: sync, flush. Source: sql/binlog.cc, MYSQL_BIN_LOG::ordered_commit; oracle rules 8.6 to 8.8.
 """

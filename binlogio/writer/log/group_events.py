@@ -1,11 +1,11 @@
-"""A group as it will stand in the log: its GTID event in front, positions and checksums in all events, or all of it compressed.
+"""Bytes of a group in the log: the GTID event first, positions and checksums in all events, or the whole group compressed.
 
-Knows the events around a group. Knows neither order nor files: place, GTID and clock are given.
+Position, GTID and logical timestamps are given by `group_log`.
 
     group   := gtid | gtid_tagged | anonymous_gtid | mariadb_gtid  (event* | transaction_payload)
     payload := zstd(event*)                         -- events without checksums, whose log_pos is 0
 
-transaction_length counts the GTID event's own bytes, so that its size is a matter of trial where the kernel does not work it out.
+transaction_length includes the GTID event's own bytes, so its size is found by trial unless the kernel computes it.
 Source: sql/binlog.cc, MYSQL_BIN_LOG::write_transaction, Binlog_cache_compressor; fixtures mysql97/gtid_on, compressed.
 """
 

@@ -1,9 +1,9 @@
-"""Groups on their way into the active log: GTID, clock and bytes for each, and all of that taken back where it cannot be written.
+"""Flush stage: assigns GTID and logical timestamps, appends groups to the active log, and rolls back if the append fails.
 
-Knows the order of the log, which is the order of the calls. For one thread at a time.
+The order of the calls is the order of the log. For one thread at a time.
 
-    flush := for each commit, in order: next GTID, next clock, events as they will stand there; then one write for all
-    take back := cut the log where the first of the commits began, free their GTIDs, go back with the clock
+    flush     := for each commit, in order: next GTID, next clock, events at their final positions; then one write for all
+    roll back := truncate the log to the start of the first of the commits, release their GTIDs, reset the clock
 
 Source: sql/binlog.cc, MYSQL_BIN_LOG::flush_cache_to_file, process_flush_stage_queue, handle_binlog_flush_or_sync_error.
 """

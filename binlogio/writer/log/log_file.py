@@ -1,12 +1,12 @@
-"""The log that is being written, and the way on to the next one.
+"""The active log file: header, append, truncate after a failed write, rotate and close.
 
-Knows headers, flags and ends of a file, positions and checksums. Knows nothing of transactions: a group is bytes that stay together.
+A group is a sequence of bytes that is written as a whole; transactions are not known here.
 
     file := magic format_description(IN_USE) head group* (rotate | stop)?
-    head := previous_gtids | gtid_list binlog_checkpoint+                -- the latter MariaDB's; behind a rotation the last log and this one
+    head := previous_gtids | gtid_list binlog_checkpoint+         -- the latter MariaDB's; after a rotation the last log and this one
 
-IN_USE is cleared in place when the file is closed; the checksum does not see it. Groups are written whole, a rotation comes between
-two. Source: sql/binlog.cc, MYSQL_BIN_LOG::open_binlog, new_file_impl, close; fixtures mysql97/rotated, stopped.
+IN_USE is cleared in place when the file is closed; the checksum does not cover it. A rotation comes between two groups.
+Source: sql/binlog.cc, MYSQL_BIN_LOG::open_binlog, new_file_impl, close; fixtures mysql97/rotated, stopped.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""The index of a writer's logs, and the register of files that are on their way in or out of it.
+"""The index file of a series of logs, and the register of files that are being added or removed.
 
-Knows in which order files, index and register change, so that after a crash at any point the index names exactly the logs that are there.
-Knows nothing of what is in a log.
+Files, index and register change in an order that leaves the index correct after a crash at any point: it names exactly the logs that exist.
 
     to add a log:      register its name, create and fill it, add it to the index, drop the register
     to purge logs:     register their names, take them out of the index, remove them, drop the register

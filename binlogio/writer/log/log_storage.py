@@ -1,8 +1,7 @@
-"""Where logs are kept: what the writer needs of a disk, and the local one.
+"""Storage of log files: the operations that the writer needs, and their implementation in a local directory.
 
-Knows files by their names in one place (a directory). Knows nothing of what is in them.
-
-A storage may lose what was written and not yet synced, and names that were made, changed or removed since the last `sync_names`.
+Files are known by their names in one directory. A storage may lose bytes that were written and not yet synced, and names that were created,
+changed or removed since the last `sync_names`.
 """
 
 from __future__ import annotations

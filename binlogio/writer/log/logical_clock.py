@@ -1,14 +1,14 @@
-"""The logical clock: which groups a replica may apply at the same time.
+"""The logical clock: logical timestamps that say which groups a replica may apply at the same time.
 
-Knows sequence numbers and row hashes. Knows neither events nor threads: whoever holds the log may ask.
+Not thread-safe: the thread that holds the log may call it.
 
     sequence_number   1, 2, ... in each file
-    last_committed    COMMIT_ORDER: the newest group that was committed when the session's last statement ended, 0 where it is in another file
+    last_committed    COMMIT_ORDER: the newest group that was committed when the session's last statement ended, 0 if it is in another file
                       WRITESET: that, or less: the newest group that changed one of the same rows
                       WRITESET_SESSION: as WRITESET, but not before the session's own last group
 
-Within the server the numbers go on from file to file; those in a file are relative to where it began. The history of rows maps a hash to the
-newest group that has it; what is older than `start` is not known. Source: sql/rpl_trx_tracking.cc; oracle group o.
+Within the server the numbers continue from file to file; those in a file are relative to its start. The history of rows maps a hash to the
+newest group that has it; groups before `start` are not known. Source: sql/rpl_trx_tracking.cc; oracle group o.
 """
 
 from __future__ import annotations

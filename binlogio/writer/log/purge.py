@@ -1,6 +1,6 @@
-"""Which logs are old enough to go.
+"""Selection of the logs to purge, by name or by age.
 
-Knows names, order and times. Removes nothing. Source: sql/binlog.cc, MYSQL_BIN_LOG::purge_logs, purge_logs_before_date.
+The files are removed by `log_index`. Source: sql/binlog.cc, MYSQL_BIN_LOG::purge_logs, purge_logs_before_date.
 """
 
 from __future__ import annotations

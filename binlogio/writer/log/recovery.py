@@ -1,13 +1,11 @@
-"""What a log of earlier days holds, and the recovery of one that was in use when its writer stopped.
+"""Crash recovery: scans existing logs at start-up and truncates an incomplete last group.
 
-Knows which groups are whole, and what a crash can leave behind them. Knows nothing of the index.
+    recovery := scan; truncate after the last complete group; clear IN_USE
+    complete := a group with its end: XID, COMMIT, ROLLBACK, XA PREPARE, a statement that is a group, INCIDENT, a payload
+    refused  := a group that begins inside an unfinished one, an end without a beginning; damage followed by complete events
 
-    recovery := scan; cut behind the last whole group; clear IN_USE
-    whole    := a group with its end: XID, COMMIT, ROLLBACK, XA PREPARE, a statement that is a group, INCIDENT, a payload
-    refused  := a group that begins inside an unfinished one, an end without a beginning; damage with whole events behind it
-
-Behind damage a crash leaves nothing but a hole: sectors of zeros that were not written when later ones were. Whole events behind any other
-damage were written, and perhaps somebody was told of them; cutting them off is not for a program to decide.
+A crash can leave a hole: sectors of zeros that were not written when later ones were. Only a hole explains events after damage. Complete
+events after any other damage were written, and their sessions may have been acknowledged; a program must not decide to remove them.
 
 Source: sql/binlog/recovery.cc, Binlog_recovery::recover, ER_BINLOG_CRASH_RECOVERY_MALFORMED_LOG (MY-013909); oracle rules section 7.
 """

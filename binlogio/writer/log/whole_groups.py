@@ -1,7 +1,6 @@
-"""Plain whole groups in bulk: the quick way through a long log, up to whatever needs a closer look.
+"""Fast scan of complete plain groups: reads a long log in bulk, up to the first event that `recovery` has to examine.
 
-Knows, of the groups that rows and GTID events make, how they begin and end. Everything else is left to `recovery`. Needs the compiled
-kernel.
+It recognizes the groups of row changes by their GTID, first and last events. Needs the compiled kernel.
 
     plain group := opening  (table_map | rows_event | rows_query | annotate_rows)*  (xid | COMMIT)
     opening     := (gtid | anonymous_gtid)  BEGIN  |  mariadb_gtid               -- of a transaction, not XA, without extra flags

@@ -1,7 +1,7 @@
-"""Events to frames: whole events whose position and checksum are still to be written.
+"""Event frames: encodes events whose position and checksum are filled in later.
 
-Knows that BEGIN, COMMIT and table maps differ from one statement to the next in their timestamp alone, and asks the compiled kernel, where it
-is there, for what is different every time. `binlogio.format.encoder` is behind all of it, and alone where there is no kernel.
+BEGIN, COMMIT and table maps differ from one statement to the next in their timestamp alone, and are reused. Events that differ every time
+are encoded by the compiled kernel. `binlogio.format.encoder` encodes all other events, and all of them without the kernel.
 """
 
 from __future__ import annotations

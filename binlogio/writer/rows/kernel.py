@@ -1,6 +1,6 @@
-"""What the compiled kernel does for the writer, where it is there: row images, rows events, groups.
+"""Access to the compiled kernel for the writer: row images, rows events, groups.
 
-Knows the names of its functions. Without them construct does the work, with the same bytes.
+Without the kernel construct encodes the same bytes.
 """
 
 from __future__ import annotations

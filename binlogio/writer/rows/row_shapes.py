@@ -1,6 +1,6 @@
-"""Images of rows to bytes: which columns they have, and who packs them.
+"""Row encoder: chooses the columns of each image, and packs their values with the kernel or with construct.
 
-Knows `row_image`'s choice of columns, the compiled kernel's packers, and JSON diffs. Knows neither events nor caches.
+The choice of columns is `rules.row_image`'s. Events and caches are not known here.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The values of a changed row, from a mapping or a sequence, in the order of its table.
-
-Knows columns by name and position, and which must be there. Knows no bytes.
-"""
+"""Values of a changed row in the order of its table, from a mapping or a sequence."""
 
 from __future__ import annotations
 

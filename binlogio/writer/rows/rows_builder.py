@@ -1,13 +1,11 @@
-"""A statement's row changes to the frames of the two caches.
-
-Knows when a rows event is full, which table maps come first, and which event ends the statement. Knows neither caches nor files.
+"""Rows events of a statement: turns its row changes into the frames of the two caches.
 
     frames of one cache := (rows_query | annotate_rows)? table_map* rows_event*      -- STMT_END on the last rows event
 
 A statement that changes any row maps every table that it has locked for writing, each in the cache of its kind, in the order of the locks;
-one that changes none leaves nothing. A rows event takes a row while `10 + column count + bitmaps + rows` stays within
+one that changes none writes nothing. A rows event takes a row while `10 + column count + bitmaps + rows` stays within
 binlog_row_event_max_size, and at least one; another table, kind of event or bitmap begins another event. The 10 are 8 in MariaDB, whose
-log_bin_compress compresses an event where the first of its rows is long. ANNOTATE_ROWS stands before the first table map of a statement.
+log_bin_compress compresses an event if the first of its rows is long. ANNOTATE_ROWS precedes the first table map of a statement.
 Source: sql/binlog.cc, THD::binlog_prepare_pending_rows_event and write_locked_table_maps; measured on 9.7.4, where header and checksum do
 not count.
 """

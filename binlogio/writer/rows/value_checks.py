@@ -1,9 +1,9 @@
-"""Values that rows events could hold and readers refuse: a writer refuses them too.
+"""Checks of values that a rows event could hold and that readers refuse: the writer refuses them too.
 
-Knows which values of which columns these are, as Python objects and as Arrow arrays. Ranges and lengths are `binlogio.rows`'s, which
-writes any bytes that it is given: what another server has logged must come out of it as it was.
+The checks take Python objects and Arrow arrays. Ranges and lengths are checked by `binlogio.rows`, which encodes any bytes that it is given,
+because a log of another server must be rebuilt byte for byte.
 
-    text given as bytes that are none of its character set       JSON that is no document       WKB that is no geometry
+    text given as bytes that are not valid in its character set       invalid JSON documents       invalid WKB geometries
     TIME as text with 61 minutes
     a number beyond the members of an ENUM or SET, or a name and a number that do not belong together
 """

@@ -1,13 +1,11 @@
-"""The rows that a transaction changes, as hashes of their keys: what WRITESET tells independent transactions by.
-
-Knows keys and values. Knows neither events nor the clock.
+"""The writeset of a transaction: hashes of the keys of its rows, by which WRITESET finds independent transactions.
 
     a row      its PRIMARY KEY and each UNIQUE key without NULL, each one hash; both images of an update
     missing    a row of a table without PRIMARY KEY or UNIQUE key that cannot be NULL
-    unusable   statements as text, DDL, parents of foreign keys, keys that nobody here can compare as the server does
+    unusable   statements as text, DDL, parents of foreign keys, keys that cannot be compared here as the server does
 
-The server's XXH64 over sort keys is not in any file, so that ours is another hash of 64 bits. What counts is that equal keys have equal
-hashes: text that a collation may treat in ways that are not known here makes the whole transaction unusable, which is safe.
+The server's XXH64 over sort keys is not in any file, so this module uses another hash of 64 bits. Equal keys must have equal hashes: text
+that a collation may compare in ways that are not known here makes the whole transaction unusable, which is safe.
 Source: sql/rpl_write_set_handler.cc, add_pke; sql/rpl_transaction_write_set_ctx.cc.
 """
 

@@ -1,6 +1,6 @@
-"""Statements that a GTID cannot stand for, because they would leave two groups.
+"""GTID consistency: statements that would write two groups, which one GTID cannot name.
 
-Knows the three kinds of them, and when the server refuses, warns, or lets them pass.
+There are three kinds of them; the server refuses them, warns, or accepts them, by enforce_gtid_consistency.
 
 Source: sql/binlog.cc, THD::is_ddl_gtid_compatible, THD::is_dml_gtid_compatible, handle_gtid_consistency_violation.
 """

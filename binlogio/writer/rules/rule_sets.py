@@ -1,22 +1,22 @@
-"""The rules by which servers decided what goes into which cache, from 5.0 to 9.7, as data for one set of functions.
+"""Rule sets: how servers from 5.0 to 9.7 decided which events go into which cache, as data for one set of functions.
 
-Knows the choices of each rule set. What they mean is told by `logging_format`.
+`logging_format` applies the choices.
 
-    5.0     (before 5.1.31)  one cache; a statement is what the first table that it changes is
+    5.0     (before 5.1.31)  one cache; a statement is classified by the first table that it changes
     5.1.31                   one cache; transactional, non-transactional or mixed by all tables that it changes
     5.5.4                    two caches; classification as before
     5.5.9                    two caches; the tables of WL#2687 as they are written
-    9.7                      two caches; what a 9.7 server does
+    9.7                      two caches; as a 9.7 server
 
-Versions: binlog_direct_non_transactional_updates came with 5.1.44 (STATEMENT and MIXED) and was cut down to STATEMENT in 5.5.5. A server
+Versions: binlog_direct_non_transactional_updates came with 5.1.44 (STATEMENT and MIXED) and was restricted to STATEMENT in 5.5.5. A server
 from 5.6 on takes rule set 9.7: its table of unsafe accesses is older than WL#2687's text, but not all of it is in 5.5.9. Warning 6414 came
 with 9.6.
 
-MariaDB has those of 9.7, but logs temporary tables as 5.6 did: in MIXED format too, and statements with them as their text.
+MariaDB has the rules of 9.7, but logs temporary tables as 5.6 did: in MIXED format too, and statements with them as text.
 
-What the old documents leave open is as in rule set 9.7: rows of N tables go to the statement cache where there is one, rows and texts of
-temporary tables, engines that cannot have a format, DDL, and reasons that come with a text. The rule sets before 5.5.9 do not
-take a mix of tables for unsafe: their documents delay an N statement behind a T one and say nothing of a warning, which WL#2687 brought.
+Cases that the old documents do not define are as in rule set 9.7: rows of N tables go to the statement cache if there is one, rows and texts
+of temporary tables, engines that cannot have a format, DDL, and reasons that come with a text. The rule sets before 5.5.9 do not treat a mix
+of tables as unsafe: their documents delay an N statement after a T one and mention no warning, which WL#2687 introduced.
 
 The sources disagree about case 6.b of WL#2687, `B N N T R` in STATEMENT format: its table says that T is written with ROLLBACK, the chapter on
 logging formats (R-log-rollback) that nothing is, since the transaction cache has no N-write. Rule set 5.5.9 follows the chapter; see

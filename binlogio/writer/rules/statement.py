@@ -1,8 +1,8 @@
 """Statements: a text, the tables that it locks, and the row changes that it made.
 
-Knows values only; what of them goes into the log, and where, is decided by `logging_format`, `session` and `rows_builder`.
+`logging_format`, `session` and `rows_builder` decide which of them are logged, and where.
 
-A row is a mapping from column name to value, or a sequence of values in the table's order. Values are those that `binlogio.rows`
+A row is a mapping from column name to value, or a sequence of values in the table's order. Values have the types that `binlogio.rows`
 decodes to.
 """
 

@@ -1,6 +1,6 @@
-"""What is known of a statement and its session before it is executed, and what is decided about it.
+"""Facts about a statement and its session before the statement is executed, and the decision how to log it.
 
-Knows values only. The decision is `logging_format`'s.
+The decision is made in `logging_format`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What the text of a statement tells before it is executed: its kind, the tables that it locks, and why it is unsafe.
+"""Statement analysis: finds the kind, the locked tables and the unsafe reasons of a statement from its text, with sqlglot.
 
-Knows sqlglot's syntax trees. What a table, a trigger or a function is, the caller has to know; what the text does not say, neither is said here:
-rows, values and the Query event's context.
+Definitions of tables, triggers and functions are given by the caller. Rows, values and the Query event's context do not follow from the text
+and are not found here.
 
     LIMIT, also inside                      LIMIT                    INSERT IGNORE ... SELECT           INSERT_IGNORE_SELECT
     UPDATE IGNORE                           UPDATE_IGNORE            INSERT ... SELECT ... ON DUPLICATE INSERT_SELECT_UPDATE

@@ -1,13 +1,13 @@
-"""The words of a statement: its verb, what its text refers to outside of tables, and a form of it that sqlglot can parse.
+"""Tokens of a statement: its verb, its functions and system variables, and a form of its text that sqlglot can parse.
 
-Knows which functions and variables the server takes for unsafe, and the modifiers in front of table names. Knows no tables.
+Lists the functions and variables that the server treats as unsafe. Tables are found in `statement_text`.
 
     verb modifier* ...      with modifier := LOW_PRIORITY | DELAYED | HIGH_PRIORITY | QUICK | IGNORE
-    name "(" is a call unless a table's name stands there, or `schema.` before it, which makes it a stored function
+    name "(" is a call unless it follows a table's name, or `schema.` precedes it, which makes it a stored function
     "@@" (("GLOBAL" | "SESSION" | "LOCAL" | "PERSIST" | "PERSIST_ONLY") ".")? name
 
 sqlglot's MySQL dialect does not know the modifiers, REPLACE, DO, STRAIGHT_JOIN between tables, CREATE ... IGNORE SELECT and all names
-of system variables; these are taken out of the text, and what they mean is kept here.
+of system variables; these are removed from the text, and their meaning is kept here.
 
 Source: sql/sql_yacc.yy; a 9.7.4 server, asked for each of 240 functions and of its session variables whether it gives warning 1592 (the
 manual has fewer of both); recordings of it, group h.

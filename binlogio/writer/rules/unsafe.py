@@ -1,6 +1,6 @@
-"""Why a statement may do something else on a replica: the reasons, and what the server says about each.
+"""Unsafe reasons: why a statement may have another effect on a replica, and the server's message for each reason.
 
-Knows texts only. Reasons are found by `logging_format` (from tables) and `statement_analysis` (from the text).
+Reasons are found by `logging_format` (from tables) and `statement_text` (from the text).
 
 Source: sql/sql_lex.h, enum_binlog_stmt_unsafe; share/messages_to_clients.txt, ER_BINLOG_UNSAFE_*; the recordings of a 9.7.4 server.
 """

@@ -1,9 +1,8 @@
-"""What the parts of a session share: its variables, caches and transaction, and how a transaction ends.
+"""State of a session that its parts share: variables, caches and transaction, and the end of statements and transactions.
 
-Knows the session's state and the end of statements and transactions. Which events a statement leaves is told by `statement_log`,
-`table_statements` and `xa_commands`.
+The events of statements are written by `statement_log`, `table_statements` and `xa`.
 
-    end of a statement   := the statement cache as a group; without a transaction, its end behind it
+    end of a statement   := the statement cache as a group; outside of a transaction, the end of the transaction follows
     end of a transaction := COMMIT or ROLLBACK by the rules of `transaction`
 
 Source: sql/binlog.cc, binlog_commit, MYSQL_BIN_LOG::commit and rollback; sql/transaction.cc.

@@ -1,7 +1,7 @@
-"""The warning that a statement or transaction writes tables of engines that do not go together (6414).
+"""Warning 6414: a statement or transaction writes tables of engines that are not composable.
 
-Knows which engine a transaction has written to so far. InnoDB and BLACKHOLE go together; every other engine goes with itself alone.
-One warning a transaction, and before anything else is decided about a statement, so that a statement that is refused has it too.
+InnoDB and BLACKHOLE are composable; every other engine only with itself. A transaction gives one warning, before any other decision about
+its statement, so that a statement that is refused has the warning too.
 
 Source: sql/binlog.cc, THD::check_and_emit_warning_for_non_composable_engines; recordings of a 9.7.4 server.
 """

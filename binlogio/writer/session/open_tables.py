@@ -1,6 +1,6 @@
-"""Tables that sessions write to: table ids, and what encoding their rows needs, worked out once a definition.
+"""Open tables: table ids, and the data for encoding rows, computed once for each definition.
 
-Knows that a table id stands for one definition up to the next DDL. Knows no rows.
+A table id belongs to one definition until the next DDL.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""A session: statements and transactions of one client.
+"""Sessions: the statements and transactions of one client.
 
-Knows the client's commands. What they leave in the caches, and when these are flushed, is told by `connection`, `statement_log`,
-`table_statements` and `xa`; how a statement is logged by `logging_format`; files and positions are below.
+The commands write to the caches through `connection`, `statement_log`, `table_statements` and `xa`; `logging_format` decides the format of a
+statement; `binlogio.writer.log` writes files.
 
     statement as text  -> context events and a Query event, in the cache that the decision names
     statement as rows  -> table maps and rows events, each in the cache of its table's kind
-    end of a statement -> the statement cache is a group; outside of a transaction the transaction cache is one behind it
-    DDL                -> commits what is open, then is a group of its own
+    end of a statement -> the statement cache is a group; outside of a transaction the transaction cache is the next group
+    DDL                -> commits the open transaction, then is a separate group
 
 Source: WL#2687; sql/binlog.cc; oracle rules 8.4, 8.5 and D1 to D18.
 """

@@ -1,12 +1,13 @@
-"""The two caches of a session, and how they become groups.
+"""The two caches of a session, and the groups that are made of them.
 
-Knows BEGIN at the start of a cache, what closes it, and the hand-over to group commit. What goes into which cache, and when it is flushed, is
-`session`'s to say.
+Adds BEGIN at the start of a cache and its end event, and passes the group to group commit. `session` decides which events go into which
+cache, and when a cache is flushed.
 
     statement cache   := BEGIN event* COMMIT                      -- at the end of the statement that filled it, failed or not
     transaction cache := BEGIN event* (XID | COMMIT | ROLLBACK)   -- at the end of the transaction
 
-MariaDB's GTID events stand for BEGIN and XA START. Rule sets with one cache have none for statements: what does not wait goes to the log without BEGIN and COMMIT.
+MariaDB's GTID events replace BEGIN and XA START. Rule sets with one cache have none for statements: events that need not wait go to the log
+without BEGIN and COMMIT.
 
 Source: sql/binlog.cc, binlog_cache_mngr, binlog_cache_data::finalize; oracle rules 8.4, 8.5, 8.9.
 """

@@ -1,6 +1,6 @@
-"""Setting a session's own variables, with the server's refusals.
+"""Session variables: sets them, and refuses what the server refuses (which variable cannot be set when).
 
-Knows which variables cannot be set when. Values are checked by `ServerVariables`.
+Values are checked by `ServerVariables`.
 
 Source: sql/sys_vars.cc, binlog_format_check, binlog_direct_check, check_sql_log_bin, check_outside_trx, check_binlog_trx_compression;
 a 9.7.4 server, asked for each of them.

@@ -1,12 +1,10 @@
-"""One statement that changes rows: to events, in the caches of a session.
-
-Knows which events a statement leaves, as text or as rows, when it succeeds and when it fails. Knows neither groups nor files.
+"""Events of one statement that changes rows, as text or as rows, written to the caches of its session.
 
     as text := intvar* rand? user_var* query      | begin_load_query append_block* execute_load_query
     as rows := rows_query? table_map* rows_event*
 
-A statement that failed leaves its text only where rows of non-transactional tables stay changed, with the error in it; its rows of
-transactional tables are taken back, the others stay.
+The text of a failed statement is logged only if rows of non-transactional tables stay changed, with the error in it; its rows of
+transactional tables are rolled back, the others stay.
 Source: sql/binlog.cc, THD::binlog_query and binlog_log_row; oracle rules 8.4 and D1, D3, D4, D5, D8, D10.
 """
 

@@ -1,14 +1,15 @@
-"""Statements about tables: DDL, CREATE TABLE ... SELECT, temporary tables, and what a session leaves behind when it goes.
+"""Statements about tables: DDL, CREATE TABLE ... SELECT, temporary tables, and the end of a session.
 
-Knows which groups they are and what commits before them. What changes rows in an existing table is `statement_log`'s.
+Decides which groups they are and what is committed before them. Changes of rows in existing tables are in `statement_log`.
 
-    DDL                      -> commits what is open, then query: a group without BEGIN; MariaDB's ALTER TABLE in two phases: two of them
+    DDL                      -> commits the open transaction, then query: a group without BEGIN; two groups for MariaDB's ALTER TABLE
+                                in two phases
     DROP TABLE a, b          -> one such group for each non-transactional table, one for all others, one for temporary ones
     CREATE ... SELECT        -> as DDL; as rows into InnoDB: BEGIN, CREATE ... START TRANSACTION, table_map, rows, XID; into other
-                                engines CREATE, and rows in a group behind it
+                                engines CREATE, and rows in the next group
                                 in MariaDB a group with CREATE and rows, whatever the engine
     CREATE, DROP TEMPORARY   -> logged in STATEMENT format alone: a group outside of a transaction, inside it in a cache
-    end of the session       -> ROLLBACK, and DROP TEMPORARY TABLE of what is left of these
+    end of the session       -> ROLLBACK, and DROP TEMPORARY TABLE of the remaining ones
 
 Source: sql/sql_table.cc, sql/sql_insert.cc, Query_result_create; sql/sql_base.cc, close_temporary_tables; oracle rules D12, D13.
 """

@@ -1,9 +1,9 @@
-"""What a session remembers of its transaction beside the events: savepoints, and what ROLLBACK cannot undo.
+"""State of a transaction beside its events: savepoints, and the changes that ROLLBACK cannot undo.
 
-Knows the rules that end a transaction; they are the same in every format. Knows no events.
+The rules that end a transaction are the same in every format.
 
-    COMMIT    an empty cache leaves nothing; XID where an engine with two-phase commit has something to commit, else COMMIT
-    ROLLBACK  a cache with a statement that cannot be undone ends in ROLLBACK; any other is thrown away
+    COMMIT    an empty cache writes nothing; XID if an engine with two-phase commit has something to commit, else COMMIT
+    ROLLBACK  a cache with a statement that cannot be undone ends in ROLLBACK; any other is discarded
 
 Source: sql/binlog.cc, MYSQL_BIN_LOG::commit and rollback; sql/transaction_info.h, Transaction_ctx; oracle rules D6, D7, D11.
 """
