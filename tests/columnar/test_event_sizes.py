@@ -22,7 +22,7 @@ from binlogio.format.encoder import Encoder
 from binlogio.implementation import is_compiled
 from binlogio.storage.compression import compress_zstd
 from both_kernels import KERNELS, kernel_set_to, records_of
-from corpus import MARIADB, MYSQL
+from corpus import MARIADB, MARIADB118, MYSQL
 from log_cases import MARIADB as MARIADB_VERSION
 from log_cases import table_map_of
 from logs import OFF, description, encode, header, log, query, raw_events, stop, transaction, with_checksum
@@ -36,6 +36,13 @@ FILES: Final = [
     MARIADB / "gtid" / "binlog.000002",
     MARIADB / "checksum_none" / "binlog.000001",
 ]
+NO_LOG_POS: Final = [
+    MARIADB118 / "gtid" / "binlog.000001",
+    MARIADB118 / "group_commit" / "binlog.000001",
+    MARIADB118 / "rowimage_full_nodup" / "binlog.000001",
+    MARIADB118 / "compressed" / "binlog.000001",
+]
+"""MariaDB 11.4 and later: the events of a transaction have log_pos 0, which contradicts no size."""
 TABLE: Final = table_map_of([column(T.LONG), column(T.LONG_BLOB, 4, collation_id=63)])
 READS: Final[dict[str, Any]] = {
     "read_tables": binlogio.read_tables,
@@ -85,6 +92,30 @@ def test_flipped_bit_of_a_size_gives_no_rows_that_are_not_in_the_log(
             target.write_bytes(spoilt)
             for source in (target, io.BytesIO(spoilt)):
                 found, error = _rows(source, read, zero_dates="null")
+
+                assert error is not None, (at, bit)
+                assert [record[:2] for record in found] == [record[:2] for record in whole if record[0] < at], (at, bit)
+                assert error.offset == at
+
+
+@pytest.mark.parametrize("read", READS)
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("path", NO_LOG_POS, ids=lambda path: path.parent.name)
+def test_flipped_bit_of_a_size_without_log_pos_gives_no_rows_that_are_not_in_the_log(
+    tmp_path: Path, path: Path, kernel: str, read: str
+) -> None:
+    """The end of the file and the checksum are compared before the first row: with the file as it is, and with room for the size."""
+    data = path.read_bytes()
+    events = [(at, event) for at, event in raw_events(data) if event[4] in {23, 24, 25, *range(166, 169)}]
+    assert any(event[13:17] == bytes(4) for _, event in events)
+    target = tmp_path / "binlog.000001"
+    with kernel_set_to(kernel):
+        whole, _ = _rows(path, read, zero_dates="null")
+        for number, (at, event) in enumerate(events):
+            bit = 20 + number % 12
+            for room in (0, 2 * MIB):
+                target.write_bytes(with_size(data, at, len(event) ^ 1 << bit) + bytes(room))
+                found, error = _rows(target, read, zero_dates="null")
 
                 assert error is not None, (at, bit)
                 assert [record[:2] for record in found] == [record[:2] for record in whole if record[0] < at], (at, bit)
