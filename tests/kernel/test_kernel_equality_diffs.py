@@ -19,7 +19,7 @@ from binlogio.values.json_diff import JsonDiff, JsonDiffOperation, JsonDiffs, is
 from binlogio.values.values import ABSENT
 from both_kernels import KERNELS, kernel_set_to, rows_and_error_by
 from log_cases import table_map_of
-from logs import header, log
+from logs import header, log, raw_events
 from rowimage_cases import column
 
 TABLE = table_map_of([column(ColumnType.JSON, 4)])
@@ -68,6 +68,27 @@ def test_rows_before_diffs_that_cannot_be_applied_are_given_out(bad: list[Any], 
     assert [len(records) for records in rows.values()] == [3]
     assert said is not None
     assert reason in said.text
+
+
+@pytest.mark.parametrize("damage", ["cut", "no document"])
+@pytest.mark.parametrize("batch_rows", [1, 2, 100])
+def test_damaged_document_before_another_damaged_event_is_the_error(damage: str, batch_rows: int) -> None:
+    """The first damage is reported, and its row is not given out with an empty text."""
+    damaged = JsonDocument(DOCUMENT.binary[:-1])
+    later = cut(update(DOCUMENT)) if damage == "cut" else update(DOCUMENT, None)
+    data = log(*update(DOCUMENT), *update(DOCUMENT, damaged), *later)
+    compiled, construct = (rows_and_error_by(kernel, data, batch_rows=batch_rows) for kernel in KERNELS)
+    rows, said = compiled
+
+    assert compiled == construct
+    assert [len(records) for records in rows.values()] == [1]
+    assert said is not None
+    assert said.offset == _offset_of_update(data, 1)
+
+
+def _offset_of_update(data: bytes, number: int) -> int:
+    starts = [at for at, event in raw_events(data) if event[4] == EventType.PARTIAL_UPDATE_ROWS_EVENT]
+    return starts[number]
 
 
 EMPTY, REMOVES = JsonDiffs(), JsonDiffs((*DIFFS, JsonDiff(JsonDiffOperation.REMOVE, '$."b\\"é"')))
