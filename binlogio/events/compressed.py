@@ -26,7 +26,7 @@ class MariadbCompressed(Adapter):  # type: ignore[misc]
         most = context._params.context.limits.opened_size
         if size > most:
             raise ValidationError(
-                f"{size} uncompressed bytes are larger than the limit of {most} (limits=binlogio.Limits(opened_size=...))",
+                f"{size} uncompressed bytes are larger than the limit of {most} (Limits.opened_size, --max-opened-size)",
                 path=path,
             )
         return inflate(obj[1 + size_bytes :], size, path)

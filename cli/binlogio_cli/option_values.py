@@ -5,8 +5,9 @@ Knows the texts, and how a refusal names the option and what was expected. Knows
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
-from typing import Final
+from typing import Any, Final, TypeVar
 
 import click
 
@@ -14,9 +15,11 @@ from binlogio import event_filter
 from binlogio.definition_files import load_definitions
 from binlogio.errors import BinlogError, UnsupportedFeature
 from binlogio.event_filter import Gtids
+from binlogio.options import DEFAULT_LIMITS, Limits
 from binlogio.schema.given import GivenDefinitions
 from binlogio_cli.main import Refusal
 
+_Command = TypeVar("_Command", bound=Callable[..., Any])
 _DEFINITIONS_FILE: Final = f"{__name__}.definitions_file"
 GTIDS_HELP: Final = (
     "A GTID set (UUID:1-5), or a position of MariaDB: 0-1-9 means all of domain 0 up to number 9;"
@@ -65,6 +68,28 @@ def _load_definitions(ctx: click.Context, _param: click.Parameter, file: str | N
         return load_definitions(file)
     except UnsupportedFeature as exc:
         raise Refusal(str(exc)) from exc
+
+
+def limits_options(command: _Command) -> _Command:
+    """Add the options for the largest sizes that a log may claim; `limits_of` reads them."""
+    for name, size, what in (
+        ("--max-opened-size", DEFAULT_LIMITS.opened_size, "a compressed event that opens to more bytes"),
+        ("--max-event-size", DEFAULT_LIMITS.event_size, "an event of more bytes"),
+    ):
+        command = click.option(
+            name,
+            type=click.IntRange(min=1),
+            default=size,
+            show_default=True,
+            metavar="BYTES",
+            help=f"Refuse {what} before memory is allocated for it.",
+        )(command)
+    return command
+
+
+def limits_of(max_event_size: int, max_opened_size: int) -> Limits:
+    """The limits that the options give."""
+    return Limits(event_size=max_event_size, opened_size=max_opened_size)
 
 
 definitions_option: Final = click.option(

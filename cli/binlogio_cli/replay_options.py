@@ -14,7 +14,7 @@ from binlogio.options import Position
 from binlogio.replay import ReplayFilter
 from binlogio.replay.starting_place import bounds_of, unknown_tables
 from binlogio_cli.main import Refusal
-from binlogio_cli.option_values import GTIDS_HELP, definitions_option, parse_gtids, parse_time
+from binlogio_cli.option_values import GTIDS_HELP, definitions_option, limits_options, parse_gtids, parse_time
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -71,6 +71,7 @@ _LOGS: Final = (
     click.option(
         "--keyring", type=click.Path(exists=True, dir_okay=False), help="The server's keys, for encrypted logs."
     ),
+    limits_options,
 )
 
 

@@ -15,7 +15,15 @@ import click
 import binlogio
 from binlogio_cli.json_dump import JsonDump
 from binlogio_cli.main import say
-from binlogio_cli.option_values import GTIDS_HELP, definitions_file, definitions_option, parse_gtids, parse_time
+from binlogio_cli.option_values import (
+    GTIDS_HELP,
+    definitions_file,
+    definitions_option,
+    limits_of,
+    limits_options,
+    parse_gtids,
+    parse_time,
+)
 from binlogio_cli.output import STDOUT, Dump, OutputFile, force_option, open_output
 from binlogio_cli.selection import Selection, Selector
 from binlogio_cli.text_dump import TextDump, TextStyle
@@ -122,6 +130,7 @@ def _habits(command: Any) -> Any:
 @click.option("--no-verify-checksum", is_flag=True, help="Do not compare CRC32 checksums.")
 @click.option("--keyring", type=click.Path(exists=True, dir_okay=False), help="The server's keys, for encrypted logs.")
 @definitions_option
+@limits_options
 @click.option("--skip-gtids", is_flag=True, help="In SQL, do not give transactions the GTIDs that they had.")
 @click.option("-v", "--verbose", count=True, help="-vv adds the types of columns; rows are shown in any case.")
 @click.option("-s", "--short-form", is_flag=True, help="Only statements and row changes.")
@@ -146,6 +155,8 @@ def command(
     no_verify_checksum: bool,  # noqa: FBT001 - click's flags
     keyring: str | None,
     table_definitions: GivenDefinitions | None,
+    max_event_size: int,
+    max_opened_size: int,
     skip_gtids: bool,  # noqa: FBT001
     verbose: int,
     short_form: bool,  # noqa: FBT001
@@ -176,6 +187,7 @@ def command(
         verify_checksum=not no_verify_checksum,
         start_offset=start_position,
         stop_offset=stop_position,
+        limits=limits_of(max_event_size, max_opened_size),
         keyring=keyring,
         definitions=table_definitions,
     )

@@ -23,6 +23,7 @@ from binlogio.replay.targets.mysql.server_rows import KINDS
 from binlogio.replay.targets.sqlite.target import SCHEME
 from binlogio.replay.targets.sqlite.translation import sqlglot_is_here
 from binlogio_cli.main import Refusal, say
+from binlogio_cli.option_values import limits_of
 from binlogio_cli.quoting import safe
 from binlogio_cli.replay_options import check_selection, log_options, replay_filter, selection_options
 from binlogio_cli.replay_progress import watched
@@ -112,6 +113,7 @@ def command(
     with binlogio.open(
         files,
         verify_checksum=not options["no_verify_checksum"],
+        limits=limits_of(options["max_event_size"], options["max_opened_size"]),
         keyring=options["keyring"],
         definitions=table_definitions,
     ) as reader:

@@ -13,7 +13,7 @@ import binlogio
 from binlogio.replay.undo import BinlogFile, OnStatement, SqlScript, UndoSummary, undo
 from binlogio.replay.undo.outputs import KINDS
 from binlogio_cli.main import say
-from binlogio_cli.option_values import definitions_file
+from binlogio_cli.option_values import definitions_file, limits_of
 from binlogio_cli.output import OutputFile, force_option
 from binlogio_cli.replay_options import check_selection, log_options, replay_filter, selection_options
 from binlogio_cli.replay_progress import watched
@@ -77,6 +77,7 @@ def command(
     with binlogio.open(
         files,
         verify_checksum=not options["no_verify_checksum"],
+        limits=limits_of(options["max_event_size"], options["max_opened_size"]),
         keyring=options["keyring"],
         definitions=table_definitions,
     ) as reader:
