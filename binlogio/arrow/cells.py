@@ -1,7 +1,7 @@
 """Arrow input of the row encoder: binds the arrays of a column to the kernel's cells.
 
-An array whose type is the column's own is read by the kernel without Python objects for its rows. Any other array is encoded value by value
-through `binlogio.values.layout`.
+An array whose type is the column's own is read by the kernel without Python objects for its rows. Any other array is
+encoded value by value through `binlogio.values.layout`.
 
     text columns take `string`, or `binary` for bytes that are kept as they are
     JSON columns take `string` (JSON text), or `binary` (the server's binary JSON); JSON_DIFFS if a partial update is possible
@@ -64,7 +64,10 @@ def natural_schema(plan: TablePlan) -> pa.Schema:
 
 
 class ColumnArrays(ColumnValues):
-    """The arrays of one column of an image, one batch after the other. `cells` stays the same as long as their type does."""
+    """The arrays of one column of an image, one batch after the other.
+
+    `cells` stays the same as long as their type does.
+    """
 
     cells: kernel.Cells | None = None
 
@@ -120,7 +123,7 @@ class ColumnArrays(ColumnValues):
         _bind_values(self.cells, self.array, lambda value: bytes(layout.build(as_value(value, self.column))))
 
     def unbind(self) -> None:
-        """Let go of the arrays."""
+        """Release the arrays."""
         if self.cells is not None:
             self.cells.unbind()
         super().unbind()

@@ -1,8 +1,8 @@
 """Rows events from record batches, encoded by the kernel if it is compiled.
 
-This module decides which columns an image has and which event type a change has. `cells` and the kernel encode values. A row that the
-kernel refuses is passed to `binlogio.rows`, which encodes it or raises an error that says what is wrong. Without the kernel every row
-takes that path.
+This module decides which columns an image has and which event type a change has. `cells` and the kernel encode values.
+A row that the kernel refuses is passed to `binlogio.rows`, which encodes it or raises an error that says what is wrong.
+Without the kernel every row takes that path.
 
     insert := an after image for each row       delete := a before image for each row       update := both
     partial update := both, and for a JSON column of the after image diffs: the given ones, or none if the document is unchanged
@@ -59,15 +59,15 @@ def encode_rows_events(
     present_after: bytes | None = None,
     partial_json: bool = False,
 ) -> EventBuffer | EventFrames:
-    """The rows events of one statement's changes to one table, as they stand at `offset` of their file; STMT_END is in the last one.
+    """The rows events of one statement's changes to one table, at `offset` of their file; STMT_END is in the last one.
 
-    The batches have a column for each column of the images, under its name (`@1` and on where nobody gives names).
+    The batches have a column for each column of the images, under its name (`@1` and on if no names are given).
 
     Args:
         table: its columns.
         operation: `insert` (takes `after`), `delete` (`before`), or `update` (both, of as many rows).
         before: the images before the change.
-        after: the images behind it.
+        after: the images after it.
         table_id: that of the table map in front.
         timestamp: in seconds since 1970, UTC.
         server_id: of the headers.
@@ -77,11 +77,12 @@ def encode_rows_events(
         row_event_max_size: binlog_row_event_max_size, in bytes.
         present: which columns the images have (bit i of byte i // 8); all without it.
         present_after: which columns the after images of an update have.
-        partial_json: write updates as with binlog_row_value_options=PARTIAL_JSON. A JSON column of `after` may then be of the type
-            `binlogio.arrow.types.JSON_DIFFS`.
+        partial_json: write updates as with binlog_row_value_options=PARTIAL_JSON. A JSON column of `after` may then be
+            of the type `binlogio.arrow.types.JSON_DIFFS`.
 
     Raises:
-        BinlogFormatError: a value does not fit its column, a column is missing, or the images are not those of the operation.
+        BinlogFormatError: a value does not fit its column, a column is missing, or the images are not those of the
+            operation.
     """
     buffer = new_buffer(offset, checksum=checksum)
     encoder = TableEncoder(plan_of(table, table_id), operation, present, present_after, partial_json=partial_json)
@@ -102,7 +103,7 @@ def new_buffer(offset: int, *, checksum: bool) -> EventBuffer | EventFrames:
     """An empty place for events, by the kernel or by construct."""
     if not is_compiled():
         return EventFrames(offset, checksum=checksum)
-    from binlogio._kernel.event_buffer import EventBuffer  # noqa: PLC0415 - there is none where no compiler was
+    from binlogio._kernel.event_buffer import EventBuffer  # noqa: PLC0415 - missing if it was not compiled
 
     return EventBuffer(offset, checksum=checksum)
 
@@ -124,14 +125,14 @@ def _columns_class() -> type[ColumnValues]:
 
 
 def plan_of(table: TableDefinition | TablePlan, table_id: int = 0) -> TablePlan:
-    """The plan of a table that somebody defines, with all that its definition says."""
+    """The plan of a table that is given as a definition, with all that the definition contains."""
     if isinstance(table, TablePlan):
         return table
     return resolve_plan(table.table_map(table_id, "FULL"), definition=table.plan_columns())
 
 
 class TableEncoder:
-    """Changes of one kind to one table, a statement at a time."""
+    """Encodes changes of one kind to one table, a statement at a time."""
 
     def __init__(
         self,
@@ -292,7 +293,7 @@ class _Side:
             column.bind(arrays[place])
 
     def _find(self, names: list[str]) -> list[int]:
-        """Where the columns stand in a batch."""
+        """Return the positions of the columns in a batch."""
         unknown = set(names) - {column.label for column in self._plan.columns}
         if unknown or len(set(names)) < len(names):
             raise self._refused("no such column, or a duplicate", repr(min(unknown or names)))

@@ -29,9 +29,10 @@ JSON_DIFFS: Final = pa.list_(
 
 @dataclass(frozen=True, slots=True)
 class ColumnSpec:
-    """How one column becomes Arrow.
+    """The Arrow type of a column, and how the kernel decodes it.
 
-    `width` as in ImagePlan; `kind`, `first`, `second` and `names` as in the kernel's Column; `charset` is a multi-byte one.
+    `width` as in ImagePlan; `kind`, `first`, `second` and `names` as in the kernel's Column; `charset` is a multi-byte
+    one.
     """
 
     width: int
@@ -44,7 +45,7 @@ class ColumnSpec:
 
 
 def column_spec(column: ColumnPlan, *, zero_dates: str = "error") -> ColumnSpec:
-    """How the values of a column become Arrow.
+    """Return the Arrow type of a column and how the kernel decodes it.
 
     Raises:
         UnsupportedFeature: a type without values.

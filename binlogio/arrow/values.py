@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
 
 class ColumnValues:
-    """The values of one column of an image, one batch after the other. `cells` is what the kernel reads: nothing here."""
+    """The values of one column of an image, one batch after the other.
+
+    `cells` is what the kernel reads: nothing here.
+    """
 
     cells: Any = None
 
@@ -46,7 +49,7 @@ class ColumnValues:
             raise BinlogFormatError(f"invalid Arrow array: {exc}", field=f"column {self.column.label}") from exc
 
     def unbind(self) -> None:
-        """Let go of the arrays."""
+        """Release the arrays."""
         self.array = None
 
     def value(self, row: int) -> Any:

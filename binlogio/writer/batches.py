@@ -42,9 +42,10 @@ MAX_ENCODERS: Final = 256
 class BatchChange:
     """What a statement did to many rows of a table: no `before` is an insert, no `after` a delete, both are an update.
 
-    The batches have a column for each column of the table, under its name; their types are those that `binlogio.read_rows` gives, or
-    others that say the same. Rows of an update are logged whether or not they differ. With binlog_row_value_options=PARTIAL_JSON documents that
-    stay as they are do not stand in `after`, and a column of it may have JSON diffs (`binlogio.arrow.types.JSON_DIFFS`), which are logged as given.
+    The batches have a column for each column of the table, under its name; their types are those that
+    `binlogio.read_rows` gives, or others that say the same. Rows of an update are logged whether or not they differ.
+    With binlog_row_value_options=PARTIAL_JSON documents that are unchanged are not in `after`, and a column of it may
+    have JSON diffs (`binlogio.arrow.types.JSON_DIFFS`), which are logged as given.
     """
 
     table: TableDefinition
@@ -62,8 +63,8 @@ class BatchChange:
 class BatchSession:
     """A connection that writes batches, for one thread at a time; each transaction is one group.
 
-    The log's variables hold as they do for other sessions; but rows are logged whatever binlog_format is, and a transaction with
-    binlog_transaction_compression is held in memory.
+    The log's variables hold as they do for other sessions; but rows are logged whatever binlog_format is, and a
+    transaction with binlog_transaction_compression is held in memory.
 
     Raises:
         UnsupportedFeature: the log is MariaDB's.
@@ -94,7 +95,7 @@ class BatchSession:
         self._encoders: dict[tuple[int, str], TableEncoder] = {}
 
     def write(self, changes: Iterable[BatchChange]) -> Gtid | None:
-        """Write a transaction, each change as a statement of its own; returns its GTID, None with gtid_mode=OFF or without any row.
+        """Write a transaction, each change as a separate statement; returns its GTID, None with gtid_mode=OFF or without any row.
 
         Raises:
             BinlogFormatError: a value does not fit its column, or a column is missing.

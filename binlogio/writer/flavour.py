@@ -4,10 +4,10 @@
     9.0 and later      the same, tagged GTIDs, the logical clock always by WRITESET
     MariaDB 10.11      GTIDs of domains in the place of BEGIN, GTID_LIST and BINLOG_CHECKPOINT, ANNOTATE_ROWS, rows events of version 1
 
-The sizes are those in files that such servers wrote: 8.0.22, 9.0.1, 9.6.0, 9.7.4, MariaDB 10.11.18. Versions whose format description is
-not known from a file, and versions whose rows and Query events differ from these, are refused.
-Source: libs/mysql/binlog/event/control_events.cpp, Format_description_event; Gtid_event; MariaDB: sql/log_event.h, sql/log.cc;
-fixtures mariadb1011.
+The sizes are those in files that such servers wrote: 8.0.22, 9.0.1, 9.6.0, 9.7.4, MariaDB 10.11.18. Versions whose
+format description is not known from a file, and versions whose rows and Query events differ from these, are refused.
+Source: libs/mysql/binlog/event/control_events.cpp, Format_description_event; Gtid_event; MariaDB: sql/log_event.h,
+sql/log.cc; fixtures mariadb1011.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ Version = tuple[int, int, int]
 # ERROR_FOR_DIVISION_BY_ZERO, NO_ENGINE_SUBSTITUTION. sql/system_variables.h.
 DEFAULT_SQL_MODE: Final = 1 << 5 | 1 << 21 | 1 << 23 | 1 << 24 | 1 << 26 | 1 << 30
 UTF8MB4_0900_AI_CI: Final = 255
-# That of MariaDB: STRICT_TRANS_TABLES, ERROR_FOR_DIVISION_BY_ZERO, NO_AUTO_CREATE_USER, NO_ENGINE_SUBSTITUTION. sql/sys_vars.cc.
+# That of MariaDB: STRICT_TRANS_TABLES, ERROR_FOR_DIVISION_BY_ZERO, NO_AUTO_CREATE_USER, NO_ENGINE_SUBSTITUTION.
+# sql/sys_vars.cc.
 _MARIADB_SQL_MODE: Final = 1 << 21 | 1 << 26 | 1 << 28 | 1 << 30
 _UTF8MB4_GENERAL_CI: Final = 45
 _UTF8MB4_UCA1400_AI_CI: Final = 2304  # since 11.6
@@ -38,7 +39,7 @@ _OPTION_EXPLICIT_DEF_TIMESTAMP: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowsEvents:
-    """The rows events of a server version: their types, and the size of their post-header with what is always behind it, in bytes."""
+    """The rows events of a server version: their types, and the size of their post-header and the fixed fields after it, in bytes."""
 
     write: EventType = EventType.WRITE_ROWS_EVENT
     update: EventType = EventType.UPDATE_ROWS_EVENT
@@ -58,7 +59,8 @@ class QueryVariables:
         has_requirements: collations, keys, encryption and whatever else 8.0 and later say of a statement.
         has_updated_schemas: the databases that a statement changes are named.
         names_single_table: an UPDATE of one table says so.
-        has_atomic_engines: whether DDL is one transaction depends on the engine of its tables, for each of which DROP TABLE is divided.
+        has_atomic_engines: whether DDL is one transaction depends on the engine of its tables, for each of which DROP
+            TABLE is divided.
         marks_commits: COMMIT has the flag of its thread where the statements in front of it have it.
         flags2: what is set in all of them.
         sql_mode: of a session that has not changed it.
@@ -89,9 +91,10 @@ class Flavour:
         has_anonymous_gtids: groups without a GTID begin with ANONYMOUS_GTID, which has a logical clock.
         has_commit_times: GTID events say when and by which version, and how long the group is.
         has_tags: GTIDs may have a tag.
-        always_writeset: binlog_transaction_dependency_tracking is gone, and WRITESET.
-        has_domains: GTIDs have a domain and MariaDB's flags, and stand in the place of BEGIN and XA START; a file begins with the last ones of
-            each domain, and checkpoints.
+        always_writeset: there is no binlog_transaction_dependency_tracking any more, and the clock works as with
+            WRITESET.
+        has_domains: GTIDs have a domain and MariaDB's flags, and replace BEGIN and XA START; a file begins with the
+            last ones of each domain, and checkpoints.
         has_thread_ids: GTID events say which connection ran the group.
         joins_caches: an autocommitted statement that has filled both caches is one group.
         keeps_savepoints: rows of other than transactional tables keep ROLLBACK TO from cutting the transaction cache.
@@ -204,7 +207,7 @@ def flavour_of(server_version: str) -> Flavour:
     """The choices of a version such as `9.7.4` or `10.11.18-MariaDB`.
 
     Raises:
-        UnsupportedFeature: nobody has shown what its logs look like.
+        UnsupportedFeature: the format of its logs is not known.
     """
     numbers = server_version_numbers(server_version)
     for since, until, flavour in _MARIADB_FLAVOURS if "MariaDB" in server_version else _FLAVOURS:

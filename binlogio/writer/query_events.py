@@ -7,9 +7,10 @@ The status variables of DDL are in `session.ddl`.
     BEGIN, COMMIT of a statement := session used default_collation
     statement := session used default_collation unnamed_21?
 
-MariaDB writes neither updated_db_names nor anything after `used`, and compresses long texts with log_bin_compress. `unnamed_21` is in
-INSERT, REPLACE, UPDATE and DELETE, but not in INSERT ... SELECT.
-Source: sql/log_event.cc, Query_log_event::write; fixtures mysql97/rowimage_full, format_row and format_statement; recordings of 9.7.4.
+MariaDB writes neither updated_db_names nor anything after `used`, and compresses long texts with log_bin_compress.
+`unnamed_21` is in INSERT, REPLACE, UPDATE and DELETE, but not in INSERT ... SELECT.
+Source: sql/log_event.cc, Query_log_event::write; fixtures mysql97/rowimage_full, format_row and format_statement;
+recordings of 9.7.4.
 """
 
 from __future__ import annotations
@@ -50,7 +51,8 @@ class QueryContext:
         timestamp: when the statement began, in seconds since 1970, UTC.
         auto_increment: auto_increment_increment and auto_increment_offset.
         updated_tables: bit i is set where an UPDATE changes the i-th table of its statement.
-        updated_schemas: databases for the replica's scheduler; none in row format, None where it applies the statement alone.
+        updated_schemas: databases for the replica's scheduler; none in row format, None where it applies the statement
+            alone.
         is_thread_specific: the statement uses temporary tables, or CONNECTION_ID().
         time_zone: where the statement uses it, else empty.
         microseconds: of the statement's start, where it uses them.
@@ -131,7 +133,10 @@ def commit_event(context: QueryContext) -> QueryEvent:
 
 
 def boundary_event(context: QueryContext, sql: bytes, *, xid: int | None = None) -> QueryEvent:
-    """BEGIN, COMMIT, ROLLBACK, SAVEPOINT and their like, which no database is chosen for. `xid` as in `table_ddl_event`."""
+    """BEGIN, COMMIT, ROLLBACK, SAVEPOINT and their like, which no database is chosen for.
+
+    `xid` as in `table_ddl_event`.
+    """
     more = (*statement_vars(context), *collation_vars(context), *_xid_vars(xid))
     flags = flags_of(context) if context.flavour.query.marks_commits or sql != b"COMMIT" else 0
     return query_event(context, sql, context.schema, more, flags | HeaderFlag.SUPPRESS_USE)
@@ -148,7 +153,7 @@ def statement_event(context: QueryContext, sql: bytes, *, error_code: int = 0) -
 def load_event(
     query: QueryEvent, file_id: int, duplicates: int, database_collation: int | None = None
 ) -> ExecuteLoadQueryEvent:
-    """LOAD DATA of a file that is in the log: `query` with what a replica replaces, from behind LOAD DATA up to INTO."""
+    """LOAD DATA of a file that is in the log: `query` with the part that a replica replaces, from after LOAD DATA up to INTO."""
     place = _FILE_NAME.match(query.sql)
     variables = list(query.status_vars)
     if database_collation is not None:
@@ -185,7 +190,7 @@ def flags_of(context: QueryContext) -> int:
 
 
 def statement_vars(context: QueryContext) -> tuple[StatusVar, ...]:
-    """What of a statement stands in its BEGIN too."""
+    """The status variables of a statement that its BEGIN has too."""
     found = []
     if context.time_zone:
         found.append(StatusVar(QueryStatus.TIME_ZONE, context.time_zone))
@@ -203,7 +208,7 @@ def _xid_vars(xid: int | None) -> tuple[StatusVar, ...]:
 
 
 def collation_vars(context: QueryContext) -> tuple[StatusVar, ...]:
-    """What stands behind them in all events of 8.0 and later."""
+    """The status variables that follow them in all events of 8.0 and later."""
     return (_DEFAULT_COLLATION_VAR,) if context.flavour.query.has_requirements else ()
 
 
@@ -214,7 +219,7 @@ def _changes_rows_itself(sql: bytes) -> bool:
 def text_event(
     context: QueryContext, sql: bytes, schema: str, more: tuple[StatusVar, ...], flags: int, error_code: int = 0
 ) -> QueryEvent:
-    """As `query_event`, of a text that somebody gave, which may be long."""
+    """As `query_event`, for a text of the client, which may be long."""
     event = query_event(context, sql, schema, more, flags, error_code)
     if context.compressed_size is None or len(sql) < context.compressed_size:
         return event
@@ -224,7 +229,7 @@ def text_event(
 def query_event(
     context: QueryContext, sql: bytes, schema: str, more: tuple[StatusVar, ...], flags: int, error_code: int = 0
 ) -> QueryEvent:
-    """A Query event with the session's variables, and `more` behind them."""
+    """A Query event with the session's variables, followed by `more`."""
     charset = SessionCharset(context.collation, context.collation, context.collation)
     numbers = AutoIncrement(*context.auto_increment)
     session_vars = (

@@ -48,7 +48,8 @@ class BinlogWriter:
     Several threads may each use a session of their own.
 
     Args:
-        basename: directory and name of the logs without their number, such as `data/binlog`; with `storage`, the name alone.
+        basename: directory and name of the logs without their number, such as `data/binlog`; with `storage`, the name
+            alone.
         variables: the server's variables.
         clock: gives the time in microseconds since 1970, UTC.
         new_uuid: makes the server's UUID where the variables have none.
@@ -99,12 +100,13 @@ class BinlogWriter:
         self.close()
 
     def open(self) -> BinlogWriter:
-        """Begin a log behind those that are there; the last one is recovered first, where it was in use.
+        """Create the next log of the series; the last existing one is recovered first if it was in use.
 
         Raises:
             OSError: the directory cannot be read or written.
             WriterStateError: another writer, of this or another process, has logs of this basename open.
-            BinlogError: the index names a log file that does not exist, or the last log is damaged where no crash damages it; nothing was changed.
+            BinlogError: the index names a log file that does not exist, or the last log is damaged where no crash
+                damages it; nothing was changed.
         """
         if self._group_commit.is_open:
             raise WriterStateError("the writer is already open", file=self._log.name)
@@ -166,7 +168,8 @@ class BinlogWriter:
 
         Raises:
             WriterStateError: there is no log `to`, or the writer is not open.
-            OSError: a file cannot be removed; it is then no longer in the index, and removed when the writer is opened again.
+            OSError: a file cannot be removed; it is then no longer in the index, and removed when the writer is opened
+                again.
         """
         with self._group_commit.quiet():
             names = self._log.names
@@ -186,7 +189,7 @@ class BinlogWriter:
 
     @property
     def position(self) -> Position:
-        """Up to where readers may go (SHOW BINARY LOG STATUS): behind the last group, with sync_binlog=1 the last that was synced.
+        """The end of what readers may read (SHOW BINARY LOG STATUS): after the last group, with sync_binlog=1 the last that was synced.
 
         Raises:
             WriterStateError: the writer is not open.
@@ -200,7 +203,7 @@ class BinlogWriter:
 
     @property
     def gtid_binlog_state(self) -> tuple[MariadbGtid, ...]:
-        """With MariaDB the last GTID of each domain and server, the latest one of a domain behind its others."""
+        """With MariaDB the last GTID of each domain and server, the latest one of a domain after its others."""
         return self._group_commit.domains
 
     @property

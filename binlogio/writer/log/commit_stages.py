@@ -6,9 +6,9 @@ Threads and their order only; groups and files belong to `group_commit`.
                     the queue, and works for all in it. The others are followers and wait for their release.
     next stage:     the leader joins it with all that it leads; if the queue there is not empty, it is a follower from then on.
 
-An exception can reach a thread between any two bytecodes (KeyboardInterrupt, the exception of a signal handler). All state is therefore
-written in an order that allows a second call to continue where the first one ended, and all locks are reentrant, so that their owner
-can release what it may or may not have acquired (`release_owned`).
+An exception can reach a thread between any two bytecodes (KeyboardInterrupt, the exception of a signal handler). All
+state is therefore written in an order that allows a second call to continue where the first one ended, and all locks
+are reentrant, so that their owner can release what it may or may not have acquired (`release_owned`).
 
 Source: sql/rpl_commit_stage_manager.cc, Commit_stage_manager::enroll_for, signal_done; WL#6813.
 """
@@ -43,8 +43,8 @@ def release_owned(lock: ReentrantLock) -> None:
 class Enrolled:
     """A request in the queues. `release` wakes its thread, wherever it waits; a second `release` has no effect.
 
-    `leads` is True where its thread is the leader of `stage`, the last one that it joined; `led` are the requests that it leads,
-    its own first, and `taken_from` is the last stage whose queue it took.
+    `leads` is True where its thread is the leader of `stage`, the last one that it joined; `led` are the requests that
+    it leads, its own first, and `taken_from` is the last stage whose queue it took.
     """
 
     __slots__ = ("_gate", "is_released", "leads", "led", "stage", "taken_from")

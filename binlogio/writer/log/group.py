@@ -3,7 +3,8 @@
     group := gtid | anonymous_gtid | gtid_tagged | mariadb_gtid  event*
 
 `group_log` puts groups into the log, `group_commit` decides their order.
-Source: sql/binlog.cc, binlog_cache_data::flush, MYSQL_BIN_LOG::write_transaction; sql/rpl_trx_tracking.h; sql/rpl_gtid.h, Gtid_specification.
+Source: sql/binlog.cc, binlog_cache_data::flush, MYSQL_BIN_LOG::write_transaction; sql/rpl_trx_tracking.h;
+sql/rpl_gtid.h, Gtid_specification.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class GroupEnd(Enum):
 
 
 class SpilledFrames(Protocol):
-    """Frames that do not lie in memory. `size` is the sum of theirs in bytes; they can be gone through more than once."""
+    """Frames outside of memory. `size` is the sum of their sizes in bytes; they can be iterated more than once."""
 
     @property
     def size(self) -> int:
@@ -47,7 +48,8 @@ class SpilledFrames(Protocol):
 class WriteSet(NamedTuple):
     """The rows that a group changed, by the hashes of their keys (`writeset.KeyHasher`).
 
-    `has_missing_keys` where a row's table has no key. Without any hash and any missing key it says nothing, as DDL does.
+    `has_missing_keys` where a row's table has no key. Without any hash and any missing key it says nothing, as DDL
+    does.
     """
 
     hashes: tuple[int, ...] = ()
@@ -92,11 +94,13 @@ class GroupMarks(NamedTuple):
     """What MariaDB's GTID event says of a group.
 
     Args:
-        is_transactional: ROLLBACK would have undone all of it, so that replicas may apply it before those in front of it.
+        is_transactional: ROLLBACK would have undone all of it, so that replicas may apply it before those in front of
+            it.
         is_ddl: tables are made or dropped in it.
         has_no_engine: it was in the transaction cache, but no engine has anything to commit.
         xa: the XA transaction that it prepares or ends.
-        alter: which half of an ALTER TABLE in two phases it is, and the number of its first half, which only the second one names.
+        alter: which half of an ALTER TABLE in two phases it is, and the number of its first half, which only the second
+            one names.
     """
 
     is_transactional: bool = False
@@ -117,14 +121,18 @@ class Group(NamedTuple):
         timestamp: of its GTID event, in seconds since 1970, UTC.
         may_have_sbr: a statement is in it as text.
         end: what its last event is.
-        writeset: the rows that it changed; None where nobody knows (statements as text, DDL, parents of foreign keys, savepoints that lost them).
-        commit_parent: `GroupCommit.max_committed` as it was at the end of the session's last statement; None makes the group depend on the one before it.
+        writeset: the rows that it changed; None if they are not known (statements as text, DDL, parents of foreign
+            keys, savepoints that lost them).
+        commit_parent: `GroupCommit.max_committed` as it was at the end of the session's last statement; None makes the
+            group depend on the one before it.
         assigned_gtid: the session's gtid_next.
         compression_level: of zstd, with which it becomes a TRANSACTION_PAYLOAD_EVENT; None where it stays as it is.
-        is_barrier: no later group may be applied beside it (ANALYZE, REPAIR, OPTIMIZE, and CREATE, ALTER and DROP DATABASE).
+        is_barrier: no later group may be applied beside it (ANALYZE, REPAIR, OPTIMIZE, and CREATE, ALTER and DROP
+            DATABASE).
         thread_id: of the session, which WRITESET_SESSION needs to know.
         marks: what MariaDB's GTID event says of it.
-        on_commit: called in the commit stage, in the order of the log (binlog_order_commits=ON), and never for a group that failed.
+        on_commit: called in the commit stage, in the order of the log (binlog_order_commits=ON), and never for a group
+            that failed.
     """
 
     frames: tuple[bytes, ...] | SpilledFrames
@@ -142,7 +150,7 @@ class Group(NamedTuple):
 
     @property
     def is_incident(self) -> bool:
-        """True where the log must be rotated behind it."""
+        """True if the log must be rotated after it."""
         return self.end is GroupEnd.INCIDENT
 
     @property
@@ -158,10 +166,10 @@ class Group(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilledGroup:
-    """A group whose events `fill` writes where they will stand.
+    """A group whose events `fill` writes at their final positions.
 
-    `timestamp` in seconds since 1970, UTC; `expected_size` in bytes is a guess. Where `fill` raises, nothing is written. The other fields are
-    those of `Group`.
+    `timestamp` in seconds since 1970, UTC; `expected_size` in bytes is a guess. Where `fill` raises, nothing is
+    written. The other fields are those of `Group`.
     """
 
     fill: Callable[[EventBuffer | EventFrames], None]

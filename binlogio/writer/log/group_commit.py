@@ -6,11 +6,12 @@ This module decides which thread works and in which order; `group_log` makes the
     sync     one fsync for all of them, if sync_binlog requires it; before it the leader may wait for more groups
     commit   runs the hooks in the order of the log, updates max_committed and releases all sessions
 
-The first session that comes to a stage leads it (`commit_stages`). A session that finds no other session and does not need a sync takes a
-short path, alone under the lock of the first stage. The log is rotated after the groups that filled it, when they are committed; an
-INCIDENT is the last group before a rotation.
+The first session that comes to a stage leads it (`commit_stages`). A session that finds no other session and does not
+need a sync takes a short path, alone under the lock of the first stage. The log is rotated after the groups that filled
+it, when they are committed; an INCIDENT is the last group before a rotation.
 
-Locks are taken in this order: sync, flush. Source: sql/binlog.cc, MYSQL_BIN_LOG::ordered_commit; oracle rules 8.6 to 8.8.
+Locks are taken in this order: sync, flush. Source: sql/binlog.cc, MYSQL_BIN_LOG::ordered_commit; oracle rules 8.6 to
+8.8.
 """
 
 from __future__ import annotations
@@ -68,9 +69,10 @@ def system_wait(microseconds: int) -> None:
 class GroupCommit:
     """Writes groups to the active log. Several threads may commit.
 
-    An error of the storage is told to all whose groups could not be written, and the log is as it was before them. With
-    binlog_error_action=IGNORE_ERROR nobody is told: the log is closed, sessions go on without it, and `ignored_error` says why.
-    Where a full log could not be rotated, `rotation_error` says why, up to the rotation that succeeds.
+    A storage error is raised in each session whose group could not be written, and the log is as it was before them.
+    With binlog_error_action=IGNORE_ERROR no error is raised: the log is closed, sessions continue without it, and
+    `ignored_error` is the reason. If a full log could not be rotated, `rotation_error` is the reason until a rotation
+    succeeds.
     """
 
     def __init__(
@@ -142,7 +144,7 @@ class GroupCommit:
 
     @property
     def position(self) -> Position:
-        """Up to where readers may go: behind the last group, or, with sync_binlog=1, the last that was synced."""
+        """The end of what readers may read: after the last group, or, with sync_binlog=1, the last that was synced."""
         with self._flush.mutex:
             self._check()
             size = self._log.size
@@ -176,7 +178,7 @@ class GroupCommit:
 
         Raises:
             WriterStateError: the writer is not open.
-            OSError: a log cannot be written; the one that there was goes on.
+            OSError: a log cannot be written; the old one stays active.
         """
         with self.quiet():
             self._rotate()
@@ -195,12 +197,14 @@ class GroupCommit:
     def commit(self, group: Group) -> LoggedGtid:
         """Write a group; returns its GTID, None where it is anonymous. It is durable once this returns, where sync_binlog is 1.
 
-        An exception from outside (KeyboardInterrupt) is raised when the commit has ended. If it came while the thread wrote to the log,
-        the log is abandoned, the other sessions of the same write get `CommitOutcomeUnknown`, and opening the log again decides.
+        An exception from outside (KeyboardInterrupt) is raised when the commit has ended. If it came while the thread
+        wrote to the log, the log is abandoned, the other sessions of the same write get `CommitOutcomeUnknown`, and
+        opening the log again decides.
 
         Raises:
             OSError: the storage cannot write it; the log is as before.
-            CommitOutcomeUnknown: the group may or may not be in the log, which accepts no more groups until it is opened again.
+            CommitOutcomeUnknown: the group may or may not be in the log, which accepts no more groups until it is
+                opened again.
             BinlogError: the group is invalid, the writer is closed, or the log broken.
         """
         if group.compression_level is not None:
@@ -216,9 +220,10 @@ class GroupCommit:
     def commit_events(
         self, fill: Callable[[EventBuffer | EventFrames], None], timestamp: int, expected_size: int
     ) -> LoggedGtid:
-        """As `commit`, of a group whose events `fill` writes where they will stand.
+        """As `commit`, for a group whose events `fill` writes at their final positions.
 
-        `expected_size` in bytes is a guess. No other session can write meanwhile. Where `fill` raises, nothing is written.
+        `expected_size` in bytes is a guess. No other session can write meanwhile. Where `fill` raises, nothing is
+        written.
         """
         return self._ordered(FilledGroup(fill=fill, timestamp=timestamp, expected_size=expected_size))
 
@@ -238,7 +243,8 @@ class GroupCommit:
     def _try_alone(self, group: Group) -> tuple[LoggedGtid, bool]:
         """Write the group if the short way is open; returns its GTID, and whether it was written.
 
-        The two `finally` run the same clean-up, so that one exception, wherever it hits, is followed by a whole clean-up.
+        The two `finally` run the same clean-up, so that one exception, wherever it hits, is followed by a whole
+        clean-up.
         """
         gtid, is_alone, is_writing, has_left = None, False, False, False
         try:
@@ -397,7 +403,7 @@ class GroupCommit:
         return None
 
     def _take_back_unsynced(self, error: OSError) -> None:
-        """A sync failed: nobody knows what lasts, so that all groups that nobody was told of leave the log."""
+        """Remove all unacknowledged groups from the log after a failed sync, because it is not known what is on disk."""
         victims = list(self._unsynced)
         self._unsynced.clear()
         self._groups.take_back(victims, error, victims[0].start, victims[0].before)
@@ -449,7 +455,7 @@ class GroupCommit:
                 self._try_to_rotate()
 
     def _try_to_rotate(self) -> None:
-        """Rotate behind a group that is in the log, whatever becomes of the rotation; the next group tries again."""
+        """Rotate after a group that is in the log. If the rotation fails, the next group tries again."""
         try:
             self._rotate()
         except (OSError, BinlogError) as exc:

@@ -62,7 +62,7 @@ class GroupEvents:
         self._gtid_frame_size = 0  # of the last one: the best guess for the next
 
     def bytes_of(self, group: Group, offset: int, gtid: LoggedGtid, clock: LogicalTimestamp) -> bytes:
-        """All events of a group that is in memory, as they stand at `offset`; `gtid` is None where it is anonymous.
+        """All events of a group that is in memory, at `offset` of the file; `gtid` is None if it is anonymous.
 
         Raises:
             BinlogFormatError: a frame is not as long as its header says.
@@ -112,7 +112,7 @@ class GroupEvents:
         yield bytes(piece)
 
     def filled(self, group: FilledGroup, offset: int, gtid: LoggedGtid, clock: LogicalTimestamp) -> EventBuffer | bytes:
-        """All events of a group that writes itself, as they stand at `offset`; good until the next one is asked for."""
+        """All events of a `FilledGroup` at `offset` of the file; valid until the next call."""
         if self._kernel is None or isinstance(gtid, MariadbGtid) or (gtid is not None and gtid.tag):
             frames = EventFrames(checksum=self.has_checksum)
             group.fill(frames)
@@ -128,7 +128,7 @@ class GroupEvents:
     def _gtid_parts(
         self, gtid: Gtid | None, clock: LogicalTimestamp, kernel: WriterKernel, *, may_have_sbr: bool
     ) -> tuple[EventType, bytes, bytes]:
-        """Type and body of the group's first event, the body before and behind the length of the group."""
+        """Type and body of the group's first event, the body before and after the length of the group."""
         before, behind = kernel.gtid_parts(
             1 if may_have_sbr else 0,
             NIL_UUID.data if gtid is None else gtid.uuid.data,

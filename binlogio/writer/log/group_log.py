@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 class PendingCommit(Enrolled):
     """The group that a session commits.
 
-    Where it is flushed, `start` is its offset in bytes and `counter` the clock behind it; `error` is why it is not in the log.
+    After the flush `start` is its offset in bytes and `counter` the clock after it; `error` is the reason why it is not
+    in the log.
     """
 
     __slots__ = (
@@ -66,7 +67,10 @@ class PendingCommit(Enrolled):
 
 
 class GroupLog:
-    """The active log with its GTIDs and its clock. Not for several threads at once, but for `clock.max_committed` and `sync`."""
+    """The active log with its GTIDs and its clock.
+
+    Not for several threads at once, but for `clock.max_committed` and `sync`.
+    """
 
     def __init__(
         self, log: ActiveLog, variables: ServerVariables, clock: Clock, uuid: Uuid, kernel: WriterKernel | None
@@ -144,7 +148,7 @@ class GroupLog:
     def flush(self, commits: Sequence[PendingCommit]) -> None:
         """Write the groups of many sessions; where one cannot be made the others still are, where they cannot be written none is.
 
-        Nothing is raised: what went wrong stands in `error` of each commit.
+        Nothing is raised: errors are in `error` of each commit.
         """
         start, before = self.log.size, self.clock.counter
         pending: list[bytes] = []
@@ -171,7 +175,7 @@ class GroupLog:
                     commit.error = exc
 
     def _flush_one(self, commit: PendingCommit, pending: list[bytes]) -> None:
-        """Put the group of a commit behind those that are pending; what raises is the log, not the commit."""
+        """Append the group of a commit to the pending ones. Errors that are raised are the log's, not the commit's."""
         self._check()
         mark = len(pending)
         commit.start = self.log.size + sum(map(len, pending))

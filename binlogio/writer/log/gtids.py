@@ -1,8 +1,9 @@
 """GTIDs of a log: the used ones, the next one, and MariaDB's GTID event of a group.
 
-`GtidState` numbers the groups of a MySQL server, under each tag, and `DomainState` those of a MariaDB server, in each domain. Both can
-release GTIDs whose groups could not be written. `OwnGtids` keeps the free range, so that a set of millions of GTIDs is not rebuilt for
-each group. `MariadbGtidFrames` builds the event that precedes a group and replaces BEGIN and XA START; its GTID and position are given.
+`GtidState` numbers the groups of a MySQL server, under each tag, and `DomainState` those of a MariaDB server, in each
+domain. Both can release GTIDs whose groups could not be written. `OwnGtids` keeps the free range, so that a set of
+millions of GTIDs is not rebuilt for each group. `MariadbGtidFrames` builds the event that precedes a group and replaces
+BEGIN and XA START; its GTID and position are given.
 
     state := (domain_id  server_id  sequence_number)*      -- one of each domain and server; the latest one of a domain is its last
 
@@ -13,8 +14,9 @@ each group. `MariadbGtidFrames` builds the event that precedes a group and repla
     thread id      of the connection, since 11.5
     multi-engine   255 if no engine has anything to commit, or if the group is prepared
 
-Source: sql/rpl_gtid_state.cc, Gtid_state::get_automatic_gno; MariaDB sql/rpl_gtid.cc, rpl_binlog_state::update_with_next_gtid,
-get_gtid_list; sql/log_event_server.cc, Gtid_log_event::Gtid_log_event; fixtures mariadb1011/gtid; recordings of 10.11.18.
+Source: sql/rpl_gtid_state.cc, Gtid_state::get_automatic_gno; MariaDB sql/rpl_gtid.cc,
+rpl_binlog_state::update_with_next_gtid, get_gtid_list; sql/log_event_server.cc, Gtid_log_event::Gtid_log_event;
+fixtures mariadb1011/gtid; recordings of 10.11.18.
 """
 
 from __future__ import annotations
@@ -48,7 +50,7 @@ class OwnGtids:
 
     @property
     def used(self) -> GtidSet:
-        """All GTIDs that were given out, and those that were there before."""
+        """All GTIDs that were taken, and those that were used before."""
         if self._first < self._next:
             self._used |= GtidSet.from_intervals([(self._tsid, Interval(self._first, self._next))])
             self._first = self._next
@@ -58,7 +60,7 @@ class OwnGtids:
         """The next GTID, which stays free.
 
         Raises:
-            BinlogFormatError: there is none left.
+            BinlogFormatError: no number is left.
         """
         return Gtid(self._tsid.uuid, self._tsid.tag, self._next)
 
@@ -70,7 +72,7 @@ class OwnGtids:
             self._first, self._next, self._end = self._gap()
 
     def _gap(self) -> tuple[int, int, int]:
-        """The first free number, twice, and the number behind those that are free with it."""
+        """The first free number, twice, and the end of the free range that begins with it."""
         intervals = self._used.intervals(self._tsid)
         starts_at_1 = bool(intervals) and intervals[0].start == 1
         first = intervals[0].end if starts_at_1 else 1
@@ -101,7 +103,7 @@ class GtidState:
         """The next GTID of this server, which is then used.
 
         Raises:
-            BinlogFormatError: there is none left.
+            BinlogFormatError: no number is left.
         """
         own = self._by_tag.get(tag)
         if own is None:
@@ -111,7 +113,7 @@ class GtidState:
         return gtid
 
     def take(self, gtid: Gtid) -> None:
-        """Use a GTID that somebody chose.
+        """Use an assigned GTID.
 
         Raises:
             WriterStateError: it is used already.
@@ -125,7 +127,7 @@ class GtidState:
             self._foreign = used
 
     def give_back(self, gtids: Iterable[Gtid]) -> None:
-        """Make GTIDs free again, whose groups could not be written."""
+        """Release GTIDs whose groups could not be written."""
         self._reset(self.used - GtidSet.from_gtids(gtids))
 
     def _reset(self, used: GtidSet) -> None:
@@ -138,7 +140,7 @@ MAX_TAKEN_BACK: Final = 65_536  # groups whose sessions wait for one sync; there
 
 @dataclass(slots=True)
 class _Domain:
-    """The last number of each server, the latest one behind the others, and the highest number of all."""
+    """The last number of each server, the latest one as the last entry, and the highest number of all."""
 
     last: dict[int, int] = field(default_factory=dict)
     highest: int = 0
@@ -160,7 +162,7 @@ class DomainState:
 
     @property
     def gtids(self) -> tuple[MariadbGtid, ...]:
-        """What a file that begins here says (gtid_binlog_state)."""
+        """The state in the head of a file that begins here (gtid_binlog_state)."""
         return tuple(
             MariadbGtid(domain_id, server_id, number)
             for domain_id, domain in self._domains.items()
@@ -168,14 +170,14 @@ class DomainState:
         )
 
     def add(self, gtid: MariadbGtid) -> None:
-        """A group that is in the log."""
+        """Add the GTID of a group that is in the log."""
         self._domains.setdefault(gtid.domain_id, _Domain()).add(gtid.server_id, gtid.sequence_number)
 
     def take(self, wanted: InDomain) -> MariadbGtid:
-        """The next GTID of a domain, or the one that a session wants; it is used then.
+        """Take the next GTID of a domain, or the assigned one.
 
         Raises:
-            BinlogFormatError: there is none left.
+            BinlogFormatError: no number is left.
         """
         domain = self._domains.get(wanted.domain_id) or _Domain()
         number = domain.highest + 1 if wanted.sequence_number is None else wanted.sequence_number
@@ -185,10 +187,10 @@ class DomainState:
         return gtid
 
     def give_back(self, gtids: Iterable[MariadbGtid]) -> None:
-        """Free the GTIDs that were taken last, whose groups could not be written.
+        """Release the GTIDs that were taken last, whose groups could not be written.
 
         Raises:
-            BinlogFormatError: they were taken too long ago.
+            BinlogFormatError: too many were taken after them.
         """
         left = set(gtids)
         while left:
@@ -204,7 +206,7 @@ class DomainState:
                 del self._domains[gtid.domain_id]
 
 
-ONE_PHASE: Final = 255  # of extra_engines: nothing was prepared, or nobody knows yet what will be
+ONE_PHASE: Final = 255  # of extra_engines: nothing was prepared, or it is not yet known what will be
 MAX_TEMPLATES: Final = 256
 _STANDALONE: Final = int(MariadbGtidFlag.STANDALONE)  # operations of flags are slow
 _TRANSACTIONAL: Final = int(MariadbGtidFlag.TRANSACTIONAL)
@@ -216,7 +218,7 @@ _NUMBER: Final = slice(HEADER_SIZE, HEADER_SIZE + 8)
 
 
 class MariadbGtidFrames:
-    """Makes the GTID frames of a log; remembers those that differ in time and number alone."""
+    """Builds the GTID event frames of a log; caches those that differ in time and number alone."""
 
     def __init__(self, encoder: Encoder, *, has_thread_ids: bool) -> None:
         self._encoder = encoder
@@ -224,7 +226,7 @@ class MariadbGtidFrames:
         self._templates: dict[tuple[int, int, int, int | None], bytes] = {}
 
     def frame(self, group: Group, gtid: MariadbGtid, commit_id: int | None) -> bytes:
-        """The event of a group; `commit_id` is that of the groups that were committed with it, None where there are none."""
+        """The event of a group; `commit_id` is that of the groups that were committed with it, None if there are none."""
         flags = _flags(group)
         marks = group.marks
         if commit_id is not None or marks.xa is not None or marks.alter is not None or marks.has_no_engine:

@@ -49,7 +49,10 @@ _IN_USE: Final = int(HeaderFlag.BINLOG_IN_USE).to_bytes(2, "little")
 
 
 def describe_format(variables: ServerVariables, created: int = 0) -> FormatDescriptionEvent:
-    """The format of the logs that a server with these variables writes. `created` in seconds since 1970, 0 but after a start."""
+    """The format of the logs that a server with these variables writes.
+
+    `created` in seconds since 1970, 0 but after a start.
+    """
     flavour = flavour_of(variables.server_version)
     crc32 = ChecksumAlgorithm.CRC32 if variables.binlog_checksum == "CRC32" else ChecksumAlgorithm.OFF
     return FormatDescriptionEvent(
@@ -65,8 +68,8 @@ def describe_format(variables: ServerVariables, created: int = 0) -> FormatDescr
 class ActiveLog:
     """The last log of an index. Not for several threads at once, but for `sync`.
 
-    After an error of the storage nothing half-written is left where the storage can still truncate; where it cannot, every further
-    call is refused.
+    After an error of the storage nothing half-written is left where the storage can still truncate; where it cannot,
+    every further call is refused.
     """
 
     def __init__(self, stem: str, storage: LogStorage, variables: ServerVariables, clock: Clock) -> None:
@@ -95,7 +98,7 @@ class ActiveLog:
         return sorted({*self.index.names, *found}, key=log_number)
 
     def open(self, previous: LoggedGtids) -> None:
-        """Begin the log behind the existing ones, as a server does when it starts. `previous` are all GTIDs before it.
+        """Create the next log of the series, as a server does when it starts. `previous` are all GTIDs before it.
 
         Raises:
             OSError: the storage cannot.
@@ -181,7 +184,7 @@ class ActiveLog:
         """End this log and begin the next one.
 
         Raises:
-            OSError: the storage cannot; this log then goes on, if it still can.
+            OSError: the storage failed; this log stays active if it can still be written.
         """
         if self._broken:
             self._refuse()

@@ -1,6 +1,7 @@
 """The index file of a series of logs, and the register of files that are being added or removed.
 
-Files, index and register change in an order that leaves the index correct after a crash at any point: it names exactly the logs that exist.
+Files, index and register change in an order that leaves the index correct after a crash at any point: it names exactly
+the logs that exist.
 
     to add a log:      register its name, create and fill it, add it to the index, drop the register
     to purge logs:     register their names, take them out of the index, remove them, drop the register
@@ -22,7 +23,7 @@ from binlogio.storage.index_file import INDEX_SUFFIX, log_number
 if TYPE_CHECKING:
     from binlogio.writer.log.log_storage import LogStorage
 
-CRASH_SAFE_SUFFIX: Final = "_crash_safe"  # behind the index's own name, as the server has it
+CRASH_SAFE_SUFFIX: Final = "_crash_safe"  # after the index's own name, as the server has it
 REGISTER_SUFFIX: Final = ".~rec~"
 _HERE: Final = "./"
 
@@ -94,16 +95,16 @@ class LogIndex:
             self._storage.sync_names()
 
     def add(self, name: str) -> None:
-        """Add a log behind the others, and make that last."""
+        """Append a log to the index, and sync."""
         self._replace(self.file_name, [*self._lines, _HERE + name])
 
     def replace(self, names: Iterable[str]) -> None:
-        """Have these logs and no others, and make that last; those that were there keep the lines that they have."""
+        """Replace the list by these logs, and sync. Logs that were in it keep their lines."""
         lines = {_log_of(line): line for line in self._lines}
         self._replace(self.file_name, [lines.get(name, _HERE + name) for name in names])
 
     def take_out(self, names: Sequence[str]) -> None:
-        """Take logs out, and make that last; the files stay."""
+        """Remove logs from the index, and sync. The files stay."""
         gone = set(names)
         self._replace(self.file_name, [line for line in self._lines if _log_of(line) not in gone])
 
@@ -128,7 +129,7 @@ class LogIndex:
     def _replace(self, name: str, lines: list[str]) -> None:
         """Write the lines beside the file, and let them take its place once they last.
 
-        `names` is what stands in the index, even where an error left it unsynced.
+        `names` is the content of the index, even if an error left it unsynced.
         """
         storage, side = self._storage, name + CRASH_SAFE_SUFFIX
         if side in storage.names():

@@ -1,7 +1,7 @@
 """Storage of log files: the operations that the writer needs, and their implementation in a local directory.
 
-Files are known by their names in one directory. A storage may lose bytes that were written and not yet synced, and names that were created,
-changed or removed since the last `sync_names`.
+Files are known by their names in one directory. A storage may lose bytes that were written and not yet synced, and
+names that were created, changed or removed since the last `sync_names`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ _HOLDER_SIZE: Final = 1024
 
 
 class LogStorage(Protocol):
-    """A place with files. Every method raises OSError where the place does. One thread at a time but for `sync` and `read`."""
+    """A place with files.
+
+    Every method raises OSError where the place does. One thread at a time but for `sync` and `read`.
+    """
 
     def names(self) -> list[str]:
         """The names of all files, in any order."""
@@ -39,13 +42,13 @@ class LogStorage(Protocol):
         """Make an empty file; one that exists is an error."""
 
     def append(self, name: str, data: bytes | bytearray | memoryview) -> None:
-        """Write behind the end."""
+        """Append bytes."""
 
     def overwrite(self, name: str, offset: int, data: bytes) -> None:
         """Replace bytes that are there."""
 
     def truncate(self, name: str, size: int) -> None:
-        """Forget what stands behind `size` bytes."""
+        """Truncate the file to `size` bytes."""
 
     def sync(self, name: str) -> None:
         """Make everything that was written to the file last. Several threads may call it while one writes."""
@@ -65,7 +68,7 @@ class LogStorage(Protocol):
     def lock(self, name: str, holder: str) -> str | None:
         """Lock the storage for the logs of one basename, by a file `name` that contains `holder`.
 
-        Returns None, or the text of whoever holds the lock. A process that ends gives its locks up.
+        Returns None, or the text of the lock's holder. The locks of a process end with it.
         """
 
     def unlock(self, name: str) -> None:
@@ -111,7 +114,7 @@ class LocalStorage:
         self._open[name] = os.fdopen(os.open(self._directory / name, flags, NEW_FILE_MODE), "r+b", buffering=0)
 
     def append(self, name: str, data: bytes | bytearray | memoryview) -> None:
-        """Write behind the end, where the file always stands."""
+        """Append bytes; the file position is always at the end."""
         file = self._open.get(name) or self._opened(name)
         written = file.write(data)
         if written != len(data):
@@ -127,7 +130,7 @@ class LocalStorage:
             file.seek(0, os.SEEK_END)
 
     def truncate(self, name: str, size: int) -> None:
-        """Forget what stands behind `size` bytes."""
+        """Truncate the file to `size` bytes."""
         file = self._open.get(name) or self._opened(name)
         file.truncate(size)
         file.seek(0, os.SEEK_END)
@@ -158,7 +161,7 @@ class LocalStorage:
     def lock(self, name: str, holder: str) -> str | None:
         """Lock by flock, which also keeps out a second storage of this process and ends with the process.
 
-        The file is removed with the lock, so a lock on a file that is no longer there is none.
+        The file is removed with the lock, so a lock on a removed file does not count.
         """
         if not self._directory.exists():
             self._make_directory()

@@ -7,8 +7,9 @@ Not thread-safe: the thread that holds the log may call it.
                       WRITESET: that, or less: the newest group that changed one of the same rows
                       WRITESET_SESSION: as WRITESET, but not before the session's own last group
 
-Within the server the numbers continue from file to file; those in a file are relative to its start. The history of rows maps a hash to the
-newest group that has it; groups before `start` are not known. Source: sql/rpl_trx_tracking.cc; oracle group o.
+Within the server the numbers continue from file to file; those in a file are relative to its start. The history of rows
+maps a hash to the newest group that has it; groups before `start` are not known. Source: sql/rpl_trx_tracking.cc;
+oracle group o.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _BARRIER: Final = re.compile(
 )
 
 LogicalTimestamp = tuple[int, int]
-"""The clock of one group, as it stands in its file: last_committed, sequence_number."""
+"""The clock of one group in its file: last_committed, sequence_number."""
 
 
 class LogicalClock:
@@ -81,7 +82,7 @@ class LogicalClock:
         self._forget(_START)
 
     def undo(self, counter: int) -> None:
-        """Take back the groups behind this number, which could not be written."""
+        """Roll back to this number: the groups after it could not be written."""
         self.counter = counter
         self._last_barrier = min(self._last_barrier, counter)
         self._forget(max(_START, counter - self._offset))

@@ -31,6 +31,9 @@ def logs_up_to(names: Sequence[str], to: str) -> tuple[str, ...]:
 
 
 def logs_before(storage: LogStorage, names: Sequence[str], time: datetime, *, active: str) -> tuple[str, ...]:
-    """The oldest logs, up to the first that was written to at `time` or later, or is the active one. A naive time is local."""
+    """The oldest logs, up to the first that was written to at `time` or later, or is the active one.
+
+    A naive time is local.
+    """
     limit = (time.astimezone(timezone.utc) - _EPOCH) // timedelta(microseconds=1)
     return tuple(takewhile(lambda name: name != active and storage.modified(name) < limit, names))

@@ -4,10 +4,12 @@
     complete := a group with its end: XID, COMMIT, ROLLBACK, XA PREPARE, a statement that is a group, INCIDENT, a payload
     refused  := a group that begins inside an unfinished one, an end without a beginning; damage followed by complete events
 
-A crash can leave a hole: sectors of zeros that were not written when later ones were. Only a hole explains events after damage. Complete
-events after any other damage were written, and their sessions may have been acknowledged; a program must not decide to remove them.
+A crash can leave a hole: sectors of zeros that were not written when later ones were. Only a hole explains events after
+damage. Complete events after any other damage were written, and their sessions may have been acknowledged; a program
+must not decide to remove them.
 
-Source: sql/binlog/recovery.cc, Binlog_recovery::recover, ER_BINLOG_CRASH_RECOVERY_MALFORMED_LOG (MY-013909); oracle rules section 7.
+Source: sql/binlog/recovery.cc, Binlog_recovery::recover, ER_BINLOG_CRASH_RECOVERY_MALFORMED_LOG (MY-013909); oracle
+rules section 7.
 """
 
 from __future__ import annotations
@@ -68,7 +70,8 @@ _KNOWN_TYPES: Final = frozenset(map(int, EventType))
 class LogState:
     """What a log holds. `size` and `valid_size`, the end of the last whole group, in bytes.
 
-    `executed` with the GTIDs of the logs before it; `domains` has the last ones of each domain and server, of a MariaDB log.
+    `executed` with the GTIDs of the logs before it; `domains` has the last ones of each domain and server, of a MariaDB
+    log.
     """
 
     name: str
@@ -131,7 +134,7 @@ class _Scan:
         self._before = EMPTY_GTID_SET
         self._found = GtidRuns()
         self._may_skip = is_compiled()
-        self._skip_from = 0  # behind something that is no plain group, not at once again
+        self._skip_from = 0  # after events that are not a plain group, do not try again at once
         self.framer = EventFramer()
         self.valid_size = 0
 
@@ -165,7 +168,7 @@ class _Scan:
                 return
 
     def _skip(self, context: ParseContext) -> None:
-        """Go on behind the groups that need no closer look; where there are few of them, a while is spent on closer looks."""
+        """Skip plain groups in bulk; if there are few of them, continue event by event for a while."""
         framer = self.framer
         read = partial(self._storage.read, self._name)
         end = skip_plain_groups(
@@ -208,7 +211,7 @@ class _Scan:
             self._current = None
 
     def _check_sequence(self, event: Any, frame: EventFrame) -> None:
-        """Groups are written whole, one behind the other; anything else was not left by a crash."""
+        """Refuse a sequence of events that no crash leaves: groups are written whole, one after the other."""
         place = self._tracker.place
         if not self.framer.in_use:
             return
@@ -231,7 +234,7 @@ class _Scan:
         )
 
     def _refuse_what_no_crash_leaves(self, damage: BinlogFormatError) -> None:
-        """Damage is the torn tail of a crash, unless whole events stand behind it and no hole before them."""
+        """Accept damage as the torn tail of a crash, unless complete events follow it without a hole before them."""
         start = self.framer.offset
         behind = _next_event(self._storage, self._name, start + 1, self.framer.context)
         if behind is None or _has_hole(self._storage, self._name, start, behind):

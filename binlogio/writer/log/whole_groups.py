@@ -108,7 +108,7 @@ def skip_plain_groups(
     Raises:
         OSError: from `read`.
     """
-    from binlogio._kernel.frames import scan_headers  # noqa: PLC0415 - there is none where no compiler was
+    from binlogio._kernel.frames import scan_headers  # noqa: PLC0415 - missing if it was not compiled
 
     size, footer = WINDOW_SIZE, CHECKSUM_SIZE * has_checksum
     tsids: dict[bytes, Tsid] = {}
@@ -126,7 +126,7 @@ def skip_plain_groups(
         done = 0
         for first, after in pairwise((*groups, len(offsets))):
             last, in_domain = after - 1, types[first] == _MARIADB
-            others = loud[last] - loud[first]  # events behind the GTID that say something
+            others = loud[last] - loud[first]  # events after the GTID that are not ignored
             if in_domain:
                 opens = others == 1 and domains is not None and _is_plain(data[done : ends[first] - footer])
             else:

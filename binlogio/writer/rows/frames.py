@@ -1,7 +1,8 @@
 """Event frames: encodes events whose position and checksum are filled in later.
 
-BEGIN, COMMIT and table maps differ from one statement to the next in their timestamp alone, and are reused. Events that differ every time
-are encoded by the compiled kernel. `binlogio.format.encoder` encodes all other events, and all of them without the kernel.
+BEGIN, COMMIT and table maps differ from one statement to the next in their timestamp alone, and are reused. Events that
+differ every time are encoded by the compiled kernel. `binlogio.format.encoder` encodes all other events, and all of
+them without the kernel.
 """
 
 from __future__ import annotations
@@ -118,7 +119,7 @@ class Frames:
         )
 
     def table_map(self, table: OpenTable, timestamp: int) -> bytes:
-        """The table map of an open table, whose id stands for it."""
+        """The table map of an open table, cached by its table id."""
         return self._from_template(table.table_id, timestamp, lambda: table.table_map)
 
     def rows(
@@ -171,7 +172,7 @@ class Frames:
         return timestamp.to_bytes(4, "little") + template
 
     def _rest(self, event: Any) -> bytes:
-        """What stands behind the timestamp, which is what a header begins with."""
+        """The bytes after the timestamp, with which a header begins."""
         frame = self._encoder.encode(event)
         server_id = self._server_id.to_bytes(4, "little")
         return frame[TIMESTAMP_BYTES.stop : SERVER_ID_BYTES.start] + server_id + frame[SERVER_ID_BYTES.stop :]

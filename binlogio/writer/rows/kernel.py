@@ -36,7 +36,7 @@ def writer_kernel() -> WriterKernel | None:
     """
     if not is_compiled():
         return None
-    from binlogio._kernel import hot  # noqa: PLC0415 - there is none where no compiler was
+    from binlogio._kernel import hot  # noqa: PLC0415 - missing if it was not compiled
     from binlogio._kernel.event_buffer import EventBuffer  # noqa: PLC0415
     from binlogio.rows.packing import row_packer  # noqa: PLC0415
 

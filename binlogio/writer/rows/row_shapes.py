@@ -48,7 +48,7 @@ class RowShape:
 
 @dataclass(frozen=True, slots=True)
 class EncodedRow:
-    """A row as it stands in its event, and the values of its images."""
+    """A row as it is encoded in its event, and the values of its images."""
 
     shape: RowShape
     data: bytes
@@ -58,7 +58,7 @@ class EncodedRow:
 class RowEncoder:
     """Encodes rows as binlog_row_image and binlog_row_value_options say; remembers shapes.
 
-    `row_packer` is the kernel's, None where there is none. `image_rules` are the server's.
+    `row_packer` is the kernel's, None without the kernel. `image_rules` are the server's.
     """
 
     def __init__(
@@ -78,11 +78,12 @@ class RowEncoder:
     def rows(self, change: Change, table: OpenTable, *, is_replace: bool = False) -> Iterator[EncodedRow]:
         """Each row that goes into the log; an update that changes nothing is left out.
 
-        Engines without transactions do not look whether REPLACE changes anything, so that with `is_replace` their rows are all there.
+        Engines without transactions do not look whether REPLACE changes anything, so that with `is_replace` their rows
+        are all there.
 
         Raises:
-            UnsupportedFeature: a row names columns that its table does not have, leaves out some that it needs, or has NULL where NULL
-                cannot be.
+            UnsupportedFeature: a row names columns that its table does not have, leaves out some that it needs, or has
+                NULL where NULL cannot be.
             BinlogFormatError: a value does not fit its column.
         """
         if isinstance(change, Insert):
@@ -194,7 +195,7 @@ class RowEncoder:
         bits = sum(1 << position for position in columns)
         sets_spare_bits = (
             is_whole and not table.plan.spare_null_bits
-        )  # a server sets those behind the null bits, or these
+        )  # a server sets the unused bits after the null bits, or these
         return ImageShape(
             columns=columns,
             present=b"\xff" * size if sets_spare_bits else bits.to_bytes(size, "little"),

@@ -2,12 +2,13 @@
 
     frames of one cache := (rows_query | annotate_rows)? table_map* rows_event*      -- STMT_END on the last rows event
 
-A statement that changes any row maps every table that it has locked for writing, each in the cache of its kind, in the order of the locks;
-one that changes none writes nothing. A rows event takes a row while `10 + column count + bitmaps + rows` stays within
-binlog_row_event_max_size, and at least one; another table, kind of event or bitmap begins another event. The 10 are 8 in MariaDB, whose
-log_bin_compress compresses an event if the first of its rows is long. ANNOTATE_ROWS precedes the first table map of a statement.
-Source: sql/binlog.cc, THD::binlog_prepare_pending_rows_event and write_locked_table_maps; measured on 9.7.4, where header and checksum do
-not count.
+A statement that changes any row maps every table that it has locked for writing, each in the cache of its kind, in the
+order of the locks; one that changes none writes nothing. A rows event takes a row while `10 + column count + bitmaps +
+rows` stays within binlog_row_event_max_size, and at least one; another table, kind of event or bitmap begins another
+event. The 10 are 8 in MariaDB, whose log_bin_compress compresses an event if the first of its rows is long.
+ANNOTATE_ROWS precedes the first table map of a statement.
+Source: sql/binlog.cc, THD::binlog_prepare_pending_rows_event and write_locked_table_maps; measured on 9.7.4, where
+header and checksum do not count.
 """
 
 from __future__ import annotations
@@ -57,7 +58,10 @@ class StatementFrames:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowsRules:
-    """What variables and version decide about rows events. `compressed_size` in bytes is the least that is compressed."""
+    """What variables and version decide about rows events.
+
+    `compressed_size` in bytes is the least that is compressed.
+    """
 
     row_event_max_size: int
     rows_query: bool
@@ -67,7 +71,7 @@ class RowsRules:
     partial_json: bool = False
 
     def event_class(self, kind: type[Change]) -> type[Any]:
-        """The rows event of a kind of change; updates are partial ones wherever JSON diffs may be, even where there are none."""
+        """The rows event of a kind of change; updates are partial ones if JSON diffs are possible, even if there are none."""
         return PartialUpdateRowsEvent if self.partial_json and kind is Update else _EVENT_CLASSES[kind]
 
 
@@ -86,11 +90,13 @@ def build_statement(
 ) -> StatementFrames:
     """The frames of a statement.
 
-    `locked` are tables locked for writing, `unlogged` those of which rows are never logged. The rows of transactional tables go into the
-    writeset of True, the others' into that of False. With `all_wait` everything goes into the transaction cache.
+    `locked` are tables locked for writing, `unlogged` those of which rows are never logged. The rows of transactional
+    tables go into the writeset of True, the others' into that of False. With `all_wait` everything goes into the
+    transaction cache.
 
     Raises:
-        UnsupportedFeature: a row names columns that its table does not have, leaves out some that it needs, or has NULL where NULL cannot be.
+        UnsupportedFeature: a row names columns that its table does not have, leaves out some that it needs, or has NULL
+            where NULL cannot be.
         BinlogFormatError: a value does not fit its column.
     """
     pending: dict[bool, _PendingRows] = {}
@@ -142,7 +148,7 @@ def build_change(
     timestamp: int,
     writeset: WriteSetBuilder | None,
 ) -> list[bytes]:
-    """The frames of a statement that does nothing but one change of one table, behind each other in one cache; none without any row.
+    """The frames of a statement with a single change of one table, all in one cache; none without any row.
 
     Raises:
         UnsupportedFeature: as `build_statement`.
@@ -175,7 +181,7 @@ class _PendingRows:
         self.row_count = 0
 
     def add(self, table: OpenTable, kind: type[Change], row: EncodedRow, more_flags: int) -> None:
-        """A row, as it stands in its event."""
+        """A row as it is encoded in its event."""
         same = (
             self._table is table
             and self._kind is kind

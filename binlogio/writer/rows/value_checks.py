@@ -1,7 +1,7 @@
 """Checks of values that a rows event could hold and that readers refuse: the writer refuses them too.
 
-The checks take Python objects and Arrow arrays. Ranges and lengths are checked by `binlogio.rows`, which encodes any bytes that it is given,
-because a log of another server must be rebuilt byte for byte.
+The checks take Python objects and Arrow arrays. Ranges and lengths are checked by `binlogio.rows`, which encodes any
+bytes that it is given, because a log of another server must be rebuilt byte for byte.
 
     text given as bytes that are not valid in its character set       invalid JSON documents       invalid WKB geometries
     TIME as text with 61 minutes
@@ -155,7 +155,7 @@ def _check_json(value: Any) -> None:
     if not isinstance(value, JsonDocument) or not value.binary:
         return  # the encoder takes nothing else, and no bytes at all are NULL to a server
     if is_compiled():
-        from binlogio._kernel.json_text import json_text  # noqa: PLC0415 - there is none where no compiler was
+        from binlogio._kernel.json_text import json_text  # noqa: PLC0415 - missing if it was not compiled
 
         if json_text(value.binary) is not None:
             return

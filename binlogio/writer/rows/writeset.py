@@ -4,8 +4,9 @@
     missing    a row of a table without PRIMARY KEY or UNIQUE key that cannot be NULL
     unusable   statements as text, DDL, parents of foreign keys, keys that cannot be compared here as the server does
 
-The server's XXH64 over sort keys is not in any file, so this module uses another hash of 64 bits. Equal keys must have equal hashes: text
-that a collation may compare in ways that are not known here makes the whole transaction unusable, which is safe.
+The server's XXH64 over sort keys is not in any file, so this module uses another hash of 64 bits. Equal keys must have
+equal hashes: text that a collation may compare in ways that are not known here makes the whole transaction unusable,
+which is safe.
 Source: sql/rpl_write_set_handler.cc, add_pke; sql/rpl_transaction_write_set_ctx.cc.
 """
 
@@ -37,7 +38,7 @@ _EQUAL_LETTERS: Final = re.compile(  # collations under which two ASCII texts ar
 )
 
 _Normal = Callable[[Any], Any]
-"""Gives what is equal for equal values; raises TypeError, ValueError or ArithmeticError where nobody knows."""
+"""Gives what is equal for equal values; raises TypeError, ValueError or ArithmeticError if equality is not known."""
 
 
 class KeyHasher:
@@ -64,7 +65,7 @@ class KeyHasher:
         self._integer_key = self._only_integer(definition)
 
     def hashes(self, values: Sequence[Any]) -> tuple[int, ...] | None:
-        """The hashes of a row with these values, a value a column; None where its keys cannot be told from others."""
+        """The hashes of a row with these values, one value for each column; None if its keys cannot be compared."""
         if self._integer_key is not None:
             place, seed = self._integer_key
             value = values[place]
@@ -124,12 +125,12 @@ class WriteSetBuilder:
             self.spoil()
 
     def spoil(self) -> None:
-        """Something was changed that no row stands for."""
+        """Mark the writeset as unusable: a change has no row."""
         self._is_usable = False
         self._hashes = []
 
     def truncate(self, position: int) -> None:
-        """Forget the rows behind a position, which a failed statement or ROLLBACK TO has undone."""
+        """Remove the rows after a position, which a failed statement or ROLLBACK TO has undone."""
         del self._hashes[position:]
 
     def take(self) -> WriteSet | None:

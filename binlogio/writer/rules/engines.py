@@ -1,7 +1,8 @@
 """Storage engines and their capabilities for logging. `logging_format` decides what follows from them.
 
-Source: sql/handler.h, HA_BINLOG_ROW_CAPABLE, HA_BINLOG_STMT_CAPABLE, HA_HAS_OWN_BINLOGGING; the table_flags of each engine;
-recordings of a 9.7 server with BLACKHOLE (it is a transactional engine for the log, although SHOW ENGINES says otherwise).
+Source: sql/handler.h, HA_BINLOG_ROW_CAPABLE, HA_BINLOG_STMT_CAPABLE, HA_HAS_OWN_BINLOGGING; the table_flags of each
+engine; recordings of a 9.7 server with BLACKHOLE (it is a transactional engine for the log, although SHOW ENGINES says
+otherwise).
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Names in a statement: the tables, temporary tables, functions and triggers that they refer to, and what functions add to its events.
 
-Tables are given as definitions; the system tables of every server are known here. SQL text is parsed in `statement_text`; functions that
-make a statement unsafe are in `statement_words`.
+Tables are given as definitions; the system tables of every server are known here. SQL text is parsed in
+`statement_text`; functions that make a statement unsafe are in `statement_words`.
 
-Source: sql/table.cc, get_table_category; sql/item_timefunc.cc, where time_zone_used is set; THD::query_start_timeval_trunc;
-recordings of a 9.7.4 server.
+Source: sql/table.cc, get_table_category; sql/item_timefunc.cc, where time_zone_used is set;
+THD::query_start_timeval_trunc; recordings of a 9.7.4 server.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from binlogio.writer.rules.statement_words import StatementWords
 
 _CSV_TABLES: Final = frozenset(("general_log", "slow_log"))
-# The tables of INFORMATION_SCHEMA that are views of the data dictionary, whose InnoDB tables are locked. A 9.7.4 server, asked for each.
+# The tables of INFORMATION_SCHEMA that are views of the data dictionary, whose InnoDB tables are locked. A 9.7.4
+# server, asked for each.
 DICTIONARY_VIEWS: Final = frozenset(
     """ADMINISTRABLE_ROLE_AUTHORIZATIONS APPLICABLE_ROLES CHARACTER_SETS CHECK_CONSTRAINTS COLLATIONS
     COLLATION_CHARACTER_SET_APPLICABILITY COLUMNS COLUMNS_EXTENSIONS COLUMN_STATISTICS ENABLED_ROLES EVENTS FILES INNODB_DATAFILES
@@ -94,7 +95,7 @@ def table_access(
 
 
 class Names:
-    """What the names in a statement stand for."""
+    """Resolves the names in a statement."""
 
     def __init__(self, schema: str, tables: Iterable[TableDefinition], objects: KnownObjects) -> None:
         self.schema = schema
@@ -108,7 +109,7 @@ class Names:
         """The table of that name; None where the server does not lock one (parts of INFORMATION_SCHEMA).
 
         Raises:
-            UnsupportedFeature: nobody has defined it.
+            UnsupportedFeature: it is not defined.
         """
         schema = schema or self.schema
         full_name = f"{schema}.{name}"
@@ -196,8 +197,9 @@ _FRACTIONS: Final = frozenset(
 class Uses(Flag):
     """What a statement uses.
 
-    TIME_ZONE and the MICROSECONDS of its start: NOW(), NOW(6) and the like. THREAD_ID: CONNECTION_ID(). ANY_SCHEMA: views of the data
-    dictionary in INFORMATION_SCHEMA, whose tables have foreign keys, so that a replica applies it alone.
+    TIME_ZONE and the MICROSECONDS of its start: NOW(), NOW(6) and the like. THREAD_ID: CONNECTION_ID(). ANY_SCHEMA:
+    views of the data dictionary in INFORMATION_SCHEMA, whose tables have foreign keys, so that a replica applies it
+    alone.
     """
 
     NOTHING = 0
@@ -208,7 +210,7 @@ class Uses(Flag):
 
 
 def uses_of(words: StatementWords) -> Uses:
-    """What the text of a statement tells of this."""
+    """Find the uses in the text of a statement."""
     found = Uses.NOTHING
     names = words.calls | (_LOCAL_TIMES & set(words.words))
     if names & _TIME_ZONE:

@@ -1,21 +1,22 @@
-"""The decision how a statement is logged, or that it cannot be: pure, before the statement is executed.
+"""Logging decision: how a statement is logged, or why it is refused. Pure functions, called before the statement is executed.
 
-Knows tables, engines, formats and reasons; neither events nor caches. In the server's order:
+In the server's order:
 
     not at all            sql_log_bin=0; a SELECT without a function that writes; only local tables are written
     1786, 3748, 1785      GTID consistency, see `gtid_consistency`
     1665                  InnoDB below REPEATABLE READ in STATEMENT format, when its tables are locked
     1667                  engines that log themselves beside others
     1661 to 1666          engines that cannot have the format, see `_format`
-    STATEMENT             a text, with warning 1592 once it is cached if it is unsafe
-    MIXED                 rows if it is unsafe, LOAD DATA, or refers to a temporary table; else a text
+    STATEMENT             as text, with warning 1592 once it is cached if it is unsafe
+    MIXED                 rows if it is unsafe, LOAD DATA, or refers to a temporary table; else text
     ROW                   rows
     not at all            rows of temporary tables alone
 
-Source: sql/binlog.cc, THD::decide_logging_format, Query_log_event's choice of a cache; ha_innodb.cc, external_lock; WL#2687;
-recordings of a 9.7.4 server. Where they differ, the server is right for rule set 9.7: LOAD DATA is not unsafe and gives no warning, and a
-text goes to the transaction cache because of what the statement writes, never of what it reads. The server honours
-binlog_direct_non_transactional_updates in MIXED format too, whatever its manual says (recordings, group u).
+Source: sql/binlog.cc, THD::decide_logging_format, Query_log_event's choice of a cache; ha_innodb.cc, external_lock;
+WL#2687; recordings of a 9.7.4 server. Where they differ, the server is right for rule set 9.7: LOAD DATA is not unsafe
+and gives no warning, and a text goes to the transaction cache because of what the statement writes, never of what it
+reads. The server honours binlog_direct_non_transactional_updates in MIXED format too, whatever its manual says
+(recordings, group u).
 """
 
 from __future__ import annotations

@@ -1,16 +1,15 @@
-"""Which columns of a row go into its images: the primary key equivalent, and the tables of WL#5092.
-
-Knows definitions and names of columns; no values and no events.
+"""Row images: which columns an image has, by the primary key equivalent and the tables of WL#5092.
 
     binlog_row_image   insert, after                  update and delete, before      update, after
     MINIMAL            given, filled, AUTO_INCREMENT  key                            given, filled
     NOBLOB             these and all but blobs        key and all but blobs          these and all but blobs
     FULL               all                            all                            all
 
-`key` is the primary key equivalent (PKE): the PRIMARY KEY, or the first UNIQUE key whose parts are all NOT NULL and whole columns, or all
-columns. `filled` are columns that the server fills: generated ones that depend on a given one (of an insert all), and those with
-CURRENT_TIMESTAMP. MariaDB's rules are others in four respects (`ImageRules`). An update that INSERT ... ON DUPLICATE KEY UPDATE or REPLACE
-became has all columns in its after image. Blobs are the four sizes of BLOB and TEXT; JSON, GEOMETRY and VECTOR are not.
+`key` is the primary key equivalent (PKE): the PRIMARY KEY, or the first UNIQUE key whose parts are all NOT NULL and
+whole columns, or all columns. `filled` are columns that the server fills: generated ones that depend on a given one (of
+an insert all), and those with CURRENT_TIMESTAMP. MariaDB's rules are others in four respects (`ImageRules`). An update
+that INSERT ... ON DUPLICATE KEY UPDATE or REPLACE became has all columns in its after image. Blobs are the four sizes
+of BLOB and TEXT; JSON, GEOMETRY and VECTOR are not.
 
 Source: WL#5092; sql/table.cc, TABLE::mark_columns_per_binlog_row_image and mark_generated_columns; measured on 9.7.4.
 """
@@ -92,7 +91,10 @@ def image_columns(
     given: Iterable[int] = (),
     rules: ImageRules = MYSQL_IMAGES,
 ) -> ImageColumns:
-    """The columns of the images with binlog_row_image = `row_image`. `given` are those to which the statement gave a value."""
+    """The columns of the images with binlog_row_image = `row_image`.
+
+    `given` are those to which the statement gave a value.
+    """
     everything = tuple(range(len(table.columns)))
     before = after = everything
     if row_image != "FULL" and (_key(table) is not None or not rules.needs_key):

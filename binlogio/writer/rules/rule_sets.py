@@ -8,19 +8,21 @@
     5.5.9                    two caches; the tables of WL#2687 as they are written
     9.7                      two caches; as a 9.7 server
 
-Versions: binlog_direct_non_transactional_updates came with 5.1.44 (STATEMENT and MIXED) and was restricted to STATEMENT in 5.5.5. A server
-from 5.6 on takes rule set 9.7: its table of unsafe accesses is older than WL#2687's text, but not all of it is in 5.5.9. Warning 6414 came
-with 9.6.
+Versions: binlog_direct_non_transactional_updates came with 5.1.44 (STATEMENT and MIXED) and was restricted to STATEMENT
+in 5.5.5. A server from 5.6 on takes rule set 9.7: its table of unsafe accesses is older than WL#2687's text, but not
+all of it is in 5.5.9. Warning 6414 came with 9.6.
 
-MariaDB has the rules of 9.7, but logs temporary tables as 5.6 did: in MIXED format too, and statements with them as text.
+MariaDB has the rules of 9.7, but logs temporary tables as 5.6 did: in MIXED format too, and statements with them as
+text.
 
-Cases that the old documents do not define are as in rule set 9.7: rows of N tables go to the statement cache if there is one, rows and texts
-of temporary tables, engines that cannot have a format, DDL, and reasons that come with a text. The rule sets before 5.5.9 do not treat a mix
-of tables as unsafe: their documents delay an N statement after a T one and mention no warning, which WL#2687 introduced.
+Cases that the old documents do not define are as in rule set 9.7: rows of N tables go to the statement cache if there
+is one, rows and texts of temporary tables, engines that cannot have a format, DDL, and reasons that come with a text.
+The rule sets before 5.5.9 do not treat a mix of tables as unsafe: their documents delay an N statement after a T one
+and mention no warning, which WL#2687 introduced.
 
-The sources disagree about case 6.b of WL#2687, `B N N T R` in STATEMENT format: its table says that T is written with ROLLBACK, the chapter on
-logging formats (R-log-rollback) that nothing is, since the transaction cache has no N-write. Rule set 5.5.9 follows the chapter; see
-`transaction.end_of_rollback`.
+The sources disagree about case 6.b of WL#2687, `B N N T R` in STATEMENT format: its table says that T is written with
+ROLLBACK, the chapter on logging formats (R-log-rollback) that nothing is, since the transaction cache has no N-write.
+Rule set 5.5.9 follows the chapter; see `transaction.end_of_rollback`.
 
 Source: WL#2687; the manual of 5.1, section "Transaction cache"; recordings of a 9.7.4 server.
 """
@@ -58,8 +60,9 @@ class RuleSet:
     Args:
         name: of the rule set.
         since: the first server version that has it.
-        classification: how statements are told apart.
-        has_statement_cache: False where the one cache is the transaction cache, and what need not wait goes straight to the log.
+        classification: how statements are classified.
+        has_statement_cache: False where the one cache is the transaction cache, and what need not wait goes straight to
+            the log.
         direct_formats: values of binlog_format with which binlog_direct_non_transactional_updates has an effect.
         temporary_formats: values of binlog_format with which CREATE and DROP TEMPORARY TABLE are logged.
         temporary_needs_rows: a statement with a temporary table is logged as rows in MIXED format.
@@ -80,7 +83,8 @@ class RuleSet:
     max_statement_cache_size_variable: str = "max_binlog_stmt_cache_size"
 
 
-# The server honours the flag in MIXED format as well (recordings of a 9.7.4 server, group u), whatever the manual says since 5.5.5.
+# The server honours the flag in MIXED format as well (recordings of a 9.7.4 server, group u), whatever the manual says
+# since 5.5.5.
 _STATEMENT_AND_MIXED: Final = frozenset(("STATEMENT", "MIXED"))
 _STATEMENT: Final = frozenset(("STATEMENT",))
 
@@ -127,7 +131,7 @@ _BY_VERSION: Final = (
 RULE_SETS: Final[Mapping[str, RuleSet]] = MappingProxyType(
     {rules.name: rules for rules in (RULES_5_0, _RULES_5_1_44, RULES_5_5_4, RULES_5_5_9, RULES_9_7)}
 )
-"""By name; a name stands for the last version that had the rule set."""
+"""By name; a name is the last version that had the rule set."""
 
 
 @lru_cache(maxsize=64)
@@ -147,7 +151,7 @@ def rules_of(variables: ServerVariables) -> RuleSet:
     """The rule set that the variables name, or else that of their server_version.
 
     Raises:
-        UnsupportedFeature: there is none.
+        UnsupportedFeature: the rule set is unknown.
     """
     if variables.rule_set is None:
         return rules_of_version(variables.server_version)

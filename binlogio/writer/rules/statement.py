@@ -2,8 +2,8 @@
 
 `logging_format`, `session` and `rows_builder` decide which of them are logged, and where.
 
-A row is a mapping from column name to value, or a sequence of values in the table's order. Values have the types that `binlogio.rows`
-decodes to.
+A row is a mapping from column name to value, or a sequence of values in the table's order. Values have the types that
+`binlogio.rows` decodes to.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ ContextEvent = IntvarEvent | RandEvent | UserVarEvent
 class Insert:
     """Rows that a statement inserted. In a mapping, nullable columns that are missing are NULL.
 
-    `columns` names those that the statement gave a value, which is what a minimal image has; without it they are the columns of each row.
+    `columns` names those that the statement gave a value, which is what a minimal image has; without it they are the
+    columns of each row.
     """
 
     table: TableDefinition
@@ -55,10 +56,10 @@ class Insert:
 class Update:
     """Rows that a statement changed, as (before, after). In a mapping, columns that `after` lacks are as before.
 
-    `columns` names those that the statement (or a trigger) gave a value, and no other may have a new one; without it they are the columns
-    of each `after`. A JSON column of `after` may be `JsonDiffs`. A row that is as before is not logged, but for REPLACE in a table that is
-    not transactional. `replaces_insert` for the update that INSERT ... ON DUPLICATE KEY UPDATE or REPLACE has become. `is_cascade` where
-    a foreign key did it.
+    `columns` names those that the statement (or a trigger) gave a value, and no other may have a new one; without it
+    they are the columns of each `after`. A JSON column of `after` may be `JsonDiffs`. A row that is as before is not
+    logged, but for REPLACE in a table that is not transactional. `replaces_insert` for the update that INSERT ... ON
+    DUPLICATE KEY UPDATE or REPLACE has become. `is_cascade` where a foreign key did it.
     """
 
     table: TableDefinition
@@ -107,16 +108,17 @@ class Statement:
 
     Args:
         sql: its text, which is what a log in STATEMENT format has.
-        changes: rows that it changed, those of triggers, functions and foreign keys too; they are logged, or the statement is refused.
-            Where it failed, what it did before: changes of transactional tables are taken back, the others stay. Changes of temporary
-            tables, and updates of a row to what it is, are in no log.
+        changes: rows that it changed, those of triggers, functions and foreign keys too; they are logged, or the
+            statement is refused. If it failed, the changes before the error: those of transactional tables are rolled
+            back, the others stay. Changes of temporary tables, and updates of a row to what it is, are in no log.
         facts: what is known of it before it is executed; without them it is DML on the tables of its changes.
-        locked: tables that it locks for writing, in the order of the locks and as often, whether it changes them or not; without them those
-            of the changes.
+        locked: tables that it locks for writing, in the order of the locks and as often, whether it changes them or
+            not; without them those of the changes.
         context: what its text depends on, in the server's order: LAST_INSERT_ID, INSERT_ID, RAND seeds, user variables.
         error: the number of the error with which it ended, 0 where it succeeded.
         modifies_engine: an engine with two-phase commit has something to commit; None where the changes say it.
-        updated_tables: bit i is set where an UPDATE gives a column of the i-th table of its text a value; None where the changes say it.
+        updated_tables: bit i is set where an UPDATE gives a column of the i-th table of its text a value; None where
+            the changes say it.
         updated_schemas: databases for the replica's scheduler; None for those of the tables that it writes.
         uses: what else it uses.
         loaded_file: the file of a LOAD DATA.
@@ -153,8 +155,8 @@ class Statement:
         """A statement of which its text tells all but the rows, and what context and error they gave. Names without a schema are of `schema`.
 
         Raises:
-            UnsupportedFeature: sqlglot is not installed or cannot read the text, the statement is not one that a session executes (BEGIN
-                and the like are methods), or it refers to a table that nobody has defined.
+            UnsupportedFeature: sqlglot is not installed or cannot read the text, the statement is not one that a
+                session executes (BEGIN and the like are methods), or it refers to an undefined table.
         """
         known = tuple(tables)
         facts = facts_from_sql(sql, schema, known, objects=objects)
@@ -194,8 +196,9 @@ class Statement:
 def facts_of(statement: Statement, temporary: Collection[tuple[str, str]] = ()) -> StatementFacts:
     """What is known of a statement: what it says, and that it writes the tables of its changes. `temporary` are those of the session.
 
-    A function or trigger that is not declared has changed the tables that `statement.facts` does not have; they count as those of a
-    sub-statement. Foreign keys do not count: their changes are not in the list of tables that a server locks for the statement.
+    A function or trigger that is not declared has changed the tables that `statement.facts` does not have; they count
+    as those of a sub-statement. Foreign keys do not count: their changes are not in the list of tables that a server
+    locks for the statement.
     """
     if statement.facts is None:
         return StatementFacts(tables=_written(statement.changes, temporary))

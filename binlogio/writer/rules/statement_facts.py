@@ -32,7 +32,7 @@ class StatementKind(Enum):
 
 
 class LoggingFormat(Enum):
-    """What stands in the log for a statement."""
+    """The format in which a statement is logged."""
 
     STATEMENT = "STATEMENT"
     ROW = "ROW"
@@ -47,7 +47,7 @@ class CacheKind(Enum):
     DIRECT = "DIRECT"
 
 
-# Tables whose contents are a server's own affair (TABLE::no_replicate); sql/table.cc, get_table_category.
+# Tables whose contents are local to a server (TABLE::no_replicate); sql/table.cc, get_table_category.
 _LOCAL_TABLES: Final = frozenset(
     ("general_log", "slow_log", "slave_master_info", "slave_relay_log_info", "slave_worker_info", "gtid_executed")
 )
@@ -74,8 +74,8 @@ class TableAccess:
         fulltext_parser: it has a FULLTEXT index with a parser plugin.
         unsafe_default: a column has a DEFAULT expression that may give something else on a replica.
         is_foreign_key_parent: a foreign key of some table refers to it.
-        checks_foreign_keys: the statement may insert or update rows of it that have to refer to rows of other tables. DELETE does not, and an
-            UPDATE of several tables does so with each that it joins.
+        checks_foreign_keys: the statement may insert or update rows of it that have to refer to rows of other tables.
+            DELETE does not, and an UPDATE of several tables does so with each that it joins.
         is_missing: DROP TABLE names it, and it is not known.
     """
 
@@ -118,8 +118,8 @@ class StatementFacts:
         sub_statements: of its triggers and functions; their tables and reasons are the statement's own.
         updates_on_duplicate: it has ON DUPLICATE KEY UPDATE.
         is_skipped: the server returns after it has locked the tables, as with DELETE ... LIMIT 0.
-        is_incomplete: it has changed tables that neither its text nor a declared function or trigger names. What else may make it unsafe is
-            not known, so that MIXED format logs rows.
+        is_incomplete: it has changed tables that neither its text nor a declared function or trigger names. What else
+            may make it unsafe is not known, so that MIXED format logs rows.
     """
 
     kind: StatementKind = StatementKind.DML
@@ -186,7 +186,8 @@ class LoggingDecision:
         statement_cache: the cache of its Query event; None unless `format` is STATEMENT.
         is_mixed_unsafe: transactional and non-transactional tables meet in a way that a replica may see differently.
         unsafe: all reasons, in the server's order.
-        cannot_be_rolled_back: its text in the transaction cache makes that cache end in ROLLBACK instead of being discarded.
+        cannot_be_rolled_back: its text in the transaction cache makes that cache end in ROLLBACK instead of being
+            discarded.
         warnings_when_cached: 1592, raised when its Query event is cached, and not if nothing of it is logged.
         warnings: raised at once.
     """

@@ -1,7 +1,7 @@
 """Statement analysis: finds the kind, the locked tables and the unsafe reasons of a statement from its text, with sqlglot.
 
-Definitions of tables, triggers and functions are given by the caller. Rows, values and the Query event's context do not follow from the text
-and are not found here.
+Definitions of tables, triggers and functions are given by the caller. Rows, values and the Query event's context do not
+follow from the text and are not found here.
 
     LIMIT, also inside                      LIMIT                    INSERT IGNORE ... SELECT           INSERT_IGNORE_SELECT
     UPDATE IGNORE                           UPDATE_IGNORE            INSERT ... SELECT ... ON DUPLICATE INSERT_SELECT_UPDATE
@@ -10,7 +10,8 @@ and are not found here.
                                             SYSTEM_VARIABLE          CREATE ... REPLACE SELECT          CREATE_REPLACE_SELECT
                                             SKIP_LOCKED, NOWAIT      CREATE (AUTO_INCREMENT) ... SELECT CREATE_SELECT_AUTOINC
 
-Reasons that follow from tables are found by `logging_format`. Source: sql/parse_tree_nodes.cc, sql/sql_insert.cc, sql/sql_update.cc.
+Reasons that follow from tables are found by `logging_format`. Source: sql/parse_tree_nodes.cc, sql/sql_insert.cc,
+sql/sql_update.cc.
 """
 
 from __future__ import annotations
@@ -45,8 +46,8 @@ def facts_from_sql(
     """What a statement's text tells. Names without a schema are of `schema`.
 
     Raises:
-        UnsupportedFeature: sqlglot is not installed or cannot read the text, the statement is not one that a session executes (BEGIN and
-            the like are methods), or it refers to a table that nobody has defined.
+        UnsupportedFeature: sqlglot is not installed or cannot read the text, the statement is not one that a session
+            executes (BEGIN and the like are methods), or it refers to an undefined table.
     """
     known = Names(schema, tables, KnownObjects() if objects is None else objects)
     words = read_words(sql)
@@ -336,7 +337,10 @@ def _reasons(words: StatementWords, kind: StatementKind, tree: exp.Expr, *, upda
 
 
 def _is_skipped(words: StatementWords, tree: exp.Expr, known: Names) -> bool:
-    """LIMIT 0 ends an UPDATE or DELETE before it begins, and a table that exists a CREATE TABLE IF NOT EXISTS ... SELECT."""
+    """LIMIT 0 ends an UPDATE or DELETE before it begins, and a table that exists a CREATE TABLE IF NOT EXISTS ...
+
+    SELECT.
+    """
     from sqlglot import exp  # noqa: PLC0415 - needs an extra
 
     if isinstance(tree, exp.Create):

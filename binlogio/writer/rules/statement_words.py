@@ -6,11 +6,11 @@ Lists the functions and variables that the server treats as unsafe. Tables are f
     name "(" is a call unless it follows a table's name, or `schema.` precedes it, which makes it a stored function
     "@@" (("GLOBAL" | "SESSION" | "LOCAL" | "PERSIST" | "PERSIST_ONLY") ".")? name
 
-sqlglot's MySQL dialect does not know the modifiers, REPLACE, DO, STRAIGHT_JOIN between tables, CREATE ... IGNORE SELECT and all names
-of system variables; these are removed from the text, and their meaning is kept here.
+sqlglot's MySQL dialect does not know the modifiers, REPLACE, DO, STRAIGHT_JOIN between tables, CREATE ... IGNORE SELECT
+and all names of system variables; these are removed from the text, and their meaning is kept here.
 
-Source: sql/sql_yacc.yy; a 9.7.4 server, asked for each of 240 functions and of its session variables whether it gives warning 1592 (the
-manual has fewer of both); recordings of it, group h.
+Source: sql/sql_yacc.yy; a 9.7.4 server, asked for each of 240 functions and of its session variables whether it gives
+warning 1592 (the manual has fewer of both); recordings of it, group h.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
     from sqlglot.tokenizer_core import Token
 
-# A function that is not here may still give something else on a replica; the server does not warn of that (CONNECTION_ID, NOW and
-# LAST_INSERT_ID stand in the log beside the statement).
+# A function that is not here may still give something else on a replica; the server does not warn of that
+# (CONNECTION_ID, NOW and LAST_INSERT_ID are in the log beside the statement).
 UNSAFE_FUNCTIONS: Final = frozenset(
     """AES_DECRYPT AES_ENCRYPT CURRENT_USER FOUND_ROWS GET_LOCK ICU_VERSION IS_FREE_LOCK IS_USED_LOCK LOAD_FILE
     MASTER_POS_WAIT RAND RANDOM_BYTES RELEASE_ALL_LOCKS RELEASE_LOCK ROW_COUNT SESSION_USER SLEEP SOURCE_POS_WAIT SYSDATE
@@ -50,7 +50,8 @@ _MODIFIERS: Final = frozenset(("LOW_PRIORITY", "DELAYED", "HIGH_PRIORITY", "QUIC
 _BEFORE_TABLE_NAME: Final = frozenset(("INTO", "TABLE", "INSERT", "REPLACE", "IGNORE"))
 _VERBS_AFTER_WITH: Final = frozenset(("SELECT", "UPDATE", "DELETE", "TABLE"))
 _QUOTED: Final = frozenset(("IDENTIFIER", "STRING", "NATIONAL_STRING", "HEX_STRING", "BIT_STRING", "HINT"))
-# sqlglot takes the rest of a statement that begins with REPLACE, CALL and the like for one text, unless something stands before it.
+# sqlglot reads the rest of a statement that begins with REPLACE, CALL and the like as one text, unless a token precedes
+# it.
 _BEFORE: Final = "+ "
 _EXECUTED_COMMENT: Final = re.compile(r"/\*!\d{0,6}(.*?)\*/", re.DOTALL)
 
@@ -62,7 +63,7 @@ class StatementWords:
     Args:
         words: all of them in capital letters; those in quotes are empty.
         texts: all of them as they are, without quotes.
-        verb: the first, or that behind the WITH clause.
+        verb: the first, or the one after the WITH clause.
         is_ignore: rows that cannot be are left out.
         is_replace: rows take the place of others, in REPLACE and in CREATE TABLE ... REPLACE SELECT.
         unsafe: for functions, system variables and locking clauses.
@@ -80,7 +81,7 @@ class StatementWords:
     sql: str = ""
 
     def has(self, *phrase: str) -> bool:
-        """Whether these words stand there one behind the other."""
+        """Whether these words follow each other."""
         return any(self.words[start : start + len(phrase)] == phrase for start in range(len(self.words)))
 
 
@@ -191,7 +192,7 @@ def _edits_of_variables(words: Sequence[str]) -> Iterator[tuple[int, str]]:
 
 
 def _before_select(words: Sequence[str]) -> int | None:
-    """Where IGNORE or REPLACE stands in front of the SELECT of a CREATE TABLE."""
+    """The position of IGNORE or REPLACE before the SELECT of a CREATE TABLE."""
     for index, word in enumerate(words):
         behind = words[index + 1 : index + 3]
         if index > 1 and word in ("IGNORE", "REPLACE") and "SELECT" in behind and behind[0] in ("SELECT", "AS", "("):

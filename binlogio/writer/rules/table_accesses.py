@@ -1,22 +1,23 @@
-"""Which tables may not meet in a statement, or in a transaction, if it is to be logged as a text.
+"""Unsafe table accesses: which kinds of tables must not meet in a statement, or in a transaction, that is logged as text.
 
-Knows kinds of tables only: transactional or not, temporary or not, read or written.
-
-A pair of accesses is unsafe, in a transaction, under a condition:
+The kinds are: transactional or not, temporary or not, read or written. A pair of accesses is unsafe, in a transaction,
+under a condition:
 
     written T    with  written N, read N                                        always
     written tT   with  written N, read N                                        always
     written T    with  written tN, read tN                                      binlog_direct_non_transactional_updates
     written tT   with  written tN, read tN                                      the same
-    written N    with  read T, read tT                                          something waits in the transaction cache
+    written N    with  read T, read tT                                          events are in the transaction cache
     written tN   with  read T, read tT                                          both
-    written tN   with  read N                                                   something waits, and not direct
+    written tN   with  read N                                                   events are in the cache, and not direct
 
-and at an isolation below REPEATABLE READ, in a transaction or not: written N or tN with read T. Whatever is written is read as well.
+and at an isolation below REPEATABLE READ, in a transaction or not: written N or tN with read T. Whatever is written is
+read as well.
 
-Source: sql/sql_lex.cc, binlog_unsafe_map_init; sql/sql_lex.h, is_mixed_stmt_unsafe; recordings of a 9.7.4 server, group u.
-WL#2687 says less: a statement that refers to both kinds is unsafe, and one that refers to N tables after T ones. A 9.7 server
-logs `INSERT INTO n SELECT ... FROM t` as safe before anything waits, and takes no mix for unsafe in a statement of its own.
+Source: sql/sql_lex.cc, binlog_unsafe_map_init; sql/sql_lex.h, is_mixed_stmt_unsafe; recordings of a 9.7.4 server, group
+u. WL#2687 says less: a statement that refers to both kinds is unsafe, and one that refers to N tables after T ones. A
+9.7 server logs `INSERT INTO n SELECT ... FROM t` as safe while the transaction cache is empty, and does not treat a mix
+within one statement as unsafe.
 """
 
 from __future__ import annotations
@@ -50,7 +51,8 @@ class Access(IntFlag):
     WRITES_TEMP_NON_TRANS_TABLE = 1 << 7
 
 
-# (temporary, transactional) -> (read, written). Plain numbers: a decision is made for every statement, and IntFlag is slow.
+# (temporary, transactional) -> (read, written). Plain numbers: a decision is made for every statement, and IntFlag is
+# slow.
 _ACCESSES: Final = {
     (False, True): (Access.READS_TRANS_TABLE.value, Access.WRITES_TRANS_TABLE.value),
     (False, False): (Access.READS_NON_TRANS_TABLE.value, Access.WRITES_NON_TRANS_TABLE.value),

@@ -2,7 +2,8 @@
 
 Reasons are found by `logging_format` (from tables) and `statement_text` (from the text).
 
-Source: sql/sql_lex.h, enum_binlog_stmt_unsafe; share/messages_to_clients.txt, ER_BINLOG_UNSAFE_*; the recordings of a 9.7.4 server.
+Source: sql/sql_lex.h, enum_binlog_stmt_unsafe; share/messages_to_clients.txt, ER_BINLOG_UNSAFE_*; the recordings of a
+9.7.4 server.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 class UnsafeReason(IntEnum):
     """A reason. Warnings are given in this order.
 
-    The numbers are those of 8.0 and later, where INSERT_DELAYED has gone; they are in no log.
+    The numbers are those of 8.0 and later, which removed INSERT_DELAYED; they are in no log.
     """
 
     LIMIT = 0

@@ -1,11 +1,13 @@
 """The statement cache and the transaction cache: encoded events that wait until their group is written.
 
-Each event is complete except for its position. `session` chooses the cache of an event; `session_caches` makes groups of the caches.
+Each event is complete except for its position. `session` chooses the cache of an event; `session_caches` makes groups
+of the caches.
 
-`CacheBuffer` computes when a cache spills to a temporary file and when it is full, as the server's IO_CACHE does. A cache has a buffer,
-whose size is the variable's, rounded up to 8192 bytes. A write that does not fit fills the buffer, which then goes to the temporary
-file, together with the whole pages of 4096 bytes of the rest. The write fails, before anything is written, if the file and a whole
-buffer would be larger than the limit; therefore a single large write may end after the limit.
+`CacheBuffer` computes when a cache spills to a temporary file and when it is full, as the server's IO_CACHE does. A
+cache has a buffer, whose size is the variable's, rounded up to 8192 bytes. A write that does not fit fills the buffer,
+which then goes to the temporary file, together with the whole pages of 4096 bytes of the rest. The write fails, before
+anything is written, if the file and a whole buffer would be larger than the limit; therefore a single large write may
+end after the limit.
 
 Source: sql/binlog.cc, binlog_cache_data; mysys/mf_iocache.cc, _my_b_write, my_b_flush_io_cache and reinit_io_cache;
 sql/binlog_ostream.cc; measured on 9.7.4.
@@ -52,16 +54,16 @@ class CacheBuffer:
 
     @property
     def size(self) -> int:
-        """All that was written."""
+        """The number of bytes written."""
         return self.in_file + self.in_buffer
 
     @property
     def room(self) -> int:
-        """What can be written without leaving memory."""
+        """The number of bytes that still fit the buffer."""
         return self._capacity - self.in_buffer
 
     def fits(self, writes: Iterable[int]) -> bool:
-        """Whether these writes are possible, which are then made; where they are not, none of them is made."""
+        """Make these writes if all of them fit the limit, else none of them. Returns whether they were made."""
         before = self._capacity, self.in_file, self.in_buffer
         for write in writes:
             if not self._write(write):
@@ -70,13 +72,13 @@ class CacheBuffer:
         return True
 
     def write_all(self, writes: Iterable[int]) -> None:
-        """Make these writes, whatever the limit says."""
+        """Make these writes regardless of the limit."""
         limit, self._limit = self._limit, _NO_LIMIT
         self.fits(writes)
         self._limit = limit
 
     def truncate(self, size: int) -> None:
-        """Forget what is behind `size`."""
+        """Discard what was written after `size`."""
         if size >= self.in_file:
             self.in_buffer = size - self.in_file
         else:
@@ -84,7 +86,7 @@ class CacheBuffer:
             self._capacity = self._size - size % IO_SIZE
 
     def reset(self) -> None:
-        """Forget everything."""
+        """Discard everything."""
         self._capacity, self.in_file, self.in_buffer = self._size, 0, 0
 
     def _write(self, length: int) -> bool:
@@ -103,16 +105,16 @@ class CacheBuffer:
 
 
 class SpillFile(Protocol):
-    """Where frames can be put and read again. Every method may raise OSError."""
+    """A file for frames that do not fit memory. Every method may raise OSError."""
 
     def write(self, offset: int, data: bytes) -> None:
-        """Put bytes at an offset, which is never behind the end."""
+        """Write bytes at an offset, which is never after the end."""
 
     def read(self, offset: int, size: int) -> bytes:
         """The bytes at an offset."""
 
     def close(self) -> None:
-        """Throw the file away."""
+        """Delete the file."""
 
 
 class TemporaryFile:
@@ -122,7 +124,7 @@ class TemporaryFile:
         self._file: IO[bytes] = tempfile.TemporaryFile(prefix="ML", buffering=0)  # noqa: SIM115 - closed with the cache
 
     def write(self, offset: int, data: bytes) -> None:
-        """Put bytes at an offset."""
+        """Write bytes at an offset."""
         self._file.seek(offset)
         view = memoryview(data)
         while view:
@@ -144,12 +146,12 @@ class TemporaryFile:
         return bytes(parts)
 
     def close(self) -> None:
-        """Throw the file away."""
+        """Delete the file."""
         self._file.close()
 
 
 class FrameFile:
-    """Frames one behind the other in a `SpillFile`; a `binlogio.writer.log.group.SpilledFrames` together with those in memory."""
+    """Consecutive frames in a `SpillFile`; a `binlogio.writer.log.group.SpilledFrames` together with those in memory."""
 
     def __init__(self, file: SpillFile) -> None:
         self._file = file
@@ -170,7 +172,7 @@ class FrameFile:
             start = end
 
     def extend(self, frames: list[bytes]) -> None:
-        """Put frames behind the last one; where it raises, none of them is there."""
+        """Append frames; if it raises, none of them is added."""
         end = self.size
         ends = []
         self._file.write(end, b"".join(frames))
@@ -184,7 +186,7 @@ class FrameFile:
         del self._ends[count:]
 
     def close(self) -> None:
-        """Throw the file away."""
+        """Delete the file."""
         self._file.close()
 
 
@@ -199,7 +201,7 @@ class CacheStatus:
         self.stmt_cache_disk_use = 0
 
     def count(self, *, is_transactional: bool, spilled: bool) -> None:
-        """A cache that held something was emptied."""
+        """Count a cache that was not empty."""
         with self._lock:
             if is_transactional:
                 self.cache_use += 1
@@ -256,8 +258,8 @@ class CachePosition(NamedTuple):
 class BinlogCache:
     """One of the two caches of a session. Sizes are in bytes.
 
-    `cannot_roll_back`: it holds a statement that ROLLBACK does not undo. `has_statements`, `has_rows`: what was logged as text and as rows.
-    `writeset`: the rows.
+    `cannot_roll_back`: it holds a statement that ROLLBACK does not undo. `has_statements`, `has_rows`: what was logged
+    as text and as rows. `writeset`: the rows.
     """
 
     def __init__(
@@ -288,7 +290,7 @@ class BinlogCache:
 
     @property
     def is_empty(self) -> bool:
-        """True where no event waits."""
+        """True if the cache has no event."""
         return self.size == 0
 
     def has_room(self, size: int) -> bool:
@@ -297,7 +299,7 @@ class BinlogCache:
 
     @property
     def position(self) -> CachePosition:
-        """Behind the last event; what `truncate` takes."""
+        """The position after the last event, for `truncate`."""
         spilled = len(self._file) if self._file is not None else 0
         count = spilled + len(self._memory)
         return CachePosition(
@@ -330,7 +332,7 @@ class BinlogCache:
             self._spill()
 
     def close(self, frame: bytes) -> None:
-        """Add the event that ends the group, which is not refused.
+        """Add the event that ends the group, regardless of the limit.
 
         Raises:
             OSError: the temporary file cannot be written.
@@ -347,7 +349,7 @@ class BinlogCache:
             self._spill()
 
     def truncate(self, position: CachePosition) -> None:
-        """Forget the events behind a position, which a failed statement has left."""
+        """Discard the events after a position, which a failed statement has left."""
         spilled = len(self._file) if self._file is not None else 0
         if position.event_count >= spilled:
             for frame in self._memory[position.event_count - spilled :]:
@@ -367,7 +369,7 @@ class BinlogCache:
         return memory if self._file is None else CachedFrames(self._file, memory)
 
     def reset(self) -> None:
-        """Forget the events, and count the use of the cache."""
+        """Discard the events, and count the use of the cache."""
         if self.size:
             self._status.count(is_transactional=self._is_transactional, spilled=self._has_spilled)
         if self._file is not None:
@@ -410,7 +412,7 @@ class BinlogCache:
 
 
 class CachedFrames:
-    """The events of a cache that has left memory; a `binlogio.writer.log.group.SpilledFrames`."""
+    """The events of a cache that has spilled to a file; a `binlogio.writer.log.group.SpilledFrames`."""
 
     def __init__(self, file: FrameFile, memory: tuple[bytes, ...]) -> None:
         self._file = file
@@ -427,7 +429,7 @@ class CachedFrames:
 
 
 class JoinedFrames:
-    """The events of both caches, those of the first in front; a `binlogio.writer.log.group.SpilledFrames`."""
+    """The events of both caches, those of the first one first; a `binlogio.writer.log.group.SpilledFrames`."""
 
     def __init__(self, *parts: tuple[bytes, ...] | CachedFrames) -> None:
         self._parts = parts
@@ -460,7 +462,7 @@ _ROWS_EVENTS: Final = {
     EventType.DELETE_ROWS_EVENT: (POST_HEADER_V2, 1),
     EventType.PARTIAL_UPDATE_ROWS_EVENT: (POST_HEADER_V2, 2),
 }
-"""The size of what stands in front of the column count, in bytes, and how many bitmaps they have."""
+"""The size of the post-header before the column count, in bytes, and how many bitmaps they have."""
 
 
 def _bitmaps_size(frame: bytes, at: int, count: int) -> int:

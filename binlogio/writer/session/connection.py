@@ -49,7 +49,7 @@ OPTION_NOT_AUTOCOMMIT: Final = 1 << 19
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientVariables:
-    """A session's variables that are no matter of the log, but stand in its events."""
+    """Session variables that do not affect logging, but are written in events."""
 
     autocommit: bool = True
     sql_mode: int = DEFAULT_SQL_MODE
@@ -221,7 +221,7 @@ class Connection:
             )
 
     def plain_context(self, updated_tables: int, *, any_schema: bool = False) -> QueryContext:
-        """As `context`, of a statement without anything of its own; the same object within a second. `any_schema`: a replica applies it alone."""
+        """As `context`, for a statement without special needs; the same object within a second. `any_schema`: a replica applies it alone."""
         key = 2 * updated_tables + any_schema
         known = self._contexts.get(key)
         timestamp = self._clock() // MICROSECONDS_PER_SECOND
@@ -241,7 +241,7 @@ class Connection:
         uses: Uses = Uses.NOTHING,
         timestamp: int | None = None,
     ) -> QueryContext:
-        """What Query events of this moment have in common; the arguments are what a statement has of its own."""
+        """The common fields of Query events at this moment; the arguments are specific to the statement."""
         now = self._clock() if timestamp is None else 0
         client = self.client
         return QueryContext(
@@ -349,7 +349,7 @@ class Connection:
             self.forget()
 
     def roll_back_cache(self, context: QueryContext) -> None:
-        """What becomes of the transaction cache when all of it is rolled back.
+        """Flush or discard the transaction cache after a full rollback.
 
         Raises:
             OSError: the log cannot be written.

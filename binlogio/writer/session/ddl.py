@@ -1,17 +1,18 @@
 """DDL: Query events of statements that are logged as text in every format, and statements that the server generates.
 
-`ddl_event` builds the event of a client's statement (DDL, accounts, ANALYZE and the like) with the status variables that follow from its
-text. `table_statements` decides in which group it is, and what is committed before it. The generated statements are DROP TABLE for each
-kind of table, and the CREATE TABLE before the rows of CREATE TABLE ... SELECT.
+`ddl_event` builds the event of a client's statement (DDL, accounts, ANALYZE and the like) with the status variables
+that follow from its text. `table_statements` decides in which group it is, and what is committed before it. The
+generated statements are DROP TABLE for each kind of table, and the CREATE TABLE before the rows of CREATE TABLE ...
+SELECT.
 
     DDL := session invoker? (GRANT, REVOKE, CREATE USER)  updated_db_names?  ddl_logged_with_xid?  default_collation
            sql_require_primary_key? (tables)  default_table_encryption? (databases)
 
 MariaDB has only session, invoker and its own xid, which depends on the statement alone.
 
-Source: sql/log_event.cc, Query_log_event::Query_log_event and write; sql/sql_table.cc, mysql_rm_table and append_table_ident;
-sql/sql_base.cc, close_temporary_tables; sql/sql_show.cc, store_create_info; fixtures mysql97/ddl_mix; recordings of 9.7.4 and
-MariaDB 10.11.18.
+Source: sql/log_event.cc, Query_log_event::Query_log_event and write; sql/sql_table.cc, mysql_rm_table and
+append_table_ident; sql/sql_base.cc, close_temporary_tables; sql/sql_show.cc, store_create_info; fixtures
+mysql97/ddl_mix; recordings of 9.7.4 and MariaDB 10.11.18.
 """
 
 from __future__ import annotations
@@ -119,8 +120,8 @@ def ddl_event(
 ) -> QueryEvent:
     """A statement that is logged as its text.
 
-    `schemas` are those that it changes, None looks for them in the text. `is_atomic` where it is one transaction, None lets the text say it.
-    `invoker` is the session's account, `alter` a half of MariaDB's ALTER TABLE in two phases.
+    `schemas` are those that it changes, None looks for them in the text. `is_atomic`: it is one transaction; None
+    decides by the text. `invoker` is the session's account, `alter` a half of MariaDB's ALTER TABLE in two phases.
     """
     text, query = _text(sql), context.flavour.query
     database, table = _DATABASE_DDL.match(text), _TABLE_DDL.match(text)
@@ -183,7 +184,7 @@ def _updated_schemas(text: str, schema: str, sql_mode: int) -> tuple[str, ...] |
 
 
 def _object_schemas(words: Words) -> Iterator[str]:
-    """The schemas before the names of objects, empty where there is none; nothing of a statement about something else.
+    """The schemas before the names of objects, empty if a name has none; nothing for statements about other objects.
 
     Raises:
         UnsupportedFeature: no name is where one has to be.
@@ -224,7 +225,7 @@ _DROP_TABLE: Final = re.compile(rb"\s*DROP\s+TABLES?\b", re.IGNORECASE)
 
 _BEFORE_MEMBERS: Final = re.compile(r"^[^']+")
 _DIGITS: Final = re.compile(r"^[^(]*")
-# Those that a database has unless told otherwise; a server names that of a table where its statement does.
+# The defaults of a database; a server names the collation of a table if its statement does.
 _USUAL_COLLATIONS: Final = ("utf8mb4_0900_ai_ci", "utf8mb4_general_ci")
 
 
@@ -242,7 +243,7 @@ def drop_tables(sql: bytes, tables: Iterable[tuple[str, str]], schema: str, *, t
 
 
 def drop_at_disconnect(names: Iterable[str]) -> bytes:
-    """The statement that throws away the temporary tables of a session that has gone."""
+    """The statement that drops the temporary tables of a disconnected session."""
     return text_bytes("DROP /*!40005 TEMPORARY */ TABLE IF EXISTS " + ",".join(map(backticked, names)))
 
 

@@ -1,7 +1,7 @@
 """Warning 6414: a statement or transaction writes tables of engines that are not composable.
 
-InnoDB and BLACKHOLE are composable; every other engine only with itself. A transaction gives one warning, before any other decision about
-its statement, so that a statement that is refused has the warning too.
+InnoDB and BLACKHOLE are composable; every other engine only with itself. A transaction gives one warning, before any
+other decision about its statement, so that a statement that is refused has the warning too.
 
 Source: sql/binlog.cc, THD::check_and_emit_warning_for_non_composable_engines; recordings of a 9.7.4 server.
 """
@@ -27,8 +27,8 @@ _COMPOSABLE: Final = ("InnoDB", "BLACKHOLE")
 class EngineMix:
     """The first table that a transaction has written, and whether it was warned; NO_ENGINES at its beginning.
 
-    A server forgets it when a transaction ends in which some engine or the log took part: one that only wrote to temporary MyISAM
-    tables in ROW or MIXED format, or to MyISAM tables with sql_log_bin=0, is remembered into the next.
+    A server forgets it when a transaction ends in which some engine or the log took part: one that only wrote to
+    temporary MyISAM tables in ROW or MIXED format, or to MyISAM tables with sql_log_bin=0, is remembered into the next.
     """
 
     table: TableAccess | None = None

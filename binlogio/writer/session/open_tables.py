@@ -39,9 +39,10 @@ DUMMY_TABLE_ID: Final = 0xFFFFFF  # ends a statement without rows; never a table
 class OpenTable:
     """A table with its id. `plan` knows all metadata, `table_map` as much as binlog_row_metadata lets into the log.
 
-    `packer` makes row images by the compiled kernel, and is None where there is none. The rest is there to be had quickly: what rows events
-    call the table, its kind, the names of its columns, the positions of those that cannot be NULL, whether there is JSON among them, what
-    hashes their rows, and what checks values that readers might refuse; what a transaction that writes it alone has written, and whether nothing but its rows decides how it is logged.
+    `packer` makes row images by the compiled kernel, and is None without the kernel. The rest is precomputed for speed:
+    what rows events call the table, its kind, the names of its columns, the positions of those that cannot be NULL,
+    whether there is JSON among them, what hashes their rows, and what checks values that readers might refuse; what a
+    transaction that writes it alone has written, and whether nothing but its rows decides how it is logged.
     """
 
     definition: TableDefinition
@@ -106,7 +107,7 @@ class OpenTables:
             return table
 
     def forget(self, sql: bytes) -> None:
-        """DDL: the next statements open the tables that it names anew; all of them after DDL that may mean any."""
+        """Close the tables that a DDL statement names, so that the next statements reopen them; all tables if it may mean any."""
         words = set(_WORD.findall(sql.decode("utf-8", "replace").casefold()))
         with self._lock:
             if words & _MEANS_ANY:

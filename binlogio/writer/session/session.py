@@ -1,7 +1,7 @@
 """Sessions: the statements and transactions of one client.
 
-The commands write to the caches through `connection`, `statement_log`, `table_statements` and `xa`; `logging_format` decides the format of a
-statement; `binlogio.writer.log` writes files.
+The commands write to the caches through `connection`, `statement_log`, `table_statements` and `xa`; `logging_format`
+decides the format of a statement; `binlogio.writer.log` writes files.
 
     statement as text  -> context events and a Query event, in the cache that the decision names
     statement as rows  -> table maps and rows events, each in the cache of its table's kind
@@ -55,8 +55,9 @@ _LOGGERS: Final[dict[StatementKind, Callable[[Connection, Statement], None]]] = 
 class Session:
     """One client's connection, for one thread at a time. Without `begin` every statement is a transaction.
 
-    Made by `BinlogWriter.session`. As a context manager it disconnects at the end, which rolls back what is not committed. Every method raises
-    WriterStateError once the session is closed, and OSError where the log cannot be written.
+    Made by `BinlogWriter.session`. As a context manager it disconnects at the end, which rolls back what is not
+    committed. Every method raises WriterStateError once the session is closed, and OSError where the log cannot be
+    written.
     """
 
     def __init__(self, connection: Connection) -> None:
@@ -140,10 +141,10 @@ class Session:
         self._connection.rollback()
 
     def ddl(self, sql: str | bytes, *, schemas: tuple[str, ...] | None = None) -> None:
-        """Log a statement as its text, in a group of its own; a transaction that is open is committed first.
+        """Log a statement as text, in a separate group; an open transaction is committed first.
 
-        `schemas` names those that the statement changes; without it they are taken from the text: the one before the table's name,
-        or the session's.
+        `schemas` names those that the statement changes; without it they are taken from the text: the one before the
+        table's name, or the session's.
         """
         self.execute(Statement(sql, facts=StatementFacts(kind=StatementKind.DDL), updated_schemas=schemas))
 
@@ -236,7 +237,10 @@ class Session:
         xa_rollback(self._connection, xid)
 
     def lock_tables(self, tables: Sequence[TableDefinition]) -> None:
-        """LOCK TABLES ... WRITE, which commits. Up to `unlock_tables` every statement that changes rows maps all of them."""
+        """LOCK TABLES ...
+
+        WRITE, which commits. Up to `unlock_tables` every statement that changes rows maps all of them.
+        """
         connection = self._connection
         connection.start()
         connection.commit()

@@ -1,13 +1,13 @@
 """The two caches of a session, and the groups that are made of them.
 
-Adds BEGIN at the start of a cache and its end event, and passes the group to group commit. `session` decides which events go into which
-cache, and when a cache is flushed.
+Adds BEGIN at the start of a cache and its end event, and passes the group to group commit. `session` decides which
+events go into which cache, and when a cache is flushed.
 
     statement cache   := BEGIN event* COMMIT                      -- at the end of the statement that filled it, failed or not
     transaction cache := BEGIN event* (XID | COMMIT | ROLLBACK)   -- at the end of the transaction
 
-MariaDB's GTID events replace BEGIN and XA START. Rule sets with one cache have none for statements: events that need not wait go to the log
-without BEGIN and COMMIT.
+MariaDB's GTID events replace BEGIN and XA START. Rule sets with one cache have none for statements: events that need
+not wait go to the log without BEGIN and COMMIT.
 
 Source: sql/binlog.cc, binlog_cache_mngr, binlog_cache_data::finalize; oracle rules 8.4, 8.5, 8.9.
 """
@@ -37,12 +37,15 @@ if TYPE_CHECKING:
 
 LOST_EVENTS: Final = 1
 DDL_MARKS: Final = GroupMarks(is_ddl=True)
-MAX_HASHES: Final = 1_000_000  # of one transaction; with more nobody knows its rows
+MAX_HASHES: Final = 1_000_000  # of one transaction; with more its rows are not tracked
 INCIDENT_MESSAGE: Final = "Non-transactional changes were not written to the binlog."
 
 
 class SessionCaches:
-    """The caches of one session. `gtid_next` holds for the next group; `gtid_is_used` once it was an assigned one that was written."""
+    """The caches of one session.
+
+    `gtid_next` holds for the next group; `gtid_is_used` once it was an assigned one that was written.
+    """
 
     def __init__(
         self,
@@ -92,7 +95,7 @@ class SessionCaches:
         self.xa_start: bytes = b""
 
     def add(self, cache: BinlogCache, frames: Sequence[bytes], context: QueryContext) -> None:
-        """Put events into a cache, behind BEGIN (or XA START) where they are the first.
+        """Put events into a cache, after BEGIN (or XA START) if they are the first.
 
         Raises:
             CacheLimitExceeded: they do not fit.
@@ -127,7 +130,10 @@ class SessionCaches:
         marks: GroupMarks = NO_MARKS,
         creates_table: bool = False,
     ) -> None:
-        """Write the transaction cache, and in front of it whatever is in that of statements. `creates_table`: CREATE TABLE ... SELECT."""
+        """Write the transaction cache, and in front of it whatever is in that of statements.
+
+        `creates_table`: CREATE TABLE ... SELECT.
+        """
         if end is GroupEnd.XID:
             last = self._frames.xid(self._next_xid(), context.timestamp)
         elif end is GroupEnd.COMMIT and creates_table:

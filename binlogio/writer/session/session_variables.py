@@ -2,8 +2,8 @@
 
 Values are checked by `ServerVariables`.
 
-Source: sql/sys_vars.cc, binlog_format_check, binlog_direct_check, check_sql_log_bin, check_outside_trx, check_binlog_trx_compression;
-a 9.7.4 server, asked for each of them.
+Source: sql/sys_vars.cc, binlog_format_check, binlog_direct_check, check_sql_log_bin, check_outside_trx,
+check_binlog_trx_compression; a 9.7.4 server, asked for each of them.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
     as text := intvar* rand? user_var* query      | begin_load_query append_block* execute_load_query
     as rows := rows_query? table_map* rows_event*
 
-The text of a failed statement is logged only if rows of non-transactional tables stay changed, with the error in it; its rows of
-transactional tables are rolled back, the others stay.
+The text of a failed statement is logged only if rows of non-transactional tables stay changed, with the error in it;
+its rows of transactional tables are rolled back, the others stay.
 Source: sql/binlog.cc, THD::binlog_query and binlog_log_row; oracle rules 8.4 and D1, D3, D4, D5, D8, D10.
 """
 
@@ -82,7 +82,10 @@ def log_statement(connection: Connection, statement: Statement) -> None:
 
 
 def _log_plainly(connection: Connection, statement: Statement) -> bool:
-    """Log a statement about which nothing needs to be decided: one change of one InnoDB table, as rows, in memory. False where it is not one."""
+    """Log a statement about which nothing needs to be decided: one change of one InnoDB table, as rows, in memory.
+
+    False where it is not one.
+    """
     if (
         statement.facts is not None
         or len(statement.changes) != 1
@@ -329,7 +332,7 @@ def _log_rows(connection: Connection, statement: Statement, facts: StatementFact
 
 
 def _all_rows_wait(connection: Connection, facts: StatementFacts) -> bool:
-    """Whether the rows of other than transactional tables are behind those that wait already, as in rule sets with one cache."""
+    """Whether the rows of other than transactional tables follow the rows that are cached already, as in rule sets with one cache."""
     if connection.caches.has_statement_cache:
         return False
     state, written = connection.state(), (table for table in facts.all_tables if table.write)
@@ -357,7 +360,7 @@ def _cache_is_full(
     caches = connection.caches
     keeps = keeps_changes(statement)
     connection.transaction.changed_non_transactional |= keeps
-    if keeps:  # as a server does, that of the transaction before the statement is gone as well
+    if keeps:  # as on a server, the part of the transaction before the statement is lost too
         caches.statement.reset()
         caches.transaction.reset()
         caches.write_incident(context)

@@ -1,6 +1,7 @@
 """Statements about tables: DDL, CREATE TABLE ... SELECT, temporary tables, and the end of a session.
 
-Decides which groups they are and what is committed before them. Changes of rows in existing tables are in `statement_log`.
+Decides which groups they are and what is committed before them. Changes of rows in existing tables are in
+`statement_log`.
 
     DDL                      -> commits the open transaction, then query: a group without BEGIN; two groups for MariaDB's ALTER TABLE
                                 in two phases
@@ -11,7 +12,8 @@ Decides which groups they are and what is committed before them. Changes of rows
     CREATE, DROP TEMPORARY   -> logged in STATEMENT format alone: a group outside of a transaction, inside it in a cache
     end of the session       -> ROLLBACK, and DROP TEMPORARY TABLE of the remaining ones
 
-Source: sql/sql_table.cc, sql/sql_insert.cc, Query_result_create; sql/sql_base.cc, close_temporary_tables; oracle rules D12, D13.
+Source: sql/sql_table.cc, sql/sql_insert.cc, Query_result_create; sql/sql_base.cc, close_temporary_tables; oracle rules
+D12, D13.
 """
 
 from __future__ import annotations
@@ -88,7 +90,8 @@ def log_create_select(connection: Connection, statement: Statement) -> None:
 
     Raises:
         LoggingError: the statement is refused.
-        UnsupportedFeature: it has changed another table, or none where it made none; or the table that it made is not known.
+        UnsupportedFeature: it has changed another table, or none where it made none; or the table that it made is not
+            known.
         OSError: the log cannot be written.
     """
     facts = facts_of(statement)
@@ -185,7 +188,7 @@ def log_temporary_table(connection: Connection, statement: Statement) -> None:
 
 
 def disconnect(connection: Connection) -> None:
-    """The session ends: what is not committed is rolled back, and its temporary tables are gone.
+    """End the session: roll back what is not committed, and drop its temporary tables.
 
     Raises:
         OSError: the log cannot be written.
@@ -216,7 +219,7 @@ def _write_ddl(
     counts_as_transactional: bool = False,
     any_schema: bool = False,
 ) -> None:
-    """Write a statement as a group of its own. One that is a transaction counts for the transaction cache.
+    """Write a statement as a separate group. One that is a transaction counts for the transaction cache.
 
     `schemas` as `ddl_event` takes them; with `any_schema` replicas apply it alone, whatever they are.
     """
@@ -256,7 +259,7 @@ def _begin_alter(connection: Connection, context: QueryContext, sql: bytes) -> i
 def _drop_tables(connection: Connection, statement: Statement, facts: StatementFacts) -> None:
     """DROP TABLE: a statement for each table of an engine without atomic DDL, one for all others, one for temporary ones.
 
-    Tables that are not there are in the second, behind those that are. Each names the databases of those before it too.
+    Missing tables are in the second, after the existing ones. Each names the databases of those before it too.
     """
     temporary = tuple(table for table in facts.tables if table.temporary)
     groups: list[tuple[bool, list[TableAccess]]] = []

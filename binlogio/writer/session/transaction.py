@@ -5,7 +5,8 @@ The rules that end a transaction are the same in every format.
     COMMIT    an empty cache writes nothing; XID if an engine with two-phase commit has something to commit, else COMMIT
     ROLLBACK  a cache with a statement that cannot be undone ends in ROLLBACK; any other is discarded
 
-Source: sql/binlog.cc, MYSQL_BIN_LOG::commit and rollback; sql/transaction_info.h, Transaction_ctx; oracle rules D6, D7, D11.
+Source: sql/binlog.cc, MYSQL_BIN_LOG::commit and rollback; sql/transaction_info.h, Transaction_ctx; oracle rules D6, D7,
+D11.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ _DROPPED: Final = LoggingWarning(
 
 @dataclass(frozen=True, slots=True)
 class Savepoint:
-    """A savepoint: where the transaction cache was behind its event, and what took part in the transaction."""
+    """A savepoint: the position of the transaction cache after its event, and the participants of the transaction."""
 
     name: str
     position: CachePosition
@@ -55,8 +56,9 @@ class Savepoint:
 class Transaction:
     """One transaction, or one statement outside of any.
 
-    `is_logged`: something of it went into a cache. `is_registered`: the log or an engine takes part. `modifies_engine`: an engine with two-phase commit has something to commit.
-    `used_temporary`: its last statement has a temporary table. `is_ddl`: it is CREATE TABLE ... SELECT.
+    `is_logged`: something of it went into a cache. `is_registered`: the log or an engine takes part. `modifies_engine`:
+    an engine with two-phase commit has something to commit. `used_temporary`: its last statement has a temporary table.
+    `is_ddl`: it is CREATE TABLE ... SELECT.
     """
 
     is_logged: bool = False
@@ -83,7 +85,7 @@ class Transaction:
             self.savepoints = []
 
     def rollback_warnings(self) -> list[LoggingWarning]:
-        """What a client is told of changes that ROLLBACK has not undone."""
+        """The warning about changes that ROLLBACK has not undone."""
         found = (
             (self.changed_non_transactional, _NOT_UNDONE),
             (self.created_temporary, _CREATED),
@@ -97,7 +99,7 @@ class Transaction:
         self.savepoints.append(Savepoint(name, position, self.is_logged, self.is_registered, self.modifies_engine))
 
     def return_to(self, name: str) -> Savepoint:
-        """Forget the savepoints behind one, which stays.
+        """Remove the savepoints after one, which stays.
 
         Raises:
             LoggingError: there is no such savepoint.
@@ -107,7 +109,7 @@ class Transaction:
         return self.savepoints[number]
 
     def release(self, name: str) -> None:
-        """Forget a savepoint and those behind it.
+        """Remove a savepoint and those after it.
 
         Raises:
             LoggingError: there is no such savepoint.
@@ -131,10 +133,10 @@ def end_of_commit(cache: BinlogCache, transaction: Transaction) -> GroupEnd | No
 def end_of_rollback(cache: BinlogCache) -> GroupEnd | None:
     """What ROLLBACK closes the transaction cache with; None where it is thrown away.
 
-    Only what stands in the cache counts, in every rule set: N statements that were flushed before are in the log already. WL#2687, layer 3,
-    case 6.b says otherwise for `B N N T R` in STATEMENT format, where T would be written with ROLLBACK; its requirement 4 (T is written
-    along with N), its cases 1.b and 7.b, the chapter on logging formats (R-log-rollback) and a 9.7 server (oracle rule D7) do not. The
-    tables of a replica are the same in both cases.
+    Only events in the cache count, in every rule set: N statements that were flushed before are in the log already.
+    WL#2687, layer 3, case 6.b says otherwise for `B N N T R` in STATEMENT format, where T would be written with
+    ROLLBACK; its requirement 4 (T is written along with N), its cases 1.b and 7.b, the chapter on logging formats
+    (R-log-rollback) and a 9.7 server (oracle rule D7) do not. The tables of a replica are the same in both cases.
     """
     return GroupEnd.ROLLBACK if cache.cannot_roll_back and not cache.is_empty else None
 

@@ -43,7 +43,7 @@ class XaXid:
 
 @dataclass(slots=True)
 class XaTransaction:
-    """The XA transaction of a session. `is_idle` behind XA END."""
+    """The XA transaction of a session. `is_idle` after XA END."""
 
     xid: XaXid
     is_idle: bool = False
