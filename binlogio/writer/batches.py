@@ -21,7 +21,7 @@ from binlogio.primitives import bitmap_size
 from binlogio.writer.log.group import Group
 from binlogio.writer.log.log_file import MICROSECONDS_PER_SECOND
 from binlogio.writer.query_events import QueryContext
-from binlogio.writer.rows.frames import Frames
+from binlogio.writer.rows.frames import FrameBuilder
 from binlogio.writer.rows.rows_builder import RowsRules
 from binlogio.writer.rows.value_checks import check_batch
 from binlogio.writer.rules.gtid_consistency import refusal
@@ -86,7 +86,7 @@ class BatchSession:
         self._server_id = log.variables.server_id
         self._variables = log.variables
         self._schema = schema
-        self._frames = Frames(log.variables, log._kernel)
+        self._frames = FrameBuilder(log.variables, log._kernel)
         self._rules = RowsRules(
             row_event_max_size=log.variables.binlog_row_event_max_size,
             rows_query=False,

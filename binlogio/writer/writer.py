@@ -23,7 +23,7 @@ from binlogio.writer.log.purge import logs_before, logs_up_to
 from binlogio.writer.log.recovery import examine, recover
 from binlogio.writer.rows.kernel import writer_kernel
 from binlogio.writer.session.cache import CacheStatus, SpillFile, TemporaryFile
-from binlogio.writer.session.connection import Connection
+from binlogio.writer.session.connection import ConnectionState
 from binlogio.writer.session.open_tables import OpenTables
 from binlogio.writer.session.session import Session
 
@@ -131,7 +131,7 @@ class BinlogWriter:
 
     def session(self, schema: str = "") -> Session:
         """A new session whose default schema is `schema`."""
-        connection = Connection(
+        connection = ConnectionState(
             thread_id=next(self._thread_ids),
             schema=schema,
             variables=self.variables,

@@ -34,7 +34,7 @@ from binlogio.writer.log.gtids import DomainState
 from binlogio.writer.log.log_file import ActiveLog, describe_format
 from binlogio.writer.log.recovery import examine
 from binlogio.writer.log.whole_groups import GtidRuns, skip_plain_groups
-from binlogio.writer.rows.frames import MAX_SHORT_TEXT, Frames
+from binlogio.writer.rows.frames import MAX_SHORT_TEXT, FrameBuilder
 from memory_storage import MemoryStorage
 from written_logs import events_of
 
@@ -326,7 +326,7 @@ def test_statements_without_text_and_sessions_without_annotation_leave_none() ->
 def test_an_annotation_is_what_the_encoder_makes_of_it(size: int, checksum: str) -> None:
     """But for the checksum, which is still to be written."""
     own = variables(binlog_checksum=checksum)
-    frames, end = Frames(own, None), None if checksum == "NONE" else -4
+    frames, end = FrameBuilder(own, None), None if checksum == "NONE" else -4
     event = AnnotateRowsEvent(b"x" * size, HEADER)
 
     assert (

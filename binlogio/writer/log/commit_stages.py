@@ -73,7 +73,7 @@ class Enrolled:
 T = TypeVar("T", bound=Enrolled)
 
 
-class Stage(Generic[T]):
+class CommitStage(Generic[T]):
     """One of the stages. `mutex` is held by the leader that works in it."""
 
     def __init__(self) -> None:

@@ -30,7 +30,7 @@ from binlogio.errors import BinlogError, CommitOutcomeUnknown, WriterStateError
 from binlogio.gtid import GtidSet, Uuid
 from binlogio.options import Position
 from binlogio.storage.compression import compress_zstd
-from binlogio.writer.log.commit_stages import Stage, release_owned
+from binlogio.writer.log.commit_stages import CommitStage, release_owned
 from binlogio.writer.log.group import FilledGroup, Group, GroupEnd
 from binlogio.writer.log.group_log import GroupLog, PendingCommit
 from binlogio.writer.log.log_file import REOPEN_HINT
@@ -94,9 +94,9 @@ class GroupCommit:
         self._keeps_order = variables.binlog_order_commits
         self._ignores_errors = variables.binlog_error_action == "IGNORE_ERROR"
         self._wait = wait
-        self._flush: Final = Stage[PendingCommit]()
-        self._sync: Final = Stage[PendingCommit]()
-        self._commit: Final = Stage[PendingCommit]()
+        self._flush: Final = CommitStage[PendingCommit]()
+        self._sync: Final = CommitStage[PendingCommit]()
+        self._commit: Final = CommitStage[PendingCommit]()
         self._finish_lock: ReentrantLock = RLock()
         self._unsynced = deque[PendingCommit]()  # flushed, and not yet through the sync stage; in the order of the log
         self._flushed = 0

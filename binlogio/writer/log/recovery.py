@@ -90,7 +90,7 @@ def examine(storage: LogStorage, name: str) -> LogState:
         BinlogFormatError: it was closed, and is damaged; it was in use, and is damaged before its tail.
         BinlogError: it is no log.
     """
-    scan = _Scan(storage, name)
+    scan = _LogScan(storage, name)
     try:
         scan.run()
     except BinlogError as exc:
@@ -117,7 +117,7 @@ def recover(storage: LogStorage, name: str) -> LogState:
     return state
 
 
-class _Scan:
+class _LogScan:
     """One pass over a log."""
 
     def __init__(self, storage: LogStorage, name: str) -> None:

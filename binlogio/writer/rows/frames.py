@@ -37,7 +37,7 @@ _COMPRESSED: Final[dict[type[Any], EventType]] = {
 }
 
 
-class Frames:
+class FrameBuilder:
     """Makes the frames of one session. Timestamps are in seconds since 1970, UTC."""
 
     def __init__(self, variables: ServerVariables, kernel: WriterKernel | None) -> None:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from binlogio.schema import TableDefinition
     from binlogio.writer.query_events import QueryContext
-    from binlogio.writer.rows.frames import Frames
+    from binlogio.writer.rows.frames import FrameBuilder
     from binlogio.writer.rows.row_shapes import EncodedRow, RowEncoder, RowShape
     from binlogio.writer.rows.writeset import WriteSetBuilder
     from binlogio.writer.session.open_tables import OpenTable, OpenTables
@@ -80,7 +80,7 @@ def build_statement(
     tables: OpenTables,
     rules: RowsRules,
     encoder: RowEncoder,
-    frames: Frames,
+    frames: FrameBuilder,
     context: QueryContext,
     *,
     locked: Sequence[TableDefinition] = (),
@@ -144,7 +144,7 @@ def build_change(
     table: OpenTable,
     rules: RowsRules,
     encoder: RowEncoder,
-    frames: Frames,
+    frames: FrameBuilder,
     timestamp: int,
     writeset: WriteSetBuilder | None,
 ) -> list[bytes]:
@@ -166,7 +166,7 @@ def build_change(
 class _PendingRows:
     """Collects the rows events of one cache; the last one is pending until another begins."""
 
-    def __init__(self, rules: RowsRules, frames: Frames, timestamp: int) -> None:
+    def __init__(self, rules: RowsRules, frames: FrameBuilder, timestamp: int) -> None:
         self._rules = rules
         self._maker = frames
         self._timestamp = timestamp

@@ -21,7 +21,7 @@ from binlogio.writer.flavour import DEFAULT_SQL_MODE, UTF8MB4_0900_AI_CI, flavou
 from binlogio.writer.log.group import GroupEnd, GroupMarks, InDomain
 from binlogio.writer.log.log_file import MICROSECONDS_PER_SECOND
 from binlogio.writer.query_events import QueryContext
-from binlogio.writer.rows.frames import Frames
+from binlogio.writer.rows.frames import FrameBuilder
 from binlogio.writer.rows.row_shapes import RowEncoder
 from binlogio.writer.rows.rows_builder import RowsRules
 from binlogio.writer.rules.known_objects import Uses
@@ -84,7 +84,7 @@ class ClientVariables:
         )
 
 
-class Connection:
+class ConnectionState:
     """The state of a session. For one thread at a time."""
 
     def __init__(
@@ -108,7 +108,7 @@ class Connection:
         self.group_commit = group_commit
         self.flavour = flavour_of(variables.server_version)
         self.tables = tables
-        self.frames = Frames(variables, kernel)
+        self.frames = FrameBuilder(variables, kernel)
         self.caches = SessionCaches(
             thread_id=thread_id,
             variables=variables,

@@ -22,7 +22,7 @@ from binlogio.writer.query_events import boundary_event, text_bytes
 from binlogio.writer.rules.known_objects import table_access
 from binlogio.writer.rules.statement import Statement
 from binlogio.writer.rules.statement_facts import LoggingWarning, StatementFacts, StatementKind
-from binlogio.writer.session.connection import ClientVariables, Connection
+from binlogio.writer.session.connection import ClientVariables, ConnectionState
 from binlogio.writer.session.engine_mix import NO_ENGINES
 from binlogio.writer.session.session_variables import set_session_variables
 from binlogio.writer.session.statement_log import log_statement
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from binlogio.writer.session.xa import XaXid
 
 _CLIENT_VARIABLES: Final = frozenset(field.name for field in fields(ClientVariables))
-_LOGGERS: Final[dict[StatementKind, Callable[[Connection, Statement], None]]] = {
+_LOGGERS: Final[dict[StatementKind, Callable[[ConnectionState, Statement], None]]] = {
     StatementKind.DML: log_statement,
     StatementKind.SELECT: log_statement,
     StatementKind.LOAD_DATA: log_statement,
@@ -60,7 +60,7 @@ class Session:
     written.
     """
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: ConnectionState) -> None:
         self._connection = connection
 
     def __enter__(self) -> Session:

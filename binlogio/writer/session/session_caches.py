@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from binlogio.writer.log.group_commit import GroupCommit
     from binlogio.writer.log.group_events import LoggedGtid
     from binlogio.writer.query_events import QueryContext
-    from binlogio.writer.rows.frames import Frames
+    from binlogio.writer.rows.frames import FrameBuilder
     from binlogio.writer.session.cache import SpillFile
 
 LOST_EVENTS: Final = 1
@@ -52,7 +52,7 @@ class SessionCaches:
         *,
         thread_id: int,
         variables: ServerVariables,
-        frames: Frames,
+        frames: FrameBuilder,
         group_commit: GroupCommit,
         next_xid: Callable[[], int],
         status: CacheStatus,

@@ -33,7 +33,7 @@ from binlogio.writer.session.cache import BinlogCache, CachePosition
 from binlogio.writer.session.engine_mix import NO_ENGINES
 
 if TYPE_CHECKING:
-    from binlogio.writer.session.connection import Connection
+    from binlogio.writer.session.connection import ConnectionState
 
 TRANSACTION_CACHE_FULL: Final = 1197
 _DUPLICATES: Final = {"": 0, "IGNORE": 1, "REPLACE": 2}
@@ -45,7 +45,7 @@ ROW_LOGGING_FAILED: Final = LoggingWarning(
 )
 
 
-def log_statement(connection: Connection, statement: Statement) -> None:
+def log_statement(connection: ConnectionState, statement: Statement) -> None:
     """Put a statement into the caches, and flush what does not wait. Where it raises, nothing of a transactional table is logged.
 
     Raises:
@@ -81,7 +81,7 @@ def log_statement(connection: Connection, statement: Statement) -> None:
         raise
 
 
-def _log_plainly(connection: Connection, statement: Statement) -> bool:
+def _log_plainly(connection: ConnectionState, statement: Statement) -> bool:
     """Log a statement about which nothing needs to be decided: one change of one InnoDB table, as rows, in memory.
 
     False where it is not one.
@@ -144,7 +144,7 @@ def _log_plainly(connection: Connection, statement: Statement) -> bool:
     return True
 
 
-def decide(connection: Connection, facts: StatementFacts) -> LoggingDecision:
+def decide(connection: ConnectionState, facts: StatementFacts) -> LoggingDecision:
     """How a statement is logged; its warnings are the session's.
 
     Raises:
@@ -162,7 +162,7 @@ def decide(connection: Connection, facts: StatementFacts) -> LoggingDecision:
 
 
 def refuse_changes(
-    connection: Connection,
+    connection: ConnectionState,
     statement: Statement,
     reason: str,
     *,
@@ -184,7 +184,7 @@ def refuse_changes(
             raise UnsupportedFeature(reason, field="changes", found=found, hint=hint)
 
 
-def _refuse_unlogged(connection: Connection, statement: Statement, facts: StatementFacts) -> None:
+def _refuse_unlogged(connection: ConnectionState, statement: Statement, facts: StatementFacts) -> None:
     """A statement of which nothing is logged may have changed only tables that are never logged."""
     tables = facts.all_tables
     local = {(table.schema, table.name) for table in tables if table.is_local or table.temporary}
@@ -201,7 +201,7 @@ def _refuse_unlogged(connection: Connection, statement: Statement, facts: Statem
 
 
 def context_of(
-    connection: Connection, statement: Statement, facts: StatementFacts, decision: LoggingDecision
+    connection: ConnectionState, statement: Statement, facts: StatementFacts, decision: LoggingDecision
 ) -> QueryContext:
     """What the events of a statement have in common."""
     schemas: tuple[str, ...] | None = ()
@@ -223,7 +223,7 @@ def context_of(
     )
 
 
-def refers_to_rows(connection: Connection, facts: StatementFacts) -> bool:
+def refers_to_rows(connection: ConnectionState, facts: StatementFacts) -> bool:
     """Whether foreign keys may reach rows of other databases, so that a replica applies the statement alone, whatever its format."""
     return any(
         table.is_foreign_key_parent or (table.checks_foreign_keys and connection.client.foreign_key_checks)
@@ -237,7 +237,7 @@ def temporary_of(facts: StatementFacts) -> frozenset[tuple[str, str]]:
 
 
 def _log_text(
-    connection: Connection,
+    connection: ConnectionState,
     statement: Statement,
     facts: StatementFacts,
     decision: LoggingDecision,
@@ -270,7 +270,7 @@ def _log_text(
 
 
 def _log_file(
-    connection: Connection,
+    connection: ConnectionState,
     statement: Statement,
     file: LoadedFile,
     facts: StatementFacts,
@@ -295,7 +295,7 @@ def _log_file(
     connection.caches.add(cache, (connection.frames.encode(load),), context)
 
 
-def _log_rows(connection: Connection, statement: Statement, facts: StatementFacts, context: QueryContext) -> None:
+def _log_rows(connection: ConnectionState, statement: Statement, facts: StatementFacts, context: QueryContext) -> None:
     caches = connection.caches
     start = caches.transaction.position
     all_wait = _all_rows_wait(connection, facts)
@@ -331,7 +331,7 @@ def _log_rows(connection: Connection, statement: Statement, facts: StatementFact
     _note_changes(connection, statement, facts)
 
 
-def _all_rows_wait(connection: Connection, facts: StatementFacts) -> bool:
+def _all_rows_wait(connection: ConnectionState, facts: StatementFacts) -> bool:
     """Whether the rows of other than transactional tables follow the rows that are cached already, as in rule sets with one cache."""
     if connection.caches.has_statement_cache:
         return False
@@ -349,7 +349,7 @@ def _kept_of(statement: Statement) -> Statement:
 
 
 def _cache_is_full(
-    connection: Connection,
+    connection: ConnectionState,
     statement: Statement,
     facts: StatementFacts,
     context: QueryContext,
@@ -370,7 +370,7 @@ def _cache_is_full(
         caches.transaction.truncate(start)
 
 
-def _cache(connection: Connection, decision: LoggingDecision) -> BinlogCache:
+def _cache(connection: ConnectionState, decision: LoggingDecision) -> BinlogCache:
     caches = connection.caches
     return caches.transaction if decision.statement_cache is CacheKind.TRANSACTION else caches.statement
 
@@ -390,7 +390,7 @@ def _after(old: Row, new: Row) -> Row:
     return {**old, **new} if isinstance(old, Mapping) and isinstance(new, Mapping) else new
 
 
-def _note_changes(connection: Connection, statement: Statement, facts: StatementFacts) -> None:
+def _note_changes(connection: ConnectionState, statement: Statement, facts: StatementFacts) -> None:
     """What the end of the transaction depends on."""
     transaction = connection.transaction
     transaction.changed_non_transactional |= keeps_changes(statement)

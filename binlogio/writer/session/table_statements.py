@@ -52,14 +52,14 @@ from binlogio.writer.session.statement_log import (
 
 if TYPE_CHECKING:
     from binlogio.writer.query_events import QueryContext
-    from binlogio.writer.session.connection import Connection
+    from binlogio.writer.session.connection import ConnectionState
 
 _START_ALTER: Final = int(MariadbGtidExtraFlag.START_ALTER)
 _COMMIT_ALTER: Final = int(MariadbGtidExtraFlag.COMMIT_ALTER)
 _ONE_TABLE: Final = "CREATE TABLE ... SELECT changes the table that it makes, and no other"
 
 
-def log_ddl(connection: Connection, statement: Statement) -> None:
+def log_ddl(connection: ConnectionState, statement: Statement) -> None:
     """A statement that commits implicitly; it does so even where it fails.
 
     Raises:
@@ -85,7 +85,7 @@ def log_ddl(connection: Connection, statement: Statement) -> None:
     connection.engine_mix = NO_ENGINES
 
 
-def log_create_select(connection: Connection, statement: Statement) -> None:
+def log_create_select(connection: ConnectionState, statement: Statement) -> None:
     """CREATE TABLE ... SELECT; `statement.locked` has the table that it makes.
 
     Raises:
@@ -134,7 +134,7 @@ def log_create_select(connection: Connection, statement: Statement) -> None:
     connection.forget()
 
 
-def log_temporary_table(connection: Connection, statement: Statement) -> None:
+def log_temporary_table(connection: ConnectionState, statement: Statement) -> None:
     """CREATE or DROP TEMPORARY TABLE, with or without SELECT.
 
     Raises:
@@ -187,7 +187,7 @@ def log_temporary_table(connection: Connection, statement: Statement) -> None:
     connection.end_statement(context)
 
 
-def disconnect(connection: Connection) -> None:
+def disconnect(connection: ConnectionState) -> None:
     """End the session: roll back what is not committed, and drop its temporary tables.
 
     Raises:
@@ -210,7 +210,7 @@ def disconnect(connection: Connection) -> None:
 
 
 def _write_ddl(
-    connection: Connection,
+    connection: ConnectionState,
     sql: bytes,
     schemas: tuple[str, ...] | None,
     *,
@@ -246,7 +246,7 @@ def _write_ddl(
     )
 
 
-def _begin_alter(connection: Connection, context: QueryContext, sql: bytes) -> int | None:
+def _begin_alter(connection: ConnectionState, context: QueryContext, sql: bytes) -> int | None:
     """Write the first half of an ALTER TABLE in two phases, which replicas begin with; its number."""
     begin = MariadbAlterFlags(_START_ALTER, None)
     frame = connection.frames.encode(ddl_event(context, sql, 0, is_atomic=False, alter=begin))
@@ -256,7 +256,7 @@ def _begin_alter(connection: Connection, context: QueryContext, sql: bytes) -> i
     return begun.sequence_number if isinstance(begun, MariadbGtid) else None
 
 
-def _drop_tables(connection: Connection, statement: Statement, facts: StatementFacts) -> None:
+def _drop_tables(connection: ConnectionState, statement: Statement, facts: StatementFacts) -> None:
     """DROP TABLE: a statement for each table of an engine without atomic DDL, one for all others, one for temporary ones.
 
     Missing tables are in the second, after the existing ones. Each names the databases of those before it too.
@@ -293,7 +293,7 @@ def _drop_tables(connection: Connection, statement: Statement, facts: StatementF
         log_temporary_table(connection, replace(statement, facts=drop))
 
 
-def _log_created_rows(connection: Connection, statement: Statement, facts: StatementFacts) -> None:
+def _log_created_rows(connection: ConnectionState, statement: Statement, facts: StatementFacts) -> None:
     """CREATE TABLE ... SELECT as rows; where it fails, nothing of it is logged."""
     if not statement.locked:
         raise UnsupportedFeature(

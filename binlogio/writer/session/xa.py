@@ -24,7 +24,7 @@ from binlogio.writer.log.group import GroupMarks
 from binlogio.writer.query_events import boundary_event
 
 if TYPE_CHECKING:
-    from binlogio.writer.session.connection import Connection
+    from binlogio.writer.session.connection import ConnectionState
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class XaTransaction:
     is_idle: bool = False
 
 
-def xa_start(connection: Connection, xid: XaXid) -> None:
+def xa_start(connection: ConnectionState, xid: XaXid) -> None:
     """XA START.
 
     Raises:
@@ -62,7 +62,7 @@ def xa_start(connection: Connection, xid: XaXid) -> None:
         connection.caches.xa_start = b"XA START " + xid.text
 
 
-def xa_end(connection: Connection, xid: XaXid) -> None:
+def xa_end(connection: ConnectionState, xid: XaXid) -> None:
     """XA END.
 
     Raises:
@@ -71,7 +71,7 @@ def xa_end(connection: Connection, xid: XaXid) -> None:
     _own(connection, xid, is_idle=False).is_idle = True
 
 
-def xa_prepare(connection: Connection, xid: XaXid) -> None:
+def xa_prepare(connection: ConnectionState, xid: XaXid) -> None:
     """XA PREPARE: the transaction is in the log, and waits for XA COMMIT or XA ROLLBACK of any session.
 
     Raises:
@@ -82,7 +82,7 @@ def xa_prepare(connection: Connection, xid: XaXid) -> None:
     _flush(connection, xid, one_phase=0)
 
 
-def xa_commit(connection: Connection, xid: XaXid, *, one_phase: bool = False) -> None:
+def xa_commit(connection: ConnectionState, xid: XaXid, *, one_phase: bool = False) -> None:
     """XA COMMIT of a prepared transaction, or (ONE PHASE) of the session's own.
 
     Raises:
@@ -99,7 +99,7 @@ def xa_commit(connection: Connection, xid: XaXid, *, one_phase: bool = False) ->
         _log_end(connection, xid, b"XA COMMIT ")
 
 
-def xa_rollback(connection: Connection, xid: XaXid) -> None:
+def xa_rollback(connection: ConnectionState, xid: XaXid) -> None:
     """XA ROLLBACK of a prepared transaction, or of the session's own, of which nothing is logged.
 
     Raises:
@@ -113,7 +113,7 @@ def xa_rollback(connection: Connection, xid: XaXid) -> None:
         _log_end(connection, xid, b"XA ROLLBACK ")
 
 
-def _flush(connection: Connection, xid: XaXid, *, one_phase: int) -> None:
+def _flush(connection: ConnectionState, xid: XaXid, *, one_phase: int) -> None:
     caches, context = connection.caches, connection.context()
     try:
         if not caches.transaction.is_empty:
@@ -134,7 +134,7 @@ def _flush(connection: Connection, xid: XaXid, *, one_phase: int) -> None:
         connection.forget()
 
 
-def _log_end(connection: Connection, xid: XaXid, command: bytes) -> None:
+def _log_end(connection: ConnectionState, xid: XaXid, command: bytes) -> None:
     if xid in connection.unlogged_xids:
         connection.unlogged_xids.discard(xid)
         return
@@ -148,7 +148,7 @@ def _in_gtid(xid: XaXid) -> MariadbXid:
     return MariadbXid(xid.format_id, xid.gtrid, xid.bqual)
 
 
-def _own(connection: Connection, xid: XaXid, *, is_idle: bool) -> XaTransaction:
+def _own(connection: ConnectionState, xid: XaXid, *, is_idle: bool) -> XaTransaction:
     if connection.xa is None or connection.xa.is_idle is not is_idle:
         state = "NON-EXISTING" if connection.xa is None else "IDLE" if connection.xa.is_idle else "ACTIVE"
         raise _wrong_state(

@@ -23,7 +23,7 @@ from binlogio.writer.log.group import FilledGroup
 from binlogio.writer.log.group_events import GroupEvents
 from binlogio.writer.log.log_file import MICROSECONDS_PER_SECOND, describe_format
 from binlogio.writer.query_events import QueryContext
-from binlogio.writer.rows.frames import Frames
+from binlogio.writer.rows.frames import FrameBuilder
 from binlogio.writer.rows.kernel import writer_kernel
 from pyspark_binlogio.writing.written_tables import WrittenTables
 
@@ -102,7 +102,7 @@ class SegmentWriter:
         self._executed = executed
         self._kernel = writer_kernel()
         self._tables = WrittenTables(definitions, variables, self._kernel)
-        self._servers: dict[int, tuple[Frames, GroupEvents]] = {}
+        self._servers: dict[int, tuple[FrameBuilder, GroupEvents]] = {}
         self._now = 0  # in microseconds, of the transaction that is being written
         self._xid = 0
         self._segments: list[Segment] = []
@@ -220,12 +220,12 @@ class SegmentWriter:
         )
         return events.filled(group, offset, gtid, clock)
 
-    def _server(self, server_id: int) -> tuple[Frames, GroupEvents]:
+    def _server(self, server_id: int) -> tuple[FrameBuilder, GroupEvents]:
         found = self._servers.get(server_id)
         if found is None:
             variables = replace(self._variables, server_id=server_id)
             events = GroupEvents(variables, lambda: self._now, self._kernel)
-            found = self._servers[server_id] = Frames(variables, self._kernel), events
+            found = self._servers[server_id] = FrameBuilder(variables, self._kernel), events
         return found
 
     def _flush(self) -> None:
