@@ -48,7 +48,7 @@ class BinlogDataSource(DataSource):
             BinlogError: a log that was looked into is damaged.
             OSError: a path names nothing, or cannot be read.
         """
-        from pyspark_binlogio.batch_reader import view_columns  # noqa: PLC0415
+        from pyspark_binlogio.read.batch_reader import view_columns  # noqa: PLC0415
         from pyspark_binlogio.spark_types import quoted, spark_ddl  # noqa: PLC0415
 
         self._has_own_schema = True  # Spark asks for it only where the user gives none, and keeps the source
@@ -63,7 +63,7 @@ class BinlogDataSource(DataSource):
             BinlogError: the keyring is invalid.
             OSError: the keyring cannot be read.
         """
-        from pyspark_binlogio.batch_reader import BinlogBatchReader  # noqa: PLC0415
+        from pyspark_binlogio.read.batch_reader import BinlogBatchReader  # noqa: PLC0415
 
         self._parsed.require_paths()
         self._parsed.refuse_others(writes=False)
@@ -71,7 +71,7 @@ class BinlogDataSource(DataSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         """A reader that follows the logs as they grow; errors as those of `reader`."""
-        from pyspark_binlogio.stream_reader import BinlogStreamReader  # noqa: PLC0415
+        from pyspark_binlogio.read.stream_reader import BinlogStreamReader  # noqa: PLC0415
 
         self._parsed.require_paths()
         self._parsed.refuse_others(writes=False)
@@ -85,14 +85,14 @@ class BinlogDataSource(DataSource):
             BinlogError: the last log of the directory is in use.
             OSError: the folder cannot be read.
         """
-        from pyspark_binlogio.writing.log_writer import BinlogBatchWriter  # noqa: PLC0415
+        from pyspark_binlogio.write.log_writer import BinlogBatchWriter  # noqa: PLC0415
 
         self._check_folder()
         return BinlogBatchWriter(self._parsed, schema, overwrite=overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: FBT001, N802
         """A writer of the batches of a stream; errors as those of `writer`."""
-        from pyspark_binlogio.writing.log_writer import BinlogStreamWriter  # noqa: PLC0415
+        from pyspark_binlogio.write.log_writer import BinlogStreamWriter  # noqa: PLC0415
 
         self._check_folder()
         if overwrite:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from binlogio.errors import BinlogFormatError
 from binlogio.values.json import JsonDocument
 from binlogio.values.json_diff import JsonDiff, JsonDiffOperation, JsonDiffs
-from pyspark_binlogio.json_changes import is_change, parse_change
+from pyspark_binlogio.state.json_changes import is_change, parse_change
 
 VALUES = st.recursive(
     st.none()

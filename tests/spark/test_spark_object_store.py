@@ -22,7 +22,7 @@ pytest.importorskip("moto.server")
 from moto import server as moto_server
 from pyarrow import fs
 
-from pyspark_binlogio.writing.object_storage import ObjectStorage
+from pyspark_binlogio.write.object_storage import ObjectStorage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -21,12 +21,13 @@ from binlogio.events.rows import WriteRowsEvent
 from binlogio.storage.sources import LogFile
 from binlogio.values.json import JsonDocument
 from corpus import MYSQL
-from pyspark_binlogio import batches, binlogio_session
+from pyspark_binlogio import binlogio_session
 from pyspark_binlogio.java import JavaNotFoundError
 from pyspark_binlogio.options import VIEW_NAMES, BinlogOptionError, BinlogOptions, TableFilter, nearest
-from pyspark_binlogio.partitions import Piece
-from pyspark_binlogio.request import Request, given_definitions
-from pyspark_binlogio.views import VIEWS
+from pyspark_binlogio.scan.partitions import Piece
+from pyspark_binlogio.scan.request import Request, given_definitions
+from pyspark_binlogio.views import batches
+from pyspark_binlogio.views.view import VIEWS
 
 LOG = MYSQL / "types_int" / "binlog.000001"
 JSON_LOG = MYSQL / "partial_json" / "binlog.000001"

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 pytest.importorskip("pyspark.sql.datasource")
 from pyspark.sql.types import StructType
 
-from pyspark_binlogio.partitions import OPEN_COST_BYTES, LogPartition, Piece, partitions
+from pyspark_binlogio.scan.partitions import OPEN_COST_BYTES, LogPartition, Piece, partitions
 from pyspark_binlogio.source import BinlogDataSource
 
 LOGS = [
@@ -263,7 +263,7 @@ def test_a_thousand_gigabytes_are_planned_without_reading(tmp_path: Path, monkey
             file.truncate(1 << 30)
     opened: list[Any] = []
     monkeypatch.setattr(LogFile, "open", lambda *args: opened.append(args))
-    from pyspark_binlogio.log_files import find_log_files  # noqa: PLC0415
+    from pyspark_binlogio.scan.log_files import find_log_files  # noqa: PLC0415
 
     logs = find_log_files(BinlogOptions.parse({"path": f"{tmp_path}/binlog.*"}))
     planned = partitions(map(Piece, logs), 128 << 20)

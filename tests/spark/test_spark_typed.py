@@ -16,8 +16,8 @@ from spark_frames import TYPES_INT, load, tasks
 pytest.importorskip("pyspark.sql.datasource")
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from pyspark_binlogio.batch_reader import view_columns
 from pyspark_binlogio.options import BinlogOptions
+from pyspark_binlogio.read.batch_reader import view_columns
 from pyspark_binlogio.source import BinlogDataSource
 
 if TYPE_CHECKING:

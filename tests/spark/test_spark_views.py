@@ -12,7 +12,7 @@ import pytest
 from binlogio.columnar.batches.row_records import ROW_COLUMNS
 from corpus import MARIADB, MYSQL
 from pyspark_binlogio import register
-from pyspark_binlogio.event_records import EVENT_COLUMNS
+from pyspark_binlogio.views.event_records import EVENT_COLUMNS
 from spark_frames import GTID_ON, MARIADB_GTID, TYPES_INT, changes, count, load
 
 if TYPE_CHECKING:

@@ -24,9 +24,9 @@ from spark_frames import load
 from spark_writes import UUID, cut, definitions, events, folder_of, logs, numbered, records, stage, write, writer
 
 pytest.importorskip("pyspark.sql.datasource")
-from pyspark_binlogio.writing.log_commit import BatchNumber, LogFolder
-from pyspark_binlogio.writing.record_runs import transactions
-from pyspark_binlogio.writing.segments import Segment, SegmentWriter
+from pyspark_binlogio.write.log_commit import BatchNumber, LogFolder
+from pyspark_binlogio.write.record_runs import transactions
+from pyspark_binlogio.write.segments import Segment, SegmentWriter
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -88,7 +88,7 @@ def tasks(*paths: Path | str, **options: str) -> list[pa.RecordBatch]:
     """The batches of all tasks of a read, planned and read without a session."""
     from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415 - there may be no Spark
 
-    from pyspark_binlogio.batch_reader import view_columns  # noqa: PLC0415
+    from pyspark_binlogio.read.batch_reader import view_columns  # noqa: PLC0415
     from pyspark_binlogio.source import BinlogDataSource  # noqa: PLC0415
 
     given = {**options, "paths": json.dumps([str(path) for path in paths])}

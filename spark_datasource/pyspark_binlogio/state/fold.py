@@ -16,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import LongType, StructField, StructType
 
 from binlogio.values.json import JsonDocument
-from pyspark_binlogio.json_changes import is_change, parse_change
+from pyspark_binlogio.state.json_changes import is_change, parse_change
 from pyspark_binlogio.state.stage import AT, LAYOUT, Stage, is_present, whole
 
 if TYPE_CHECKING:

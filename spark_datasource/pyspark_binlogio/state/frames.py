@@ -16,8 +16,8 @@ from pyspark.sql.types import StringType, StructField, StructType
 from binlogio.event_filter import EventFilter
 from binlogio.schema import TableDefinition
 from binlogio.storage.index_file import log_number
-from pyspark_binlogio.json_images import typed_images
 from pyspark_binlogio.option_values import BinlogOptionError
+from pyspark_binlogio.state.json_images import typed_images
 from pyspark_binlogio.state.stage import Layout, Stage, whole
 
 if TYPE_CHECKING:

@@ -22,13 +22,13 @@ from binlogio.columnar.batches.record_types import RecordType
 from binlogio.errors import BinlogError
 from binlogio.event_filter import EventFilter
 from binlogio.storage.index_file import log_number
-from pyspark_binlogio.batches import opened
 from pyspark_binlogio.history.log_marks import Mark, Place, marks_of
-from pyspark_binlogio.log_files import find_log_files
 from pyspark_binlogio.options import BinlogOptions
-from pyspark_binlogio.partitions import LogPartition, Piece, partitions
-from pyspark_binlogio.request import Request, request_of
+from pyspark_binlogio.scan.log_files import find_log_files
+from pyspark_binlogio.scan.partitions import LogPartition, Piece, partitions
+from pyspark_binlogio.scan.request import Request, request_of
 from pyspark_binlogio.spark_types import spark_ddl, spark_type
+from pyspark_binlogio.views.batches import opened
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

@@ -22,8 +22,8 @@ from binlogio.reader import BinlogReader
 from binlogio.schema.definition_source import DefinitionSource
 
 if TYPE_CHECKING:
-    from pyspark_binlogio.partitions import Piece
-    from pyspark_binlogio.request import Request
+    from pyspark_binlogio.scan.partitions import Piece
+    from pyspark_binlogio.scan.request import Request
 
 MAX_ROWS: Final = 4096
 MAX_BYTES: Final = 4 << 20

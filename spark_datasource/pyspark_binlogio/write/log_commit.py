@@ -29,8 +29,8 @@ from binlogio.stored_json import read_stored
 from binlogio.writer.log.log_file import describe_format
 from binlogio.writer.log.log_index import LogIndex
 from binlogio.writer.log.recovery import examine
-from pyspark_binlogio.writing.record_runs import IN_ORDER_HINT, out_of_order
-from pyspark_binlogio.writing.segments import Segment, head_of
+from pyspark_binlogio.write.record_runs import IN_ORDER_HINT, out_of_order
+from pyspark_binlogio.write.segments import Segment, head_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from binlogio.errors import BinlogError, BinlogFormatError, Surface
 from binlogio.format.splits import Split
-from pyspark_binlogio.partitions import Piece
+from pyspark_binlogio.scan.partitions import Piece
 
 if TYPE_CHECKING:
     from pyspark_binlogio.options import BinlogOptions

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from binlogio.errors import BinlogFormatError
-from pyspark_binlogio.damage import corrupt_record
+from pyspark_binlogio.scan.damage import corrupt_record
 from pyspark_binlogio.spark_types import conformed, spark_ddl
-from pyspark_binlogio.table_changes import CDF_COLUMNS, CHANGE_POS
+from pyspark_binlogio.views.table_changes import CDF_COLUMNS, CHANGE_POS
 
 if TYPE_CHECKING:
     from pyspark_binlogio.options import BinlogOptions

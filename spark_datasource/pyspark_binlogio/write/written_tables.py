@@ -33,7 +33,7 @@ from binlogio.schema.json_values import value_from_json
 from binlogio.values.json import JsonDocument
 from binlogio.values.values import ABSENT
 from binlogio.writer.session.open_tables import OpenTables
-from pyspark_binlogio.request import given_definitions
+from pyspark_binlogio.scan.request import given_definitions
 
 if TYPE_CHECKING:
     from binlogio._kernel.event_buffer import EventBuffer
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from binlogio.options import ServerVariables
     from binlogio.writer.rows.kernel import WriterKernel
     from binlogio.writer.session.open_tables import OpenTable
-    from pyspark_binlogio.writing.record_runs import Run
+    from pyspark_binlogio.write.record_runs import Run
 
 _MAX_ENCODERS: Final = 1024
 _EVENT_TYPES: Final = {

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.columnar.batches.row_records import ROW_COLUMNS, row_records
 from binlogio.implementation import is_compiled
-from pyspark_binlogio.batches import ARROW_TYPES, record_batches
-from pyspark_binlogio.event_records import EVENT_COLUMNS, event_records
 from pyspark_binlogio.spark_types import VARIANT
-from pyspark_binlogio.table_changes import (
+from pyspark_binlogio.views.batches import ARROW_TYPES, record_batches
+from pyspark_binlogio.views.event_records import EVENT_COLUMNS, event_records
+from pyspark_binlogio.views.table_changes import (
     CDF_FILTERS,
     cdf_batches,
     cdf_columns,
@@ -28,14 +28,14 @@ from pyspark_binlogio.table_changes import (
     typed_row_columns,
     wanted_images,
 )
-from pyspark_binlogio.transaction_records import TRANSACTION_COLUMNS, transaction_records
+from pyspark_binlogio.views.transaction_records import TRANSACTION_COLUMNS, transaction_records
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from binlogio.storage.sources import LogFile
-    from pyspark_binlogio.partitions import Piece
-    from pyspark_binlogio.request import Request
+    from pyspark_binlogio.scan.partitions import Piece
+    from pyspark_binlogio.scan.request import Request
 
 Columns = Mapping[str, "pa.DataType"]
 

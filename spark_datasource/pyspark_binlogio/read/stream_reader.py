@@ -30,10 +30,10 @@ from binlogio.errors import BinlogFormatError
 from binlogio.event_filter import HIGHEST, Range
 from binlogio.format.event_starts import check_event_start
 from binlogio.storage.index_file import log_number
-from pyspark_binlogio.batch_reader import BinlogBatchReader
-from pyspark_binlogio.log_files import find_log_files
-from pyspark_binlogio.partitions import Piece
 from pyspark_binlogio.pyspark_api import WITH_READ_LIMITS, AvailableNowSource, require_pyspark
+from pyspark_binlogio.read.batch_reader import BinlogBatchReader
+from pyspark_binlogio.scan.log_files import find_log_files
+from pyspark_binlogio.scan.partitions import Piece
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -18,17 +18,17 @@ from binlogio.columnar.splits.group_starts import splits_at_groups
 from binlogio.columnar.splits.split_bounds import is_one_piece
 from binlogio.event_filter import EventFilter, Range
 from binlogio.format.event_starts import check_event_start
-from pyspark_binlogio.conforming import TableColumns, conforming
-from pyspark_binlogio.damage import tolerant
-from pyspark_binlogio.filters import NOTHING_PUSHED, push
-from pyspark_binlogio.log_files import find_log_files
 from pyspark_binlogio.options import BinlogOptionError, TableFilter, nearest
-from pyspark_binlogio.partitions import LogPartition, Piece, partitions
 from pyspark_binlogio.pyspark_api import arrow_schema
-from pyspark_binlogio.request import Request, request_of
+from pyspark_binlogio.read.conforming import TableColumns, conforming
+from pyspark_binlogio.read.filters import NOTHING_PUSHED, push
+from pyspark_binlogio.scan.damage import tolerant
+from pyspark_binlogio.scan.log_files import find_log_files
+from pyspark_binlogio.scan.partitions import LogPartition, Piece, partitions
+from pyspark_binlogio.scan.request import Request, request_of
 from pyspark_binlogio.spark_types import spark_ddl
-from pyspark_binlogio.table_changes import CDF_COLUMNS
-from pyspark_binlogio.views import VIEWS
+from pyspark_binlogio.views.table_changes import CDF_COLUMNS
+from pyspark_binlogio.views.view import VIEWS
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import Filter

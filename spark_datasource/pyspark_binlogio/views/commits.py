@@ -23,13 +23,13 @@ from binlogio.constants import BINLOG_MAGIC, EVENT_SIZE_BYTES, HEADER_SIZE, Even
 from binlogio.errors import BinlogError
 from binlogio.format.groups import GroupTracker
 from binlogio.implementation import is_compiled
-from pyspark_binlogio.batches import opened
+from pyspark_binlogio.views.batches import opened
 
 if TYPE_CHECKING:
     from binlogio.storage.keyring import Keyring
     from binlogio.storage.sources import LogFile, OpenedLog
-    from pyspark_binlogio.partitions import Piece
-    from pyspark_binlogio.request import Request
+    from pyspark_binlogio.scan.partitions import Piece
+    from pyspark_binlogio.scan.request import Request
 
 Numbers = npt.NDArray[np.int64]
 _US_PER_S: Final = 1_000_000

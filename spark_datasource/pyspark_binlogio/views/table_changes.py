@@ -25,16 +25,16 @@ from binlogio.columnar.batches.row_records import ROW_COLUMNS
 from binlogio.columnar.rows_reader import DEFAULT_BATCH_ROWS, read_split
 from binlogio.format.splits import Split
 from binlogio.storage.index_file import log_number
-from pyspark_binlogio.batches import ARROW_TYPES
-from pyspark_binlogio.commits import Commits, Numbers
-from pyspark_binlogio.damage import tolerant
 from pyspark_binlogio.option_values import BinlogOptionError, nearest
-from pyspark_binlogio.partitions import Piece, evenly
+from pyspark_binlogio.scan.damage import tolerant
+from pyspark_binlogio.scan.partitions import Piece, evenly
 from pyspark_binlogio.spark_types import spark_type
+from pyspark_binlogio.views.batches import ARROW_TYPES
+from pyspark_binlogio.views.commits import Commits, Numbers
 
 if TYPE_CHECKING:
     from binlogio.storage.sources import LogFile
-    from pyspark_binlogio.request import Request
+    from pyspark_binlogio.scan.request import Request
 
 CHANGE_TYPE: Final = "_change_type"
 COMMIT_VERSION: Final = "_commit_version"

@@ -31,13 +31,13 @@ from binlogio.gtid import EMPTY_GTID_SET
 from binlogio.options import ServerVariables
 from binlogio.writer.flavour import flavour_of
 from binlogio.writer.log.log_storage import LocalStorage
-from pyspark_binlogio.batches import ARROW_TYPES
 from pyspark_binlogio.option_values import BinlogOptionError, nearest
 from pyspark_binlogio.pyspark_api import arrow_schema
 from pyspark_binlogio.spark_types import VARIANT
-from pyspark_binlogio.writing.log_commit import BatchNumber, LogFolder
-from pyspark_binlogio.writing.record_runs import transactions
-from pyspark_binlogio.writing.segments import Segment, SegmentWriter
+from pyspark_binlogio.views.batches import ARROW_TYPES
+from pyspark_binlogio.write.log_commit import BatchNumber, LogFolder
+from pyspark_binlogio.write.record_runs import transactions
+from pyspark_binlogio.write.segments import Segment, SegmentWriter
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -71,7 +71,7 @@ class _LogWriter:
         uri = self._options.paths[0]
         if "://" not in uri:
             return LocalStorage(Path(uri))
-        from pyspark_binlogio.writing.object_storage import ObjectStorage  # noqa: PLC0415
+        from pyspark_binlogio.write.object_storage import ObjectStorage  # noqa: PLC0415
 
         return ObjectStorage.from_uri(uri)
 
@@ -117,7 +117,7 @@ class _LogWriter:
             with suppress(OSError):  # others may have something there
                 (Path(uri) / STAGING).rmdir()
             return
-        from pyspark_binlogio.writing.object_storage import remove_folder  # noqa: PLC0415
+        from pyspark_binlogio.write.object_storage import remove_folder  # noqa: PLC0415
 
         with suppress(OSError):
             remove_folder(uri, self._staging)

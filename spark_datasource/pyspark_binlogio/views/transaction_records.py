@@ -20,7 +20,7 @@ from binlogio.events.mariadb import AnnotateRowsEvent
 from binlogio.events.query import QueryEvent
 from binlogio.events.transaction_payload import TransactionPayloadEvent
 from binlogio.format.groups import GroupPlace, GroupTracker, ends_transaction, starts_transaction
-from pyspark_binlogio.event_records import statement_text, transaction_number
+from pyspark_binlogio.views.event_records import statement_text, transaction_number
 
 if TYPE_CHECKING:
     from binlogio.event_filter import EventFilter

@@ -25,7 +25,7 @@ from binlogio.writer.log.log_file import MICROSECONDS_PER_SECOND, describe_forma
 from binlogio.writer.query_events import QueryContext
 from binlogio.writer.rows.frames import FrameBuilder
 from binlogio.writer.rows.kernel import writer_kernel
-from pyspark_binlogio.writing.written_tables import WrittenTables
+from pyspark_binlogio.write.written_tables import WrittenTables
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from binlogio._kernel.event_buffer import EventBuffer
     from binlogio.format.event_frames import EventFrames
     from binlogio.writer.log.log_storage import LogStorage
-    from pyspark_binlogio.writing.record_runs import Place, Transaction, TransactionKey
+    from pyspark_binlogio.write.record_runs import Place, Transaction, TransactionKey
 
 THREAD_ID: Final = 1
 _WRITE_SIZE: Final = 4 << 20

@@ -1,0 +1,1 @@
+"""Planning of a read: log files, partitions, the request, and the handling of damaged logs."""
