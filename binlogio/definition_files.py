@@ -46,7 +46,7 @@ def load_definitions(definitions: Definitions | None) -> GivenDefinitions | None
         exc.locate(file=str(path))
         raise
     except (ValueError, RecursionError) as exc:
-        raise UnsupportedFeature("the table definitions cannot be read", file=str(path), found=str(exc)) from exc
+        raise UnsupportedFeature("the file of table definitions is not valid", file=str(path), found=str(exc)) from exc
 
 
 def _tables(text: str) -> Mapping[str, Any]:

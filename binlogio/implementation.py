@@ -20,7 +20,7 @@ from binlogio.errors import UnsupportedFeature
 COMPILED: Final = "compiled"
 CONSTRUCT: Final = "construct"
 VARIABLE: Final = "BINLOGIO_KERNEL"
-INSTALL: Final = "install a C compiler and Python's headers, then binlogio again"
+INSTALL: Final = "install a C compiler and Python's headers, then reinstall binlogio"
 MODULES: Final = (
     "arrow_arrays",
     "arrow_nodes",
@@ -45,14 +45,12 @@ def implementation() -> str:
     if wanted == CONSTRUCT:
         return CONSTRUCT
     if wanted not in ("", COMPILED):
-        raise UnsupportedFeature("no such kernel", field=VARIABLE, expected=f"{COMPILED} or {CONSTRUCT}", found=wanted)
+        raise UnsupportedFeature("unknown kernel", field=VARIABLE, expected=f"{COMPILED} or {CONSTRUCT}", found=wanted)
     missing = missing_module()
     if missing is None:
         return COMPILED
     if wanted == COMPILED:
-        raise UnsupportedFeature(
-            "the compiled kernel is asked for, and is not there", field=VARIABLE, found=missing, hint=INSTALL
-        )
+        raise UnsupportedFeature("the compiled kernel is not installed", field=VARIABLE, found=missing, hint=INSTALL)
     _warn(missing)
     return CONSTRUCT
 
@@ -81,8 +79,8 @@ def missing_module() -> str | None:
 def _warn(missing: str) -> None:
     """Say once that everything will take long."""
     warnings.warn(
-        f"binlogio works without its compiled kernel ({missing}), which takes about a hundred times as long; {INSTALL}."
-        f" {VARIABLE}={CONSTRUCT} says that this is meant",
+        f"binlogio runs without its compiled kernel ({missing}) and is about a hundred times slower; {INSTALL}."
+        f" Set {VARIABLE}={CONSTRUCT} to disable this warning",
         RuntimeWarning,
         stacklevel=4,
     )

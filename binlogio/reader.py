@@ -150,7 +150,7 @@ class BinlogReader:
             WriterStateError: no event was read yet.
         """
         if self._framer is None:
-            raise WriterStateError("no event was read yet, so the format is not known")
+            raise WriterStateError("the format is unknown before the first event is read")
         return self._framer.context
 
     @property
@@ -174,7 +174,7 @@ class BinlogReader:
         log = next((log for log in self._logs if os.path.basename(log.name) == name), None)  # noqa: PTH119
         if log is None:
             raise PositionError(
-                f"a position in {position.file} was given, which is none of the logs",
+                f"{position.file} is not one of the logs",
                 expected=", ".join(log.name for log in self._logs[:3]) + (", ..." if len(self._logs) > 3 else ""),
             )
         check_event_start(log, position.offset, self._keyring)

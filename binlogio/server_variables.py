@@ -88,9 +88,9 @@ class ServerVariables:
             if not low <= getattr(self, name) <= high:
                 raise _refused(name, f"{low} to {high}", getattr(self, name))
         if self.binlog_row_metadata == "NO_LOG" and not self.is_mariadb:
-            raise _refused("binlog_row_metadata", "'MINIMAL' or 'FULL' from a MySQL server", self.binlog_row_metadata)
+            raise _refused("binlog_row_metadata", "'MINIMAL' or 'FULL' for a MySQL server", self.binlog_row_metadata)
         if self.gtid_mode == "ON" and self.gtid_consistency != "ON" and not self.is_mariadb:
-            raise _refused("enforce_gtid_consistency", "ON, as gtid_mode is ON", self.enforce_gtid_consistency)
+            raise _refused("enforce_gtid_consistency", "ON, because gtid_mode is ON", self.enforce_gtid_consistency)
 
     @property
     def is_mariadb(self) -> bool:
@@ -108,7 +108,7 @@ class ServerVariables:
 
 
 def _refused(name: str, expected: str, found: Any) -> UnsupportedFeature:
-    return UnsupportedFeature("the variable cannot have this value", field=name, expected=expected, found=repr(found))
+    return UnsupportedFeature("invalid value of a server variable", field=name, expected=expected, found=repr(found))
 
 
 ISOLATION_LEVELS: Final = ("READ-UNCOMMITTED", "READ-COMMITTED", "REPEATABLE-READ", "SERIALIZABLE")

@@ -65,11 +65,11 @@ class RowBatches:
             first = name if first is None else first
             if name != first:
                 raise BinlogFormatError(
-                    "the pattern is that of several tables, which have other columns each",
+                    "the pattern matches several tables, whose columns differ",
                     field=self._tables.names,
                     expected=first,
                     found=name,
-                    hint="read_tables() gives each table's rows by themselves; read_rows() without table= gives them as JSON",
+                    hint="use read_tables(), which gives batches per table, or read_rows() without table=, which gives JSON",
                 )
             yield batch
 
@@ -132,11 +132,11 @@ def _same_schema(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Itera
     for batch in rest:
         if batch.schema != first.schema:
             raise _changed(
-                "the table's columns change in the middle of the logs",
+                "the table's columns change within the logs",
                 batch,
                 expected=_columns(first.schema),
                 found=_columns(batch.schema),
-                hint="to_table() joins both, columns= takes those that stay",
+                hint="use to_table(), which merges both, or select unchanged columns with columns=",
             )
         yield batch
 
@@ -179,11 +179,11 @@ def _disagreement(batches: list[pa.RecordBatch]) -> BinlogFormatError:
         if now.get_field_index(field.name) >= 0 and now.field(field.name).type != field.type
     ]
     return _changed(
-        "an ALTER TABLE before this row changes a column to a type whose values do not go together with those before",
+        "an ALTER TABLE before this row changes a column to a type that cannot be merged with the previous type",
         batch,
         expected=", ".join(dict.fromkeys(f"{name} {old}" for name, old, _ in changes)),
         found=", ".join(dict.fromkeys(f"{name} {new}" for name, _, new in changes)),
-        hint="iterate over the batches, which have each the type of their time, or leave the column out by columns=",
+        hint="iterate over the batches, each of which has its own types, or omit the column with columns=",
     )
 
 
@@ -304,10 +304,10 @@ class TableBatches:
             if plan is not None:
                 return RecordType.of(plan, selection.columns, zero_dates=selection.zero_dates).schema
         raise BinlogFormatError(
-            "the logs hold no row of the table, and nothing says what its columns are",
+            "the logs contain no row of the table, and its columns are unknown",
             field=self.names,
             found=", ".join(log.name for log in self._logs[:3]) + (" ..." if len(self._logs) > 3 else "") or "no log",
-            hint="look whether the name is right; with definitions= the columns are known, and the result is empty",
+            hint="check the name; with definitions= the columns are known, and the result is empty",
         )
 
     def __iter__(self) -> Iterator[tuple[str, pa.RecordBatch]]:

@@ -118,7 +118,7 @@ def plain_payload(event: TransactionPayloadEvent, decompress: Decompress | None)
         yield chunk
     if left:
         raise BinlogFormatError(
-            "the payload does not hold as many bytes as its header says",
+            "the decompressed payload does not have the size that its header declares",
             offset=event.header.offset,
             event_type=EventType.TRANSACTION_PAYLOAD_EVENT.name,
             field="uncompressed_size",
@@ -132,7 +132,7 @@ def _opened(event: TransactionPayloadEvent, decompress: Decompress | None) -> It
         return (event.payload[at : at + _PAYLOAD_CHUNK] for at in range(0, len(event.payload), _PAYLOAD_CHUNK))
     if event.compression_type != CompressionType.ZSTD or decompress is None:
         raise UnsupportedFeature(
-            "the payload is compressed in a way that we do not know",
+            "unsupported compression of the payload",
             offset=event.header.offset,
             event_type=EventType.TRANSACTION_PAYLOAD_EVENT.name,
             field="compression_type",
@@ -161,7 +161,7 @@ def _frames(
         if exc.offset is None:
             exc.locate(offset=event.header.offset, event_type=EventType.TRANSACTION_PAYLOAD_EVENT.name)
         elif exc.offset != event.header.offset:
-            exc.offset, exc.hint = event.header.offset, f"inside the payload, {exc.offset} bytes into it"
+            exc.offset, exc.hint = event.header.offset, f"the error is {exc.offset} bytes into the decompressed payload"
         raise
 
 

@@ -119,9 +119,9 @@ def _check_by_sizes(opened: OpenedLog, offset: int, *, file: str, is_v4: bool = 
         raise no_event_at(offset, found.offset, file=file, is_end=found.is_end)
     if not (is_v4 and _own_size(_read_at(opened, offset, HEADER_SIZE), offset) is not None):
         raise PositionError(
-            f"{offset} does not look like the start of an event, and the events before it are damaged at {found.offset}",
+            f"no event header was found at {offset}, and the log is damaged before it, at {found.offset}",
             file=file,
-            hint="give the offset of an event",
+            hint="pass the offset of an event",
         )
 
 

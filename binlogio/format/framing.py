@@ -231,7 +231,7 @@ class EventFramer:
                 field="event_size",
                 expected=(header.log_pos - self.position_shift - self._offset) & 0xFFFFFFFF,
                 found=size,
-                hint="the log is damaged here; reading can begin behind it, at the start of an event group",
+                hint="the log is damaged here; start reading at a later event group",
             )
         check_event_size(size, self._offset, self._limits)
 
@@ -298,7 +298,7 @@ class EventFramer:
         event = EVENT_CODECS[EventType.START_ENCRYPTION_EVENT].parse(header, body, self.context)
         if self._decryptor_for is None:
             raise UnsupportedFeature(
-                "the events from here on are encrypted (MariaDB encrypt_binlog=ON)",
+                "the events from this offset on are encrypted (MariaDB encrypt_binlog=ON)",
                 offset=header.offset,
                 event_type=EventType.START_ENCRYPTION_EVENT.name,
                 hint=Hint.KEY_VERSION.about(event.key_version),
@@ -317,12 +317,12 @@ class EventFramer:
             self._check_position(buffered)
         if not self.in_use:
             raise TruncatedEvent(
-                "the file ends in the middle of an event, and its format description says that it was closed",
+                "the file ends in the middle of an event, but its IN_USE flag says that the server had closed it",
                 offset=self._offset,
                 expected=f"{self._peek_event_size()} bytes" if buffered >= HEADER_SIZE else "an event header",
                 found=f"{buffered} bytes",
             )
-        self.torn_tail = TornTail(self._offset, buffered, "the last event is not whole")
+        self.torn_tail = TornTail(self._offset, buffered, "the last event is incomplete")
         return END
 
     def _peek_header(self) -> EventHeader:
@@ -397,5 +397,7 @@ def _empty(size: int) -> TruncatedEvent:
     if size <= len(BINLOG_MAGIC):
         return TruncatedEvent("the log is empty", offset=size, expected="a format description", found=f"{size} bytes")
     return TruncatedEvent(
-        "the log ends before its format description does", offset=len(BINLOG_MAGIC), found=f"{size} bytes in all"
+        "the log ends before the end of its format description",
+        offset=len(BINLOG_MAGIC),
+        found=f"{size} bytes in total",
     )

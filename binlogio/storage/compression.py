@@ -68,7 +68,7 @@ def _chunks_of(file: pa.NativeFile) -> Iterator[bytes]:
         while chunk := stream.read(_CHUNK_SIZE):
             yield chunk
     except OSError as exc:
-        raise BinlogFormatError(f"the zstd stream is broken: {exc}") from exc
+        raise BinlogFormatError(f"the zstd stream is corrupt: {exc}") from exc
 
 
 def compress_zstd(data: bytes, level: int) -> bytes:

@@ -99,11 +99,14 @@ def parse_encryption_header(header: bytes) -> EncryptionHeader:
     """
     if not header.startswith(ENCRYPTED_MAGIC):
         raise BadMagic(
-            "the file is not encrypted", offset=0, expected=ENCRYPTED_MAGIC, found=header[: len(ENCRYPTED_MAGIC)]
+            "the file does not begin with the magic number of an encrypted log",
+            offset=0,
+            expected=ENCRYPTED_MAGIC,
+            found=header[: len(ENCRYPTED_MAGIC)],
         )
     if len(header) < ENCRYPTION_HEADER_SIZE:
         raise TruncatedEvent(
-            "the file ends in its encryption header",
+            "the file is truncated in its encryption header",
             offset=0,
             expected=f"{ENCRYPTION_HEADER_SIZE} bytes",
             found=len(header),
@@ -111,7 +114,7 @@ def parse_encryption_header(header: bytes) -> EncryptionHeader:
     version = header[len(ENCRYPTED_MAGIC)]
     if version != ENCRYPTION_VERSION:
         raise UnsupportedFeature(
-            "unknown version of encryption", offset=len(ENCRYPTED_MAGIC), expected=ENCRYPTION_VERSION, found=version
+            "unsupported encryption version", offset=len(ENCRYPTED_MAGIC), expected=ENCRYPTION_VERSION, found=version
         )
     try:
         fields = {one.type: one.value for one in ENCRYPTION_HEADER.parse(header[:ENCRYPTION_HEADER_SIZE]).fields}
@@ -119,7 +122,7 @@ def parse_encryption_header(header: bytes) -> EncryptionHeader:
         raise BinlogFormatError("the encryption header is damaged", offset=0) from exc
     for number, name in ((_KEY_ID, "key_id"), (_PASSWORD, "encrypted_password"), (_IV, "iv")):
         if not fields.get(number):
-            raise BinlogFormatError("the encryption header lacks a field", offset=0, field=name)
+            raise BinlogFormatError("a field is missing in the encryption header", offset=0, field=name)
     return EncryptionHeader(fields[_KEY_ID], fields[_PASSWORD], fields[_IV])
 
 
@@ -201,9 +204,9 @@ def open_mysql(header: bytes, keyring: Keyring) -> MysqlCipher:
     parsed = parse_encryption_header(header)
     key = keyring.keys.get(parsed.key_id) if isinstance(keyring, MysqlKeyring) else None
     if key is None:
-        found = f"keys {sorted(keyring.keys)}" if isinstance(keyring, MysqlKeyring) else "keys of MariaDB"
+        found = f"keys {sorted(keyring.keys)}" if isinstance(keyring, MysqlKeyring) else "a MariaDB keyring"
         raise UnsupportedFeature(
-            f"the file is encrypted (binlog_encryption=ON) with key {parsed.key_id!r}, which the keyring lacks",
+            f"the file is encrypted (binlog_encryption=ON) with key {parsed.key_id!r}, which is not in the keyring",
             offset=0,
             found=found,
             hint="give the keyring of the server that wrote it",
@@ -215,7 +218,7 @@ def open_mysql(header: bytes, keyring: Keyring) -> MysqlCipher:
 def _check_master_key(key: bytes, key_id: str) -> bytes:
     if len(key) != _MASTER_KEY_SIZE:
         raise BinlogFormatError(
-            f"key {key_id!r} cannot be the key of a binary log",
+            f"key {key_id!r} has the wrong size for AES-256",
             expected=f"{_MASTER_KEY_SIZE} bytes",
             found=f"{len(key)} bytes",
         )
@@ -230,13 +233,13 @@ def mariadb_decryptor(event: StartEncryptionEvent, keyring: Keyring) -> Callable
     """
     if event.scheme != MARIADB_SCHEME:
         raise UnsupportedFeature(
-            "unknown scheme of encryption", field="scheme", expected=MARIADB_SCHEME, found=event.scheme
+            "unsupported encryption scheme", field="scheme", expected=MARIADB_SCHEME, found=event.scheme
         )
     key = keyring.keys.get(MARIADB_BINLOG_KEY_ID) if isinstance(keyring, MariadbKeys) else None
     if key is None:
-        found = f"keys {sorted(keyring.keys)}" if isinstance(keyring, MariadbKeys) else "a keyring of MySQL"
+        found = f"keys {sorted(keyring.keys)}" if isinstance(keyring, MariadbKeys) else "a MySQL keyring"
         raise UnsupportedFeature(
-            f"the events are encrypted (encrypt_binlog=ON) with key {_key_name(event)}, which the keyring lacks",
+            f"the events are encrypted (encrypt_binlog=ON) with key {_key_name(event)}, which is not in the keyring",
             found=found,
             hint="give the key file of the server that wrote it",
         )
@@ -258,7 +261,10 @@ class _MariadbDecryptor:
     def __call__(self, offset: int, data: bytes) -> bytes:
         if len(data) < HEADER_SIZE:
             raise BinlogFormatError(
-                "not enough bytes for an event", offset=offset, expected=HEADER_SIZE, found=len(data)
+                "the encrypted event is shorter than an event header",
+                offset=offset,
+                expected=f"at least {HEADER_SIZE} bytes",
+                found=f"{len(data)} bytes",
             )
         if self._decrypt is not None:
             return self._decrypt_event(self._decrypt, offset, data)
@@ -322,6 +328,6 @@ def _aes(key: bytes, mode: str, iv: bytes) -> Cipher[Any]:
         from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes  # noqa: PLC0415 - needs an extra
     except ImportError as exc:
         raise UnsupportedFeature(
-            "encrypted binary logs need the package cryptography", hint="pip install 'binlogio[encryption]'"
+            "encrypted binary logs require the package cryptography", hint="pip install 'binlogio[encryption]'"
         ) from exc
     return Cipher(algorithms.AES(key), {"CBC": modes.CBC, "CTR": modes.CTR}[mode](iv))

@@ -44,7 +44,7 @@ def next_log_name(name: str) -> str:
     """
     match = _LOG_NAME.match(name)
     if match is None or match["more"]:
-        raise BinlogFormatError("the log's name does not end in a number", file=name, expected="name.000001")
+        raise BinlogFormatError("the log name does not end in a number", file=name, expected="name.000001")
     return f"{match['stem']}.{int(match['number']) + 1:06d}"
 
 
@@ -67,7 +67,7 @@ def parse_index(data: bytes, file: str) -> list[str]:
         BinlogFormatError: they are too many for an index file, or hold a zero byte.
     """
     if len(data) > _MOST_BYTES:
-        raise BinlogFormatError("too large for an index file", file=file, expected=f"at most {_MOST_BYTES} bytes")
+        raise BinlogFormatError("the index file is too large", file=file, expected=f"at most {_MOST_BYTES} bytes")
     if b"\0" in data:
-        raise BinlogFormatError("not an index file: it holds a zero byte", file=file, offset=data.index(b"\0"))
+        raise BinlogFormatError("the index file contains a zero byte", file=file, offset=data.index(b"\0"))
     return [line for line in data.decode("utf-8", "surrogateescape").split("\n") if line]

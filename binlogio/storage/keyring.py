@@ -40,7 +40,7 @@ class MysqlKeyring:
         keyring = load_keyring(source)
         if isinstance(keyring, MysqlKeyring):
             return keyring
-        raise BinlogFormatError("these are keys of MariaDB", expected="a keyring of MySQL")
+        raise BinlogFormatError("wrong vendor of the keyring", expected="a MySQL keyring", found="a MariaDB keyring")
 
     @classmethod
     def from_mapping(cls, mapping: Mapping[str, object] | Mapping[int, object]) -> MysqlKeyring:
@@ -54,7 +54,7 @@ class MysqlKeyring:
             return cls({str(key_id): _to_bytes(value, str(key_id)) for key_id, value in values.items()})
         elements = values["elements"]
         if not isinstance(elements, list):
-            raise BinlogFormatError("this is not a keyring", field="elements", expected="a JSON array")
+            raise BinlogFormatError("not a valid keyring", field="elements", expected="a JSON array")
         keys: dict[str, bytes] = {}
         for index, element in enumerate(elements):
             key_id = element.get("data_id") if isinstance(element, dict) else None
@@ -82,7 +82,7 @@ class MariadbKeys:
         keyring = load_keyring(source)
         if isinstance(keyring, MariadbKeys):
             return keyring
-        raise BinlogFormatError("this is a keyring of MySQL", expected="keys of MariaDB")
+        raise BinlogFormatError("wrong vendor of the keyring", expected="a MariaDB keyring", found="a MySQL keyring")
 
     @classmethod
     def from_mapping(cls, mapping: Mapping[str, object] | Mapping[int, object]) -> MariadbKeys:
@@ -94,11 +94,11 @@ class MariadbKeys:
         keys: dict[int, bytes] = {}
         for name, value in mapping.items():
             if not _is_number(name):
-                raise BinlogFormatError("this is not the number of a key", found=name)
+                raise BinlogFormatError("the key id is not a number", expected="1 to 10 digits", found=name)
             key = _to_bytes(value, str(name))
             if len(key) not in _AES_KEY_SIZES:
                 raise BinlogFormatError(
-                    "this is not an AES key",
+                    "invalid size of an AES key",
                     field=f"key {name}",
                     expected="16, 24 or 32 bytes",
                     found=f"{len(key)} bytes",
@@ -120,7 +120,7 @@ class MariadbKeys:
             found = re.match(r"\s*([0-9]{1,10});((?:[0-9A-Fa-f]{2})+)(?![0-9A-Fa-f])", line)
             if found is None:
                 raise BinlogFormatError(
-                    "this is not a line of a key file", field=f"line {number}", expected="number;hexkey"
+                    "invalid line in the key file", field=f"line {number}", expected="number;hexkey"
                 )
             keys[int(found[1])] = found[2]
         return cls.from_mapping(keys)
@@ -157,12 +157,12 @@ def _read_text(path: Path) -> str:
         data = file.read(_MAX_KEYRING_SIZE + 1)
     if data.startswith(b"Salted__"):
         raise UnsupportedFeature(
-            "the key file is itself encrypted (file_key_management_filekey)", hint="decrypt it with openssl enc -d"
+            "the key file is encrypted (file_key_management_filekey)", hint="decrypt it with openssl enc -d"
         )
     if data.startswith(b"Keyring file version"):
         raise UnsupportedFeature(
-            "this is a keyring of the plugin keyring_file",
-            hint="mysql_migrate_keyring turns it into one of component_keyring_file",
+            "the keyring has the format of the plugin keyring_file, which is not supported",
+            hint="convert it to component_keyring_file with mysql_migrate_keyring",
         )
     if len(data) > _MAX_KEYRING_SIZE:
         raise _not_a_keyring()
@@ -199,7 +199,7 @@ def _is_number(name: object) -> bool:
 
 def _not_a_keyring() -> BinlogFormatError:
     return BinlogFormatError(
-        "this is not a keyring",
+        "not a valid keyring",
         expected="the JSON of component_keyring_file, or lines number;hexkey of file_key_management",
     )
 
@@ -210,4 +210,4 @@ def _to_bytes(value: object, name: str) -> bytes:
     try:
         return bytes.fromhex(value if isinstance(value, str) else "?")
     except ValueError as exc:
-        raise BinlogFormatError("the key is not written in hex", field=f"key {name}") from exc
+        raise BinlogFormatError("the key is not hexadecimal", field=f"key {name}") from exc

@@ -102,7 +102,7 @@ def _indexed(filesystem: FileSystem, path: str) -> list[LogFile]:
         if missing is None:
             return [LogFile(info.path, info.size, filesystem) for info in found]
         if missing in _read_index(filesystem, path):
-            raise FileNotFoundError(2, f"no such file; the index file {path} names it as a log", _beside(path, missing))
+            raise FileNotFoundError(2, f"no such file; the index file {path} lists it", _beside(path, missing))
 
 
 def _read_index(filesystem: FileSystem, path: str) -> list[str]:

@@ -123,12 +123,12 @@ class OpenedLog:
         try:
             return self.stream.read(size)
         except EOFError as exc:
-            raise BinlogFormatError("the compressed file ends too early") from exc
+            raise BinlogFormatError("the compressed file is truncated") from exc
         except (gzip.BadGzipFile, zlib.error) as exc:
-            raise BinlogFormatError(f"the compressed file is broken: {exc}") from exc
+            raise BinlogFormatError(f"the compressed file is corrupt: {exc}") from exc
         except OSError as exc:
             if self.encoding == "zstd" and exc.errno is None:
-                raise BinlogFormatError(f"the compressed file is broken: {exc}") from exc
+                raise BinlogFormatError(f"the compressed file is corrupt: {exc}") from exc
             raise
 
     def read_up_to(self, size: int) -> bytes:
@@ -254,7 +254,7 @@ class _Unpacked:
             try:
                 plain: bytes = self._decompressor.decompress(data, size)
             except self._error as exc:
-                raise BinlogFormatError(f"the compressed file cannot be decompressed: {exc}") from exc
+                raise BinlogFormatError(f"the compressed file is corrupt: {exc}") from exc
             if plain:
                 return plain
 
@@ -320,9 +320,9 @@ def _open_plain(raw: ByteStream, name: str, keyring: Keyring | None) -> OpenedLo
         return OpenedLog(_Decrypted(raw, open_mysql(head, keyring)), raw, "encrypted")
     if head.startswith(INNODB_BINLOG_MAGIC):
         raise UnsupportedFeature(
-            "this is a binary log inside InnoDB (MariaDB 12.3 and later, binlog_storage_engine=innodb), another format",
+            "the file is a binary log inside InnoDB (MariaDB 12.3 and later, binlog_storage_engine=innodb), which is not supported",
             file=name,
-            hint="let the server convert it, or read it with the server's own tool",
+            hint="convert it with the server, or read it with mariadb-binlog",
         )
     if isinstance(raw, _Borrowed):
         return OpenedLog(again, raw, "plain")
@@ -334,7 +334,9 @@ def _open_xz(packed: ByteStream) -> _Unpacked:
     try:
         import lzma  # noqa: PLC0415 - a Python may be built without it
     except ImportError as exc:
-        raise UnsupportedFeature("the file is compressed with xz, which this Python was built without") from exc
+        raise UnsupportedFeature(
+            "the file is compressed with xz, but this Python was built without the module lzma"
+        ) from exc
     return _Unpacked(packed, lambda: lzma.LZMADecompressor(memlimit=_MOST_XZ_MEMORY), lzma.LZMAError)
 
 
@@ -342,7 +344,9 @@ def _open_bzip2(packed: ByteStream) -> _Unpacked:
     try:
         import bz2  # noqa: PLC0415 - a Python may be built without it
     except ImportError as exc:
-        raise UnsupportedFeature("the file is compressed with bzip2, which this Python was built without") from exc
+        raise UnsupportedFeature(
+            "the file is compressed with bzip2, but this Python was built without the module bz2"
+        ) from exc
     return _Unpacked(packed, bz2.BZ2Decompressor, OSError)
 
 
@@ -442,16 +446,14 @@ def _indexed(path: Path) -> list[LogFile]:
         if missing is None:
             return logs
         if missing in read_index(path):
-            raise FileNotFoundError(
-                2, f"no such file; the index file {path} names it as a log", str(path.parent / missing)
-            )
+            raise FileNotFoundError(2, f"no such file; the index file {path} lists it", str(path.parent / missing))
 
 
 def _indexed_log(path: Path, name: str) -> LogFile:
     file = path.parent / name
     found = file.stat()
     if not stat.S_ISREG(found.st_mode):
-        raise BinlogFormatError("the index file names something that is not a file", file=str(path), found=name)
+        raise BinlogFormatError("an entry of the index file is not a regular file", file=str(path), found=name)
     return LogFile(str(file), found.st_size)
 
 

@@ -129,7 +129,7 @@ def test_check_without_reading_gives_the_same_answers(tmp_path: Path, kind: str,
                 check_event_start(found, offset)
             with pytest.raises(PositionError, match=f"{offset} is not the start of an event"):
                 reader.check_start(Position("b.000001", offset))
-        with pytest.raises(PositionError, match=r"b\.000002 was given, which is none of the logs"):
+        with pytest.raises(PositionError, match=r"b\.000002 is not one of the logs"):
             reader.check_start(Position("b.000002", 4))
 
 
@@ -169,7 +169,7 @@ def test_offset_after_damage_is_accepted(tmp_path: Path) -> None:
     with binlogio.open(path, start_offset=starts[4]) as reader:
         assert [event.header.offset for event in reader] == [4, *starts[4:]]
 
-    with pytest.raises(PositionError, match=f"the events before it are damaged at {starts[2]}"):
+    with pytest.raises(PositionError, match=f"the log is damaged before it, at {starts[2]}"):
         list(binlogio.open(path, start_offset=starts[4] + 1))
 
 
@@ -197,7 +197,7 @@ def test_undo_from_a_log_that_was_not_given_is_refused() -> None:
     result = CliRunner().invoke(cli, ["undo", "--start-position", "binlog.000009:4", str(GTID_ON)])
 
     assert result.exit_code == 2
-    assert "binlog.000009 was given, which is none of the logs" in result.stderr
+    assert "binlog.000009 is not one of the logs" in result.stderr
 
 
 def test_query_event_is_named_by_its_start() -> None:

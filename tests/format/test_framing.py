@@ -246,4 +246,4 @@ def test_bytes_that_were_not_worth_feeding_are_counted_all_the_same() -> None:
     framer.finish(skipped=3)
 
     assert framer.next_frame() is END
-    assert framer.torn_tail == TornTail(at, HEADER_SIZE + 3, "the last event is not whole")
+    assert framer.torn_tail == TornTail(at, HEADER_SIZE + 3, "the last event is incomplete")

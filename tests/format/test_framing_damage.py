@@ -39,7 +39,7 @@ def test_torn_tail_of_a_file_in_use_ends_the_stream_and_is_told() -> None:
         assert list(drain(framer)) == frames(data)[:-1]
         assert framer.next_frame() is END
         assert framer.torn_tail == TornTail(
-            last.header.offset, size - last.header.offset, "the last event is not whole"
+            last.header.offset, size - last.header.offset, "the last event is incomplete"
         )
 
 
@@ -130,9 +130,9 @@ def test_log_without_a_whole_format_description_is_refused() -> None:
         with pytest.raises(TruncatedEvent) as caught:
             frames(data[:size])
         assert caught.value.reason == (
-            "the log is empty" if size <= 4 else "the log ends before its format description does"
+            "the log is empty" if size <= 4 else "the log ends before the end of its format description"
         )
-        assert caught.value.found == (f"{size} bytes" if size <= 4 else f"{size} bytes in all")
+        assert caught.value.found == (f"{size} bytes" if size <= 4 else f"{size} bytes in total")
 
 
 def test_file_that_begins_with_another_event_is_refused() -> None:

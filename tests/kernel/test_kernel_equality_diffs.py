@@ -153,7 +153,7 @@ def test_diffs_without_a_document_are_an_error_where_that_is_chosen() -> None:
 
     assert compiled == construct
     assert compiled[1] is not None
-    assert "JSON diffs without a document" in compiled[1].text
+    assert "no document to which the JSON diffs apply" in compiled[1].text
     assert 'json_diffs="operations"' in compiled[1].text
     with pytest.raises(UnsupportedFeature, match="json_diffs"):
         binlogio.read_tables(io.BytesIO(data), json_diffs="sql")  # type: ignore[arg-type]

@@ -133,8 +133,8 @@ def test_who_gives_all_that_is_asked_for_reads_with_threads(monkeypatch: pytest.
         ("a.sql", b"CREATE TABLE t (a INT);", "put USE schema; before it"),
         ("a.sql", b"SELECT 1;", "nothing here defines a table"),
         ("a.sql", b"CREATE TABLE d.t (a INT COMMENT 'no end", "a quote that does not end"),
-        ("a.sql", b"\xff\xfe", "cannot be read"),
-        ("a.json", b"[", "cannot be read"),
+        ("a.sql", b"\xff\xfe", "is not valid"),
+        ("a.json", b"[", "is not valid"),
         ("a.json", b"[7]", "not a JSON object"),
     ],
 )

@@ -69,7 +69,7 @@ def _check_no_rows(frame: EventFrame) -> None:
     """Refuse rows in a log of a server that had none."""
     if frame.header.type_code in ROWS_TYPES:
         raise UnsupportedFeature(
-            f"rows events in a log of version {frame.context.binlog_version}, which is older than they are",
+            f"a log of format version {frame.context.binlog_version} cannot contain rows events",
             offset=frame.header.offset,
             event_type=event_name(frame.header.type_code),
         )

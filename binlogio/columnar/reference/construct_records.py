@@ -122,14 +122,14 @@ def _arrow_value(value: Any, column: ColumnPlan, kind: RecordType) -> Any:
             return _json_text(value, column)
         raise _refused(
             column,
-            "JSON diffs without a document in the before image to apply them to",
+            "the before image has no document to which the JSON diffs apply",
             value.sql(column.label),
             'json_diffs="operations" gives the diffs as text; ' + _READ_EVENTS,
         )
     if column.type in DATES:
         return _date(value, column, kind.zero_dates)
     if isinstance(value, str) and column.type in TIMES:
-        raise _refused(column, "minutes or seconds of a TIME are over 59", value)
+        raise _refused(column, "the minutes or seconds of the TIME exceed 59", value)
     if column.members is not None:
         return _members(value, column)
     if column.type == ColumnType.GEOMETRY:
@@ -156,19 +156,19 @@ def _date(value: Any, column: ColumnPlan, zero_dates: str) -> Any:
         return value
     if zero_dates == "null":
         return None
-    raise _refused(column, "no calendar has this date", value, Hint.ZERO_DATES)
+    raise _refused(column, "zero or invalid date", value, Hint.ZERO_DATES)
 
 
 def _members(value: Any, column: ColumnPlan) -> str:
     if not isinstance(value, EnumValue | SetValue):
-        raise _refused(column, f"the {column.type.name} has no such member", value)
+        raise _refused(column, f"the value is not a member of the {column.type.name}", value)
     return str(value).encode("utf-8", "replace").decode()
 
 
 def _bytes(value: bytes, column: ColumnPlan) -> bytes:
     charset = charset_of(column.collation_id)
     if charset is not None:
-        raise _refused(column, f"the bytes are no text in {charset.name}", f"0x{value[:64].hex()}")
+        raise _refused(column, f"the bytes are not valid {charset.name}", f"0x{value[:64].hex()}")
     return value
 
 

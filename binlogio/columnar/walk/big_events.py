@@ -348,8 +348,8 @@ def _failing(chunks: Iterator[bytes], failure: list[BinlogError]) -> Iterator[by
 def unreadable(offset: int, type_code: int | None) -> BinlogFormatError:
     """Of an event that the kernel refuses and construct does not, which is a mistake of ours."""
     return BinlogFormatError(
-        "the event cannot be read as rows",
+        "the compiled kernel cannot read the event",
         offset=offset,
         event_type=None if type_code is None else event_name(type_code),
-        hint="BINLOGIO_KERNEL=construct may read it",
+        hint="set BINLOGIO_KERNEL=construct to read it without the kernel",
     )
