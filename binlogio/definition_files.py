@@ -1,9 +1,9 @@
-"""Table definitions as a user gives them to a reader: in memory, or in a file.
+"""Loads the table definitions that a caller gives to a reader: a mapping, or a file in JSON or SQL.
 
-Knows files: JSON, and everything else, which is SQL. What is in them is `binlogio.schema.given`'s business.
+`binlogio.schema.given` interprets them.
 
     json := {"schema.table": table or "CREATE TABLE ..."} | [table...] | table ...      -- table as in `binlogio.schema.definition`, or as in
-    sql  := statements such as those of `mysqldump --no-data --databases shop`             scripts of `binlogio write`, one behind the other
+    sql  := statements such as those of `mysqldump --no-data --databases shop`             scripts of `binlogio write`, one after the other
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Definitions = Union[str, "os.PathLike[str]", Mapping[str, Any], GivenDefinitions
 
 
 def load_definitions(definitions: Definitions | None) -> GivenDefinitions | None:
-    """The definitions; None where none were given.
+    """Load the definitions; None if none were given.
 
     Raises:
         OSError: the file cannot be read.
@@ -59,7 +59,7 @@ def _tables(text: str) -> Mapping[str, Any]:
 
 
 def _values(text: str) -> Iterator[Any]:
-    """JSON values, one behind the other."""
+    """JSON values, one after the other."""
     decoder, begin = json.JSONDecoder(), _BEGIN.search(text)
     while begin is not None:
         value, end = decoder.raw_decode(text, begin.start())

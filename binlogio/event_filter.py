@@ -1,7 +1,7 @@
-"""Which row changes are wanted, by what their events, groups and tables say.
+"""Event filters (predicate pushdown): by position, time, server, GTID, table and operation.
 
-Knows places, times, servers, GTIDs, names and operations; does no reading. What is left out is skipped event by event, without a look at
-its rows. Which GTIDs: a set of MySQL's, or a position of MariaDB's, which stands for what each of its domains has up to there.
+Readers skip other events without decoding their rows. GTIDs are a MySQL GTID set, or a MariaDB GTID position, which contains the
+transactions of each of its domains up to that position.
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ class Range:
         return self.start <= number < self.end
 
     def within(self, other: Range) -> Range:
-        """What is in both."""
+        """The intersection of two ranges."""
         return Range(max(self.start, other.start), min(self.end, other.end))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventFilter:
-    """What a row change must be; a set is None where anything will do.
+    """Conditions on row changes, all of which must hold; None disables a condition.
 
     Args:
-        pos: where the rows event begins, or the payload event around it; bytes from the start of the file.
+        pos: offset of the rows event, or of the payload event around it, in bytes from the start of the file.
         timestamp: the event's time, in seconds since 1970, UTC.
-        server_ids: of the servers on which the change was made.
+        server_ids: ids of the servers on which the change was made.
         ops: "insert", "update", "delete".
         schemas, tables: names.
-        gtids: as text; changes without a GTID are then not wanted.
-        known_gtids: transactions with these are left out; those without a GTID are not.
-        wanted_gtids: transactions without one of these are left out.
+        gtids: as text; excludes changes without a GTID.
+        known_gtids: excludes these transactions; those without a GTID are included.
+        wanted_gtids: excludes all other transactions.
     """
 
     pos: Range = field(default_factory=Range)
@@ -60,18 +60,18 @@ class EventFilter:
     wanted_gtids: Gtids | None = None
 
     def __bool__(self) -> bool:
-        """True where it leaves anything out."""
+        """True if the filter has a condition."""
         return self != EVERY_EVENT
 
     @property
     def is_empty(self) -> bool:
-        """True where nothing at all can be wanted."""
+        """True if no change can match."""
         values = (getattr(self, one.name) for one in fields(self) if not one.name.endswith("_gtids"))
         return any(one.start >= one.end if isinstance(one, Range) else one is not None and not one for one in values)
 
     @property
     def asks_for_gtids(self) -> bool:
-        """True where `wants_group` may say no."""
+        """True if the filter has a condition on GTIDs."""
         return not (self.gtids is None and self.known_gtids is None and self.wanted_gtids is None)
 
     def wants_event(self, *, pos: int, timestamp: int, server_id: int, op: str) -> bool:
@@ -95,7 +95,7 @@ class EventFilter:
         return not is_known and (self.wanted_gtids is None or _has(self.wanted_gtids, gtid))
 
     def as_choice(self) -> dict[str, Any]:
-        """What the kernel's Router.choose takes."""
+        """The arguments of the kernel's Router.choose."""
         return {
             "pos": (self.pos.start, self.pos.end),
             "timestamp": (self.timestamp.start, self.timestamp.end),
@@ -108,12 +108,12 @@ class EventFilter:
 
 
 def parse_gtids(text: str) -> Gtids:
-    """The GTIDs that `text` means: a set, as @@gtid_executed of MySQL, or a position, as @@gtid_slave_pos of MariaDB.
+    """Parse a GTID set, as @@gtid_executed of MySQL, or a GTID position, as @@gtid_slave_pos of MariaDB.
 
     Raises:
         BinlogFormatError: it is neither.
     """
-    from binlogio.gtid import GtidSet, MariadbGtidPosition  # noqa: PLC0415 - only where somebody asks for GTIDs
+    from binlogio.gtid import GtidSet, MariadbGtidPosition  # noqa: PLC0415 - only for filters on GTIDs
 
     return MariadbGtidPosition.parse(text) if _MARIADB_GTID.match(text) else GtidSet.parse(text)
 

@@ -1,10 +1,8 @@
-"""Which implementation does the bulk work: the compiled kernel, or construct, which is slow and says the same.
+"""Selects the implementation of bulk work: the compiled kernel, or construct, which is slow and gives the same results.
 
-Knows the kernel's modules and one environment variable; everybody who has a choice asks here.
-
-    BINLOGIO_KERNEL := nothing    the compiled kernel; construct, with one warning a process, where it is not there
-                     | construct  construct, without a warning
-                     | compiled   the compiled kernel; an error where it is not there
+BINLOGIO_KERNEL := (unset)    the compiled kernel; if it is not installed, construct, with one warning per process
+                 | construct  construct, without a warning
+                 | compiled   the compiled kernel; an error if it is not installed
 """
 
 from __future__ import annotations
@@ -32,14 +30,14 @@ MODULES: Final = (
     "hot",
     "mixed_batch",
     "packer",
-)  # which bring in the others
+)  # these import the others
 
 
 def implementation() -> str:
-    """`compiled` or `construct`, for what begins now.
+    """Return `compiled` or `construct`, for a read or write that begins now.
 
     Raises:
-        UnsupportedFeature: the variable asks for something that is not there.
+        UnsupportedFeature: the variable has an unknown value, or the requested kernel is not installed.
     """
     wanted = os.environ.get(VARIABLE, "")
     if wanted == CONSTRUCT:
@@ -56,7 +54,7 @@ def implementation() -> str:
 
 
 def is_compiled() -> bool:
-    """True where the compiled kernel does the work.
+    """True if the compiled kernel is used.
 
     Raises:
         UnsupportedFeature: as `implementation`.
@@ -66,7 +64,7 @@ def is_compiled() -> bool:
 
 @cache
 def missing_module() -> str | None:
-    """What import says of the first of the kernel's modules that is not there; None where all are."""
+    """The import error of the first missing kernel module; None if all are installed."""
     for name in MODULES:
         try:
             import_module(f"binlogio._kernel.{name}")
@@ -77,7 +75,7 @@ def missing_module() -> str | None:
 
 @cache
 def _warn(missing: str) -> None:
-    """Say once that everything will take long."""
+    """Warn, once per process, that construct is slow."""
     warnings.warn(
         f"binlogio runs without its compiled kernel ({missing}) and is about a hundred times slower; {INSTALL}."
         f" Set {VARIABLE}={CONSTRUCT} to disable this warning",

@@ -1,6 +1,6 @@
-"""What a reader and a writer can be told, as frozen values.
+"""Options of readers and writers, as frozen values.
 
-Knows names and defaults; does nothing. The server's variables stand in `server_variables` and are found here too.
+`server_variables` defines the server variables, which this module exports as well.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ class ReadOptions:
     Args:
         verify_checksum: compare the CRC32 of every event with its bytes.
         start_offset: in the first file, skip events before this offset, which must be the start of an event.
-        stop_offset: in the last file, stop before the first event at or behind this offset.
-        open_payloads: give the events inside compressed transactions as well.
+        stop_offset: in the last file, stop before the first event at or after this offset.
+        open_payloads: return the events inside compressed transactions as well.
         limits: the largest sizes that are accepted.
     """
 

@@ -1,7 +1,7 @@
-"""Reading binary logs: files in, typed events out.
+"""`binlogio.open` and `BinlogReader`: an iterator over the typed events of binary logs.
 
-Knows the order of files and events and where the last whole event group ended. What files are is `binlogio.storage.sources`'s business, what
-bytes are that of framing and decoder.
+Reads files in order and tracks the end of the last complete event group. `binlogio.storage.sources` opens files,
+`binlogio.format.framing` and `binlogio.format.decoder` parse bytes.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class BinlogReader:
         return next(self._events)
 
     def close(self) -> None:
-        """Give the open file back. The reader gives no more events."""
+        """Close the open file. The reader returns no more events."""
         self._events.close()
         self._close_file()
 
@@ -116,7 +116,7 @@ class BinlogReader:
 
     @property
     def can_begin_elsewhere(self) -> bool:
-        """True for logs that can be read twice and that nobody has begun to read."""
+        """True for logs that can be read twice and were not read yet."""
         is_begun = self._framer is not None or self._options.start_offset is not None
         return not is_begun and all(log.stream is None for log in self._logs)
 
@@ -139,12 +139,12 @@ class BinlogReader:
 
     @property
     def position(self) -> Position:
-        """Behind the last event that was given."""
+        """The position after the last event that was returned."""
         return self._position
 
     @property
     def context(self) -> ParseContext:
-        """What the format description in force says.
+        """The format that the last format description defines.
 
         Raises:
             WriterStateError: no event was read yet.
@@ -155,7 +155,7 @@ class BinlogReader:
 
     @property
     def in_use(self) -> bool:
-        """True where the current file says that a server was still writing to it."""
+        """True if the IN_USE flag of the current file is set: a server was still writing to it."""
         return self._framer is not None and self._framer.in_use
 
     @property
@@ -304,7 +304,7 @@ class BinlogReader:
             opened.feed(framer)
 
     def _skip_to(self, start: int, before: EventFramer, opened: OpenedLog) -> EventFramer:
-        """Go on at `start` with a fresh framer that knows what the format description said.
+        """Continue at `start` with a new framer that has the format of the current one.
 
         Raises:
             PositionError: no event starts there.
@@ -323,11 +323,11 @@ class BinlogReader:
             self._opened = None
 
 
-_FIRST_OFFSET: Final = 4  # behind the magic: the format description, which every reader needs
+_FIRST_OFFSET: Final = 4  # after the magic number: the format description, which every reader needs
 
 
 def may_skip(framer: EventFramer, frame: EventFrame) -> bool:
-    """Whether all that must be known to read on elsewhere is known behind `frame`.
+    """Whether the reader can continue at another offset after `frame`.
 
     A relay log has a second format description further on, and in MariaDB's logs the second event may start encryption.
     """
@@ -337,7 +337,7 @@ def may_skip(framer: EventFramer, frame: EventFrame) -> bool:
 
 
 def mariadb_decryptor_for(keyring: Keyring | None) -> Any:
-    """What makes the decryptor that a START_ENCRYPTION_EVENT asks for; None without a keyring."""
+    """Return the function that makes a decryptor for a START_ENCRYPTION_EVENT; None without a keyring."""
     if keyring is None:
         return None
     from binlogio.storage.encryption import mariadb_decryptor  # noqa: PLC0415 - needs an extra
@@ -366,8 +366,8 @@ def open(  # noqa: A001 - binlogio.open, as gzip.open and the like
         verify_checksum: compare the CRC32 of every event with its bytes.
         start_offset: in the first file, begin at this offset, which must be the start of an event or the end of the file; the format
             description before it is given all the same.
-        stop_offset: in the last file, stop before the first event at or behind this offset.
-        open_payloads: give the events inside compressed transactions as well.
+        stop_offset: in the last file, stop before the first event at or after this offset.
+        open_payloads: return the events inside compressed transactions as well.
         limits: the largest sizes that a log may claim before it is refused.
         keyring: the server's keys, for encrypted logs: a file, or a mapping from key id to key.
         filesystem: a `pyarrow.fs` filesystem on which to find `source`.

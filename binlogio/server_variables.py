@@ -1,6 +1,6 @@
 """The server's variables that shape a log, as one frozen value with the server's names.
 
-Knows names, defaults, ranges and which of them a session has for itself; does nothing.
+Defines names, defaults, ranges and which of them are session variables.
 
 Source: sql/sys_vars.cc; a 9.7.4 server, asked for each default and for what it makes of 0 and 2**64 - 1; MariaDB: sql/sys_vars.cc.
 """
@@ -75,7 +75,7 @@ class ServerVariables:
     log_bin_compress_min_len: int = 256
 
     def __post_init__(self) -> None:
-        """Refuse what the server would not take."""
+        """Refuse values that the server does not accept."""
         for name, allowed in _CHOICES.items():
             found = getattr(self, name)
             if found is None:
@@ -157,7 +157,7 @@ SESSION_VARIABLES: Final = frozenset(
         "transaction_isolation",
     )
 )
-"""Those that each session has for itself."""
+"""The variables that each session can set."""
 MARIADB_SESSION_VARIABLES: Final = (
     SESSION_VARIABLES
     - {

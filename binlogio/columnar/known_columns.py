@@ -1,6 +1,6 @@
-"""The columns of a table of which a log holds no row: from definitions, from the log's DDL, or from a table map whose rows are not wanted.
+"""The columns of a table without rows in the log: from definitions, from the log's DDL, or from a table map of rows that are not selected.
 
-Knows where to look, and in which order. What a definition means is `binlogio.schema.definition_source`'s business.
+`binlogio.schema.definition_source` interprets definitions and DDL.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """`read_rows` and `read_tables`: row changes of logs as Arrow record batches.
 
-Knows how the two are called and what a caller can make of the result. The work is done in `binlogio.columnar.batches.table_batches`.
+Checks the arguments and converts results to tables, data frames and Arrow streams. `binlogio.columnar.batches.table_batches` builds the
+batches; `binlogio.columnar.parallel` distributes parts of logs to threads.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ class RowBatches:
         """The columns of a record: those of the first batch. The logs are read up to that.
 
         Raises:
-            BinlogFormatError: the logs hold no row of the table, and nothing says what its columns are.
+            BinlogFormatError: the logs contain no row of the table, and its columns are unknown.
         """
         first = next(iter(self), None)
         return self._tables.known_schema() if first is None else first.schema
@@ -93,7 +94,7 @@ class RowBatches:
         """All batches as one table; columns that an ALTER TABLE added are null before it. Empty if there are no rows, but columns are known.
 
         Raises:
-            BinlogFormatError: the logs hold no row of the table, and nothing says what its columns are; or an ALTER TABLE changes a column
+            BinlogFormatError: the logs contain no row of the table, and its columns are unknown; or an ALTER TABLE changes a column
                 to a type that no column can have together with the type before.
         """
         import pyarrow as pa  # noqa: PLC0415 - slow to import
@@ -115,7 +116,7 @@ class RowBatches:
         """A stream of batches with the columns of the first; what DuckDB and Polars read without a copy.
 
         Raises:
-            BinlogFormatError: the logs hold no row of the table, and nothing says what its columns are; or, while reading, the table's
+            BinlogFormatError: the logs contain no row of the table, and its columns are unknown; or, while reading, the table's
                 columns change.
         """
         import pyarrow as pa  # noqa: PLC0415
@@ -159,11 +160,11 @@ def _changed(reason: str, batch: pa.RecordBatch, *, expected: str, found: str, h
 
 
 def _disagreement(batches: list[pa.RecordBatch]) -> BinlogFormatError:
-    """Which batch has columns that do not go together with those before it."""
+    """Find the first batch whose columns cannot be merged with the previous ones, and return the error."""
     import pyarrow as pa  # noqa: PLC0415
 
     start, at = 0, len(batches)
-    while at - start > 1:  # the batches up to `at` do not go together, those up to `start` do
+    while at - start > 1:  # the batches up to `at` cannot be merged, those up to `start` can
         middle = (start + at) // 2
         try:
             pa.concat_tables([pa.Table.from_batches([one]) for one in batches[:middle]], promote_options="permissive")
@@ -411,9 +412,9 @@ def read_tables(
 
     Args:
         source: as in `binlogio.open`.
-        tables: `schema.table` names or globs; all where it is None. Others are skipped without a look at their rows.
-        columns: names of the columns that `before` and `after` shall have; all where it is None.
-        zero_dates: what becomes of zero and impossible dates: "error", "null", or "text", which makes all dates text.
+        tables: `schema.table` names or globs; None for all. Rows of other tables are skipped without being decoded.
+        columns: names of the columns in `before` and `after`; None for all.
+        zero_dates: how to convert zero and invalid dates: "error", "null", or "text", which converts all dates to text.
         json_diffs: for partial updates of a JSON column (binlog_row_value_options=PARTIAL_JSON) whose before image lacks the column: "operations"
             gives the diffs as text, `[{"op":"replace","path":"$.a","value":1}]`, which no document has (theirs is `[{"op": "replace"`);
             "error" refuses them. If the before image has the document, `after` has it with the diffs applied.
@@ -423,7 +424,7 @@ def read_tables(
             the log all the same. Only logs with GTID or ANONYMOUS_GTID events can be cut.
         keyring: as in `binlogio.open`.
         filesystem: as in `binlogio.open`.
-        where: which events are wanted: by place, time, server, GTID, operation. Others are skipped without a look at their rows.
+        where: filters events by position, time, server, GTID and operation. Rows of other events are skipped without being decoded.
         limits: as in `binlogio.open`.
         definitions: as in `binlogio.open`. Where neither these nor the logs' metadata name the columns, the DDL in the logs does.
 

@@ -1,7 +1,7 @@
 """Event frames to typed events; no I/O.
 
-Knows which codec a type has, which table maps are in force, and how to open a compressed transaction. The compression library comes
-from outside, as a function from compressed chunks to plain ones, so that a payload is never in memory as a whole.
+Selects the codec by type, tracks the table maps of the current statement, and decodes compressed transactions. The caller passes the
+decompression as a function from bytes to chunks, so that a decompressed payload is never in memory as a whole.
 """
 
 from __future__ import annotations

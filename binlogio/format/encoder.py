@@ -1,6 +1,6 @@
 """Typed events to bytes; no I/O.
 
-Knows how header, body and checksum make an event, and that a format description is summed up with its IN_USE flag clear.
+Joins header, body and checksum. The checksum of a format description is computed with its IN_USE flag clear.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Rows events by construct: what the compiled kernel's `EventBuffer` and `RowsEncoder` do, one row at a time.
 
-Knows when a rows event is full. Values are `binlogio.rows`'s business: as the kernel leaves a row that it refuses to its caller, this leaves
-every row.
+Closes a rows event when it is full. The caller encodes every row with `binlogio.rows`, as it does with the kernel for the rows that the
+kernel refuses.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _POST_HEADER_SIZE: Final = 6 + 2 + 2  # table_id, flags, extra_len
 
 
 class EventFrames:
-    """Events that will stand at `offset` of their file; `frames` are they without position and checksum."""
+    """Events to be written at `offset` of a file; `frames` holds them without position and checksum."""
 
     def __init__(self, offset: int = 4, *, checksum: bool = True) -> None:
         algorithm = ChecksumAlgorithm.CRC32 if checksum else ChecksumAlgorithm.OFF
@@ -91,7 +91,7 @@ class RowsFrames:
         self._is_open = False
 
     def append(self, start: int, stop: int) -> int:
-        """The first row that its caller has to encode: each."""
+        """Return the first row that the caller must encode: always the first."""
         return start
 
     def append_images(self, images: bytes) -> None:

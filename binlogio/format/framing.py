@@ -1,6 +1,6 @@
 """Bytes to event frames, in any chunking; no I/O.
 
-Knows the magic, headers, sizes, checksums and what the first event says about the rest. Knows no body but that first one's.
+Checks the magic number, headers, sizes and checksums, and parses the format description; `decoder` parses all other bodies.
 
     file := 0xfe "bin"  event*         -- the first event is FORMAT_DESCRIPTION_EVENT (5.0 and later) or START_EVENT_V3
 
@@ -45,7 +45,7 @@ Decryptor = Callable[[int, bytes], bytes]
 
 @dataclass(frozen=True, slots=True)
 class EventFrame:
-    """One event, not yet looked into: header, body (without checksum), the stored checksum, and how its file is to be read."""
+    """One event with an unparsed body: header, body (without checksum), the stored checksum, and how its file is to be read."""
 
     header: EventHeader
     body: bytes
@@ -54,7 +54,7 @@ class EventFrame:
 
     @property
     def end(self) -> int:
-        """The offset behind the event, in bytes from the start of the file."""
+        """The offset of the event's end, in bytes from the start of the file."""
         return self.header.offset + self.header.event_size
 
 
@@ -128,7 +128,7 @@ class EventFramer:
 
     @property
     def decrypts(self) -> bool:
-        """True behind MariaDB's START_ENCRYPTION_EVENT."""
+        """True after MariaDB's START_ENCRYPTION_EVENT."""
         return self._decrypt is not None
 
     @property

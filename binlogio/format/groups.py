@@ -1,6 +1,6 @@
 """Event groups: GTID ... XID, COMMIT, XA_PREPARE, or a statement on its own. The unit of split, rotation, flush and replay.
 
-Knows which event begins and ends a group, from the events alone, for every server: with GTIDs and without, MySQL and MariaDB.
+Finds the begin and end of groups from the events alone, for every server: with GTIDs and without, MySQL and MariaDB.
 
     group := gtid? context* query                                    -- DDL, or any statement outside BEGIN
            | gtid? BEGIN event* (xid | COMMIT | ROLLBACK | xa_prepare)
@@ -45,11 +45,11 @@ MARIADB_FL_STANDALONE: Final = 1
 
 
 class GroupPlace(Enum):
-    """Where the log stands behind an event."""
+    """The state of the group after an event."""
 
     OUTSIDE = "outside"  # a group could begin here, a reader could start here
-    OPEN = "open"  # the group goes on up to the end of its statement
-    TRANSACTION = "transaction"  # the group goes on up to its XID, COMMIT, ROLLBACK or XA PREPARE
+    OPEN = "open"  # the group continues to the end of its statement
+    TRANSACTION = "transaction"  # the group continues to its XID, COMMIT, ROLLBACK or XA PREPARE
 
 
 _GTIDS: Final = (GtidEvent, AnonymousGtidEvent, GtidTaggedEvent)
@@ -83,7 +83,7 @@ class GroupTracker:
         self.starts_group = False
 
     def feed(self, event: Any) -> GroupPlace:
-        """Take the next event; returns where the log stands behind it. `starts_group` tells whether this event began a group."""
+        """Take the next event; returns the state after it. `starts_group` tells whether this event began a group."""
         before = self.place
         self.place = self._after(event)
         self.starts_group = isinstance(event, (*_GTIDS, MariadbGtidEvent)) or (

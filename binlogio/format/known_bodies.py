@@ -1,7 +1,7 @@
-"""Bodies that a log repeats, parsed once: table maps, statements such as BEGIN, and what rows events have before their images.
+"""Cache of parsed bodies that a log repeats: table maps, statements such as BEGIN, and the fields of rows events before their images.
 
-Knows that a layout is read from its first byte to its last, so that the same bytes mean the same. Knows no field of any event: what is not known
-yet is parsed by its codec, which also says what is wrong with it.
+Equal bytes give equal events, since a layout is read from its first byte to its last. The codec of an event parses a body that is not
+in the cache, and raises the errors.
 
     same := type, format description, and all bytes of the body; of rows events those before the images
 """

@@ -1,4 +1,4 @@
-"""The only doors to the disk: local files and object stores, index files, compressed and encrypted logs.
+"""Storage: local files and object stores, index files, compressed and encrypted logs. All I/O of the readers is here.
 
-`sources` finds and opens logs; the bytes that it gives are read in `binlogio.format`. Keys of encrypted logs come from `keyring`.
+`sources` finds and opens logs; `binlogio.format` parses their bytes. Keys of encrypted logs come from `keyring`.
 """

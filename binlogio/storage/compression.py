@@ -1,6 +1,6 @@
-"""Opening and making zstd streams, with pyarrow's codec.
+"""Decompresses and compresses zstd streams with pyarrow's codec.
 
-Knows the library; the decoder takes what it needs of this as a function.
+`binlogio.format.decoder` receives the decompression as a function.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ _CHUNK_SIZE: Final = 1 << 18
 
 
 class ByteSource(Protocol):
-    """Something that gives bytes."""
+    """A source of bytes."""
 
     def read(self, size: int, /) -> bytes:
-        """Up to `size` bytes; none at the end."""
+        """Read up to `size` bytes; none at the end."""
 
 
 class _SourceFile:
-    """A source as the file that pyarrow wants."""
+    """Adapts a source to the file interface of pyarrow."""
 
     closed = False
 
@@ -39,10 +39,10 @@ class _SourceFile:
 
 
 def decompress_zstd(data: bytes) -> Iterator[bytes]:
-    """Open a zstd stream chunk by chunk, never holding it as a whole.
+    """Decompress a zstd stream in chunks, without holding it as a whole.
 
     Raises:
-        BinlogFormatError: the stream is broken or ends too early.
+        BinlogFormatError: the stream is corrupt or truncated.
     """
     import pyarrow as pa  # noqa: PLC0415 - slow to import, and needed only where payloads are
 
@@ -50,10 +50,10 @@ def decompress_zstd(data: bytes) -> Iterator[bytes]:
 
 
 def open_zstd(source: ByteSource) -> Iterator[bytes]:
-    """Open a zstd stream while it is read.
+    """Decompress a zstd stream while its source is read.
 
     Raises:
-        BinlogFormatError: the stream is broken or ends too early.
+        BinlogFormatError: the stream is corrupt or truncated.
     """
     import pyarrow as pa  # noqa: PLC0415
 
@@ -72,9 +72,9 @@ def _chunks_of(file: pa.NativeFile) -> Iterator[bytes]:
 
 
 def compress_zstd(data: bytes, level: int) -> bytes:
-    """One zstd frame.
+    """Compress to one zstd frame.
 
-    The bytes depend on the library's version; only what they open to is the same everywhere.
+    The bytes depend on the version of the library; only the decompressed bytes are always the same.
     """
     import pyarrow as pa  # noqa: PLC0415
 

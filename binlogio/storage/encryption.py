@@ -1,7 +1,7 @@
 """Encrypted binary logs of both vendors: ciphers that turn offsets and bytes into plain bytes.
 
-Knows AES (the extra `encryption`, imported on first use) and no event but START_ENCRYPTION_EVENT. Reads no file; keys are
-`binlogio.storage.keyring`'s business. What it raises or shows never contains a key.
+Uses AES (the extra `encryption`, imported on first use). Reads no file; `binlogio.storage.keyring` loads keys. Errors and representations
+never contain a key.
 
     mysql           := header: u8[512]  AES-256-CTR(file)                       -- offset 0 inside is the magic 0xfe "bin"
     header          := 0xfd "bin"  version: u8 (1)  field*  0x00*
@@ -167,7 +167,7 @@ class MysqlCipher:
 
     @property
     def header_bytes(self) -> bytes:
-        """What stands before the encrypted bytes in the file."""
+        """The header of the file, before the encrypted bytes."""
         return build_encryption_header(self.header)
 
     def decrypt(self, inner_offset: int, data: bytes) -> bytes:
@@ -226,7 +226,7 @@ def _check_master_key(key: bytes, key_id: str) -> bytes:
 
 
 def mariadb_decryptor(event: StartEncryptionEvent, keyring: Keyring) -> Callable[[int, bytes], bytes]:
-    """What decrypts the events behind `event`: offset (in the file) and encrypted bytes in, plain bytes out.
+    """Return the function that decrypts the events after `event`: offset (in the file) and encrypted bytes in, plain bytes out.
 
     Raises:
         UnsupportedFeature: the keyring lacks key 1, or an unknown scheme; from the decryptor also: the key is not the one.

@@ -1,6 +1,8 @@
 """The index file: the names of a server's binary logs, one a line, in order.
 
-Knows how the file is read, and how logs are numbered; `binlogio.writer.log.log_index` writes it. Source: sql/binlog.cc, MYSQL_BIN_LOG::open_index_file.
+Reads the file and parses numbered log names; `binlogio.writer.log.log_index` writes it.
+
+Source: sql/binlog.cc, MYSQL_BIN_LOG::open_index_file.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ def is_index_file(path: str | os.PathLike[str]) -> bool:
 
 
 def is_beside_logs(path: str | os.PathLike[str]) -> bool:
-    """True for names of files that servers keep beside their logs and that are none: index files, their temporary forms, MariaDB's state."""
+    """True for names of files that servers keep beside their logs: index files, their temporary forms, MariaDB's state."""
     return os.fspath(path).endswith(_BESIDE_LOGS)
 
 

@@ -1,6 +1,6 @@
 r"""Keyrings: the keys of encrypted binary logs, as the servers of both vendors keep them.
 
-Knows the files that hold keys, and reads these itself. Knows no cipher. What it raises or shows never contains a key.
+Reads key files; `binlogio.storage.encryption` has the ciphers. Errors and representations never contain a key.
 
     mysql   := {"version": "1.0", "elements": [{"user": "", "data_id": key_id, "data_type": "AES", "data": hex, ...}, ...]}
     mariadb := (number ";" hexkey anything? "\n" | "#" anything "\n" | "\n")*
@@ -108,7 +108,7 @@ class MariadbKeys:
 
     @classmethod
     def from_text(cls, text: str) -> MariadbKeys:
-        """Take lines `number;hexkey`. Lines that begin with `#` and what stands behind a key are comments, as for the server.
+        """Take lines `number;hexkey`. Lines that begin with `#` and what follows a key are comments, as for the server.
 
         Raises:
             BinlogFormatError: a line that is neither, or no AES key.
@@ -137,7 +137,7 @@ def load_keyring(source: str | os.PathLike[str] | Mapping[str, object] | Mapping
 
     Raises:
         BinlogFormatError: this is neither vendor's keyring.
-        UnsupportedFeature: a keyring that something else has to convert first.
+        UnsupportedFeature: a keyring that must be converted first.
     """
     if isinstance(source, (MysqlKeyring, MariadbKeys)):
         return source

@@ -1,6 +1,6 @@
 """Binary logs on any `pyarrow.fs` filesystem: S3, GCS, Azure, HDFS, or one that the caller made.
 
-Knows URIs, globs, directories and index files there. Imports pyarrow, so it is imported only when one of these is named.
+Resolves URIs, globs, directories and index files. Imports pyarrow, so `sources` imports it on first use only.
 """
 
 from __future__ import annotations

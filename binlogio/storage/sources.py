@@ -1,4 +1,4 @@
-"""The door to the disk: what a user names becomes a list of files, and each file a stream of plain bytes.
+"""Log sources: resolves paths and URIs to a list of files, and opens each file as a stream of plain bytes.
 
 Handles paths, globs, directories, index files, object stores (any `pyarrow.fs` filesystem), compressed files (gzip, zstd, xz, bzip2) and
 MySQL's file encryption. Of the format only the first bytes of a file are read here.
@@ -56,22 +56,22 @@ class ByteStream(Protocol):
         """Up to `size` bytes; none at the end."""
 
     def close(self) -> None:
-        """Give the file back."""
+        """Close the file."""
 
 
 class SeekableByteStream(ByteStream, Protocol):
-    """A stream that can also go elsewhere."""
+    """A seekable stream of bytes."""
 
     def seek(self, offset: int, whence: int = 0, /) -> int:
-        """Go to `offset`."""
+        """Set the position to `offset`."""
 
     def tell(self) -> int:
-        """Where the stream stands."""
+        """Return the position."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogFile:
-    """One file to read: its name for people, and how to open it. `size` in bytes as stored, None where nobody knows."""
+    """One file to read: its name for people, and how to open it. `size` in bytes as stored, None if unknown."""
 
     name: str
     size: int | None = None
@@ -118,7 +118,7 @@ class OpenedLog:
         """Up to `size` plain bytes.
 
         Raises:
-            BinlogFormatError: compressed input that is broken.
+            BinlogFormatError: corrupt compressed input.
         """
         try:
             return self.stream.read(size)
@@ -142,7 +142,7 @@ class OpenedLog:
         """Give a framer the bytes that it needs next; where the file ends before them, say so instead of reading what is left.
 
         Raises:
-            BinlogFormatError: compressed input that is broken.
+            BinlogFormatError: corrupt compressed input.
         """
         needed = framer.needed
         left = self._left() if needed > _LEAST_READ and self.seekable else needed
@@ -182,7 +182,7 @@ class OpenedLog:
         return stream.tell()
 
     def close(self) -> None:
-        """Give the file back."""
+        """Close the file."""
         self.stream.close()
         self.raw.close()
 
@@ -197,7 +197,7 @@ class _Borrowed:
         return self._stream.read(size)
 
     def close(self) -> None:
-        """Nothing: the caller opened it."""
+        """Do nothing: the caller opened the file."""
 
 
 class _Replayed:
@@ -412,7 +412,7 @@ def choose_logs(names: Iterable[str], is_log: Callable[[str], bool]) -> list[str
 
 
 def begins_like_a_log(log: LogFile) -> bool:
-    """Whether a file is a log by its first bytes, decompressed where it is compressed. True for a compressed file that is broken."""
+    """Whether a file is a log by its first bytes, decompressed where it is compressed. True for a corrupt compressed file."""
     try:
         opened = log.open()
     except FileNotFoundError:  # purged since it was listed

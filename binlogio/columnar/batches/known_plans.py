@@ -1,7 +1,7 @@
-"""What table maps say, found out by one reader and told to the others: the same tables come again in each log, and in each part of one.
+"""Cache of table plans, shared by the readers of several logs or parts of a log.
 
-Knows on what a plan depends: the table map, the format description, and where the map names no columns what statements said of the table.
-Several threads may use it; the worst that can happen is that two of them find out the same.
+A plan depends on the table map, on the format description and, if the map has no column names, on the DDL before it.
+Threads share the cache without a lock; at worst two of them compute the same plan.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class KnownPlan(NamedTuple):
     known: KnownTable | None
 
     def holds(self, definitions: DefinitionSource) -> bool:
-        """Whether it is right for one who knows these definitions."""
+        """Whether the plan is valid for these definitions."""
         return not self.by_statements or definitions.is_still_known(self.plan.schema, self.plan.table, self.known)
 
 
@@ -37,11 +37,11 @@ class KnownPlans:
         self._found: dict[tuple[bytes, ParseContext], KnownPlan] = {}
 
     def find(self, body: bytes, context: ParseContext) -> KnownPlan | None:
-        """What somebody found that the body of a table map, behind the table's id, says."""
+        """The cached plan for the body of a table map (the bytes after the table id)."""
         return self._found.get((body, context))
 
     def add(self, body: bytes, context: ParseContext, found: KnownPlan) -> None:
-        """Let the others know."""
+        """Add a plan."""
         if len(self._found) >= _MOST:
             self._found.clear()
         self._found[body, context] = found

@@ -1,7 +1,7 @@
 """Records of any tables, in the order of the log, from the kernel's buffers: their images are JSON text.
 
-Knows how a column's plan becomes the kernel's value in JSON, and what construct makes of a value that the kernel has no text for (a geometry,
-JSON diffs). What a value looks like is `binlogio.values.text`'s business.
+Translates column plans into the kernel's JSON encoders, and encodes with construct the values that the kernel does not support (geometry,
+JSON diffs). `binlogio.values.text` defines the text of values.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""The record that a row change becomes: its columns and their types.
+"""The schema of change records: metadata columns, and the images as structs of the selected columns.
 
-Knows where a change stands, what it did, and that its images are structs of the columns that somebody wants. Arrays are `records`' business, or
-`construct_records`'.
+`records` (kernel) and `construct_records` build the arrays.
 
     record := file pos row op timestamp server_id gtid last_committed sequence_number schema table
               before after before_present after_present
@@ -45,17 +44,17 @@ MIXED_SCHEMA: Final = pa.schema([*HEAD, pa.field("before", pa.string()), pa.fiel
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """What is wanted of a log.
+    """Projection, filters and conversion options of a read.
 
     Args:
-        wants: tells of a schema and a table whether its rows are wanted.
+        wants: returns whether the rows of a schema and table are selected.
         columns: names of the wanted columns; None for all.
-        may_lack_columns: a table without some of these is none the worse for it.
-        zero_dates: "error", "null" or "text", for dates that no calendar has.
+        may_lack_columns: accept a table without some of these columns.
+        zero_dates: "error", "null" or "text", for zero and invalid dates.
         verify_checksum: compare the CRC32 of every event with its bytes.
         batch_rows: most rows of a batch.
         where: which events are wanted.
-        definitions: what the user says of tables of which the log says too little.
+        definitions: table definitions of the caller, for logs without column names.
         limits: the largest sizes that are accepted.
         json_diffs: "error", or "operations" for JSON diffs as text where the before image has no document.
         mixed: batches are of all tables in the order of the log, and their images are JSON text.

@@ -1,6 +1,6 @@
 """Record batches from the kernel's buffers, without a copy.
 
-Knows which buffers an array of each type is made of, and what is left to do on whole columns. What a record is stands in `record_types`.
+Assembles Arrow arrays of each type from buffers, and completes columns that need work in Python. `record_types` defines the schema.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class TableRecords:
 
     @staticmethod
     def skipped(plan: TablePlan) -> ImagePlan:
-        """The plan of a table that nobody asked for."""
+        """The plan of a table that is not selected."""
         widths = [column_spec(column).width for column in plan.columns]
         return ImagePlan(plan, widths, [-1] * len(widths), list(plan.json_positions), wanted=False)
 

@@ -1,7 +1,7 @@
-"""What construct says of events that the compiled kernel refuses.
+"""Errors of events that the compiled kernel refuses.
 
-Knows how an event that the kernel has seen becomes one that construct can read. The kernel only ever says that something is wrong; where, what
-and how is said here, so that both implementations raise the same error.
+The kernel reports only that an event is invalid. Construct parses the event again and raises the detailed error, so that both
+implementations raise the same one.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""How many rows a rows event has, without a look at their values.
+"""Counts the rows of a rows event without decoding values.
 
-Knows when the kernel can say: not of events of 5.1 before GA, whose images have another form. What it refuses is given to construct, whose
-error is the one that is raised.
+The kernel counts all but the events of 5.1 before GA, whose images have another form. If it refuses an event, construct parses it and
+raises the error.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """A record for each row change of any table, its images as JSON text.
 
-Knows the columns of the record, in Spark's words for their types, and how an image becomes JSON: an object with the columns that are in the image, by name, or by
-number (`@1` is the first) where the log has no names. What values look like in JSON is `binlogio.values.text`'s business.
+Defines the columns of the record, with Spark's type names, and encodes an image as a JSON object of the columns in it, by name, or by
+number (`@1` is the first) if the log has no names. `binlogio.values.text` defines the JSON of values.
 A partial update of a JSON column shows the whole document where the before image has the old one, else the functions that change it.
 
 `pos` is the offset of the rows event, or of the payload event around it, and `row` counts the changes at that position, so
-(file, pos, row) names a change for good, whatever else was asked for.
+(file, pos, row) identifies a change, whatever the filters.
 """
 
 from __future__ import annotations

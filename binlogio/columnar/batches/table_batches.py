@@ -1,7 +1,7 @@
 """Logs to the record batches of each table, by the compiled kernel.
 
-Knows which tables are wanted, and when a batch is given out: a table's batch goes on from one window of the log to the next until it is full.
-How a log is walked is `log_walk`'s business.
+Selects tables and closes full batches: a table's batch continues from one window of the log to the next until it is full.
+`log_walk` reads the log.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Parts of logs, one after another in one thread, with what is costly to have kept from one part to the next.
+"""Reads parts of logs one after another in one thread, and keeps the open file and its table plans between parts.
 
-Knows when a file is opened and closed, and that the plans of its tables hold for all its parts. How a part is read is
-`binlogio.columnar.batches.table_batches`'s business, or `binlogio.columnar.reference.construct_reader`'s where there is no kernel.
+`binlogio.columnar.batches.table_batches` reads a part, or `binlogio.columnar.reference.construct_reader` without the kernel.
 """
 
 from __future__ import annotations

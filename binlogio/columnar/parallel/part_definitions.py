@@ -3,7 +3,7 @@
 A part needs what the parts before it say. Its reader takes what they have said by the time that a table without names is met, and
 notes what its own part says. When the parts before are done, the consumer sees whether that was all; if not, the part and those behind it
 are read again. Most logs have no DDL but at their head, which is waited for. So names are those that one reader of whole logs gives.
-Knows locks, and the order of parts; what statements mean is `binlogio.schema.definition_source`'s business.
+This module handles locks and the order of parts; `binlogio.schema.definition_source` interprets statements.
 """
 
 from __future__ import annotations
@@ -84,13 +84,13 @@ class PartFacts:
         self._knowing = DefinitionSource()
 
     def begin_log(self, number: int, name: str) -> None:
-        """A log begins with part `number`, if nobody said so yet."""
+        """A log begins with part `number`, if that was not recorded yet."""
         with self.lock:
             self._begins.setdefault(number, LogBegin(name))
             self._heads.setdefault(number, Event())
 
     def pass_head(self, number: int) -> None:
-        """The head of part `number` was read, or nobody will read it."""
+        """The head of part `number` was read, or will not be read."""
         if number in self._heads:
             self._heads[number].set()
 
@@ -142,7 +142,7 @@ class PartFacts:
             return number not in self._taken or self._taken[number] == self.before(number)
 
     def all_before(self, number: int) -> DefinitionSource:
-        """What the parts before number `number` say, when nobody reads any more."""
+        """What the parts before number `number` say, after all readers have stopped."""
         known = DefinitionSource()
         self.tell(self._of_parts_before(number), known)
         return known
@@ -155,7 +155,7 @@ class PartDefinitions(DefinitionSource):
         super().__init__(given)
         self._facts = facts
         self._number = 0
-        self._known: list[Fact] | None = None  # None until somebody asks
+        self._known: list[Fact] | None = None  # None until the first request
 
     def begin_part(self, number: int) -> bool:
         """Go on with a part, once its log's head is known. True where plans that were made before may no longer be right."""
@@ -181,7 +181,7 @@ class PartDefinitions(DefinitionSource):
             self._facts.pass_head(self._number)
 
     def end_part(self) -> None:
-        """Nobody reads on in this part."""
+        """The part was read to its end."""
         self._facts.pass_head(self._number)
 
     def follow(self, event: QueryEvent, context: ParseContext) -> bool:
@@ -193,7 +193,7 @@ class PartDefinitions(DefinitionSource):
         return self._known is not None and super().follow(event, context)
 
     def is_still_known(self, schema: str, table: str, known: KnownTable | None) -> bool:
-        """As for one who reads whole logs."""
+        """As in a reader of whole logs."""
         self._ask()
         return super().is_still_known(schema, table, known)
 

@@ -1,6 +1,6 @@
-"""A thread's reader of parts of logs that others are read beside.
+"""The reader of one thread, which reads numbered parts of logs while other threads read other parts.
 
-Knows how names go from part to part: what one says of tables is told to those behind it, by `binlogio.columnar.parallel.part_definitions`.
+`binlogio.columnar.parallel.part_definitions` passes table definitions from a part to later parts.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Several readers at once, their results in the order of what they read.
+"""Runs several readers in threads and returns their results in the order of the parts.
 
-Knows threads, and how far they may be ahead of the consumer; nothing of logs. The consumer's thread is one of them: it reads a part of its
-own where it would have to wait for another's, so that handing over costs nothing that counts.
+Limits how far threads run ahead of the consumer. The consumer's thread is one of them: instead of waiting for the result of another
+thread it reads a part itself.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class PartReader(Protocol[Part_contra, Result_co]):
 class InOrder(Generic[Part, Result]):
     """The results of each part, in order, by threads that take one part after another.
 
-    A thread waits where the results that nobody took are more than `MOST_AHEAD` bytes, unless the consumer waits for its part. An error
+    A thread waits if the results that were not consumed yet exceed `MOST_AHEAD` bytes, unless the consumer waits for its part. An error
     comes where its part's results end; the other threads then stop.
 
     Args:
@@ -169,7 +169,7 @@ class InOrder(Generic[Part, Result]):
             return self._next - 1, part
 
     def _keep(self, number: int, result: Result, *, waits: bool = False) -> bool:
-        """Keep a result until the consumer is there; False where nobody wants it any more."""
+        """Queue a result. Returns False if the consumer has stopped."""
         size = self._size_of(result)
         with self._lock:
             if waits:

@@ -1,7 +1,7 @@
 """Logs to record batches by construct alone: what `table_batches` does without the compiled kernel, a hundred times as slowly.
 
-Knows which events matter to rows, and leaves all others closed, as the kernel does. It is the kernel's oracle: what the kernel refuses is said
-by the code here.
+Parses only the events that rows depend on, as the kernel does. It is the kernel's oracle: for an event that the kernel refuses, this
+code raises the error.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def _check_no_rows(frame: EventFrame) -> None:
 
 
 class RowsWalk:
-    """Takes the events of a log one after the other and gives those with rows that somebody wants.
+    """Takes the events of a log one after the other and yields those with selected rows.
 
     Args:
         selection: what is wanted.
@@ -135,7 +135,7 @@ class RowsWalk:
                 yield from self._rows(event)
 
     def _skips(self, frame: EventFrame) -> bool:
-        """Leave a rows event closed whose table nobody wants."""
+        """Skip a rows event whose table is not selected."""
         code, body = frame.header.type_code, frame.body
         if code not in ROWS_TYPES:
             return False

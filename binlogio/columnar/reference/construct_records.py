@@ -1,7 +1,7 @@
-"""Records from construct's values: what the compiled kernel makes of row images, value by value.
+"""Builds records from construct's values, one value at a time; the reference for the compiled kernel.
 
-Knows which Python value of a column is which Arrow value, and which of them Arrow's type for the column cannot hold: those are refused, here
-for both implementations, with the row and the column.
+Converts Python values of columns to Arrow values, and raises, for both implementations, the error about a value that the Arrow type of
+the column cannot represent, with the row and the column.
 """
 
 from __future__ import annotations
@@ -221,7 +221,7 @@ class PendingRecords:
 
 @dataclass(slots=True)
 class MixedRecords:
-    """Records of any tables, with JSON images, that are not yet given out."""
+    """Records of any tables, with JSON images, that were not returned yet."""
 
     rows: list[tuple[Any, ...]] = field(default_factory=list)
 

@@ -1,6 +1,6 @@
 """Which transaction an event belongs to: the GTID and the logical clock of the group around it.
 
-Knows the events that begin a group. Where groups end is `binlogio.format.groups`' business.
+Evaluates the events that begin a group; `binlogio.format.groups` finds the ends of groups.
 """
 
 from __future__ import annotations

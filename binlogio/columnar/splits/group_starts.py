@@ -1,6 +1,6 @@
 """Where the event groups of a log begin, by going from event to event: what no value can be mistaken for.
 
-Knows nothing but sizes and types of events. The whole log is read.
+Uses only sizes and types of events. The whole log is read.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Where the event groups of a byte range of a log begin and end: for readers that go event by event.
 
-Knows which logs are one piece, and how a group is looked for in the middle of a file. Reads the file's head, and around the two ends of
+Decides which logs cannot be split, and searches for a group in the middle of a file. Reads the file's head, and around the two ends of
 the range.
 """
 
@@ -77,7 +77,7 @@ def split_bounds(log: LogFile, split: Split, keyring: Keyring | None = None) -> 
 
 
 def is_one_piece(log: LogFile, keyring: Keyring | None = None) -> bool:
-    """True for a log in which nobody can find an event group by its place.
+    """True for a log in which event groups cannot be found by position.
 
     Raises:
         OSError, UnsupportedFeature: as `split_bounds`.
@@ -194,7 +194,7 @@ def _leads_on(window: Window, opened: OpenedLog, *, has_checksum: bool) -> bool:
             if len(data) < HEADER_SIZE:
                 opened.seek(at)
                 data = memoryview(opened.read(max(HEADER_SIZE, horizon - at)))
-                if len(data) < HEADER_SIZE:  # somebody has shortened the file
+                if len(data) < HEADER_SIZE:  # the file was shortened
                     return False
             behind = pass_events(data, at, checksum=has_checksum)
             if behind < 0:

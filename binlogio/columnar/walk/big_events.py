@@ -1,6 +1,6 @@
 """Events that are larger than a window: they come in parts, and no part is kept.
 
-Knows how the images of a rows event are parted, and how a compressed transaction is opened while it is read. Where the log can be read twice,
+Splits the images of a rows event into parts, and decompresses a transaction while it is read. Where the log can be read twice,
 the checksum is compared before the first row is given out; elsewhere (standard input, compressed and encrypted files, file objects) after the last one.
 """
 

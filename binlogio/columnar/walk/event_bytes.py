@@ -1,7 +1,4 @@
-"""The bytes of one event as they go by, with their checksum.
-
-Knows how many there are; what they mean is not known here.
-"""
+"""Reads the bytes of one event from a window and computes their checksum, without parsing them."""
 
 from __future__ import annotations
 

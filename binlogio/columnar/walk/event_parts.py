@@ -1,6 +1,6 @@
 """Events in parts and streams in pieces, for the columnar reader.
 
-Knows how big an event is before it is whole, where a rows event's images begin, and how a part of it is dressed up as a whole event.
+Computes the size of an incomplete event, locates the images of a rows event, and builds a complete event from a part of one.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """How far a log that is still being written may be read: up to the end of its last whole event group.
 
-Knows how to find that without decoding what is before it: headers are hopped over, and only the last group is looked into.
+Walks headers without decoding bodies, and parses only the last group.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Logs cut into the parts that threads read, one thread after another.
 
-Knows how large a part may be: what comes of it waits for the consumer, and should still be in the cache then; rows become more bytes or fewer.
+The size of a part adapts to the size of its results, which wait for the consumer and should still be in the CPU cache then.
 Towards the end of a log its parts get smaller, so that all threads are busy to the end. Not thread-safe.
 """
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _SMALLEST: Final = 2 << 20  # bytes; less is not worth a thread
 _LARGEST: Final = 8 << 20
-_FIRST: Final = 3 << 20  # while nobody knows what comes of a part
+_FIRST: Final = 3 << 20  # until the size of the first results is known
 _MOST_RESULTS: Final = 10 << 20  # bytes that should come of one
 
 

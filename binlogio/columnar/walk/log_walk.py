@@ -1,7 +1,7 @@
 """A walk over a log by the compiled kernel, window by window, in bounded memory.
 
-Knows what to do where the kernel stops: format descriptions, encryption, torn tails; events larger than a window are `big_events`' business.
-An event that the kernel refuses is given to construct, whose error is the one that is raised. What becomes of the rows is not known here.
+Handles the events at which the kernel stops: format descriptions, encryption, torn tails. `big_events` reads events larger than a window.
+If the kernel refuses an event, construct parses it and raises the error. Subclasses build batches from the rows.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The events of a part of a log that is not read: headers are hopped over, and few events are looked into.
+"""The events of a part of a log that is not read: walks headers, and parses only the requested events.
 
 For readers that begin in the middle of a log and need some events before that place: DDL, which names columns, or XA PREPARE. Checksums are not compared, row
 images are not read. Where the compiled kernel cannot hop (compressed, encrypted, relay and old logs), events are framed one by one.

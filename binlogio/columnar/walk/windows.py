@@ -1,6 +1,6 @@
 """A log as a window of bytes that moves over it, in constant memory.
 
-Knows how the bytes behind what was taken move up and new ones come in. One buffer is used again and again: what points into it is good
+Moves the remaining bytes to the front and reads new ones after them. One buffer is used again and again: what points into it is good
 until the next `fill`.
 """
 
@@ -108,11 +108,11 @@ class Window:
 
     @property
     def is_a_file(self) -> bool:
-        """Whether somebody else could go on reading."""
+        """Whether the kernel can read the file itself."""
         return self._descriptor is not None and len(self._buffer) == self._size
 
     def move(self, move: Callable[[int, bytearray, int, int, int, int, int], tuple[int, int, int]]) -> None:
-        """Let somebody else go on over the file.
+        """Let a kernel function continue to read the file.
 
         `move` takes the file's descriptor, the buffer, where in it what is held begins and ends, the offset, `read_to`, and how many bytes are
         read at a time behind that; it returns where what is held begins and ends then, and the offset.
