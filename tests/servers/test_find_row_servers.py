@@ -104,7 +104,7 @@ def differences(server: Instance, cases: list[dict[str, Any]], folder: Path, *, 
                     ) as target,
                     binlogio.open(path) as reader,
                 ):
-                    replay(reader, target)
+                    replay(reader, target, resumes=False, gtids="new")  # each log is of another source
             except ReplayError as exc:
                 number = re.search(r"ERROR \(?(\d+)", exc.reason)
                 errno = int(number[1]) if number else -1

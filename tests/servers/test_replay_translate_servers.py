@@ -129,7 +129,7 @@ def test_translated_statements_leave_the_rows_of_the_server(server: Instance, tm
                 copy.write_bytes(log.read_bytes())
                 try:
                     with binlogio.open(copy) as reader:
-                        replay(reader, target)
+                        replay(reader, target, resumes=False)  # the logs between were not given
                 except ReplayError as exc:
                     refused += 1
                     wrong += "cannot be translated for SQLite without loss" not in str(exc)

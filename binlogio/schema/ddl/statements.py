@@ -202,12 +202,15 @@ class _Statement:
         return names
 
     def note_cascades(self) -> None:
-        """Take note of foreign keys that change rows, also where the rest of the statement was not understood."""
+        """Take note of foreign keys that change rows, also where the rest of the statement was not understood.
+
+        A table that may be temporary counts: a foreign key too many is refused, one too few would lose changes.
+        """
         try:
             names = self.names_at_risk()
         except UnsupportedFeature:
             return
-        if names and not self.is_temporary(names[0]):
+        if names and (self.session.thread_id, *names[0]) not in self.catalogue.temporary:
             name = self.catalogue.known_name(names[0])
             self.catalogue.add_cascades(name, cascades_in(self.words, name, self.schema))
 
