@@ -68,7 +68,7 @@ class CommitOrderQueue:
             ReplayError: the worker has a place already.
         """
         if self._states[worker] in {CommitOrderState.FIRST, CommitOrderState.NOT_FIRST}:
-            raise ReplayError("a worker was given a transaction before it ended its last one", found=f"worker {worker}")
+            raise ReplayError("a worker got a transaction before its last one ended", found=f"worker {worker}")
         if self._has_error:
             return False
         self._states[worker] = CommitOrderState.NOT_FIRST if self._queue else CommitOrderState.FIRST

@@ -62,7 +62,7 @@ def check_conversions(source: TablePlan, target: TablePlan, allowed: TypeConvers
                 field=other.label,
                 expected=_shown(other),
                 found=_shown(one),
-                hint=None if what is None else f"the server does so with {what}",
+                hint=None if what is None else f"the server allows it with {what}",
             )
 
 

@@ -1,9 +1,9 @@
-"""The command `binlogio`: finds the subcommand, runs it, and turns what went wrong into a sentence and an exit code.
+"""The command `binlogio`: runs a subcommand and turns exceptions into messages and exit codes.
 
-Knows the names of the commands, the exit codes, and no format. Each command is a module in `binlogio_cli.commands` that is imported
-when it is called, so that `binlogio --version` loads nothing of the library.
+Each subcommand is a module in `binlogio_cli.commands`, imported when it is called, so that `binlogio --version` does not load
+the library.
 
-    exit code := 0 fine  |  1 damage, or a difference found  |  2 wrong usage  |  3 not readable as a binary log  |  4 I/O
+    exit code := 0 success  |  1 damaged log or conflict  |  2 wrong usage  |  3 not readable as a binary log  |  4 I/O error
                | 130 interrupted
 """
 
@@ -35,7 +35,7 @@ DAMAGE: Final = 1
 USAGE: Final = 2
 UNREADABLE: Final = 3
 IO_FAILED: Final = 4
-INTERRUPTED: Final = 128 + 2  # as the shell says of a program that SIGINT ended
+INTERRUPTED: Final = 128 + 2  # the shell's exit code for a program that SIGINT ended
 
 # The first class that fits decides.
 _ERROR_CODES: Final[tuple[tuple[type[BinlogError], int], ...]] = (
@@ -48,34 +48,34 @@ _ERROR_CODES: Final[tuple[tuple[type[BinlogError], int], ...]] = (
 )
 
 COMMANDS: Final = {
-    "dump": "Print the events and row changes of binary logs.",
-    "replay": "Apply row changes to a database.",
-    "undo": "Take row changes back, as SQL or as a binary log.",
-    "write": "Write binary logs from a script.",
+    "dump": "Print events and row changes as text, JSON or SQL.",
+    "replay": "Apply binary logs to SQLite, MySQL or MariaDB (point-in-time recovery).",
+    "undo": "Reverse row changes (flashback), as SQL or as a binary log.",
+    "write": "Write binary logs from a script, without a server.",
 }
 
 
 class LazyGroup(click.Group):
-    """A group that imports a command when it is called."""
+    """A click group that imports a command when it is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The names, sorted."""
+        """Return the command names, sorted."""
         return sorted(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command, or None where there is none of this name."""
+        """Return the command of a name, or None if there is none."""
         if cmd_name not in COMMANDS:
             return None
         command: click.Command = importlib.import_module(f"binlogio_cli.commands.{cmd_name}").command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The list for --help, without importing anything."""
+        """Write the list of commands for --help without importing them."""
         with formatter.section("Commands"):
             formatter.write_dl(sorted(COMMANDS.items()))
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; that nobody reads its output any more ends it without a word."""
+        """Run the command; exit silently if the reader of its output has closed the pipe."""
         try:
             return super().invoke(ctx)
         except BrokenPipeError:
@@ -90,7 +90,7 @@ class LazyGroup(click.Group):
         standalone_mode: bool = True,  # noqa: FBT001, FBT002 - click's signature
         **extra: Any,
     ) -> Any:
-        """Run, and leave with the exit code that this program documents."""
+        """Run the command and exit with the documented exit code."""
 
         def run() -> Any:
             return super(LazyGroup, self).main(args, prog_name, complete_var, standalone_mode=False, **extra)
@@ -125,17 +125,17 @@ def error_text(exc: BinlogError) -> str:
 
 
 class Refusal(click.ClickException):
-    """Something that the user gave cannot be: one sentence, without the usage."""
+    """A usage error with a message of one sentence, shown without the usage text."""
 
     exit_code = USAGE
 
     def show(self, file: IO[Any] | None = None) -> None:
-        """On standard error."""
+        """Show the message on standard error."""
         say(self.message)
 
 
 def say(sentence: str) -> None:
-    """Tell the user on standard error."""
+    """Print a message on standard error."""
     click.echo(f"binlogio: {safe(sentence)}", err=True)
 
 
@@ -147,17 +147,17 @@ def _io_sentence(exc: OSError) -> str:
 
 
 def _forget_stdout() -> None:
-    """Whoever read our output has left: let Python's own flush at the end go nowhere."""
+    """Redirect standard output to the null device, so that Python's flush at exit does not fail on the closed pipe."""
     try:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except (OSError, ValueError):  # a stream without a file below it has nothing to flush
+    except (OSError, ValueError):  # a stream without a file descriptor has nothing to flush
         return
 
 
 def _show_version(ctx: click.Context, _: click.Parameter, value: bool) -> None:  # noqa: FBT001 - click's signature
     if not value or ctx.resilient_parsing:
         return
-    import binlogio  # noqa: PLC0415 - light, but not needed otherwise
+    import binlogio  # noqa: PLC0415 - light, but needed only here
 
     click.echo(f"binlogio {binlogio.__version__}")
     ctx.exit()
@@ -166,7 +166,7 @@ def _show_version(ctx: click.Context, _: click.Parameter, value: bool) -> None: 
 @click.group(
     cls=LazyGroup,
     context_settings={"help_option_names": ["-?", "--help"], "max_content_width": 110},
-    epilog="Exit codes: 0 fine, 1 damage or a difference found, 2 wrong usage, 3 input not readable as a binary log, 4 I/O.",
+    epilog="Exit codes: 0 success, 1 damaged log or conflict with the target, 2 wrong usage, 3 input not readable as a binary log, 4 I/O error.",
 )
 @click.option(
     "-V",
@@ -178,9 +178,9 @@ def _show_version(ctx: click.Context, _: click.Parameter, value: bool) -> None: 
     help="Show the version and exit.",
 )
 def cli() -> None:
-    """Read and write the binary logs of MySQL and MariaDB, without a server."""
+    """Read, write, replay and undo the binary logs of MySQL and MariaDB, without a server."""
 
 
 def main() -> None:
-    """The entry point of the program."""
+    """Run the program (entry point)."""
     cli(prog_name="binlogio")

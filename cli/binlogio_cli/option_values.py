@@ -1,7 +1,4 @@
-"""Times, GTID sets and table definitions as options of several commands have them.
-
-Knows the texts, and how a refusal names the option and what was expected. Knows no command.
-"""
+"""Values of options that several commands have: times, GTID sets, table definitions."""
 
 from __future__ import annotations
 
@@ -17,47 +14,49 @@ from binlogio.errors import BinlogError, UnsupportedFeature
 from binlogio.event_filter import Gtids
 from binlogio.options import DEFAULT_LIMITS, Limits
 from binlogio.schema.given import GivenDefinitions
-from binlogio_cli.main import Refusal
+from binlogio_cli.main import Refusal, error_text
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _DEFINITIONS_FILE: Final = f"{__name__}.definitions_file"
 GTIDS_HELP: Final = (
-    "A GTID set (UUID:1-5), or a position of MariaDB: 0-1-9 means all of domain 0 up to number 9;"
+    "A GTID set (UUID:1-5), or a MariaDB GTID position: 0-1-9 means all transactions of domain 0 up to number 9;"
     " for 0-1-9 alone add --exclude-gtids 0-1-8."
 )
 
 
 def parse_time(ctx: click.Context, param: click.Parameter, text: str | None) -> datetime | None:
-    """A time in ISO 8601, with a time zone if it says one.
+    """Parse a time in ISO 8601, with or without a time zone.
 
     Raises:
-        BadParameter: it is none.
+        BadParameter: the text is not a time.
     """
     if text is None:
         return None
     try:
         return datetime.fromisoformat(f"{text[:-1]}+00:00" if text.endswith("Z") else text)
     except ValueError as exc:
-        raise click.BadParameter(f"{text!r} is no time; give it as '2026-11-20 12:00:00'", ctx, param) from exc
+        raise click.BadParameter(
+            f"{text!r} is not a time; expected a time such as '2026-11-20 12:00:00'", ctx, param
+        ) from exc
 
 
 def parse_gtids(ctx: click.Context, param: click.Parameter, text: str | None) -> Gtids | None:
-    """A GTID set of MySQL, or a position of MariaDB, which has every transaction of its domains up to there.
+    """Parse a MySQL GTID set, or a MariaDB GTID position, which means every transaction of its domains up to it.
 
     Raises:
-        BadParameter: it is neither.
+        BadParameter: the text is neither.
     """
     if text is None:
         return None
     try:
         return event_filter.parse_gtids(text)
     except BinlogError as exc:
-        forms = "expected a GTID set such as UUID:1-5:9, or a position of MariaDB such as 0-1-100,1-1-7"
+        forms = "expected a GTID set such as UUID:1-5:9, or a MariaDB GTID position such as 0-1-100,1-1-7"
         raise click.BadParameter(f"{exc}; {forms}", ctx, param) from exc
 
 
 def definitions_file() -> str | None:
-    """The name that `--table-definitions` of the running command has; None without it."""
+    """Return the file given as `--table-definitions`, or None."""
     name: str | None = click.get_current_context().meta.get(_DEFINITIONS_FILE)
     return name
 
@@ -67,7 +66,7 @@ def _load_definitions(ctx: click.Context, _param: click.Parameter, file: str | N
     try:
         return load_definitions(file)
     except UnsupportedFeature as exc:
-        raise Refusal(str(exc)) from exc
+        raise Refusal(error_text(exc)) from exc
 
 
 def limits_options(command: _Command) -> _Command:
@@ -97,5 +96,5 @@ definitions_option: Final = click.option(
     type=click.Path(exists=True, dir_okay=False),
     metavar="FILE",
     callback=_load_definitions,
-    help="Columns and keys of tables, for logs that do not have them: CREATE TABLE statements, or JSON as in scripts of `binlogio write`.",
+    help="Columns and keys of tables, for logs without them: CREATE TABLE statements, or JSON as in scripts of `binlogio write`.",
 )

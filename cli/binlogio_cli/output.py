@@ -77,7 +77,7 @@ class OutputFile:
                     what = "standard output" if name is None else name
                     raise Refusal(f"{what} is the input {one}: the output must be another file")
         if name is not None and os.path.lexists(name) and _is_replaced(found) and not force:
-            raise Refusal(f"{name} exists; give --force to replace it")
+            raise Refusal(f"{name} exists: give --force to replace it")
         return cls(name, force)
 
     @contextlib.contextmanager

@@ -1,7 +1,4 @@
-"""Options that commands which follow transactions have in common: which part of the logs, and how these are read.
-
-Knows what the options mean. Knows no command.
-"""
+"""Options of both `replay` and `undo`: which part of the logs is selected, and how the logs are read."""
 
 from __future__ import annotations
 
@@ -29,54 +26,60 @@ _SELECTION: Final = (
     click.option(
         "--start-position",
         metavar="FILE:OFFSET",
-        help="Begin at the first transaction at or after this place, the start of an event.",
+        help="Start at the first transaction at or after this position, which must be the start of an event.",
     ),
     click.option(
         "--stop-position",
         metavar="FILE:OFFSET",
-        help="Stop at the first transaction at or after this place, the start of an event or the end of a log.",
+        help="Stop before the first transaction at or after this position, the start of an event or the end of a log.",
     ),
     click.option(
         "--start-datetime",
         metavar="TIME",
         callback=parse_time,
-        help="Leave out what begins before this time, which is UTC.",
+        help="Skip transactions that start before this time (UTC).",
     ),
     click.option(
         "--stop-datetime",
         metavar="TIME",
         callback=parse_time,
-        help="Stop at the first transaction at or after this time, which is UTC.",
+        help="Stop before the first transaction that starts at or after this time (UTC).",
     ),
     click.option(
-        "--include-gtids", metavar="GTIDS", callback=parse_gtids, help=f"Only these transactions. {GTIDS_HELP}"
+        "--include-gtids", metavar="GTIDS", callback=parse_gtids, help=f"Select only these transactions. {GTIDS_HELP}"
     ),
-    click.option("--exclude-gtids", metavar="GTIDS", callback=parse_gtids, help="All but these transactions."),
+    click.option("--exclude-gtids", metavar="GTIDS", callback=parse_gtids, help="Leave out these transactions."),
     click.option(
         "--table",
         "tables",
         multiple=True,
         metavar="GLOB",
-        help="Only these tables (schema.table): their rows, and the statements that change them.",
+        help="Select only these tables (schema.table): their rows, and the statements that change them; may be repeated.",
     ),
-    click.option("--exclude-table", "exclude_tables", multiple=True, metavar="GLOB", help="All but these tables."),
     click.option(
-        "--rewrite-db", multiple=True, metavar="FROM->TO", help="Give a schema another name, in rows and in statements."
+        "--exclude-table",
+        "exclude_tables",
+        multiple=True,
+        metavar="GLOB",
+        help="Leave out these tables; may be repeated.",
     ),
+    click.option("--rewrite-db", multiple=True, metavar="FROM->TO", help="Rename a schema, in rows and in statements."),
 )
 
 _LOGS: Final = (
     definitions_option,
-    click.option("--no-verify-checksum", is_flag=True, help="Do not compare CRC32 checksums."),
+    click.option("--no-verify-checksum", is_flag=True, help="Do not verify CRC32 checksums."),
     click.option(
-        "--keyring", type=click.Path(exists=True, dir_okay=False), help="The server's keys, for encrypted logs."
+        "--keyring",
+        type=click.Path(exists=True, dir_okay=False),
+        help="The keyring file of the server, for encrypted logs.",
     ),
     limits_options,
 )
 
 
 def selection_options(command: _Command) -> _Command:
-    """Add the options that choose a part of the logs."""
+    """Add the options that select a part of the logs."""
     return _with(_SELECTION, command)
 
 
@@ -92,10 +95,10 @@ def _with(options: tuple[Callable[[_Command], _Command], ...], command: _Command
 
 
 def replay_filter(options: dict[str, Any]) -> ReplayFilter:
-    """What the options choose.
+    """Return the filter that the options give.
 
     Raises:
-        UsageError: one of them cannot be read.
+        UsageError: the value of an option is invalid.
     """
     rewrites = [pair.partition("->") for pair in options["rewrite_db"]]
     for before, arrow, after in rewrites:
@@ -115,11 +118,11 @@ def replay_filter(options: dict[str, Any]) -> ReplayFilter:
 
 
 def check_selection(reader: BinlogReader, wanted: ReplayFilter) -> None:
-    """Refuse places and tables that the logs do not have, before anything is changed.
+    """Refuse positions and tables that the logs do not have, before anything is changed.
 
     Raises:
-        PositionError: no event starts at a place.
-        Refusal: no event is of a table.
+        PositionError: no event starts at a position.
+        Refusal: no event matches a table.
         OSError, BinlogError: a log cannot be read.
     """
     bounds_of(reader, wanted)
@@ -127,8 +130,8 @@ def check_selection(reader: BinlogReader, wanted: ReplayFilter) -> None:
     if unknown:
         some = ", ".join(names[:_MOST_NAMES]) + (", ..." if len(names) > _MOST_NAMES else "")
         raise Refusal(
-            f"--table {unknown[0]}: no event of the logs is of such a table, found {some or 'no rows'}"
-            " (names are compared with upper and lower case; leave the option out to take all tables)"
+            f"--table {unknown[0]}: no event of the logs matches this table, found {some or 'no rows'}"
+            " (names are case-sensitive; leave out the option to select all tables)"
         )
 
 
@@ -142,7 +145,7 @@ def _place(option: str, text: str | None) -> Position | None:
 
 
 def _seconds(moment: datetime | None) -> int | None:
-    """Since 1970; a time without a zone is UTC."""
+    """Return seconds since 1970; a time without a zone is UTC."""
     if moment is None:
         return None
     return int((moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)).timestamp())

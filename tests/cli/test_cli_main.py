@@ -92,18 +92,18 @@ def test_help_lists_the_commands() -> None:
     [
         (["nonsense"], 2, "No such command"),
         (["dump"], 2, "Missing argument"),
-        (["dump", "--start-datetime", "yesterday", str(ROWS)], 2, "'yesterday' is no time"),
-        (["dump", "--time-zone", "Mars/Olympus", str(ROWS)], 2, "is no time zone"),
+        (["dump", "--start-datetime", "yesterday", str(ROWS)], 2, "'yesterday' is not a time"),
+        (["dump", "--time-zone", "Mars/Olympus", str(ROWS)], 2, "is not a time zone"),
         (["dump", "--include-gtids", "x:1", str(ROWS)], 2, "--include-gtids"),
-        (["dump", "--include-gtids", "0-1", str(ROWS)], 2, "a position of MariaDB such as 0-1-100"),
+        (["dump", "--include-gtids", "0-1", str(ROWS)], 2, "a MariaDB GTID position such as 0-1-100"),
         (["undo", "--exclude-gtids", "0-1-2,0-1-3", str(ROWS)], 2, "two GTIDs of one domain"),
-        (["dump", "-R", "-h", "db1", str(ROWS)], 2, "reads files, not servers"),
+        (["dump", "-R", "-h", "db1", str(ROWS)], 2, "reads files, it does not connect to a server"),
         (["dump", "no/such/file"], 4, "no/such/file: No such file or directory"),
         (["dump", str(MYSQL / "gtid_on" / "source.sql")], 3, "this is not a binary log"),
         (["dump", str(MYSQL / "encrypted" / "binlog.000001")], 3, "with --keyring"),
         (["dump", str(MYSQL / "crashed" / "binlog.bitflip")], 1, "checksum is wrong"),
         (["replay", str(ROWS)], 2, "--to"),
-        (["replay", "--to", "ftp://db1", str(ROWS)], 2, "a target is sqlite:///FILE"),
+        (["replay", "--to", "ftp://db1", str(ROWS)], 2, "expected sqlite:///FILE"),
     ],
 )
 def test_exit_codes_tell_what_was_wrong(arguments: list[str], code: int, sentence: str) -> None:

@@ -98,7 +98,7 @@ def test_existing_output_needs_force(source: Path, options: tuple[str, ...]) -> 
     (folder / "link").symlink_to("there")
     (folder / "dangling").symlink_to("nowhere")
     for name in ("there", "link", "dangling"):
-        _refused(run(*options, folder / name, source), "exists; give --force to replace it")
+        _refused(run(*options, folder / name, source), "exists: give --force to replace it")
         assert (folder / "there").read_text() == "precious"
         assert not (folder / "nowhere").exists()
     assert run(*options, folder / "new", source).exit_code == 0

@@ -121,7 +121,7 @@ def test_positions_bound_what_is_replayed(tmp_path: Path) -> None:
 
     assert f"position: {FULL_METADATA.name} {xids[0]}\n" in first.stdout
     assert "position: binlog.000001 6879\n" in second.stdout
-    assert "event groups were not wanted" in behind.stdout
+    assert "event groups were left out by the filters" in behind.stdout
     assert "1 updated" in behind.stdout
 
 

@@ -81,7 +81,7 @@ def test_replay_into_a_damaged_sqlite_database_says_what_to_do(tmp_path: Path, d
 
     assert result.exit_code == 1
     assert result.stderr.startswith(f"binlogio: {place}: what was kept here is damaged, found ")
-    assert result.stderr.endswith("(put back a copy of the database, or replay into a new one)\n")
+    assert result.stderr.endswith("(restore a copy of the database, or replay into a new one)\n")
 
 
 @pytest.mark.parametrize(
@@ -98,14 +98,14 @@ def test_replay_into_a_sqlite_database_whose_text_is_none_says_what_to_do(tmp_pa
 
     assert result.exit_code == 1
     assert result.stderr.startswith("binlogio: SQLite refused: Could not decode to UTF-8 column ")
-    assert result.stderr.endswith("(put back a copy of the database, or replay into a new one)\n")
+    assert result.stderr.endswith("(restore a copy of the database, or replay into a new one)\n")
 
 
 @pytest.mark.parametrize("done", DAMAGED, ids=lambda text: repr(text[:8]))
 def test_damaged_position_of_a_server_says_what_to_do(done: str) -> None:
     """Of any of its workers."""
     rows = [("binlog.000001", 4, "[200]", None, 0, None), ("binlog.000001", 4, done, None, 1, None)]
-    with pytest.raises(BinlogFormatError, match="drop it and begin the replay behind") as caught:
+    with pytest.raises(BinlogFormatError, match="drop it and start the replay after") as caught:
         progress_of(rows)
 
     assert caught.value.file == "binlogio_replay.position"

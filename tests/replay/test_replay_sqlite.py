@@ -196,14 +196,14 @@ def test_statements_that_empty_or_rename_tables_are_followed(
 def test_table_that_was_altered_is_refused(tmp_path: Path, target: SqliteTarget) -> None:
     """A replay of rows does not follow DDL, and says so instead of guessing."""
     altered = TableDefinition("d", "t", (*T.columns, T.columns[1].__class__("more", "int")), ("id",))
-    with pytest.raises(ReplayError, match="other columns in the log than in the target"):
+    with pytest.raises(ReplayError, match="differ between log and target"):
         replayed(tmp_path, target, *group(change(None, ONE)), *group(change(None, (*TWO, 5), altered)))
 
 
 def test_names_that_differ_in_case_only_are_refused(tmp_path: Path, target: SqliteTarget) -> None:
     """SQLite would take the two for one table."""
     twin = TableDefinition("d", "T", T.columns, ("id",))
-    with pytest.raises(ReplayError, match="differ in case only"):
+    with pytest.raises(ReplayError, match="differ only in case"):
         replayed(tmp_path, target, *group(change(None, ONE), change(None, TWO, twin)))
 
 

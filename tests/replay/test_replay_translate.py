@@ -100,7 +100,7 @@ REFUSED: Final = {
     "UPDATE t SET d = '2024-02-30'": "the value '2024-02-30' in column d",
     "UPDATE t SET v = 'x' WHERE v > 'a'": "v > 'a': text > text",
     "UPDATE t SET v = 'x' WHERE v = 1": "v = 1: text = integer",
-    "UPDATE t SET v = 'x' WHERE v = 'é'": "nobody says what",
+    "UPDATE t SET v = 'x' WHERE v = 'é'": "it is not known what",
     "UPDATE t SET v = 'x' WHERE v": "v as a condition",
     "UPDATE t SET v = 'x' WHERE v LIKE 'o%'": "LIKE",
     "UPDATE t SET v = 'x' LIMIT 1": "LIMIT",

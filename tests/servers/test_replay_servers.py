@@ -329,7 +329,7 @@ def test_load_data_in_a_log_is_carried_out_without_a_file(server: Instance, tmp_
         with pytest.raises(ReplayError, match="LOAD DATA LOCAL"):
             replay(reader, target)
         connection = target.session(0)._connection
-        with pytest.raises(ReplayError, match="asks for a file"):
+        with pytest.raises(ReplayError, match="requests a file of this machine"):
             connection.run(load)
     with closing(connect(server)) as connection, connection.cursor() as cursor:
         cursor.execute("SELECT line FROM d.loot")

@@ -105,7 +105,7 @@ class BinlogFile:
         """Take the first log's format for that of the file."""
         found = transaction.description
         if found is None:
-            raise ReplayError("the log has no format description, which another one could begin with")
+            raise ReplayError("the log has no format description event, which the undo log needs")
         if self._description is None:
             checksum = None if found.checksum_algorithm is None else ChecksumAlgorithm.CRC32
             header = EventHeader(timestamp=found.header.timestamp, server_id=found.header.server_id)
@@ -113,11 +113,11 @@ class BinlogFile:
             self._frames = Frames(self._description.context)
         elif found.server_version != self._description.server_version:
             raise ReplayError(
-                "one binary log cannot have the changes of two server versions",
+                "one binary log cannot have changes of two server versions",
                 field="server_version",
                 expected=self._description.server_version,
                 found=found.server_version,
-                hint="undo the logs of each version by themselves, the newer ones first; or write SQL",
+                hint="undo the logs of each version separately, the newer ones first; or write SQL",
             )
 
     def _head(self, description: FormatDescriptionEvent) -> Iterator[Any]:

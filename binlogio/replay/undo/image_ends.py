@@ -39,10 +39,12 @@ def cut_images(images: bytes, kinds: tuple[Widths, ...]) -> list[bytes]:
         end = _end(images, at, kinds[turn])
         cut.append(images[at:end])
         if end == at and images:
-            raise BinlogFormatError("bytes of row images behind a bitmap without columns", field="row images")
+            raise BinlogFormatError("the rows event has row images, but its bitmap has no columns", field="row images")
         at, turn = end, (turn + 1) % len(kinds)
     if turn:
-        raise BinlogFormatError("the row images end behind a before image", field="row images")
+        raise BinlogFormatError(
+            "the row images end after a before image: the after image is missing", field="row images"
+        )
     return cut
 
 
@@ -59,6 +61,6 @@ def _end(images: bytes, at: int, widths: Widths) -> int:
             else:
                 at += width
         if at > size:
-            raise BinlogFormatError("the row images end within a value", field=f"byte {at} of {size} of the row images")
+            raise BinlogFormatError("the row images end inside a value", field=f"byte {at} of {size} of the row images")
         nulls >>= 1
     return at

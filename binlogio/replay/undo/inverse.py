@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from binlogio.replay.transactions import RowsStep
     from binlogio.rows.plan import TablePlan
 
-FULL_IMAGE: Final = "binlog_row_image=FULL on the source would have kept them"
-FULL_DOCUMENT: Final = "binlog_row_image=FULL and binlog_row_value_options='' on the source would have kept them"
+FULL_IMAGE: Final = "the source needs binlog_row_image=FULL"
+FULL_DOCUMENT: Final = "the source needs binlog_row_image=FULL and binlog_row_value_options=''"
 
 _INVERSE: Final = {
     EventType.WRITE_ROWS_EVENT_V1: EventType.DELETE_ROWS_EVENT_V1,

@@ -1,7 +1,7 @@
-"""`binlogio dump`: events and row changes as text or JSON.
+"""`binlogio dump`: prints events and row changes as text, JSON or SQL.
 
-Knows the options, those of the server's tool that people type by habit among them. How events look is `text_dump`'s and `json_dump`'s
-business, which of them are shown `selection`'s.
+This file has the options, including those of mysqlbinlog that are accepted or refused. The output formats are in `text_dump`,
+`json_dump` and `sql_dump`, the filters in `selection`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from binlogio.event_filter import Gtids
     from binlogio.schema.given import GivenDefinitions
 
-# Options of the server's tool for reading from a server: (names, takes a value).
+# Options of mysqlbinlog for reading from a server, which are refused: (names, takes a value).
 _NETWORK: Final = (
     (("-R", "--read-from-remote-server"), False),
     (("--read-from-remote-source", "--read-from-remote-master"), True),
@@ -46,7 +46,7 @@ _NETWORK: Final = (
     (("--stop-never",), False),
     (("-t", "--to-last-log"), False),
 )
-# Options that change nothing here: the defaults file, base64 (row changes are shown decoded anyway), checksums (verified anyway).
+# Options of mysqlbinlog without effect here: defaults file, base64 (rows are always decoded), checksums (always verified).
 _IGNORED: Final = (
     (("--no-defaults",), False),
     (("--base64-output",), True),
@@ -73,13 +73,15 @@ def _parse_zone(ctx: click.Context, param: click.Parameter, text: str) -> tzinfo
     try:
         return ZoneInfo(text)
     except (ZoneInfoNotFoundError, ValueError, OSError) as exc:
-        reason = f"{text!r} is no time zone; give UTC, local, or a name such as Europe/Berlin"
+        reason = f"{text!r} is not a time zone; expected UTC, local, or a name such as Europe/Berlin"
         raise click.BadParameter(reason, ctx, param) from exc
 
 
 def _not_here(ctx: click.Context, param: click.Parameter, value: Any) -> None:
     if value:
-        raise click.UsageError(f"{param.opts[-1]} is not supported: this reads files, not servers", ctx)
+        raise click.UsageError(
+            f"{param.opts[-1]} is not supported: binlogio reads files, it does not connect to a server", ctx
+        )
 
 
 def _habits(command: Any) -> Any:
@@ -99,42 +101,56 @@ def _habits(command: Any) -> Any:
     "form",
     type=click.Choice(["text", "json", "sql"]),
     default="text",
-    help="Text to read, one JSON object a line, or SQL for the server's client.",
+    help="Output format: text for people, one JSON object per line, or SQL for the mysql client.",
 )
 @click.option(
-    "-d", "--database", "databases", multiple=True, metavar="GLOB", help="Only this database; may be repeated."
+    "-d", "--database", "databases", multiple=True, metavar="GLOB", help="Show only this database; may be repeated."
 )
 @click.option(
-    "-T", "--table", "tables", multiple=True, metavar="GLOB", help="Only this table, as t or db.t; may be repeated."
+    "-T",
+    "--table",
+    "tables",
+    multiple=True,
+    metavar="GLOB",
+    help="Show only this table, given as t or db.t; may be repeated.",
 )
-@click.option("-j", "--start-position", type=click.IntRange(min=0), help="Begin at this offset of the first file.")
-@click.option("--stop-position", type=click.IntRange(min=0), help="Stop before this offset of the last file.")
+@click.option("-j", "--start-position", type=click.IntRange(min=0), help="Start at this offset in the first file.")
+@click.option("--stop-position", type=click.IntRange(min=0), help="Stop before this offset in the last file.")
 @click.option(
-    "--start-datetime", metavar="TIME", callback=parse_time, help="Only event groups that begin at or after this time."
+    "--start-datetime",
+    metavar="TIME",
+    callback=parse_time,
+    help="Show only event groups that start at or after this time.",
 )
 @click.option(
     "--stop-datetime",
     metavar="TIME",
     callback=parse_time,
-    help="Stop before the first event group that begins at or after it.",
+    help="Stop before the first event group that starts at or after this time.",
 )
 @click.option(
     "--time-zone",
     metavar="ZONE",
     callback=_parse_zone,
     default="UTC",
-    help="Zone of times, given and shown: UTC, local or a name.",
+    help="Time zone of times in options and output: UTC, local or a name.",
 )
-@click.option("--include-gtids", metavar="GTIDS", callback=parse_gtids, help=f"Only these transactions. {GTIDS_HELP}")
-@click.option("--exclude-gtids", metavar="GTIDS", callback=parse_gtids, help="All but these transactions.")
-@click.option("--no-verify-checksum", is_flag=True, help="Do not compare CRC32 checksums.")
-@click.option("--keyring", type=click.Path(exists=True, dir_okay=False), help="The server's keys, for encrypted logs.")
+@click.option(
+    "--include-gtids", metavar="GTIDS", callback=parse_gtids, help=f"Show only these transactions. {GTIDS_HELP}"
+)
+@click.option("--exclude-gtids", metavar="GTIDS", callback=parse_gtids, help="Leave out these transactions.")
+@click.option("--no-verify-checksum", is_flag=True, help="Do not verify CRC32 checksums.")
+@click.option(
+    "--keyring",
+    type=click.Path(exists=True, dir_okay=False),
+    help="The keyring file of the server, for encrypted logs.",
+)
 @definitions_option
 @limits_options
-@click.option("--skip-gtids", is_flag=True, help="In SQL, do not give transactions the GTIDs that they had.")
-@click.option("-v", "--verbose", count=True, help="-vv adds the types of columns; rows are shown in any case.")
-@click.option("-s", "--short-form", is_flag=True, help="Only statements and row changes.")
-@click.option("-H", "--hexdump", is_flag=True, help="The bytes of each event as well.")
+@click.option("--skip-gtids", is_flag=True, help="With --format sql: do not set the GTIDs of the log (SET gtid_next).")
+@click.option("-v", "--verbose", count=True, help="-vv adds column types. Rows are shown without -v as well.")
+@click.option("-s", "--short-form", is_flag=True, help="Show only statements and row changes.")
+@click.option("-H", "--hexdump", is_flag=True, help="Show the bytes of each event as well.")
 @click.option(
     "-r", "--result-file", type=click.Path(dir_okay=False), help="Write to this new file instead of standard output."
 )
@@ -166,14 +182,16 @@ def command(
 ) -> None:
     """Print the events and row changes of binary logs.
 
-    FILES are paths, globs, directories, .index files, URIs of object stores, or - for standard input; files compressed
-    with gzip, zstd, xz or bzip2 are decompressed. Any server from 5.0 to 9.7, and MariaDB. Checksums are verified.
+    FILES are paths, globs, directories, .index files, URIs of object stores, or - for standard input. Files compressed with
+    gzip, zstd, xz or bzip2 are decompressed. Logs of MySQL 5.0 to 9.7 and of MariaDB can be read. Checksums are verified.
 
-    Text is to be read: what would act on a terminal is written as an escape. SQL is to be fed to mysql or mariadb: names and values are the
-    log's, byte for byte.
+    Text output is for people: control characters are escaped. SQL output is for the client mysql or mariadb: names and values
+    are those of the log, byte for byte.
     """
     if form == "sql" and result_file in (None, STDOUT) and sys.stdout.isatty():
-        raise click.UsageError("--format sql is for a pipe or --result-file: what is in a log may act on a terminal")
+        raise click.UsageError(
+            "--format sql needs a pipe or --result-file: bytes of the log could be control sequences of the terminal"
+        )
     selection = Selection(
         databases=databases,
         tables=tables,
@@ -194,7 +212,7 @@ def command(
     style = TextStyle(verbosity=verbose, short=short_form, hexdump=hexdump, zone=time_zone)
     dump: Dump
     if form == "sql":
-        from binlogio_cli.sql_dump import SqlDump  # noqa: PLC0415 - what replays is seldom needed
+        from binlogio_cli.sql_dump import SqlDump  # noqa: PLC0415 - replay code is seldom needed
 
         dump = SqlDump(reader, gtids=not skip_gtids)
     else:
@@ -218,6 +236,6 @@ def _seconds(moment: datetime | None, zone: tzinfo) -> int | None:
 
 
 def _report_unnamed_tables(reader: binlogio.BinlogReader) -> None:
-    """Numbers where the log seems to say names are worth a word as well."""
+    """Report tables whose columns have numbers although the log seems to name them."""
     for table, reason in reader.unnamed_tables.items():
-        say(f"{table}: columns have numbers, not names: {reason}; --table-definitions can say what they are")
+        say(f"{table}: the columns have numbers instead of names: {reason}; give their names with --table-definitions")

@@ -1,6 +1,6 @@
-"""`binlogio replay`: the changes in logs, applied to a database.
+"""`binlogio replay`: applies binary logs to a database.
 
-Knows the options and how a target is named. What is applied, and how, is `binlogio.replay`'s business.
+This file has the options, the URL of the target, and the report. The replay itself is in `binlogio.replay`.
 
     target := "sqlite:///" path                                          -- relative; sqlite:////tmp/x.db is absolute
             | "mysql://..." | "mariadb://..."                            -- `binlogio.replay.targets.mysql.address`
@@ -51,37 +51,42 @@ Examples:
     "target_url",
     required=True,
     metavar="URL",
-    help="Where to: sqlite:///FILE, which is made if need be; mysql://USER@HOST/?unix_socket=PATH, with ssl-mode, ssl-ca and password-file as further options (the password may also be in MYSQL_PWD); or dry-run:, which only reports.",
+    help="The target: sqlite:///FILE (created if it does not exist); mysql://USER@HOST/?unix_socket=PATH with the options ssl-mode, ssl-ca and "
+    "password-file (the password may also be in MYSQL_PWD); or dry-run: (prints statements and counts, changes nothing).",
 )
-@click.option("--workers", type=click.IntRange(1, 1024), default=1, show_default=True, help="Transactions at the same time.")  # fmt: skip
+@click.option("--workers", type=click.IntRange(1, 1024), default=1, show_default=True, help="Number of transactions applied in parallel.")  # fmt: skip
 @click.option(
     "--preserve-commit-order/--no-preserve-commit-order",
     default=True,
     show_default=True,
-    help="Commit in the order of the log.",
+    help="Commit transactions in the order of the log.",
 )
 @click.option(
     "--transactions-per-commit",
     type=click.IntRange(1),
-    help="Into servers, with commits in order: transactions of the log that share a commit, at most; as many as there are workers if not given.",
+    help="For server targets with commits in order: the most transactions of the log that share one commit. Default: the number of workers.",
 )
 @click.option(
     "--gtids",
     type=click.Choice(["keep", "new"]),
-    help="Into MySQL: keep the GTIDs of the log (gtid_next), or let the server give new ones. Kept where the server has gtid_mode=ON and all of the log is wanted.",
+    help="For MySQL targets: keep the GTIDs of the log (gtid_next), or let the server assign new ones. Default: keep, if the server has "
+    "gtid_mode=ON and no filter by table is given.",
 )
 @selection_options
 @click.option(
     "--resume/--no-resume",
     "resumes",
     default=None,
-    help="Go on at the position that the target keeps, or take no notice of it. If neither is given, a position that contradicts the logs or --start-position is refused.",
+    help="Continue at the position stored in the target, or ignore it. If neither is given, the replay continues there, and a stored "
+    "position that contradicts the logs or --start-position is an error.",
 )
-@click.option("--idempotent", is_flag=True, help="Replace rows that are there, do not miss those that are not.")
+@click.option(
+    "--idempotent", is_flag=True, help="Replace existing rows, and ignore missing rows (replica_exec_mode=IDEMPOTENT)."
+)
 @click.option(
     "--translate",
     is_flag=True,
-    help="To SQLite: carry out statements that are in the log as text, where their translation loses nothing.",
+    help="For SQLite targets: execute statements that are in the log as SQL text, if they can be translated without loss.",
 )
 @click.option(
     "--apply",
@@ -89,25 +94,29 @@ Examples:
     type=click.Choice(["auto", "events", "sql"]),
     default="auto",
     show_default=True,
-    help="To servers: send row events as they are, or write SQL.",
+    help="For server targets: send row events as they are (BINLOG statements), or convert them to SQL.",
 )
 @click.option(
     "--ignore-cascades",
     is_flag=True,
-    help="Go on where foreign keys of the source changed rows that are not in the log, and the target does not have these keys.",
+    help="Continue if foreign keys of the source changed rows (ON DELETE, ON UPDATE) that are not in the log, and the target does not have these keys.",
 )
 @log_options
-@click.option("--no-progress", is_flag=True, help="Show no progress bar.")
+@click.option("--no-progress", is_flag=True, help="Do not show a progress bar.")
 def command(
     files: tuple[str, ...], target_url: str, table_definitions: GivenDefinitions | None, **options: Any
 ) -> None:
-    """Apply the changes of binary logs to a database.
+    """Apply binary logs to a database (point-in-time recovery).
 
-    The target also keeps how far it came, and of which log: a second replay goes on from there. Each transaction of the log is one in the target, but for those that
-    share a commit (--transactions-per-commit), which is not the case where GTIDs are kept. SQLite gets tables as
-    the log needs them, as "schema.table"; names and keys come from the log (its metadata or its DDL) or from --table-definitions; of statements that
-    are in the log as text, those that define tables are followed there, and with --translate those that change rows, unless that would lose
-    something. Servers run statements with the context that they had.
+    For point-in-time recovery, restore a backup and replay the logs after it, with --stop-position or --stop-datetime.
+
+    The target stores the log and the position up to which it has all transactions; the next replay continues there. Each
+    transaction of the log is one transaction of the target, except transactions that share a commit
+    (--transactions-per-commit); none does while GTIDs are kept.
+
+    SQLite targets create the tables of the log as "schema.table". Column names and keys come from the log (its metadata or its
+    DDL) or from --table-definitions. Of statements that are in the log as SQL text, DDL is applied, and with --translate
+    statements that change rows, if that loses nothing. Server targets execute statements with their original session context.
     """
     wanted = replay_filter(options)
     with binlogio.open(
@@ -148,13 +157,13 @@ def _target(url: str, options: dict[str, Any]) -> Target:
         try:
             from binlogio.replay.targets.mysql.target import MysqlTarget  # noqa: PLC0415 - needs an extra
         except ImportError as exc:
-            raise Refusal("a server as target needs PyMySQL: pip install 'binlogio[replay]'") from exc
+            raise Refusal("a server target needs PyMySQL: pip install 'binlogio[replay]'") from exc
         applies_events = {"auto": None, "events": True, "sql": False}[options["how"]]
         return MysqlTarget.open(url, idempotent=options["idempotent"], applies_events=applies_events)
     path = url.removeprefix(SCHEME)
     if path == url or not path:
         raise click.UsageError(
-            f"--to {without_password(url)}: a target is sqlite:///FILE, mysql://USER@HOST/ or {DRY_RUN}"
+            f"--to {without_password(url)}: expected sqlite:///FILE, mysql://USER@HOST/ or {DRY_RUN}"
         )
     if options["translate"] and not sqlglot_is_here():
         raise Refusal("--translate needs sqlglot: pip install 'binlogio[replay]'")
@@ -168,14 +177,14 @@ def _show(place: Position, schema: str, sql: bytes) -> None:
 
 
 def _report_server(summary: ReplaySummary) -> None:
-    """What is known of rows events that a server applied: how it found their rows is its own choice."""
+    """Print what is known of rows events that a server applied itself: the server chooses how to find rows."""
     if not summary.server_rows:
         click.echo(
             f"{summary.events} rows events were applied by the server itself, which does not say how many rows they had"
         )
         return
     click.echo(
-        f"{summary.events} rows events were applied by the server itself, which chose how to find rows; all in all it counted meanwhile"
+        f"{summary.events} rows events were applied by the server itself, which chose how to find rows; its counters grew by"
     )
     for table in sorted({table for table, _ in summary.server_rows}):
         counts = ((summary.server_rows[table, kind], kind) for kind in KINDS)
@@ -196,14 +205,14 @@ def _report(summary: ReplaySummary, reader: BinlogReader) -> None:
         _report_server(summary)
     for count, what in (
         (summary.executed_statements, "statements were executed"),
-        (summary.unwanted_statements, "statements concern tables that were not chosen, and were left out"),
-        (summary.skipped_groups, "event groups were skipped that the target had already"),
-        (summary.filtered_groups, "event groups were not wanted"),
+        (summary.unwanted_statements, "statements change only tables that are not selected, and were left out"),
+        (summary.skipped_groups, "event groups were skipped because the target has them already"),
+        (summary.filtered_groups, "event groups were left out by the filters"),
         (summary.rolled_back_groups, "event groups were rolled back in the log"),
-        (summary.statements, "statements in the log change no rows and were not followed (DDL and the like)"),
-        (summary.ignored, "changes did not fit and were ignored"),
+        (summary.statements, "statements that change no rows were not applied (DDL and similar)"),
+        (summary.ignored, "changes did not fit the target and were ignored"),
         (summary.waits, "times a worker waited for its turn to commit"),
-        (summary.retries, "times a transaction was tried again"),
+        (summary.retries, "times a transaction was retried"),
     ):
         if count:
             click.echo(f"{count} {what}")
@@ -211,14 +220,14 @@ def _report(summary: ReplaySummary, reader: BinlogReader) -> None:
         click.echo(f"position: {safe(summary.position.file)} {summary.position.offset}")
     if summary.incomplete_inserts:
         say(
-            f"{summary.incomplete_inserts} inserted rows lack columns in the log (binlog_row_image=MINIMAL): these have the default values"
-            " of the target, NULL where it has none; the source had its own"
+            f"{summary.incomplete_inserts} inserted rows lack columns in the log (binlog_row_image=MINIMAL): these columns have the default"
+            " values of the target, or NULL; the values of the source are not known"
         )
     if summary.prepared:
-        say(f"{summary.prepared} XA transactions are prepared and wait for an XA COMMIT beyond the end of the log")
+        say(f"{summary.prepared} XA transactions are prepared; their XA COMMIT is not in the logs")
     if summary.keeps_gtids and summary.skipped_groups and not summary.groups:
         say(
-            "the server has executed the GTIDs of all groups, so nothing was applied; --gtids new applies them again, under new ones"
+            "the server has executed the GTIDs of all event groups, so nothing was applied; --gtids new applies them again with new GTIDs"
         )
     say_torn_tails(reader)
     if summary.unfinished:

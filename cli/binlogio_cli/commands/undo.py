@@ -1,6 +1,6 @@
-"""`binlogio undo`: what takes the row changes in logs back, as SQL or as another binary log.
+"""`binlogio undo`: reverses the row changes of logs (flashback), as SQL or as a binary log.
 
-Knows the options and where the output goes. What the inverse of a change is, is `binlogio.replay.undo`'s business.
+This file has the options, the output file, and the report. The inverse of a change is in `binlogio.replay.undo`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from binlogio.schema.given import GivenDefinitions
 
 _EXAMPLE: Final = """\b
-Examples: what happened to one table since noon; the same as a binary log; from the command line into the server
+Examples: reverse the changes of one table since noon, as SQL and as a binary log; apply both to the server
   binlogio undo --table shop.orders --start-datetime '2024-05-01 12:00:00' --output undo.sql binlog.0*
   binlogio undo --table shop.orders --start-datetime '2024-05-01 12:00:00' --to-binlog undo.000001 binlog.0*
   mysql --binary-mode < undo.sql
@@ -42,7 +42,7 @@ Examples: what happened to one table since noon; the same as a binary log; from 
 @click.option(
     "--to-binlog",
     type=click.Path(dir_okay=False),
-    help="Write a binary log, of the source's version, to this new file instead of SQL.",
+    help="Write a binary log of the source's version to this new file instead of SQL.",
 )
 @force_option
 @click.option(
@@ -50,12 +50,13 @@ Examples: what happened to one table since noon; the same as a binary log; from 
     type=click.Choice([one.value for one in OnStatement]),
     default=OnStatement.REFUSE.value,
     show_default=True,
-    help="At DDL and other statements, which cannot be undone: refuse; stop, so that only what is behind the last one is undone; or skip them.",
+    help="What to do about DDL and other SQL statements, which cannot be undone: refuse the undo; stop, which undoes only what follows the "
+    "last such statement; or skip them.",
 )
-@click.option("--no-check-rows", is_flag=True, help="Write SQL that does not mind rows that are not there.")
+@click.option("--no-check-rows", is_flag=True, help="Write SQL that ignores missing rows instead of failing.")
 @selection_options
 @log_options
-@click.option("--no-progress", is_flag=True, help="Show no progress bar.")
+@click.option("--no-progress", is_flag=True, help="Do not show a progress bar.")
 def command(
     files: tuple[str, ...],
     output: str | None,
@@ -64,14 +65,15 @@ def command(
     table_definitions: GivenDefinitions | None,
     **options: Any,
 ) -> None:
-    """Take the row changes of binary logs back, the last one first.
+    """Reverse row changes (flashback), newest first, as SQL or as a binary log.
 
-    Each transaction becomes one that takes it back; nothing is written before all of the logs were read. Images must have all that is needed:
-    binlog_row_image=FULL always does. SQL finds rows by primary key, else by all their columns, and then one of them at a time; names and keys come
-    from the log (its metadata or its DDL) or from --table-definitions.
+    Each transaction becomes a transaction that reverses it. Nothing is written before all logs have been read. Before images and
+    after images must have the columns that are needed: binlog_row_image=FULL always does. SQL finds rows by primary key, or else
+    by all columns, one row at a time. Column names and keys come from the log (its metadata or its DDL) or from
+    --table-definitions.
     """
     if output is not None and to_binlog is not None:
-        raise click.UsageError("--output and --to-binlog: one of them")
+        raise click.UsageError("--output and --to-binlog exclude each other: give only one")
     wanted = replay_filter(options)
     form: UndoOutput = SqlScript(checks_rows=not options["no_check_rows"]) if to_binlog is None else BinlogFile()
     with binlogio.open(
@@ -92,7 +94,7 @@ def command(
 
 
 def _write(ready: Undo, target: OutputFile) -> None:
-    """Write the output; a file is there as a whole or not at all.
+    """Write the output; a file is written completely or not at all.
 
     Raises:
         OSError: it cannot be written.
@@ -105,29 +107,29 @@ def _write(ready: Undo, target: OutputFile) -> None:
 
 
 def _report(summary: UndoSummary, reader: BinlogReader) -> None:
-    """Say what is taken back, and what is not, on standard error: standard output may be the SQL."""
-    say(f"{summary.transactions} transactions with {summary.rows.total()} row changes are taken back")
+    """Print what is reversed and what is not on standard error, since standard output may be the SQL."""
+    say(f"{summary.transactions} transactions with {summary.rows.total()} row changes are reversed")
     for table in sorted({table for table, _ in summary.rows}):
         counts = (f"{summary.rows[table, kind]} {kind}s" for kind in KINDS if summary.rows[table, kind])
         say(f"  {table}: {', '.join(counts)}")
     if summary.end is not None:
         say(
-            f"the rows are then as they were at {summary.end.file} {summary.end.offset}, behind the last statement that cannot be undone"
+            f"the undo leads back to {summary.end.file} {summary.end.offset}, after the last statement that cannot be undone"
         )
     for count, what in (
         (summary.statements, "statements cannot be undone and were left as they are"),
-        (summary.filtered_groups, "event groups were not wanted"),
-        (summary.rolled_back_groups, "event groups were rolled back in the log; what tables without transactions kept of them is not undone"),
-        (summary.rolled_back_events, "rows events were rolled back to a savepoint; what tables without transactions kept of them is not undone"),
-        (summary.sequence_events, "rows events of sequences, whose values do not go back"),
-        (summary.prepared, "XA transactions are prepared and wait for an XA COMMIT beyond the end of the log; they are not undone"),
+        (summary.filtered_groups, "event groups were left out by the filters"),
+        (summary.rolled_back_groups, "event groups were rolled back in the log; their changes of non-transactional tables are not undone"),
+        (summary.rolled_back_events, "rows events were rolled back to a savepoint; their changes of non-transactional tables are not undone"),
+        (summary.sequence_events, "rows events of sequences are left out: sequences do not go back"),
+        (summary.prepared, "XA transactions are prepared and not undone; their XA COMMIT is not in the logs"),
     ):  # fmt: skip
         if count:
             say(f"{count} {what}")
     for (parent, child), count in sorted(summary.lost_cascades.items()):
         say(
             f"warning: {count} rows events of {parent} changed rows of {child} by a foreign key, which the source does not log:"
-            f" these rows of {child} are not taken back"
+            f" these rows of {child} are not reversed"
         )
     say_torn_tails(reader)
     if summary.unfinished:

@@ -1,6 +1,6 @@
-"""`binlogio write`: binary logs from a script.
+"""`binlogio write`: writes binary logs from a script.
 
-Knows the options. What a script can say is `binlogio_cli.script`'s business.
+This file has the options. The format of a script is in `binlogio_cli.script`.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ import click
 from binlogio.errors import BinlogError
 from binlogio.options import ServerVariables
 from binlogio.writer import BinlogWriter
-from binlogio_cli.main import Refusal
+from binlogio_cli.main import Refusal, error_text
 from binlogio_cli.quoting import safe
 from binlogio_cli.script import Json, ScriptClock, ScriptError, ScriptRunner, read_lines, variables_of
 
 _EXAMPLE: Final = """\b
-Example: a script of three lines, and the log that it gives
+Example: a script of three lines, and the log that it writes
   {"do": "table", "schema": "shop", "name": "orders", "columns": [{"name": "id", "type": "int"}], "primary_key": ["id"]}
   {"session": "a", "do": "execute", "sql": "INSERT ...", "changes": [{"insert": "shop.orders", "rows": [{"id": 1}]}]}
   {"session": "a", "do": "commit"}
@@ -30,7 +30,7 @@ Example: a script of three lines, and the log that it gives
 
 
 def _parse_set(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, Any]:
-    """NAME=VALUE pairs, the values of the variables' own types."""
+    """Parse NAME=VALUE pairs; values get the types of the variables."""
     kinds = {field.name: str(field.type) for field in fields(ServerVariables)}
     parsed: dict[str, Any] = {}
     for text in values:
@@ -49,12 +49,28 @@ def _typed(value: str, kind: str, ctx: click.Context, param: click.Parameter) ->
 @click.command("write", epilog=_EXAMPLE)
 @click.argument("scripts", nargs=-1, required=True, metavar="SCRIPT...")
 @click.option(
-    "--out", required=True, type=click.Path(file_okay=False), help="The directory of the logs, made if need be."
+    "--out",
+    required=True,
+    type=click.Path(file_okay=False),
+    help="The directory for the logs, created if it does not exist.",
 )
-@click.option("--basename", default="binlog", show_default=True, help="The name of the logs without their number.")
-@click.option("--set", "overrides", multiple=True, metavar="NAME=VALUE", callback=_parse_set, help="A server variable.")
-@click.option("--checksum", type=click.Choice(["NONE", "CRC32"], case_sensitive=False), help="binlog_checksum.")
-@click.option("--gtid-mode", type=click.Choice(["ON", "OFF"], case_sensitive=False), help="gtid_mode.")
+@click.option("--basename", default="binlog", show_default=True, help="The base name of the logs (without the number).")
+@click.option(
+    "--set",
+    "overrides",
+    multiple=True,
+    metavar="NAME=VALUE",
+    callback=_parse_set,
+    help="Set a server variable; may be repeated.",
+)
+@click.option(
+    "--checksum",
+    type=click.Choice(["NONE", "CRC32"], case_sensitive=False),
+    help="The server variable binlog_checksum.",
+)
+@click.option(
+    "--gtid-mode", type=click.Choice(["ON", "OFF"], case_sensitive=False), help="The server variable gtid_mode."
+)
 def command(
     scripts: tuple[str, ...],
     out: str,
@@ -65,9 +81,9 @@ def command(
 ) -> None:
     """Write binary logs from a script of JSON lines: table definitions, sessions, statements with their row changes.
 
-    SCRIPT is a file, or - for standard input; several are run one after the other. The logs go behind those that are in the directory
-    already. Options win over the script's variables. Warnings of statements, and what was assumed of one whose text cannot be read, go to
-    standard error.
+    SCRIPT is a file, or - for standard input; several scripts run one after the other. The new logs follow the logs that are
+    already in the directory. Options override the variables of the script. Warnings, and assumptions about statements that
+    cannot be parsed, go to standard error.
     """
     overrides |= {"binlog_checksum": checksum} if checksum is not None else {}
     overrides |= {"gtid_mode": gtid_mode} if gtid_mode is not None else {}
@@ -85,7 +101,7 @@ def command(
             runner.close()
             names, gtids = writer.names[names_before:], _gtids(writer)
     except (ScriptError, BinlogError) as exc:
-        raise Refusal(str(exc)) from exc
+        raise Refusal(error_text(exc) if isinstance(exc, BinlogError) else str(exc)) from exc
     for name in names:
         path = directory / Path(name).name
         click.echo(f"wrote {safe(str(path))}, {path.stat().st_size} bytes")
@@ -93,14 +109,14 @@ def command(
 
 
 def _gtids(writer: BinlogWriter) -> str:
-    """What the logs have, in the words of their server."""
+    """Return the GTIDs of the logs as the server variable that shows them."""
     if writer.variables.is_mariadb:
         return f"gtid_binlog_state: {','.join(map(str, writer.gtid_binlog_state)) or 'none'}"
     return f"gtid_executed: {str(writer.gtid_executed).replace(chr(10), '') or 'none'}"
 
 
 def _read(script: str) -> list[tuple[int, Json]]:
-    """The lines of a script.
+    """Read the lines of a script.
 
     Raises:
         ScriptError: a line is not a JSON object, or the file is not UTF-8.

@@ -53,20 +53,20 @@ class MysqlAddress:
         A URL without a password takes it from the environment (MYSQL_PWD).
 
         Raises:
-            ReplayError: the URL is not one of a server, an option is unknown or contradicts another, or the password's file cannot be read.
+            ReplayError: the URL is not one of a server, an option is unknown or contradicts another, or the password file cannot be read.
         """
         try:
             parts = urlsplit(url)
         except ValueError as exc:
-            raise ReplayError("the target's URL cannot be taken apart", found=without_password(url)) from exc
+            raise ReplayError("the target's URL cannot be parsed", found=without_password(url)) from exc
         try:
             port = parts.port or _PORT
         except ValueError as exc:
-            raise ReplayError("the target's URL has no such port", found=without_password(url)) from exc
+            raise ReplayError("the target's URL has an invalid port", found=without_password(url)) from exc
         database = parts.path[1:]
         if not url.startswith(SCHEMES) or "/" in database:
             raise ReplayError(
-                "the target is no server's URL",
+                "the target is not the URL of a server",
                 expected="mysql://user@host/database?unix_socket=/path",
                 found=without_password(url),
             )
@@ -103,7 +103,7 @@ def _options(query: str) -> dict[str, str]:
         name = given.replace("-", "_")
         if name not in _OPTIONS:
             known = ", ".join(one.replace("_", "-") if one != "unix_socket" else one for one in _OPTIONS)
-            raise ReplayError("the target's URL: no such option", expected=known, found=given)
+            raise ReplayError("the target's URL: unknown option", expected=known, found=given)
         if name in options:
             raise ReplayError("the target's URL has an option twice", found=given)
         if not value:
@@ -123,15 +123,17 @@ def _ssl_mode(query: str, options: dict[str, str]) -> str:
     usual = "VERIFY_CA" if "ssl_ca" in options else "PREFERRED" if files or not is_local else "DISABLED"
     mode = options.get("ssl_mode", usual).upper()
     if mode not in SSL_MODES:
-        raise ReplayError("the target's URL: no such ssl-mode", expected=", ".join(SSL_MODES), found=mode)
+        raise ReplayError("the target's URL: unknown ssl-mode", expected=", ".join(SSL_MODES), found=mode)
     if mode == "VERIFY_CA" and "ssl_ca" not in options:
-        raise ReplayError("the target's URL: ssl-mode=VERIFY_CA needs ssl-ca, the certificate of the authority")
+        raise ReplayError(
+            "the target's URL: ssl-mode=VERIFY_CA needs ssl-ca, the certificate of the certificate authority"
+        )
     if mode == "DISABLED" and files:
         raise ReplayError(
             "the target's URL: ssl-mode=DISABLED contradicts the certificates given", found=", ".join(files)
         )
     if ("ssl_cert" in options) != ("ssl_key" in options):
-        raise ReplayError("the target's URL: ssl-cert and ssl-key are given together or not at all")
+        raise ReplayError("the target's URL: ssl-cert and ssl-key must be given together")
     return mode
 
 
@@ -142,7 +144,9 @@ def _password(given: str | None, file: str | None) -> str:
         ReplayError: there are two, or the file cannot be read.
     """
     if given is not None and file is not None:
-        raise ReplayError("the target's URL has two passwords", hint="leave out the one in it or password-file")
+        raise ReplayError(
+            "the target's URL has two passwords", hint="leave out the password in the URL or password-file"
+        )
     if given is not None:
         return unquote(given)
     if file is None:
@@ -150,5 +154,5 @@ def _password(given: str | None, file: str | None) -> str:
     try:
         lines = Path(file).read_text("utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as exc:
-        raise ReplayError(f"the password's file cannot be read: {type(exc).__name__}", found=file) from exc
+        raise ReplayError(f"the password file cannot be read: {type(exc).__name__}", found=file) from exc
     return lines[0] if lines else ""

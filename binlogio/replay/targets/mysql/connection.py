@@ -142,9 +142,9 @@ class Connection:
         """The refusal of a request for a file. The connection is closed: the server waits for the file's content."""
         self._connection._force_close()
         return ReplayError(
-            "the server asks for a file of this machine, which it does not get",
+            "the server requests a file of this machine (LOAD DATA LOCAL), which is refused",
             found=None if asked is None else asked.decode("utf-8", "backslashreplace"),
-            hint="a statement of the log with LOAD DATA LOCAL, or a server that is not to be trusted",
+            hint="check the log for LOAD DATA LOCAL, and whether the server can be trusted",
         )
 
     def _read_answer(self) -> None:
@@ -200,10 +200,10 @@ class Connection:
         """
         if size > self._most_bytes:
             raise ReplayError(
-                "a row or statement is larger than the target takes in one packet",
+                "a row or statement is larger than one packet of the target",
                 expected=f"at most max_allowed_packet={self._most_bytes + 1} bytes",
                 found=f"{size + 1} bytes",
-                hint="SET GLOBAL max_allowed_packet on the target to more, 1073741824 at most, and replay again",
+                hint="raise max_allowed_packet on the target (SET GLOBAL, at most 1073741824) and replay again",
             )
 
     def _let_take(self, count: bytes) -> None:

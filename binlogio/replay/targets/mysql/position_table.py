@@ -33,7 +33,9 @@ COLUMNS: Final = (
 ADD_LOG: Final = f"ALTER TABLE {_TABLE} ADD COLUMN log LONGTEXT NULL"
 FORGET: Final = f"UPDATE {_TABLE} SET file = '', low = 0, done = '[]', pending = NULL, log = NULL"  # noqa: S608
 CREATE: Final = (f"CREATE DATABASE IF NOT EXISTS {SCHEMA}", _CREATE_TABLE)
-_WITHOUT_IT: Final = "put back a copy of the table, or drop it and begin the replay behind what the server has"
+_WITHOUT_IT: Final = (
+    "restore a copy of the table, or drop it and start the replay after the last transaction that the server has"
+)
 READ: Final = f"SELECT file, low, done, pending, worker, log FROM {_TABLE}"  # noqa: S608
 READ_WITHOUT_LOG: Final = READ.replace(", log ", ", NULL ")
 

@@ -145,7 +145,7 @@ class MysqlSession:
         maps = {step.table_map for step in transaction.steps if isinstance(step, RowsStep)}
         for schema, table in sorted({(table_map.schema, table_map.table) for table_map in maps}):
             if not self._server_tables.is_transactional(schema, table, self._connection.ask):
-                raise ReplayError("a table without transactions, or none", found=f"{schema}.{table}")
+                raise ReplayError("a non-transactional table, or a missing table", found=f"{schema}.{table}")
 
     def _run_waiting(self) -> None:
         """Send what was only collected, so that it goes in one packet."""
@@ -301,7 +301,7 @@ class MysqlSession:
             self._connection.load(text, _LOADED_FILE, step.data, expected_error=event.error_code)
         except ReplayError as exc:
             if exc.reason.startswith(_LOCAL_DISABLED):
-                exc.hint = "the log has a LOAD DATA, which a replay carries out as LOAD DATA LOCAL: SET GLOBAL local_infile = ON for the replay"
+                exc.hint = "LOAD DATA is replayed as LOAD DATA LOCAL: SET GLOBAL local_infile = ON on the target"
             raise
         self._is_changed = True
         self._pending_counts.executed_statements += 1
@@ -431,9 +431,9 @@ class MysqlSession:
         """Rows that are already what the triggers of the source made of them, as events."""
         if self._binlog.description is None or (self._is_other and not goes_as_events(plan)):
             raise ReplayError(
-                "the target's table has triggers, which SQL of rows would execute again, and its rows do not go as events",
+                "the target's table has triggers, which SQL would execute again, and its rows cannot be sent as row events",
                 field=f"{plan.schema}.{plan.table}",
-                hint="drop the triggers",
+                hint="drop the triggers on the target",
             )
         if self._is_other:
             table_map, event = rows_for(step.table_map, step.event, is_mariadb=self._connection.is_mariadb)

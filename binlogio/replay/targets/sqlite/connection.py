@@ -17,7 +17,7 @@ from binlogio.errors import ReplayError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-DAMAGED_HINT: Final = "put back a copy of the database, or replay into a new one"
+DAMAGED_HINT: Final = "restore a copy of the database, or replay into a new one"
 _REFUSALS: Final = (sqlite3.Error, ValueError, OverflowError)
 
 

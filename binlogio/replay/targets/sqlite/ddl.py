@@ -182,7 +182,7 @@ class _Statement:
         after = kept.find(new_name)
         if after is None:
             if not is_empty:
-                reason = kept.catalogue.unknown.get(new_name, "the statement is not understood")
+                reason = kept.catalogue.unknown.get(new_name, "the statement cannot be parsed")
                 raise self._refused(name, reason)
             if exists:
                 self._connection.execute(f"DROP TABLE {quoted(self._target(name))}")
@@ -191,7 +191,7 @@ class _Statement:
             try:
                 empty_partitions(self._connection, self._target(name), facts.partitions, partitions)
             except ValueError as exc:
-                raise self._refused(name, "nobody can say which rows a partition has") from exc
+                raise self._refused(name, "the rows of a partition are not known") from exc
         facts = self._with_obstacle(altered_facts(facts, changes, partitions, after))
         kept.facts[new_name] = facts
         if exists and self._wanted.wants_table(*new_name):
@@ -269,7 +269,9 @@ class _Statement:
 
     def _alter_unknown(self, name: TableName, *, is_empty: bool, exists: bool) -> bool:
         if not is_empty:
-            reason = self._kept.catalogue.unknown.get(name, "neither the log nor the target tells what it was before")
+            reason = self._kept.catalogue.unknown.get(
+                name, "neither the log nor the target has its previous definition"
+            )
             raise self._refused(name, reason)
         if exists:
             self._connection.execute(f"DROP TABLE {quoted(self._target(name))}")
@@ -283,7 +285,7 @@ class _Statement:
         if here[: len(old.names)] != old.names:
             if not is_empty:
                 raise ReplayError(
-                    "ALTER TABLE of a table that has other columns in the target than the log says",
+                    "ALTER TABLE of a table whose columns differ between target and log",
                     field=new.definition.full_name,
                     expected=", ".join(old.names),
                     found=", ".join(here),
@@ -364,7 +366,7 @@ class _Statement:
 
     @staticmethod
     def _refused(name: TableName, reason: str) -> ReplayError:
-        return ReplayError(f"ALTER TABLE of a table with rows cannot be followed: {reason}", field=".".join(name))
+        return ReplayError(f"ALTER TABLE of a table with rows cannot be applied: {reason}", field=".".join(name))
 
 
 def _kind(words: Words) -> str:

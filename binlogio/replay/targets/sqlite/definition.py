@@ -183,7 +183,7 @@ def _source(
     column = new.plan.columns[position]
     field = f"{new.definition.full_name}.{column.label}"
     if isinstance(origin, UnknownValue):
-        raise ReplayError("nobody can say what the rows that are there get in this column", field=field)
+        raise ReplayError("the value of this column in existing rows is not known", field=field)
     if not isinstance(origin, Origin):
         text = literal(origin)
         if text is None:
@@ -199,7 +199,7 @@ def _source(
             return converted(value, before, column)
         except Lossy as exc:
             problems.append(
-                ReplayError("ALTER TABLE changes a value, and nobody can say to what", field=field, found=str(exc))
+                ReplayError("ALTER TABLE converts a value, and the result is not known", field=field, found=str(exc))
             )
             raise
 

@@ -121,10 +121,10 @@ def _equal(a: Any, b: Any, collation_id: int) -> SqliteValue:
     if name.endswith("_bin"):
         return 0
     if not name.endswith(_PLAIN):
-        raise Lossy(f"nobody says whether {a!r} and {b!r} are equal in {name}")
+        raise Lossy(f"it is not known whether {a!r} and {b!r} are equal in {name}")
     for text in (a, b):
         if not (text.isascii() and text.isprintable()):
-            raise Lossy(f"nobody says what {text!r} is equal to in {name}")
+            raise Lossy(f"it is not known what {text!r} is equal to in {name}")
     return int(a.casefold() == b.casefold())
 
 

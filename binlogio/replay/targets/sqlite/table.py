@@ -195,7 +195,7 @@ class SqliteTable:
         if name not in existing:
             twin = next((other for other in existing if other.lower() == name.lower()), None)
             if twin is not None:
-                raise ReplayError(f"{name} and {twin} differ in case only, which SQLite takes for the same table")
+                raise ReplayError(f"{name} and {twin} differ only in case, so they are the same table in SQLite")
             self._connection.execute(f"CREATE TABLE {self.name} ({', '.join(self._created())})")
         found = self._described()
         here = tuple(column.label for column in self.plan.columns)
@@ -205,7 +205,7 @@ class SqliteTable:
             found = self._described()
         if found.columns[: len(here)] != here:
             raise ReplayError(
-                f"{name} has other columns in the log than in the target; the statement that changed them is not in the log, or is not understood",
+                f"the columns of {name} differ between log and target; the DDL that changed them is not in the log, or cannot be parsed",
                 expected=", ".join(found.columns),
                 found=", ".join(here),
             )
