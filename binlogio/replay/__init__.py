@@ -1,6 +1,6 @@
-"""Replay: the row changes of a log, applied to tables somewhere else.
+"""Replay (point-in-time recovery) and undo (flashback): applies or reverses the row changes of a log.
 
-`applier` follows event groups, `targets` hold the tables, `statements` tells what a statement in the log means for a replay of rows.
+`applier` has `replay`, `targets` the databases, `undo` the inverse, `transactions` the event groups of a log.
 """
 
 from __future__ import annotations

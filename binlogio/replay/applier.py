@@ -1,6 +1,6 @@
-"""`replay`: the transactions of a log, applied to a target.
+"""`replay`: applies the transactions of a log to a target.
 
-Knows how reader, filter, coordinator and target are put together.
+Connects reader, filter, coordinator and target.
 """
 
 from __future__ import annotations
@@ -51,14 +51,14 @@ def replay(
     Args:
         reader: the log, from the beginning of an event group; with `definitions` of tables where it does not say names and keys
             (binlog_row_metadata=MINIMAL, and no DDL).
-        target: where the tables are. One that was used before goes on behind the groups that it has.
-        workers: how many transactions may be under way at the same time, as far as the log's logical clock allows.
+        target: where the tables are. One that was used before continues after the groups that it has.
+        workers: how many transactions may run in parallel, as far as the log's logical clock allows.
         preserve_commit_order: commit in the order of the log; otherwise only what the clock orders is in order.
-        transactions_per_commit: how many transactions of rows, one behind the other, may share a commit of the target where commits are in order; None for
+        transactions_per_commit: how many consecutive row transactions may share a commit of the target where commits are in order; None for
             as many as there are workers. Only servers share commits; SQLite has its own way.
         wanted: which part of the log.
-        resumes: True goes on at the position that the target keeps, whatever `wanted` says of the start; False takes no notice of it. None goes on where the
-            logs and the start agree with it, and refuses where they contradict it.
+        resumes: True continues at the stored position of the target, whatever start `wanted` has; False ignores that position. None continues there if the
+            logs and the start agree with it, and raises PositionError if they contradict it.
         gtids: "keep" gives transactions the GTIDs that they have in the log, "new" those that the target gives them. None keeps them where the target is a MySQL
             server with gtid_mode=ON, the log has them, all of each transaction is wanted, and no earlier replay kept a position in the target.
         ignore_cascades: whether to go on where foreign keys of the source changed rows that are not in the log and the target cannot change them.
@@ -110,7 +110,7 @@ def replay(
 
 
 def _plan(reader: BinlogReader, bounds: Bounds, wanted: ReplayFilter, gtids: str | None) -> ReplayPlan:
-    """What the target has to know before the first change."""
+    """Return what the target must know before the first change."""
     log = reader.logs[bounds.start.number] if reader.logs else None
     identity = None if log is None or log.stream is not None else log_identity(log, reader.keyring)
     return ReplayPlan(
@@ -121,7 +121,7 @@ def _plan(reader: BinlogReader, bounds: Bounds, wanted: ReplayFilter, gtids: str
 
 
 def _skip(reader: BinlogReader, place: LogPlace, progress: Progress) -> tuple[SkippedPart, LogPlace]:
-    """Let the reader begin behind what is not wanted: what is before the place, and what the target has executed, by its GTIDs."""
+    """Move the reader to the first wanted transaction: at or after the place, and not executed by the target (GTIDs)."""
     gtids = progress.gtids
     if gtids is None:
         return skip_to(reader, place)

@@ -1,7 +1,8 @@
-"""When two values are the same key: what an index of the server takes for equal.
+"""Collation keys: values that are equal if a unique index of the server takes them for equal.
 
-Knows case, accents and trailing spaces of collations by their names. Does not know weights: collations that are peculiar to a language, or that
-expand letters, take for different here what a server may take for equal. Targets that are databases compare by themselves.
+Case, accents and trailing spaces are taken from the collation's name. Weights are not implemented: for language-specific
+collations, and for letters that expand to several, two keys may differ here that are equal in a server. SQLite and server
+targets compare keys themselves.
 
     ..._bin, ..._cs            characters
     ..._as_ci                  without case

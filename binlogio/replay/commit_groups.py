@@ -1,12 +1,10 @@
-"""Commit groups: transactions of a log, one behind the other, that share a commit of the target.
+"""Commit groups: consecutive transactions of a log that share one commit of the target.
 
-Knows which transactions may share one, and what they are together. Knows neither threads nor targets.
-
-    A server that commits waits for the disk. What commits at the same time waits once, but a client sees neither that its commit is queued nor where,
-    so commits in the order of the log would wait one after the other. Where they share a transaction of the target, their order is that of its
-    statements, and they wait once. The states that the target shows are states that the source had; some are left out.
-    Only those that the source let run together, by its logical clock: none of them waits for another one.
-    Only rows: what commits by itself, uses what only its session has, or is text, has a commit of its own.
+A server that commits waits for the disk. What commits at the same time waits once, but a client sees neither that its commit is queued nor where,
+so commits in the order of the log would wait one after the other. Where they share a transaction of the target, their order is that of its
+statements, and they wait once. The states that the target shows are states that the source had; some are left out.
+Only those that the source let run together, by its logical clock: none of them waits for another one.
+Only rows: what commits by itself, uses what only its session has, or is text, has a commit of its own.
 """
 
 from __future__ import annotations
@@ -29,7 +27,7 @@ _MOST_BYTES: Final = 1 << 16  # of images: larger transactions gain more from be
 
 
 def commit_groups(transactions: Iterable[Transaction], most: int) -> Iterator[CommitGroup]:
-    """The transactions, up to `most` of them together. What was read before an error is given before it."""
+    """Yield the transactions in groups of up to `most`. Groups read before an error are yielded before it is raised."""
     some: list[Transaction] = []
     size = 0
     try:
@@ -49,7 +47,7 @@ def commit_groups(transactions: Iterable[Transaction], most: int) -> Iterator[Co
 
 
 def joined(group: CommitGroup) -> Transaction:
-    """The transactions as one."""
+    """Return the transactions of a group as one transaction."""
     first, last = group[0], group[-1]
     if first is last:
         return first

@@ -1,13 +1,13 @@
-"""The commit-order manager: parallel workers commit in the order in which the coordinator gave them their transactions.
+"""Commit-order manager: parallel workers commit in the order in which the coordinator gave them transactions.
 
-Knows the queue, its states, and how an error is passed on. Knows neither transactions nor targets.
+The queue, its states, and how an error stops newer transactions. Threads are in `coordinator`.
 
     register (coordinator)   the worker has a transaction, the newest of all                IDLE -> FIRST | NOT_FIRST
     wait     (worker)        before its commit is queued, until all older ones have signalled       NOT_FIRST -> FIRST
     signal   (worker)        its commit is queued, or it failed; the next one is first now          FIRST -> IDLE
 
 A transaction that failed, or was filtered out, or commits by itself (DDL) takes its turn like every other: it has a place in the queue
-from the moment when it was read. If one fails, those behind it must roll back, and none is registered any more: so the transactions that
+from the moment when it was read. If one fails, newer ones must roll back, and none is registered any more: so the transactions that
 committed are a prefix of the log, and there are no gaps to fill after a stop.
 
 Source: WL#6813, Commit_order_manager. There a thread's error flag is read after its wait as `previous_error ? 0 : 1`, with 1 documented
@@ -35,7 +35,7 @@ WORKER_STOPPED: Final = (
 
 
 class CommitOrderState(Enum):
-    """Where a worker stands; enum Ordered_commit_thread_state of WL#6813."""
+    """State of a worker; enum Ordered_commit_thread_state of WL#6813."""
 
     UNINITIALIZED = "uninitialized"
     IDLE = "idle"
@@ -58,11 +58,11 @@ class CommitOrderQueue:
         return self._has_error
 
     def state(self, worker: int) -> CommitOrderState:
-        """Where the worker stands."""
+        """Return the state of a worker."""
         return self._states[worker]
 
     def register(self, worker: int) -> bool:
-        """Give the worker a place behind all others; False, and no place, where a transaction has failed.
+        """Append the worker to the queue. Returns False, without doing so, if a transaction has failed.
 
         Raises:
             ReplayError: the worker has a place already.
@@ -127,7 +127,7 @@ class CommitOrderManager:
         return self._queue.has_error
 
     def state(self, worker: int) -> CommitOrderState:
-        """Where the worker stands."""
+        """Return the state of a worker."""
         return self._queue.state(worker)
 
     def register(self, worker: int) -> bool:
@@ -168,7 +168,7 @@ class CommitOrderManager:
             self._turn.notify_all()
 
     def ask_newer(self, worker: int) -> None:
-        """For a worker that could not get a lock: those behind it that have executed shall roll back; comes back when they have."""
+        """For a worker that could not get a lock: asks newer workers that have executed to roll back, and waits until they have."""
         with self._turn:
             self._asked.update(self._executed.intersection(self._queue.behind(worker)))
             self._turn.notify_all()
@@ -187,5 +187,5 @@ class CommitOrderManager:
 
 
 def stopped_by_older() -> ReplayError:
-    """What a worker reports that rolled back because an older transaction failed."""
+    """Return the error of a worker that rolled back because an older transaction failed."""
     return ReplayError(f"ERROR {ER_SLAVE_WORKER_STOPPED_PREVIOUS_THD_ERROR}: {WORKER_STOPPED}")

@@ -1,6 +1,4 @@
-"""The coordinator: gives the transactions of a log to workers, as the logical clock allows, and has them commit in order.
-
-Knows workers, turns, and errors. Knows neither events nor what a target is made of.
+"""Coordinator: gives transactions to workers as the logical clock allows, and makes them commit in order.
 
     A worker executes its transaction up to its commit, waits for its turn, commits, and signals the next one. A statement that commits by itself
     (DDL) waits for its turn before it is executed. A new file begins when the one before it has ended altogether.

@@ -1,6 +1,6 @@
-"""Which part of a log is replayed: by place, time, GTID, table; and under which name a schema goes on.
+"""Replay filters: by position, time, GTID and table; renames schemas.
 
-Knows names and places only. A transaction that is filtered keeps its place in the order of commits.
+A transaction that is filtered out keeps its place in the commit order.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class NamedStatement:
-    """A statement as a target takes it: its text; `creates` as in `StatementScope`; `refusal` where the filters by name cannot be applied."""
+    """The text of a statement for the target; `creates` as in `StatementScope`; `refusal` if filters by name cannot be applied."""
 
     sql: bytes
     is_wanted: bool = True
@@ -44,9 +44,9 @@ class NamedStatement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayFilter:
-    """What is wanted; everything by default.
+    """What is selected; everything by default.
 
-    `start` and `stop` are places (file by base name): groups that begin before `start`, or at or behind `stop`, are not applied.
+    `start` and `stop` are places (file by base name): groups that begin before `start`, or at or after `stop`, are not applied.
     `start_timestamp` and `stop_timestamp` say the same of a group's first event, in seconds since 1970. `tables` and `exclude_tables` are globs
     over `schema.table`; `rewrite_db` maps names of schemas.
     """
@@ -129,7 +129,7 @@ class ReplayFilter:
         raise UnsupportedFeature("only some tables of the schema are selected", found=schema)
 
     def statement(self, event: QueryEvent, context: ParseContext) -> NamedStatement:
-        """What a statement of the log is in the target: not wanted, under other names, or refused where that is not known."""
+        """Return a statement of the log as the target takes it: not wanted, renamed, or refused if that is not known."""
         if not self.is_by_name:
             return NamedStatement(event.sql)
         is_wanted, creates = True, False

@@ -1,6 +1,6 @@
-"""find_row of WL#5092: how the row that a before image tells is looked for in a table that may have other indexes and columns.
+"""Row lookup (find_row of WL#5092): how the row of a before image is found in a table with other indexes and columns.
 
-Knows images, columns by position, and indexes. Knows neither SQL nor where the rows are: what comes out says which rows are meant.
+The result is a plan of the search; the targets execute it.
 
     invalid image                                     refused: nothing in it concerns the target's columns
     primary key -> unique key without NULLs           the row of that key is the one; nothing else of the image is compared

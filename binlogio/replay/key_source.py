@@ -1,6 +1,6 @@
-"""The names and keys of tables, as those need them who find rows by their values.
+"""Column names and keys of tables, for code that finds rows by their values.
 
-Knows that both may be unknown, and what the user can do then. Who says what they are is the reader's business. Knows no target.
+Both may be unknown; the error then says how to give a definition. The reader decides which definition applies.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 
 class KeySource:
-    """Plans in which every column has a name, if anybody `needs_names`, and the key is known to be there or not.
+    """Table plans in which every column has a name (if `needs_names`) and the key is known.
 
-    For those who write SQL by nothing but the log, `tells_generated` marks the columns that the server computes, as far as anybody says.
+    For SQL that is written from the log alone, `tells_generated` marks generated columns, as far as they are known.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class KeySource:
         """The plan of a rows event, which must be the last event that the reader gave.
 
         Raises:
-            ReplayError: nobody says what the columns are called; or SQL cannot change the table.
+            ReplayError: the names of the columns are not known, or SQL cannot change the table.
             BinlogFormatError: a definition that was given does not fit the log.
         """
         plan = self._plan(event)

@@ -1,6 +1,6 @@
-"""How far a target is: which event groups of a log are in it.
+"""Replay position: which event groups of a log a target has, also if workers commit out of order.
 
-Knows places, and that workers may commit out of order. Knows no target; what it says of itself is kept there, in the transaction of the data.
+Each target stores its position in the transaction of the data.
 
     progress := low water mark, and the ends of groups behind it that are in the target already; or the GTIDs that the target has executed
     Groups up to the low water mark are all there. A new file begins only when the one before it has ended altogether.

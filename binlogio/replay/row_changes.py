@@ -1,6 +1,6 @@
-"""The row changes of a rows event, as a target that writes rows takes them.
+"""Row changes of a rows event, for targets that write rows.
 
-Knows that JSON diffs become documents where the before image has the document. Knows no target.
+JSON diffs become documents if the before image has the document.
 """
 
 from __future__ import annotations

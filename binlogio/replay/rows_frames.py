@@ -1,6 +1,6 @@
-"""Rows events as frames by the compiled kernel, with the post-header of the current version.
+"""Rows events as frames, built by the compiled kernel with the post-header of the current version.
 
-Knows which events it can build. All others are `binlogio.format.encoder`'s business.
+Other events are built by `binlogio.format.encoder`.
 """
 
 from __future__ import annotations

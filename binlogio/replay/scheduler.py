@@ -1,9 +1,7 @@
-"""The scheduler: which transactions may run at the same time, by the logical clock of the log.
-
-Knows `last_committed` and `sequence_number`. Knows neither workers nor targets.
+"""Scheduler: which transactions may run in parallel, by the logical clock of the log (`last_committed`, `sequence_number`).
 
     A transaction may begin once every transaction up to its `last_committed` has ended: those up to the *low water mark*, below which
-    nothing runs any more. Numbers begin anew in every file, so a file begins only when the one before it has ended altogether.
+    nothing runs any more. Numbers start again in every file, so a file begins only when the one before it has ended altogether.
 
 Source: sql/rpl_mta_submode.cc, Mts_submode_logical_clock::schedule_next_event, get_lwm_timestamp.
 """
@@ -62,7 +60,7 @@ class LogicalClock:
         return not self._running and not self._alone
 
     def new_file(self) -> None:
-        """The numbers begin anew; nothing may run."""
+        """Start a new file, whose numbers start again; nothing may be running."""
         self._newest = self._low_water_mark = 0
 
     def may_begin(self, clock: Clock) -> bool:

@@ -1,12 +1,12 @@
-"""The place in the logs where a replay or an undo begins, and what has to be known of the part before it.
+"""Start and stop positions of a replay or an undo, and what must be known of the skipped part of the logs.
 
-Checks the places that the caller gave before anything is changed. The part before the start is not decoded: headers are hopped over, and only two kinds of
-events count there:
+Positions that the caller gave are checked before anything is changed. The part before the start is not decoded: only event
+headers are read, and two kinds of events count there:
 
     DDL              names columns for the rows that come later
     XA PREPARE       its transaction may be committed after the start, and then its rows are needed
 
-The logs are ordered as they were given. Knows no target.
+The logs are ordered as they were given.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class PreparedPlace(NamedTuple):
 
 @dataclass(slots=True)
 class SkippedPart:
-    """What the part of the logs before the start says.
+    """Facts from the skipped part of the logs.
 
     `groups` counts its event groups, as far as they begin with GTID events (those of servers before MySQL 5.7 and MariaDB 10.0 do not). `prepared` are the XA
     transactions that were prepared in it, and neither committed nor rolled back.
@@ -102,7 +102,7 @@ def base_name(file: str) -> str:
 
 
 def bounds_of(reader: BinlogReader, wanted: ReplayFilter) -> Bounds:
-    """The places of a filter in the logs of a reader.
+    """Return the start and stop of a filter as places in the logs of a reader.
 
     Raises:
         PositionError: a place is in none of the logs, or no event starts there, or the stop is before the start.
@@ -137,7 +137,7 @@ def _place(reader: BinlogReader, position: Position, what: str) -> LogPlace:
 
 
 def names_of(reader: BinlogReader) -> str:
-    """The base names of the logs, shortened."""
+    """Return the base names of the logs, shortened."""
     names = [base_name(log.name) for log in reader.logs]
     return ", ".join(names if len(names) <= _MOST_NAMES else [names[0], "...", names[-1]])
 
@@ -147,13 +147,13 @@ def _text(position: Position | None) -> str:
 
 
 def resumed_at(reader: BinlogReader, progress: Progress, bounds: Bounds, *, resumes: bool | None) -> LogPlace | None:
-    """Where a replay goes on that the target keeps the position of; None where the target keeps none, or the next log begins.
+    """Return where a replay continues by the stored position of the target; None if there is none, or the next log begins.
 
     Args:
         reader: the logs.
         progress: what the target keeps.
         bounds: with the start that the caller gave.
-        resumes: True where the position of the target decides against a start, and is in these logs even if the target does not say of which server they are.
+        resumes: True if the target's position overrides a start position, and is in these logs even if the target does not say of which server they are.
 
     Raises:
         PositionError: the logs, or the start, contradict the position.
@@ -200,7 +200,7 @@ def resumed_at(reader: BinlogReader, progress: Progress, bounds: Bounds, *, resu
 
 
 def check_identity(log: KeptLog, name: str, found: LogIdentity | None) -> None:
-    """Refuse a log that is not the one that the target's position is in, though it has its name.
+    """Refuse a log that has the name of the log of the target's position, but is another one.
 
     Raises:
         PositionError: it is another one.
@@ -260,7 +260,9 @@ def _check_next_log(reader: BinlogReader, progress: Progress, bounds: Bounds) ->
 def skip_to(
     reader: BinlogReader, place: LogPlace, is_wanted: Callable[[SkippedEvent], bool] | None = None
 ) -> tuple[SkippedPart, LogPlace]:
-    """Let the reader begin at the first event group at or after a place, the start of an event; says what is before it, and where it begins.
+    """Move the reader to the first event group at or after a place; return what was skipped, and where the reader begins.
+
+    The place is the start of an event.
 
     `is_wanted` gets the first event of each group from there on; those before the first wanted one are skipped, too. A log whose groups do not begin with GTID events
     is read from its start. Where the part before the place is damaged, nothing is known of it.
@@ -336,7 +338,7 @@ class _Skipped:
         self._start = 0
 
     def take(self, events: Iterable[SkippedEvent]) -> None:
-        """Take note of what they say; nothing of it counts where they end in damage."""
+        """Collect facts from the events; discard them all if the events end in damage."""
         try:
             for event in events:
                 if event.starts_group:
@@ -363,7 +365,7 @@ class _Skipped:
 def unknown_tables(reader: BinlogReader, patterns: Iterable[str]) -> tuple[list[str], list[str]]:
     """Those of some patterns over `schema.table` that no row and no statement of the logs can be of, and the tables that have rows in the logs.
 
-    Reads up to where all patterns were met. Nothing is said of streams, which can be read only once, and of what comes behind damage.
+    Reads up to where all patterns were met. Streams, which can be read only once, and the part after damage are not checked.
 
     Raises:
         OSError, UnsupportedFeature: a log cannot be read.

@@ -1,7 +1,7 @@
-"""Which statements in a log concern a replay of rows, told from their text.
+"""Recognizes, by their text, the statements of a log that concern a replay of rows.
 
-Knows the few statements that frame transactions or empty and remove tables. What it does not know is `OtherStatement`: the caller says
-so in its summary, and a column that then does not fit is an error there.
+These are statements that begin and end transactions, and those that empty or remove tables. Any other one is
+`OtherStatement`: the caller counts it, and a column that does not fit afterwards is an error there.
 
     statement := BEGIN | COMMIT | ROLLBACK | SAVEPOINT name | ROLLBACK TO name | XA ... xid
                | DROP TABLE names | RENAME TABLE name TO name | TRUNCATE name | DROP DATABASE name | other
@@ -58,12 +58,12 @@ class Begin:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """The changes of the group hold."""
+    """COMMIT: the changes of the group are kept."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rollback:
-    """The changes of the group do not hold."""
+    """ROLLBACK: the changes of the group are discarded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class Savepoint:
 
 @dataclass(frozen=True, slots=True)
 class RollbackTo:
-    """What came behind the savepoint does not hold."""
+    """ROLLBACK TO: the changes after the savepoint are rolled back."""
 
     name: str
 
@@ -90,7 +90,7 @@ class Xa:
 
 @dataclass(frozen=True, slots=True)
 class DropTables:
-    """Tables are no more; `tables` are (schema, table)."""
+    """DROP TABLE; `tables` are (schema, table)."""
 
     tables: tuple[tuple[str, str], ...]
 
@@ -104,7 +104,7 @@ class RenameTables:
 
 @dataclass(frozen=True, slots=True)
 class Truncate:
-    """A table is empty now."""
+    """TRUNCATE TABLE."""
 
     schema: str
     table: str
@@ -112,14 +112,14 @@ class Truncate:
 
 @dataclass(frozen=True, slots=True)
 class DropDatabase:
-    """All tables of a schema are no more."""
+    """DROP DATABASE: removes all tables of a schema."""
 
     schema: str
 
 
 @dataclass(frozen=True, slots=True)
 class CreateWithRows:
-    """CREATE TABLE ... START TRANSACTION: a table that comes to be together with the rows behind it (CREATE TABLE ... SELECT of MySQL 8.0.21 on)."""
+    """CREATE TABLE ... START TRANSACTION: creates a table together with the rows that follow (CREATE TABLE ... SELECT of MySQL 8.0.21 on)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,4 @@
-"""What a replay did, in numbers.
-
-Knows counters only. Workers have one `RowCounts` each, which are added up in the end.
-"""
+"""Counters of a replay. Each worker has one `RowCounts`; they are added at the end."""
 
 from __future__ import annotations
 
@@ -60,7 +57,7 @@ class RowCounts:
 
 @dataclass(slots=True)
 class ReplaySummary(RowCounts):
-    """What a replay did. `groups` were applied; those that were skipped or filtered are not among them. `position` is behind the last group that was applied, None where there was none.
+    """What a replay did. `groups` were applied; those that were skipped or filtered are not among them. `position` is the end of the last applied group, or None.
 
     `statements` are those that were not followed (DDL and the like); `unfinished` is True where the log ends in the middle of a
     group, which was not applied; `prepared` counts XA transactions that wait for an XA COMMIT beyond the end of the log.

@@ -1,6 +1,6 @@
-"""The event groups of a log as transactions: what to do, in order, with everything that is needed to do it elsewhere and later.
+"""Transactions: the event groups of a log, with everything that is needed to apply them elsewhere and later.
 
-Knows groups, savepoints, distributed transactions, and what the log says of tables at the moment when it says it. Knows no target.
+Handles groups, savepoints, XA transactions, and the table definitions at each point of the log.
 
     A group inside a compressed payload ends with the payload; one that never ended, as a server that died leaves it, is none.
     XA: steps are put aside at XA PREPARE and belong to the transaction of XA COMMIT, which is a group of its own. XA COMMIT alone decides whether they are
@@ -145,7 +145,7 @@ class LoadStep:
 
 @dataclass(frozen=True, slots=True)
 class RefusedStep:
-    """An event that nobody can replay."""
+    """An event that cannot be replayed."""
 
     offset: int
     refusal: ReplayError
@@ -156,7 +156,7 @@ Step = RowsStep | StatementStep | LoadStep | RefusedStep
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transaction:
-    """One event group. `end` is behind its last event; `outcome` is `commit`, `rollback` or `prepare`; `xid` is that of an XA group.
+    """One event group. `end` is the end of its last event; `outcome` is `commit`, `rollback` or `prepare`; `xid` is that of an XA group.
 
     `commits_itself` where a statement of it ends the transaction that it is in: DDL and the like. `is_filtered` where nothing of it is wanted: it
     keeps its place all the same. One without steps changes nothing. `is_bound` where it uses what only its session has, such as temporary tables. `shared_by` is how many
@@ -243,7 +243,7 @@ class TransactionReader:
     def __iter__(self) -> Iterator[Transaction]:
         for event in self._reader:
             if event.header.inner is None:
-                if self._end is not None:  # only now, since the events of a payload come behind it
+                if self._end is not None:  # only now, since the events of a payload follow it
                     yield from self._finish()
                 if not self._follow(event):
                     return
@@ -257,7 +257,7 @@ class TransactionReader:
         self.unfinished = self._group is not None
 
     def _follow(self, event: Any) -> bool:
-        """Take an event that is none of a payload; False where nothing from here on is wanted."""
+        """Process an event outside a payload; returns False if nothing from here on is wanted."""
         if isinstance(event, _NEW_FILE):
             self._begin_log(event)
             self._group, self._groups, self._starts_file = None, GroupTracker(), True

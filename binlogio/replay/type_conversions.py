@@ -1,6 +1,6 @@
-"""Which column types a row may come from: replica_type_conversions of the server, as a pure function over two columns.
+"""Column type conversions that a replay allows (replica_type_conversions of the server), by type and length.
 
-Knows lengths and kinds of types. Does not convert values.
+Values are converted elsewhere.
 
     same type, same size          always
     narrower to wider             ALL_NON_LOSSY: integers, FLOAT to DOUBLE, DECIMAL, BIT, strings

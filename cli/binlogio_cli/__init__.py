@@ -1,1 +1,1 @@
-"""The command line: `binlogio dump`, `write`, `replay`."""
+"""The command line: `binlogio dump`, `write`, `replay`, `undo`."""

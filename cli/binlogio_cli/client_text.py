@@ -1,7 +1,7 @@
-"""Statements as the server's client program reads them from standard input: each one whole, and nothing in it taken for a command of the client.
+"""Statements as the client program reads them from standard input, such that no statement is split or taken for a command.
 
-Knows how the client cuts its input: quotes, comments, the delimiter, its own commands. A statement that it would cut elsewhere than the server did goes
-as hexadecimal digits, in a prepared statement: what stands there cannot be misread, and the server takes it in the session's character set as it is.
+The client parses quotes, comments, the delimiter and its own commands. A statement that it would split differently from the
+server is sent as hexadecimal digits in a prepared statement, in the session's character set.
 
     statement := sql newline delimiter newline                                         -- where the client reads it as it is
                | SET @binlogio = x'sql'  PREPARE binlogio FROM @binlogio  EXECUTE ...   -- where it does not
@@ -44,16 +44,16 @@ def _tokens(strings: bytes) -> re.Pattern[bytes]:
 
 _ESCAPING: Final = _tokens(rb"""'[^'\\]*(?:\\[^\n][^'\\]*)*' | "[^"\\]*(?:\\[^\n][^"\\]*)*" """)
 _PLAIN: Final = _tokens(rb"""'[^'\\]*' | "[^"\\]*" """)
-# A line comment at the beginning is sent by itself, and what is no character at the end is not sent.
+# A line comment at the beginning is sent by itself, and control characters at the end are not sent.
 _ENDS: Final = re.compile(rb"(?!\s*(?:--|#)).*[\x21-\x7e]\s*\Z", re.DOTALL)
 _ROUTINE: Final = re.compile(rb"\s*(?:CREATE|ALTER)\b[^'\"(]*\b(?:PROCEDURE|FUNCTION|TRIGGER|EVENT)\b", re.IGNORECASE)
 
 
 def client_lines(sql: bytes, collation_id: int | None, *, escapes: bool) -> Iterator[str]:
-    """The lines that make the client send `sql`, bytes of which no text can be made as surrogate escapes.
+    """Yield the lines that make the client send `sql`; bytes that are not text are surrogate escapes.
 
     `collation_id` is that of the client's character set in the session, `escapes` False where a backslash in quotes may be one like any other
-    (NO_BACKSLASH_ESCAPES, ANSI_QUOTES, or nobody knows).
+    (NO_BACKSLASH_ESCAPES, ANSI_QUOTES, or not known).
     """
     if _is_read_as_it_is(sql, collation_id, escapes=escapes):
         yield f"{sql.decode('utf-8', 'surrogateescape')}\n{DELIMITER}\n"

@@ -1,6 +1,6 @@
-"""The JSON form of `dump`: one object a line, one line an event, the rows of a rows event inside it.
+"""JSON output of `dump`: one object per event and line; a rows event contains its rows.
 
-Knows how the fields of any event become JSON. Statements are text; other bytes are "0x" and hexadecimal digits; identifiers are text.
+Statements and identifiers are text; other bytes are "0x" and hexadecimal digits.
 
     event := {"file"?, "type", "pos", "end", "inner"?, "timestamp", "server_id", "flags", "log_pos", "checksum"?, field...}
     rows  := event with "schema", "table", "rows": [{"before"?: {column: value...}, "after"?: {...}}...] in the place of images

@@ -33,7 +33,7 @@ _NO_HARD_LINKS: Final = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EML
 class Output:
     """Text to a binary stream. UTF-8 whatever the locale says, so that a log's text is never lost to it.
 
-    `errors` says what becomes of bytes that are no text, which stand in it as surrogates: `surrogateescape` gives them back.
+    `errors` is the error handler for bytes that are not text (surrogates): `surrogateescape` writes the original bytes.
     """
 
     def __init__(self, stream: BinaryIO, errors: str = "backslashreplace") -> None:
@@ -50,7 +50,7 @@ class Output:
             self.write(chunk)
 
     def flush(self) -> None:
-        """Hand everything on, so that it stands before what goes to standard error."""
+        """Flush, so that this output precedes later output on standard error."""
         self._stream.flush()
 
 
@@ -164,4 +164,4 @@ class Dump(Protocol):
         """One event; in several chunks where it may be large."""
 
     def foot(self) -> Iterator[str]:
-        """What stands behind the last event."""
+        """Yield the text after the last event."""

@@ -1,7 +1,4 @@
-"""Text that is safe to show: nothing from a log reaches the terminal as a control sequence, and identifiers cannot break out.
-
-Knows SQL's quotes, and which characters act on a terminal instead of being shown. Knows no events.
-"""
+"""Quoting: escapes control characters for the terminal, and quotes SQL names and literals."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""A progress bar for a replay: bytes of the logs, their rate, and the time that is left.
+"""Progress bar of a replay (`rich`): bytes of the logs, their rate, and the remaining time.
 
-Knows the sizes of files, and `rich`, without which nothing is shown. Nothing is shown either where standard error is no terminal.
+Not shown without `rich`, or if standard error is not a terminal.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Scripts of `binlogio write`: JSON lines that say which sessions execute and commit what.
 
-Knows the script's words; what they make of a log is `binlogio.writer`'s business. Values are as in `binlogio.schema.json_values`.
+`binlogio.writer` writes the log. Values are as in `binlogio.schema.json_values`.
 
     variables := {"do": "variables", name: value...}                                     -- only before everything else
     table     := {"do": "table", "schema", "name", "columns": [{"name", "type"...}...], "primary_key": [name...], "engine"...}
@@ -43,14 +43,14 @@ _MAKES_UPSERTS: Final = re.compile(r"\s*(?:INSERT|REPLACE|LOAD)\b", re.IGNORECAS
 
 
 class ScriptError(Exception):
-    """A line that cannot be; the message begins with script and line."""
+    """A line that is refused; the message starts with script and line."""
 
     def __init__(self, script: str, line: int, reason: str) -> None:
         super().__init__(f"{script}:{line}: {reason}")
 
 
 class _Refused(Exception):
-    """Why a line cannot be, before anyone knows which line it is."""
+    """The reason why a line is refused, without its number."""
 
 
 def read_lines(script: str, lines: Iterable[str]) -> list[tuple[int, Json]]:
@@ -141,7 +141,7 @@ class ScriptClock:
         """Begin at the first time of the script, so that the log's own events have it too.
 
         Raises:
-            ScriptError: it is no time.
+            ScriptError: the text is not a time.
         """
         for number, line in lines:
             if "at" in line:
@@ -152,7 +152,7 @@ class ScriptClock:
                 return
 
     def set(self, text: Any) -> None:
-        """The time stands still here until it is set again."""
+        """Set the time, which does not advance until it is set again."""
         try:
             moment = datetime.fromisoformat(str(text).replace("Z", "+00:00"))
             aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=timezone.utc)

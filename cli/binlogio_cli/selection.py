@@ -1,7 +1,6 @@
-"""Which events of a log a user wants to see: by database, table, GTID and time.
+"""Filters of `dump`: by database, table, GTID and time.
 
-Knows the options' meaning and where event groups begin and end. Knows nothing of how events are shown: what is put aside while nobody
-knows yet whether its group has anything to show are strings.
+The output of a group is buffered as strings until it is known whether the group has anything to show.
 
     A group is chosen by its GTID and by the time of its first event.
     A statement counts for its default database, as in the server's tool; a row change for the database of its table.
@@ -67,7 +66,7 @@ class Selection:
     """What to show. Empty tuples and None mean everything.
 
     `databases` and `tables` are globs; a table glob with a dot is `database.table`. Times in seconds since 1970, UTC: groups that
-    begin before `start` are left out, and the first one at or behind `stop` ends the output.
+    begin before `start` are left out, and the first one at or after `stop` ends the output.
     """
 
     databases: tuple[str, ...] = ()
@@ -159,7 +158,7 @@ class Selector:
             raise
 
     def _follow(self, event: Any) -> bool:
-        """Take note of where the log stands; False where the output ends."""
+        """Update the group state. Returns False where the output ends."""
         if isinstance(event, _DESCRIPTIONS):
             self._groups = GroupTracker()
         was_inside = self._groups.place is not GroupPlace.OUTSIDE

@@ -1,7 +1,7 @@
-"""The SQL form of `dump`: what the server's client program executes, `binlogio dump --format sql FILE | mysql`.
+"""SQL output of `dump`, for the client program: `binlogio dump --format sql FILE | mysql`.
 
-Knows which SQL an event is. Statements come with the context that they had, row changes as BINLOG statements; names and values are the log's, byte
-for byte, so this form is for a pipe and not for a terminal.
+Statements come with their session context, row changes as BINLOG statements. Names and values are those of the log, byte for
+byte, so this output is for a pipe and not for a terminal.
 
 Source: client/mysqlbinlog.cc; sql/log_event.cc, the print methods.
 """
@@ -47,7 +47,7 @@ class SqlDump:
         self._binlog = BinlogStatements()
 
     def foot(self) -> Iterator[str]:
-        """What stands behind the last event."""
+        """Yield the SQL after the last event."""
         if self._has_gtid:
             yield from _lines("SET @@session.gtid_next = 'AUTOMATIC'")
         if self._is_begun:

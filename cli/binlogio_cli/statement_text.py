@@ -1,6 +1,6 @@
-"""Statements as text, and the session variables that they were run with.
+"""Text of statements, and SET statements for the session variables that they ran with.
 
-Knows the status variables of QUERY_EVENT and the SQL that sets each of them. Remembers what was set, so that only changes are shown.
+Only variables that changed since the last statement are shown.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _AUTO_IS_NULL: Final = 1 << 14
 _NOT_AUTOCOMMIT: Final = 1 << 19
 _NO_FOREIGN_KEY_CHECKS: Final = 1 << 26
 _RELAXED_UNIQUE_CHECKS: Final = 1 << 27
-_LAST_SHARED_COLLATION: Final = 255  # behind it are those of one server, or of a new version
+_LAST_SHARED_COLLATION: Final = 255  # higher numbers belong to one vendor, or to a new version
 
 
 def sql_text(sql: bytes, collation_id: int | None = None) -> str:
@@ -45,7 +45,7 @@ def client_collation(event: Any) -> int | None:
 
 
 class StatementContext:
-    """The session state that was shown so far; begins anew with every file."""
+    """The session state that was shown so far; starts again with every file."""
 
     def __init__(self) -> None:
         self._schema = ""

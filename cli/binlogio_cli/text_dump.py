@@ -1,6 +1,6 @@
-"""The text form of `dump`: what the server's own tool prints, but with row changes that can be read without asking for it.
+"""Text output of `dump`: similar to mysqlbinlog, with decoded row changes.
 
-Knows the order of an event's lines. Titles, statements and rows have modules of their own.
+Titles, statements and rows are in `titles`, `statement_text` and `text_rows`.
 
     event := "# at" offset   "#"date time "server id" n "end_log_pos" n "CRC32" 0x...  TAB title   hexdump?   body
     body  := statement "/*!*/;"  |  "### " row change ...  |  "# " fact ...
@@ -73,7 +73,7 @@ class TextDump:
         self._file = ""
 
     def foot(self) -> Iterator[str]:
-        """What stands behind the last event."""
+        """Yield the lines after the last event."""
         if not self._style.short:
             yield "# End of log\n"
 
@@ -89,7 +89,7 @@ class TextDump:
             yield from (f"{line}\n" for line in body)
 
     def _head(self) -> Iterator[str]:
-        """What stands before the first event, and before the first of each file."""
+        """Yield the lines before the first event of the output and of each file."""
         if not self._file:
             yield "# binlogio dump. Row changes are comments: this text is to be read; what a server takes is --format sql.\n"
         file = self._reader.position.file

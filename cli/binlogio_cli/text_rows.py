@@ -1,6 +1,6 @@
-"""Row changes as the pseudo-SQL that the server's tool prints with -v: comments, one column a line.
+"""Text of row changes in `dump`, as SQL in comments.
 
-Knows how values look in SQL. Columns have their names where the log has them, else @1, @2 and so on.
+Columns have their names if the log has them, else @1, @2 and so on.
 
     row := "### INSERT INTO" table "### SET" column*  |  "### UPDATE" table "### WHERE" column* "### SET" column*
          | "### DELETE FROM" table "### WHERE" column*

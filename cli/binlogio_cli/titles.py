@@ -1,7 +1,4 @@
-"""What stands behind an event's position in the text of `dump`: its kind and its few facts, on one line.
-
-Knows every event class, and the words of the server's own tool. Knows neither rows nor statements.
-"""
+"""Titles of events in the text of `dump`: the kind of event and its fields, in one line, with the terms of mysqlbinlog."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What is said of logs that were in use: they may end in the middle of an event, which is worth a word, and no error.
+"""Message about logs that were in use and end inside an event, which is not an error.
 
-Knows the sentence. What a torn tail is, is `binlogio.format.framing`'s business.
+Torn tails are found by `binlogio.format.framing`.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 
 def say_torn_tails(reader: BinlogReader) -> None:
-    """Tell where whole event groups end, for each log that has more than those."""
+    """Print where the last complete event group ends, for each log with a torn tail."""
     for (file, last_good_offset), tail in reader.torn_tails:
         say(
-            f"{file}: at {tail.offset}: the log was in use and ends in {tail.size} bytes that are no whole event ({tail.reason});"
-            f" the last whole event group ends at {last_good_offset}"
+            f"{file}: at {tail.offset}: the log was in use and ends in {tail.size} bytes of an incomplete event ({tail.reason});"
+            f" the last complete event group ends at {last_good_offset}"
         )

@@ -191,7 +191,7 @@ def test_torn_tail_of_a_log_in_use_is_said_and_is_no_error(tmp_path: Path, missi
     path = tmp_path / "binlog.000001"
     path.write_bytes((CRASHED / "binlog.000001").read_bytes()[:-missing])
     result = dump(path)
-    match = re.search(r"the last whole event group ends at (\d+)", result.stderr)
+    match = re.search(r"the last complete event group ends at (\d+)", result.stderr)
 
     assert result.exit_code == 0
     assert match is not None

@@ -76,7 +76,7 @@ def test_torn_tail_is_mentioned(tmp_path: Path) -> None:
     path.write_bytes(data)
     result = run(tmp_path, path)
 
-    assert "no whole event" in result.stderr
+    assert "an incomplete event" in result.stderr
     assert "the log ends in the middle of an event group, which was not applied" in result.stderr
     assert result.exit_code == 0
 

@@ -1,9 +1,7 @@
-"""Where a replay goes, and what every target can do.
+"""Protocol of replay targets; each target has a module of its own.
 
-Knows the protocol only; each target has a module of its own.
-
-    target    the database: what is in it already, and a session for each worker
-    session   execute a transaction (workers in parallel), then commit it (in turn), or roll it back
+target    the database: what is in it already, and a session for each worker
+session   execute a transaction (workers in parallel), then commit it (in turn), or roll it back
 """
 
 from __future__ import annotations

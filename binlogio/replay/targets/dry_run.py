@@ -1,7 +1,4 @@
-"""The target that changes nothing: what a log would do, by table.
-
-Knows counting. Every row is decoded, so that a log that cannot be replayed is found out.
-"""
+"""Dry-run target: counts, and decodes every row, so that a log that cannot be replayed is found."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What a statement says of a table beside its columns and keys: what rows get where they have no value, and where they are.
-
-Knows CREATE TABLE and ALTER TABLE as words. Knows no target.
-"""
+"""What a statement says of a table beside its columns and keys: what rows get where they have no value, and where they are."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The inverse as a binary log, which servers and their tools read like any other.
+"""Undo output: a binary log of the source's version.
 
-Knows files, positions, checksums and the first and last events of a transaction. What the inverse of rows is, is `inverse`'s business.
+Writes positions, checksums and the first and last events of a transaction. The inverse of rows is in `inverse`.
 
     file        := magic format_description previous_gtids? transaction*
     transaction := anonymous_gtid?  BEGIN  (table_map rows)*  XID

@@ -1,9 +1,7 @@
 """Where each row image of a rows event ends, so that its bytes can be moved as they are.
 
-Knows how long values are in an image. Looks at none of them.
-
-    images := image*                   -- one a row, or before and after in turn
-    image  := null: bits[columns in the image]  value*
+images := image*                   -- one a row, or before and after in turn
+image  := null: bits[columns in the image]  value*
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""The inverse of row changes: what takes the rows of one event back, as values and as an event.
-
-Knows images and which of their columns an undo needs. Knows neither SQL nor files.
+"""Inverse changes: reverses the rows of one event, as values and as an event.
 
     insert of a row         -> delete of it         needs the key of the row; all columns where its table has none
     delete of a row         -> insert of it         needs all columns

@@ -1,7 +1,4 @@
-"""What an undo is written as, and what every form of it can do.
-
-Knows the protocol only; SQL and binary logs have a module of their own.
-"""
+"""Protocol of the outputs of an undo (SQL script, binary log)."""
 
 from __future__ import annotations
 

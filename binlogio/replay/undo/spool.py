@@ -1,6 +1,6 @@
-"""The inverse transactions of a log until all of it was read, since the last one of them comes first.
+"""Spool: stores the inverse transactions in a temporary file until the whole log is read, since the last one comes first.
 
-Knows bytes and where transactions end among them: eight bytes of memory for each, all else is in a temporary file.
+Needs eight bytes of memory for each transaction.
 """
 
 from __future__ import annotations

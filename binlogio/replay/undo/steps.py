@@ -1,11 +1,9 @@
-"""Which steps of a transaction an undo takes back, and which nobody can.
+"""Selects the steps of a transaction that an undo reverses, and those that cannot be undone.
 
-Knows savepoints and statements. Knows no rows.
-
-    rows                       taken back; but not those of MariaDB's sequences, which never give a value twice
-    SAVEPOINT .. ROLLBACK TO   the rows between them were taken back by the source already
-    any other statement        cannot be taken back: what it did is not in the log. Where tables are chosen, only those that concern them count,
-                               and not the CREATE that they begin with: no row of them is older
+rows                       taken back; but not those of MariaDB's sequences, which never give a value twice
+SAVEPOINT .. ROLLBACK TO   the rows between them were taken back by the source already
+any other statement        cannot be taken back: what it did is not in the log. Where tables are chosen, only those that concern them count,
+                           and not the CREATE that they begin with: no row of them is older
 """
 
 from __future__ import annotations
@@ -27,7 +25,7 @@ _SEQUENCE: Final = tuple(column.name for column in SEQUENCE_COLUMNS)
 
 @dataclass(frozen=True, slots=True)
 class UndoSteps:
-    """The steps of a transaction: `rows` in the order of the log, `statements` that nobody can take back.
+    """The steps of a transaction: `rows` in the order of the log, `statements` that cannot be undone.
 
     `rolled_back_events` were taken back by the source, `sequence_events` are of sequences.
     """

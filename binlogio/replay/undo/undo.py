@@ -1,6 +1,6 @@
-"""`undo`: the inverse of the row changes in a log, the last transaction first.
+"""`undo` (flashback): the inverse of the row changes in a log, newest transaction first.
 
-Knows the order of things. What the inverse of a row is, and what it is written as, are others' business.
+The inverse of a row is in `inverse`, the outputs in `sql_script` and `binlog_file`.
 
     The log is read once, from its beginning to its end. The inverse of each transaction goes to a temporary file as soon as the transaction has
     ended; when all are there, they are read from the last to the first. In memory are the events of one transaction (and of those that XA PREPARE
@@ -40,8 +40,8 @@ class OnStatement(Enum):
     """What to do about statements, DDL among them, which cannot be undone."""
 
     REFUSE = "refuse"
-    STOP = "stop"  # undo what comes behind the last one
-    SKIP = "skip"  # undo the rows before and behind it
+    STOP = "stop"  # undo what follows the last one
+    SKIP = "skip"  # undo the rows before and after it
 
 
 @dataclass(slots=True)
@@ -104,7 +104,7 @@ class Undo:
                 exc.locate(file=transaction.path)
                 if on_statement is not OnStatement.STOP:
                     raise
-                self._refusal = self._refusal or exc  # a statement behind it may make it as if it had not been
+                self._refusal = self._refusal or exc  # a later statement may make it irrelevant
             watch(transaction)
         if self._refusal is not None:
             raise self._refusal

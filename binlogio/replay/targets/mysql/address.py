@@ -1,6 +1,4 @@
-"""Address of a MySQL or MariaDB server, as a URL names it, and how the connection is secured.
-
-Knows the URL, the file of a password and the environment. Knows no connection, and needs no package for one.
+"""Address of a MySQL or MariaDB server (URL, password file, environment), and its TLS settings. Needs no driver.
 
     url     := ("mysql" | "mariadb") "://" user (":" password)? "@" host? (":" port)? "/" database? ("?" option ("&" option)*)?
     option  := "unix_socket=" path | "password-file=" path

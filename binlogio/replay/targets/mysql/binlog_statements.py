@@ -1,6 +1,4 @@
-"""BINLOG statements: row events of a log as a server takes them from a client, `BINLOG '<base64>'`, for its own applier.
-
-Knows table maps, the end of a statement, and which events BINLOG does not take as they are. Knows no connection.
+"""BINLOG statements: row events of a log as SQL, `BINLOG '<base64>'`, for the server's own applier.
 
     BINLOG '<format description>'            once, not within a transaction: how the events look that come next
     BINLOG '<table maps, rows events>'       the last rows event ends the statement

@@ -1,6 +1,4 @@
-"""One connection to a MySQL or MariaDB server: the session as a replay needs it, and what the server refuses as errors of ours.
-
-Knows PyMySQL. Knows neither transactions of a log nor tables.
+"""One connection to a MySQL or MariaDB server (PyMySQL): session settings, and server errors as exceptions of binlogio.
 
 Source: include/mysql.h of both servers; sql/sql_parse.cc, dispatch_command (COM_QUERY, COM_SET_OPTION).
 """

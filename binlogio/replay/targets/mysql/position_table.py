@@ -1,6 +1,6 @@
-"""The table in which a server keeps how far a replay is, beside the data: its rows, and the statements that read and write them.
+"""Position table of a server target: its rows, and the statements that read and write them.
 
-Knows SQL. When which of them is carried out is `mysql.session`'s business.
+`mysql.session` decides when they are executed.
 
     binlogio_replay.position    a row for each worker: up to where no group is missing (low), and its own groups behind that (done); all of a file.
                                 pending: the end of a group that commits by itself (DDL) and that was begun.

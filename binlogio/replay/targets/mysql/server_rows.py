@@ -1,7 +1,7 @@
-"""How many rows a server says that it changed, table by table: all that is known of rows events which it applies by itself.
+"""Row counters of a server (performance_schema), table by table, for rows events that the server applies itself.
 
-Knows the counters of performance_schema. They are the server's: changes of its other clients are in them, and those of transactions that were rolled
-back and tried again. How rows were looked for is not told by them: a row that is found by its key counts as one that is found without an index.
+The counters include changes of other clients, and of transactions that were rolled back and retried. They do not say how rows
+were found: a row found by its key counts as one found without an index.
 
 Source: storage/perfschema/table_tiws_by_table.cc; sql/log_event.cc, Rows_log_event::do_index_scan_and_update.
 """

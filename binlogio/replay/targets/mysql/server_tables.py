@@ -1,6 +1,6 @@
-"""Tables of a server, as far as a replay has to know before it changes them: transactions, triggers, foreign keys.
+"""Table properties of a server that a replay needs before it changes rows: transactions, triggers, foreign keys.
 
-Knows the information schema. What it said holds for all sessions, until a statement may have made tables what they were not.
+Answers of the information schema are cached for all sessions until a statement may have changed the tables.
 """
 
 from __future__ import annotations

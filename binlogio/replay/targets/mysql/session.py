@@ -1,10 +1,8 @@
-"""What one worker does with a MySQL or MariaDB server: the steps of a transaction, by events or by SQL, and its position with them.
+"""Session of a worker at a MySQL or MariaDB server: applies the steps of a transaction by row events or SQL, with the position.
 
-Knows transactions, BINLOG statements, and errors that a statement had at its source already. Knows neither threads nor turns.
-
-    rows by events   BINLOG '<format description>' once, then BINLOG '<table maps, rows events>' for each statement of the source: the server's own
-                     applier does it, find_row and all
-    rows by SQL      INSERT, UPDATE and DELETE, where source and target are not of one kind
+rows by events   BINLOG '<format description>' once, then BINLOG '<table maps, rows events>' for each statement of the source: the server's own
+                 applier does it, find_row and all
+rows by SQL      INSERT, UPDATE and DELETE, where source and target are not of one kind
 """
 
 from __future__ import annotations

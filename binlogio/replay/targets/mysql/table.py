@@ -1,6 +1,6 @@
-"""One table of a MySQL or MariaDB target, changed by SQL of rows: which columns and indexes it has, and the statements for changes.
+"""One table of a MySQL or MariaDB target: its columns and indexes, and the SQL of row changes.
 
-Knows the information schema. How rows are looked for is `find_row`'s business, what values look like in SQL that of `mysql.values`.
+The row lookup is in `find_row`, literals are in `mysql.values`.
 """
 
 from __future__ import annotations

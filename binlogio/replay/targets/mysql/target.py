@@ -1,6 +1,6 @@
-"""MySQL and MariaDB as the target of a replay: a connection for each worker, and how far it is in a table beside the data.
+"""MySQL and MariaDB targets: a connection for each worker, and the replay position in a table beside the data.
 
-Knows what the sessions of a replay have in common. What a session does with the steps of a transaction is `mysql.session`'s business.
+The steps of a transaction are in `mysql.session`.
 
 DDL commits before and after itself, so its position cannot be part of it: it is announced before and confirmed after it. A replay that finds one
 announced and not confirmed does it again, and takes "exists already" and "does not exist" for an answer.

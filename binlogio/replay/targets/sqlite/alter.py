@@ -1,6 +1,6 @@
-"""What ALTER TABLE does to the rows that a table of SQLite has: where the values of its columns come from, and which rows go.
+"""ALTER TABLE in SQLite: copies the rows from the old definition to the new one.
 
-Knows definitions before and after, defaults and partitions. Which statement it is, and when it is carried out, is `sqlite.ddl`'s business.
+`sqlite.ddl` parses the statement and decides when it is executed.
 """
 
 from __future__ import annotations

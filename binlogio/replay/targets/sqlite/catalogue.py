@@ -1,7 +1,5 @@
 """What a SQLite target knows of the source's tables, kept in a table of its own: what an ALTER TABLE of a later log starts from.
 
-Knows the JSON form of a parsed table and of defaults. Carries out no statement.
-
     table "binlogio_tables"    "name" (schema.table as the source calls it), and "definition", a JSON object:
         {"schema", "name", "columns": [column...], "keys": [[name, [[column, prefix]...], unique]...], "engine", "collation", "collation_is_assumed",
          "assumed": [name...], "is_versioned", "is_tentative", "defaults": {column: default}, "partitions": [...] | null, "obstacle": text | null}

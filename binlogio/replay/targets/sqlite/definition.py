@@ -1,6 +1,6 @@
-"""Tables of the source as tables of SQLite: columns with defaults, the primary key, indexes, and how a table gets other ones.
+"""Table definitions as SQL of SQLite.
 
-Knows SQL of SQLite. What a statement of the source makes of a table is `sqlite.ddl`'s business, what becomes of values `sqlite.conversion`'s.
+The effect of a statement of the source is in `sqlite.ddl`, the conversion of values in `sqlite.conversion`.
 
     A table gets other columns as SQLite's manual has it (lang_altertable, "Making Other Kinds Of Table Schema Changes"): a new table, the rows put into
     it in their order, the old one dropped, the new one renamed; indexes and triggers made again. All of that belongs to the event group's savepoint.

@@ -1,6 +1,6 @@
-"""The table in which a SQLite target keeps how far a replay is, beside the data: one row.
+"""Position table of a SQLite target: its row, and the statements that read and write it.
 
-Knows SQL. When it is read and written is `target`'s business.
+`sqlite.target` decides when they are executed.
 
     binlogio_position    the place in a log up to where no group is missing (file, offset), ends of groups behind it that are there too (done), and what tells
                          the log from others of its name (log); tables of earlier versions lack the last column

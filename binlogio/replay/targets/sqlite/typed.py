@@ -1,7 +1,4 @@
-"""What values in a translated statement are, and what the log says of them beside the statement: constants, user variables, numbers, the time.
-
-Knows the events before a statement and its status variables. Knows no SQL.
-"""
+"""What values in a translated statement are, and what the log says of them beside the statement: constants, user variables, numbers, the time."""
 
 from __future__ import annotations
 
