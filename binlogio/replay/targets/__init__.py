@@ -79,7 +79,7 @@ class Target(Protocol):
         """Take no notice of the position that an earlier replay kept."""
 
     def keep(self, low: Position, log: KeptLog) -> None:
-        """Keep that no group is missing up to `low`: behind the last commit there were only groups that change nothing here."""
+        """Keep that no group is missing up to `low`: after the last commit there were only groups that change nothing here."""
 
     def close(self) -> None:
         """Give the target back; what was not committed is forgotten."""

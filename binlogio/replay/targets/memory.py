@@ -1,7 +1,6 @@
-"""A table in memory that row changes are applied to, as a server's applier does it.
+"""In-memory table: applies row changes as a server's applier does (keys, defaults, STRICT and IDEMPOTENT).
 
-Knows keys, defaults, and what STRICT and IDEMPOTENT mean. How rows are found is `find_row`'s business. It is the model that is held against what a
-real replica did (`fixtures/find_row.json`), and it is small: nothing here is fast.
+The row lookup is in `find_row`. It is the model that tests compare with a real replica (`fixtures/find_row.json`); it is not fast.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ def created_facts(words: Words, table: ParsedTable) -> TableFacts:
 def altered_facts(
     facts: TableFacts, changes: ColumnChanges, partitions: PartitionChange | None, table: ParsedTable
 ) -> TableFacts:
-    """What holds of the table behind an ALTER TABLE: as the statement says, else as before, under the names of now."""
+    """Return the facts of a table after an ALTER TABLE: those of the statement, others unchanged under the new names."""
     defaults = defaults_after(facts.defaults, changes, table.columns)
     left = facts.partitions if partitions is None else partitions.left
     if left is not None:

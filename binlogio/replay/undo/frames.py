@@ -1,7 +1,7 @@
-"""Events to frames without position, for many events that are alike.
+"""Builds frames without position for many similar events.
 
-Knows that BEGIN, XID and table maps differ from one transaction to the next in their timestamp alone, and asks the compiled kernel, where it is
-there, for rows events. `binlogio.format.encoder` is behind all of it.
+BEGIN, XID and table maps differ between transactions only in their timestamp. Rows events are built by the compiled kernel if it
+is present; all others by `binlogio.format.encoder`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Frames:
         )
 
     def begin(self, header: EventHeader) -> bytes:
-        """BEGIN, by a session that nobody knows."""
+        """Return BEGIN, of a session without known properties."""
         key = "BEGIN", header.server_id
         flags = HeaderFlag.SUPPRESS_USE
         return self._alike(key, header, lambda: QueryEvent(0, 0, 0, (), "", b"BEGIN", replace(header, flags=flags)))

@@ -115,7 +115,7 @@ def inverse_event(step: RowsStep) -> tuple[Any, int]:
 
     Raises:
         ReplayError: as `check_images`.
-        UnsupportedFeature: the event is of 5.1 before GA, whose images nobody writes.
+        UnsupportedFeature: the event is of 5.1 before GA, whose images cannot be written.
         BinlogFormatError: an image does not fit its table.
     """
     plan, event = check_images(step), step.event

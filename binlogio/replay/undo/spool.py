@@ -46,7 +46,7 @@ class Spool:
         self._written = 0
 
     def add(self, pieces: Iterator[bytes]) -> None:
-        """Put a transaction behind the others; where `pieces` raises, none of it is there."""
+        """Append a transaction; if `pieces` raises, nothing of it is kept."""
         start = self._end
         try:
             for piece in pieces:
@@ -78,7 +78,7 @@ class Spool:
         return self._written + len(self._pending)
 
     def _cut(self, end: int) -> None:
-        """Forget the bytes behind `end`, which is that of a transaction."""
+        """Discard the bytes after `end`, the end of a transaction."""
         del self._pending[max(end - self._written, 0) :]
         self._written = min(self._written, end)
 

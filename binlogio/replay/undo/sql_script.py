@@ -1,13 +1,13 @@
-"""The inverse as a script of SQL, for the client of the source's vendor.
+"""Undo output: an SQL script for the client of the source's vendor.
 
-Knows sessions and transactions. What a change is in SQL is `mysql.table`'s business, what values and names are `mysql.values`': neither depends
-on sql_mode, and text is ASCII but for names.
+The SQL of a change is in `mysql.table`, literals are in `mysql.values`: neither depends on sql_mode, and text is ASCII except
+names.
 
     script      := settings  transaction*  settings
     transaction := comment  BEGIN  (INSERT | (UPDATE | DELETE) check?)*  COMMIT
     check       := an error where not just one row was changed; the client then leaves, and the server rolls the transaction back
 
-Keys are not compared by foreign keys: what the log has is taken back, and nothing follows from it. A server runs its triggers, whose changes
+Keys are not compared by foreign keys: the changes in the log are reversed, and no cascades follow. A server runs its triggers, whose changes
 are in the log as well.
 """
 

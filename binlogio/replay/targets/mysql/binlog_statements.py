@@ -57,7 +57,7 @@ class BinlogStatements:
         return _binlog(b"".join([*map(self._map, maps.values()), *map(self._frame, frames)]))
 
     def _map(self, table_map: TableMapEvent) -> bytes:
-        """The table map, as it stands in a log."""
+        """Return the table map as in a log."""
         key = replace(table_map, header=NEW_HEADER)
         if key not in self._maps:
             if len(self._maps) >= _MOST_MAPS:
@@ -66,7 +66,7 @@ class BinlogStatements:
         return self._maps[key]
 
     def _frame(self, event: Any) -> bytes:
-        """The rows event, as it stands in a log."""
+        """Return the rows event as in a log."""
         is_mariadb = self.description is not None and self.description.context.is_mariadb
         if not is_mariadb and has_quick_frame(event):
             return rows_frame_of(event, event.table_id)

@@ -1,7 +1,7 @@
-"""JSON documents as SQL of MySQL, such that the same document comes back, values of SQL types in it included.
+"""JSON documents as SQL of MySQL, such that the same document comes back, including values of SQL types.
 
-Knows which values their text does not say: decimals, dates and times, binary strings, and integers that are signed or unsigned against what their
-size lets the server take them for. Those are built by JSON_ARRAY, JSON_OBJECT and CAST; all else is text.
+JSON text cannot express decimals, dates and times, binary strings, and integers whose sign differs from what the server infers
+from their size. Those are built by JSON_ARRAY, JSON_OBJECT and CAST; all else is text.
 
 Source: sql-common/json_dom.cc, Json_dom::parse; sql/item_json_func.cc, sql_scalar_to_json; measured on 9.7.4.
 """

@@ -1,9 +1,9 @@
-"""Logs of MySQL at a server of MariaDB, and the other way round: what has to be said in another way there.
+"""Replay from MySQL to MariaDB and from MariaDB to MySQL: rewrites statements and events that the other vendor does not accept.
 
-Knows the few things in which a statement or an event can be the same for the other vendor though it does not take it as it is. All else is left as
-it is: the server refuses what it does not know, with its own number and message.
+Only the cases below, in which the result is the same. All else is sent unchanged: the server refuses what it does not know, with
+its own number and message.
 
-    to MariaDB   CREATE TABLE ... START TRANSACTION   CREATE OR REPLACE TABLE ..., which is executed again if its rows do not come behind it
+    to MariaDB   CREATE TABLE ... START TRANSACTION   CREATE OR REPLACE TABLE ..., which is executed again if its rows do not follow it
                  utf8mb4_0900_ai_ci and the like      utf8mb4_uca1400_nopad_ai_ci: newer weights, which MariaDB 11.4 takes for it by itself
     to both      the engine of the other vendor       the usual one (without NO_ENGINE_SUBSTITUTION)
                  rows of tables with triggers         as events, since SQL of rows would execute the triggers a second time
@@ -76,7 +76,7 @@ def goes_as_events(plan: TablePlan) -> bool:
 
 
 def description_for(description: FormatDescriptionEvent, *, is_mariadb: bool) -> FormatDescriptionEvent:
-    """How the events are described to a server: MariaDB knows MySQL's, MySQL is told of its own."""
+    """Return the format description for a server: MariaDB accepts that of MySQL, MySQL gets its own."""
     return description if is_mariadb else _MYSQL
 
 

@@ -2,7 +2,7 @@
 
 `mysql.session` decides when they are executed.
 
-    binlogio_replay.position    a row for each worker: up to where no group is missing (low), and its own groups behind that (done); all of a file.
+    binlogio_replay.position    a row for each worker: up to where no group is missing (low), and its own groups after that (done); all of a file.
                                 pending: the end of a group that commits by itself (DDL) and that was begun.
                                 log: what tells the file from others of its name; tables of earlier versions lack it.
 """
@@ -55,7 +55,7 @@ def begun(worker: int, start: Position, end: Position, log: KeptLog) -> str:
 
 
 def reached(worker: int, low: Position, done: Sequence[int], log: KeptLog) -> str:
-    """The statement that keeps how far a worker is: `done` are ends of its groups behind `low`."""
+    """The statement that keeps how far a worker is: `done` are ends of its groups after `low`."""
     return (
         f"UPDATE {_TABLE} SET file = {text_literal(low.file)}, low = {low.offset}, done = '{json.dumps(done)}',"  # noqa: S608
         f" pending = NULL, log = {_log_literal(log)} WHERE worker = {worker}"

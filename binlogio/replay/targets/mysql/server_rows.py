@@ -38,7 +38,7 @@ def counted_rows(ask: Ask) -> Counter[tuple[str, str]] | None:
 def counted_since(
     before: Counter[tuple[str, str]] | None, now: Counter[tuple[str, str]] | None
 ) -> Counter[tuple[str, str]]:
-    """What came on top; a table that was made anew meanwhile counts from there."""
+    """Return the increase of the counters; a table that was recreated meanwhile counts from zero."""
     if before is None or now is None:
         return Counter()
     is_new = {table for table, kind in before if now[table, kind] < before[table, kind]}

@@ -159,7 +159,7 @@ class MysqlSession:
         """The refusal of a BINLOG statement as the server's error log has it: to the client it only says that there was one."""
         try:
             found = [] if self._connection.is_mariadb else self._connection.ask(_LAST_LOGGED)
-        except ReplayError:  # nobody need be allowed to see it
+        except ReplayError:  # the account may lack the privilege
             found = []
         logged = _LOGGED.search(str(found[0][0])) if found else None
         if logged is None:
@@ -274,7 +274,7 @@ class MysqlSession:
             self._server_tables.changed()
             if isinstance(statement, statements.CreateWithRows):
                 self._is_done = again and found < 0
-                if text is not step.sql:  # it is by itself there, and its rows come behind it
+                if text is not step.sql:  # it stands alone there, and its rows follow it
                     self._restore()
                     self._connection.run("BEGIN")
             self._pending_counts.executed_statements += 1
@@ -341,7 +341,7 @@ class MysqlSession:
         if description is None:
             return False
         if transaction.commits_itself and not self._connection.is_mariadb and not self._is_other:
-            return True  # behind CREATE TABLE ... START TRANSACTION MySQL takes nothing else
+            return True  # after CREATE TABLE ... START TRANSACTION MySQL accepts nothing else
         if self._applies_events is False:
             return False
         if self._idempotent and self._connection.is_mariadb:  # whose BINLOG statements know no such mode

@@ -1,7 +1,7 @@
-"""The session context of a statement in the log, as SQL that sets it: what a server's applier sets before it runs the statement.
+"""Session context of a statement in the log, as the SQL that sets it before the statement is executed.
 
-Knows status variables of QUERY_EVENT and the events before it. The same variables are shown by `binlogio dump`, which escapes for terminals what
-must go to a server as it is.
+Reads the status variables of QUERY_EVENT and the events before it. `binlogio dump` shows the same variables, escaped for
+terminals; here they go to a server unchanged.
 
 Source: sql/log_event.cc, Query_log_event::do_apply_event, Query_log_event::print_query_header.
 """

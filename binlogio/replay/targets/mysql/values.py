@@ -1,7 +1,7 @@
-"""Values and names as SQL of MySQL and MariaDB, such that whatever they are made of comes back from the server as it was.
+"""Values and names as SQL literals of MySQL and MariaDB, which the server reads back unchanged.
 
-Knows literals: text and bytes are hexadecimal, with their character set before them, so no quote, backslash or NUL ever stands in SQL. Text of
-nothing but ASCII's letters, digits and what is as harmless stands in quotes, for those who read it.
+Text and bytes are hexadecimal, with their character set before them, so that SQL never contains a quote, backslash or NUL of the
+log. Text of only ASCII letters, digits and similar harmless characters is quoted, for readability.
 
     value    what INSERT and SET take, and what a key compares with by its collation
     same     a condition: the column has this very value, byte for byte, NULL included (record compare)

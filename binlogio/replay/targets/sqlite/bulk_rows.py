@@ -1,7 +1,7 @@
-"""The rows of many events of one table at once, by the compiled kernel, as columns' values that SQLite stores.
+"""Bulk rows: decodes many events of one table with the compiled kernel, as columns of values that SQLite stores.
 
-Knows which types come out of Arrow just as `values` has them; rows with any other, with incomplete images or with JSON diffs are none of its
-business, and the caller decodes them one by one.
+Only for types that Arrow returns exactly as `values` does. Rows with other types, incomplete images or JSON diffs are decoded
+one by one by the caller.
 """
 
 from __future__ import annotations

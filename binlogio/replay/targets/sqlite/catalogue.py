@@ -44,7 +44,7 @@ class SqliteCatalogue:
         self._read()
 
     def find(self, name: TableName) -> ParsedTable | None:
-        """The table, None where nobody told what it is."""
+        """Return the table, or None if its definition is not known."""
         known = self.catalogue.find(*name)
         return None if known is None else known.table
 

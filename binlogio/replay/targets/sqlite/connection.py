@@ -1,8 +1,8 @@
-"""A connection to SQLite that refuses as a replay refuses: what SQLite or Python's binding will not take is a `SqliteRefusal`.
+"""SQLite connection that raises `SqliteRefusal` for anything that SQLite or Python's binding does not accept.
 
-All SQL of the target goes through `execute` and `executemany` here, all its rows through `fetchone` and `fetchall`. Knows nothing of what it says.
+All SQL of the target goes through `execute` and `executemany` here, all its rows through `fetchone` and `fetchall`.
 
-    sqlite3.Error       SQLite says no, or what stands in the database is damaged
+    sqlite3.Error       SQLite refuses the statement, or the database is damaged
     ValueError          a name or a value is no text: bytes of the log that are not UTF-8 (lone surrogates), or a NUL in the SQL
     OverflowError       a number or a length that SQLite does not hold
 """
@@ -33,7 +33,7 @@ class SqliteRows(sqlite3.Cursor):
     """The answer to a statement. Most of it is read when it is asked for, and may prove to be damaged only then."""
 
     def fetchone(self) -> Any:
-        """The next row; None behind the last one.
+        """Return the next row, or None after the last one.
 
         Raises:
             SqliteRefusal: it cannot be read.

@@ -1,7 +1,7 @@
-"""Values that stand in a SQLite table, as a column of another type has them: what ALTER TABLE does to the rows that are there.
+"""Value conversions of ALTER TABLE: converts stored values of a SQLite table to the type of another column.
 
-Knows which conversions lose nothing whatever the server's sql_mode is; all others are refused, with the value. How values are stored is
-`sqlite.values`' business.
+Only conversions that lose nothing under every sql_mode are done; all others raise an error with the value. The stored form of
+values is in `sqlite.values`.
 
     numbers    to numbers that hold them, and to text               text      to text that is long enough, of another character set, to bytes and back
     times      to more fraction digits, DATE to DATETIME, to text    ENUM, SET to members of the same name, to text
@@ -91,7 +91,7 @@ def converted(value: SqliteValue, old: ColumnPlan, new: ColumnPlan) -> SqliteVal
     """The value as the new column has it.
 
     Raises:
-        Lossy: it would not be the same any more, or nobody can say what a server makes of it.
+        Lossy: it would not be the same any more, or the result of the server is not known.
     """
     if value is None:
         if not new.nullable:

@@ -1,15 +1,14 @@
-"""Statements of the log that define tables, carried out in SQLite.
+"""DDL of the log, applied in SQLite.
 
-Knows which statements these are, and what becomes of rows. What they say of columns is the business of `binlogio.schema`, how a table is made and
-made anew that of `sqlite.definition`. DROP, RENAME and TRUNCATE are done by their names alone (`targets.sqlite.target`); here only what is known of
-their tables changes.
+Statements are parsed by `binlogio.schema`; tables are created and rebuilt by `sqlite.definition`. DROP, RENAME and TRUNCATE are
+applied by table name in `targets.sqlite.target`; here they only change what is known of their tables.
 
     CREATE TABLE              columns, defaults, primary key, indexes; nothing where the table is there already
-    ALTER TABLE               the table made anew, where columns, defaults or the primary key change; rows of partitions that go
+    ALTER TABLE               the table is rebuilt if columns, defaults or the primary key change; rows of partitions that go
     CREATE INDEX, DROP INDEX  the index
 
-What the log does not say of a table, or says in a way that is not understood, is nobody's guess: while it is empty, the rows that come tell what it is;
-a table with rows is refused.
+If the definition of a table is not in the log, or cannot be parsed, nothing is assumed: an empty table is defined by the rows
+that follow, a table with rows is refused.
 """
 
 from __future__ import annotations
@@ -202,7 +201,7 @@ class _Statement:
         return True
 
     def index(self) -> bool:
-        """An index comes or goes."""
+        """Apply CREATE INDEX or DROP INDEX."""
         words = self._words
         while not words.accept("ON"):
             words.take()
@@ -237,7 +236,7 @@ class _Statement:
         return True
 
     def dropped(self) -> bool:
-        """Tables are no more."""
+        """Apply DROP TABLE."""
         self.follow()
         return True
 

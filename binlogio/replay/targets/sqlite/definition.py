@@ -61,7 +61,7 @@ class SqliteDefinition:
         return tuple(column.name for column in self.definition.columns)
 
     def position(self, name: str) -> int | None:
-        """Where a column stands."""
+        """Return the index of a column."""
         return self.table.index(name)
 
     def default(self, position: int) -> SqliteValue | UnknownValue:
@@ -114,7 +114,7 @@ class SqliteDefinition:
 
 
 class UnknownValue:
-    """A value that nobody can tell."""
+    """A value that is not known."""
 
 
 UNKNOWN: Final = UnknownValue()
@@ -242,7 +242,7 @@ def _index_sql(table: str, key: str, parts: tuple[tuple[str, int], ...], *, is_u
 
 
 def _made_for(connection: SqliteConnection, name: str) -> list[str]:
-    """The SQL of indexes and triggers that somebody else made for a table."""
+    """The SQL of indexes and triggers that another program created for a table."""
     rows = connection.execute(
         "SELECT name, sql FROM sqlite_master WHERE type IN ('index', 'trigger') AND tbl_name = ? AND sql IS NOT NULL",
         (name,),

@@ -1,7 +1,7 @@
-"""Expressions of MySQL and MariaDB as sqlglot reads them, as SQL of SQLite that gives the same values; what is not sure to is refused.
+"""Translates expressions of MySQL and MariaDB (parsed by sqlglot) to SQL of SQLite that gives the same values.
 
-Knows literals, columns, user variables, the few operators and functions whose result is the same for every setting of the server, and what each value
-is. Knows no statements. What SQLite would compute in another way is done by `sqlite.functions`.
+Literals, columns, user variables, and the operators and functions whose result is the same for every setting of the server;
+all others are refused. `sqlite.functions` computes what SQLite would compute differently.
 
     integer   + - * % DIV, comparisons                    text      = <> IN by collation, CONCAT
     double    + - * /, comparisons                        times     comparisons with their own kind; NOW() as the time of the event

@@ -1,6 +1,6 @@
-"""What SQLite computes in a translated statement, as MySQL computes it: exact numbers, texts by their collation, values as their column stores them.
+"""SQL functions for translated statements, which compute in SQLite as MySQL does: exact numbers, text by collation, stored values.
 
-Knows values as they are stored. A value for which both would not surely agree is refused while the statement runs, and the statement is undone.
+Works on values as they are stored. If it is not certain that both agree on a value, the running statement is refused and undone.
 
     binlogio_store(value, n)            the value as column n of the statement stores it
     binlogio_integer(op, a, b)          + - * % and DIV of integers of any size
@@ -39,7 +39,7 @@ _PLAIN: Final = ("general_ci", "0900_ai_ci", "0900_as_ci", "unicode_ci", "unicod
 
 
 class Untranslatable(ReplayError):
-    """A part of a statement of which nobody can say that SQLite would do the same."""
+    """A part of a statement for which it is not certain that SQLite computes the same."""
 
 
 class SqliteFunctions:

@@ -1,10 +1,9 @@
-"""One table in SQLite: how it is made, how a row of it is found, and the SQL for a change of it.
+"""One table in SQLite: how it is created, how a row of it is found, and the SQL of row changes.
 
-Knows SQL of SQLite and the table's columns and indexes there. How rows are looked for is `find_row`'s business, what values look like is
-`sqlite.values`'.
+The row lookup is in `find_row`, the stored form of values in `sqlite.values`.
 
-A table that is not there is made, with the columns and the primary key of the log's. One that is there may have other indexes, and more columns
-behind those of the log, which must be called the same: what a log has and a target has not would be lost without a word.
+A missing table is created with the columns and the primary key of the log. An existing table may have other indexes, and more
+columns after those of the log, whose names must be equal: a column that only the log has would be lost silently.
 """
 
 from __future__ import annotations
@@ -90,7 +89,7 @@ class SqliteTable:
         self._connection.execute('RELEASE "binlogio rows"')
 
     def lacks_values(self, row: Sequence[Any]) -> bool:
-        """Whether an inserted row has no value for a column, and nobody knows which it gets."""
+        """Whether an inserted row lacks a column whose value is not known."""
         return any(value is ABSENT and not known for value, known in zip(row, self._has_default, strict=False))
 
     def _insert(self, positions: tuple[int, ...]) -> str:

@@ -1,9 +1,9 @@
-"""SQLite as the target of a replay: tables are made as the log needs them, and all of them are in one file, or in memory.
+"""SQLite target of a replay: creates tables as the log needs them, in one file or in memory.
 
-Knows transactions and savepoints of SQLite. What a table is there is `sqlite.table`'s business.
+Handles transactions and savepoints of SQLite. A single table is in `sqlite.table`.
 
     table "schema.table"            one for each table of the log, with its columns and primary key
-    table "binlogio_position"       one row: up to which place of which file the tables stand, and the groups behind it that they have too
+    table "binlogio_position"       one row: the position up to which the tables have all groups, and later groups that they have as well
 
 There is one writer: workers decode in parallel and apply in turn. Event groups are savepoints, several of which make a transaction of SQLite's
 (`groups_per_commit`), so a crash may undo the last ones, with their position.
@@ -205,7 +205,7 @@ class SqliteTarget:
         self.execute(f"SAVEPOINT {quoted(name)}")
 
     def rollback_to(self, name: str) -> None:
-        """Forget what came behind the savepoint."""
+        """Roll back to the savepoint."""
         self.execute(f"ROLLBACK TO {quoted(name)}")
         self._ddl.kept.rollback()
         self._tables.clear()
@@ -263,7 +263,7 @@ class SqliteTarget:
         """Close the file; what was not flushed is forgotten."""
         if self._connection.in_transaction:
             self.execute("ROLLBACK")
-        with suppress(SqliteRefusal):  # somebody else reads the file at the moment
+        with suppress(SqliteRefusal):  # another program reads the file at the moment
             self._connection.execute("PRAGMA journal_mode = DELETE")  # one file again, which readers need not write to
         self._connection.close()
 

@@ -1,7 +1,7 @@
-"""INSERT, REPLACE, UPDATE and DELETE that are in the log as text, carried out in SQLite; what would not surely be the same is refused.
+"""Executes INSERT, REPLACE, UPDATE and DELETE that are in the log as SQL text in SQLite, or refuses them if the result may differ.
 
-Knows the statements' parts, AUTO_INCREMENT and defaults. Expressions are `sqlite.expressions`' business. sqlglot, which reads the text, is an extra and
-imported when the first statement comes.
+Handles the parts of statements, AUTO_INCREMENT and defaults. Expressions are in `sqlite.expressions`. sqlglot, which parses the
+text, is an optional dependency and imported with the first statement.
 
     insert  := (INSERT | REPLACE) INTO table columns? (VALUES rows | SET ... | SELECT expressions FROM one table WHERE condition)
     update  := UPDATE table SET assignments (WHERE condition)?            delete := DELETE FROM table (WHERE condition)?
@@ -71,7 +71,7 @@ class _Table:
     definition: SqliteDefinition
 
     def position(self, node: Any) -> int:
-        """Where a column stands that a statement names."""
+        """Return the index of a column that a statement names."""
         column = node.this if type(node).__name__ == "Column" else node
         found = self.definition.position(str(column.this))
         if found is None:
