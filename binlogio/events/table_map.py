@@ -37,6 +37,7 @@ from construct import (
 
 from binlogio.constants import ColumnType, EventType, OptionalMetadataType
 from binlogio.events.base import NEW_HEADER, EventCodec, EventHeader
+from binlogio.events.format_description import server_version_numbers
 from binlogio.primitives import (
     BitsMsbFirst,
     Bytes8,
@@ -221,6 +222,7 @@ class _MetadataField(Construct):  # type: ignore[misc]
 
 
 _SHORT_POST_HEADER: Final = 4 + 2
+_LAST_WITHOUT_METADATA: Final = (5, 1, 17)
 
 
 class TableId(Construct):  # type: ignore[misc]
@@ -241,8 +243,18 @@ class TableId(Construct):  # type: ignore[misc]
         return obj
 
 
+def _may_lack_metadata(context: Container) -> bool:
+    """True in logs of 5.1 up to 5.1.17. In others a table map that ends at the column types is damaged."""
+    params = context._params
+    if not context.column_types:  # empty metadata that is there would be taken for none
+        return False
+    if params.post_header_size == _SHORT_POST_HEADER:
+        return True
+    return (5, 1, 0) <= server_version_numbers(params.context.server_version) <= _LAST_WITHOUT_METADATA
+
+
 class _SinceMetadata(Construct):  # type: ignore[misc]
-    """What the alphas before 5.1.4 did not write: the event ends at the column types, and the value is an empty tuple."""
+    """What servers before 5.1.18 did not always write: the event ends at the column types, and the value is an empty tuple."""
 
     def __init__(self, layout: Construct) -> None:
         super().__init__()
@@ -250,14 +262,14 @@ class _SinceMetadata(Construct):  # type: ignore[misc]
 
     def _parse(self, stream: Any, context: Container, path: str) -> tuple[Any, ...]:
         at = stream.tell()
-        if context._params.post_header_size == _SHORT_POST_HEADER and not stream.read(1):
+        if _may_lack_metadata(context) and not stream.read(1):
             return ()
         stream.seek(at)
         values: tuple[Any, ...] = self.layout._parsereport(stream, context, path)
         return values
 
     def _build(self, obj: tuple[Any, ...], stream: Any, context: Container, path: str) -> tuple[Any, ...]:
-        if obj or context._params.post_header_size != _SHORT_POST_HEADER:
+        if obj or not _may_lack_metadata(context):
             self.layout._build(obj, stream, context, path)
         return obj
 
@@ -282,8 +294,8 @@ class TableMapEvent:
     """Names a table and its column types for the rows events of the same statement.
 
     `metadata[i]` is the column's metadata as one integer, 0 where its type has none; the layout `METADATA` says how many bytes
-    and in which order. `optional_metadata` keeps the file's order. `metadata` and `nullable` are empty in files of the 5.1 alphas
-    that did not write them.
+    and in which order. `optional_metadata` keeps the file's order. `metadata` and `nullable` are empty in files of servers
+    up to 5.1.17 that did not write them.
     """
 
     table_id: int

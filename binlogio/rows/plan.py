@@ -12,9 +12,10 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Protocol
 
-from binlogio.constants import ColumnType
+from binlogio.constants import ColumnType, EventType
 from binlogio.errors import BinlogFormatError, Hint, UnsupportedFeature
 from binlogio.events.base import DEFAULT_CONTEXT, ParseContext
+from binlogio.events.format_description import server_version_numbers
 from binlogio.rows.column_facts import ColumnFacts, column_facts, primary_key
 from binlogio.values.charset import charset_of
 from binlogio.values.column_shape import NEEDS_NO_METADATA, OLD_TEMPORAL, Shape, shape_of
@@ -30,6 +31,8 @@ NATIVE_TYPES: Final = {"uuid": 16, "inet6": 16, "inet4": 4}
 """MariaDB's types that a table map shows as BINARY, and their size in bytes."""
 
 _MYSQL_VECTOR_PACK_LENGTH: Final = 4
+_ALPHA_POST_HEADER: Final = 4 + 2  # of the table map
+_ROWS_V1_SINCE: Final = (5, 1, 16)
 ZEROED_NULL_BITS_SINCE: Final = (8, 0, 3)
 _VERSION: Final = re.compile(r"(\d{1,3})\.(\d{1,3})\.(\d{1,3})")
 _SQL_TYPE: Final = re.compile(r"\s*(\w+)\s*(?:\(\s*(\d{1,5})\s*(?:,\s*(\d{1,3})\s*)?\))?")
@@ -144,7 +147,7 @@ def resolve_plan(
 
 
 def _resolve(event: TableMapEvent, context: ParseContext, definition: Sequence[ColumnDefinition] | None) -> TablePlan:
-    event, count = _filled_in(event), len(event.column_types)
+    event, count = _filled_in(event, context), len(event.column_types)
     for what, found in (("metadata", event.metadata), ("null bits", event.nullable), ("definition", definition)):
         if found is not None and len(found) != count:
             raise BinlogFormatError(f"the {what} is of another number of columns", expected=count, found=len(found))
@@ -165,11 +168,24 @@ def _resolve(event: TableMapEvent, context: ParseContext, definition: Sequence[C
     )
 
 
-def _filled_in(event: TableMapEvent) -> TableMapEvent:
-    """The event; with neutral metadata where it is one of the 5.1 alphas, which wrote the column types alone."""
-    if event.metadata or event.nullable:
+def _filled_in(event: TableMapEvent, context: ParseContext) -> TableMapEvent:
+    """The event; with neutral metadata where it is one of a server up to 5.1.17 that wrote the column types alone.
+
+    With table ids of six bytes STRING is refused as well, since a column of that type may be an ENUM or SET, and so are rows of version 0, whose
+    null bits depend on which columns are nullable.
+    """
+    if event.metadata or event.nullable or not event.column_types:
         return event
-    needy = [kind for kind in event.column_types if kind not in NEEDS_NO_METADATA]
+    is_alpha = context.post_header_size(EventType.TABLE_MAP_EVENT, 0) in (0, _ALPHA_POST_HEADER)
+    version = server_version_numbers(context.server_version)
+    if not is_alpha and version < _ROWS_V1_SINCE:
+        raise UnsupportedFeature(
+            "the rows of this server cannot be read without the null bits of the table map, which are missing",
+            expected=f"server {'.'.join(map(str, _ROWS_V1_SINCE))} or later",
+            found=context.server_version,
+        )
+    known = NEEDS_NO_METADATA if is_alpha else NEEDS_NO_METADATA - {ColumnType.STRING}
+    needy = [kind for kind in event.column_types if kind not in known]
     if needy:
         raise UnsupportedFeature(
             "columns of this type need metadata, and the table map has none", found=f"type {needy[0]}"

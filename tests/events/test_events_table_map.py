@@ -15,6 +15,7 @@ from golden_events import EventCase, check_both_ways, check_cut_at_every_byte, c
 
 TABLE_MAP = EventType.TABLE_MAP_EVENT
 ALPHA = ParseContext(server_version="5.1.2-alpha", post_header_sizes=(0,) * 18 + (6,))  # table ids of four bytes
+V5_1_17 = ParseContext(server_version="5.1.17-beta-log", post_header_sizes=(0,) * 18 + (8,))
 ALL_SIGNED = MetadataField(OptionalMetadataType.SIGNEDNESS, (False,) * 8)
 T, F = True, False
 
@@ -168,6 +169,27 @@ WHOLE: list[EventCase] = [
         "07000000 0000 01 64 00 01 74 00 02 030f",
         ALPHA,
     ),
+    EventCase(
+        "5.1.17, no metadata",
+        TABLE_MAP,
+        TableMapEvent(7, 0, "d", "t", (3, 15), (), ()),
+        "070000000000 0000 01 64 00 01 74 00 02 030f",
+        V5_1_17,
+    ),
+    EventCase(
+        "5.1.17, metadata of two columns",
+        TABLE_MAP,
+        TableMapEvent(7, 0, "d", "t", (3, 15), (0, 40), (True, False)),
+        "070000000000 0000 01 64 00 01 74 00 02 030f 02 2800 01",
+        V5_1_17,
+    ),
+    EventCase(
+        "5.1.17, no column",
+        TABLE_MAP,
+        TableMapEvent(7, 0, "d", "t", (), (), ()),
+        "070000000000 0000 01 64 00 01 74 00 00 00",
+        V5_1_17,
+    ),
 ]
 CASES = COLUMNS + FIELDS + WHOLE
 
@@ -192,6 +214,14 @@ def test_field_of_the_optional_metadata_is_found_by_its_kind() -> None:
 
     assert event.optional(OptionalMetadataType.COLUMN_NAME) == ("id", "a", "b")
     assert event.optional(OptionalMetadataType.GEOMETRY_TYPE) is None
+
+
+@pytest.mark.parametrize("version", ["5.0.96", "5.1.18-beta", "5.5.62", "9.7.4", "10.11.18-MariaDB", ""])
+def test_table_map_without_metadata_is_damaged_where_the_server_wrote_it(version: str) -> None:
+    context = ParseContext(server_version=version, post_header_sizes=(0,) * 18 + (8,))
+
+    with pytest.raises(BinlogFormatError):
+        EventCase("", TABLE_MAP, None, "", context).parse(bytes.fromhex("070000000000 0000 01 64 00 01 74 00 02 030f"))
 
 
 @pytest.mark.parametrize(

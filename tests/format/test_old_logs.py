@@ -14,6 +14,9 @@ from binlogio.events.control import XidEvent
 from binlogio.events.format_description import StartV3Event
 from binlogio.events.rows import DeleteRowsEvent, UpdateRowsEvent, WriteRowsEvent
 from binlogio.events.table_map import TableMapEvent
+from binlogio.format.encoder import Encoder
+from binlogio.implementation import VARIABLE
+from both_kernels import KERNELS
 from logs import POST_HEADER_SIZES, description, encode, header, query
 
 if TYPE_CHECKING:
@@ -117,6 +120,70 @@ def test_rows_of_version_0_that_are_cut_are_refused(tmp_path: Path, cut: int) ->
     with pytest.raises(binlogio.BinlogFormatError) as by_batches:
         list(binlogio.read_tables(path))
     assert by_events.value.offset == by_batches.value.offset
+
+
+SIZES_5_1_17 = (*OLD_SIZES[:22], 8, 8, 8, 2)
+
+
+def log_without_metadata(
+    version: str, types: tuple[int, ...] = (INT, 8, 1), code: int = EventType.WRITE_ROWS_EVENT_V1
+) -> bytes:
+    """A log of a 5.1 whose table maps end at the column types; two rows of an INT, a BIGINT and a TINYINT, the second with NULL."""
+    table = TableMapEvent(7, 0, "d", "t", types, (), (), (), header(EventType.TABLE_MAP_EVENT))
+    images = bytes.fromhex("f8 01000000 0200000000000000 03  fa 04000000 05")
+    first = description(None, version=version, sizes=SIZES_5_1_17)
+    return BINLOG_MAGIC + encode([first, table, rows_of(code, images)])
+
+
+@pytest.mark.parametrize("version", ["5.1.16-beta-log", "5.1.17-beta-log"])
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_rows_of_a_table_map_without_metadata_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kernel: str, version: str
+) -> None:
+    monkeypatch.setenv(VARIABLE, kernel)
+    path = tmp_path / "binlog.000001"
+    path.write_bytes(log_without_metadata(version))
+
+    typed = [record["after"] for _, batch in binlogio.read_tables(path) for record in batch.to_pylist()]
+    assert typed == [{"@1": 1, "@2": 2, "@3": 3}, {"@1": 4, "@2": None, "@3": 5}]
+    assert records(path) == by_kernel(path)
+    with binlogio.open(path) as reader:
+        encoder = Encoder()
+        assert BINLOG_MAGIC + b"".join(encoder.encode(event) for event in reader) == path.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("version", "types", "code", "error", "found"),
+    [
+        ("5.1.17-beta-log", (INT, VARCHAR, INT), EventType.WRITE_ROWS_EVENT_V1, "need metadata", "type 15"),
+        ("5.1.17-beta-log", (INT, 246, INT), EventType.WRITE_ROWS_EVENT_V1, "need metadata", "type 246"),
+        ("5.1.17-beta-log", (INT, 252, INT), EventType.WRITE_ROWS_EVENT_V1, "need metadata", "type 252"),
+        ("5.1.17-beta-log", (INT, 16, INT), EventType.WRITE_ROWS_EVENT_V1, "need metadata", "type 16"),
+        ("5.1.17-beta-log", (INT, 254, INT), EventType.WRITE_ROWS_EVENT_V1, "need metadata", "type 254"),
+        ("5.1.15-beta-log", (INT, 8, 1), EventType.PRE_GA_WRITE_ROWS_EVENT, "without the null bits", "5.1.15-beta-log"),
+        ("5.1.18-beta-log", (INT, 8, 1), EventType.WRITE_ROWS_EVENT_V1, "does not fit", None),
+    ],
+)
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_rows_that_need_more_than_the_table_map_has_are_refused(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    kernel: str,
+    version: str,
+    types: tuple[int, ...],
+    code: int,
+    error: str,
+    found: str | None,
+) -> None:
+    monkeypatch.setenv(VARIABLE, kernel)
+    path = tmp_path / "binlog.000001"
+    data = log_without_metadata("5.1.17-beta-log", types, code)
+    path.write_bytes(data.replace(b"5.1.17-beta-log", version.encode()))
+
+    with pytest.raises(binlogio.BinlogError, match=error) as caught:
+        list(binlogio.read_tables(path))
+    assert caught.value.event_type == "TABLE_MAP_EVENT"
+    assert caught.value.found == found
 
 
 def test_types_of_an_alpha_are_read_by_its_own_numbers(tmp_path: Path) -> None:
