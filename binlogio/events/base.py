@@ -6,6 +6,9 @@ Knows no event but the one that nobody knows (`UnknownEvent`).
     header := timestamp: u32  type_code: u8  server_id: u32  event_size: u32  log_pos: u32  flags: u16     -- v4, 19 bytes
             | timestamp: u32  type_code: u8  server_id: u32  event_size: u32                               -- v1, 13 bytes
 
+A format description may announce a header of more than 19 bytes. The first 19 are as above then, in all events but the format description and
+ROTATE_EVENT, which have 19 bytes always.
+
 Source: libs/mysql/binlog/event/binlog_event.h, Log_event_header.
 """
 
@@ -53,7 +56,8 @@ class EventHeader:
     `timestamp` is in seconds since 1970, UTC; `event_size` in bytes, header and checksum included. `log_pos` is what the
     file says, 32 bits that wrap at 4 GiB and that some servers leave zero; `offset` is ours, in bytes from the start of the
     file. Both stand at the event's end and start. `inner` counts the events inside a TRANSACTION_PAYLOAD_EVENT from 0 and is
-    None outside of one; such events have the offset of the payload event.
+    None outside of one; such events have the offset of the payload event. `extra` are the bytes behind the flags in logs whose headers have
+    more than 19 bytes; their meaning is not known.
     """
 
     timestamp: int = 0
@@ -64,6 +68,7 @@ class EventHeader:
     flags: int = 0
     offset: int = 0
     inner: int | None = None
+    extra: bytes = b""
 
     @property
     def event_type(self) -> EventType | int:
@@ -84,6 +89,9 @@ def event_name(type_code: int) -> str:
         return EventType(type_code).name
     except ValueError:
         return f"type {type_code}"
+
+
+_FIXED_HEADERS: Final = (EventType.FORMAT_DESCRIPTION_EVENT, EventType.ROTATE_EVENT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,6 +126,12 @@ class ParseContext:
         if 1 <= index <= len(self.post_header_sizes):
             return self.post_header_sizes[index - 1]
         return default
+
+    def header_size_of(self, type_code: int) -> int:
+        """Bytes of the header of an event of a type. Format description and ROTATE_EVENT come before a reader knows `header_size`."""
+        if self.header_size > HEADER_SIZE and type_code in _FIXED_HEADERS:
+            return HEADER_SIZE
+        return self.header_size
 
     def real_type(self, type_code: int) -> int:
         """Our number for a type code of the file (they differ in some 5.1 and 5.2 alphas only)."""
@@ -165,18 +179,23 @@ def parse_header(data: bytes, offset: int, context: ParseContext = DEFAULT_CONTE
         log_pos=raw.get("log_pos", 0),
         flags=raw.get("flags", 0),
         offset=offset,
+        extra=bytes(data[HEADER_SIZE : context.header_size_of(context.real_type(raw.type_code))]),
     )
 
 
 def build_header(header: EventHeader, context: ParseContext = DEFAULT_CONTEXT) -> bytes:
-    """The header's bytes: 19, or 13 in a file of version 1."""
+    """The header's bytes, as many as `context` says; `extra` is filled with zeros, or cut, to that size."""
     layout = HEADER_V1 if context.header_size == HEADER_SIZE_V1 else HEADER
     values = {f.name: getattr(header, f.name) for f in fields(header)}
     values["type_code"] = context.wire_type(header.type_code)
     try:
-        return bytes(layout.build(values))
+        raw = bytes(layout.build(values))
     except BAD_BYTES as exc:
         raise _translate(exc, header, "the header cannot be built") from exc
+    if context.header_size <= HEADER_SIZE:
+        return raw
+    size = context.header_size_of(header.type_code)
+    return (raw + header.extra).ljust(size, b"\0")[:size]
 
 
 E = TypeVar("E")

@@ -165,7 +165,7 @@ class FormatDescriptionEvent:
 
         Raises:
             BinlogFormatError: a binlog version other than 4.
-            UnsupportedFeature: a header size other than 19, or a checksum algorithm that we do not know.
+            UnsupportedFeature: a header of less than 19 bytes, or a checksum algorithm that we do not know.
         """
         if self.binlog_version != BINLOG_VERSION:
             raise BinlogFormatError(
@@ -176,12 +176,12 @@ class FormatDescriptionEvent:
                 offset=self.header.offset,
                 event_type=EventType.FORMAT_DESCRIPTION_EVENT.name,
             )
-        if self.header_size != HEADER_SIZE:
+        if self.header_size < HEADER_SIZE:
             raise UnsupportedFeature(
-                "event headers of another size",
+                "event headers that are too short for the fields of binlog version 4",
                 field="header_size",
-                expected=19,
-                found=self.header_size,
+                expected="at least 19",
+                found=f"{self.header_size}",
                 offset=self.header.offset,
                 event_type=EventType.FORMAT_DESCRIPTION_EVENT.name,
             )

@@ -60,7 +60,7 @@ class Encoder:
         has_checksum = self.context.has_checksum
         if isinstance(event, FormatDescriptionEvent):
             has_checksum = event.checksum_algorithm is not None
-        size = self.context.header_size + len(body) + CHECKSUM_SIZE * has_checksum
+        size = self.context.header_size_of(type_code) + len(body) + CHECKSUM_SIZE * has_checksum
         if size > MAX_EVENT_SIZE:
             raise BinlogFormatError(
                 "the event does not fit 32 bits of size",

@@ -147,7 +147,8 @@ class EventFramer:
 
     @property
     def _header_size(self) -> int:
-        return HEADER_SIZE_V1 if self._needs_description else self.context.header_size
+        """The bytes that every event has, whatever its type."""
+        return HEADER_SIZE_V1 if self._needs_description else min(self.context.header_size, HEADER_SIZE)
 
     def feed(self, data: bytes | memoryview) -> None:
         """Add bytes to the end of the stream."""
@@ -241,7 +242,7 @@ class EventFramer:
         header = parse_header(raw, self._offset, self.context)
         if header.log_pos:
             self.position_shift = (header.log_pos - self._offset - len(raw)) & 0xFFFFFFFF
-        if header.type_code == EventType.FORMAT_DESCRIPTION_EVENT and self.context.header_size == HEADER_SIZE:
+        if header.type_code == EventType.FORMAT_DESCRIPTION_EVENT and self.context.header_size != HEADER_SIZE_V1:
             return self._describe(header, raw)
         if header.type_code == EventType.START_EVENT_V3:
             body = raw[self.context.header_size :]
@@ -249,19 +250,18 @@ class EventFramer:
             self.context = replace(old, limits=self._limits)
             self._needs_description = False
             return EventFrame(header, body, None, self.context)
-        end = len(raw)
-        checksum = None
-        if self.context.has_checksum:
-            end -= CHECKSUM_SIZE
-            if end < self.context.header_size:
-                raise BinlogFormatError(
-                    "the event is too short for its checksum",
-                    offset=self._offset,
-                    event_type=event_name(header.type_code),
-                    found=header.event_size,
-                )
-            checksum = self._check(raw, header, raw)
-        body = raw[self.context.header_size : end]
+        end = len(raw) - CHECKSUM_SIZE * self.context.has_checksum
+        body_at = self.context.header_size_of(header.type_code)
+        if end < body_at:
+            what = "checksum" if body_at <= HEADER_SIZE else "header"
+            raise BinlogFormatError(
+                f"the event is too short for its {what}",
+                offset=self._offset,
+                event_type=event_name(header.type_code),
+                found=header.event_size,
+            )
+        checksum = self._check(raw, header, raw) if self.context.has_checksum else None
+        body = raw[body_at:end]
         if header.type_code == EventType.START_ENCRYPTION_EVENT:
             self._start_encryption(header, body)
         return EventFrame(header, body, checksum, self.context)
@@ -278,7 +278,17 @@ class EventFramer:
             checksum = self._check(raw, header, bytes(clear))
         body = raw[HEADER_SIZE:end]
         event = EVENT_CODECS[EventType.FORMAT_DESCRIPTION_EVENT].parse(header, body)
-        self.context = replace(event.context, limits=self._limits)
+        context = replace(event.context, limits=self._limits)
+        if not (self._needs_description or self.is_relay_log) and context.header_size != self.context.header_size:
+            raise UnsupportedFeature(
+                "the size of event headers changes in the middle of a log that is not a relay log",
+                offset=self._offset,
+                event_type=event_name(header.type_code),
+                field="header_size",
+                expected=f"{self.context.header_size}",
+                found=f"{context.header_size}",
+            )
+        self.context = context
         self._needs_description = False
         self.in_use = bool(header.flags & HeaderFlag.BINLOG_IN_USE)
         self.is_relay_log = self.is_relay_log or bool(header.flags & (HeaderFlag.RELAY_LOG | HeaderFlag.ARTIFICIAL))

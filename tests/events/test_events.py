@@ -165,7 +165,7 @@ def test_header_parses_and_builds(raw: str, context: Any) -> None:
 
 
 @pytest.mark.parametrize("changed", [{"timestamp": 1 << 32}, {"server_id": -1}, {"flags": 1 << 16}], ids=str)
-def test_header_that_does_not_fit_is_refused(changed: dict[str, int]) -> None:
+def test_header_that_does_not_fit_is_refused(changed: dict[str, Any]) -> None:
     with pytest.raises(BinlogFormatError):
         build_header(EventHeader(type_code=2, **changed))
 

@@ -153,7 +153,7 @@ def test_alphas_that_numbered_types_otherwise_are_told_by_version_and_number_of_
     ("changed", "error", "field"),
     [
         ({"binlog_version": 5}, BinlogFormatError, "binlog_version"),
-        ({"header_size": 27}, UnsupportedFeature, "header_size"),
+        ({"header_size": 18}, UnsupportedFeature, "header_size"),
         ({"checksum_algorithm": 2}, UnsupportedFeature, "checksum_algorithm"),
         ({"checksum_algorithm": 255}, UnsupportedFeature, "checksum_algorithm"),
     ],

@@ -212,7 +212,10 @@ def _source_of(event: Any) -> RowsSource:
 
 
 class ConstructReader:
-    """One log's row changes as (table, batch) pairs; `torn_tail` afterwards tells of an unfinished end."""
+    """One log's row changes as (table, batch) pairs; `torn_tail` afterwards tells of an unfinished end.
+
+    `frames` are the events of the log from where another reader has left it; without them the log is read from its start.
+    """
 
     def __init__(
         self,
@@ -221,8 +224,10 @@ class ConstructReader:
         selection: Selection,
         decryptor_for: Any = None,
         definitions: DefinitionSource | None = None,
+        frames: Iterator[EventFrame] | None = None,
     ) -> None:
         self._definitions = definitions or DefinitionSource(selection.definitions, follows_ddl=False)
+        self._given_frames = frames
         self.torn_tail: TornTail | None = None
         self._log = log
         self._opened = opened
@@ -285,6 +290,9 @@ class ConstructReader:
 
     def _frames(self) -> Iterator[EventFrame]:
         framer, opened = self._framer, self._opened
+        if self._given_frames is not None:
+            yield from self._given_frames
+            return
         while True:
             frame = framer.next_frame()
             if isinstance(frame, EventFrame):

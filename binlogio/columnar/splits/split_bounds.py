@@ -113,7 +113,7 @@ def _divisible(opened: OpenedLog) -> bool | None:
         frame = framer.next_frame()
     except BinlogError:
         return None
-    if not isinstance(frame, EventFrame) or framer.is_relay_log:
+    if not isinstance(frame, EventFrame) or framer.is_relay_log or frame.context.header_size != HEADER_SIZE:
         return None
     has_checksum = frame.context.has_checksum
     return has_checksum if _has_gtids(opened, frame.end) else None

@@ -1,7 +1,8 @@
 """A walk over a log by the compiled kernel, window by window, in bounded memory.
 
 Handles the events at which the kernel stops: format descriptions, encryption, torn tails. `big_events` reads events larger than a window.
-If the kernel refuses an event, construct parses it and raises the error. Subclasses build batches from the rows.
+If the kernel refuses an event, construct parses it and raises the error. Construct also reads logs whose event headers have more than 19 bytes.
+Subclasses build batches from the rows.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from binlogio.columnar.batches.known_plans import KnownPlan, KnownPlans
 from binlogio.columnar.batches.record_types import Selection
 from binlogio.columnar.batches.records import Repeated, TableRecords
 from binlogio.columnar.batches.refusals import refuse_event, rows_event
-from binlogio.columnar.reference.construct_reader import OPENED_TYPES, RowsWalk
+from binlogio.columnar.reference.construct_reader import OPENED_TYPES, ConstructReader, RowsWalk
 from binlogio.columnar.splits.split_bounds import KnownGroups
 from binlogio.columnar.walk.big_events import IN_PARTS, BigEvents, unreadable
 from binlogio.columnar.walk.event_parts import decrypted, event_size, reader_of
@@ -83,6 +84,7 @@ class LogWalk(BigEvents):
         self._selection = selection
         self._repeated = repeated
         self._described = False
+        self._is_left_to_construct = False
         self._is_at_event = True  # a split may begin where the window does; else a group has to be looked for
         self._opened = opened
         self._can_go_back = opened.seekable
@@ -113,7 +115,7 @@ class LogWalk(BigEvents):
         """The row changes of a split, after those of the one before; of the whole log where it is None."""
         self._forget_rows()
         try:
-            if not self._described:
+            if not (self._described or self._is_left_to_construct):
                 if split is not None:
                     self._window.read_to = _DESCRIPTION_SIZE
                 self._described = self._begin() and self._describe()
@@ -122,6 +124,8 @@ class LogWalk(BigEvents):
                 yield from self._walk()
                 self._is_at_event = self.torn_tail is None
             yield from self._give_out()
+            if self._is_left_to_construct and (split is None or split.start == 0):
+                yield from self._read_by_construct()
         except BinlogError as exc:
             exc.locate(file=self._log.name)
             yield from self._give_out()
@@ -375,6 +379,9 @@ class LogWalk(BigEvents):
         if self._context.binlog_version != BINLOG_VERSION:
             self._pass_old_log()
             return False
+        if self._context.header_size != HEADER_SIZE:
+            self._is_left_to_construct = True
+            return False
         sizes, unknown = _post_headers(self._context)
         self._router.describe(
             checksum=self._context.has_checksum,
@@ -390,10 +397,25 @@ class LogWalk(BigEvents):
 
     def _pass_old_log(self) -> None:
         """Go to the end of a log of before MySQL 5.0, which has no rows."""
-        window, framer, walk = self._window, self._framer, RowsWalk(self._selection, self._definitions)
+        walk = RowsWalk(self._selection, self._definitions)
+        for frame in self._frames_left():
+            list(walk.take(frame))
+
+    def _read_by_construct(self) -> Iterator[TableBatch]:
+        """The rows of the rest of a log whose headers have a size that the kernel does not know."""
+        return iter(
+            ConstructReader(
+                self._log, self._opened, self._selection, definitions=self._definitions, frames=self._frames_left()
+            )
+        )
+
+    def _frames_left(self) -> Iterator[EventFrame]:
+        """The events from the window's start to the end of the log."""
+        window, framer = self._window, self._framer
         while (frame := framer.next_frame()) is not Framing.END:
             if isinstance(frame, EventFrame):
-                list(walk.take(frame))
+                self._definitions.pass_to(frame.header.offset)
+                yield frame
             elif window.fill():
                 framer.feed(bytes(window.view))
                 window.take(window.held)

@@ -66,7 +66,7 @@ class SkippedEvent(NamedTuple):
             return self.framed
         header = parse_header(self.raw, self.offset, self.context)
         end = len(self.raw) - CHECKSUM_SIZE * self.context.has_checksum
-        return EventFrame(header, self.raw[self.context.header_size : end], None, self.context)
+        return EventFrame(header, self.raw[self.context.header_size_of(header.type_code) : end], None, self.context)
 
 
 def skipped_events(

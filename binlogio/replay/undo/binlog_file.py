@@ -21,6 +21,7 @@ from binlogio.constants import (
     BINLOG_MAGIC,
     CHECKSUM_SIZE,
     EVENT_SIZE_BYTES,
+    HEADER_SIZE,
     SERVER_ID_BYTES,
     TIMESTAMP_BYTES,
     TYPE_CODE_AT,
@@ -109,7 +110,9 @@ class BinlogFile:
         if self._description is None:
             checksum = None if found.checksum_algorithm is None else ChecksumAlgorithm.CRC32
             header = EventHeader(timestamp=found.header.timestamp, server_id=found.header.server_id)
-            self._description = replace(found, created=0, checksum_algorithm=checksum, header=header)
+            self._description = replace(
+                found, created=0, header_size=HEADER_SIZE, checksum_algorithm=checksum, header=header
+            )
             self._frames = Frames(self._description.context)
         elif found.server_version != self._description.server_version:
             raise ReplayError(

@@ -31,7 +31,7 @@ from binlogio.constants import (
     TYPE_CODE_AT,
     EventType,
 )
-from binlogio.errors import BinlogError, BinlogFormatError
+from binlogio.errors import BinlogError, BinlogFormatError, UnsupportedFeature
 from binlogio.events import codec_for
 from binlogio.events.base import event_name
 from binlogio.events.control import RotateEvent, StopEvent, XidEvent
@@ -191,6 +191,16 @@ class _LogScan:
         if tracker.place is GroupPlace.TRANSACTION and type_code in QUIET_TYPES:
             return
         event = codec_for(type_code).parse(frame.header, frame.body, frame.context)
+        if isinstance(event, FormatDescriptionEvent) and event.header_size != HEADER_SIZE:
+            raise UnsupportedFeature(
+                "events cannot be added to a log whose event headers have another size",
+                offset=frame.header.offset,
+                event_type=event_name(type_code),
+                field="header_size",
+                expected=f"{HEADER_SIZE}",
+                found=f"{event.header_size}",
+                hint="begin a new log",
+            )
         self._check_sequence(event, frame)
         before = tracker.place
         place = tracker.feed(event)

@@ -93,6 +93,7 @@ def _scannable(log: LogFile, keyring: Keyring | None) -> bool | None:
                 code not in HEAD_EVENTS
                 or code == EventType.START_ENCRYPTION_EVENT
                 or frame.header.flags & HeaderFlag.RELAY_LOG
+                or frame.context.header_size != HEADER_SIZE
             ):
                 return None
     except BinlogError:

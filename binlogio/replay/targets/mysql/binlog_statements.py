@@ -12,7 +12,7 @@ from base64 import b64encode
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from binlogio.constants import ChecksumAlgorithm, EventType, RowsFlag
+from binlogio.constants import HEADER_SIZE, ChecksumAlgorithm, EventType, RowsFlag
 from binlogio.events.base import NEW_HEADER
 from binlogio.format.encoder import Encoder
 from binlogio.replay.rows_frames import has_quick_frame, rows_frame_of
@@ -47,7 +47,8 @@ class BinlogStatements:
         self.description = description
         self._encoder = Encoder()
         self._maps = {}
-        return _binlog(self._encoder.encode(replace(description, checksum_algorithm=ChecksumAlgorithm.OFF, created=0)))
+        sent = replace(description, header_size=HEADER_SIZE, checksum_algorithm=ChecksumAlgorithm.OFF, created=0)
+        return _binlog(self._encoder.encode(sent))
 
     def rows(self, events: Sequence[tuple[TableMapEvent, Any]]) -> str:
         """The rows events of one statement of the source, each with the table map that it refers to."""

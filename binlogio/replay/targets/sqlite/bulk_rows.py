@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
-from binlogio.constants import ChecksumAlgorithm, ColumnType
+from binlogio.constants import HEADER_SIZE, ChecksumAlgorithm, ColumnType
 from binlogio.events.rows import DeleteRowsEvent, UpdateRowsEvent, WriteRowsEvent
 from binlogio.format.encoder import Encoder
 from binlogio.implementation import is_compiled
@@ -70,7 +70,7 @@ def bulk_rows(steps: Sequence[RowsStep], context: ParseContext) -> BulkRows | No
     from binlogio._kernel.route import Router  # noqa: PLC0415 - it may not be there
     from binlogio.columnar.batches.records import JsonTexts, Repeated, TableRecords  # noqa: PLC0415 - imports pyarrow
 
-    plain = replace(context, checksum_algorithm=ChecksumAlgorithm.OFF)
+    plain = replace(context, header_size=HEADER_SIZE, checksum_algorithm=ChecksumAlgorithm.OFF)
     table_map = Encoder(plain).encode(steps[0].table_map)
     frames = b"".join(
         part for step in steps for part in (table_map, rows_frame_of(step.event, steps[0].table_map.table_id))
