@@ -66,7 +66,7 @@ class _LenencInt(Construct):  # type: ignore[misc]
             return first
         wider = self._WIDER.get(first)
         if wider is None:
-            raise ValidationError(f"0x{first:02x} is not the first byte of a length", path=path)
+            raise ValidationError(f"0x{first:02x} is not a valid first byte of a length-encoded integer", path=path)
         return int(wider._parsereport(stream, context, path))
 
     def _build(self, obj: int, stream: BytesIO, context: Container, path: str) -> int:
@@ -165,7 +165,7 @@ class _ZeroEnded(Adapter):  # type: ignore[misc]
 
     def _encode(self, obj: bytes, context: Container, path: str) -> bytes:
         if b"\0" in obj:
-            raise ValidationError(f"{obj!r} holds the zero byte that would end it", path=path)
+            raise ValidationError(f"{obj!r} contains a zero byte, which is the terminator", path=path)
         return obj
 
 
@@ -206,7 +206,7 @@ class Many(Construct):  # type: ignore[misc]
             stream.seek(at)
             values.append(self.layout._parsereport(stream, context, path))
             if stream.tell() == at:
-                raise ValidationError("an element of no bytes would repeat for ever", path=path)
+                raise ValidationError("a repeated element has no bytes", path=path)
             at = stream.tell()
         return tuple(values)
 
@@ -247,7 +247,7 @@ class Whole(Adapter):  # type: ignore[misc]
                 detail or inner, path=path + inner.removeprefix("Error in path (parsing) -> value")
             ) from exc
         if used != len(obj):
-            raise ValidationError(f"{len(obj) - used} bytes too many", path=path)
+            raise ValidationError(f"{len(obj) - used} unexpected trailing bytes", path=path)
         return value
 
     def _encode(self, obj: Any, context: Container, path: str) -> bytes:

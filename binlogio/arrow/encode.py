@@ -262,7 +262,7 @@ class _Side:
     def __init__(self, plan: TablePlan, present: bytes, name: str, *, takes_diffs: bool = False) -> None:
         if len(present) != bitmap_size(len(plan.columns)):
             raise BinlogFormatError(
-                "the bitmap of present columns is of another number of columns",
+                "column bitmap length does not match the column count",
                 expected=f"{bitmap_size(len(plan.columns))} bytes",
                 found=len(present),
             )
@@ -299,7 +299,7 @@ class _Side:
             raise self._refused("no such column, or a duplicate", repr(min(unknown or names)))
         missing = [column.column.label for column in self.columns if column.column.label not in names]
         if missing:
-            raise self._refused("the image does not have a value for a column of the bitmap", repr(missing[0]))
+            raise self._refused("the row image has no value for a column in its bitmap", repr(missing[0]))
         return [names.index(column.column.label) for column in self.columns]
 
     def unbind(self) -> None:

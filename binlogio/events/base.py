@@ -254,7 +254,7 @@ class EventCodec(Generic[E]):
         size = context.post_header_size(self.type_code, self.post_header_sizes[0])
         if size not in self.post_header_sizes:
             raise UnsupportedFeature(
-                "the format description gives this event a post-header of a size that we do not know",
+                "unsupported post-header size of this event in the format description",
                 offset=header.offset,
                 event_type=self.type_code.name,
                 expected=" or ".join(str(known) for known in self.post_header_sizes),

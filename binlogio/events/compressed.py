@@ -21,7 +21,7 @@ class MariadbCompressed(Adapter):  # type: ignore[misc]
         head = obj[0] if obj else 0
         size_bytes = head & 0x07
         if not head & 0x80 or head & 0x70 or not 1 <= size_bytes <= 4 or len(obj) < 1 + size_bytes:
-            raise ValidationError(f"0x{head:02x} does not begin zlib-compressed bytes", path=path)
+            raise ValidationError(f"0x{head:02x} is not a valid header byte of zlib-compressed data", path=path)
         size = int.from_bytes(obj[1 : 1 + size_bytes], "big")
         most = context._params.context.limits.opened_size
         if size > most:
@@ -47,7 +47,7 @@ def inflate(data: bytes, size: int, path: str = "") -> bytes:
     try:
         plain = stream.decompress(data, size + 1)
     except zlib.error as exc:
-        raise ValidationError(f"the zlib stream is broken: {exc}", path=path) from exc
+        raise ValidationError(f"cannot inflate the zlib stream: {exc}", path=path) from exc
     if len(plain) != size or not stream.eof or stream.unused_data:
-        raise ValidationError(f"the zlib stream does not hold the {size} bytes that its header promises", path=path)
+        raise ValidationError(f"the zlib stream does not inflate to the {size} bytes of its header", path=path)
     return plain

@@ -82,7 +82,9 @@ class _PostHeaderSizes(Construct):  # type: ignore[misc]
             sizes = sizes[:-1]
             stream.seek(at + len(sizes))
         elif len(sizes) > _MOST_TYPES_WITHOUT_CHECKSUM:
-            raise ValidationError(f"server {context.server_version!r} had no {len(sizes)} event types", path=path)
+            raise ValidationError(
+                f"server {context.server_version!r} does not have {len(sizes)} event types", path=path
+            )
         return tuple(sizes)
 
     def _build(self, obj: tuple[int, ...], stream: Any, context: Container, path: str) -> tuple[int, ...]:

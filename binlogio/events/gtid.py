@@ -128,7 +128,7 @@ class _TrailingFits(Construct):  # type: ignore[misc]
         if not context.trailing or context.commit_group_ticket is not None:
             return
         if context.last_committed is not None or context.trailing[0] == LOGICAL_TIMESTAMP_TYPECODE:
-            raise ValidationError("trailing bytes would be read as the fields that are missing", path=path)
+            raise ValidationError("trailing bytes would be parsed as the missing fields", path=path)
 
 
 def _with_flag(first: str, second: str, bit: int) -> Callable[[Container], int | None]:

@@ -111,7 +111,7 @@ class _FlagsExtra(Construct):  # type: ignore[misc]
             data = Int8ul.build(obj)
             stream_write(stream, data, len(data), path)
         elif context.trailing is not None and context.trailing[:1] not in (b"", b"\0"):
-            raise ValidationError("trailing bytes would be read as extra flags", path=path)
+            raise ValidationError("trailing bytes would be parsed as extra flags", path=path)
         return obj
 
 

@@ -88,13 +88,13 @@ class _Field(Construct):  # type: ignore[misc]
             return self.layout._parsereport(stream, context, path)
         stream.seek(at)
         if not self.optional:
-            raise ExplicitError(f"field {self.number} of the message is not there", path=path)
+            raise ExplicitError(f"field {self.number} of the message is missing", path=path)
         return None
 
     def _build(self, obj: Any, stream: BytesIO, context: Container, path: str) -> Any:
         if obj is None:
             if not self.optional:
-                raise ExplicitError(f"field {self.number} of the message is obligatory", path=path)
+                raise ExplicitError(f"field {self.number} of the message is required", path=path)
             return None
         VarlenInt._build(self.number, stream, context, path)
         return self.layout._build(obj, stream, context, path)
@@ -123,7 +123,7 @@ class _Version(Adapter):  # type: ignore[misc]
     def _decode(self, obj: int, context: Container, path: str) -> int:
         if obj != SERIALIZATION_VERSION:
             raise UnsupportedFeature(
-                "the event is serialized in an unknown version",
+                "unknown serialization version",
                 expected=SERIALIZATION_VERSION,
                 found=obj,
             )
@@ -139,7 +139,7 @@ class _LastNonIgnorable(Adapter):  # type: ignore[misc]
     def _decode(self, obj: int, context: Container, path: str) -> int:
         if obj > LAST_FIELD + 1:
             raise UnsupportedFeature(
-                "the event has a field that we do not know and must not skip",
+                "unknown field that must not be skipped",
                 expected=f"fields up to {LAST_FIELD}",
                 found=f"field {obj - 1}",
             )
@@ -158,7 +158,7 @@ class _SizeIsRight(Construct):  # type: ignore[misc]
     def _parse(self, stream: BytesIO, context: Container, path: str) -> None:
         expected = _message_size(remaining(stream), context.last_non_ignorable_field_id)
         if context._size != expected:
-            raise ValidationError(f"a message of {expected} bytes says that it has {context._size}", path=path)
+            raise ValidationError(f"the message has {expected} bytes, its size field says {context._size}", path=path)
 
     def _build(self, obj: None, stream: BytesIO, context: Container, path: str) -> None:
         return

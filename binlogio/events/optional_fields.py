@@ -74,7 +74,7 @@ class InOrder(Construct):  # type: ignore[misc]
             if context[name] is None:
                 missing = missing or name
             elif missing:
-                raise ExplicitError(f"{name} cannot be written without {missing}, which stands before it", path=path)
+                raise ExplicitError(f"{name} cannot be written without {missing}, which precedes it", path=path)
 
 
 class Trailing(Construct):  # type: ignore[misc]

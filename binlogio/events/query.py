@@ -201,7 +201,7 @@ class _StatusVars(Construct):  # type: ignore[misc]
 
     def _build(self, obj: tuple[StatusVar, ...], stream: Any, context: Container, path: str) -> Any:
         if obj and context._params.post_header_size == POST_HEADER_V3:
-            raise ValidationError("a file of this server cannot carry status variables", path=path)
+            raise ValidationError("this server version does not write status variables", path=path)
         stream.write(_build_status_vars(obj))
         return obj
 

@@ -46,7 +46,7 @@ class _Extra(Construct):  # type: ignore[misc]
     def _parse(self, stream: Any, context: Container, path: str) -> bytes:
         size = Int16ul._parsereport(stream, context, path)
         if size < Int16ul.sizeof():
-            raise ValidationError(f"extra row info of {size} bytes, which must count its own two", path=path)
+            raise ValidationError(f"invalid size of the extra row info: {size} bytes, at least 2 expected", path=path)
         return read_exactly(stream, size - Int16ul.sizeof(), path)
 
     def _build(self, obj: bytes, stream: Any, context: Container, path: str) -> bytes:
@@ -63,7 +63,7 @@ class _NoExtra(Adapter):  # type: ignore[misc]
 
     def _encode(self, obj: bytes, context: Container, path: str) -> None:
         if obj:
-            raise ValidationError("this version of rows events cannot carry extra row info", path=path)
+            raise ValidationError("this version of rows events has no extra row info", path=path)
 
 
 class _SameAsPresent(Construct):  # type: ignore[misc]

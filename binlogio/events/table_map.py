@@ -103,7 +103,7 @@ class _ColumnMetadata(Adapter):  # type: ignore[misc]
                 at += layout.sizeof()
             values.append(value)
         if at != len(obj):
-            raise ValidationError(f"{len(obj) - at} bytes of metadata belong to no column", path=path)
+            raise ValidationError(f"{len(obj) - at} bytes of metadata after the last column", path=path)
         return tuple(values)
 
     def _encode(self, obj: tuple[int, ...], context: Container, path: str) -> bytes:

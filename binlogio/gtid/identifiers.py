@@ -63,7 +63,7 @@ class Uuid:
 
     def __post_init__(self) -> None:
         if len(self.data) != UUID_SIZE:
-            raise BinlogFormatError("a UUID of another size", field="uuid", expected=UUID_SIZE, found=len(self.data))
+            raise BinlogFormatError("wrong length of a UUID", field="uuid", expected=UUID_SIZE, found=len(self.data))
 
     @classmethod
     def parse(cls, text: str) -> Uuid:
@@ -94,7 +94,7 @@ class Tag(str):
         """The tag `text`; capital letters become small ones, as the server makes them."""
         if _TAG.fullmatch(text) is None:
             raise BinlogFormatError(
-                "not a tag: up to 32 letters, digits and underscores, no digit in front",
+                "not a tag: up to 32 letters, digits and underscores, not starting with a digit",
                 field="tag",
                 found=excerpt(text),
             )
@@ -136,7 +136,7 @@ class Gtid:
             object.__setattr__(self, "tag", Tag(self.tag))
         if not GNO_MIN <= self.gno < GNO_END:
             raise BinlogFormatError(
-                "a transaction number out of range", field="gno", expected="1 to 2**63 - 2", found=self.gno
+                "transaction number out of range", field="gno", expected="1 to 2**63 - 2", found=self.gno
             )
 
     @classmethod
@@ -150,7 +150,7 @@ class Gtid:
         if len(middle) not in (1, 2):
             raise BinlogFormatError("not a GTID", expected="uuid:number or uuid:tag:number", found=excerpt(text))
         if len(middle) == 2 and not middle[0]:
-            raise BinlogFormatError("an empty tag", field="tag", found=excerpt(text))
+            raise BinlogFormatError("empty tag", field="tag", found=excerpt(text))
         return cls(Uuid.parse(uuid), Tag(middle[0]) if len(middle) == 2 else NO_TAG, parse_number(middle[-1], "gno"))
 
     @property
@@ -178,7 +178,7 @@ class MariadbGtid:
         for name, bits in ("domain_id", 32), ("server_id", 32), ("sequence_number", 64):
             if not 0 <= getattr(self, name) < 1 << bits:
                 raise BinlogFormatError(
-                    "a part of a GTID out of range", field=name, expected=f"{bits} bits", found=getattr(self, name)
+                    "GTID component out of range", field=name, expected=f"{bits} bits", found=getattr(self, name)
                 )
 
     @classmethod
@@ -226,7 +226,7 @@ class MariadbGtidPosition:
         gtids = [MariadbGtid.parse(part) for part in text.split(",")]
         position = cls.of(gtids)
         if len(position.gtids) != len(gtids):
-            raise BinlogFormatError("two GTIDs of one domain", found=excerpt(text))
+            raise BinlogFormatError("multiple GTIDs of one domain", found=excerpt(text))
         return position
 
     def get(self, domain_id: int) -> MariadbGtid | None:

@@ -69,7 +69,7 @@ class _Intervals(Construct):  # type: ignore[misc]
 
 def _check(intervals: Intervals, path: str) -> None:
     if not intervals:
-        raise ValidationError("a source without intervals", path=path)
+        raise ValidationError("source without intervals", path=path)
     last = GNO_MIN - 1
     for start, end in intervals:
         if not last < start < end <= GNO_END:
@@ -122,18 +122,14 @@ def _build_head(ctx: Container) -> int:
     if ctx.encoding == GtidSetEncoding.TAGGED:
         return 1 << 56 | count << 8 | 1
     if ctx.gtid_set.has_tags:
-        raise BinlogFormatError(
-            "the untagged encoding cannot hold a GTID set with tags", found=excerpt(str(ctx.gtid_set))
-        )
+        raise BinlogFormatError("a GTID set with tags needs the tagged encoding", found=excerpt(str(ctx.gtid_set)))
     return count
 
 
 def _encoding(ctx: Container) -> GtidSetEncoding:
     encoding = ctx._head >> 56
     if encoding > GtidSetEncoding.TAGGED:
-        raise UnsupportedFeature(
-            "a GTID set in an unknown format", expected="format 0 or 1", found=f"format {encoding}"
-        )
+        raise UnsupportedFeature("unknown GTID set format", expected="format 0 or 1", found=f"format {encoding}")
     if encoding and ctx._head & 0xFF != encoding:
         raise BinlogFormatError(
             "the first and the eighth byte of a GTID set name different formats",
@@ -154,14 +150,14 @@ def _written(ctx: Container) -> list[tuple[Tsid, Intervals]]:
         return list(ctx.gtid_set.sources)
     sources = dict(ctx.gtid_set.sources)
     if len(ctx.order) != len(sources) or set(ctx.order) != set(sources):
-        raise BinlogFormatError("`order` does not name every source of the GTID set once")
+        raise BinlogFormatError("`order` must list each source of the GTID set exactly once")
     return [(tsid, sources[tsid]) for tsid in ctx.order]
 
 
 def _read_set(ctx: Container) -> GtidSet:
     gtid_set = GtidSet(tuple(sorted(ctx._sources)))
     if len({tsid for tsid, _ in ctx._sources}) != len(ctx._sources):
-        raise BinlogFormatError("a GTID set names a source twice", found=excerpt(str(gtid_set)))
+        raise BinlogFormatError("duplicate source in a GTID set", found=excerpt(str(gtid_set)))
     return gtid_set
 
 
@@ -199,7 +195,7 @@ def parse_gtid_set(data: bytes) -> GtidSet:
     try:
         gtid_set: GtidSet = GTID_SET.parse(data).gtid_set
     except BAD_BYTES as exc:
-        raise BinlogFormatError(f"a damaged GTID set: {exc}") from exc
+        raise BinlogFormatError(f"invalid GTID set: {exc}") from exc
     return gtid_set
 
 

@@ -213,7 +213,7 @@ def _of_each(sources: Iterable[tuple[Tsid, Intervals]]) -> GtidSet:
 def _check(start: int, end: int) -> None:
     if not GNO_MIN <= start < end <= GNO_END:
         raise BinlogFormatError(
-            "an interval of transaction numbers that is empty or out of range",
+            "interval of transaction numbers is empty or out of range",
             expected="1 <= start < end < 2**63",
             found=f"{start} to {end}",
         )
@@ -225,7 +225,7 @@ def _parse_source(text: str) -> Iterator[tuple[Tsid, Interval]]:
     for part in parts:
         if not part[:1].isdecimal():
             if not part:
-                raise BinlogFormatError("nothing between two colons of a GTID set", found=excerpt(text))
+                raise BinlogFormatError("empty component between two colons of a GTID set", found=excerpt(text))
             tsid = Tsid(tsid.uuid, Tag(part))
             continue
         start_text, dash, last_text = (side.strip(WHITESPACE) for side in part.partition("-"))

@@ -93,7 +93,9 @@ def primary_key(event: TableMapEvent) -> tuple[tuple[int, int], ...]:
     parts = tuple(key) if key is not None else tuple((position, 0) for position in simple or ())
     for position, _ in parts:
         if position >= len(event.column_types):
-            raise BinlogFormatError("the primary key names a column beyond the table", found=f"column {position}")
+            raise BinlogFormatError(
+                "the primary key refers to a column that does not exist", found=f"column {position}"
+            )
     return parts
 
 
@@ -145,5 +147,7 @@ class _Reader:
     @staticmethod
     def _mismatch(kind: OptionalMetadataType, expected: int, found: int) -> BinlogFormatError:
         return BinlogFormatError(
-            f"the optional metadata {kind.name} is of another number of columns", expected=expected, found=found
+            f"the column count of the optional metadata {kind.name} does not match the table",
+            expected=expected,
+            found=found,
         )

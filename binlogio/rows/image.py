@@ -63,7 +63,7 @@ class RowImage:
         """
         unknown = set(values) - {column.label for column in plan.columns}
         if unknown:
-            raise BinlogFormatError("no such column", field=f"{plan.schema}.{plan.table}", found=repr(min(unknown)))
+            raise BinlogFormatError("unknown column", field=f"{plan.schema}.{plan.table}", found=repr(min(unknown)))
         return cls(plan, tuple(values.get(column.label, ABSENT) for column in plan.columns))
 
     @property
@@ -109,7 +109,7 @@ def _applied(column: ColumnPlan, old: Any, new: Any) -> Any:
         return new
     try:
         if not isinstance(old, JsonDocument):
-            raise BinlogFormatError("JSON diffs need a document before them", found=repr(old))
+            raise BinlogFormatError("JSON diffs need a document in the before image", found=repr(old))
         return new.apply(old)
     except BinlogFormatError as exc:
         exc.field = f"column {column.label}"
@@ -123,7 +123,7 @@ def _positions(present: bytes, count: int) -> tuple[int, ...]:
     """The columns whose bits are set."""
     if len(present) != bitmap_size(count):
         raise BinlogFormatError(
-            "the bitmap of present columns is of another number of columns",
+            "column bitmap length does not match the column count",
             expected=f"{bitmap_size(count)} bytes",
             found=len(present),
         )
@@ -195,7 +195,7 @@ class RowImageLayout(Construct):  # type: ignore[misc]
             at = stream.tell()
             try:
                 if value is ABSENT:
-                    raise BinlogFormatError("the image does not have a value for a column of the bitmap")
+                    raise BinlogFormatError("the row image has no value for a column in its bitmap")
                 if value is not None:
                     layout._build(value, stream, context, path)
             except BAD_BYTES as exc:
@@ -210,7 +210,7 @@ class PartialImageLayout(RowImageLayout):
     def _parse(self, stream: BytesIO, context: Container, path: str) -> RowImage:
         options, partial = LenencInt._parsereport(stream, context, path), 0
         if options & ~PARTIAL_JSON_UPDATES:
-            raise ValidationError(f"value options 0x{options:x}, of which only 1 is known", path=path)
+            raise ValidationError(f"unknown value options 0x{options:x}, expected 0 or 1", path=path)
         if options:
             size = bitmap_size(len(self.plan.json_positions))
             partial = int.from_bytes(read_exactly(stream, size, path), "little")
@@ -262,7 +262,7 @@ class PreGaImageLayout(RowImageLayout):
         return RowImage(self.plan, tuple(values))
 
     def _build(self, obj: RowImage, stream: BytesIO, context: Container, path: str) -> RowImage:
-        raise BinlogFormatError("row images of 5.1 before GA are read only")
+        raise BinlogFormatError("row images of MySQL 5.1 before GA can be read, but not written")
 
 
 class _RowChanges(Construct):  # type: ignore[misc]
@@ -290,14 +290,14 @@ class _RowChanges(Construct):  # type: ignore[misc]
                 raise
             changes.append(RowChange(before, after))
             if stream.tell() == at and end > at:
-                raise ValidationError("bytes of row images behind a bitmap without columns", path=path)
+                raise ValidationError("the rows event has row images, but its bitmap has no columns", path=path)
         return changes
 
     def _build(self, obj: Iterable[RowChange], stream: BytesIO, context: Container, path: str) -> Iterable[RowChange]:
         for change in obj:
             for what, layout, image in (("before", self.before, change.before), ("after", self.after, change.after)):
                 if (layout is None) != (image is None):
-                    raise BinlogFormatError(f"a {what} image where there must be none, or none where there must be one")
+                    raise BinlogFormatError(f"unexpected or missing {what} image")
                 if layout is not None and image is not None:
                     layout._build(image, stream, context, path)
         return obj
@@ -356,7 +356,7 @@ def decode_rows(
     try:
         if event.column_count != len(plan.columns):
             raise BinlogFormatError(
-                "the rows event has not as many columns as its table map",
+                "the rows event and its table map have different numbers of columns",
                 field=f"{plan.schema}.{plan.table}",
                 expected=len(plan.columns),
                 found=event.column_count,

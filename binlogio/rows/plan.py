@@ -150,7 +150,7 @@ def _resolve(event: TableMapEvent, context: ParseContext, definition: Sequence[C
     event, count = _filled_in(event, context), len(event.column_types)
     for what, found in (("metadata", event.metadata), ("null bits", event.nullable), ("definition", definition)):
         if found is not None and len(found) != count:
-            raise BinlogFormatError(f"the {what} is of another number of columns", expected=count, found=len(found))
+            raise BinlogFormatError(f"the {what} has the wrong number of columns", expected=count, found=len(found))
     shapes = [shape_of(kind, metadata) for kind, metadata in zip(event.column_types, event.metadata, strict=True)]
     facts = column_facts(event, [shape.type for shape in shapes], mariadb=context.is_mariadb)
     columns = tuple(
@@ -188,7 +188,7 @@ def _filled_in(event: TableMapEvent, context: ParseContext) -> TableMapEvent:
     needy = [kind for kind in event.column_types if kind not in known]
     if needy:
         raise UnsupportedFeature(
-            "columns of this type need metadata, and the table map has none", found=f"type {needy[0]}"
+            "the table map has no metadata, which columns of this type need", found=f"type {needy[0]}"
         )
     count = len(event.column_types)
     return replace(event, metadata=(0,) * count, nullable=(True,) * count)
@@ -259,7 +259,7 @@ def _old_decimal_length(sql: _SqlType, *, unsigned: bool) -> int:
     """Bytes of a DECIMAL column of before 5.0.3: digits, point and sign. The binlog does not say."""
     if not sql.length:
         raise UnsupportedFeature(
-            "the binlog does not say how wide a DECIMAL column of MySQL 4.1 and before is",
+            "the binary log does not store the width of a DECIMAL column of MySQL 4.1 and older",
             hint=Hint.TABLE_DEFINITION,
         )
     check_precision(sql.length, sql.scale)

@@ -199,7 +199,7 @@ def collation_id(name: str, *, is_mariadb: bool = False) -> int:
     found = MARIADB_COLLATION_IDS.get(full) if is_mariadb else None
     found = COLLATION_IDS.get(full) if found is None else found
     if found is None:
-        raise UnsupportedFeature("no server has this collation", field="collation", found=repr(name))
+        raise UnsupportedFeature("unknown collation", field="collation", found=repr(name))
     return found
 
 
@@ -211,7 +211,7 @@ def collation_name(number: int) -> str:
     """
     found = COLLATION_NAMES.get(number)
     if found is None:
-        raise UnsupportedFeature("no server has a collation with this id", field="collation", found=number)
+        raise UnsupportedFeature("unknown collation id", field="collation", found=number)
     return found
 
 
@@ -228,7 +228,7 @@ def default_collation(charset: str) -> str:
     """
     found = DEFAULT_COLLATIONS.get(_OLD_NAMES.get(charset.lower(), charset.lower()))
     if found is None:
-        raise UnsupportedFeature("no server has this character set", field="charset", found=repr(charset))
+        raise UnsupportedFeature("unknown character set", field="charset", found=repr(charset))
     return found
 
 

@@ -102,11 +102,11 @@ def parse_sql_type(text: str) -> SqlType:
     name = _ALIASES.get(name, name)
     attributes = match["attributes"].lower().split()
     if name not in _BUILDERS or any(word not in _ATTRIBUTES for word in attributes):
-        raise _refused(text, "a type of MySQL or MariaDB, and the character set apart")
+        raise _refused(text, "a type of MySQL or MariaDB, with the character set in its own field")
     arguments = match["arguments"] or ""
     numbers = () if name in MEMBER_TYPES else _numbers(arguments, text)
     if name in _FRACTIONAL_TYPES and any(number > _MAX_FRACTION_DIGITS for number in numbers):
-        raise _refused(text, f"{name} with 0 to {_MAX_FRACTION_DIGITS} digits of a second's fraction")
+        raise _refused(text, f"{name} with 0 to {_MAX_FRACTION_DIGITS} fractional digits")
     return SqlType(
         name=name,
         arguments=numbers,
@@ -156,7 +156,7 @@ def _members(arguments: str, text: str) -> tuple[str, ...]:
         at = match.end()
         if not match[2]:
             return tuple(members)
-    raise _refused(text, "members in quotes, with commas between them")
+    raise _refused(text, "quoted members, separated by commas")
 
 
 def unescape_text(text: str, quote: str = "'") -> str:

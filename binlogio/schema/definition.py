@@ -136,12 +136,14 @@ class TableDefinition:
         """Refuse what no server would take: the events would refer to columns that are not there."""
         names = [column.name.casefold() for column in self.columns]
         if not names or len(set(names)) != len(names):
-            raise self._refused("columns", "columns of different names", names)
+            raise self._refused("columns", "at least one column, and unique column names", names)
         missing = [name for name in self.primary_key if name.casefold() not in names]
         if missing:
             raise self._refused("primary_key", "names of columns", missing)
         if self.primary_key_prefixes and len(self.primary_key_prefixes) != len(self.primary_key):
-            raise self._refused("primary_key_prefixes", "one for each column of the key", self.primary_key_prefixes)
+            raise self._refused(
+                "primary_key_prefixes", "one prefix length for each key column", self.primary_key_prefixes
+            )
         used = {name.casefold() for key in self.unique_keys for name in key.columns}
         used.update(name.casefold() for column in self.columns for name in column.generated_from or ())
         if not used <= set(names):
@@ -149,7 +151,7 @@ class TableDefinition:
 
     def _refused(self, field: str, expected: str, found: Any) -> UnsupportedFeature:
         return UnsupportedFeature(
-            "the table cannot be", field=f"{self.full_name}.{field}", expected=expected, found=repr(found)
+            "invalid table definition", field=f"{self.full_name}.{field}", expected=expected, found=repr(found)
         )
 
     @property
@@ -173,7 +175,7 @@ class TableDefinition:
             if column.name.casefold() == wanted:
                 return index
         raise UnsupportedFeature(
-            "the table has no such column",
+            "unknown column",
             field=self.full_name,
             expected=", ".join(column.name for column in self.columns),
             found=repr(name),

@@ -60,7 +60,7 @@ class GivenDefinitions:
         for key, value in (tables or {}).items():
             self._tables[_split(key)] = _definition(key, value)
         if not self._described(NEWEST_MYSQL):
-            raise UnsupportedFeature("nothing here defines a table", field="definitions", expected=_FORMS)
+            raise UnsupportedFeature("no table definition found", field="definitions", expected=_FORMS)
 
     def find(self, schema: str, name: str, server: ServerDefaults) -> Described | None:
         """The definition of a table, as `server` takes it; None where none was given."""
@@ -144,7 +144,7 @@ def _from_script(script: str, server: ServerDefaults) -> Iterator[tuple[TableNam
     for (of, name), known in catalogue.tables():
         if not of:
             raise UnsupportedFeature(
-                "the statement does not say in which schema the table is", field=name, hint="put USE schema; before it"
+                "the statement has no schema name for the table", field=name, hint="put USE schema; before it"
             )
         yield (of, name), Described.of(known.table)
 

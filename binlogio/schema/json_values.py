@@ -49,7 +49,7 @@ def value_from_json(value: Any, column: ColumnDefinition) -> Any:
 def _refuse(value: Any, expected: str) -> NoReturn:
     shown = repr(value)
     raise BinlogFormatError(
-        "the value is not of the column's type",
+        "the value does not match the column type",
         expected=expected,
         found=shown if len(shown) <= 80 else f"{shown[:77]}...",
     )
@@ -75,7 +75,7 @@ def _float(value: Any, sql_type: SqlType, column: ColumnDefinition) -> float:
     try:
         return float(value)
     except OverflowError:
-        _refuse(value, "a number that a DOUBLE can hold")
+        _refuse(value, "a number in the range of DOUBLE")
 
 
 def _decimal(value: Any, sql_type: SqlType, column: ColumnDefinition) -> Decimal:
@@ -161,7 +161,7 @@ def _geometry(value: Any, sql_type: SqlType, column: ColumnDefinition) -> Geomet
         return Geometry.from_wkt(text, column.srid or 0)
     data = _bytes(text)
     if len(data) < SRID_SIZE:
-        _refuse(value, "four bytes of SRID and then WKB")
+        _refuse(value, "four bytes of SRID, followed by WKB")
     return Geometry(int.from_bytes(data[:SRID_SIZE], "little"), data[SRID_SIZE:])
 
 
@@ -178,7 +178,7 @@ def _vector(value: Any, sql_type: SqlType, column: ColumnDefinition) -> tuple[fl
     try:
         return struct.unpack(layout, struct.pack(layout, *value))
     except (OverflowError, struct.error):
-        _refuse(value, "numbers that fit 32-bit floats")
+        _refuse(value, "numbers in the range of a 32-bit float")
 
 
 _READERS: Final[dict[str, _Reader]] = {

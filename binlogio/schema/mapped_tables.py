@@ -103,7 +103,7 @@ def _type_text(column: ColumnPlan, field: str) -> str:
         return _members_text(column, field)
     if column.type in _STRINGS:
         return _string_text(column, field)
-    raise UnsupportedFeature("no SQL type can be told for this column", field=field, found=column.type.name)
+    raise UnsupportedFeature("the SQL type of this column cannot be determined", field=field, found=column.type.name)
 
 
 def _members_text(column: ColumnPlan, field: str) -> str:

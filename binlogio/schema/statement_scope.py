@@ -83,10 +83,12 @@ def statement_words(sql: str, server: ServerDefaults, sql_mode: int) -> Words:
     for token in iter_tokens(sql, server, sql_mode, skipped=skipped):
         tokens.append(token)
         if len(tokens) > _MOST_TOKENS:
-            raise UnsupportedFeature(f"a statement of more than {_MOST_TOKENS} words")
+            raise UnsupportedFeature(f"the statement has more than {_MOST_TOKENS} tokens")
     if skipped:
         raise UnsupportedFeature(
-            "a comment that other servers execute", found=repr(sql[skipped[0] : skipped[0] + 40]), field="SQL"
+            "conditional comment that only other servers execute",
+            found=repr(sql[skipped[0] : skipped[0] + 40]),
+            field="SQL",
         )
     return Words(_without_variables(tokens), sql_mode)
 
@@ -102,7 +104,7 @@ def _without_variables(tokens: list[Token]) -> list[Token]:
     depth = 0
     for number, token in enumerate(tokens):
         if token.upper in ("SQL_MODE", "CHARACTER_SET_CLIENT"):
-            raise UnsupportedFeature("a statement with settings of its own", field="SQL", found=token.text)
+            raise UnsupportedFeature("the statement sets variables of its own", field="SQL", found=token.text)
         if token.upper == "FOR" and not depth:
             return tokens[number + 1 :]
         depth += {"(": 1, ")": -1}.get(token.upper, 0)
@@ -120,7 +122,7 @@ def scope_of(words: Words, schema: str) -> StatementScope:
         return StatementScope(SERVER)
     found = _scope(at, schema)
     if any(not name for name, _ in found.tables) or any(not name for name in found.schemas):
-        raise UnsupportedFeature("a name without a schema, and no default database", field="SQL")
+        raise UnsupportedFeature("unqualified name without a default database", field="SQL")
     return found
 
 
@@ -137,7 +139,7 @@ def _scope(words: Words, schema: str) -> StatementScope:
             words.refuse("TABLE")
         return StatementScope(TABLES, tuple(_list(words, schema)))
     if verb == "SET" and words.sees("STATEMENT"):  # MariaDB's SET STATEMENT variable = value FOR another statement
-        words.refuse("a statement whose tables are known")
+        words.refuse("a statement with a known list of tables")
     if verb in _SERVER_VERBS:
         return StatementScope(SERVER)
     return StatementScope(TABLES, (_changed_table(words, verb, schema),))
@@ -175,7 +177,7 @@ def _definition(words: Words, verb: str, schema: str) -> StatementScope:
         return StatementScope(TABLES, (_table(words, schema),), creates=creates)
     if kind not in _TABLE_OBJECTS:
         words.at -= 1
-        words.refuse("a statement whose tables are known")
+        words.refuse("a statement with a known list of tables")
     return _of_tables(words, verb, kind, schema, creates=creates)
 
 
@@ -339,7 +341,7 @@ def _refuse_other_spellings(names: Iterable[str], schemas: Mapping[str, str]) ->
     folded = {schema.casefold() for schema in schemas}
     for found in sorted(names):
         if found not in schemas and found.casefold() in folded:
-            raise UnsupportedFeature("a schema that differs in case only from one that gets another name", found=found)
+            raise UnsupportedFeature("the schema name differs only in case from a renamed schema", found=found)
 
 
 def _refuse_ambiguous(tokens: list[Token], places: set[int], database: int | None) -> None:
@@ -352,7 +354,7 @@ def _refuse_ambiguous(tokens: list[Token], places: set[int], database: int | Non
         if number == database or has_three or _is_before_name(tokens, number):
             continue
         if name.casefold() in elsewhere or name.upper() in _ROWS_OF_TRIGGERS:
-            raise UnsupportedFeature("a name that may be that of a schema or of a table", found=name)
+            raise UnsupportedFeature("ambiguous name: schema or table", found=name)
 
 
 def _is_before_name(tokens: list[Token], number: int) -> bool:
@@ -383,7 +385,7 @@ def _refuse_patterns(tokens: list[Token], heads: Iterable[int], schemas: Mapping
             for part in _like_parts(pattern)
         )
         if pattern not in schemas and any(fnmatchcase(schema, glob) for schema in schemas):
-            raise UnsupportedFeature("a pattern of schemas, of which one gets another name", found=pattern)
+            raise UnsupportedFeature("the pattern matches a renamed schema", found=pattern)
 
 
 def _like_parts(pattern: str) -> Iterable[str]:

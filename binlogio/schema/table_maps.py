@@ -56,7 +56,7 @@ def build_table_map(
     """
     if row_metadata.upper() not in ROW_METADATA:
         raise UnsupportedFeature(
-            "the variable cannot have this value",
+            "invalid value of a server variable",
             field="binlog_row_metadata",
             expected=" or ".join(ROW_METADATA),
             found=repr(row_metadata),
@@ -171,7 +171,7 @@ def _encoded_members(
         )
     except UnicodeEncodeError as exc:
         raise UnsupportedFeature(
-            "a member of ENUM or SET is no text in the column's character set",
+            "an ENUM or SET member cannot be encoded in the column's character set",
             field=f"{table.full_name}.{column.name}",
             found=repr(exc.object),
         ) from exc

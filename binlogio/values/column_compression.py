@@ -33,17 +33,17 @@ class CompressedColumn(Adapter):  # type: ignore[misc]
             return obj[1:]
         head, size_bytes = obj[0], obj[0] & SIZE_BYTES
         if head & METHOD != ZLIB or not 1 <= size_bytes <= 4 or len(obj) < 1 + size_bytes:
-            raise ValidationError(f"0x{head:02x} does not begin a compressed column", path=path)
+            raise ValidationError(f"0x{head:02x} is not a valid header byte of a compressed column", path=path)
         stream, size = obj[1 + size_bytes :], int.from_bytes(obj[1 : 1 + size_bytes], "big")
         if size > MAX_RATIO * len(stream):
-            raise ValidationError(f"{len(stream)} compressed bytes cannot hold {size}", path=path)
+            raise ValidationError(f"{len(stream)} compressed bytes are too few for {size} bytes", path=path)
         inflater = zlib.decompressobj(-zlib.MAX_WBITS if head & RAW else zlib.MAX_WBITS)
         try:
             plain = inflater.decompress(stream, size + 1)
         except zlib.error as exc:
-            raise ValidationError(f"a compressed column is broken: {exc}", path=path) from exc
+            raise ValidationError(f"cannot inflate a compressed column: {exc}", path=path) from exc
         if len(plain) != size:
-            raise ValidationError(f"a compressed column holds not the {size} bytes that its header promises", path=path)
+            raise ValidationError(f"a compressed column does not inflate to the {size} bytes of its header", path=path)
         return plain
 
     def _encode(self, obj: bytes, context: Container, path: str) -> bytes:

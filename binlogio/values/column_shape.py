@@ -53,7 +53,7 @@ def _sized(size: int) -> Callable[[ColumnType, int], Shape]:
 
     def shape(kind: ColumnType, metadata: int) -> Shape:
         if metadata not in (0, size):
-            raise BinlogFormatError("the metadata of a float is its size", expected=size, found=metadata)
+            raise BinlogFormatError("wrong metadata of a floating-point column", expected=size, found=metadata)
         return Shape(kind, pack_length=size)
 
     return shape
@@ -61,7 +61,7 @@ def _sized(size: int) -> Callable[[ColumnType, int], Shape]:
 
 def _prefixed(kind: ColumnType, metadata: int) -> Shape:
     if not 1 <= metadata <= 4:
-        raise BinlogFormatError("a length prefix of an impossible size", expected="1 to 4 bytes", found=metadata)
+        raise BinlogFormatError("invalid size of a length prefix", expected="1 to 4 bytes", found=metadata)
     return Shape(kind, length=(1 << 8 * metadata) - 1, pack_length=metadata)
 
 
@@ -80,14 +80,14 @@ def _string(kind: ColumnType, metadata: int) -> Shape:
     if first in (ColumnType.ENUM, ColumnType.SET):
         return _packed(ColumnType(first), metadata)
     if first not in (ColumnType.STRING, ColumnType.VAR_STRING):
-        raise BinlogFormatError("a string column of an impossible real type", found=f"0x{metadata:04x}")
+        raise BinlogFormatError("invalid real type of a string column", found=f"0x{metadata:04x}")
     return Shape(ColumnType.STRING, length=length, pack_length=1 if length < 256 else 2)
 
 
 def _packed(kind: ColumnType, metadata: int) -> Shape:
     size, most = metadata & 0xFF, 2 if kind == ColumnType.ENUM else 8
     if not 1 <= size <= most:
-        raise BinlogFormatError(f"an {kind.name} of an impossible size", expected=f"1 to {most} bytes", found=size)
+        raise BinlogFormatError(f"invalid size of an {kind.name} column", expected=f"1 to {most} bytes", found=size)
     return Shape(kind, pack_length=size)
 
 
@@ -96,7 +96,7 @@ def _bit(kind: ColumnType, metadata: int) -> Shape:
     bits = whole * 8 + rest
     if rest > 7 or not 1 <= bits <= MAX_BITS:
         raise BinlogFormatError(
-            "a BIT column of an impossible size", expected="1 to 64 bits", found=f"{whole} bytes, {rest} bits"
+            "invalid size of a BIT column", expected="1 to 64 bits", found=f"{whole} bytes, {rest} bits"
         )
     return Shape(kind, length=bits, pack_length=(bits + 7) // 8)
 
@@ -157,8 +157,8 @@ def shape_of(column_type: int, metadata: int) -> Shape:
         UnsupportedFeature: an array.
     """
     if column_type == ColumnType.TYPED_ARRAY:
-        raise UnsupportedFeature("arrays (of multi-valued indexes) have no values in a binlog")
+        raise UnsupportedFeature("arrays (of multi-valued indexes) have no values in a binary log")
     shape = BY_TYPE.get(column_type)
     if shape is None:
-        raise BinlogFormatError("a column type that no server has", found=f"{column_type}")
+        raise BinlogFormatError("unknown column type", found=f"{column_type}")
     return shape(ColumnType(column_type), metadata)

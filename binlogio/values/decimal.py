@@ -33,7 +33,7 @@ def check_precision(precision: int, scale: int) -> None:
     """
     if not 1 <= precision <= MAX_PRECISION or not 0 <= scale <= min(precision, MAX_SCALE):
         raise BinlogFormatError(
-            "no server has a DECIMAL like this", expected="up to (65,38)", found=f"({precision},{scale})"
+            "DECIMAL precision or scale out of range", expected="up to (65,38)", found=f"({precision},{scale})"
         )
 
 
@@ -58,7 +58,7 @@ def decode_decimal(data: bytes, precision: int, scale: int) -> Decimal:
     """
     size = decimal_size(precision, scale)
     if len(data) != size or not size:
-        raise BinlogFormatError(f"a DECIMAL({precision},{scale}) of another size", expected=size, found=len(data))
+        raise BinlogFormatError(f"wrong length of a DECIMAL({precision},{scale}) value", expected=size, found=len(data))
     negative = not data[0] & 0x80
     plain = bytes([data[0] ^ 0x80]) + data[1:]
     if negative:
@@ -68,7 +68,7 @@ def decode_decimal(data: bytes, precision: int, scale: int) -> Decimal:
         end = at + BYTES_FOR_DIGITS[group_digits]
         group = str(int.from_bytes(plain[at:end], "big")).rjust(group_digits, "0")
         if len(group) > group_digits:
-            raise BinlogFormatError(f"{group_digits} digits of a DECIMAL hold more", found=group)
+            raise BinlogFormatError(f"{group_digits} digits of a DECIMAL are out of range", found=group)
         digits, at = digits + group, end
     return Decimal((int(negative), tuple(map(int, digits)), -scale))
 
@@ -95,7 +95,7 @@ def _split(value: Decimal | int | str, precision: int, scale: int) -> tuple[int,
     """Sign, and the digits before and after the point, padded to the column's."""
     sign, digits, exponent = _number(value).as_tuple()
     if not isinstance(exponent, int):
-        raise BinlogFormatError("a DECIMAL is neither infinite nor NaN", found=str(value))
+        raise BinlogFormatError("DECIMAL cannot hold infinity or NaN", found=str(value))
     trailing = exponent + scale
     fits = trailing + len(digits) <= precision or not any(digits)
     if not fits or any(digits[max(0, len(digits) + trailing) :] if trailing < 0 else ()):
@@ -126,7 +126,7 @@ def decode_old_decimal(data: bytes) -> Decimal:
     """
     text = data.decode("latin-1").strip(" \0")
     if not text or not all(character in "+-.0123456789" for character in text):
-        raise BinlogFormatError("an old DECIMAL that is no number", found=repr(data[:MAX_PRECISION]))
+        raise BinlogFormatError("invalid number in an old DECIMAL value", found=repr(data[:MAX_PRECISION]))
     return _number(text)
 
 

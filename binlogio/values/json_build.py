@@ -62,7 +62,7 @@ def _build(node: JsonNode, depth: int) -> tuple[int, bytes]:
         return _integer(node)
     if isinstance(node, float):
         if not math.isfinite(node):
-            raise BinlogFormatError("JSON has neither infinity nor NaN", field="JSON", found=repr(node))
+            raise BinlogFormatError("JSON cannot hold infinity or NaN", field="JSON", found=repr(node))
         return DOUBLE, struct.pack("<d", node)
     if isinstance(node, str):
         data = _utf8(node)
@@ -70,7 +70,7 @@ def _build(node: JsonNode, depth: int) -> tuple[int, bytes]:
     if isinstance(node, JsonOpaque):
         return OPAQUE, bytes([node.type_code]) + varlen(len(node.data)) + node.data
     if depth >= MAX_DEPTH:
-        raise BinlogFormatError("JSON deeper than the server allows", field="JSON", expected=f"up to {MAX_DEPTH}")
+        raise BinlogFormatError("JSON is nested too deeply", field="JSON", expected=f"up to {MAX_DEPTH}")
     if isinstance(node, dict):
         members = sorted(
             ((_key(name), value) for name, value in node.items()), key=lambda member: (len(member[0]), member[0])
@@ -85,14 +85,14 @@ def _integer(number: int) -> tuple[int, bytes]:
     for bits, kind in _UNSIGNED if unsigned else _SIGNED:
         if (0 if unsigned else -(1 << bits)) <= number < 1 << bits:
             return kind, int(number).to_bytes(INTEGERS[kind][0], "little", signed=not unsigned)
-    raise BinlogFormatError("an integer out of JSON's range", field="JSON", found=repr(number))
+    raise BinlogFormatError("integer out of range for JSON", field="JSON", found=repr(number))
 
 
 def _utf8(text: str) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError as exc:
-        raise BinlogFormatError("text that is not Unicode cannot be JSON", field="JSON", found=exc.reason) from exc
+        raise BinlogFormatError("JSON text is not valid Unicode", field="JSON", found=exc.reason) from exc
 
 
 def _key(name: str) -> bytes:

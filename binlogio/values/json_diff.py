@@ -159,7 +159,7 @@ def parse_path(path: str) -> tuple[str | int, ...]:
         legs.append(int(index) if index else name or _unquoted(quoted_name))
         at = match.end()
     if at != len(path) or not path.startswith("$"):
-        raise BinlogFormatError("not a path in a JSON document", field="JSON path", found=repr(path))
+        raise BinlogFormatError("invalid JSON path", field="JSON path", found=repr(path))
     return tuple(legs)
 
 
@@ -167,7 +167,7 @@ def _unquoted(quoted_name: str) -> str:
     try:
         return str(json.loads(quoted_name))
     except ValueError as exc:
-        raise BinlogFormatError("not a name in a JSON path", field="JSON path", found=quoted_name) from exc
+        raise BinlogFormatError("invalid member name in a JSON path", field="JSON path", found=quoted_name) from exc
 
 
 def _apply(diff: JsonDiff, holder: list[JsonNode]) -> None:
@@ -196,7 +196,7 @@ def _child(parent: JsonNode, leg: str | int, diff: JsonDiff) -> JsonNode:
         return parent[leg]
     if isinstance(parent, list) and isinstance(leg, int) and leg < len(parent):
         return parent[leg]
-    raise _misfit(diff, f"there is no {leg!r}")
+    raise _misfit(diff, f"{leg!r} does not exist")
 
 
 def _insert(parent: JsonNode, leg: str | int, value: JsonNode, diff: JsonDiff) -> None:
@@ -205,12 +205,12 @@ def _insert(parent: JsonNode, leg: str | int, value: JsonNode, diff: JsonDiff) -
     elif isinstance(parent, dict) and isinstance(leg, str) and leg not in parent:
         parent[leg] = value
     else:
-        raise _misfit(diff, f"there is no place for {leg!r}")
+        raise _misfit(diff, f"{leg!r} cannot be added")
 
 
 def _misfit(diff: JsonDiff, reason: str) -> BinlogFormatError:
     return BinlogFormatError(
-        f"a JSON diff does not fit the document: {reason}", field="JSON diff", found=f"{diff.path}"
+        f"a JSON diff cannot be applied to the document: {reason}", field="JSON diff", found=f"{diff.path}"
     )
 
 
@@ -232,7 +232,7 @@ class _Diff(Adapter):  # type: ignore[misc]
 
     def _encode(self, obj: JsonDiff, context: Container, path: str) -> dict[str, object]:
         if (obj.value is None) != (obj.operation == JsonDiffOperation.REMOVE):
-            raise BinlogFormatError("a JSON diff has a value unless it removes", field="JSON diff", found=repr(obj))
+            raise BinlogFormatError("a JSON diff needs a value, except for REMOVE", field="JSON diff", found=repr(obj))
         return {
             "operation": obj.operation,
             "path": obj.path,

@@ -75,14 +75,14 @@ class _Parser:
         """The value of type `kind` at `start`, which ends before `end`."""
         parse = _VALUES.get(kind)
         if parse is None:
-            raise BinlogFormatError("a JSON value of no known type", field="JSON", found=f"0x{kind:02x} at {start - 1}")
+            raise BinlogFormatError("unknown JSON value type", field="JSON", found=f"0x{kind:02x} at {start - 1}")
         return parse(self, kind, start, end, depth)
 
     def take(self, start: int, size: int, end: int) -> bytes:
         """`size` bytes at `start`, each of which may be asked for once."""
         if start + size > end:
             raise BinlogFormatError(
-                "a JSON value ends behind its container", field="JSON", expected=end, found=start + size
+                "a JSON value extends beyond its container", field="JSON", expected=end, found=start + size
             )
         self._left -= size
         if self._left < 0:
@@ -97,13 +97,13 @@ class _Parser:
     def literal(self, kind: int, start: int, end: int, depth: int) -> JsonNode:
         number = self.take(start, 1, end)[0]
         if number >= len(LITERALS):
-            raise BinlogFormatError("a JSON literal that is none", field="JSON", expected="0 to 2", found=number)
+            raise BinlogFormatError("unknown JSON literal", field="JSON", expected="0 to 2", found=number)
         return LITERALS[number]
 
     def double(self, kind: int, start: int, end: int, depth: int) -> float:
         number: float = struct.unpack("<d", self.take(start, 8, end))[0]
         if not math.isfinite(number):
-            raise BinlogFormatError("a JSON double that is no number", field="JSON", found=f"{number} at {start}")
+            raise BinlogFormatError("a JSON double is infinite or NaN", field="JSON", found=f"{number} at {start}")
         return number
 
     def string(self, kind: int, start: int, end: int, depth: int) -> str:
@@ -120,7 +120,7 @@ class _Parser:
             return self.take(start, size, end).decode()
         except UnicodeDecodeError as exc:
             raise BinlogFormatError(
-                "JSON text that is not UTF-8", field="JSON", found=f"at {start}: {exc.reason}"
+                "JSON text is not valid UTF-8", field="JSON", found=f"at {start}: {exc.reason}"
             ) from exc
 
     def varlen(self, start: int, end: int) -> tuple[int, int]:
@@ -131,7 +131,7 @@ class _Parser:
             size |= (byte & 0x7F) << 7 * index
             if not byte & 0x80:
                 return size, start + index + 1
-        raise BinlogFormatError("a JSON length of more than five bytes", field="JSON", found=f"at {start}")
+        raise BinlogFormatError("a JSON length is longer than five bytes", field="JSON", found=f"at {start}")
 
     def object(self, kind: int, start: int, end: int, depth: int) -> JsonNode:
         width = 4 if kind == LARGE_OBJECT else 2
@@ -155,12 +155,12 @@ class _Parser:
     def _container(self, start: int, end: int, width: int, depth: int, entry_size: int) -> tuple[int, int, int]:
         """Count, end and offset of the first entry; the head and all entries are then known to be there."""
         if depth >= MAX_DEPTH:
-            raise BinlogFormatError("JSON deeper than the server allows", field="JSON", expected=f"up to {MAX_DEPTH}")
+            raise BinlogFormatError("JSON is nested too deeply", field="JSON", expected=f"up to {MAX_DEPTH}")
         self.take(start, 2 * width, end)
         count, size = self._uint(start, width), self._uint(start + width, width)
         if start + size > end:
             raise BinlogFormatError(
-                "a JSON container ends behind its parent", field="JSON", expected=end, found=start + size
+                "a JSON container extends beyond its parent", field="JSON", expected=end, found=start + size
             )
         self.take(start + 2 * width, count * entry_size, start + size)
         return count, start + size, start + 2 * width

@@ -63,7 +63,7 @@ def quoted(text: str) -> str:
 
 def _write(node: JsonNode, parts: list[str], depth: int) -> None:
     if isinstance(node, dict | list) and depth >= MAX_DEPTH:
-        raise BinlogFormatError("JSON deeper than the server allows", field="JSON", expected=f"up to {MAX_DEPTH}")
+        raise BinlogFormatError("JSON is nested too deeply", field="JSON", expected=f"up to {MAX_DEPTH}")
     if isinstance(node, dict):
         for index, (name, value) in enumerate(node.items()):
             parts.append(f"{', ' if index else '{'}{quoted(name)}: ")
@@ -116,17 +116,17 @@ def _opaque_text(node: JsonOpaque) -> str:
 
 def _decimal(data: bytes) -> Decimal:
     if len(data) < 2:
-        raise BinlogFormatError("a JSON decimal without its precision", field="JSON", found=data.hex())
+        raise BinlogFormatError("a JSON decimal has no precision and scale", field="JSON", found=data.hex())
     return decode_decimal(data[2:], data[0], data[1])
 
 
 def _fields(node: JsonOpaque) -> Fields:
     if len(node.data) != 8:
-        raise BinlogFormatError("a JSON temporal value of another size", field="JSON", expected=8, found=len(node.data))
+        raise BinlogFormatError("wrong length of a JSON temporal value", field="JSON", expected=8, found=len(node.data))
     packed = int.from_bytes(node.data, "little", signed=True)
     whole, microsecond = divmod(abs(packed), 1 << 24)
     if microsecond >= 10**MAX_FSP:
-        raise BinlogFormatError("a fraction of a second of a second or more", field="JSON", found=microsecond)
+        raise BinlogFormatError("fractional seconds out of range", field="JSON", found=microsecond)
     if node.type_code == ColumnType.TIME:
         return Fields(0, 0, 0, whole >> 12, whole >> 6 & 63, whole & 63, microsecond, packed < 0)
     return unpack_datetime(whole, negative=packed < 0, microsecond=microsecond)
@@ -141,9 +141,7 @@ def node_from_text(text: str) -> JsonNode:
     try:
         node: JsonNode = json.loads(text, parse_int=_number, parse_constant=_no_constant)
     except RecursionError as exc:
-        raise BinlogFormatError(
-            "JSON deeper than the server allows", field="JSON", expected=f"up to {MAX_DEPTH}"
-        ) from exc
+        raise BinlogFormatError("JSON is nested too deeply", field="JSON", expected=f"up to {MAX_DEPTH}") from exc
     except ValueError as exc:
         raise BinlogFormatError(f"not JSON: {exc}", field="JSON") from exc
     return node
@@ -200,7 +198,7 @@ def node_from_python(value: object, depth: int = 0) -> JsonNode:
         BinlogFormatError: something that JSON in MySQL cannot hold.
     """
     if depth > MAX_DEPTH:
-        raise BinlogFormatError("JSON deeper than the server allows", field="JSON", expected=f"up to {MAX_DEPTH}")
+        raise BinlogFormatError("JSON is nested too deeply", field="JSON", expected=f"up to {MAX_DEPTH}")
     if isinstance(value, dict):
         return {_name(name): node_from_python(item, depth + 1) for name, item in value.items()}
     if isinstance(value, list | tuple):
@@ -219,7 +217,7 @@ def _name(name: object) -> str:
 
 
 def _refuse(value: object) -> NoReturn:
-    raise BinlogFormatError("JSON in MySQL cannot hold this value", field="JSON", found=repr(value))
+    raise BinlogFormatError("the value cannot be stored as MySQL JSON", field="JSON", found=repr(value))
 
 
 def _opaque(value: object) -> JsonOpaque:

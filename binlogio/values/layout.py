@@ -199,7 +199,7 @@ def _text(source: Construct, charset: Charset | None) -> Construct:
         try:
             return charset.encode(value)
         except UnicodeEncodeError as exc:
-            raise BinlogFormatError(f"{charset.name} does not have the text's characters", found=repr(value)) from exc
+            raise BinlogFormatError(f"{charset.name} cannot encode the text", found=repr(value)) from exc
 
     return _Coded(source, decode, encode)
 
@@ -207,9 +207,7 @@ def _text(source: Construct, charset: Charset | None) -> Construct:
 def _to_bytes(value: object) -> bytes:
     if isinstance(value, bytes | bytearray | memoryview):
         return bytes(value)
-    raise BinlogFormatError(
-        "bytes are wanted: the column is binary, or nobody says its character set", found=repr(value)
-    )
+    raise BinlogFormatError("expected bytes: the column is binary, or its character set is unknown", found=repr(value))
 
 
 def _string(column: ColumnPlan) -> Construct:
@@ -248,7 +246,7 @@ def _compressed(column: ColumnPlan) -> Construct:
 def _json(column: ColumnPlan) -> Construct:
     def encode(value: object) -> bytes:
         if not isinstance(value, JsonDocument):
-            raise BinlogFormatError("a JsonDocument is wanted", found=repr(value))
+            raise BinlogFormatError("expected a JsonDocument", found=repr(value))
         return value.binary
 
     return _Coded(_Sized(column.pack_length, column.length), JsonDocument, encode)
@@ -272,7 +270,7 @@ def _geometry(column: ColumnPlan) -> Construct:
 def _vector(column: ColumnPlan) -> Construct:
     def decode(data: bytes) -> tuple[float, ...]:
         if len(data) % 4:
-            raise BinlogFormatError("a vector of broken floats", expected="a multiple of 4 bytes", found=len(data))
+            raise BinlogFormatError("wrong length of a vector value", expected="a multiple of 4 bytes", found=len(data))
         return struct.unpack(f"<{len(data) // 4}f", data)
 
     def encode(value: tuple[float, ...]) -> bytes:
@@ -306,7 +304,7 @@ def _enum(column: ColumnPlan) -> Construct:
             return names.index(value) + 1
         if value == "":
             return 0
-        raise BinlogFormatError("not a member of the ENUM", found=repr(value))
+        raise BinlogFormatError("not an ENUM member", found=repr(value))
 
     return _Coded(BytesInteger(column.pack_length, swapped=True), decode, encode)
 
@@ -326,7 +324,7 @@ def _set(column: ColumnPlan) -> Construct:
             return _to_int(value)
         wanted = set(value.split(",")) if value else set()
         if not wanted <= set(names or ()):
-            raise BinlogFormatError("not members of the SET", found=repr(value))
+            raise BinlogFormatError("not SET members", found=repr(value))
         return sum(1 << i for i, name in enumerate(names or ()) if name in wanted)
 
     return _Coded(BytesInteger(column.pack_length, swapped=True), decode, encode)
@@ -335,7 +333,7 @@ def _set(column: ColumnPlan) -> Construct:
 def _to_int(value: object) -> int:
     if isinstance(value, int):
         return int(value)
-    raise BinlogFormatError("a name or a number is wanted", found=repr(value))
+    raise BinlogFormatError("expected a member name or a number", found=repr(value))
 
 
 # --------------------------------------------------------------------------------------------------- dispatch
@@ -388,7 +386,7 @@ class _Skipped(Adapter):  # type: ignore[misc]
         return ABSENT
 
     def _encode(self, obj: object, context: Container, path: str) -> object:
-        raise BinlogFormatError("a value that is skipped cannot be written")
+        raise BinlogFormatError("a skipped value cannot be written")
 
 
 @lru_cache(maxsize=4096)

@@ -26,7 +26,7 @@ def _inet4_text(data: bytes) -> str:
 def _inet6_text(data: bytes) -> str:
     """The longest run of zero words, the first of equals and be it one word, is `::`; addresses that hold an IPv4 one show it."""
     if len(data) != 16:
-        raise ValueError(f"{len(data)} bytes are no IPv6 address")
+        raise ValueError(f"{len(data)} bytes are not an IPv6 address")
     words = [int.from_bytes(data[at : at + 2], "big") for at in range(0, 16, 2)]
     runs = [_zeros(words, at) for at in range(8)]
     length = max(runs)

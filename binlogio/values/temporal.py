@@ -87,14 +87,14 @@ def _fraction_unit(fsp: int) -> int:
 
 def _to_microsecond(fraction: int, unit: int) -> int:
     if fraction * unit >= 10**MAX_FSP:
-        raise BinlogFormatError("a fraction of a second of a second or more", found=fraction)
+        raise BinlogFormatError("fractional seconds out of range", found=fraction)
     return fraction * unit
 
 
 def _to_fraction(microsecond: int, fsp: int, unit: int) -> int:
     if microsecond % 10 ** (MAX_FSP - fsp):
         raise BinlogFormatError(
-            f"the value has more than the column's {fsp} fraction digits", found=f"{microsecond} microseconds"
+            f"the value has more fractional digits than the {fsp} of the column", found=f"{microsecond} microseconds"
         )
     return microsecond // unit
 
@@ -186,7 +186,7 @@ def encode_date(value: object) -> int:
     """
     fields = datetime_fields(value)
     if (fields.hour, fields.minute, fields.second, fields.microsecond) != (0, 0, 0, 0) or fields.negative:
-        raise BinlogFormatError("a DATE has no time of day", found=repr(value))
+        raise BinlogFormatError("a DATE value cannot have a time of day", found=repr(value))
     return _fit(fields.year, 15, "year") << 9 | _fit(fields.month, 4, "month") << 5 | _fit(fields.day, 5, "day")
 
 
@@ -202,7 +202,7 @@ def encode_year(value: object) -> int:
         BinlogFormatError: neither 0 nor 1901 to 2155.
     """
     if not isinstance(value, int) or (value and not 1901 <= value <= 2155):
-        raise BinlogFormatError("not a YEAR", expected="0 or 1901 to 2155", found=repr(value))
+        raise BinlogFormatError("invalid YEAR", expected="0 or 1901 to 2155", found=repr(value))
     return value - 1900 if value else 0
 
 
@@ -257,7 +257,7 @@ def pack_datetime(fields: Fields) -> int:
         BinlogFormatError: a part does not fit its bits.
     """
     if fields.month > 12:
-        raise BinlogFormatError("a month over 12", found=fields.month)
+        raise BinlogFormatError("month out of range", found=fields.month)
     months = _fit(fields.year * 13 + fields.month, 17, "year")
     clock = (
         _fit(fields.hour, 5, "hour") << 12 | _fit(fields.minute, 6, "minute") << 6 | _fit(fields.second, 6, "second")
@@ -279,7 +279,7 @@ def encode_datetime2(value: object, fsp: int) -> bytes:
     """
     fields = datetime_fields(value)
     if isinstance(value, datetime) and value.tzinfo is not None:
-        raise BinlogFormatError("a DATETIME has no time zone", found=repr(value))
+        raise BinlogFormatError("a DATETIME value cannot have a time zone", found=repr(value))
     return _pack(fields.negative, pack_datetime(fields), fields.microsecond, 5, fsp)
 
 
@@ -302,10 +302,10 @@ def timestamp_parts(value: object) -> tuple[int, int]:
             return 0, 0
         moment = datetime_value(fields, MAX_FSP)
         if isinstance(moment, str):
-            raise BinlogFormatError("a TIMESTAMP must be a moment or zero", found=value)
+            raise BinlogFormatError("a TIMESTAMP value must have a time zone, or be zero", found=value)
         value = moment
     if not isinstance(value, datetime):
-        raise BinlogFormatError("not a TIMESTAMP", found=repr(value))
+        raise BinlogFormatError("invalid TIMESTAMP", found=repr(value))
     aware = value if value.tzinfo is not None else value.replace(tzinfo=timezone.utc)
     seconds, microsecond = divmod((aware - EPOCH) // MICROSECOND, 10**MAX_FSP)
     return _fit(seconds, 32, "a TIMESTAMP's seconds"), microsecond

@@ -60,7 +60,9 @@ def _unit(fsp: int) -> int:
 def _units(microseconds: int, fsp: int) -> int:
     units, rest = divmod(microseconds, _unit(fsp))
     if rest:
-        raise BinlogFormatError(f"the value has more than the column's {fsp} fraction digits", found=microseconds)
+        raise BinlogFormatError(
+            f"the value has more fractional digits than the {fsp} of the column", found=microseconds
+        )
     return units
 
 
@@ -121,7 +123,7 @@ def decode_old_datetime(data: bytes, fsp: int) -> datetime | str:
         months, day = divmod(days, 32)
         fields = Fields(months // 13, months % 13, day, hour, minute, second, microsecond)
     if fields.year > MAX_YEAR:
-        raise BinlogFormatError("a DATETIME after the year 9999", found=fields.year)
+        raise BinlogFormatError("DATETIME year out of range", found=fields.year)
     return datetime_value(fields, fsp)
 
 
@@ -154,7 +156,7 @@ def decode_old_timestamp(data: bytes, fsp: int) -> datetime | str:
         return timestamp_value(int.from_bytes(data, "little"), 0, 0)
     microsecond = int.from_bytes(data[4:], "big") * _unit(fsp)
     if microsecond >= 10**MAX_FSP:
-        raise BinlogFormatError("a fraction of a second of a second or more", found=microsecond)
+        raise BinlogFormatError("fractional seconds out of range", found=microsecond)
     return timestamp_value(int.from_bytes(data[:4], "big"), microsecond, fsp)
 
 

@@ -96,7 +96,7 @@ def test_help_lists_the_commands() -> None:
         (["dump", "--time-zone", "Mars/Olympus", str(ROWS)], 2, "is not a time zone"),
         (["dump", "--include-gtids", "x:1", str(ROWS)], 2, "--include-gtids"),
         (["dump", "--include-gtids", "0-1", str(ROWS)], 2, "a MariaDB GTID position such as 0-1-100"),
-        (["undo", "--exclude-gtids", "0-1-2,0-1-3", str(ROWS)], 2, "two GTIDs of one domain"),
+        (["undo", "--exclude-gtids", "0-1-2,0-1-3", str(ROWS)], 2, "multiple GTIDs of one domain"),
         (["dump", "-R", "-h", "db1", str(ROWS)], 2, "reads files, it does not connect to a server"),
         (["dump", "no/such/file"], 4, "no/such/file: No such file or directory"),
         (["dump", str(MYSQL / "gtid_on" / "source.sql")], 3, "this is not a binary log"),

@@ -148,10 +148,10 @@ def test_second_run_goes_on_behind_the_first(tmp_path: Path) -> None:
             "no table 'shop.nope' was defined; there are shop.orders",
         ),
         ({**INSERT, "changes": [{"insert": "shop.orders", "rows": [[1]]}]}, "a row is an object"),
-        ({**INSERT, "changes": [{"insert": "shop.orders", "rows": [{"nope": 1}]}]}, "no such column"),
+        ({**INSERT, "changes": [{"insert": "shop.orders", "rows": [{"nope": 1}]}]}, "unknown column"),
         (
             {**INSERT, "changes": [{"insert": "shop.orders", "rows": [{"id": "x"}]}]},
-            "id: the value is not of the column's type",
+            "id: the value does not match the column type",
         ),
         ({**INSERT, "changes": [{"insert": "shop.orders", "rows": [{"id": 1 << 40}]}]}, "id"),
         ({**INSERT, "changes": [{"insert": "shop.orders", "rows": [{"total": "1.00"}]}]}, "found id"),

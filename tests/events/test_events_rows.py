@@ -193,7 +193,7 @@ def test_compressed_bomb_is_refused_before_it_is_opened() -> None:
     """A stream that opens to 1 GiB while its header promises 16 bytes costs no more than those."""
     bomb = zlib.compress(bytes(1 << 24), 9)
 
-    with pytest.raises(BinlogFormatError, match="does not hold the 16 bytes"):
+    with pytest.raises(BinlogFormatError, match="does not inflate to the 16 bytes"):
         COMPRESSED.parse(bytes.fromhex("010000000000 0100 0200 03 07 81 10") + bomb)
     assert DEFAULT_LIMITS.opened_size < 1 << 30
 
@@ -212,7 +212,7 @@ def test_column_count_beyond_the_event_is_refused_before_it_is_believed() -> Non
 
 @pytest.mark.parametrize("size", ["0000", "0100"])
 def test_extra_row_info_that_does_not_count_its_own_length_is_refused(size: str) -> None:
-    with pytest.raises(BinlogFormatError, match="must count its own two") as caught:
+    with pytest.raises(BinlogFormatError, match="at least 2 expected") as caught:
         CASES[6].parse(bytes.fromhex(f"7d0100000000 1100 {size} 01 ff 0001000000"))
     assert caught.value.field == "extra"
 

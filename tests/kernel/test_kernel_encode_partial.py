@@ -30,7 +30,7 @@ COLUMNS = [
     (JSON, DOCUMENTS),
     (JSON, DOCUMENTS),
 ]
-PATHS = st.sampled_from(("$", "$.a", '$."é b"', "$[1]", "not a path", "", "$." + "k" * 300))
+PATHS = st.sampled_from(("$", "$.a", '$."é b"', "$[1]", "invalid JSON path", "", "$." + "k" * 300))
 DIFFS = st.lists(
     st.builds(JsonDiff, st.sampled_from((JsonDiffOperation.REPLACE, JsonDiffOperation.INSERT)), PATHS, DOCUMENTS)
     | st.builds(JsonDiff, st.just(JsonDiffOperation.REMOVE), PATHS),

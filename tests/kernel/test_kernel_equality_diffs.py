@@ -53,7 +53,7 @@ def delete(document: bytes) -> list[Any]:
         (update(DOCUMENT, None), "JSON diffs need a document"),
         (cut(update(None, DOCUMENT)), "bytes expected"),
         (cut(update(DOCUMENT)), "bytes expected"),
-        (delete(b"\xff"), "no known type"),
+        (delete(b"\xff"), "unknown JSON value type"),
     ],
     ids=["no document", "no document, and cut", "cut", "before image that is none"],
 )

@@ -100,13 +100,13 @@ def test_commands_refuse_files_without_definitions_by_name(tmp_path: Path, comma
 @pytest.mark.parametrize(
     ("definitions", "message"),
     [
-        ({}, "nothing here defines a table"),
+        ({}, "no table definition found"),
         ({"t": INTS}, "not the name of a table"),
         ({"d.t": 7}, "not a table definition"),
-        ({"d.t": "CREATE TABLE t (a NOSUCHTYPE)"}, "d.t: SQL: the statement is not understood"),
-        ({"d.t": "CREATE TABLE t LIKE u"}, "does not list the table's columns"),
+        ({"d.t": "CREATE TABLE t (a NOSUCHTYPE)"}, "d.t: SQL: the statement cannot be parsed"),
+        ({"d.t": "CREATE TABLE t LIKE u"}, "has no column list"),
         ({"d.t": "{not json"}, "not JSON"),
-        ({"d.t": {"columns": []}}, "the table cannot be"),
+        ({"d.t": {"columns": []}}, "invalid table definition"),
         ({"d.t": {"column": []}}, "unknown or missing keys"),
     ],
 )
@@ -131,8 +131,8 @@ def test_who_gives_all_that_is_asked_for_reads_with_threads(monkeypatch: pytest.
     [
         ("a.sql", b"CREATE TABLE d.t (a NOSUCHTYPE);", "d.t: the definition of a table is not understood"),
         ("a.sql", b"CREATE TABLE t (a INT);", "put USE schema; before it"),
-        ("a.sql", b"SELECT 1;", "nothing here defines a table"),
-        ("a.sql", b"CREATE TABLE d.t (a INT COMMENT 'no end", "a quote that does not end"),
+        ("a.sql", b"SELECT 1;", "no table definition found"),
+        ("a.sql", b"CREATE TABLE d.t (a INT COMMENT 'no end", "unterminated quote"),
         ("a.sql", b"\xff\xfe", "is not valid"),
         ("a.json", b"[", "is not valid"),
         ("a.json", b"[7]", "not a JSON object"),

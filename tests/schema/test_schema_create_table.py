@@ -117,7 +117,7 @@ def test_mariadb_has_types_and_attributes_of_its_own(text: str, expected: str) -
 
 def test_mysql_has_no_uuid_type() -> None:
     """A definition that no server would take is none."""
-    with pytest.raises(UnsupportedFeature, match="MySQL has no such type"):
+    with pytest.raises(UnsupportedFeature, match="MySQL does not have this type"):
         column("UUID", MYSQL_9)
 
 

@@ -146,7 +146,7 @@ def test_unknown_collations_and_character_sets_are_refused() -> None:
         lambda: collation_name(9999),
         lambda: default_collation("x"),
     ):
-        with pytest.raises(UnsupportedFeature, match="no server has"):
+        with pytest.raises(UnsupportedFeature, match="unknown"):
             call()
 
 

@@ -239,7 +239,7 @@ def test_rows_take_names_in_any_case_and_leave_out_what_is_null() -> None:
     ("change", "reason"),
     [
         (Insert(T, [{"v": "x"}]), "no value for some columns"),
-        (Insert(T, [{"id": 1, "w": 2}]), "no such column"),
+        (Insert(T, [{"id": 1, "w": 2}]), "unknown column"),
         (Insert(T, [(1,)]), "the number of values differs"),
         (Insert(T, [(None, "x")]), "cannot be NULL"),
         (Delete(T, [{"id": 1}]), "no value for some columns"),

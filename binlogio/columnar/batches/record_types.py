@@ -110,7 +110,7 @@ class RecordType:
         missing = [name for name in wanted or () if name not in labels]
         if missing:
             raise BinlogFormatError(
-                "the table has no such column",
+                "unknown column",
                 field=f"{plan.schema}.{plan.table}",
                 expected=", ".join(labels),
                 found=", ".join(missing),

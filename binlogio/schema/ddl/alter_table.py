@@ -45,7 +45,7 @@ def read_clauses(words: Words, table: ParsedTable, server: ServerDefaults) -> Al
     while not words.ended:
         _clause(words, alter)
         if len(alter.changes) + len(alter.keys) > MOST_COLUMNS:
-            words.refuse("no more columns than a table can have")
+            words.refuse("at most as many columns as a table can have")
         if begins_partitions(words):
             _partitions(words)
         elif not words.accept(",") and not words.ended:
@@ -122,7 +122,7 @@ def _add(words: Words, alter: Alter) -> None:
 def _add_key(words: Words, alter: Alter) -> None:
     alter.has_period = alter.has_period or words.sees("PERIOD")
     if "IF" in (token.upper for token in words.tokens[words.at : words.at + 3]):
-        words.refuse("a key that is added whether or not it is there")
+        words.refuse("ADD KEY without IF NOT EXISTS")
     key = read_key(words)
     if key is not None:
         alter.keys.append(key)
@@ -229,7 +229,7 @@ def _alter(words: Words, alter: Alter) -> None:
 def _convert(words: Words, alter: Alter) -> None:
     words.expect("TO")
     if alter.conversion is not None or alter.options.charset is not None or alter.options.collation is not None:
-        words.refuse("CONVERT TO before the default character set, and once")
+        words.refuse("one CONVERT TO, before the default character set")
     alter.conversion = TableOptions()
     if not read_charset_option(words, alter.conversion) or alter.conversion.charset is None:
         words.refuse("a character set")

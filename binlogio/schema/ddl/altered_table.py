@@ -142,7 +142,7 @@ def _with_columns(table: ParsedTable, alter: Alter, changes: list[_Change]) -> P
         if change.old is None or change.place is not None:
             _put(table, columns, change)
     if not columns or len({column.name.casefold() for column in columns}) != len(columns):
-        raise _misfit(table, "no columns, or two of the same name")
+        raise _misfit(table, "no columns, or a duplicate column name")
     return replace(table, columns=tuple(columns), assumed=frozenset(assumed))
 
 
@@ -219,7 +219,7 @@ def _binary_members(column: ColumnDefinition, collation: str) -> str:
         encoded = [charset_named(charset).encode(member).decode("utf-8", "surrogateescape") for member in kind.members]
     except UnicodeEncodeError as exc:
         raise UnsupportedFeature(
-            "a member of ENUM or SET is no text in the column's character set",
+            "an ENUM or SET member cannot be encoded in the column's character set",
             field=column.name,
             found=repr(exc.object),
         ) from exc
@@ -227,4 +227,6 @@ def _binary_members(column: ColumnDefinition, collation: str) -> str:
 
 
 def _misfit(table: ParsedTable, found: str) -> UnsupportedFeature:
-    return UnsupportedFeature("the statement does not fit the table", field=f"{table.schema}.{table.name}", found=found)
+    return UnsupportedFeature(
+        "the statement does not match the table", field=f"{table.schema}.{table.name}", found=found
+    )

@@ -163,7 +163,7 @@ def _national(words: Words, name: str) -> str:
     if name == "NATIONAL":
         name = words.take().upper
         if name not in ("CHAR", "CHARACTER", "VARCHAR"):
-            words.refuse("CHAR or VARCHAR behind NATIONAL")
+            words.refuse("CHAR or VARCHAR after NATIONAL")
     if name == "NCHAR":
         return "VARCHAR" if words.accept_any("VARYING", "VARCHAR") else "CHAR"
     return "VARCHAR" if name == "NVARCHAR" else name
@@ -377,7 +377,7 @@ def _other_attribute(words: Words, column: _Column) -> None:
 def _finish(column: _Column, setting: TableSetting) -> ParsedColumn:
     server = setting.server
     if column.type in NAMED_TYPES and not server.is_mariadb and server.version[0] < 99:
-        raise UnsupportedFeature("MySQL has no such type", field=column.name, found=column.type)
+        raise UnsupportedFeature("MySQL does not have this type", field=column.name, found=column.type)
     if column.type == "json" and server.is_mariadb and setting.converted_to is not None:
         column.type = "longtext"  # of which JSON is an alias there
     collation = None
@@ -466,7 +466,7 @@ def _member_text(member: bytes, collation: str, *, is_assumed: bool) -> str:
     except UnicodeDecodeError:
         pass
     raise UnsupportedFeature(
-        "a member of ENUM or SET is no text in the column's character set", field="SQL", found=repr(member)
+        "an ENUM or SET member cannot be encoded in the column's character set", field="SQL", found=repr(member)
     )
 
 
@@ -502,4 +502,4 @@ def _smallest(size: int, kind: str) -> str:
     for most, prefix in _TEXT_SIZES:
         if size <= most:
             return prefix + kind
-    raise UnsupportedFeature("no type holds so many bytes", field="type", found=size)
+    raise UnsupportedFeature("no type can hold this many bytes", field="type", found=size)

@@ -104,7 +104,10 @@ class TableOptions:
             of = charset_of_collation(collation)
             if charset is not None and charset_of_collation(default_collation(charset)) != of:
                 raise UnsupportedFeature(
-                    "a collation of another character set", field="COLLATE", expected=charset, found=collation
+                    "the collation does not belong to the character set",
+                    field="COLLATE",
+                    expected=charset,
+                    found=collation,
                 )
             return collation
         if charset is not None:
@@ -140,7 +143,7 @@ def parse_table(
         words.refuse("the end of the statement")
     if created.table is None:
         reason = created.reason or f"it is like {created.like[1] if created.like else 'another table'}"
-        raise UnsupportedFeature("the statement does not list the table's columns", field="SQL", found=reason)
+        raise UnsupportedFeature("the statement has no column list", field="SQL", found=reason)
     return replace(created.table, schema=created.schema or schema)
 
 
@@ -215,7 +218,7 @@ def _elements(words: Words) -> _Elements:
             elements.columns.append(words.at)
             _skip_element(words)
         if len(elements.columns) > MOST_COLUMNS or len(elements.keys) > MOST_KEYS:
-            words.refuse("no more columns and keys than a table can have")
+            words.refuse("at most as many columns and keys as a table can have")
         if not words.accept(","):
             break
     words.expect(")")

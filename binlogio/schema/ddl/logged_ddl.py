@@ -110,7 +110,7 @@ def bytes_of(event: QueryEvent, text: str) -> bytes:
         with suppress(UnicodeError, BinlogError):
             if encode(own) == event.sql:
                 return encode(text)
-    raise UnsupportedFeature("the statement's character set does not have its text with other names", field="SQL")
+    raise UnsupportedFeature("the renamed statement cannot be encoded in its character set", field="SQL")
 
 
 def _with_stray_bytes(text: str) -> bytes:

@@ -52,12 +52,12 @@ class ParsedTable:
     def with_key(self, key: Key) -> ParsedTable:
         """The table with one more key, which gets a name if it has none; the columns of a primary key are NOT NULL."""
         if len(self.keys) >= MOST_KEYS or len(key.parts) > MOST_KEY_PARTS:
-            raise UnsupportedFeature("more keys than a table can have", field=f"{self.schema}.{self.name}")
+            raise UnsupportedFeature("too many keys", field=f"{self.schema}.{self.name}")
         if key.name.upper() == PRIMARY and any(one.name.upper() == PRIMARY for one in self.keys):
-            raise UnsupportedFeature("a second primary key", field=f"{self.schema}.{self.name}")
+            raise UnsupportedFeature("multiple primary keys", field=f"{self.schema}.{self.name}")
         missing = [name for name, _ in key.parts if name and self.index(name) is None]
         if missing:
-            raise UnsupportedFeature("a key over a column that is not there", found=", ".join(missing))
+            raise UnsupportedFeature("a key on a column that does not exist", found=", ".join(missing))
         key = key if key.name else replace(key, name=self._free_key_name(key))
         columns = self.columns
         if key.name.upper() == PRIMARY:

@@ -137,7 +137,7 @@ def read_change(words: Words, partitions: Partitions | None) -> PartitionChange 
         if words.accept("REORGANIZE", "PARTITION") or words.accept("COALESCE", "PARTITION"):
             return PartitionChange(drops_rows=False, names=(), left=None)
         if words.sees("EXCHANGE", "PARTITION") or words.sees("CONVERT", "PARTITION"):
-            words.refuse("a change of partitions that leaves rows where they are")
+            words.refuse("a change of partitions that keeps all rows")
         verb = "DROP" if words.accept("DROP", "PARTITION") else "TRUNCATE" if words.accept("TRUNCATE", "PARTITION") else ""  # fmt: skip
         if verb:
             return _removed(words, partitions, is_drop=verb == "DROP")
@@ -153,7 +153,7 @@ def _removed(words: Words, partitions: Partitions | None, *, is_drop: bool) -> P
         while words.accept(","):
             names.append(words.name().casefold())
     if partitions is None and names:
-        words.refuse("partitions by RANGE or LIST of a column, of which the log tells")
+        words.refuse("partitions by RANGE or LIST of a column that the log describes")
     left = partitions
     if is_drop and partitions is not None:
         left = replace(partitions, partitions=tuple(p for p in partitions.partitions if p.name.casefold() not in names))

@@ -111,7 +111,7 @@ def follow_statement(
     if what is None:
         return
     if len(tokens) > _MOST_TOKENS:
-        reason = f"a statement of more than {_MOST_TOKENS} words"
+        reason = f"the statement has more than {_MOST_TOKENS} tokens"
     statement = _Statement(catalogue, Words(tokens, session.sql_mode), schema, server, session)
     if reason is None:
         try:
@@ -242,7 +242,7 @@ class _Statement:
         """
         mark = (self.session.thread_id, *name)
         if mark in self.catalogue.old_temporary:
-            raise UnsupportedFeature("the session can have a temporary table of that name", found=".".join(name))
+            raise UnsupportedFeature("the session may have a temporary table with this name", found=".".join(name))
         return mark in self.catalogue.temporary
 
     def find(self, name: TableName) -> KnownTable | None:
@@ -254,7 +254,7 @@ class _Statement:
         if self.catalogue.is_ambiguous(name):
             found = ".".join(self.catalogue.known_name(name))
             raise UnsupportedFeature(
-                "the names of two tables differ in case only, or one statement has the name in another case",
+                "the table names differ only in case",
                 expected=".".join(name),
                 found=found,
             )

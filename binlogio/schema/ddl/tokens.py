@@ -120,7 +120,7 @@ def _string(sql: str, at: int, sql_mode: int) -> tuple[Token, int]:
     escapes = not is_name and not sql_mode & MODE_NO_BACKSLASH_ESCAPES
     match = _STRINGS[quote, escapes].match(sql, at) if quote != "`" else None
     if match is None:
-        raise UnsupportedFeature("a quote that does not end", field="SQL", found=repr(sql[at : at + 20]))
+        raise UnsupportedFeature("unterminated quote", field="SQL", found=repr(sql[at : at + 20]))
     if is_name:
         return Token("quoted", match[1].replace('""', '"')), match.end()
     text = match[1].replace(quote * 2, quote) if not escapes else unescape_text(match[1], quote)
@@ -140,7 +140,7 @@ def _after_comment(sql: str, at: int, server: ServerDefaults) -> int:
             end = sql.find("*/", closed + 2) if closed >= 0 else -1
             inside = sql.find("/*", closed + 2)
     if end < 0:
-        raise UnsupportedFeature("a comment that does not end", field="SQL", found=repr(sql[at : at + 20]))
+        raise UnsupportedFeature("unterminated comment", field="SQL", found=repr(sql[at : at + 20]))
     return end + 2
 
 
@@ -293,4 +293,4 @@ class Words:
     def refuse(self, expected: str) -> NoReturn:
         """Raise that something else was expected here."""
         seen = " ".join(token.text for token in self.tokens[self.at : self.at + 5])
-        raise UnsupportedFeature("the statement is not understood", field="SQL", expected=expected, found=repr(seen))
+        raise UnsupportedFeature("the statement cannot be parsed", field="SQL", expected=expected, found=repr(seen))

@@ -50,7 +50,7 @@ def user_variable_value(event: UserVarEvent) -> str:
 def _decimal(value: bytes) -> str:
     """Precision, scale, and the packed digits."""
     if len(value) < _HEAD:
-        raise BinlogFormatError("a DECIMAL without precision and scale", field="user variable", found=len(value))
+        raise BinlogFormatError("DECIMAL value without precision and scale", field="user variable", found=len(value))
     precision, scale = value[0], value[1]
     digits = decimal_text(decode_decimal(value[_HEAD : _HEAD + decimal_size(precision, scale)], precision, scale))
     return digits if scale else f"{digits}."

@@ -85,6 +85,6 @@ def with_documents(old: list[Any], new: list[Any]) -> list[Any]:
         if isinstance(value, JsonDiffs):
             document = old[index]
             if not isinstance(document, JsonDocument):
-                raise UnsupportedFeature("JSON diffs need a document before them", found=repr(document))
+                raise UnsupportedFeature("JSON diffs need a document in the before image", found=repr(document))
             values[index] = value.apply(document)
     return values
