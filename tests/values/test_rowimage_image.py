@@ -306,7 +306,7 @@ def test_a_row_that_only_a_definition_can_explain_says_so() -> None:
     """MariaDB's TIME(6) of mysql56_temporal_format=OFF takes six bytes, and the binlog does not tell."""
     event = table_map(INT, (T.DATETIME, 0), (T.LONG, 0))
     row = "00 01000000 0101010101010101 02000000"
-    with pytest.raises(BinlogFormatError, match="table definition"):
+    with pytest.raises(BinlogFormatError, match="give the table's definition"):
         decode_rows(_write(row), resolve_plan(event, MARIADB))
     known = resolve_plan(event, MARIADB, [Definition("a"), Definition("b", "datetime(6)"), Definition("c")])
 
