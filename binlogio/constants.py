@@ -1,6 +1,6 @@
-"""Numbers that are on disk, in the server's spelling.
+"""Numbers of the on-disk format, with the server's names.
 
-Knows names and numbers only. Never renumber; retired numbers stay. Each block cites its source.
+Never renumber; retired numbers stay. Each block cites its source.
 """
 
 from __future__ import annotations

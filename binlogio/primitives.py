@@ -1,6 +1,6 @@
-"""The atoms that every layout is built of: lengths, names, bitmaps, records.
+"""Elements of all layouts: lengths, names, bitmaps, records.
 
-Knows construct and nothing of any event. A layout made of these parses and builds with one definition; what construct
+Based on construct, independent of events. A layout made of these parses and builds with one definition; what construct
 raises on bad bytes is translated by the codec that owns the layout (`binlogio.events.base`).
 
     lenenc := u8 < 251 | 0xfc u16 | 0xfd u24 | 0xfe u64         -- mysys/pack.cc, net_field_length_ll

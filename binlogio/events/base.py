@@ -1,6 +1,6 @@
-"""What every event has in common: the header, the context of a file, and the codec that joins a layout to a dataclass.
+"""Common parts of all events: the header, the context of a file, and the codec that joins a layout to a dataclass.
 
-Knows no event but the one that nobody knows (`UnknownEvent`).
+The only event type here is `UnknownEvent`.
 
     event  := header body checksum?
     header := timestamp: u32  type_code: u8  server_id: u32  event_size: u32  log_pos: u32  flags: u16     -- v4, 19 bytes

@@ -1,6 +1,6 @@
 """The compressed tail of MariaDB's QUERY_COMPRESSED and compressed rows events (log_bin_compress=ON).
 
-Knows the compression header and zlib, with memory bounded by what the header promises.
+Memory is bounded by the size in the compression header.
 
     compressed := header: u8 = 0x80 | algorithm << 4 | n   size: u8[n], big-endian   zlib stream        -- algorithm 0 is zlib
 

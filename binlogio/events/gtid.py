@@ -1,7 +1,7 @@
-"""What opens a transaction, GTID and ANONYMOUS_GTID, and what opens a file: PREVIOUS_GTIDS. `CODECS` has all GTID events.
+"""GTID and ANONYMOUS_GTID, which start a transaction, and PREVIOUS_GTIDS, which starts a file. `CODECS` has all GTID events.
 
-Knows the untagged events; `gtid_tagged` and `gtid_mariadb` have the others. The layout has grown from server to server and
-nothing but its length tells which one it is, so every field after `gno` may be missing, with all that follow it.
+Untagged events only; `gtid_tagged` and `gtid_mariadb` have the others. The layout has grown between server versions and
+only its length identifies it, so every field after `gno` may be missing, with all that follow it.
 
     gtid_event := flags: u8  uuid: u8[16]  gno: s64                                   -- 5.6; gno 0 where anonymous
                   typecode: u8 (2)  last_committed: s64  sequence_number: s64         -- 5.7.5; other typecodes before

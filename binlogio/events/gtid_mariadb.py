@@ -1,4 +1,4 @@
-"""MariaDB's GTID events: what opens an event group, and the state that opens a file.
+"""MariaDB's GTID events: the start of an event group, and the GTID state at the start of a file.
 
     gtid_event  := sequence_number: u64  domain_id: u32  flags: u8
                    commit_id: u64                                                              -- FL_GROUP_COMMIT_ID

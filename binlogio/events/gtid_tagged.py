@@ -1,7 +1,7 @@
-"""GTID_TAGGED: what opens a transaction whose GTID has a tag. A message of mysql::serialization, not a fixed layout.
+"""GTID_TAGGED: the start of a transaction whose GTID has a tag. A message of mysql::serialization, not a fixed layout.
 
     gtid_tagged_event := version: varlen (1)  size: varlen  last_non_ignorable: varlen  field*  unknown: u8[*]
-    field             := id: varlen  value             -- ids increase; what an optional field says otherwise stands behind it
+    field             := id: varlen  value             -- ids increase; the default of an optional field is in parentheses
          0 flags: varlen                     5 sequence_number: varlen-s64            10 original_server_version: varlen?  (= 9)
          1 uuid: varlen[16]                  6 immediate_commit_timestamp: varlen     11 commit_group_ticket: varlen?      (none)
          2 gno: varlen-s64                   7 original_commit_timestamp: varlen? (= 6)
@@ -9,7 +9,7 @@
          4 last_committed: varlen-s64        9 immediate_server_version: varlen
 
 `size` is that of the message with its head. A field has no length of its own, so from the first unknown id on the message
-cannot be read; `last_non_ignorable`, an id plus one or 0, says whether it may be left at that.
+cannot be read; `last_non_ignorable`, an id plus one or 0, says whether the rest may be ignored.
 
 Source: libs/mysql/binlog/event/control_events.h, Gtid_event::define_fields; libs/mysql/serialization/serializer_default_impl.hpp.
 """

@@ -1,6 +1,6 @@
 """QUERY_EVENT: a statement as text, with the session variables that it depends on.
 
-Knows the frame, every status variable, and MariaDB's compressed form.
+Contains the frame, all status variables, and MariaDB's compressed form.
 
     query_event := thread_id: u32  exec_time: u32 (s)  schema_size: u8  error_code: u16
                    status_vars_size: u16                                            -- binlog version 4: post-header of 13 bytes

@@ -1,4 +1,4 @@
-"""Events that give the next QUERY_EVENT what it depends on: INTVAR_EVENT, RAND_EVENT, USER_VAR_EVENT.
+"""Context events of the next QUERY_EVENT: INTVAR_EVENT, RAND_EVENT, USER_VAR_EVENT.
 
     intvar_event   := kind: u8 (1 LAST_INSERT_ID, 2 INSERT_ID)  value: u64
     rand_event     := seed1: u64  seed2: u64

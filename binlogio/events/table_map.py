@@ -1,7 +1,6 @@
-"""TABLE_MAP_EVENT: what the columns of the rows events that follow are, without their values.
+"""TABLE_MAP_EVENT: the columns of the rows events that follow.
 
-Knows the frame, the metadata of each column type, and the optional metadata. What a column *means* is `binlogio.rows.plan`'s
-business.
+Contains the frame, the metadata of each column type, and the optional metadata. `binlogio.rows.plan` interprets the columns.
 
     table_map_event := table_id: u48 (u32 where the post-header has 6 bytes)  flags: u16                      -- post-header
                        schema: u8 length, bytes, 0x00   table: u8 length, bytes, 0x00

@@ -1,6 +1,6 @@
 """TRANSACTION_PAYLOAD_EVENT: the events of a transaction, compressed (binlog_transaction_compression=ON).
 
-Knows the frame. Opening the payload is the decoder's business; the compression library is handed to it from outside.
+The frame only: the decoder decompresses the payload with a library that its caller passes in.
 
     transaction_payload := (field: lenenc  length: lenenc  value)*  field 0  payload: u8[*]
     field               := 1 payload size   2 compression type (0 zstd, 255 none)   3 uncompressed size     -- each a lenenc

@@ -1,6 +1,6 @@
 """Global transaction identifiers of both vendors, and sets of MySQL's.
 
-`identifiers` are the single ones and their text, `sets` the algebra of sets, `layout` the bytes.
+`identifiers` has single GTIDs and their text, `sets` the algebra of sets, `layout` the bytes.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Global transaction identifiers: MySQL's source, tag and number; MariaDB's domain, server and number.
 
-Knows their text and their ranges. Knows neither their sets (`binlogio.gtid.sets`) nor the events that carry them.
+Text and ranges only: sets are in `binlogio.gtid.sets`, the events in `binlogio.events`.
 
     gtid     := uuid (":" tag)? ":" gno                          -- MySQL, the tag since 8.3: 3e11fa47-...-c80aa9429562:dba:23
     gtid     := domain_id "-" server_id "-" sequence_number      -- MariaDB: 0-1-100

@@ -1,6 +1,6 @@
 """The bytes of UUIDs, tags and GTID sets, in both of the server's encodings of a set.
 
-Knows no event; a PREVIOUS_GTIDS_LOG_EVENT's body is one such set and nothing else (`binlogio.events.gtid`).
+The body of a PREVIOUS_GTIDS_LOG_EVENT is one such set (`binlogio.events.gtid`).
 
     set       := n: u56  0x00        (uuid: u8[16]  intervals)[n]         -- untagged
                | 0x01  n: u48  0x01  (uuid: u8[16]  tag  intervals)[n]    -- tagged, since 8.3

@@ -1,6 +1,6 @@
 """Sets of GTIDs: interval algebra, and the server's text.
 
-Knows no bytes (`binlogio.gtid.layout`).
+The bytes are in `binlogio.gtid.layout`.
 
     set    := (source ("," source)*)?
     source := uuid (":" tag | ":" first ("-" last)?)*         -- numbers belong to the tag before them, the first ones to none

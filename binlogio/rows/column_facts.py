@@ -1,6 +1,6 @@
-"""The optional metadata of a table map, handed out to the columns.
+"""Assigns the optional metadata of a table map to its columns.
 
-Knows which fields speak of which columns: each lists values for the columns of some kind only, in the order of the table. MySQL and MariaDB
+Each field lists values for the columns of some kind only, in the order of the table. MySQL and MariaDB
 agree on all but one: in MariaDB a GEOMETRY column counts as a character column. (MariaDB's own mysqlbinlog counts otherwise than its
 server writes: it skips YEAR and compressed columns.)
 

@@ -1,6 +1,6 @@
 """Row images and row changes: the `images` of a rows event, in both directions.
 
-Knows bitmaps and the order of things; a column's bytes are `layout`'s business. The compiled kernel must agree with this file.
+Bitmaps and order only; the bytes of a value are in `binlogio.values.layout`. The compiled kernel must agree with this file.
 
     images    := after*  (WRITE_ROWS) | before*  (DELETE_ROWS) | (before after)*  (UPDATE_ROWS)
                | (before options: lenenc  (partial: bits[JSON columns of the table])?  after)*  (PARTIAL_UPDATE_ROWS)
@@ -10,7 +10,7 @@ Knows bitmaps and the order of things; a column's bytes are `layout`'s business.
     pre_ga    := record_bits: u8[*]  value*    -- before and after of PRE_GA events: all columns in the image, what stands for NULL included
     record_bits := spare bit, where no column has a variable length; a null bit for each nullable column of the table
 
-Bits are lowest first. The spare bits behind the last null bit are as the plan says, those behind the last partial bit are clear.
+Bits are lowest first. The spare bits after the last null bit are as the plan says, those after the last partial bit are clear.
 Source: sql/rpl_record.cc, pack_row and unpack_row; sql/log_event.cc, Rows_log_event::print_verbose_one_row.
 """
 

@@ -1,7 +1,7 @@
-"""How the kernel encodes the values of a column, from Arrow's buffers or from Python's objects.
+"""Column descriptions for the kernel's encoder, for Arrow buffers and for Python objects.
 
-Knows the kernel's kinds of cells and which columns have them. Where there is none, as for text in multi-byte
-character sets, `layout` does the work. Needs the compiled kernel.
+Maps columns to the kernel's kinds of cells. Columns without a kind, such as text in multi-byte
+character sets, use `layout`. Needs the compiled kernel.
 """
 
 from __future__ import annotations

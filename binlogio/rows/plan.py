@@ -1,9 +1,9 @@
-"""What the columns of a table are: everything that decoding and encoding needs, worked out once per table map.
+"""Column plans: all facts that decoding and encoding need, computed once per table map.
 
-Knows how to join what a table map says (`column_shape`, `column_facts`) with a table definition. Does not know values.
+Joins the table map (`column_shape`, `column_facts`) with a table definition. Values are in `binlogio.values`.
 
 The optional metadata says little in its MINIMAL form, and nothing before MySQL 8.0.1 and MariaDB 10.5; a definition fills in what
-the binlog leaves out. Where both speak, the binlog is right.
+the binlog leaves out. If both give a fact, the binlog takes precedence.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What is known of the tables of a server while its log is read: definitions by name, and why some are not known.
+"""Catalogue of table definitions while a log is read: definitions by name, and the reason for each unknown one.
 
-Knows names, databases and what a server that folds case does to names. Knows no SQL: `binlogio.schema.ddl.statements` carries out statements.
+Handles names, databases and case folding. `binlogio.schema.ddl.statements` parses and applies SQL statements.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 r"""The SQL type of a column as text, and the type code and metadata that a TABLE_MAP_EVENT has for it.
 
-Knows every type of MySQL 9.7, and of MariaDB those that it has on its own. Knows neither tables nor values.
+Covers every type of MySQL 9.7, and the types that only MariaDB has. Tables and values are elsewhere.
 
     type       := name ("(" (number ("," number)? | text ("," text)*) ")")? attribute*
     attribute  := "unsigned" | "signed" | "zerofill" | "compressed"                  -- the last is MariaDB's

@@ -1,6 +1,6 @@
-"""Tables as someone defines them: columns, key, engine. What the log itself says about a table is a TableMapEvent.
+"""Table definitions: columns, keys, engine, and their JSON form. The log describes a table by a TableMapEvent.
 
-Knows definitions and their JSON form. Knows no bytes (`binlogio.schema.table_maps`) and no values (`binlogio.schema.json_values`).
+Table map events are built in `binlogio.schema.table_maps`, values converted in `binlogio.schema.json_values`.
 
     table  := {"schema": "shop", "name": "orders", "columns": [column...], "primary_key": ["id"], "unique_keys": [key...],
                "engine": "InnoDB", "collation": "utf8mb4_0900_ai_ci"}                -- the last four may be missing

@@ -1,6 +1,6 @@
-"""Who says what the columns of a table are: the one place that decides.
+"""Source of column definitions for each table map, by precedence.
 
-    FULL metadata of the table map, else the definition that the user gave, else the DDL in the log up to here, else nobody: @1, @2 ...
+    FULL metadata of the table map, else the definition that the user gave, else the DDL in the log up to here, else none: @1, @2 ...
 
 A given definition that does not fit the table map is an error. One that the log itself led to is dropped instead, with the reason kept in
 `unnamed`: statements can be missing from a log (sql_log_bin=0, a purged file), and its rows can be read without names.

@@ -1,6 +1,6 @@
 """Foreign keys that change rows of their own table: ON DELETE and ON UPDATE with CASCADE, SET NULL or SET DEFAULT.
 
-Knows the clause as CREATE TABLE and ALTER TABLE have it. Which tables there are at a moment is `binlogio.schema.catalogue`'s business.
+Parses the clause of CREATE TABLE and ALTER TABLE. `binlogio.schema.catalogue` tracks the existing tables.
 
     references := REFERENCES name ("(" column ("," column)* ")")? (MATCH word)? (ON (DELETE | UPDATE) action)*
     action     := CASCADE | SET NULL | SET DEFAULT | RESTRICT | NO ACTION

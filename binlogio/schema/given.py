@@ -1,6 +1,6 @@
 """Table definitions that a user gives: objects, JSON, CREATE TABLE texts, or all statements of a schema dump.
 
-Knows the forms. SQL is read for the server whose log is at hand, because defaults and versioned comments differ; it is read once before,
+SQL is read for the server whose log is at hand, because defaults and versioned comments differ; it is read once before,
 so that a mistake in it shows when it is given. Files are opened by `binlogio.definition_files`.
 """
 

@@ -1,6 +1,6 @@
-"""Names of schemas, tables, columns and variables as both servers' SQL takes any name, in every sql_mode.
+"""Quoting of identifiers (schemas, tables, columns, variables) that is valid in both servers and every sql_mode.
 
-Knows backticks. How SQL is read is `sql_tokens`' business.
+SQL is tokenized in `binlogio.schema.ddl.tokens`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Column values in JSON, as scripts have them, to the Python values that row images are encoded from.
+"""Conversion of JSON column values in scripts to the Python values that row images are encoded from.
 
-Knows what JSON cannot say: bytes are "0x..." text; decimals, dates and times are text; TIMESTAMP is UTC.
+JSON lacks some types: bytes are "0x..." text; decimals, dates and times are text; TIMESTAMP is UTC.
 
     int types, BIT, YEAR: number            FLOAT, DOUBLE: number                  DECIMAL: "1.50" or number
     DATE, TIME, DATETIME, TIMESTAMP: text in the server's form                     CHAR, VARCHAR, TEXT: text

@@ -1,6 +1,6 @@
-"""Table definitions from TABLE_MAP_EVENTs whose metadata says enough (binlog_row_metadata=FULL).
+"""Table definitions from TABLE_MAP_EVENTs with complete metadata (binlog_row_metadata=FULL).
 
-Knows how a resolved column is spelled in SQL. What the bits of an event mean is `binlogio.rows.plan`'s business.
+Spells a resolved column as SQL. `binlogio.rows.plan` resolves columns from the event.
 
 An event does not say: the engine, SRIDs, the lengths of INT(n), FLOAT(m,d) and TEXT(n), and, in MariaDB, UUID and INET4/6 (they look
 like BINARY) and INVISIBLE.

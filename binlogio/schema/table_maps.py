@@ -1,7 +1,7 @@
-"""Table definitions to TABLE_MAP_EVENTs, with the optional metadata that a server writes, in its order.
+"""Builds TABLE_MAP_EVENTs from table definitions, with the optional metadata that a server writes, in its order.
 
-Knows which fields binlog_row_metadata asks for and which columns count for each. Knows neither bytes (`binlogio.events.table_map`)
-nor types (`binlogio.schema.column_types`).
+Selects the fields for binlog_row_metadata and the columns of each. Bytes are in `binlogio.events.table_map`,
+types in `binlogio.schema.column_types`.
 
     MINIMAL := SIGNEDNESS? charsets of text? GEOMETRY_TYPE? VECTOR_DIMENSIONALITY?
     FULL    := MINIMAL COLUMN_NAME charsets of ENUM and SET? SET_STR_VALUE? ENUM_STR_VALUE? primary key? COLUMN_VISIBILITY

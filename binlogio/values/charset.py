@@ -1,7 +1,7 @@
 """Collation ids to character sets, and text between bytes and str in each of them.
 
-Knows how the servers read bytes as characters: utf16, utf32 and ucs2 are big-endian, latin1 is cp1252 with its five holes
-filled, euckr is cp949. Bytes that are no text in their character set are the caller's to keep as bytes.
+Follows the servers: utf16, utf32 and ucs2 are big-endian, latin1 is cp1252 with its five holes
+filled, euckr is cp949. The caller keeps bytes that cannot be decoded as bytes.
 
 A few sets have two codes for one character (armscii8, sjis, ujis, cp932, eucjpms): both read alike, and the text is written with the
 code that the server itself prefers.

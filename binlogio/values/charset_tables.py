@@ -1,6 +1,6 @@
-"""Character sets as the servers have them: which collation id is which, and the maps that Python lacks or has otherwise.
+"""Character set tables of the servers: collation ids, and the maps that Python lacks or defines differently.
 
-Knows data only; `binlogio.values.charset` uses it. Read from MySQL 9.7.4 and MariaDB 10.11.18 by asking them:
+Data only, for `binlogio.values.charset`. Read from MySQL 9.7.4 and MariaDB 10.11.18 by asking them:
 INFORMATION_SCHEMA.COLLATIONS and COLLATION_CHARACTER_SET_APPLICABILITY for the ids (no id means two things in the two
 servers), and CONVERT(_charset x'..' USING utf32) of every byte for the maps (the same in both).
 

@@ -1,7 +1,7 @@
 """MariaDB's compressed columns: VARCHAR, TEXT and BLOB with the attribute COMPRESSED.
 
-Knows the header byte and zlib, with memory bounded by what the bytes can hold. What is compressed is written as the server does by
-default: from 100 bytes on and where it saves something.
+Memory is bounded by what the compressed bytes can hold. Values are compressed as by the server's
+defaults: from 100 bytes on, and if the result is shorter.
 
     value  := nothing, for the empty string | 0x00 bytes | header: u8  size: u8[n], big-endian  zlib
     header := 0x80 (zlib) | 0x08 (a raw deflate stream, without zlib's own header) | n

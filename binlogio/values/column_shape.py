@@ -1,6 +1,6 @@
-"""Column types: what the type code and the metadata of a table map say of a column.
+"""Column types, from the type code and the metadata of a table map.
 
-Knows the metadata of each type, and the two things that hide in it: ENUM and SET are STRING columns whose first byte is the real
+Covers the metadata of each type and two special cases: ENUM and SET are STRING columns whose first byte is the real
 type, and a CHAR of over 255 bytes has two bits of its length, inverted, in that byte.
 
 Source: sql/rpl_utility.cc, table_def; sql/field.cc, Field_string::do_save_field_metadata; sql/rpl_utility.h, calc_field_size.

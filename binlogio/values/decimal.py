@@ -1,6 +1,6 @@
 """DECIMAL values: the packed form of NEWDECIMAL, and the digits-as-text form of DECIMAL before 5.0.
 
-Knows arithmetic on bytes only; pure functions.
+Pure functions on bytes.
 
     newdecimal := integer groups, fraction groups; big-endian; the first bit inverted, all bits inverted below zero
     group      := 9 digits in 4 bytes; the leading group of the integer part and the last one of the fraction hold what is left over

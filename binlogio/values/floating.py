@@ -1,6 +1,6 @@
 """Text of FLOAT and DOUBLE values, as the server prints numbers.
 
-Knows decimal digits only. The digits are the fewest that read back as the same value; the notation is the server's:
+The digits are the fewest that read back as the same value; the notation is the server's:
 fixed while the decimal point is within 15 places of the digits, else with an exponent.
 
 Source: strings/dtoa.cc, my_gcvt.

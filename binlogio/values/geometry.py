@@ -1,6 +1,6 @@
-"""GEOMETRY columns: SRID and WKB, as well-known text and from it.
+"""GEOMETRY columns: conversion of SRID and WKB to and from well-known text (WKT).
 
-Knows WKB of two dimensions, which is all that MySQL and MariaDB store. Axes stay in the order in which they are stored (x, then y), also
+Supports two-dimensional WKB, the only kind that MySQL and MariaDB store. Axes stay in the order in which they are stored (x, then y), also
 for geographic reference systems, where ST_AsText() would swap them.
 
     geometry := srid: u32  wkb

@@ -1,6 +1,6 @@
 """JSON columns: a document of MySQL's binary JSON, as text and as Python's objects.
 
-Knows the document as a value only. The binary form is `json_parse`'s and `json_build`'s, text and objects are `json_text`'s.
+The binary form is in `json_parse` and `json_build`, text and Python objects in `json_text`.
 
 Source: sql-common/json_binary.h, sql-common/json_dom.h.
 """

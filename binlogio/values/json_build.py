@@ -1,6 +1,6 @@
-"""A tree to MySQL's binary JSON, byte for byte as the server writes it.
+"""Encoder from a JSON tree to MySQL's binary JSON, byte for byte as the server writes it.
 
-Knows the binary form (its grammar is in `json_parse`). Members of an object are sorted by the length of their names, then
+The grammar is in `json_parse`. Members of an object are sorted by the length of their names, then
 by bytes. A container is small where it fits 64 KiB, whatever its parent is.
 
 Source: sql-common/json_binary.cc, serialize_json_value.

@@ -1,6 +1,6 @@
-"""JSON diffs: what a partial update changes in a document (binlog_row_value_options=PARTIAL_JSON).
+"""JSON diffs: the changes of a partial update to a document (binlog_row_value_options=PARTIAL_JSON).
 
-Knows the diff vector, its text, and how to apply it. That a column of an after image is one is the rows event's to say.
+Contains the diff vector, its text, and its application. The rows event marks which columns of an after image have diffs.
 
     diffs := diff*
     diff  := operation: u8 (0 replace, 1 insert, 2 remove)  path: lenenc, UTF-8  (value: lenenc, binary JSON)?    -- not for remove

@@ -1,7 +1,7 @@
-"""MySQL's binary JSON to a tree.
+"""Decoder from MySQL's binary JSON to a tree.
 
-Knows the binary form, and trusts nothing in it: offsets and lengths stay inside their container, depth is limited, and since
-values do not overlap, all of them together are no longer than the document, so that a small one cannot stand for a huge tree.
+The input is untrusted: offsets and lengths stay inside their container, depth is limited, and since
+values do not overlap, all of them together are no longer than the document, so a small document cannot expand to a huge tree.
 
     document := type: u8  value
     value    := object | array | literal: u8 (0 null, 1 true, 2 false) | i16 | u16 | i32 | u32 | i64 | u64 | double

@@ -1,6 +1,6 @@
-"""A JSON tree to the text that the server prints, and from text; to Python's objects, and from them.
+"""Conversion of a JSON tree to and from the server's text, and to and from Python objects.
 
-Knows text and objects, nothing of the binary form. What the server prints is not quite what it read: doubles are 1.0, decimals keep
+The server's output differs from its input: doubles are 1.0, decimals keep
 their zeros, values of SQL types become strings, so only text made of plain JSON reads back as the same document.
 
 Source: sql-common/json_dom.cc, wrapper_to_string, double_quote; Json_dom::parse.

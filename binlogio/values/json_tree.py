@@ -1,6 +1,6 @@
-"""What a JSON document is in memory: the tree between MySQL's binary form, its text and Python's objects.
+"""JSON tree: the in-memory form between MySQL's binary JSON, its text and Python objects.
 
-Knows the kinds of node and nothing of bytes or text. A tree is made of None, bool, int, float, str, list, dict (in the order of the
+A tree is made of None, bool, int, float, str, list, dict (in the order of the
 document) and two kinds that Python lacks: `JsonUnsigned`, since the server keeps signed and unsigned integers apart, and
 `JsonOpaque`, a value of an SQL type.
 

@@ -1,6 +1,6 @@
 """The layout of every column value in a row image: one construct definition for each type, for both directions.
 
-Knows how a value of each type stands in the bytes and which Python value it is. Does not know row images.
+Maps the bytes of each type to a Python value. Row images are in `binlogio.rows.image`.
 
     integers       i8 .. i64, u8 .. u64, little-endian; float, double: IEEE, little-endian; year: u8, from 1900, 0 for 0000
     decimal        see `decimal`; temporal types see `temporal` and `temporal_old`

@@ -1,6 +1,6 @@
-"""MariaDB's UUID, INET4 and INET6 between bytes and the server's text.
+"""Conversion of MariaDB's UUID, INET4 and INET6 between bytes and the server's text.
 
-Knows the text forms; pure functions. The binlog has a UUID's bytes in the order of its text, whatever order the table keeps them in.
+Pure functions. The binlog has a UUID's bytes in the order of its text, whatever order the table keeps them in.
 
 Source: MariaDB: plugin/type_inet/sql_type_inet.cc, Inet6::to_string; plugin/type_uuid/sql_type_uuid.h.
 """

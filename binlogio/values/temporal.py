@@ -1,7 +1,7 @@
-"""DATE, TIME, DATETIME, TIMESTAMP, YEAR: between bytes, Python's classes and the server's text.
+"""DATE, TIME, DATETIME, TIMESTAMP and YEAR: conversion between bytes, Python classes and the server's text.
 
-Knows arithmetic on bytes only; pure functions. What Python's classes cannot hold (zero and impossible dates, a TIME with 63 minutes) is
-text in the server's form. Encoding takes either.
+Pure functions on bytes. Values that Python's classes cannot hold (zero and impossible dates, a TIME with 63 minutes) are
+text in the server's form. Encoding accepts both.
 
     date       := u24: year << 9 | month << 5 | day                                          little-endian
     time2      := u24 + 0x800000: hour << 12 | minute << 6 | second, fraction                big-endian, negative as a whole

@@ -1,6 +1,6 @@
-"""TIME, DATETIME and TIMESTAMP as they were before MySQL 5.6, and MariaDB's own form with a fraction.
+"""TIME, DATETIME and TIMESTAMP in the format before MySQL 5.6, and MariaDB's own format with a fraction.
 
-Knows arithmetic on bytes only; pure functions. MariaDB writes this form where mysql56_temporal_format is OFF; the binlog then
+Pure functions on bytes. MariaDB writes this form where mysql56_temporal_format is OFF; the binlog then
 does not say how many fraction digits a column has.
 
     without fraction   time: i24 HHMMSS   datetime: u64 YYYYMMDDHHMMSS   timestamp: u32      little-endian

@@ -1,6 +1,6 @@
-"""Values of columns as text for people, and as what JSON can hold.
+"""Column values as text for people, and as JSON-compatible values.
 
-Knows the server's text forms. Two choices are ours: bytes are 0x and hexadecimal digits, and a geometry with a reference system
+Uses the server's text forms. Two conventions are our own: bytes are 0x and hexadecimal digits, and a geometry with a reference system
 says so before its text, SRID=4326;POINT(8.25 50.5).
 """
 

@@ -1,7 +1,4 @@
-"""The Python values that no class of the standard library is: members of ENUM and SET, and the absence of a value.
-
-Knows the classes only.
-"""
+"""Value classes that the standard library lacks: members of ENUM and SET, and the absence of a value."""
 
 from __future__ import annotations
 

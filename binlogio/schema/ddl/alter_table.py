@@ -1,6 +1,6 @@
-"""ALTER TABLE: what its clauses ask for.
+"""Parser of the clauses of ALTER TABLE.
 
-Knows the statement's clauses; what becomes of the table is `altered_table`'s business.
+`altered_table` applies the clauses to a table.
 
     alter  := ALTER ONLINE? IGNORE? TABLE (IF EXISTS)? name clause ("," clause)*
     clause := ADD column | ADD key | DROP ... | MODIFY ... | CHANGE ... | RENAME ... | CONVERT TO ... | option | ...

@@ -1,8 +1,8 @@
-"""What becomes of a table once the clauses of an ALTER TABLE are carried out.
+"""Applies the parsed clauses of an ALTER TABLE to a table.
 
-Knows in which order the server does that, which is not the order of the clauses: first the columns that are there (by their old names) are
+The server's order is not that of the clauses: first the columns that are there (by their old names) are
 dropped and changed in place; then, in the order of the clauses and by new names, columns are added and those with a new place are moved.
-What the clauses are is `alter_table`'s business.
+`alter_table` parses the clauses.
 
 Source: sql/sql_table.cc, mysql_prepare_alter_table of both servers.
 """

@@ -1,6 +1,6 @@
-"""What DDL statements do to the rows that a table has: which column was which before, and what rows get in new columns.
+"""Effect of DDL on existing rows: the former column of each column, and the values of existing rows in new columns.
 
-Knows the defaults of columns and the clauses of ALTER TABLE. What a table's columns are is the business of `create_table` and `alter_table`.
+`create_table` and `alter_table` parse the columns of a table.
 
     default := DEFAULT literal | DEFAULT CURRENT_TIMESTAMP | DEFAULT expression | nothing: NULL, or for NOT NULL what the type has for it
 

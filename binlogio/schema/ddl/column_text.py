@@ -1,6 +1,6 @@
-"""One column of a CREATE TABLE or ALTER TABLE: `name type attribute*`.
+"""Parser of one column of a CREATE TABLE or ALTER TABLE: `name type attribute*`.
 
-Knows the types and attributes of both servers, and what a type is called in the end. Knows no tables.
+Covers the types and attributes of both servers, and resolves type aliases. Tables are elsewhere.
 
     column    := name type attribute*
     type      := word+ ("(" arguments ")")?

@@ -1,7 +1,7 @@
-"""CREATE TABLE: its text to a table definition.
+"""Parser of CREATE TABLE statements into table definitions.
 
-Knows the statement of both servers as its clients write it and as SHOW CREATE TABLE and mysqldump print it. Column definitions are
-`binlogio.schema.ddl.column_text`'s business.
+Reads the statement of both servers as clients write it and as SHOW CREATE TABLE and mysqldump print it. Columns are parsed in
+`binlogio.schema.ddl.column_text`.
 
     create  := CREATE (OR REPLACE)? TEMPORARY? TABLE (IF NOT EXISTS)? name (LIKE name | "(" element ("," element)* ")" option*)
     element := column | (CONSTRAINT name?)? key | CHECK ... | PERIOD ...

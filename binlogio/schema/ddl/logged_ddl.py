@@ -1,6 +1,6 @@
-"""QUERY_EVENTs as DDL: what a catalogue has to know of the event beside its statement.
+"""DDL in QUERY_EVENTs: the facts of the event, besides its statement, that a catalogue needs.
 
-Knows the status variables that a definition depends on: character sets, sql_mode, the phases of MariaDB's ALTER TABLE.
+Reads the status variables that a definition depends on: character sets, sql_mode, the phases of MariaDB's ALTER TABLE.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""A table as DDL statements leave it: a definition, and what only the next statement may ask for.
+"""A table after a DDL statement: its definition, and facts that only later statements need.
 
-Knows columns, keys and what the server makes of a UNIQUE key. Knows no SQL.
-
-`assumed` are columns (their names in small letters) whose character set nobody named: they have the default of a database that nobody
-described, so a table map that speaks of other widths is right and the assumption wrong.
+`assumed` are columns (their names in small letters) without an explicit character set: they have the default of a database whose
+definition is unknown. If a table map has other widths, the table map is right.
 """
 
 from __future__ import annotations

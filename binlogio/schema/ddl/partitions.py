@@ -1,7 +1,7 @@
-"""Partitions of a table: which rows are gone when a statement empties or drops one.
+"""Partitions of a table: the rows that a statement removes when it truncates or drops one.
 
-Knows PARTITION BY RANGE and LIST over a column or a year of it, which is what can be told without carrying out an expression; of all other kinds it
-knows nothing, and says so by None.
+Supports PARTITION BY RANGE and LIST over a column or its year, which need no evaluation of expressions.
+The result for all other kinds is None.
 
     partitions := PARTITION BY (RANGE | LIST) "(" (column | YEAR "(" column ")" | TO_DAYS "(" column ")") ")" "(" partition ("," partition)* ")"
     partition  := PARTITION name VALUES (LESS THAN ("(" number ")" | MAXVALUE) | IN "(" (number | NULL) ("," ...)* ")") option*

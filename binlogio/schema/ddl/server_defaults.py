@@ -1,6 +1,6 @@
-"""What a server takes where a CREATE TABLE does not say: character sets and collations, by vendor and version.
+"""Server defaults of CREATE TABLE: character sets and collations, by vendor and version.
 
-Knows compiled-in defaults. A server's configuration may say otherwise, which is why what rests on them is marked as assumed
+These are the compiled-in defaults. A server's configuration may differ, so facts derived from them are marked as assumed
 (`binlogio.schema.ddl.parsed_table`).
 
     server's collation        latin1_swedish_ci, utf8mb4_0900_ai_ci since MySQL 8.0.1, utf8mb4_uca1400_ai_ci since MariaDB 11.6

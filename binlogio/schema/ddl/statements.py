@@ -1,8 +1,7 @@
-"""Statements that change what a table is, carried out on a catalogue.
+"""Applies statements that change table definitions to a catalogue.
 
-Knows which statements these are, and what has to be forgotten where one of them cannot be followed: a definition is right or there is
-none. If not even the names in such a statement can be read, every table is forgotten. What CREATE TABLE and ALTER TABLE say is the
-business of `create_table` and `alter_table`.
+If a statement cannot be followed exactly, the definitions of its tables are dropped; if the names in it cannot be read, all definitions
+are dropped. `create_table` and `alter_table` parse CREATE TABLE and ALTER TABLE.
 
     statement := (SET STATEMENT variable "=" value ("," variable "=" value)* FOR)? ddl                             -- the prefix is MariaDB's
     ddl       := (CREATE | ALTER | RENAME | DROP) ... (TABLE | DATABASE | INDEX | SEQUENCE) ...  -- all others change no definition

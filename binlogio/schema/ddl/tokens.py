@@ -1,6 +1,6 @@
-r"""The words of an SQL statement, as far as table definitions need them.
+r"""Tokenizer of SQL statements, as far as table definitions need it.
 
-Knows how both servers cut a statement into words under a given sql_mode, and which comments they execute. Knows no grammar.
+Follows both servers under a given sql_mode, including the comments that they execute. The parsers are in the other modules.
 
     token   := word | "`" name "`" | text | number | symbol
     word    := (letter | digit | "_" | "$" | any character beyond ASCII)+       -- directly after a name and ".", digits are a word too
