@@ -155,11 +155,11 @@ def test_rows_of_a_table_map_without_metadata_are_read(
 @pytest.mark.parametrize(
     ("version", "types", "code", "error", "found"),
     [
-        ("5.1.17-beta-log", (INT, VARCHAR, INT), EventType.WRITE_ROWS_EVENT_V1, "need metadata", "type 15"),
-        ("5.1.17-beta-log", (INT, 246, INT), EventType.WRITE_ROWS_EVENT_V1, "need metadata", "type 246"),
-        ("5.1.17-beta-log", (INT, 252, INT), EventType.WRITE_ROWS_EVENT_V1, "need metadata", "type 252"),
-        ("5.1.17-beta-log", (INT, 16, INT), EventType.WRITE_ROWS_EVENT_V1, "need metadata", "type 16"),
-        ("5.1.17-beta-log", (INT, 254, INT), EventType.WRITE_ROWS_EVENT_V1, "need metadata", "type 254"),
+        ("5.1.17-beta-log", (INT, VARCHAR, INT), EventType.WRITE_ROWS_EVENT_V1, "has no metadata", "type 15"),
+        ("5.1.17-beta-log", (INT, 246, INT), EventType.WRITE_ROWS_EVENT_V1, "has no metadata", "type 246"),
+        ("5.1.17-beta-log", (INT, 252, INT), EventType.WRITE_ROWS_EVENT_V1, "has no metadata", "type 252"),
+        ("5.1.17-beta-log", (INT, 16, INT), EventType.WRITE_ROWS_EVENT_V1, "has no metadata", "type 16"),
+        ("5.1.17-beta-log", (INT, 254, INT), EventType.WRITE_ROWS_EVENT_V1, "has no metadata", "type 254"),
         ("5.1.15-beta-log", (INT, 8, 1), EventType.PRE_GA_WRITE_ROWS_EVENT, "without the null bits", "5.1.15-beta-log"),
         ("5.1.18-beta-log", (INT, 8, 1), EventType.WRITE_ROWS_EVENT_V1, "does not fit", None),
     ],
