@@ -87,7 +87,7 @@ def test_a_value_that_does_not_fit_is_construct_s_error_with_its_row(plan: Any, 
         ),
         (
             pa.Array.from_buffers(pa.string(), 1, [None, pa.py_buffer(bytes(4) + b"\1\0\0\0"), pa.py_buffer(b"\xff")]),
-            "broken",
+            "invalid Arrow array",
         ),
     ],
 )
