@@ -44,7 +44,7 @@ DEFAULT_BATCH_ROWS: Final = 1 << 16
 
 
 class RowBatches:
-    """Record batches of one table's row changes. Iterate over it, or take it as a whole; each use reads the logs anew.
+    """Record batches of one table's row changes. Iterate over it, or take it as a whole; each use reads the logs again.
 
     It is an Arrow stream (`__arrow_c_stream__`): pyarrow, pandas, Polars and DuckDB read it as it is.
     """

@@ -228,7 +228,7 @@ def test_log_that_is_purged_while_its_index_is_read_is_left_out(folder: Path) ->
 
 
 def test_missing_log_of_an_index_names_the_log_and_the_index(folder: Path) -> None:
-    """The index still names it, so nobody purged it."""
+    """The index still names it, so it was not purged."""
     (folder / "binlog.000010").unlink()
     with pytest.raises(FileNotFoundError) as caught:
         find_logs(folder / "binlog.index")

@@ -55,7 +55,7 @@ def delete(document: bytes) -> list[Any]:
         (cut(update(DOCUMENT)), "bytes expected"),
         (delete(b"\xff"), "unknown JSON value type"),
     ],
-    ids=["no document", "no document, and cut", "cut", "before image that is none"],
+    ids=["no document", "no document, and cut", "cut", "invalid before image"],
 )
 @pytest.mark.parametrize("options", [{}, {"batch_rows": 1}, {"batch_rows": 2}], ids=str)
 def test_rows_before_diffs_that_cannot_be_applied_are_given_out(bad: list[Any], reason: str, options: Any) -> None:
