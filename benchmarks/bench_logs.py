@@ -1,8 +1,8 @@
 """The logs that benchmarks read: made by our own writer, and real ones where BINLOGIO_BENCH_FILES names a folder.
 
-Two kinds, by the first part of a file's name: `bulk` are transactions of a thousand rows of three tables, of every usual column type and with JSON;
-`oltp` are transactions of one to three events of one row each. `mariadb` repeats what a real MariaDB wrote. BINLOGIO_BENCH_BYTES says how large
-they become.
+Two kinds, by the first part of a file's name: `bulk` are transactions of a thousand rows of three tables, of every
+usual column type and with JSON; `oltp` are transactions of one to three events of one row each. `mariadb` repeats what
+a real MariaDB wrote. BINLOGIO_BENCH_BYTES says how large they become.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ OLTP_TABLES: Final = tuple(
 
 
 def first_row(number: int) -> dict[str, Any]:
-    """A row of `b1`."""
+    """Return a row of `b1`."""
     return {
         "id": number,
         "a": number - 500,
@@ -153,7 +153,10 @@ def _batch(table: TableDefinition, rows: list[dict[str, Any]]) -> pa.RecordBatch
 
 @cache
 def bulk_transactions() -> tuple[tuple[BatchChange, ...], ...]:
-    """Four transactions: 1,000 rows into `b1`; 1,000 into `b2` and 300 into `b3`; half of them updated; a third of them deleted."""
+    """Four transactions: 1,000 rows into `b1`; 1,000 into `b2` and 300 into `b3`; half of them updated.
+
+    A third of them deleted.
+    """
     b1 = [first_row(number) for number in range(1000)]
     b2 = [_second_row(number) for number in range(1000)]
     b3 = [_third_row(number) for number in range(300)]
@@ -182,7 +185,7 @@ def _first(path: Path) -> Path:
 
 
 def write_bulk(path: Path, size: int = LOG_BYTES) -> Path:
-    """A `bulk` log of about `size` bytes."""
+    """Return a `bulk` log of about `size` bytes."""
     log_file = _first(path)
     with BinlogWriter(path, variables=VARIABLES) as log:
         session = BatchSession(log, B1.schema)
@@ -229,7 +232,7 @@ def commit_all(session: Session, transactions: Iterable[Iterable[Statement]]) ->
 
 
 def write_oltp(path: Path, size: int = LOG_BYTES) -> Path:
-    """An `oltp` log of about `size` bytes."""
+    """Return an `oltp` log of about `size` bytes."""
     transactions = oltp_statements(2000)
     log_file = _first(path)
     with BinlogWriter(path, variables=VARIABLES) as log, log.session("oltp") as session:
@@ -239,7 +242,7 @@ def write_oltp(path: Path, size: int = LOG_BYTES) -> Path:
 
 
 def write_one_transaction(path: Path, size: int = TRANSACTION_BYTES, *, one_event: bool = False) -> Path:
-    """A log with one transaction of about `size` bytes, whose rows stand in events of 8 KiB, or all in one."""
+    """Return a log with one transaction of about `size` bytes, whose rows stand in events of 8 KiB, or all in one."""
     variables = ServerVariables(sync_binlog=0, binlog_row_event_max_size=(1 << 32) - 1 if one_event else 8192)
     batch = bulk_transactions()[0][0].after
     assert batch is not None
@@ -252,7 +255,7 @@ def write_one_transaction(path: Path, size: int = TRANSACTION_BYTES, *, one_even
 
 
 def write_mariadb(path: Path, size: int = LOG_BYTES) -> Path:
-    """The transactions that a MariaDB 10.11 wrote, over and over at new positions until the log has about `size` bytes."""
+    """Return the transactions that a MariaDB 10.11 wrote, over and over at new positions until the log has about `size` bytes."""
     data = MARIADB_FIXTURE.read_bytes()
     events = list(_events(data))
     first = next(number for number, event in enumerate(events) if event[4] == EventType.MARIADB_GTID_EVENT)
@@ -273,7 +276,7 @@ def write_mariadb(path: Path, size: int = LOG_BYTES) -> Path:
 
 
 def _transactions(events: list[bytes]) -> Iterator[bytes]:
-    """The events of groups without DDL: that would be said again and again of tables that are there."""
+    """Yield the events of groups without DDL: that would be said again and again of tables that are there."""
     group: list[bytes] = []
     for event in (*events, b""):
         if not event or event[4] == EventType.MARIADB_GTID_EVENT:
@@ -299,7 +302,7 @@ def _events(data: bytes) -> Iterator[bytes]:
 
 
 def first_groups(log: Path, size: int, path: Path) -> Path:
-    """A copy of the transactions at the log's beginning, about `size` bytes of them."""
+    """Return a copy of the transactions at the log's beginning, about `size` bytes of them."""
     with log.open("rb") as source:
         data = source.read(size)
     at = end = len(BINLOG_MAGIC)

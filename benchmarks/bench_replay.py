@@ -1,9 +1,10 @@
 """How fast a replay is: `python benchmarks/bench_replay.py [--kind mysql|mariadb] [--transactions N] NAME=LOG...`, on real servers, durable settings.
 
-For each log, in one run and in turn: our replay with one worker and with eight, in order and in any order, and the vendor's own tool piped into its
-client; and SQLite. Tables are made anew before each, with the rows that the log found in them (those that it changes before it inserts them), outside
-of the time. Wall time counts, since most of it is the server's and its disk's; CPU seconds of the server and of its clients stand beside it.
-The machine should have nothing else to do; where it has, look at the CPU seconds, and at the pairs of one round.
+For each log, in one run and in turn: our replay with one worker and with eight, in order and in any order, and the
+vendor's own tool piped into its client; and SQLite. Tables are made anew before each, with the rows that the log found
+in them (those that it changes before it inserts them), outside of the time. Wall time counts, since most of it is the
+server's and its disk's; CPU seconds of the server and of its clients stand beside it. The machine should have nothing
+else to do; where it has, look at the CPU seconds, and at the pairs of one round.
 """
 
 from __future__ import annotations
@@ -91,7 +92,7 @@ class Log:
 
 
 def _key(plan: TablePlan) -> set[str]:
-    """The first column: the key of all tables of these logs."""
+    """Return the first column: the key of all tables of these logs."""
     return {plan.columns[0].label}
 
 
@@ -141,7 +142,7 @@ def by_the_servers_tool(server: Instance, log: Log, copy: Path) -> None:
 
 
 def into_sqlite(log: Path, workers: int) -> ReplaySummary:
-    """A new file."""
+    """Return a new file."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "bench.db"
         with closing(SqliteTarget.open(path)) as target, binlogio.open(log) as reader:

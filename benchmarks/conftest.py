@@ -21,7 +21,7 @@ WRITERS: Final = {"bulk": write_bulk, "oltp": write_oltp, "mariadb": write_maria
 
 @pytest.fixture(scope="session", autouse=True)
 def _compiled() -> None:
-    """A figure of the fallback would say nothing."""
+    """Provide a figure of the fallback would say nothing."""
     assert binlogio.KERNEL == "compiled"
 
 
@@ -33,7 +33,7 @@ def report() -> Report:
 
 @pytest.fixture(scope="session", params=[*WRITERS, *(str(path) for path in real_files())])
 def log(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A log to read."""
+    """Provide a log to read."""
     write = WRITERS.get(request.param)
     return Path(request.param) if write is None else write(tmp_path_factory.mktemp("logs") / request.param)
 

@@ -66,7 +66,10 @@ def in_turn(
     rounds: int = ROUNDS,
     clock: Callable[[], float] = time.process_time,
 ) -> Pair:
-    """Measure both, one after the other, several times; ours, which runs once before, is what the benchmark's own table shows."""
+    """Measure both, one after the other, several times.
+
+    Ours, which runs once before, is what the benchmark's own table shows.
+    """
     mine: list[float] = []
     others: list[float] = []
 

@@ -19,9 +19,10 @@ _ROWS_EVENTS: Final = ("WriteRowsEvent", "UpdateRowsEvent", "DeleteRowsEvent")
 
 @contextmanager
 def tool_command(tool: str, log: Path) -> Iterator[list[str]]:
-    """The command that makes a tool print the log's rows as SQL.
+    """Provide the command that makes a tool print the log's rows as SQL.
 
-    The tool is what BINLOGIO_MYSQLBINLOG or BINLOGIO_MARIADB_BINLOG names, else that on PATH, else that of the servers that the tests have built.
+    The tool is what BINLOGIO_MYSQLBINLOG or BINLOGIO_MARIADB_BINLOG names, else that on PATH, else that of the servers
+    that the tests have built.
 
     Raises:
         FileNotFoundError: none of these.
@@ -55,7 +56,7 @@ class _Connection:
 
 
 def replication_events(data: bytes) -> Iterator[Any]:
-    """The rows events of a log of MySQL, decoded by python-mysql-replication: each event as the packet that a server would send.
+    """Yield the rows events of a log of MySQL, decoded by python-mysql-replication: each event as the packet that a server would send.
 
     Its own defaults hold: checksums are not verified, optional metadata is not read.
     """

@@ -61,7 +61,7 @@ class Report:
         bars[what] = bytes_per_s / 1e6
 
     def table(self) -> list[str]:
-        """The lines, in columns."""
+        """Return the lines, in columns."""
         rows = [("work", "reach", "aim", "measured"), *self.lines]
         widths = [max(len(row[column]) for row in rows) for column in range(3)]
         return [

@@ -1,7 +1,7 @@
 """What a query of Spark costs: seconds by the wall and CPU seconds of all processes below this one, and a source that has its batches ready.
 
-The ceiling is a source that yields the same record batch again and again: what it costs is what Spark takes to get batches from Python workers and to
-look at their rows. Nothing that reads a log can be cheaper.
+The ceiling is a source that yields the same record batch again and again: what it costs is what Spark takes to get
+batches from Python workers and to look at their rows. Nothing that reads a log can be cheaper.
 """
 
 from __future__ import annotations
@@ -45,7 +45,10 @@ def _tree_cpu_s() -> float:
 
 
 def _run_on(cores: set[int]) -> None:
-    """Let Java and Python's workers have these cores, and none else; this process, which waits for them, keeps its own."""
+    """Let Java and Python's workers have these cores, and none else.
+
+    This process, which waits for them, keeps its own.
+    """
     for process in _tree().keys() - {os.getpid()}:
         with suppress(OSError):  # it has ended meanwhile
             for thread in Path(f"/proc/{process}/task").iterdir():

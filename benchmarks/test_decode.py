@@ -85,7 +85,10 @@ def test_two_columns_of_one_table(benchmark: Any, log: Path, report: Report) -> 
 
 
 def test_two_threads(benchmark: Any, log: Path, report: Report) -> None:
-    """By the wall: two threads over splits of the log, against one; beside it what two processes gain, each with a log of its own."""
+    """By the wall: two threads over splits of the log, against one.
+
+    Beside it what two processes gain, each with a log of its own.
+    """
     if kind_of(log) == "mariadb":
         pytest.skip("logs of MariaDB are one split")
     one_s: list[float] = []

@@ -26,7 +26,7 @@ TRANSACTIONS: Final = 5000
 
 
 def _changes(log: Path) -> Iterator[BatchChange]:
-    """The changes of a `bulk` log as batches, up to a quarter of a gigabyte of them."""
+    """Yield the changes of a `bulk` log as batches, up to a quarter of a gigabyte of them."""
     size = 0
     for _, batch in binlogio.read_tables(log, zero_dates="null"):
         table = BULK_TABLES[batch.column("table")[0].as_py()]

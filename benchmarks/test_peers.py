@@ -76,7 +76,10 @@ def test_against_python_mysql_replication(benchmark: Any, log: Path, report: Rep
 
 
 def _our_images(log: Path) -> list[tuple[list[Any] | None, list[Any] | None]]:
-    """Before and after image of each row in the order of the log; None for an ENUM whose names its table map does not say, as there."""
+    """Before and after image of each row in the order of the log.
+
+    None for an ENUM whose names its table map does not say, as there.
+    """
     found = []
     nameless = _nameless(log)
     for table, batch in binlogio.read_tables(log, zero_dates="null"):
@@ -90,7 +93,7 @@ def _our_images(log: Path) -> list[tuple[list[Any] | None, list[Any] | None]]:
 
 
 def _nameless(log: Path) -> dict[str, list[int]]:
-    """The positions of ENUM columns in each table whose names are not in the table map."""
+    """Return the positions of ENUM columns in each table whose names are not in the table map."""
     found = {}
     with BinlogReader(find_logs(log)) as reader:  # which does not follow DDL
         for event in reader:
@@ -105,7 +108,7 @@ def _nameless(log: Path) -> dict[str, list[int]]:
 
 
 def _comparable(image: list[Any] | None, other: list[Any] | None) -> list[Any] | None:
-    """The values of which both have the same idea: documents are text here and objects there."""
+    """Return the values of which both have the same idea: documents are text here and objects there."""
     return image and [
         value.replace(tzinfo=None) if isinstance(value, datetime) else value
         for value, other_value in zip(image, other or (), strict=True)

@@ -1,7 +1,7 @@
 """Replay on Spark: 2 million changes over 500,000 keys, with full images; one in thirty changes the key.
 
-The changes are Parquet files in the shape of the view `rows`, so that what is measured is the replay. CPU seconds are those of Java and of
-Python's workers together.
+The changes are Parquet files in the shape of the view `rows`, so that what is measured is the replay. CPU seconds are
+those of Java and of Python's workers together.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ COLUMNS: Final = ("id", "customer", "total", "state", "note", "changed")
 
 @pytest.fixture(scope="module")
 def spark() -> Any:
-    """A session of its own, with two cores."""
+    """Provide a session of its own, with two cores."""
     from pyspark_binlogio import binlogio_session  # noqa: PLC0415 - there may be no Spark
     from pyspark_binlogio.java import JavaNotFoundError, require_java  # noqa: PLC0415
 
@@ -46,7 +46,7 @@ def spark() -> Any:
 
 
 def images(ids: np.ndarray, version: np.ndarray, valid: np.ndarray) -> pa.StructArray:
-    """The rows of a table of orders."""
+    """Return the rows of a table of orders."""
     arrays = [
         pa.array(ids),
         pa.array(ids % 1000),

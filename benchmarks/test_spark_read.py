@@ -1,8 +1,9 @@
 """The Spark source against the ceiling of Spark's interface: a source that has its batches ready, with the same schema and as many rows.
 
-CPU seconds are those of Java and of Python's workers together, in turn, medians. What a second task gains is measured by the wall: a task is two processes,
-Python's worker that reads the log and Java that takes the rows, so that one task alone keeps nearly two cores busy. It is therefore given one core,
-and two tasks two; beside that stands what the second task gains where both have the same two cores, for the ready batches too.
+CPU seconds are those of Java and of Python's workers together, in turn, medians. What a second task gains is measured
+by the wall: a task is two processes, Python's worker that reads the log and Java that takes the rows, so that one task
+alone keeps nearly two cores busy. It is therefore given one core, and two tasks two; beside that stands what the second
+task gains where both have the same two cores, for the ready batches too.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ SHAPES: Final = {"rows as JSON": {}, "rows of a table, typed": {"table": "bulk.b
 
 @pytest.fixture(scope="module")
 def spark() -> Any:
-    """A session of its own, with two cores."""
+    """Provide a session of its own, with two cores."""
     from pyspark_binlogio import binlogio_session  # noqa: PLC0415 - there may be no Spark
 
     session = binlogio_session("bench", settings={"spark.master": "local[2]"})
@@ -46,7 +47,7 @@ def spark() -> Any:
 
 @pytest.fixture(scope="module")
 def bulk(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The log of large inserts and updates."""
+    """Provide the log of large inserts and updates."""
     found = [path for path in real_files() if kind_of(path) == "bulk"]
     return found[0] if found else write_bulk(tmp_path_factory.mktemp("logs") / "bulk")
 
@@ -62,7 +63,7 @@ def logs(tmp_path_factory: pytest.TempPathFactory, bulk: Path) -> list[str]:
 
 
 def frame(spark: SparkSession, logs: list[str], partitions: int, **options: str) -> DataFrame:
-    """The logs, in that many partitions."""
+    """Return the logs, in that many partitions."""
     from pyspark_binlogio.scan.partitions import OPEN_COST_BYTES  # noqa: PLC0415
 
     size = sum(Path(log).stat().st_size + OPEN_COST_BYTES for log in logs)

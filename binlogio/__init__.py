@@ -1,24 +1,24 @@
 """The binary log of MySQL and MariaDB, read and written byte for byte, without a server.
 
-`open` gives a reader: an iterator over typed events, from files of any server from 5.0 to 9.7 and of MariaDB, in use or closed,
-compressed or encrypted. Checksums are verified; a file that ends in the middle of an event because it is still being written is not an
-error (`reader.last_good_offset`). `reader.rows(event)` turns a rows event into row changes with Python values, and says of a column
-that the log left out that it is absent, which is not NULL.
+`open` gives a reader: an iterator over typed events, from files of any server from 5.0 to 9.7 and of MariaDB, in use or
+closed, compressed or encrypted. Checksums are verified; a file that ends in the middle of an event because it is still
+being written is not an error (`reader.last_good_offset`). `reader.rows(event)` turns a rows event into row changes with
+Python values, and says of a column that the log left out that it is absent, which is not NULL.
 
     with binlogio.open("binlog.000001") as reader:
         for event in reader:
             ...
 
-`read_rows` gives the row changes of a table as Arrow record batches, by a compiled kernel, and `read_tables` those of every table in one pass.
+`read_rows` gives the row changes of a table as Arrow record batches, by a compiled kernel, and `read_tables` those of
+every table in one pass.
 
-`BinlogWriter` writes logs that servers read: sessions execute statements with the rows that they changed, and commit. What goes into the
-log, in which order, follows the server's rules. Whatever the bytes, reading raises nothing but a `BinlogError`, which says where and
-what, or an `OSError`.
+`BinlogWriter` writes logs that servers read: sessions execute statements with the rows that they changed, and commit.
+What goes into the log, in which order, follows the server's rules. Whatever the bytes, reading raises nothing but a
+`BinlogError`, which says where and what, or an `OSError`.
 
     with binlogio.BinlogWriter("data/binlog", variables=binlogio.ServerVariables()) as log, log.session() as session:
-        session.begin()
-        session.execute(binlogio.Statement("INSERT ...", [binlogio.Insert(orders, [{"id": 1, "total": Decimal("9.50")}])]))
-        session.commit()
+        session.begin() session.execute(binlogio.Statement("INSERT ...", [binlogio.Insert(orders, [{"id": 1, "total":
+        Decimal("9.50")}])])) session.commit()
 """
 
 from __future__ import annotations
@@ -92,7 +92,8 @@ __all__ = [
     "read_tables",
 ]
 
-# Where each public name lives. Modules are imported when a name is first asked for, so that `import binlogio` costs nothing.
+# Where each public name lives. Modules are imported when a name is first asked for, so that `import binlogio` costs
+# nothing.
 _HOMES: Final = {
     **dict.fromkeys(
         (
@@ -140,5 +141,5 @@ if not TYPE_CHECKING:  # a type checker refuses a name that is not imported abov
 
 
 def __dir__() -> list[str]:
-    """The public names, imported yet or not."""
+    """Return the public names, imported yet or not."""
     return sorted({*globals(), *__all__})

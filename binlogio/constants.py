@@ -8,7 +8,8 @@ from __future__ import annotations
 from enum import IntEnum, IntFlag
 from typing import Final
 
-# libs/mysql/binlog/event/binlog_event.h, BINLOG_MAGIC; sql/binlog_crypt_data / rpl_log_encryption.h for the encrypted one.
+# libs/mysql/binlog/event/binlog_event.h, BINLOG_MAGIC; sql/binlog_crypt_data / rpl_log_encryption.h for the encrypted
+# one.
 BINLOG_MAGIC: Final = b"\xfebin"
 ENCRYPTED_MAGIC: Final = b"\xfdbin"
 INNODB_BINLOG_MAGIC: Final = (0x010DFEFE).to_bytes(
@@ -26,7 +27,8 @@ CHECKSUM_SIZE: Final = 4
 MAX_EVENT_SIZE: Final = (1 << 32) - 1
 BIG_EVENT_SIZE: Final = 1 << 20  # the size of a larger event is judged by its header before more of it is read
 
-# libs/mysql/binlog/event/binlog_event.h: ST_SERVER_VER_LEN, and the split version since which events may carry a checksum.
+# libs/mysql/binlog/event/binlog_event.h: ST_SERVER_VER_LEN, and the split version since which events may carry a
+# checksum.
 SERVER_VERSION_LENGTH: Final = 50
 CHECKSUM_SINCE: Final = (5, 6, 1)
 CHECKSUM_SINCE_MARIADB: Final = (5, 3, 0)
@@ -183,7 +185,10 @@ class ColumnType(IntEnum):
 
 
 class QueryStatus(IntEnum):
-    """libs/mysql/binlog/event/statement_events.h, Query_event::Query_event_status_vars; MariaDB: Q_* in sql/log_event.h."""
+    """libs/mysql/binlog/event/statement_events.h, Query_event::Query_event_status_vars.
+
+    MariaDB: Q_* in sql/log_event.h.
+    """
 
     FLAGS2 = 0
     SQL_MODE = 1

@@ -1,7 +1,7 @@
 """Exceptions of binlogio, and the hints that they give (what to do).
 
-A message names file, position, field, what was expected and what was found. A hint that names an argument, an option of the
-command line or an option of Spark is a `Hint`, which has a text for each of the three.
+A message names file, position, field, what was expected and what was found. A hint that names an argument, an option of
+the command line or an option of Spark is a `Hint`, which has a text for each of the three.
 
     BinlogError
       BinlogFormatError      the bytes are at fault
@@ -165,8 +165,8 @@ class BinlogError(Exception):
     """The base class of all exceptions of binlogio. Never raised itself.
 
     `reason` says what is wrong. The other facts are None where unknown: `file`, `offset` (bytes from the start of the
-    file), `event_type` (the server's name), `field`, `expected`, `found`, and `hint` (what to do). The message has hints in
-    the words of `surface`, which the command line and Spark set.
+    file), `event_type` (the server's name), `field`, `expected`, `found`, and `hint` (what to do). The message has
+    hints in the words of `surface`, which the command line and Spark set.
     """
 
     def __init__(

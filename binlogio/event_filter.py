@@ -1,7 +1,7 @@
 """Event filters (predicate pushdown): by position, time, server, GTID, table and operation.
 
-Readers skip other events without decoding their rows. GTIDs are a MySQL GTID set, or a MariaDB GTID position, which contains the
-transactions of each of its domains up to that position.
+Readers skip other events without decoding their rows. GTIDs are a MySQL GTID set, or a MariaDB GTID position, which
+contains the transactions of each of its domains up to that position.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Range:
         return self.start <= number < self.end
 
     def within(self, other: Range) -> Range:
-        """The intersection of two ranges."""
+        """Return the intersection of two ranges."""
         return Range(max(self.start, other.start), min(self.end, other.end))
 
 
@@ -60,7 +60,7 @@ class EventFilter:
     wanted_gtids: Gtids | None = None
 
     def __bool__(self) -> bool:
-        """True if the filter has a condition."""
+        """Return True if the filter has a condition."""
         return self != EVERY_EVENT
 
     @property
@@ -75,7 +75,7 @@ class EventFilter:
         return not (self.gtids is None and self.known_gtids is None and self.wanted_gtids is None)
 
     def wants_event(self, *, pos: int, timestamp: int, server_id: int, op: str) -> bool:
-        """Whether the changes of a rows event are wanted."""
+        """Return whether the changes of a rows event are wanted."""
         return (
             pos in self.pos
             and timestamp in self.timestamp
@@ -84,18 +84,18 @@ class EventFilter:
         )
 
     def wants_table(self, schema: str, table: str) -> bool:
-        """Whether the changes of a table are wanted."""
+        """Return whether the changes of a table are wanted."""
         return (self.schemas is None or schema in self.schemas) and (self.tables is None or table in self.tables)
 
     def wants_group(self, gtid: str | None) -> bool:
-        """Whether the changes of a transaction are wanted; `gtid` is None where it has none."""
+        """Return whether the changes of a transaction are wanted; `gtid` is None where it has none."""
         if self.gtids is not None and gtid not in self.gtids:
             return False
         is_known = self.known_gtids is not None and _has(self.known_gtids, gtid)
         return not is_known and (self.wanted_gtids is None or _has(self.wanted_gtids, gtid))
 
     def as_choice(self) -> dict[str, Any]:
-        """The arguments of the kernel's Router.choose."""
+        """Return the arguments of the kernel's Router.choose."""
         return {
             "pos": (self.pos.start, self.pos.end),
             "timestamp": (self.timestamp.start, self.timestamp.end),
@@ -119,7 +119,10 @@ def parse_gtids(text: str) -> Gtids:
 
 
 def has_gtid(gtids: Gtids, gtid: Gtid | MariadbGtid | None) -> bool:
-    """Whether a transaction is in a set or up to a position. One without a GTID is not, nor one of the other vendor."""
+    """Return whether a transaction is in a set or up to a position.
+
+    One without a GTID is not, nor one of the other vendor.
+    """
     from binlogio.gtid import Gtid, GtidSet  # noqa: PLC0415
 
     if gtid is None:

@@ -54,7 +54,7 @@ def implementation() -> str:
 
 
 def is_compiled() -> bool:
-    """True if the compiled kernel is used.
+    """Return True if the compiled kernel is used.
 
     Raises:
         UnsupportedFeature: as `implementation`.
@@ -64,7 +64,7 @@ def is_compiled() -> bool:
 
 @cache
 def missing_module() -> str | None:
-    """The import error of the first missing kernel module; None if all are installed."""
+    """Return the import error of the first missing kernel module; None if all are installed."""
     for name in MODULES:
         try:
             import_module(f"binlogio._kernel.{name}")

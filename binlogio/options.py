@@ -22,7 +22,10 @@ __all__ = [
 
 
 class Position(NamedTuple):
-    """A place in a log. `offset` in bytes from the start of the file, 64 bits: it never wraps, unlike the log_pos of events."""
+    """A place in a log.
+
+    `offset` in bytes from the start of the file, 64 bits: it never wraps, unlike the log_pos of events.
+    """
 
     file: str
     offset: int
@@ -33,9 +36,10 @@ class Limits:
     """The largest sizes that a log may claim, in bytes; an event beyond them is refused before memory is taken.
 
     Args:
-        event_size: of an event as stored. No server replicates more than its max_allowed_packet, which is 1 GiB at most.
-        opened_size: of what is compressed and has to be held as a whole once it is opened: a compressed event of MariaDB, an event inside a
-            compressed transaction. A compressed transaction itself may be of any size.
+        event_size: of an event as stored. No server replicates more than its max_allowed_packet, which is 1 GiB at
+            most.
+        opened_size: of what is compressed and has to be held as a whole once it is opened: a compressed event of
+            MariaDB, an event inside a compressed transaction. A compressed transaction itself may be of any size.
     """
 
     event_size: int = 1 << 30

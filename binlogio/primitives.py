@@ -52,7 +52,10 @@ BAD_BYTES: Final = (
     AttributeError,
     MemoryError,
 )
-"""What construct and the adapters raise on bytes (or values) that do not fit; codecs turn these into BinlogFormatError."""
+"""What construct and the adapters raise on bytes (or values) that do not fit.
+
+Codecs turn these into BinlogFormatError.
+"""
 
 
 class _LenencInt(Construct):  # type: ignore[misc]
@@ -90,7 +93,8 @@ def lenenc(value: int) -> bytes:
 class _VarlenInt(Construct):  # type: ignore[misc]
     """An unsigned integer of mysql::serialization: 1 to 9 bytes, the first says how many.
 
-    n low one-bits and a zero in the first byte announce n more bytes; the value stands in the bits above, little-endian.
+    n low one-bits and a zero in the first byte announce n more bytes; the value stands in the bits above,
+    little-endian.
     Source: libs/mysql/serialization/variable_length_integers.h.
     """
 
@@ -193,7 +197,10 @@ class TupleOf(Adapter):  # type: ignore[misc]
 
 
 class Many(Construct):  # type: ignore[misc]
-    """One `layout` after the other up to the end of the stream, as a tuple. A broken one is an error, unlike in GreedyRange."""
+    """One `layout` after the other up to the end of the stream, as a tuple.
+
+    A broken one is an error, unlike in GreedyRange.
+    """
 
     def __init__(self, layout: Construct) -> None:
         super().__init__()
@@ -271,7 +278,7 @@ def bitmap_size(bits: int) -> int:
 
 
 def bitmap(count: Callable[[Container], int]) -> Construct:
-    """The bytes of a bitmap of `count(context)` bits, lowest bit first."""
+    """Return the bytes of a bitmap of `count(context)` bits, lowest bit first."""
     return Bytes(lambda ctx: bitmap_size(count(ctx)))
 
 

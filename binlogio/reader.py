@@ -43,8 +43,9 @@ class BinlogReader:
     """An iterator over the events of one log or of many, in order.
 
     A log that is still in use may end in the middle of an event: the iteration then stops there without an error,
-    `torn_tail` says what was left over and `last_good_offset` where the last whole event group ended. `torn_tails` keeps both for
-    each file that was read to such an end. `frame` is that of the last event, or of the payload that the last event is in.
+    `torn_tail` says what was left over and `last_good_offset` where the last whole event group ended. `torn_tails`
+    keeps both for each file that was read to such an end. `frame` is that of the last event, or of the payload that the
+    last event is in.
 
     Use `binlogio.open` to make one.
     """
@@ -123,7 +124,8 @@ class BinlogReader:
     def begin_at(self, number: int, offset: int | None) -> None:
         """Begin with log `number` (from 0) at `offset`, the start of an event; logs before it are not read.
 
-        To be called before the first event is read. `definitions` must know what the logs say up to there, if names of columns come from DDL.
+        To be called before the first event is read. `definitions` must know what the logs say up to there, if names of
+        columns come from DDL.
         """
         self._logs = self._logs[number:]
         self._options = replace(self._options, start_offset=offset)
@@ -180,7 +182,7 @@ class BinlogReader:
         check_event_start(log, position.offset, self._keyring)
 
     def table_map(self, event: Any) -> TableMapEvent:
-        """The table map of a rows event, which must be the last event that was given.
+        """Return the table map of a rows event, which must be the last event that was given.
 
         Raises:
             MissingTableMap: the log does not define the table before the event.
@@ -205,23 +207,32 @@ class BinlogReader:
         return plan
 
     def given_table(self, event: Any) -> TableDefinition | None:
-        """The table of a rows event as `definitions` have it; None where they do not. The event must be the last one."""
+        """Return the table of a rows event as `definitions` have it; None where they do not.
+
+        The event must be the last one.
+        """
         table = self.table_map(event)
         return self._definitions.given(table.schema, table.table, self.context)
 
     def logged_table(self, event: Any) -> ParsedTable | None:
-        """The table of a rows event as the DDL in the log up to here leaves it; None where there is none. The event must be the last one."""
+        """Return the table of a rows event as the DDL in the log up to here leaves it; None where there is none.
+
+        The event must be the last one.
+        """
         table = self.table_map(event)
         known = self._definitions.logged(table.schema, table.table)
         return known.table if known is not None else None
 
     def cascades(self, event: Any) -> tuple[Cascade, ...]:
-        """The foreign keys by which a change of the event's table changes others, as far as anything says. The event must be the last one."""
+        """Return the foreign keys by which a change of the event's table changes others, as far as anything says.
+
+        The event must be the last one.
+        """
         table = self.table_map(event)
         return self._definitions.cascades(table.schema, table.table, self.context)
 
     def rows(self, event: Any) -> Iterator[RowChange]:
-        """The row changes of a rows event, which must be the last event that was given.
+        """Yield the row changes of a rows event, which must be the last event that was given.
 
         Raises:
             BinlogFormatError: a row image does not fit its table.
@@ -277,7 +288,7 @@ class BinlogReader:
             self.torn_tails.append((Position(log.name, self.last_good_offset), self.torn_tail))
 
     def _frames(self, start: int | None) -> Iterator[EventFrame]:
-        """The frames of the open file; from `start` on, with the format description before it.
+        """Yield the frames of the open file; from `start` on, with the format description before it.
 
         Raises:
             PositionError: no event starts at `start`.
@@ -327,7 +338,7 @@ _FIRST_OFFSET: Final = 4  # after the magic number: the format description, whic
 
 
 def may_skip(framer: EventFramer, frame: EventFrame) -> bool:
-    """Whether the reader can continue at another offset after `frame`.
+    """Return whether the reader can continue at another offset after `frame`.
 
     A relay log has a second format description further on, and in MariaDB's logs the second event may start encryption.
     """
@@ -360,21 +371,22 @@ def open(  # noqa: A001 - binlogio.open, as gzip.open and the like
     """Open binary logs for reading.
 
     Args:
-        source: a path, a glob, a directory, an index file, a URI (`s3://...`), `-`, an open file, or a list of these. Files
-            compressed with gzip, zstd, xz or bzip2, and encrypted ones, are opened on the way. Of a directory, files are read that are logs
-            by their content, and all others of the same numbered series.
+        source: a path, a glob, a directory, an index file, a URI (`s3://...`), `-`, an open file, or a list of these.
+            Files compressed with gzip, zstd, xz or bzip2, and encrypted ones, are opened on the way. Of a directory,
+            files are read that are logs by their content, and all others of the same numbered series.
         verify_checksum: compare the CRC32 of every event with its bytes.
-        start_offset: in the first file, begin at this offset, which must be the start of an event or the end of the file; the format
-            description before it is given all the same.
+        start_offset: in the first file, begin at this offset, which must be the start of an event or the end of the
+            file; the format description before it is given all the same.
         stop_offset: in the last file, stop before the first event at or after this offset.
         open_payloads: return the events inside compressed transactions as well.
         limits: the largest sizes that a log may claim before it is refused.
         keyring: the server's keys, for encrypted logs: a file, or a mapping from key id to key.
         filesystem: a `pyarrow.fs` filesystem on which to find `source`.
-        definitions: what the columns of tables are, for logs that do not say it (those without binlog_row_metadata=FULL): a mapping
-            from `schema.table` to a `TableDefinition`, a CREATE TABLE text or a JSON object; or a file of the same in JSON, or of
-            SQL such as `mysqldump --no-data --databases shop` writes. Tables that are not in it get what the DDL in the log
-            says of them, from a CREATE TABLE on; all others have columns `@1`, `@2`.
+        definitions: what the columns of tables are, for logs that do not say it (those without
+            binlog_row_metadata=FULL): a mapping from `schema.table` to a `TableDefinition`, a CREATE TABLE text or a
+            JSON object; or a file of the same in JSON, or of SQL such as `mysqldump --no-data --databases shop` writes.
+            Tables that are not in it get what the DDL in the log says of them, from a CREATE TABLE on; all others have
+            columns `@1`, `@2`.
 
     Raises:
         OSError: a file does not exist or cannot be opened.

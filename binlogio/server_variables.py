@@ -2,7 +2,8 @@
 
 Defines names, defaults, ranges and which of them are session variables.
 
-Source: sql/sys_vars.cc; a 9.7.4 server, asked for each default and for what it makes of 0 and 2**64 - 1; MariaDB: sql/sys_vars.cc.
+Source: sql/sys_vars.cc; a 9.7.4 server, asked for each default and for what it makes of 0 and 2**64 - 1; MariaDB:
+sql/sys_vars.cc.
 """
 
 from __future__ import annotations
@@ -22,18 +23,18 @@ _LARGEST_CACHE: Final = (1 << 64) - IO_SIZE
 class ServerVariables:
     """The server's variables that shape a log, with the server's names, defaults and ranges.
 
-    Sizes are in bytes, delays in microseconds. A value out of range is refused, not clipped as the server does. Those in
-    SESSION_VARIABLES are what a session starts with, and may be set by it.
+    Sizes are in bytes, delays in microseconds. A value out of range is refused, not clipped as the server does. Those
+    in SESSION_VARIABLES are what a session starts with, and may be set by it.
 
-    Two defaults are not those of a 9.7 server. `binlog_row_metadata` is FULL (server: MINIMAL), because only then does a log say the names
-    of its columns, which its readers here want. `enforce_gtid_consistency` is None, which is what `gtid_mode` asks for (server: ON in any
-    case, which refuses more than GTIDs need where gtid_mode is OFF).
+    Two defaults are not those of a 9.7 server. `binlog_row_metadata` is FULL (server: MINIMAL), because only then does
+    a log say the names of its columns, which its readers here want. `enforce_gtid_consistency` is None, which is what
+    `gtid_mode` asks for (server: ON in any case, which refuses more than GTIDs need where gtid_mode is OFF).
 
     `rule_set` names the rules of an older server (`binlogio.writer.rules.rule_sets`); None: those of `server_version`.
     `binlog_transaction_dependency_tracking` left the server with 8.4, which always does WRITESET.
 
-    Where `server_version` is MariaDB's, its own variables count, and those that it does not have count for nothing. `gtid_seq_no` is 0 for the
-    next number, and holds for one group.
+    Where `server_version` is MariaDB's, its own variables count, and those that it does not have count for nothing.
+    `gtid_seq_no` is 0 for the next number, and holds for one group.
     """
 
     server_version: str = "9.7.0"
@@ -99,7 +100,10 @@ class ServerVariables:
 
     @property
     def gtid_consistency(self) -> str:
-        """ON, OFF or WARN: whether statements that break GTID consistency are refused. MariaDB's GTIDs can stand for any statement."""
+        """ON, OFF or WARN: whether statements that break GTID consistency are refused.
+
+        MariaDB's GTIDs can stand for any statement.
+        """
         if self.is_mariadb:
             return "OFF"
         if self.enforce_gtid_consistency is not None:

@@ -1,6 +1,7 @@
 """JSON in which a program of ours keeps what it has to know again: in a file, or in a table of a target.
 
-Knows that anybody may have damaged it meanwhile, and how that is said. Knows neither files nor databases, and nothing of what is kept.
+Knows that anybody may have damaged it meanwhile, and how that is said. Knows neither files nor databases, and nothing
+of what is kept.
 """
 
 from __future__ import annotations
@@ -36,5 +37,5 @@ def read_stored(data: str | bytes, build: Callable[[Any], _Kept], *, place: str,
 
 
 def is_list_of(kind: type, value: object) -> bool:
-    """Whether a JSON value is an array with nothing but `kind` in it."""
+    """Return whether a JSON value is an array with nothing but `kind` in it."""
     return isinstance(value, list) and all(isinstance(one, kind) for one in value)

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from _pytest.terminal import TerminalReporter
     from pyspark.sql import SparkSession
 
-# No test looks at the clock, and a shared machine may be slow at any moment. A change is judged by the same examples every time; who looks for
-# more faults asks for new ones.
+# No test looks at the clock, and a shared machine may be slow at any moment. A change is judged by the same examples
+# every time; who looks for more faults asks for new ones.
 settings.register_profile(
     "binlogio",
     deadline=None,
@@ -96,7 +96,7 @@ def implementation_name(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def kernel(implementation_name: str, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A test that asks for this runs once with the compiled kernel, and once without it."""
+    """Provide a test that asks for this runs once with the compiled kernel, and once without it."""
     monkeypatch.setenv(VARIABLE, implementation_name)
     return implementation_name
 

@@ -1,8 +1,8 @@
 # cython: language_level=3
 """Blocks of memory as Arrow arrays, by the Arrow C data interface: a whole record batch in one step.
 
-Knows the C structure of an array and who frees it; types are the importer's business. Made piece by piece, a batch of thirty columns takes and
-gives back Python's lock a hundred times, which stops the other threads as often.
+Knows the C structure of an array and who frees it; types are the importer's business. Made piece by piece, a batch of
+thirty columns takes and gives back Python's lock a hundred times, which stops the other threads as often.
 
     node := (length, null_count, buffers, children) | an array that can export itself
 Source: https://arrow.apache.org/docs/format/CDataInterface.html

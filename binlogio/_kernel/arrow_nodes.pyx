@@ -1,8 +1,8 @@
 # cython: language_level=3
 """Which blocks of memory the columns of a record are made of.
 
-Knows what the kernel's columns hold for each form of an Arrow array; how these become one is `arrow_arrays`' business. Compiled for the
-attributes alone: a batch has some fifty arrays.
+Knows what the kernel's columns hold for each form of an Arrow array; how these become one is `arrow_arrays`' business.
+Compiled for the attributes alone: a batch has some fifty arrays.
 """
 
 from libc.stdint cimport int64_t
@@ -21,7 +21,7 @@ cdef enum Form:
 
 
 def head_nodes(Heads heads, file) -> list:
-    """The columns of a record up to `sequence_number`."""
+    """Return the columns of a record up to `sequence_number`."""
     cdef int64_t count = heads.count
     return [
         file,
@@ -37,7 +37,7 @@ def head_nodes(Heads heads, file) -> list:
 
 
 def presence_node(Presence side, int64_t count) -> tuple:
-    """The bitmaps of the rows that have the image."""
+    """Return the bitmaps of the rows that have the image."""
     return text_node(side.present_offsets, side.present, count, side.validity, count - side.rows)
 
 
@@ -47,7 +47,7 @@ cpdef tuple text_node(Memory offsets, Memory data, int64_t count, Memory validit
 
 
 def column_node(Column column, int form) -> tuple:
-    """A column whose values are whole."""
+    """Return a column whose values are whole."""
     cdef int64_t count = column.count
     cdef Memory validity = column.validity if column.null_count else None
     if form == F_FIXED:

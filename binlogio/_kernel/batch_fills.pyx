@@ -59,12 +59,13 @@ def fill_windows(Router router, batches, int descriptor, uint8_t[::1] buffer, in
                  int64_t read_to, int64_t step, int64_t max_rows, int64_t max_bytes, int64_t most_open):
     """Route window after window of a file and fill the open batches, all without the lock, while each takes all rows that it is given.
 
-    `batches` has by the number of the plan the open batch or None; all of them may have up to `most_open` bytes of values. `buffer` holds
-    the file's bytes from `offset` on between `begin` and `end`; bytes are read up to `read_to`, and little behind it (`step`).
+    `batches` has by the number of the plan the open batch or None; all of them may have up to `most_open` bytes of
+    values. `buffer` holds the file's bytes from `offset` on between `begin` and `end`; bytes are read up to `read_to`,
+    and little behind it (`step`).
 
-    Returns (status, where the router stopped, begin, end, offset, places): as `Router.route`, and by plan where its batch stopped, or None
-    where a plan of the last window has no batch, so that its rows are still to be taken. Nothing is left undone at the end of the file
-    or where it cannot be read: the caller finds the same when it reads on.
+    Returns (status, where the router stopped, begin, end, offset, places): as `Router.route`, and by plan where its
+    batch stopped, or None where a plan of the last window has no batch, so that its rows are still to be taken. Nothing
+    is left undone at the end of the file or where it cannot be read: the caller finds the same when it reads on.
     """
     cdef list filled = list(batches)
     cdef Memory memory = Memory()
@@ -158,7 +159,10 @@ cdef int64_t _open_bytes(Stretch* stretch) noexcept nogil:
 
 
 cdef bint _refill(Stretch* stretch) noexcept nogil:
-    """Have the event at the window's start as a whole; False where it is larger than a window, or the file does not go on."""
+    """Have the event at the window's start as a whole.
+
+    False where it is larger than a window, or the file does not go on.
+    """
     cdef int64_t held = stretch.end - stretch.begin
     cdef int64_t ahead = stretch.read_to - stretch.offset
     cdef int64_t least = HEADER_SIZE

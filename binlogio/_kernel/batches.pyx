@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """From the rows events that a router collected to the columns of one table's record batches.
 
-Knows the record: where a change stands in the log, what it did, and its before and after image. Rows are located a block at a time and
-then materialised column by column, while the block's bytes and pointers are in the cache.
+Knows the record: where a change stands in the log, what it did, and its before and after image. Rows are located a
+block at a time and then materialised column by column, while the block's bytes and pointers are in the cache.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
@@ -38,7 +38,7 @@ cdef class Side(Presence):
         free(self.refs)
 
     cdef int no_image(self, int64_t row, int64_t end) noexcept nogil:
-        """The rows from `row` to `end` of the block have no such image."""
+        """Return the rows from `row` to `end` of the block have no such image."""
         cdef int slot
         cdef int64_t i
         for slot in range(self.slots):
@@ -68,8 +68,9 @@ cdef class Batch(Heads):
     def fill(self, Router router, int64_t event, int64_t event_row, int64_t event_at, int64_t max_rows, int64_t max_bytes):
         """Take rows from the router's events of this plan, from `event` on (`Router.found`), of which `event_row` rows (`event_at` bytes) are done.
 
-        Returns (event, event_row, event_at) where to go on; event is the router's count where all are done. Stops when the batch has
-        `max_rows` rows or about `max_bytes` bytes. After a failure `failed_event` says which event does not fit.
+        Returns (event, event_row, event_at) where to go on; event is the router's count where all are done. Stops when
+        the batch has `max_rows` rows or about `max_bytes` bytes. After a failure `failed_event` says which event does
+        not fit.
         """
         cdef Memory scratch = Memory()
         self.begin_fill(router, scratch.grow(self.scratch_size()), event, event_row, event_at)
@@ -200,7 +201,10 @@ cdef class Batch(Heads):
         return count
 
     cdef int64_t _locate(self, RowsEvent* event, int64_t row, int64_t most) noexcept nogil:
-        """Find the values of an event's rows from `self.at` on, up to row `most` of the block; returns the row behind the last."""
+        """Find the values of an event's rows from `self.at` on, up to row `most` of the block.
+
+        Returns the row behind the last.
+        """
         cdef Plan* plan = &self.plan.core
         cdef const uint8_t* at = self.at
         cdef const uint8_t* end = event.images + event.size

@@ -1,7 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """JSON diffs from Arrow's lists into the after images of partial updates.
 
-Knows the form of a diff; paths are as they were given, and values are `json_build`'s. The oracle is `binlogio.values.json_diff`.
+Knows the form of a diff; paths are as they were given, and values are `json_build`'s. The oracle is
+`binlogio.values.json_diff`.
 
     value := size: u32  diff*
     diff  := operation: u8  path: lenenc  (value: lenenc)?    -- not for REMOVE
@@ -33,7 +34,7 @@ cdef inline int64_t most_diff_bytes(const Cell* cell, int64_t row, int64_t rows)
 
 
 cdef inline uint8_t* cell_diffs(const Cell* cell, int64_t first, int64_t count, uint8_t* out) noexcept nogil:
-    """The diffs of one document; NULL where one is none."""
+    """Return the diffs of one document; NULL where one is none."""
     cdef const DiffArrays* diffs = &cell.diffs
     cdef const uint8_t* path
     cdef uint8_t* at = out + 4

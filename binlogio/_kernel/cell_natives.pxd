@@ -1,7 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """MariaDB's UUID, INET4 and INET6 from the forms of their text that servers print, and some more.
 
-Python's parsers, which take other forms as well, are the oracle (`binlogio.values.native_types`). Callers have made the room.
+Python's parsers, which take other forms as well, are the oracle (`binlogio.values.native_types`). Callers have made the
+room.
 """
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t
@@ -9,7 +10,7 @@ from libc.string cimport memset
 
 
 cdef inline int _hex_digit(uint8_t c) noexcept nogil:
-    """The value of a digit; -1 for what is none."""
+    """Return the value of a digit; -1 for what is none."""
     if 48 <= c <= 57:
         return c - 48
     c |= 0x20
@@ -61,7 +62,10 @@ cdef inline bint cell_inet4(const uint8_t* p, int64_t size, uint8_t* out) noexce
 
 
 cdef inline bint cell_inet6(const uint8_t* p, int64_t size, uint8_t* out) noexcept nogil:
-    """Words of up to four digits with colons between, once `::` for some that are zero; the last two may be an IPv4 address."""
+    """Words of up to four digits with colons between, once `::` for some that are zero.
+
+    The last two may be an IPv4 address.
+    """
     cdef const uint8_t* end = p + size
     cdef const uint8_t* word
     cdef int at = 0  # bytes written

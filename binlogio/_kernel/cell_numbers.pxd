@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """Integers and decimals on their way from Arrow into row images.
 
-They write eight bytes, of which `size` count: there is room for more than a value takes, and what follows it is written later. Callers have
-made the room; only files of the kernel may use these.
+They write eight bytes, of which `size` count: there is room for more than a value takes, and what follows it is written
+later. Callers have made the room; only files of the kernel may use these.
 """
 
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
@@ -85,7 +85,7 @@ cdef inline uint32_t _divide(uint64_t* limbs, int count, uint32_t by) noexcept n
 
 
 cdef inline uint8_t* cell_decimal(const Cell* cell, const uint8_t* data, int limb_count, uint8_t* out) noexcept nogil:
-    """A two's complement integer as groups of digits; NULL where it has more digits than the column."""
+    """Return a two's complement integer as groups of digits; NULL where it has more digits than the column."""
     cdef uint64_t[4] limbs
     cdef u128 carry = 1
     cdef uint8_t mask

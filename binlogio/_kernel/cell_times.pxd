@@ -32,7 +32,7 @@ cdef struct Moment:
 
 
 cdef inline bint civil(int64_t days, Moment* moment) noexcept nogil:
-    """The date that many days after 1970-01-01, from year 1 to 9999."""
+    """Return the date that many days after 1970-01-01, from year 1 to 9999."""
     cdef int64_t era, of_era, of_year
     cdef int64_t year, month_part
     if not -719162 <= days <= 2932896:
@@ -50,7 +50,7 @@ cdef inline bint civil(int64_t days, Moment* moment) noexcept nogil:
 
 
 cdef inline bint _moment(int64_t value, Moment* moment) noexcept nogil:
-    """The date and time of day of microseconds since 1970."""
+    """Return the date and time of day of microseconds since 1970."""
     cdef int64_t days = value // DAY
     cdef int64_t rest = value % DAY
     if rest < 0:
@@ -68,7 +68,7 @@ cdef inline bint _moment(int64_t value, Moment* moment) noexcept nogil:
 
 
 cdef inline uint8_t* _fraction(uint8_t* out, int64_t microsecond, int fsp) noexcept nogil:
-    """The fraction behind a DATETIME2 or TIMESTAMP2."""
+    """Return the fraction behind a DATETIME2 or TIMESTAMP2."""
     if fsp == 0:
         return out
     if fsp <= 2:
@@ -80,7 +80,7 @@ cdef inline uint8_t* _fraction(uint8_t* out, int64_t microsecond, int fsp) noexc
 
 
 cdef inline uint8_t* _time(const Cell* cell, int64_t value, uint8_t* out) noexcept nogil:
-    """A span of time of microseconds that have no more digits than the column."""
+    """Return a span of time of microseconds that have no more digits than the column."""
     cdef bint negative = value < 0
     cdef int64_t whole, fraction, hours
     cdef int size = (cell.first + 1) // 2

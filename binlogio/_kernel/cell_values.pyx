@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """Column values from Arrow's buffers to the bytes of row images: the inverse of `columns`.
 
-Knows the encoding of every column value that Arrow can hold; `binlogio.values.layout` is its oracle. A value that it refuses is left to
-construct, which encodes it or says what is wrong.
+Knows the encoding of every column value that Arrow can hold; `binlogio.values.layout` is its oracle. A value that it
+refuses is left to construct, which encodes it or says what is wrong.
 """
 
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
@@ -103,7 +103,10 @@ cdef uint8_t* _native(const Cell* cell, const uint8_t* p, int64_t size, uint8_t*
 
 
 cdef uint8_t* _compressed(const Cell* cell, const uint8_t* p, int64_t size, uint8_t* out) noexcept nogil:
-    """A value of MariaDB's compressed columns; text is put into its character set first, behind what is compressed of it."""
+    """Return a value of MariaDB's compressed columns.
+
+    Text is put into its character set first, behind what is compressed of it.
+    """
     cdef uint8_t* plain = out + cell.width + COMPRESSED_HEAD + size
     cdef const uint8_t* end
     cdef int64_t stored = 0
@@ -124,7 +127,10 @@ cdef uint8_t* _compressed(const Cell* cell, const uint8_t* p, int64_t size, uint
 
 
 cdef uint8_t* write_value(Cell* cell, int64_t row, uint8_t* out) noexcept nogil:
-    """Write a value that is not NULL, for which there must be room; returns the end, or NULL where the value is refused."""
+    """Write a value that is not NULL, for which there must be room.
+
+    Returns the end, or NULL where the value is refused.
+    """
     cdef int64_t number
     cdef uint64_t bits
     cdef Moment moment

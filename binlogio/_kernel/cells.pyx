@@ -68,9 +68,9 @@ cdef class Cells:
 
     Args:
         kind: one of the numbers above.
-        width: bytes of a fixed-size value, or of the length in front.
-        first, second: precision and scale, fraction digits, bits, dimensions (-1: any number), the bytes that a padded value must have
-            (0: any number up to the limit), or what is compressed.
+        width: bytes of a fixed-size value, or of the length in front. first, second: precision and scale, fraction
+            digits, bits, dimensions (-1: any number), the bytes that a padded value must have (0: any number up to the
+            limit), or what is compressed.
         limit: bytes that a value may have.
         trim: cut trailing spaces.
         names: members of an ENUM or SET, as UTF-8.
@@ -233,7 +233,7 @@ cdef class Cells:
         self.length = length
 
     cdef const uint8_t* _bits_of(self, validity, int64_t at, int64_t count) except? NULL:
-        """The validity of `count` values from bit `at` on; NULL where each of them is there."""
+        """Return the validity of `count` values from bit `at` on; NULL where each of them is there."""
         cdef int64_t size = 0
         cdef const uint8_t* bits
         if validity is None:
@@ -242,7 +242,7 @@ cdef class Cells:
         return NULL if _all_set(bits, at, count) else bits
 
     cdef const int32_t* _ends_of(self, offsets, int64_t at, int64_t count, int64_t size) except NULL:
-        """The offsets of `count` values from number `at` on, all of them within `size`."""
+        """Return the offsets of `count` values from number `at` on, all of them within `size`."""
         cdef int64_t offsets_size = 0
         cdef const int32_t* ends
         ends = <const int32_t*>self._bytes_of(offsets, (at + count + 1) * 4, &offsets_size, 4) + at
@@ -253,7 +253,7 @@ cdef class Cells:
         return ends
 
     cdef const uint8_t* _text_of(self, text, int64_t* size) except NULL:
-        """The bytes of a child; there is no buffer where there are none."""
+        """Return the bytes of a child; there is no buffer where there are none."""
         size[0] = 0
         return <const uint8_t*>NOTHING if text is None else self._bytes_of(text, 0, size, 1)
 
@@ -280,7 +280,7 @@ cdef class Cells:
             PyBuffer_Release(&self.views[self.view_count])
 
     cdef const uint8_t* _bytes_of(self, data, int64_t wanted, int64_t* size, int alignment) except? NULL:
-        """The bytes of an object that speaks the buffer protocol, `wanted` or more; held up to `unbind`."""
+        """Return the bytes of an object that speaks the buffer protocol, `wanted` or more; held up to `unbind`."""
         cdef Py_buffer* view = &self.views[self.view_count]
         if data is None:
             raise ValueError("a buffer is missing")
@@ -300,7 +300,7 @@ cdef class Cells:
 
 
 cdef bint _never_back(const int32_t* ends, int64_t length) noexcept nogil:
-    """A loop that the compiler turns into wide instructions."""
+    """Return a loop that the compiler turns into wide instructions."""
     cdef int64_t i
     cdef uint32_t bad = 0
     for i in range(length):
@@ -309,7 +309,7 @@ cdef bint _never_back(const int32_t* ends, int64_t length) noexcept nogil:
 
 
 cdef bint _is_text(const uint8_t* data, const int32_t* ends, int64_t length) noexcept nogil:
-    """True where all values are UTF-8: all of them together are, and none begins in the middle of a character."""
+    """Return True where all values are UTF-8: all of them together are, and none begins in the middle of a character."""
     cdef int64_t i
     cdef int32_t last = ends[length]
     if not is_utf8(data + ends[0], last - ends[0]):

@@ -1,9 +1,9 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """Text of multi-byte character sets as UTF-8 and back, without the interpreter lock.
 
-Knows how the bytes of a character are found: by a table from its first byte, or two or four at a time. Which characters there are it
-asks of `binlogio.values.charset`, its oracle, once for a set: the code points of every byte, pair and triple that a character can be,
-and the bytes of every code point.
+Knows how the bytes of a character are found: by a table from its first byte, or two or four at a time. Which characters
+there are it asks of `binlogio.values.charset`, its oracle, once for a set: the code points of every byte, pair and
+triple that a character can be, and the bytes of every code point.
 
     gb18030 of four bytes   a line of 126 * 10 * 126 * 10 codes: the first 50400 by a table, U+10000 and on from 0x90308130
 """
@@ -171,7 +171,7 @@ cdef class Characters:
         return out_offsets, out, refused
 
     cdef uint8_t* _encode(self, uint8_t* to, const uint8_t* p, int64_t size) noexcept nogil:
-        """The bytes of UTF-8 that is known to be good; NULL at a character that the set does not have."""
+        """Return the bytes of UTF-8 that is known to be good; NULL at a character that the set does not have."""
         cdef const uint8_t* end = p + size
         cdef uint32_t code, line
         while p < end:
@@ -214,14 +214,14 @@ cdef class Characters:
         return to
 
     def text(self, const uint8_t[::1] data) -> bytes | None:
-        """The text of `data` as UTF-8; None where it is none."""
+        """Return the text of `data` as UTF-8; None where it is none."""
         cdef Memory out = Memory()
         cdef int64_t size = data.shape[0]
         return bytes(out) if self.append(out, &data[0] if size else NULL, size) else None
 
 
 cdef object _bytes_of(object buffer):
-    """A view that Cython takes, of pyarrow's signed bytes too; None of nothing."""
+    """Return a view that Cython takes, of pyarrow's signed bytes too; None of nothing."""
     if buffer is None:
         return None
     view = memoryview(buffer).cast("B")
@@ -238,7 +238,7 @@ cdef Memory _empty(int64_t count):
 
 
 cdef Memory _codes(object encode):
-    """The bytes of every character from U+0080 to U+FFFF as a number, 0 where the set does not have it."""
+    """Return the bytes of every character from U+0080 to U+FFFF as a number, 0 where the set does not have it."""
     cdef Memory codes = Memory()
     cdef uint32_t* to = <uint32_t*>codes.grow(4 * 0x10000)
     cdef int point
@@ -282,7 +282,7 @@ def _quad(index: int) -> bytes:
 
 
 cdef uint32_t _quad_code(const uint8_t* p, const uint16_t* quads) noexcept nogil:
-    """The code point of four bytes of gb18030."""
+    """Return the code point of four bytes of gb18030."""
     cdef uint32_t index
     if not 0x30 <= p[1] <= 0x39 or not 0x81 <= p[2] <= 0xFE or not 0x30 <= p[3] <= 0x39 or p[0] < 0x81:
         return NO_CHARACTER

@@ -1,7 +1,7 @@
 """The kinds of columns as numbers: how the bytes of a value become an Arrow value.
 
-Knows the numbers by which Python and the compiled `columns` speak of kinds; here all the same where nothing was compiled. A test compares
-them with those in `columns.pyx`.
+Knows the numbers by which Python and the compiled `columns` speak of kinds; here all the same where nothing was
+compiled. A test compares them with those in `columns.pyx`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """Column values from row images into Arrow buffers, a block of rows at a time.
 
-Knows the encoding of every column value that Arrow can hold; `binlogio.values.layout` is its oracle. A value that it refuses is left to
-construct, whose error is then the one that people see.
+Knows the encoding of every column value that Arrow can hold; `binlogio.values.layout` is its oracle. A value that it
+refuses is left to construct, whose error is then the one that people see.
 
 A pointer of 0 is NULL, 1 is a column that the image does not have; both become null.
 """
@@ -25,9 +25,8 @@ from binlogio._kernel.value_times cimport (
 
 cdef extern from *:
     """
-    /* What stands for a value that is missing, so that loops over values need not look: most often it becomes a zero. */
-    static const uint8_t binlogio_zeros[256] = {0};
-    static const uint8_t binlogio_signed_zero[256] = {0x80};
+    /* What stands for a value that is missing, so that loops over values need not look: most often it becomes a zero.
+    */ static const uint8_t binlogio_zeros[256] = {0}; static const uint8_t binlogio_signed_zero[256] = {0x80};
     static const uint8_t binlogio_first_day[8] = {0x99, 0x02, 0xc2, 0x00, 0x00};  /* DATETIME2 */
     static const uint8_t binlogio_first_date[4] = {0x21, 0x64, 0x0f};
     """
@@ -55,7 +54,8 @@ cdef class Column:
         characters: a multi-byte character set.
 
     Raises:
-        ValueError: values of this kind do not have this width or these parameters. Room is reserved, and bytes are read, by these alone.
+        ValueError: values of this kind do not have this width or these parameters. Room is reserved, and bytes are
+            read, by these alone.
     """
 
     def __cinit__(self, int kind, int width, int first=0, int second=0, int policy=P_ERROR, names=None,

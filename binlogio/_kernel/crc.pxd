@@ -3,8 +3,8 @@
 
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
-# zlib's (unsigned long, bytes, unsigned int) and ISA-L's (u32, bytes, u64) are both called like this: sizes stay below 2**31, and only
-# the low 32 bits of the result count.
+# zlib's (unsigned long, bytes, unsigned int) and ISA-L's (u32, bytes, u64) are both called like this: sizes stay below
+# 2**31, and only the low 32 bits of the result count.
 ctypedef uint64_t (*crc32_function)(uint64_t, const uint8_t*, uint64_t) noexcept nogil
 
 cdef crc32_function crc32_pointer

@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False
 """zlib's deflate without the interpreter lock: compressed columns of MariaDB.
 
-Its oracle is `binlogio.values.column_compression`, which has the form. The zlib is the one that Python has (`inflate`), so that the bytes are
-the same. A Python that shows no such symbols deflates by itself, with the lock.
+Its oracle is `binlogio.values.column_compression`, which has the form. The zlib is the one that Python has (`inflate`),
+so that the bytes are the same. A Python that shows no such symbols deflates by itself, with the lock.
 """
 
 import zlib
@@ -58,7 +58,10 @@ cdef class Deflater:
             zlib_end(&self.stream)
 
     cdef int64_t column(self, const uint8_t* p, int64_t size, uint8_t* out) noexcept nogil:
-        """Write a value that is not empty as a compressed column has it, in no more than size + 1 bytes; returns how many, -1 without memory."""
+        """Write a value that is not empty as a compressed column has it, in no more than size + 1 bytes.
+
+        Returns how many, -1 without memory.
+        """
         cdef int size_bytes = 1
         cdef int i
         cdef int64_t packed = 0
@@ -107,7 +110,7 @@ cdef int64_t _by_python(const uint8_t* p, int64_t size, uint8_t* out, int64_t ro
 
 
 def deflated(const uint8_t[::1] data) -> bytes:
-    """A value that is not empty as a compressed column has it."""
+    """Return a value that is not empty as a compressed column has it."""
     cdef Memory out = Memory()
     cdef int64_t size
     out.reserve(data.shape[0] + 1)

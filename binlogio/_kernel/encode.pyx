@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """Rows from Arrow's buffers to complete rows events: bitmaps and images.
 
-Knows when a rows event is full and what stands in front of its rows; values are `cell_values`' business, headers `event_buffer`'s. Its oracle is
-`binlogio.rows.image.encode_rows`.
+Knows when a rows event is full and what stands in front of its rows; values are `cell_values`' business, headers
+`event_buffer`'s. Its oracle is `binlogio.rows.image.encode_rows`.
 
     rows_event := header  table_id: u48  flags: u16  2: u16  column_count: lenenc  present: bits (present_after: bits)?  images
                   checksum?
@@ -48,14 +48,14 @@ cdef class RowsEncoder:
     """The rows of one statement's changes of one kind to one table, as rows events at the end of `buffer`.
 
     Args:
-        type_code: WRITE_ROWS_EVENT, UPDATE_ROWS_EVENT or DELETE_ROWS_EVENT.
-        present, present_after: bitmaps; the second one for updates only.
-        before, after: the columns that the images have, in the table's order; None for an image that the kind does not have.
+        type_code: WRITE_ROWS_EVENT, UPDATE_ROWS_EVENT or DELETE_ROWS_EVENT. present, present_after: bitmaps; the second
+            one for updates only. before, after: the columns that the images have, in the table's order; None for an
+            image that the kind does not have.
         max_size: binlog_row_event_max_size.
         spare_null_bits: what stands behind the last null bit.
         json_count: how many JSON columns the table has, for PARTIAL_UPDATE_ROWS_EVENT.
-        json_cells: for each column of the after image of such an event the number of its JSON column, and its place in the before image; -1
-            where there is none. A document that stays as it is becomes diffs of no bytes.
+        json_cells: for each column of the after image of such an event the number of its JSON column, and its place in
+            the before image; -1 where there is none. A document that stays as it is becomes diffs of no bytes.
     """
 
     cdef EventBuffer buffer
@@ -154,7 +154,10 @@ cdef class RowsEncoder:
         return room
 
     def append(self, int64_t start, int64_t stop) -> int:
-        """Encode the rows from `start` to `stop` of what the columns are bound to; returns `stop`, or the first row that is refused."""
+        """Encode the rows from `start` to `stop` of what the columns are bound to.
+
+        Returns `stop`, or the first row that is refused.
+        """
         cdef int64_t row
         cdef Cells cells
         self.buffer.check_free()
@@ -237,7 +240,10 @@ cdef class RowsEncoder:
         return out
 
     cdef uint8_t* _write_partial(self, Image* image, int64_t row, uint8_t* out) noexcept nogil:
-        """The after image of a partial update, with its options in front, behind the before image; NULL where a value is refused."""
+        """Return the after image of a partial update, with its options in front, behind the before image.
+
+        NULL where a value is refused.
+        """
         cdef uint8_t* partial = out + 1
         cdef uint8_t* null_bits = partial + self.partial_bytes
         cdef uint8_t* value
@@ -308,7 +314,10 @@ cdef class RowsEncoder:
         return 0
 
     cdef int _row_done(self, int64_t at, int64_t size) except -1 nogil:
-        """A row was written at `at`. Where it is too much for the event that is open, it begins another one: then True is returned."""
+        """Return a row was written at `at`.
+
+        Where it is too much for the event that is open, it begins another one: then True is returned.
+        """
         cdef int64_t moved
         self.row_count += 1
         self.event_rows += 1

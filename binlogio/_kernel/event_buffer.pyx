@@ -1,7 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """Complete events, one after the other, on their way to a file: positions and checksums are stamped here.
 
-Knows headers, and how the GTID event is put in front of a group that is already there. Its oracle is `binlogio.format.encoder.Encoder`.
+Knows headers, and how the GTID event is put in front of a group that is already there. Its oracle is
+`binlogio.format.encoder.Encoder`.
 
     buffer := gtid? event*        -- of the GTID event only the length of the transaction is not known when the others are written
 """
@@ -51,7 +52,7 @@ cdef class EventBuffer:
 
     @property
     def end(self) -> int:
-        """The offset in the file of what comes next."""
+        """Return the offset in the file of what comes next."""
         return self.offset + self.memory.size - self.first
 
     cdef int check_free(self) except -1:
@@ -99,7 +100,8 @@ cdef class EventBuffer:
                     int64_t expected_size) -> None:
         """Keep room for a GTID event in front of the events to come: its body is `before`, the length of the group, `behind`.
 
-        Where `expected_size` (of the whole group) has as many bytes as the real one, positions and checksums need not be written twice.
+        Where `expected_size` (of the whole group) has as many bytes as the real one, positions and checksums need not
+        be written twice.
         """
         self.check_free()
         if self.memory.size or self._gtid is not None:
@@ -111,7 +113,7 @@ cdef class EventBuffer:
         self.first = GTID_ROOM - self._gtid_size(length_width(type_code, expected_size))
 
     cdef int64_t _gtid_size(self, int width):
-        """The size of the GTID event whose group's length has that many bytes."""
+        """Return the size of the GTID event whose group's length has that many bytes."""
         cdef int64_t size = gtid_body_size(self._gtid[0], len(self._gtid[4]) + len(self._gtid[5]), width)
         return HEADER_SIZE + size + (CHECKSUM_SIZE if self.checksum else 0)
 
@@ -153,7 +155,7 @@ cdef class EventBuffer:
         return at
 
     cdef int close_event(self, int64_t at) except -1 nogil:
-        """The body is complete."""
+        """Return the body is complete."""
         cdef int64_t size
         if self.checksum:
             self.memory.grow(CHECKSUM_SIZE)

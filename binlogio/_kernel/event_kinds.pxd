@@ -29,7 +29,7 @@ cdef inline uint8_t operation_of(uint8_t code) noexcept nogil:
 
 
 cdef inline bint _begins(const uint8_t* at, const uint8_t* end, const char* word, int size) noexcept nogil:
-    """True where `word` comes next, in capitals or not."""
+    """Return True where `word` comes next, in capitals or not."""
     cdef int i
     if end - at < size:
         return False
@@ -40,7 +40,7 @@ cdef inline bint _begins(const uint8_t* at, const uint8_t* end, const char* word
 
 
 cdef inline bint may_define(const uint8_t* body, const uint8_t* end) noexcept nogil:
-    """True for statements that begin with CREATE, ALTER, RENAME, DROP or a comment."""
+    """Return True for statements that begin with CREATE, ALTER, RENAME, DROP or a comment."""
     cdef int64_t skip
     if end - body < 13:
         return False

@@ -1,9 +1,10 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """Text of FLOAT and DOUBLE values: the fewest digits that read back as the same value, in the server's notation or in Python's.
 
-Knows IEEE 754 and decimal digits, no locale and no libc. `binlogio.values.floating` is its oracle. The digits are found by Schubfach: of
-the decimals with the one exponent that leaves at least one and at most a few of them between the neighbours' midpoints, the shortest, then
-the nearest. Powers of ten in 128 bits, rounded up, decide that for every double.
+Knows IEEE 754 and decimal digits, no locale and no libc. `binlogio.values.floating` is its oracle. The digits are found
+by Schubfach: of the decimals with the one exponent that leaves at least one and at most a few of them between the
+neighbours' midpoints, the shortest, then the nearest. Powers of ten in 128 bits, rounded up, decide that for every
+double.
 
 Source: Raffaello Giulietti, The Schubfach way to render doubles; strings/dtoa.cc, my_gcvt.
 """
@@ -52,7 +53,7 @@ _set_powers()
 
 
 cdef inline uint64_t _scaled(uint64_t low, uint64_t high, uint64_t factor) noexcept nogil:
-    """The product's upper 64 of 192 bits, with the last bit set where anything was cut off.
+    """Return the product's upper 64 of 192 bits, with the last bit set where anything was cut off.
 
     The power was rounded up, which adds less than 1 to the middle bits: 1 there is still nothing.
     """
@@ -79,8 +80,8 @@ cdef uint64_t _shortest(uint64_t fraction, int exponent, int fraction_bits, int 
 cdef uint64_t _nearest(int exponent, int* power) noexcept nogil:
     """As `_between_midpoints`, of a power of two as a 32-bit float: of each number of digits only the nearest decimal counts.
 
-    The neighbour below is half as far as the one above, so that fewer digits may read back the same without being the nearest: so
-    `binlogio.values.floating` has it, as C's printf does.
+    The neighbour below is half as far as the one above, so that fewer digits may read back the same without being the
+    nearest: so `binlogio.values.floating` has it, as C's printf does.
     """
     cdef int q = exponent - SINGLE_BIAS
     cdef int k = ((q * 1262611 - 524031) >> 22) + 2
@@ -103,7 +104,7 @@ cdef uint64_t _nearest(int exponent, int* power) noexcept nogil:
 
 
 cdef uint64_t _between_midpoints(uint64_t fraction, int exponent, int fraction_bits, int bias, int* power) noexcept nogil:
-    """The fewest digits that are nearer to the number than to its neighbours; they may end in zeros."""
+    """Return the fewest digits that are nearer to the number than to its neighbours; they may end in zeros."""
     cdef uint64_t significand = fraction
     cdef int q = 1 - bias
     cdef bint closer_below = False
@@ -142,7 +143,10 @@ cdef uint64_t _between_midpoints(uint64_t fraction, int exponent, int fraction_b
 
 
 cdef inline uint8_t* put_fixed(uint8_t* to, uint64_t digits, int count, int point, bint has_fraction) noexcept nogil:
-    """0.digits * 10**point without an exponent; with `has_fraction` a whole number ends in .0. Returns where it ends."""
+    """0.digits * 10**point without an exponent; with `has_fraction` a whole number ends in .0.
+
+    Returns where it ends.
+    """
     if point <= 0:
         memcpy(to, b"0.", 2)
         memset(to + 2, 48, -point)
@@ -203,7 +207,10 @@ cdef int append_double(Memory out, double value, bint json) except -1 nogil:
 
 
 cdef uint8_t* put_json_number(uint8_t* to, double value, bint single) noexcept nogil:
-    """Write `value` as Python's json does; with `single` the shortest that reads back as the same 32-bit float. `DOUBLE_TEXT` bytes of room are enough."""
+    """Write `value` as Python's json does; with `single` the shortest that reads back as the same 32-bit float.
+
+    `DOUBLE_TEXT` bytes of room are enough.
+    """
     cdef uint64_t bits, digits
     cdef uint32_t single_bits
     cdef float narrow
@@ -257,6 +264,6 @@ def json_number(double value, *, bint single=False) -> bytes:
 
 
 def double_text(double value, *, bint json=False) -> bytes | None:
-    """The text of `value`; None where it is infinite or no number."""
+    """Return the text of `value`; None where it is infinite or no number."""
     cdef Memory out = Memory()
     return bytes(out) if append_double(out, value, json) else None

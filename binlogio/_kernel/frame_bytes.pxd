@@ -6,8 +6,8 @@ Callers have made the room; only files of the kernel may use these. `cursor` rea
     gtid        := before  transaction_length: lenenc  behind
     gtid_tagged := 1: varlen  size: varlen  0: varlen  before  transaction_length: varlen  behind
 
-Of a tagged one `before` begins with the first field and ends with the id of the length. `size` counts its own bytes as those of the fields' size, see
-`binlogio.events.gtid_tagged`.
+Of a tagged one `before` begins with the first field and ends with the id of the length. `size` counts its own bytes as
+those of the fields' size, see `binlogio.events.gtid_tagged`.
 """
 
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
@@ -72,7 +72,7 @@ cdef inline uint8_t* put_header(uint8_t* out, uint32_t timestamp, int type_code,
 
 
 cdef inline int64_t gtid_body_size(int type_code, int64_t parts_size, int width) noexcept nogil:
-    """The size of a GTID event's body, of which `parts_size` bytes stand around a length of `width` bytes."""
+    """Return the size of a GTID event's body, of which `parts_size` bytes stand around a length of `width` bytes."""
     cdef int64_t fields = parts_size + width
     if type_code != GTID_TAGGED_LOG_EVENT:
         return fields
@@ -84,7 +84,7 @@ cdef inline int length_width(int type_code, uint64_t length) noexcept nogil:
 
 
 cdef inline int fitting_width(int type_code, int64_t parts_size, int64_t rest) noexcept nogil:
-    """The bytes of the length of a group that counts itself, of which `rest` bytes are not the GTID event's body."""
+    """Return the bytes of the length of a group that counts itself, of which `rest` bytes are not the GTID event's body."""
     cdef int width
     for width in range(1, MAX_LENGTH_WIDTH):
         if length_width(type_code, rest + gtid_body_size(type_code, parts_size, width)) == width:

@@ -86,8 +86,8 @@ cdef int _scan(EventIndex index, const uint8_t* data, int64_t size, int64_t base
 def scan_headers(const uint8_t[::1] buffer, int64_t offset=0, *, bint checksum, bint verify=True, bint stop_at_description=True):
     """Index every whole event in `buffer`, whose first byte stands at `offset` of its file and begins an event.
 
-    Stops before an event that is not whole and, unless told otherwise, before a format description, since what it says may change
-    how the rest is to be read.
+    Stops before an event that is not whole and, unless told otherwise, before a format description, since what it says
+    may change how the rest is to be read.
 
     Args:
         checksum: every event ends in four bytes of CRC32.
@@ -157,7 +157,8 @@ cdef int64_t _scan_groups(GroupIndex index, const uint8_t* data, int64_t size, i
 def scan_groups(const uint8_t[::1] buffer, int64_t offset=0, *, bint checksum):
     """Index the GTID events among the whole events in `buffer`, whose first byte stands at `offset` of its file and begins an event.
 
-    Stops before an event that is not whole, or whose size is impossible; a malformed GTID event has no time. Checksums are not compared.
+    Stops before an event that is not whole, or whose size is impossible; a malformed GTID event has no time. Checksums
+    are not compared.
     """
     cdef GroupIndex index = GroupIndex()
     index.end = offset
@@ -168,14 +169,15 @@ def scan_groups(const uint8_t[::1] buffer, int64_t offset=0, *, bint checksum):
 
 
 cdef bint _could_follow(const uint8_t* p, int64_t offset) noexcept nogil:
-    """An event's size, and a log_pos that is where it ends, or zero as some servers have it inside of a group."""
+    """Return an event's size, and a log_pos that is where it ends, or zero as some servers have it inside of a group."""
     return u32(p + 9) >= HEADER_SIZE and (u32(p + 13) == <uint32_t>(offset + u32(p + 9)) or u32(p + 13) == 0)
 
 
 cdef int64_t _next_candidate(const uint8_t* data, int64_t at, int64_t end, int64_t base) noexcept nogil:
-    """The first place from `at` on at which the third byte of log_pos could be that of an event's end, `end` where there is none before that.
+    """Return the first place from `at` on at which the third byte of log_pos could be that of an event's end, `end` where there is none before that.
 
-    Nearly all bytes are passed over by this: where an event of at most MAX_GROUP_START_SIZE cannot end in the next REACH, that byte is known.
+    Nearly all bytes are passed over by this: where an event of at most MAX_GROUP_START_SIZE cannot end in the next
+    REACH, that byte is known.
     """
     cdef int64_t left = REACH - MAX_GROUP_START_SIZE - (base + at & REACH - 1)
     cdef const void* found
@@ -213,8 +215,9 @@ cdef int64_t _find_group(const uint8_t* data, int64_t size, int64_t base, bint c
 def find_group(const uint8_t[::1] buffer, int64_t offset, *, bint checksum):
     """Find the first event group that begins in `buffer`, whose first byte stands at `offset` and need not begin an event.
 
-    Returns (where it begins in the buffer or -1, up to where there is certainly none). Groups without a GTID event are not found. What is
-    found looks like the first event of a group and the head of a second one; bytes in a column may have been made to look so.
+    Returns (where it begins in the buffer or -1, up to where there is certainly none). Groups without a GTID event are
+    not found. What is found looks like the first event of a group and the head of a second one; bytes in a column may
+    have been made to look so.
     """
     cdef int64_t seen = 0
     cdef int64_t found = -1
@@ -225,7 +228,9 @@ def find_group(const uint8_t[::1] buffer, int64_t offset, *, bint checksum):
 
 
 def pass_events(const uint8_t[::1] buffer, int64_t offset, *, bint checksum):
-    """The offset behind the whole events from `offset` on, where `buffer` begins; -1 where a header among them is none.
+    """Return the offset behind the whole events from `offset` on, where `buffer` begins.
+
+    -1 where a header among them is none.
 
     The header of an event that is not whole counts too. Checksums are not looked at.
     """

@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """Well-known binary as well-known text, without the interpreter lock.
 
-`binlogio.values.geometry`, which has the grammar, is its oracle: what that refuses is refused here, and coordinates that are no numbers are
-left to it.
+`binlogio.values.geometry`, which has the grammar, is its oracle: what that refuses is refused here, and coordinates
+that are no numbers are left to it.
 """
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
@@ -55,7 +55,7 @@ cdef inline bint _count(Cursor* cursor, uint32_t* count) noexcept nogil:
 
 
 cdef int _geometry(Memory out, Cursor* cursor, int wanted, int depth) except -1 nogil:
-    """A geometry with its name, or without it where a collection has `wanted` ones only."""
+    """Return a geometry with its name, or without it where a collection has `wanted` ones only."""
     cdef uint32_t shape, count = 0
     cdef uint32_t i
     cdef int least, part
@@ -128,7 +128,7 @@ cdef int _point(Memory out, Cursor* cursor) except -1 nogil:
 
 
 def wkt(const uint8_t[::1] wkb) -> bytes | None:
-    """The text of a geometry; None where the bytes are none, or hold a coordinate that is no number."""
+    """Return the text of a geometry; None where the bytes are none, or hold a coordinate that is no number."""
     cdef Memory out = Memory()
     cdef int64_t size = wkb.shape[0]
     return bytes(out) if size and append_wkt(out, &wkb[0], size) else None

@@ -1,7 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """The events that begin a group: GTID, ANONYMOUS_GTID and tagged GTID of MySQL, GTID of MariaDB.
 
-Knows of each what stands in records, and whether the rest fits; `binlogio.events.gtid` has the layouts, and is the oracle.
+Knows of each what stands in records, and whether the rest fits; `binlogio.events.gtid` has the layouts, and is the
+oracle.
 """
 
 from libc.stdint cimport int64_t, uint8_t, uint64_t
@@ -39,7 +40,10 @@ cdef bint read_group(Group* group, uint8_t code, const uint8_t* header, const ui
 
 
 cdef int put_gtid(uint8_t* to, const Group* group) noexcept nogil:
-    """Write `uuid:n`, `uuid:tag:n`, or MariaDB's `domain-server-n` into `GTID_TEXT` bytes; returns how many, 0 where the group has none."""
+    """Write `uuid:n`, `uuid:tag:n`, or MariaDB's `domain-server-n` into `GTID_TEXT` bytes.
+
+    Returns how many, 0 where the group has none.
+    """
     cdef uint8_t* at = to
     if group.kind == MYSQL_GTID:
         at = put_uuid(at, group.uuid)
@@ -61,7 +65,7 @@ cdef int put_gtid(uint8_t* to, const Group* group) noexcept nogil:
 
 
 cdef object gtid_of(const Group* group):
-    """The GTID as text; None where the group has none."""
+    """Return the GTID as text; None where the group has none."""
     cdef uint8_t[GTID_TEXT] text
     cdef int size = put_gtid(text, group)
     return (<const char*>text)[:size].decode("latin-1") if size else None

@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """Small transactions: images to frames, frames to a group, each in one call.
 
-Knows a rows event's frame and the body of a GTID event of MySQL, tagged or not. Frames are events that are complete but for position and checksum. The
-oracle is `binlogio.format.encoder.Encoder`.
+Knows a rows event's frame and the body of a GTID event of MySQL, tagged or not. Frames are events that are complete but
+for position and checksum. The oracle is `binlogio.format.encoder.Encoder`.
 
     gtid        := flags: u8  uuid: u8[16]  gno: i64  2: u8  last_committed: i64  sequence_number: i64
                    immediate: u56 (top bit: original: u56 follows)  transaction_length: lenenc
@@ -117,7 +117,7 @@ cdef object _out_of_range():
 
 
 def stamped(tuple frames, *, int64_t offset, bint checksum):
-    """The frames of a group, behind each other as they stand at `offset` of their file: positions and checksums are written.
+    """Return the frames of a group, behind each other as they stand at `offset` of their file: positions and checksums are written.
 
     Raises:
         BinlogFormatError: a frame is not as long as its header says.
@@ -161,7 +161,7 @@ def transaction(tuple frames, *, int64_t offset, bint checksum, int type_code, u
 
 
 cdef int64_t frames_size(tuple frames, bint checksum) except -1:
-    """The size of all frames, each of which must be as long as its header says."""
+    """Return the size of all frames, each of which must be as long as its header says."""
     cdef int64_t total = 0
     cdef int64_t size
     cdef bytes frame

@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """Row images as JSON text, without the interpreter lock.
 
-Knows how a value of each kind looks in JSON; `binlogio.values.text.json_value` is the oracle. An image is an object with the columns
-that it has, without blanks. A value that has no text here goes to construct, by `by_construct`.
+Knows how a value of each kind looks in JSON; `binlogio.values.text.json_value` is the oracle. An image is an object
+with the columns that it has, without blanks. A value that has no text here goes to construct, by `by_construct`.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t, uintptr_t
@@ -60,10 +60,11 @@ cdef class ImageJson:
     Args:
         plan: the table's images, every column in a slot of its own.
         schema, table: their names.
-        values: one tuple a column: its name as JSON, kind, width, first, second, names and characters as in `columns.Column`. What is
-            copied has in `second` what it is. The names of members are JSON strings.
-        by_construct: from a column's position, the bytes of its value, those of the before image, and 1 where the value is JSON diffs (2
-            where the before image does not have the column) to the value in JSON; None where they are no value.
+        values: one tuple a column: its name as JSON, kind, width, first, second, names and characters as in
+            `columns.Column`. What is copied has in `second` what it is. The names of members are JSON strings.
+        by_construct: from a column's position, the bytes of its value, those of the before image, and 1 where the value
+            is JSON diffs (2 where the before image does not have the column) to the value in JSON; None where they are
+            no value.
     """
 
     def __cinit__(self, ImagePlan plan, bytes schema, bytes table, values, by_construct):
@@ -178,7 +179,7 @@ cdef class ImageJson:
         return self._slowly(out, column, p, NULL if <uintptr_t>old <= 1 else old, 2 if <uintptr_t>old == 1 else 1)
 
     cdef int _slowly(self, Memory out, int32_t column, const uint8_t* p, const uint8_t* old, int diffs) except -1 nogil:
-        """A value that has no text here, by construct; 0 where it has none there."""
+        """Return a value that has no text here, by construct; 0 where it has none there."""
         with gil:
             text = self.by_construct(column, self._bytes(column, p), None if old == NULL else self._bytes(column, old), diffs)
             if text is None:
@@ -187,7 +188,7 @@ cdef class ImageJson:
         return 1
 
     cdef bytes _bytes(self, int32_t column, const uint8_t* p):
-        """A value with the length in front of it."""
+        """Return a value with the length in front of it."""
         cdef int width = self.values[column].width
         return (<const char*>p)[:width if width >= 0 else <int64_t>little(p, -width) - width]
 
@@ -281,7 +282,7 @@ cdef class ImageJson:
         return append_text(out, b'"', 1)
 
     cdef uint8_t* _member(self, uint8_t* to, Value* value, uint64_t index) noexcept nogil:
-        """The name of an ENUM's member; the number of one that it does not have."""
+        """Return the name of an ENUM's member; the number of one that it does not have."""
         cdef const uint32_t* offsets = <const uint32_t*>self.name_offsets.data + value.names
         if index > <uint64_t>value.name_count:
             return put_unsigned(to, index)
@@ -292,7 +293,7 @@ cdef class ImageJson:
         return to + (offsets[index] - offsets[index - 1])
 
     cdef int _members(self, Memory out, Value* value, uint64_t bits) except -1 nogil:
-        """The names of a SET's members with commas between; the number where it has a member without a name."""
+        """Return the names of a SET's members with commas between; the number where it has a member without a name."""
         cdef const uint32_t* offsets = <const uint32_t*>self.name_offsets.data + value.names
         cdef int64_t i
         cdef bint first = True

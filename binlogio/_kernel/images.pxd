@@ -77,9 +77,12 @@ cdef void mark_partial(Plan* plan, Layout* layout, const uint8_t** pointers, int
 
 cdef inline const uint8_t* pass_image(Layout* layout, const uint8_t* at, const uint8_t* end, const uint8_t** pointers,
                                       int64_t stride) noexcept nogil:
-    """Pass one image; the pointer of slot s goes to pointers[s * stride], where they are not NULL. NULL where the bytes end too early.
+    """Pass one image; the pointer of slot s goes to pointers[s * stride], where they are not NULL.
 
-    There is one slot more than columns that are wanted. NULL in a column costs no branch, for nobody can tell where the next one is.
+    NULL where the bytes end too early.
+
+    There is one slot more than columns that are wanted. NULL in a column costs no branch, for nobody can tell where the
+    next one is.
     """
     cdef const uint8_t* nulls = at
     cdef int i

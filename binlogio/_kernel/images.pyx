@@ -1,7 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """Where the values of a row image stand.
 
-Knows which columns an image has, how long each value is, and where the next image begins. Its oracle is `binlogio.rows`.
+Knows which columns an image has, how long each value is, and where the next image begins. Its oracle is
+`binlogio.rows`.
 
     image         := null_bits: bits[columns present]  value*                -- no bytes for NULL
     partial image := value_options: lenenc  partial_bits: bits[JSON columns of the table]?  image
@@ -92,7 +93,10 @@ cdef class ImagePlan:
         self.core.record_bytes = (count + 7) // 8
 
     def row_count(self, int operation, const uint8_t[::1] present, const uint8_t[::1] present_after, const uint8_t[::1] images) -> int:
-        """How many rows the images of a rows event hold, whose form is not that of 5.1 before GA; -1 where they do not fit the plan."""
+        """How many rows the images of a rows event hold, whose form is not that of 5.1 before GA.
+
+        -1 where they do not fit the plan.
+        """
         cdef RowsEvent event
         cdef int64_t taken = 0
         cdef int64_t count
@@ -110,7 +114,7 @@ cdef class ImagePlan:
 
     @property
     def wanted(self) -> bool:
-        """False for a table whose rows are to be skipped."""
+        """Return False for a table whose rows are to be skipped."""
         return self.core.wanted
 
 
@@ -154,7 +158,7 @@ cdef const uint8_t* partial_header(Plan* plan, const uint8_t* at, const uint8_t*
 
 
 cdef bint _is_partial(Plan* plan, int32_t column, const uint8_t* partial_bits) noexcept nogil:
-    """The bitmap has a bit for each JSON column of the table, in the image or not."""
+    """Return the bitmap has a bit for each JSON column of the table, in the image or not."""
     cdef int32_t i
     cdef int32_t number = 0
     for i in range(column):

@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False
 """zlib's inflate without the interpreter lock: compressed columns and rows events of MariaDB.
 
-The functions of the zlib that Python has are called by address, so that no header is needed to build the kernel. A Python that shows no
-such symbols inflates by itself, with the lock.
+The functions of the zlib that Python has are called by address, so that no header is needed to build the kernel. A
+Python that shows no such symbols inflates by itself, with the lock.
 """
 
 import zlib
@@ -30,7 +30,7 @@ cdef end_function zlib_end = NULL
 
 
 def zlib_functions(*names):
-    """The addresses of functions of the zlib that Python has; None where it does not show them."""
+    """Return the addresses of functions of the zlib that Python has; None where it does not show them."""
     import ctypes
 
     try:
@@ -92,7 +92,10 @@ cdef int inflate(Memory out, const uint8_t* data, int64_t size, int64_t expected
 
 
 cdef int inflate_column(Memory out, const uint8_t* p, int64_t size) except -1 nogil:
-    """Append the bytes of a column with the attribute COMPRESSED; 0 where they are none. `binlogio.values.column_compression` has the form."""
+    """Append the bytes of a column with the attribute COMPRESSED; 0 where they are none.
+
+    `binlogio.values.column_compression` has the form.
+    """
     cdef int size_bytes
     if size == 0 or p[0] == 0:
         if size > 1:
@@ -117,7 +120,7 @@ cdef int _by_python(Memory out, bytes data, int64_t expected, bint raw, bint who
 
 
 def inflated(const uint8_t[::1] data, int64_t expected, *, bint raw=False, bint whole=False) -> bytes | None:
-    """The `expected` bytes that `data` holds; None where it holds others."""
+    """Return the `expected` bytes that `data` holds; None where it holds others."""
     cdef Memory out = Memory()
     cdef int64_t size = data.shape[0]
     return bytes(out) if inflate(out, &data[0] if size else NULL, size, expected, raw, whole) else None

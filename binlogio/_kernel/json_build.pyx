@@ -1,10 +1,11 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """JSON text to MySQL's binary JSON, as the server makes it of the text that it is given.
 
-Knows both forms; `binlogio.values.json_text.node_from_text` and `json_build` are its oracle. What it refuses is left to them: text
-that is no JSON, and what is rare (deep nesting, surrogates without their partners, numbers out of range).
+Knows both forms; `binlogio.values.json_text.node_from_text` and `json_build` are its oracle. What it refuses is left to
+them: text that is no JSON, and what is rare (deep nesting, surrogates without their partners, numbers out of range).
 
-Members of an object are sorted by the length of their names, then by bytes; of two with the same name the last one stays.
+Members of an object are sorted by the length of their names, then by bytes; of two with the same name the last one
+stays.
 """
 
 from cpython.mem cimport PyMem_RawFree, PyMem_RawRealloc
@@ -226,7 +227,7 @@ cdef class JsonBuilder:
             self.at += 1
 
     cdef bint _close(self, Node* node, int64_t first, bint has_keys) noexcept nogil:
-        """The members are complete: put them in order, and work out the size."""
+        """Return the members are complete: put them in order, and work out the size."""
         cdef int64_t count = self.open_count - first
         cdef int64_t* numbers = self.open + first
         cdef int64_t i, kept, names = 0, small_rest = 0, large_rest = 0
@@ -305,7 +306,7 @@ cdef class JsonBuilder:
         return True
 
     cdef uint8_t* _write(self, int64_t number, uint8_t* out) noexcept nogil:
-        """A value's bytes, without its type."""
+        """Return a value's bytes, without its type."""
         cdef Node* node = self.nodes + number
         cdef Node* member
         cdef int width

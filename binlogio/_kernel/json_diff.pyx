@@ -1,8 +1,9 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """JSON diffs applied to a document, without a tree: values are cut out of the document's text and put into it.
 
-Knows paths, and the text that `json_text` writes; `binlogio.values.json_diff`, which has the grammar, is its oracle. What is not plain
-(names with escapes, objects that no server sorted so, paths that do not fit) is left to it, and so are errors.
+Knows paths, and the text that `json_text` writes; `binlogio.values.json_diff`, which has the grammar, is its oracle.
+What is not plain (names with escapes, objects that no server sorted so, paths that do not fit) is left to it, and so
+are errors.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
@@ -135,7 +136,10 @@ cdef class JsonPatcher:
             at += 2
 
     cdef int _put_member(self, const uint8_t* at, const uint8_t* name, int64_t size, bint is_first, bint is_last) except -1 nogil:
-        """Put a name and the value at a place in an object; what is neither first nor last there stands between commas."""
+        """Put a name and the value at a place in an object.
+
+        What is neither first nor last there stands between commas.
+        """
         cdef int64_t value_size = self.value.size
         cdef int64_t head = size + 4
         cdef uint8_t* to
@@ -180,7 +184,10 @@ cdef void _swap(Memory one, Memory other) noexcept nogil:
 
 
 cdef int _brackets(Memory text) noexcept nogil:
-    """At least how deep a text nests: its opening brackets, those in strings too; no more than are allowed are counted."""
+    """At least how deep a text nests: its opening brackets, those in strings too.
+
+    No more than are allowed are counted.
+    """
     cdef int64_t i
     cdef int count = 0
     for i in range(text.size):
@@ -192,7 +199,7 @@ cdef int _brackets(Memory text) noexcept nogil:
 
 
 cdef int64_t _leg(const uint8_t** path, const uint8_t* end, const uint8_t** name, int64_t* size) noexcept nogil:
-    """The next leg of a path: an index, or NAME with the name; NO_LEG where it is none, or not a plain one."""
+    """Return the next leg of a path: an index, or NAME with the name; NO_LEG where it is none, or not a plain one."""
     cdef const uint8_t* at = path[0]
     cdef int64_t index = 0
     cdef int digits = 0
@@ -264,7 +271,7 @@ cdef const uint8_t* _behind_value(const uint8_t* at) noexcept nogil:
 
 
 cdef const uint8_t* _member(const uint8_t* container, const uint8_t* name, int64_t size) noexcept nogil:
-    """The value of that name; NULL where this is no object, or has no such name."""
+    """Return the value of that name; NULL where this is no object, or has no such name."""
     cdef const uint8_t* at = container + 1
     cdef const uint8_t* key_end
     if container[0] != 123 or at[0] == 125:
@@ -280,7 +287,7 @@ cdef const uint8_t* _member(const uint8_t* container, const uint8_t* name, int64
 
 
 cdef const uint8_t* _element(const uint8_t* container, int64_t index) noexcept nogil:
-    """The value at that index; NULL where this is no array, or has no such element."""
+    """Return the value at that index; NULL where this is no array, or has no such element."""
     cdef const uint8_t* at = container + 1
     if container[0] != 91 or at[0] == 93:
         return NULL
@@ -294,7 +301,7 @@ cdef const uint8_t* _element(const uint8_t* container, int64_t index) noexcept n
 
 
 def patched(const uint8_t[::1] document, const uint8_t[::1] diffs) -> bytes | None:
-    """The text of a document after diffs; None where that is for the oracle to say."""
+    """Return the text of a document after diffs; None where that is for the oracle to say."""
     cdef JsonPatcher patcher = JsonPatcher()
     cdef int64_t size = document.shape[0]
     cdef int64_t diffs_size = diffs.shape[0]
@@ -304,9 +311,10 @@ def patched(const uint8_t[::1] document, const uint8_t[::1] diffs) -> bytes | No
 
 
 def json_texts(Column after, Column before, by_construct):
-    """The texts of FLAGGED columns, as offsets and bytes; diffs are applied to the documents of `before`.
+    """Return the texts of FLAGGED columns, as offsets and bytes; diffs are applied to the documents of `before`.
 
-    `by_construct` has to say what the kernel leaves to it: from a value and the one before it, flags included, to its text.
+    `by_construct` has to say what the kernel leaves to it: from a value and the one before it, flags included, to its
+    text.
     """
     cdef JsonPatcher patcher = JsonPatcher()
     cdef Memory offsets = Memory()

@@ -1,5 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""Values of column types in MySQL's binary JSON, as the text that the server prints. Only files of the kernel may use these.
+"""Values of column types in MySQL's binary JSON, as the text that the server prints.
+
+Only files of the kernel may use these.
 
 Knows dates, times and decimals, which have a text of their own; all else is base64.
 

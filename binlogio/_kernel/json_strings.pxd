@@ -1,5 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""Strings with JSON's escapes, in room that callers have made, or at the end of growing memory. Only files of the kernel may use these."""
+"""Strings with JSON's escapes, in room that callers have made, or at the end of growing memory.
+
+Only files of the kernel may use these.
+"""
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
@@ -44,7 +47,7 @@ cdef extern from *:
 
 
 cdef inline uint8_t* _escape(uint8_t* to, uint8_t c) noexcept nogil:
-    """A quote, a backslash or a control character."""
+    """Return a quote, a backslash or a control character."""
     to[0] = 92
     if c >= 0x20:
         to[1] = c
@@ -57,7 +60,7 @@ cdef inline uint8_t* _escape(uint8_t* to, uint8_t c) noexcept nogil:
 
 
 cdef inline uint64_t _zeros(uint64_t word) noexcept nogil:
-    """The top bit of each byte that is zero; exact up to the first of them."""
+    """Return the top bit of each byte that is zero; exact up to the first of them."""
     return (word - 0x0101010101010101ULL) & ~word & 0x8080808080808080ULL
 
 
@@ -67,7 +70,9 @@ cdef inline bint _has_escapes(uint64_t word) noexcept nogil:
 
 
 cdef inline uint8_t* put_escaped(uint8_t* to, const uint8_t* p, int64_t size, uint64_t* seen) noexcept nogil:
-    """UTF-8, escaped as json.dumps(ensure_ascii=False) would; `seen` gets the bits of its bytes, so that the top ones tell of what is no ASCII.
+    """UTF-8, escaped as json.dumps(ensure_ascii=False) would.
+
+    `seen` gets the bits of its bytes, so that the top ones tell of what is no ASCII.
 
     There must be room for `MAX_ESCAPED` bytes for each byte, and 16.
     """

@@ -1,10 +1,11 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """MySQL's binary JSON as the text that the server prints, in one pass and without a tree.
 
-Knows the binary form, whose grammar is in `binlogio.values.json_parse`; values of column types are `json_opaques`' business, strings
-`json_strings`'. `JsonDocument.text` is the oracle: what that refuses is refused here, and left to it, whose error is then the one that
-people see. Nothing in a document is trusted: offsets and lengths stay inside their container, containers nest up to the server's limit
-(which bounds the stack), and since each byte may be spoken for once, the text is at most a small multiple of the document.
+Knows the binary form, whose grammar is in `binlogio.values.json_parse`; values of column types are `json_opaques`'
+business, strings `json_strings`'. `JsonDocument.text` is the oracle: what that refuses is refused here, and left to it,
+whose error is then the one that people see. Nothing in a document is trusted: offsets and lengths stay inside their
+container, containers nest up to the server's limit (which bounds the stack), and since each byte may be spoken for
+once, the text is at most a small multiple of the document.
 
 Source: sql-common/json_binary.cc, parse_value; sql-common/json_dom.cc, wrapper_to_string, double_quote.
 """
@@ -107,7 +108,10 @@ cdef inline bint _take(Document* document, int64_t start, int64_t size, int64_t 
 
 
 cdef int _value(Memory out, Document* document, int kind, int64_t start, int64_t end, int depth) except -1 nogil:
-    """The value of type `kind` at `start`, which ends before `end`; here as below, 0 where the bytes are none."""
+    """Return the value of type `kind` at `start`, which ends before `end`.
+
+    Here as below, 0 where the bytes are none.
+    """
     cdef const uint8_t* p = document.data + start
     cdef double number
     cdef int64_t size, before
@@ -154,7 +158,7 @@ cdef inline int _inlined_size(int kind) noexcept nogil:
 
 
 cdef int _inlined(Memory out, int kind, const uint8_t* p) except -1 nogil:
-    """A literal or an integer."""
+    """Return a literal or an integer."""
     if kind == INT16:
         return append_integer(out, <int16_t>u16(p))
     if kind == UINT16:
@@ -175,7 +179,7 @@ cdef int _inlined(Memory out, int kind, const uint8_t* p) except -1 nogil:
 
 
 cdef inline bint _varlen(Document* document, int64_t* start, int64_t end, int64_t* size) noexcept nogil:
-    """A length, and `start` behind it."""
+    """Return a length, and `start` behind it."""
     cdef int i
     cdef uint8_t byte
     size[0] = 0
@@ -197,7 +201,7 @@ cdef int _string(Memory out, Document* document, int64_t start, int64_t size, in
 
 
 cdef int _text(Memory out, Document* document, const uint8_t* p, int64_t size) except -1 nogil:
-    """A string in quotes; 0 where it is no UTF-8."""
+    """Return a string in quotes; 0 where it is no UTF-8."""
     cdef int64_t begin = out.size
     cdef uint64_t seen = 0
     cdef uint8_t* to
@@ -225,7 +229,7 @@ cdef int _escape_again(Memory out, int64_t begin) except -1 nogil:
 
 
 cdef inline int64_t _uint(const uint8_t* p, int width) noexcept nogil:
-    """A count, size or offset, of 2 bytes in small containers and 4 in large ones."""
+    """Return a count, size or offset, of 2 bytes in small containers and 4 in large ones."""
     return u16(p) if width == 2 else u32(p)
 
 
@@ -244,7 +248,7 @@ cdef inline bint _container(Document* document, int64_t start, int64_t* end, int
 
 
 cdef int _entry(Memory out, Document* document, int64_t at, int64_t start, int64_t end, int width, int depth) except -1 nogil:
-    """The value of the entry at `at`, in it or where it points."""
+    """Return the value of the entry at `at`, in it or where it points."""
     cdef const uint8_t* p = document.data + at
     cdef int size = _inlined_size(p[0])
     if 0 < size <= width:
@@ -315,7 +319,10 @@ cdef int _member(Memory out, Document* document, int64_t key, int64_t entry, int
 
 cdef int _unsorted_object(Memory out, Document* document, int width, int64_t start, int64_t end, int depth,
                           int64_t count) except -1 nogil:
-    """An object that no server wrote. Of members with the same name there is one: the last value, in the place of the first."""
+    """An object that no server wrote.
+
+    Of members with the same name there is one: the last value, in the place of the first.
+    """
     cdef int64_t i, last
     cdef int64_t keys = start + 2 * width
     cdef int64_t entries = keys + count * (width + 2)
@@ -369,7 +376,7 @@ cdef int _find_lasts(const uint8_t* data, int64_t keys, int64_t start, int width
 
 
 def json_text(const uint8_t[::1] data) -> bytes | None:
-    """The text of a document in UTF-8; None where the bytes are none."""
+    """Return the text of a document in UTF-8; None where the bytes are none."""
     cdef Memory out = Memory()
     cdef int good
     cdef int64_t size = data.shape[0]

@@ -16,7 +16,8 @@ cdef extern from "Python.h":
 
 cdef extern from *:
     """
-    static const double binlogio_json_tens[23] = {1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14,
+    static const double binlogio_json_tens[23] = {1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12,
+    1e13, 1e14,
                                                   1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
     """
     const double* TENS "binlogio_json_tens"
@@ -48,7 +49,7 @@ cdef inline void _set_integer(Node* node, uint64_t value, bint negative) noexcep
 
 
 cdef inline double _slow_double(const char* text) noexcept nogil:
-    """The double next to a number's text, which is known to be one."""
+    """Return the double next to a number's text, which is known to be one."""
     cdef double value
     with gil:
         try:
@@ -151,7 +152,7 @@ cdef inline int64_t json_hex4(const uint8_t* p, const uint8_t* end) noexcept nog
 
 
 cdef inline uint8_t json_escaped(uint8_t c) noexcept nogil:
-    """The byte behind a backslash; 0 where there is no such escape."""
+    """Return the byte behind a backslash; 0 where there is no such escape."""
     if c == c'"' or c == c"\\" or c == c"/":
         return c
     if c == c"b":

@@ -1,7 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """Values of row images as JSON, each by itself: numbers, times and strings in room that callers have made, all else at the end of growing memory.
 
-`binlogio.values.text.json_value` is the oracle. Callers have checked the bounds of what is read; only files of the kernel may use these.
+`binlogio.values.text.json_value` is the oracle. Callers have checked the bounds of what is read; only files of the
+kernel may use these.
 """
 
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
@@ -77,7 +78,7 @@ cdef inline uint8_t* put_quoted(uint8_t* to, Value* value, const uint8_t* p) noe
 
 
 cdef inline uint8_t* put_copied(uint8_t* to, Value* value, const uint8_t* p) noexcept nogil:
-    """A number of 1 to 8 bytes."""
+    """Return a number of 1 to 8 bytes."""
     cdef double wide
     cdef float narrow
     if value.second == C_UNSIGNED:
@@ -113,7 +114,7 @@ cdef inline int append_vector(Memory out, const uint8_t* p, int64_t size) except
 
 
 cdef inline int append_geometry(Memory out, const uint8_t* p, int64_t size) except -1 nogil:
-    """The text of a geometry, and where it has a reference system, that before it."""
+    """Return the text of a geometry, and where it has a reference system, that before it."""
     cdef uint32_t srid
     if size < SRID_SIZE:  # what rows have that were there before a NOT NULL column was added
         append_text(out, b"0x", 2)

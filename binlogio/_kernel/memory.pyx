@@ -1,9 +1,9 @@
 # cython: language_level=3
 """Memory that grows without the interpreter lock and then goes to Arrow without a copy.
 
-`Memory` speaks the buffer protocol; it must not grow any more once a view of it was given out. Blocks of 64 KiB to 8 MiB that are given
-back are kept, up to 32 MiB together, and used again: fresh pages cost more than what is written to them, above all where two threads
-ask for them.
+`Memory` speaks the buffer protocol; it must not grow any more once a view of it was given out. Blocks of 64 KiB to 8
+MiB that are given back are kept, up to 32 MiB together, and used again: fresh pages cost more than what is written to
+them, above all where two threads ask for them.
 """
 
 from cpython.buffer cimport PyBuffer_FillInfo

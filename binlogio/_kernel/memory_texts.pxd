@@ -1,5 +1,8 @@
 # cython: language_level=3
-"""Short texts and whole numbers at the end of growing memory, without a call where there is room. Only files of the kernel may use these."""
+"""Short texts and whole numbers at the end of growing memory, without a call where there is room.
+
+Only files of the kernel may use these.
+"""
 
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.string cimport memcpy
@@ -12,7 +15,7 @@ cdef enum:
 
 
 cdef inline uint8_t* end_of(Memory out, int64_t more) except NULL nogil:
-    """The end of `out`, with room for `more` bytes behind it. Who writes them moves the end."""
+    """Return the end of `out`, with room for `more` bytes behind it. Who writes them moves the end."""
     if out.capacity - out.size < more:
         out.reserve(more)
     return out.data + out.size

@@ -26,7 +26,7 @@ cdef class ImageTexts(Presence):
         (<int32_t*>self.offsets.grow(4))[0] = 0
 
     cdef int end_row(self, bint has_image) except -1 nogil:
-        """False where the texts are more than Arrow can count."""
+        """Return False where the texts are more than Arrow can count."""
         if self.texts.size > MOST_TEXT:
             return 0
         (<int32_t*>room(self.offsets, 4))[0] = <int32_t>self.texts.size
@@ -76,9 +76,9 @@ cdef class MixedBatch(Heads):
     def fill(self, Router router, int64_t event, int64_t event_row, int64_t event_at, int64_t max_rows, int64_t max_bytes):
         """Take rows from the router's events, from `event` on, of which `event_row` rows (`event_at` bytes) are done.
 
-        Returns (event, event_row, event_at) where to go on; event is the router's count where all are done. Stops when the batch has
-        `max_rows` rows or about `max_bytes` bytes. After a failure `failed_event` says which event does not fit, and its whole rows before
-        the failure are in the batch.
+        Returns (event, event_row, event_at) where to go on; event is the router's count where all are done. Stops when
+        the batch has `max_rows` rows or about `max_bytes` bytes. After a failure `failed_event` says which event does
+        not fit, and its whole rows before the failure are in the batch.
         """
         self.begin()
         self.event, self.event_row, self.at = event, event_row, NULL

@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """Rows of Python values to row images, a row in one call.
 
-Knows the Python classes of column values; their bytes are `cells`' business. Its oracle is `binlogio.rows.image.encode_rows`, to which a
-row that `RowPacker` refuses is left.
+Knows the Python classes of column values; their bytes are `cells`' business. Its oracle is
+`binlogio.rows.image.encode_rows`, to which a row that `RowPacker` refuses is left.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
@@ -135,8 +135,9 @@ cdef class RowPacker:
     """Rows of Python values to row images that have all columns.
 
     Args:
-        columns: for each column its form, the bits of an integer, another class that values may have, the attribute of it that stands for
-            the value (as bytes or an integer), and Cells or None for values, for bytes, for numbers. The Cells are the packer's own from then on.
+        columns: for each column its form, the bits of an integer, another class that values may have, the attribute of
+            it that stands for the value (as bytes or an integer), and Cells or None for values, for bytes, for numbers.
+            The Cells are the packer's own from then on.
         spare_null_bits: what stands behind the last null bit.
     """
 
@@ -180,7 +181,10 @@ cdef class RowPacker:
         free(self.slots)
 
     def pack(self, values):
-        """The image of a row, or None where a value is refused. `values` is a list or tuple with a value for each column."""
+        """Return the image of a row, or None where a value is refused.
+
+        `values` is a list or tuple with a value for each column.
+        """
         cdef Memory out = Memory()
         cdef int null_bytes = (self.count + 7) // 8
         cdef int i

@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """From a buffer of events to the rows events that somebody wants: headers, checksums, GTIDs, table maps, rows events' frames.
 
-Knows of each event only what that takes. What it cannot judge it leaves to its caller, by the status that `route` returns: an event
-that is malformed is always left to construct, whose error is then the one that people see.
+Knows of each event only what that takes. What it cannot judge it leaves to its caller, by the status that `route`
+returns: an event that is malformed is always left to construct, whose error is then the one that people see.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
@@ -50,11 +50,11 @@ cdef class Router:
 
     Args:
         resolve_plan: from the body of a TABLE_MAP_EVENT (bytes) to an ImagePlan. Asked once for each different body.
-        open_payload: from the body of a TRANSACTION_PAYLOAD_EVENT (bytes) to its plain events (bytes), or None where it is too big.
-        checksum, verify: events end in a CRC32; compare it.
+        open_payload: from the body of a TRANSACTION_PAYLOAD_EVENT (bytes) to its plain events (bytes), or None where it
+            is too big. checksum, verify: events end in a CRC32; compare it.
         opened_size: bytes that a compressed event may have once it is opened.
-        follow: takes (type code, body) of each statement that could change what a table is, and says whether plans made before it may be
-            wrong now. None where nobody wants to know.
+        follow: takes (type code, body) of each statement that could change what a table is, and says whether plans made
+            before it may be wrong now. None where nobody wants to know.
     """
 
     def __cinit__(self, resolve_plan, open_payload, *, bint checksum, bint verify=True, follow=None,
@@ -87,7 +87,10 @@ cdef class Router:
 
     @property
     def last_table(self) -> object:
-        """What the plan was made of, of the rows event that was looked at last; None where nothing defines its table."""
+        """What the plan was made of, of the rows event that was looked at last.
+
+        None where nothing defines its table.
+        """
         return None if self.last_plan < 0 else self.maps.plans[self.last_plan].table
 
     def rows_event(self, int64_t number) -> tuple[int, int, int, bytes, bytes, bytes]:
@@ -108,11 +111,13 @@ cdef class Router:
         )
 
     def first_row(self, int64_t number) -> int:
-        """The number of the first row of a rows event at its position, where events inside a payload follow one another."""
+        """Return the number of the first row of a rows event at its position, where events inside a payload follow one another."""
         return self.events[number].first_row if 0 <= number < self.event_count else -1
 
     def found(self) -> list[tuple[int, int]]:
-        """(plan, its first rows event) of each stretch of rows events of one plan, in their order; lets `Batch.fill` go through a stretch.
+        """(plan, its first rows event) of each stretch of rows events of one plan, in their order.
+
+        Lets `Batch.fill` go through a stretch.
 
         A stretch ends where the same table has another plan, so that a table's rows stay in order.
         """
@@ -140,7 +145,8 @@ cdef class Router:
         """Take what a format description says: whether there are checksums, and by type the size of its post-header in bytes.
 
         With `has_positions` the log_pos of an event is where it ends, so that of a big one must agree with its size.
-        The types in `unknown` have one of a size that no server has. Types that are not there have those of MySQL 5.5 and later.
+        The types in `unknown` have one of a size that no server has. Types that are not there have those of MySQL 5.5
+        and later.
         """
         cdef int code
         self.checksum = checksum
@@ -172,7 +178,7 @@ cdef class Router:
         self.checksum = checksum
 
     def number_rows_from(self, int32_t first_row) -> None:
-        """The next rows event goes on with an event that was given in part: its rows are numbered from `first_row` on."""
+        """Return the next rows event goes on with an event that was given in part: its rows are numbered from `first_row` on."""
         self.next_first_row = first_row
 
     def pass_inner_rows(self, int64_t count) -> None:
@@ -180,7 +186,7 @@ cdef class Router:
         self.inner_rows += count
 
     def count_rows(self, const uint8_t[::1] data) -> tuple[int, int]:
-        """The whole rows of a rows event without a checksum, whose table may be skipped, and how many bytes they are."""
+        """Return the whole rows of a rows event without a checksum, whose table may be skipped, and how many bytes they are."""
         cdef RowsEvent event
         cdef int64_t taken = 0
         cdef int64_t rows = 0
@@ -191,7 +197,7 @@ cdef class Router:
         return rows, taken
 
     def end_statement(self) -> None:
-        """A rows event that was given in part, and is now whole, ended its statement."""
+        """Return a rows event that was given in part, and is now whole, ended its statement."""
         self.maps.end_statement()
 
     def forget_plans(self) -> None:
@@ -199,7 +205,9 @@ cdef class Router:
         self.maps.forget()
 
     def keep_valid_plans(self) -> list[int]:
-        """Drop all plans but those of table maps that are valid now; returns the old numbers of these, in the order of their new ones.
+        """Drop all plans but those of table maps that are valid now.
+
+        Returns the old numbers of these, in the order of their new ones.
 
         There must be no rows events.
         """
@@ -233,9 +241,9 @@ cdef class Router:
     def route(self, const uint8_t[::1] data, int64_t at, int64_t base, int64_t pos=-1, bint new_pos=True):
         """Walk the events of `data` from `at` on; returns (status, where it stopped).
 
-        `data[0]` stands at offset `base` of the file. For the events of a payload `pos` is the offset of the payload event, and
-        `new_pos` tells that its rows begin to be counted. Stops with FULL behind an event whose rows, with those before, were
-        MOST_KEPT bytes when they were opened.
+        `data[0]` stands at offset `base` of the file. For the events of a payload `pos` is the offset of the payload
+        event, and `new_pos` tells that its rows begin to be counted. Stops with FULL behind an event whose rows, with
+        those before, were MOST_KEPT bytes when they were opened.
         """
         cdef int status = S_NEED_DATA
         if pos >= 0 and new_pos:
@@ -303,7 +311,7 @@ cdef class Router:
         return status
 
     cdef int _follow(self, uint8_t code, const uint8_t* body, int64_t size) except -1 with gil:
-        """A statement that could change what a table is."""
+        """Return a statement that could change what a table is."""
         if self.follow(code, <bytes>(<const char*>body)[:size]):
             self.maps.forget()
         return 0
@@ -370,7 +378,10 @@ cdef class Router:
 
     cdef int _open_rows(self, uint8_t code, const uint8_t* body, const uint8_t* end, bint skipped_too,
                         RowsEvent* event) except -1 nogil:
-        """What stands before the images, and where they are; nowhere where nobody wants them, and `skipped_too` does not ask for them all the same."""
+        """What stands before the images, and where they are.
+
+        Nowhere where nobody wants them, and `skipped_too` does not ask for them all the same.
+        """
         cdef uint64_t table_id, columns = 0
         cdef uint64_t flags
         cdef const uint8_t* at = body

@@ -38,7 +38,10 @@ cdef bint read_frame(RowsEvent* event, uint8_t code, const uint8_t* at, const ui
 
 
 cdef int inflate_images(Memory out, RowsEvent* event, int64_t most) except -1 nogil:
-    """Let an event have the images that its compressed ones hold, which go to `out`; 0 where they hold none, or more than `most` bytes."""
+    """Let an event have the images that its compressed ones hold, which go to `out`.
+
+    0 where they hold none, or more than `most` bytes.
+    """
     cdef const uint8_t* p = event.images
     cdef int size_bytes
     cdef int64_t size

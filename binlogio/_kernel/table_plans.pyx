@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """The plans of the tables that table maps define, by table id.
 
-Knows that a table map holds up to the end of its statement, and that equal bytes make equal plans. What they mean is asked once for each different
-body.
+Knows that a table map holds up to the end of its statement, and that equal bytes make equal plans. What they mean is
+asked once for each different body.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
@@ -17,7 +17,10 @@ cdef enum:
 
 
 cdef class TablePlans:
-    """All plans so far, and which ids have one now. `resolve_plan` as in `Router`; `id_size` is that of a table id, in bytes."""
+    """All plans so far, and which ids have one now.
+
+    `resolve_plan` as in `Router`; `id_size` is that of a table id, in bytes.
+    """
 
     def __cinit__(self, resolve_plan):
         self.resolve_plan = resolve_plan
@@ -46,7 +49,10 @@ cdef class TablePlans:
         return 0
 
     cdef list keep_valid(self):
-        """Drop all plans but those of table maps that are valid now; returns the old numbers of these, in the order of their new ones."""
+        """Drop all plans but those of table maps that are valid now.
+
+        Returns the old numbers of these, in the order of their new ones.
+        """
         cdef int i
         cdef dict kept = {}
         for i in range(SLOTS):
@@ -64,7 +70,7 @@ cdef class TablePlans:
         return list(kept)
 
     cdef int _add(self, plan) except -1:
-        """A plan with a number of its own."""
+        """Return a plan with a number of its own."""
         cdef int32_t number = len(self.plans)
         self.cores = <Plan**>realloc(self.cores, (number + 1) * sizeof(void*))
         if self.cores == NULL:
@@ -93,7 +99,7 @@ cdef class TablePlans:
         return self._take_new(table_id, rest, size, body)
 
     cdef bint _take_new(self, uint64_t table_id, const uint8_t* rest, int64_t size, const uint8_t* body) except -1 with gil:
-        """A function of its own, since one with Python variables takes the lock each time it returns."""
+        """Return a function of its own, since one with Python variables takes the lock each time it returns."""
         cdef Slot* slot = self.slots + (table_id & (SLOTS - 1))
         cdef void* copy
         plan = self._plan_number(rest, size, body)
@@ -116,7 +122,7 @@ cdef class TablePlans:
         return True
 
     cdef object _plan_number(self, const uint8_t* rest, int64_t size, const uint8_t* body):
-        """The plan of a table map's bytes; -1 where construct refuses them, which the caller then tells."""
+        """Return the plan of a table map's bytes; -1 where construct refuses them, which the caller then tells."""
         key = <bytes>(<const char*>rest)[:size]
         number = self.by_body.get(key)
         if number is None:
@@ -129,7 +135,7 @@ cdef class TablePlans:
         return number
 
     cdef int end_statement(self) except -1 nogil:
-        """A statement has ended: its table maps are no longer valid."""
+        """Return a statement has ended: its table maps are no longer valid."""
         self.statement += 1
         if self.overflow_count:
             with gil:
@@ -138,7 +144,7 @@ cdef class TablePlans:
         return 0
 
     cdef int32_t plan_of(self, uint64_t table_id) except -2 nogil:
-        """The plan that a table id has in this statement; NOT_MAPPED where it has none."""
+        """Return the plan that a table id has in this statement; NOT_MAPPED where it has none."""
         cdef Slot* slot = self.slots + (table_id & (SLOTS - 1))
         if slot.statement == self.statement and slot.table_id == table_id:
             return slot.plan

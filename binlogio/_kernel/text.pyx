@@ -15,7 +15,7 @@ cdef extern from *:
 
 
 cdef bint is_ascii(const uint8_t* p, int64_t size) noexcept nogil:
-    """True where no byte has its top bit set. A loop that the compiler turns into wide instructions."""
+    """Return True where no byte has its top bit set. A loop that the compiler turns into wide instructions."""
     cdef int64_t at = 0
     cdef int64_t i, step
     cdef uint8_t seen
@@ -31,7 +31,7 @@ cdef bint is_ascii(const uint8_t* p, int64_t size) noexcept nogil:
 
 
 cdef bint is_utf8(const uint8_t* p, int64_t size) noexcept nogil:
-    """True for well-formed UTF-8: no surrogates, nothing over U+10FFFF, no longer form than needed."""
+    """Return True for well-formed UTF-8: no surrogates, nothing over U+10FFFF, no longer form than needed."""
     cdef int64_t at = 0
     cdef uint64_t eight
     cdef uint8_t c
@@ -71,7 +71,10 @@ cdef bint is_utf8(const uint8_t* p, int64_t size) noexcept nogil:
 
 cdef bint append_latin(Memory out, const uint8_t* p, int64_t size, const uint8_t* names,
                        const uint32_t* offsets) except -1 nogil:
-    """Bytes of a single-byte character set as UTF-8, by the table of its 256 characters; False at a byte that is none."""
+    """Bytes of a single-byte character set as UTF-8, by the table of its 256 characters.
+
+    False at a byte that is none.
+    """
     cdef int64_t i
     cdef uint8_t* at
     cdef uint32_t begin, width
@@ -129,7 +132,10 @@ cdef int _append_inet4(Memory out, const uint8_t* p) except -1 nogil:
 
 
 cdef int _append_inet6(Memory out, const uint8_t* p) except -1 nogil:
-    """The longest run of zero words, the first of equals and be it one word, is `::`; addresses that hold an IPv4 one show it."""
+    """Return the longest run of zero words, the first of equals and be it one word, is `::`.
+
+    Addresses that hold an IPv4 one show it.
+    """
     cdef int i, digit, run
     cdef int begin = 0
     cdef int length = 0
@@ -168,7 +174,10 @@ cdef int _append_inet6(Memory out, const uint8_t* p) except -1 nogil:
 
 
 cdef bint append_native(Memory out, int kind, const uint8_t* p, int64_t size, int64_t whole_size) except -1 nogil:
-    """A value of one of MariaDB's types, which are BINARY columns to the log: zeros at the end are left out. False where it is too long."""
+    """Return a value of one of MariaDB's types, which are BINARY columns to the log: zeros at the end are left out.
+
+    False where it is too long.
+    """
     cdef uint8_t[16] whole
     if size > whole_size or size > <int64_t>sizeof(whole):
         return False
@@ -184,7 +193,10 @@ cdef bint append_native(Memory out, int kind, const uint8_t* p, int64_t size, in
 
 
 cdef int old_decimal_text(Memory out, const uint8_t* p, int64_t size) except -1 nogil:
-    """A DECIMAL as it was before 5.0.3, without leading zeros and blanks; 0, and nothing appended, where it is no number."""
+    """Return a DECIMAL as it was before 5.0.3, without leading zeros and blanks.
+
+    0, and nothing appended, where it is no number.
+    """
     cdef int64_t i
     cdef int64_t point = -1
     cdef int64_t digits = 0
@@ -229,7 +241,7 @@ cdef int old_decimal_text(Memory out, const uint8_t* p, int64_t size) except -1 
 
 
 cdef bint append_date(Memory out, int kind, const uint8_t* p, int fsp, int width) except -1 nogil:
-    """The text of a DATE, DATETIME or TIMESTAMP; False where the bytes are none."""
+    """Return the text of a DATE, DATETIME or TIMESTAMP; False where the bytes are none."""
     cdef uint8_t* end
     out.reserve(TIME_TEXT)
     end = put_moment(out.data + out.size, kind, p, fsp, width)
@@ -240,7 +252,7 @@ cdef bint append_date(Memory out, int kind, const uint8_t* p, int fsp, int width
 
 
 def native_text(str native, const uint8_t[::1] data) -> bytes:
-    """The text of MariaDB's uuid, inet4 or inet6."""
+    """Return the text of MariaDB's uuid, inet4 or inet6."""
     cdef Memory out = Memory()
     if data.shape[0] != (4 if native == "inet4" else 16):
         raise ValueError(f"{data.shape[0]} bytes of {native}")
@@ -254,7 +266,7 @@ def native_text(str native, const uint8_t[::1] data) -> bytes:
 
 
 def old_decimal(const uint8_t[::1] data) -> bytes | None:
-    """The text of a DECIMAL as it was before 5.0.3; None where it is no number."""
+    """Return the text of a DECIMAL as it was before 5.0.3; None where it is no number."""
     cdef Memory out = Memory()
     cdef int64_t size = data.shape[0]
     return bytes(out) if old_decimal_text(out, &data[0] if size else NULL, size) else None

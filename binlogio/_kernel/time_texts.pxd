@@ -54,7 +54,7 @@ cdef inline uint8_t* put_datetime(uint8_t* to, uint64_t year, uint64_t month, ui
 
 
 cdef inline uint8_t* _put_timestamp(uint8_t* to, uint64_t seconds, uint32_t microsecond, int fsp) noexcept nogil:
-    """A moment in UTC; no second at all is the zero timestamp."""
+    """Return a moment in UTC; no second at all is the zero timestamp."""
     cdef uint64_t days = seconds // 86400 + 719468
     cdef uint64_t era, of_era, year_of_era, of_year, month_part, year, month, day
     if seconds == 0 and microsecond == 0:
@@ -72,7 +72,7 @@ cdef inline uint8_t* _put_timestamp(uint8_t* to, uint64_t seconds, uint32_t micr
 
 
 cdef inline uint8_t* put_moment(uint8_t* to, int kind, const uint8_t* p, int fsp, int width) noexcept nogil:
-    """A DATE, DATETIME or TIMESTAMP of a row image; NULL where the bytes are none."""
+    """Return a DATE, DATETIME or TIMESTAMP of a row image; NULL where the bytes are none."""
     cdef uint64_t number
     cdef uint32_t months
     cdef Parts parts
@@ -113,7 +113,7 @@ cdef inline uint8_t* put_moment(uint8_t* to, int kind, const uint8_t* p, int fsp
 
 
 cdef inline uint8_t* put_duration(uint8_t* to, int kind, const uint8_t* p, int fsp, int width) noexcept nogil:
-    """A TIME of a row image, also one with 60 minutes or seconds and more; NULL where the bytes are none."""
+    """Return a TIME of a row image, also one with 60 minutes or seconds and more; NULL where the bytes are none."""
     cdef uint64_t whole, hour, minute, second
     cdef int64_t microsecond = 0
     cdef int64_t number

@@ -12,9 +12,9 @@ from libc.string cimport memcpy, memset
 
 cdef extern from *:
     """
-    typedef unsigned __int128 binlogio_u128;
-    static const int binlogio_digit_bytes[10] = {0, 1, 1, 2, 2, 3, 3, 4, 4, 4};
-    static const uint32_t binlogio_powers[10] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000, 1000000000};
+    typedef unsigned __int128 binlogio_u128; static const int binlogio_digit_bytes[10] = {0, 1, 1, 2, 2, 3, 3, 4, 4, 4};
+    static const uint32_t binlogio_powers[10] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000,
+    1000000000};
     """
     ctypedef unsigned long long u128 "binlogio_u128"
     const int* DIGIT_BYTES "binlogio_digit_bytes"
@@ -33,7 +33,7 @@ cdef struct Groups:
 
 
 cdef inline bint set_groups(Groups* groups, int precision, int scale) noexcept:
-    """False where there are more groups than a DECIMAL of any server has."""
+    """Return False where there are more groups than a DECIMAL of any server has."""
     cdef int left = precision - scale
     cdef int digits
     groups.count = 0
@@ -69,7 +69,7 @@ cdef inline uint32_t _group(const uint8_t* p, int size, uint32_t turned) noexcep
 
 
 cdef inline bint small_decimal(const uint8_t* p, const Groups* groups, int64_t* out) noexcept nogil:
-    """A decimal of up to 18 digits; False where a group holds more than its digits."""
+    """Return a decimal of up to 18 digits; False where a group holds more than its digits."""
     cdef uint32_t turned = 0 if p[0] & 0x80 else 0xFFFFFFFFU
     cdef int size = groups.size[0]
     cdef uint32_t group = _group(p, size, turned) ^ (<uint32_t>0x80 << (8 * (size - 1)))
@@ -87,7 +87,7 @@ cdef inline bint small_decimal(const uint8_t* p, const Groups* groups, int64_t* 
 
 
 cdef inline bint big_decimal(const uint8_t* p, const Groups* groups, uint8_t* out, int width) noexcept nogil:
-    """A decimal as `width` bytes, 16 or 32; False where a group holds more than its digits."""
+    """Return a decimal as `width` bytes, 16 or 32; False where a group holds more than its digits."""
     cdef uint32_t turned = 0 if p[0] & 0x80 else 0xFFFFFFFFU
     cdef uint32_t sign = <uint32_t>0x80 << (8 * (groups.size[0] - 1))
     cdef uint32_t group

@@ -54,7 +54,10 @@ cdef inline int64_t append_strings(Memory data, int32_t* offsets, const uint8_t*
 
 cdef inline int64_t append_names(Memory data, int32_t* offsets, const uint8_t** pointers, int64_t count, int width,
                                  const uint8_t* names, const uint32_t* ends, uint64_t name_count) except -2 nogil:
-    """Names of ENUMs' members; 0 is the empty string that the server stores for what was no member. Returns as `append_strings`."""
+    """Names of ENUMs' members; 0 is the empty string that the server stores for what was no member.
+
+    Returns as `append_strings`.
+    """
     cdef int64_t i, size
     cdef int64_t good = 0
     cdef int64_t end = data.size
@@ -82,7 +85,10 @@ cdef inline int64_t append_names(Memory data, int32_t* offsets, const uint8_t** 
 
 cdef inline bint append_members(Memory data, uint64_t bits, const uint8_t* names, const uint32_t* ends,
                                 int64_t name_count) except -1 nogil:
-    """The names of a SET's members, in the order of its definition, with commas between; False where it has no such member."""
+    """The names of a SET's members, in the order of its definition, with commas between.
+
+    False where it has no such member.
+    """
     cdef int64_t i, size
     cdef bint first = True
     if name_count < 64 and bits >> name_count:

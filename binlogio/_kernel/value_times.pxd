@@ -42,7 +42,7 @@ cdef inline bint days_of(int64_t year, int64_t month, int64_t day, int64_t* days
 
 
 cdef inline bint fraction_of(const uint8_t* p, int fsp, int64_t* microseconds) noexcept nogil:
-    """The fraction behind a DATETIME2 or TIMESTAMP2; False where it is a second or more."""
+    """Return the fraction behind a DATETIME2 or TIMESTAMP2; False where it is a second or more."""
     if fsp == 0:
         microseconds[0] = 0
     elif fsp <= 2:
@@ -129,7 +129,7 @@ cdef inline int time2(const uint8_t* p, int fsp, int64_t* out) noexcept nogil:
 
 
 cdef inline int old_time(const uint8_t* p, int fsp, int width, int64_t* out) noexcept nogil:
-    """A signed HHMMSS; with a fraction a count of units since 839 hours below zero."""
+    """Return a signed HHMMSS; with a fraction a count of units since 839 hours below zero."""
     cdef int64_t number = u24(p)
     cdef bint negative
     if fsp:

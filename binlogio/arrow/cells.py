@@ -3,10 +3,9 @@
 An array whose type is the column's own is read by the kernel without Python objects for its rows. Any other array is
 encoded value by value through `binlogio.values.layout`.
 
-    text columns take `string`, or `binary` for bytes that are kept as they are
-    JSON columns take `string` (JSON text), or `binary` (the server's binary JSON); JSON_DIFFS if a partial update is possible
-    ENUM and SET columns take `string` (names), or unsigned integers
-    all other columns take the type that `binlogio.arrow.types` gives them
+    text columns take `string`, or `binary` for bytes that are kept as they are JSON columns take `string` (JSON text),
+    or `binary` (the server's binary JSON); JSON_DIFFS if a partial update is possible ENUM and SET columns take
+    `string` (names), or unsigned integers all other columns take the type that `binlogio.arrow.types` gives them
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ class Native:
 
 
 def natural_schema(plan: TablePlan) -> pa.Schema:
-    """The columns of a table, each with the type that it is decoded to, and that it takes without any detour."""
+    """Return the columns of a table, each with the type that it is decoded to, and that it takes without any detour."""
     return pa.schema(
         [pa.field(column.label, column_spec(column).type, nullable=column.nullable) for column in plan.columns]
     )
@@ -129,7 +128,7 @@ class ColumnArrays(ColumnValues):
         super().unbind()
 
     def _candidates(self) -> list[pa.Array]:
-        """The array in types that the column takes and that lose nothing."""
+        """Return the array in types that the column takes and that lose nothing."""
         array = self.array
         if array.type in self._natives:
             return [array]
@@ -152,7 +151,7 @@ class ColumnArrays(ColumnValues):
 
 
 def _is_same_family(given: pa.DataType, wanted: pa.DataType) -> bool:
-    """Whether a safe cast means the same to the column."""
+    """Return whether a safe cast means the same to the column."""
     kinds = pa.types
     if kinds.is_integer(wanted):
         return bool(kinds.is_integer(given) or (kinds.is_boolean(given) and wanted.bit_width == 8))
@@ -284,7 +283,7 @@ def _bind_values(cells: kernel.Cells, array: pa.Array, prepare: Callable[[Any], 
 
 
 def _natives(column: ColumnPlan) -> tuple[Native, ...]:
-    """The types of arrays that the column takes, the one that it is decoded to first."""
+    """Return the types of arrays that the column takes, the one that it is decoded to first."""
     found = {}
     if main_cells(column) is not None:
         found[column_spec(column).type] = Native(column_spec(column).type, partial(main_cells, column))

@@ -13,6 +13,6 @@ from binlogio.values.charset import charset_named
 
 @cache
 def characters_of(charset: str) -> Characters:
-    """The table of a character set, by the server's name for it."""
+    """Return the table of a character set, by the server's name for it."""
     found = charset_named(charset)
     return Characters(charset, found.decode, found.encode)

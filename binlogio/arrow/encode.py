@@ -5,7 +5,8 @@ A row that the kernel refuses is passed to `binlogio.rows`, which encodes it or 
 Without the kernel every row takes that path.
 
     insert := an after image for each row       delete := a before image for each row       update := both
-    partial update := both, and for a JSON column of the after image diffs: the given ones, or none if the document is unchanged
+    partial update := both, and for a JSON column of the after image diffs: the given ones, or none if the document is
+    unchanged
 """
 
 from __future__ import annotations
@@ -59,7 +60,9 @@ def encode_rows_events(
     present_after: bytes | None = None,
     partial_json: bool = False,
 ) -> EventBuffer | EventFrames:
-    """The rows events of one statement's changes to one table, at `offset` of their file; STMT_END is in the last one.
+    """Return the rows events of one statement's changes to one table, at `offset` of their file.
+
+    STMT_END is in the last one.
 
     The batches have a column for each column of the images, under its name (`@1` and on if no names are given).
 
@@ -100,7 +103,7 @@ def encode_rows_events(
 
 
 def new_buffer(offset: int, *, checksum: bool) -> EventBuffer | EventFrames:
-    """An empty place for events, by the kernel or by construct."""
+    """Return an empty place for events, by the kernel or by construct."""
     if not is_compiled():
         return EventFrames(offset, checksum=checksum)
     from binlogio._kernel.event_buffer import EventBuffer  # noqa: PLC0415 - missing if it was not compiled
@@ -125,7 +128,7 @@ def _columns_class() -> type[ColumnValues]:
 
 
 def plan_of(table: TableDefinition | TablePlan, table_id: int = 0) -> TablePlan:
-    """The plan of a table that is given as a definition, with all that the definition contains."""
+    """Return the plan of a table that is given as a definition, with all that the definition contains."""
     if isinstance(table, TablePlan):
         return table
     return resolve_plan(table.table_map(table_id, "FULL"), definition=table.plan_columns())
@@ -228,7 +231,7 @@ class TableEncoder:
         return [(numbers.get(position, -1), places.get(position, -1)) for position in positions]
 
     def _refused(self, row: int) -> bytes:
-        """The images of a row that the kernel refuses.
+        """Return the images of a row that the kernel refuses.
 
         Raises:
             BinlogFormatError: construct refuses it as well.
@@ -247,7 +250,7 @@ class TableEncoder:
 
 
 def _without_unchanged(change: RowChange) -> RowChange:
-    """An update without the documents that stay as they are."""
+    """Return an update without the documents that stay as they are."""
     before, after = change.before, change.after
     if before is None or after is None:
         return change
@@ -308,7 +311,7 @@ class _Side:
             column.unbind()
 
     def image(self, row: int) -> RowImage:
-        """A row as `binlogio.rows` takes it."""
+        """Return a row as `binlogio.rows` takes it."""
         values: list[Any] = [ABSENT] * len(self._plan.columns)
         for column in self.columns:
             values[column.column.position] = column.value(row)

@@ -157,7 +157,7 @@ def _text(column: ColumnPlan) -> ColumnSpec:
 
 
 def single_byte_table(charset: Charset) -> tuple[bytes, ...]:
-    """The 256 characters of a single-byte character set as UTF-8; empty where it has none."""
+    """Return the 256 characters of a single-byte character set as UTF-8; empty where it has none."""
     table = []
     for byte in range(256):
         try:

@@ -53,7 +53,7 @@ class ColumnValues:
         self.array = None
 
     def value(self, row: int) -> Any:
-        """A value as `binlogio.rows` takes it.
+        """Return a value as `binlogio.rows` takes it.
 
         Raises:
             BinlogFormatError: Python cannot hold it, or the column cannot.

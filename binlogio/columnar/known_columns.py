@@ -35,7 +35,7 @@ class _MappedTables(DefinitionSource):
 
 
 def known_plan(name: str, logs: list[LogFile], selection: Selection, keyring: Keyring | None) -> TablePlan | None:
-    """The plan of a table of which the logs hold no wanted row; None if nothing says what its columns are.
+    """Return the plan of a table of which the logs hold no wanted row; None if nothing says what its columns are.
 
     The logs are read again if no definition was given.
 

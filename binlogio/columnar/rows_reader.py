@@ -1,7 +1,8 @@
 """`read_rows` and `read_tables`: row changes of logs as Arrow record batches.
 
-Checks the arguments and converts results to tables, data frames and Arrow streams. `binlogio.columnar.batches.table_batches` builds the
-batches; `binlogio.columnar.parallel` distributes parts of logs to threads.
+Checks the arguments and converts results to tables, data frames and Arrow streams.
+`binlogio.columnar.batches.table_batches` builds the batches; `binlogio.columnar.parallel` distributes parts of logs to
+threads.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ class RowBatches:
         return f"<{type(self).__name__} of {self._tables.description}>"
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        """The batches.
+        """Yield the batches.
 
         Raises:
             BinlogError: the logs are damaged, or have rows of several tables of which `table` is a pattern.
@@ -91,11 +92,13 @@ class RowBatches:
         return self.to_reader().__arrow_c_stream__(requested_schema)
 
     def to_table(self) -> pa.Table:
-        """All batches as one table; columns that an ALTER TABLE added are null before it. Empty if there are no rows, but columns are known.
+        """All batches as one table; columns that an ALTER TABLE added are null before it.
+
+        Empty if there are no rows, but columns are known.
 
         Raises:
-            BinlogFormatError: the logs contain no row of the table, and its columns are unknown; or an ALTER TABLE changes a column
-                to a type that no column can have together with the type before.
+            BinlogFormatError: the logs contain no row of the table, and its columns are unknown; or an ALTER TABLE
+                changes a column to a type that no column can have together with the type before.
         """
         import pyarrow as pa  # noqa: PLC0415 - slow to import
 
@@ -113,11 +116,11 @@ class RowBatches:
         return self.to_table().to_pandas()
 
     def to_reader(self) -> pa.RecordBatchReader:
-        """A stream of batches with the columns of the first; what DuckDB and Polars read without a copy.
+        """Return a stream of batches with the columns of the first; what DuckDB and Polars read without a copy.
 
         Raises:
-            BinlogFormatError: the logs contain no row of the table, and its columns are unknown; or, while reading, the table's
-                columns change.
+            BinlogFormatError: the logs contain no row of the table, and its columns are unknown; or, while reading, the
+                table's columns change.
         """
         import pyarrow as pa  # noqa: PLC0415
 
@@ -147,7 +150,7 @@ def _columns(schema: pa.Schema) -> str:
 
 
 def _changed(reason: str, batch: pa.RecordBatch, *, expected: str, found: str, hint: str) -> BinlogFormatError:
-    """An error about the columns of a batch: the ALTER TABLE is somewhere before its first row."""
+    """Return an error about the columns of a batch: the ALTER TABLE is somewhere before its first row."""
     return BinlogFormatError(
         reason,
         offset=batch.column("pos")[0].as_py(),
@@ -189,7 +192,9 @@ def _disagreement(batches: list[pa.RecordBatch]) -> BinlogFormatError:
 
 
 class MixedBatches:
-    """Record batches of the row changes of any tables; `before` and `after` are JSON text without the columns that an image lacks.
+    """Record batches of the row changes of any tables.
+
+    `before` and `after` are JSON text without the columns that an image lacks.
 
     It is an Arrow stream (`__arrow_c_stream__`): pyarrow, pandas, Polars and DuckDB read it as it is.
     """
@@ -226,14 +231,14 @@ class MixedBatches:
         return self.to_table().to_pandas()
 
     def to_reader(self) -> pa.RecordBatchReader:
-        """A stream of batches, what DuckDB and Polars read without a copy."""
+        """Return a stream of batches, what DuckDB and Polars read without a copy."""
         import pyarrow as pa  # noqa: PLC0415
 
         return pa.RecordBatchReader.from_batches(mixed_schema(), iter(self))
 
 
 def mixed_schema() -> pa.Schema:
-    """The columns of a record whose images are JSON text."""
+    """Return the columns of a record whose images are JSON text."""
     from binlogio.columnar.batches.record_types import MIXED_SCHEMA  # noqa: PLC0415 - imports pyarrow
 
     return MIXED_SCHEMA
@@ -291,7 +296,7 @@ class TableBatches:
         return RowBatches(self).__arrow_c_stream__(requested_schema)
 
     def known_schema(self) -> pa.Schema:
-        """The columns of the records of the one table that was asked for, of which the logs hold no row.
+        """Return the columns of the records of the one table that was asked for, of which the logs hold no row.
 
         Raises:
             BinlogFormatError: neither the definitions that were given nor the logs say what its columns are.
@@ -363,9 +368,12 @@ class TableBatches:
 def read_split(
     log: LogFile, split: Split | None, selection: Selection, keyring: Keyring | None = None
 ) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """(table, record batch) pairs of the event groups that begin in a byte range of a log; of the whole log where there is none.
+    """(table, record batch) pairs of the event groups that begin in a byte range of a log.
 
-    A log that is one piece (relay, encrypted or compressed, or without the kernel) belongs to the range that begins at 0.
+    Of the whole log where there is none.
+
+    A log that is one piece (relay, encrypted or compressed, or without the kernel) belongs to the range that begins at
+    0.
 
     Raises:
         BinlogError: the bytes are not a binary log.
@@ -408,30 +416,35 @@ def read_tables(
     definitions: Definitions | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> TableBatches:
-    """The row changes of every table: pairs of a name, `schema.table`, and a batch that is typed by that table.
+    """Return the row changes of every table: pairs of a name, `schema.table`, and a batch that is typed by that table.
 
     Args:
         source: as in `binlogio.open`.
         tables: `schema.table` names or globs; None for all. Rows of other tables are skipped without being decoded.
         columns: names of the columns in `before` and `after`; None for all.
         zero_dates: how to convert zero and invalid dates: "error", "null", or "text", which converts all dates to text.
-        json_diffs: for partial updates of a JSON column (binlog_row_value_options=PARTIAL_JSON) whose before image lacks the column: "operations"
-            gives the diffs as text, `[{"op":"replace","path":"$.a","value":1}]`, which no document has (theirs is `[{"op": "replace"`);
-            "error" refuses them. If the before image has the document, `after` has it with the diffs applied.
+        json_diffs: for partial updates of a JSON column (binlog_row_value_options=PARTIAL_JSON) whose before image
+            lacks the column: "operations" gives the diffs as text, `[{"op":"replace","path":"$.a","value":1}]`, which
+            no document has (theirs is `[{"op": "replace"`); "error" refuses them. If the before image has the document,
+            `after` has it with the diffs applied.
         verify_checksum: compare the CRC32 of every event with its bytes.
-        batch_rows: most rows of a batch. A batch also ends at a few MiB, at the end of a log or of a part that a thread reads, and where its table changes.
-        threads: how many threads read; logs are then cut into byte ranges of whole event groups, and batches come in the order of
-            the log all the same. Only logs with GTID or ANONYMOUS_GTID events can be cut.
+        batch_rows: most rows of a batch. A batch also ends at a few MiB, at the end of a log or of a part that a thread
+            reads, and where its table changes.
+        threads: how many threads read; logs are then cut into byte ranges of whole event groups, and batches come in
+            the order of the log all the same. Only logs with GTID or ANONYMOUS_GTID events can be cut.
         keyring: as in `binlogio.open`.
         filesystem: as in `binlogio.open`.
-        where: filters events by position, time, server, GTID and operation. Rows of other events are skipped without being decoded.
+        where: filters events by position, time, server, GTID and operation. Rows of other events are skipped without
+            being decoded.
         limits: as in `binlogio.open`.
-        definitions: as in `binlogio.open`. Where neither these nor the logs' metadata name the columns, the DDL in the logs does.
+        definitions: as in `binlogio.open`. Where neither these nor the logs' metadata name the columns, the DDL in the
+            logs does.
 
     Raises:
         OSError: a file does not exist or cannot be opened.
         UnsupportedFeature: a definition is not understood.
-        BinlogError: while iterating, where the bytes are not a binary log, or a definition has other columns than the table.
+        BinlogError: while iterating, where the bytes are not a binary log, or a definition has other columns than the
+            table.
     """
     if zero_dates not in _ZERO_DATES:
         raise UnsupportedFeature("unknown value", field="zero_dates", expected=", ".join(_ZERO_DATES), found=zero_dates)
@@ -514,10 +527,11 @@ def read_rows(
 ) -> RowBatches | MixedBatches:
     """Read the row changes of one table (`schema.table`, or a glob that matches one table) as typed columns, or of all tables with JSON images.
 
-    Iterating gives `pyarrow.RecordBatch`es with one record per row change: its position, its operation, and `before` and `after` as
-    structs of the table's columns, null if the change has no such image. `before_present` and `after_present` are bitmaps of the columns
-    that an image contains: a column that the log omits is null there, and its bit is 0. Without `table`, `before` and `after` are JSON text
-    from which absent columns are omitted, and the records of all tables come in the order of the log; `tables` then selects tables.
+    Iterating gives `pyarrow.RecordBatch`es with one record per row change: its position, its operation, and `before`
+    and `after` as structs of the table's columns, null if the change has no such image. `before_present` and
+    `after_present` are bitmaps of the columns that an image contains: a column that the log omits is null there, and
+    its bit is 0. Without `table`, `before` and `after` are JSON text from which absent columns are omitted, and the
+    records of all tables come in the order of the log; `tables` then selects tables.
 
     The other arguments and the errors are those of `read_tables`.
     """

@@ -1,6 +1,7 @@
 """One module per event family; this one knows them all.
 
-`EVENT_CODECS` maps each event type to the codec that parses and builds it, `BinlogEvent` is the union of all event classes.
+`EVENT_CODECS` maps each event type to the codec that parses and builds it, `BinlogEvent` is the union of all event
+classes.
 """
 
 from __future__ import annotations
@@ -44,12 +45,12 @@ EVENT_CODECS: Final[dict[int, EventCodec[Any]]] = {
 
 
 def codec_for(type_code: int) -> EventCodec[Any]:
-    """The codec of a type; that of `UnknownEvent` where we have none."""
+    """Return the codec of a type; that of `UnknownEvent` where we have none."""
     return EVENT_CODECS.get(type_code, UNKNOWN)
 
 
 def default_type(event: Any) -> EventType:
-    """The type code that an event of this class gets when its header names none."""
+    """Return the type code that an event of this class gets when its header names none."""
     return _DEFAULT_TYPES[type(event)]
 
 

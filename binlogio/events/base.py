@@ -6,8 +6,8 @@ The only event type here is `UnknownEvent`.
     header := timestamp: u32  type_code: u8  server_id: u32  event_size: u32  log_pos: u32  flags: u16     -- v4, 19 bytes
             | timestamp: u32  type_code: u8  server_id: u32  event_size: u32                               -- v1, 13 bytes
 
-A format description may announce a header of more than 19 bytes. The first 19 are as above then, in all events but the format description and
-ROTATE_EVENT, which have 19 bytes always.
+A format description may announce a header of more than 19 bytes. The first 19 are as above then, in all events but the
+format description and ROTATE_EVENT, which have 19 bytes always.
 
 Source: libs/mysql/binlog/event/binlog_event.h, Log_event_header.
 """
@@ -53,11 +53,11 @@ _QUICK_HEADER: Final = struct.Struct("<" + "".join(field.subcon.fmtstr.lstrip("<
 class EventHeader:
     """The 19 bytes before every event, and where they were found.
 
-    `timestamp` is in seconds since 1970, UTC; `event_size` in bytes, header and checksum included. `log_pos` is what the
-    file says, 32 bits that wrap at 4 GiB and that some servers leave zero; `offset` is ours, in bytes from the start of the
-    file. Both stand at the event's end and start. `inner` counts the events inside a TRANSACTION_PAYLOAD_EVENT from 0 and is
-    None outside of one; such events have the offset of the payload event. `extra` are the bytes behind the flags in logs whose headers have
-    more than 19 bytes; their meaning is not known.
+    `timestamp` is in seconds since 1970, UTC; `event_size` in bytes, header and checksum included. `log_pos` is what
+    the file says, 32 bits that wrap at 4 GiB and that some servers leave zero; `offset` is ours, in bytes from the
+    start of the file. Both stand at the event's end and start. `inner` counts the events inside a
+    TRANSACTION_PAYLOAD_EVENT from 0 and is None outside of one; such events have the offset of the payload event.
+    `extra` are the bytes behind the flags in logs whose headers have more than 19 bytes; their meaning is not known.
     """
 
     timestamp: int = 0
@@ -84,7 +84,7 @@ NEW_HEADER: Final = EventHeader()
 
 
 def event_name(type_code: int) -> str:
-    """The server's name for a type code; `type 100` where it has none."""
+    """Return the server's name for a type code; `type 100` where it has none."""
     try:
         return EventType(type_code).name
     except ValueError:
@@ -128,7 +128,10 @@ class ParseContext:
         return default
 
     def header_size_of(self, type_code: int) -> int:
-        """Bytes of the header of an event of a type. Format description and ROTATE_EVENT come before a reader knows `header_size`."""
+        """Bytes of the header of an event of a type.
+
+        Format description and ROTATE_EVENT come before a reader knows `header_size`.
+        """
         if self.header_size > HEADER_SIZE and type_code in _FIXED_HEADERS:
             return HEADER_SIZE
         return self.header_size
@@ -138,7 +141,7 @@ class ParseContext:
         return self.permutation[type_code] if type_code < len(self.permutation) else type_code
 
     def wire_type(self, type_code: int) -> int:
-        """The file's number for one of our type codes."""
+        """Return the file's number for one of our type codes."""
         return self.permutation.index(type_code) if type_code in self.permutation else type_code
 
 
@@ -184,7 +187,7 @@ def parse_header(data: bytes, offset: int, context: ParseContext = DEFAULT_CONTE
 
 
 def build_header(header: EventHeader, context: ParseContext = DEFAULT_CONTEXT) -> bytes:
-    """The header's bytes, as many as `context` says; `extra` is filled with zeros, or cut, to that size."""
+    """Return the header's bytes, as many as `context` says; `extra` is filled with zeros, or cut, to that size."""
     layout = HEADER_V1 if context.header_size == HEADER_SIZE_V1 else HEADER
     values = {f.name: getattr(header, f.name) for f in fields(header)}
     values["type_code"] = context.wire_type(header.type_code)
@@ -204,8 +207,8 @@ E = TypeVar("E")
 class EventCodec(Generic[E]):
     """Joins one event type, its construct layout and its dataclass.
 
-    The layout's public names are the dataclass's fields (without `header`), which a test asserts. `post_header_sizes` are those
-    that the layout understands, first the one of today; empty where the layout has no use for them.
+    The layout's public names are the dataclass's fields (without `header`), which a test asserts. `post_header_sizes`
+    are those that the layout understands, first the one of today; empty where the layout has no use for them.
     """
 
     def __init__(
@@ -218,7 +221,7 @@ class EventCodec(Generic[E]):
         self.names = tuple(f.name for f in fields(event_class) if f.name != "header")  # type: ignore[arg-type]
 
     def parse(self, header: EventHeader, body: bytes, context: ParseContext = DEFAULT_CONTEXT) -> E:
-        """The event whose body (without header and checksum) is `body`.
+        """Return the event whose body (without header and checksum) is `body`.
 
         Raises:
             BinlogFormatError: the body does not fit the layout; says which field.
@@ -235,7 +238,7 @@ class EventCodec(Generic[E]):
         return self.event_class(header=header, **{name: raw[name] for name in self.names})  # type: ignore[call-arg]
 
     def build(self, event: E, context: ParseContext = DEFAULT_CONTEXT) -> bytes:
-        """The body of `event`, without header and checksum.
+        """Return the body of `event`, without header and checksum.
 
         Raises:
             BinlogFormatError: a value does not fit its field.
@@ -279,7 +282,8 @@ def _translate(exc: BaseException, header: EventHeader, reason: str) -> BinlogFo
 class UnknownEvent:
     """An event of a type that we do not model. Its body is kept, so that the file still round-trips.
 
-    `ignorable` follows the header's flag: a reader may skip it (Amazon Aurora pads with type 100), else it must not guess.
+    `ignorable` follows the header's flag: a reader may skip it (Amazon Aurora pads with type 100), else it must not
+    guess.
     """
 
     body: bytes

@@ -4,8 +4,8 @@
     format_description := binlog_version: u16  server_version: u8[50]  created: u32  header_size: u8
                           post_header_sizes: u8[*]  (checksum_algorithm: u8)?
 
-The checksum algorithm is there since 5.6.1 (MariaDB 5.3.0), and then four bytes of CRC32 follow whatever it says; they are
-computed with the flag BINLOG_IN_USE clear, because the server clears that flag in place when it closes the file.
+The checksum algorithm is there since 5.6.1 (MariaDB 5.3.0), and then four bytes of CRC32 follow whatever it says; they
+are computed with the flag BINLOG_IN_USE clear, because the server clears that flag in place when it closes the file.
 Source: libs/mysql/binlog/event/control_events.h and .cpp, Format_description_event.
 """
 
@@ -41,7 +41,8 @@ from binlogio.errors import BinlogFormatError, UnsupportedFeature
 from binlogio.events.base import NEW_HEADER, EventCodec, EventHeader, ParseContext
 from binlogio.events.optional_fields import Announced
 
-# The alphas 5.1.1 to 5.1.5 "-a_drop5", 5.1.4 "-a_drop6" and 5.2.0 to 5.2.2 "-a_drop6" numbered 22 types in another order.
+# The alphas 5.1.1 to 5.1.5 "-a_drop5", 5.1.4 "-a_drop6" and 5.2.0 to 5.2.2 "-a_drop6" numbered 22 types in another
+# order.
 BINLOG_VERSION: Final = 4
 _PERMUTED_VERSIONS: Final = re.compile(r"5\.1\.[1-5]-a_drop5|5\.1\.4-a_drop6|5\.2\.[0-2]-a_drop6")
 _PERMUTED_COUNT: Final = 22
@@ -57,7 +58,8 @@ PERMUTATION: Final = (
 )
 _MOST_TYPES_WITHOUT_CHECKSUM: Final = 35  # 5.5 had 27; more than that in a file of an older server is damage
 
-# Post-header sizes of servers that wrote no format description. 4.0: sql/log_event.h of 4.0, in the order of the type codes.
+# Post-header sizes of servers that wrote no format description. 4.0: sql/log_event.h of 4.0, in the order of the type
+# codes.
 POST_HEADER_SIZES_V3: Final = (2 + 50 + 4, 11, 0, 8, 0, 18, 0, 4, 4, 4, 4, 18, 0, 0)
 POST_HEADER_SIZES_V1: Final = (2 + 50 + 4, 11, 0, 0, 0, 18, 0, 4, 4, 4, 4, 18, 0, 0)
 
@@ -102,7 +104,7 @@ def server_version_numbers(server_version: str) -> tuple[int, int, int]:
 
 
 def knows_checksum(server_version: str) -> bool:
-    """True for servers whose format description has a checksum algorithm and four bytes of checksum, used or not."""
+    """Return True for servers whose format description has a checksum algorithm and four bytes of checksum, used or not."""
     since = CHECKSUM_SINCE_MARIADB if "MariaDB" in server_version else CHECKSUM_SINCE
     return server_version_numbers(server_version) >= since
 
@@ -149,8 +151,8 @@ class StartV3Event:
 class FormatDescriptionEvent:
     """The first event of a file since 5.0.
 
-    `created` is zero unless the server had just started. `post_header_sizes[type_code - 1]` in bytes. `checksum_algorithm` is
-    None where the server was too old to know one.
+    `created` is zero unless the server had just started. `post_header_sizes[type_code - 1]` in bytes.
+    `checksum_algorithm` is None where the server was too old to know one.
     """
 
     binlog_version: int

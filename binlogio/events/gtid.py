@@ -1,4 +1,6 @@
-"""GTID and ANONYMOUS_GTID, which start a transaction, and PREVIOUS_GTIDS, which starts a file. `CODECS` has all GTID events.
+"""GTID and ANONYMOUS_GTID, which start a transaction, and PREVIOUS_GTIDS, which starts a file.
+
+`CODECS` has all GTID events.
 
 Untagged events only; `gtid_tagged` and `gtid_mariadb` have the others. The layout has grown between server versions and
 only its length identifies it, so every field after `gno` may be missing, with all that follow it.
@@ -11,7 +13,8 @@ only its length identifies it, so every field after `gno` may be missing, with a
                   commit_group_ticket: u64                                            -- 8.3, group replication only
     previous_gtids_event := gtid_set                                                  -- binlogio.gtid.layout
 
-Source: libs/mysql/binlog/event/control_events.h, Gtid_event, Previous_gtids_event; control_events.cpp, Gtid_event::Gtid_event.
+Source: libs/mysql/binlog/event/control_events.h, Gtid_event, Previous_gtids_event; control_events.cpp,
+Gtid_event::Gtid_event.
 """
 
 from __future__ import annotations
@@ -99,7 +102,10 @@ class _Gno(Adapter):  # type: ignore[misc]
 
 
 class _Typecode(Construct):  # type: ignore[misc]
-    """The byte 2 that announces the logical clock; None where the body ends or goes on otherwise (then nothing is read)."""
+    """The byte 2 that announces the logical clock.
+
+    None where the body ends or goes on otherwise (then nothing is read).
+    """
 
     def _parse(self, stream: BytesIO, context: Container, path: str) -> int | None:
         at = stream.tell()
@@ -132,7 +138,7 @@ class _TrailingFits(Construct):  # type: ignore[misc]
 
 
 def _with_flag(first: str, second: str, bit: int) -> Callable[[Container], int | None]:
-    """A function from the context to `first` with `bit` set where `second` is to follow it."""
+    """Return a function from the context to `first` with `bit` set where `second` is to follow it."""
 
     def value(ctx: Container) -> int | None:
         number: int | None = ctx[first]
@@ -201,10 +207,10 @@ ANONYMOUS_GTID: Final = _layout(_Gno(first=0, end=1))
 class GtidEvent:
     """The first event of a transaction with a GTID. What its server did not write yet is None.
 
-    Timestamps are in microseconds since 1970, UTC, versions are numbers such as 80034; `original_...` is None where it is the
-    same as `immediate_...`. `last_committed` and `sequence_number` count from the start of the file, `transaction_length` is
-    in bytes and includes this event. `trailing` is what no field explains: an older logical clock (5.7.2 to 5.7.4, with its
-    typecode), or what a later server may add.
+    Timestamps are in microseconds since 1970, UTC, versions are numbers such as 80034; `original_...` is None where it
+    is the same as `immediate_...`. `last_committed` and `sequence_number` count from the start of the file,
+    `transaction_length` is in bytes and includes this event. `trailing` is what no field explains: an older logical
+    clock (5.7.2 to 5.7.4, with its typecode), or what a later server may add.
     """
 
     flags: int = 0
@@ -241,7 +247,10 @@ class GtidEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnonymousGtidEvent:
-    """The first event of a transaction without a GTID (gtid_mode=OFF). `uuid` and `gno` are zero; the rest as in GtidEvent."""
+    """The first event of a transaction without a GTID (gtid_mode=OFF).
+
+    `uuid` and `gno` are zero; the rest as in GtidEvent.
+    """
 
     flags: int = 0
     uuid: Uuid = NIL_UUID

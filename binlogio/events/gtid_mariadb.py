@@ -91,7 +91,7 @@ class MariadbXid:
     bqual: bytes
 
     def __str__(self) -> str:
-        """The name as SQL writes it: X'67',X'62',1."""
+        """Return the name as SQL writes it: X'67',X'62',1."""
         return f"X'{self.gtrid.hex()}',X'{self.bqual.hex()}',{self.format_id}"
 
 
@@ -164,9 +164,9 @@ MARIADB_GTID_LIST: Final = Struct(
 class MariadbGtidEvent:
     """The first event of an event group, in the place of BEGIN; of a statement of its own where FL_STANDALONE is set.
 
-    `flags` are MariadbGtidFlag, `flags_extra` MariadbGtidExtraFlag; a field that no flag announces is None. `sa_seq_no` is the
-    number of the group that began the ALTER which this one ends, `thread_id` the connection that ran the group. `trailing` is None where zeros fill the event up to 19 bytes,
-    as they do in files.
+    `flags` are MariadbGtidFlag, `flags_extra` MariadbGtidExtraFlag; a field that no flag announces is None. `sa_seq_no`
+    is the number of the group that began the ALTER which this one ends, `thread_id` the connection that ran the group.
+    `trailing` is None where zeros fill the event up to 19 bytes, as they do in files.
     """
 
     sequence_number: int
@@ -196,7 +196,8 @@ class MariadbGtidEvent:
 class MariadbGtidListEvent:
     """The state of the log where the file begins: the last GTIDs of each domain and server, a domain's latest one last.
 
-    `flags` are MariadbGtidListFlag. `trailing` is None where an empty list has its two zero bytes, and others have nothing.
+    `flags` are MariadbGtidListFlag. `trailing` is None where an empty list has its two zero bytes, and others have
+    nothing.
     """
 
     gtids: tuple[MariadbGtid, ...] = ()

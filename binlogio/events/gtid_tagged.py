@@ -8,10 +8,11 @@
          3 tag: length: varlen, bytes        8 transaction_length: varlen
          4 last_committed: varlen-s64        9 immediate_server_version: varlen
 
-`size` is that of the message with its head. A field has no length of its own, so from the first unknown id on the message
-cannot be read; `last_non_ignorable`, an id plus one or 0, says whether the rest may be ignored.
+`size` is that of the message with its head. A field has no length of its own, so from the first unknown id on the
+message cannot be read; `last_non_ignorable`, an id plus one or 0, says whether the rest may be ignored.
 
-Source: libs/mysql/binlog/event/control_events.h, Gtid_event::define_fields; libs/mysql/serialization/serializer_default_impl.hpp.
+Source: libs/mysql/binlog/event/control_events.h, Gtid_event::define_fields;
+libs/mysql/serialization/serializer_default_impl.hpp.
 """
 
 from __future__ import annotations

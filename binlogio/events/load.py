@@ -12,7 +12,8 @@
     exec_load_event, delete_file_event         := file_id: u32
     execute_load_query_event   := query_event's post-header, file_id: u32  start: u32  end: u32  duplicates: u8, query_event's body
 
-Source: libs/mysql/binlog/event/load_data_events.h; for 6, 8, 10 and 12, which 8.0 dropped: sql/log_event.h of 5.0 and 5.7.
+Source: libs/mysql/binlog/event/load_data_events.h; for 6, 8, 10 and 12, which 8.0 dropped: sql/log_event.h of 5.0 and
+5.7.
 """
 
 from __future__ import annotations
@@ -211,8 +212,8 @@ class DeleteFileEvent:
 class ExecuteLoadQueryEvent:
     """The LOAD DATA statement of BEGIN_LOAD_QUERY_EVENT.
 
-    `sql[file_name_start:file_name_end]` is the file name, to be replaced by that of the replica's copy. `duplicates`: 0 error,
-    1 IGNORE, 2 REPLACE.
+    `sql[file_name_start:file_name_end]` is the file name, to be replaced by that of the replica's copy. `duplicates`: 0
+    error, 1 IGNORE, 2 REPLACE.
     """
 
     thread_id: int

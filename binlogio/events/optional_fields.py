@@ -1,7 +1,7 @@
 """Fields that an event may lack: at its end, by a flag, or as padding. None is "not in the file".
 
-Construct parts for all events. Each parses and builds with one definition, and refuses to build values that would be lost:
-a value without its flag, a field after a missing one.
+Construct parts for all events. Each parses and builds with one definition, and refuses to build values that would be
+lost: a value without its flag, a field after a missing one.
 """
 
 from __future__ import annotations

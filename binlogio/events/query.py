@@ -169,7 +169,8 @@ STATUS_VALUES: Final[dict[int, Construct]] = {
     QueryStatus.MARIADB_GTID_FLAGS3: _MariadbAlterFlags(),
     QueryStatus.MARIADB_CHARACTER_SET_COLLATIONS: _CollationPairs(),
 }
-# The server stops at a code that it does not know, because nothing says how long its value is: the rest is kept as bytes.
+# The server stops at a code that it does not know, because nothing says how long its value is: the rest is kept as
+# bytes.
 _STATUS_VAR: Final = Record(
     StatusVar, Struct("code" / Int8ul, "value" / Switch(this.code, STATUS_VALUES, default=GreedyBytes))
 )
@@ -183,7 +184,8 @@ _STATUS_VARS_SIZE_AT: Final = POST_HEADER - 2
 def sizes_before_sql(data: bytes, at: int = 0) -> tuple[int, int, int]:
     """What stands in front of the statement of a QUERY_EVENT whose body begins at `at`, in bytes, for those who do not parse it.
 
-    These are the post-header of binlog version 4, the status variables, and the schema with its zero. A body may be shorter than they say.
+    These are the post-header of binlog version 4, the status variables, and the schema with its zero. A body may be
+    shorter than they say.
     """
     schema = int.from_bytes(data[at + _SCHEMA_SIZE_AT : at + _SCHEMA_SIZE_AT + 1], "little")
     status_vars = int.from_bytes(data[at + _STATUS_VARS_SIZE_AT : at + POST_HEADER], "little")
@@ -211,7 +213,7 @@ def _build_status_vars(values: tuple[StatusVar, ...]) -> bytes:
 
 
 def query_fields(sql: Construct, *more_post_header: Construct) -> tuple[Construct, ...]:
-    """The fields of a QUERY_EVENT, with those that EXECUTE_LOAD_QUERY_EVENT has on top of its post-header."""
+    """Return the fields of a QUERY_EVENT, with those that EXECUTE_LOAD_QUERY_EVENT has on top of its post-header."""
     return (
         "thread_id" / Int32ul,
         "exec_time" / Int32ul,
@@ -251,7 +253,7 @@ class QueryEvent:
     header: EventHeader = NEW_HEADER
 
     def status(self, code: int) -> Any:
-        """The value of a status variable, or None where the event does not have it."""
+        """Return the value of a status variable, or None where the event does not have it."""
         for variable in self.status_vars:
             if variable.code == code:
                 return variable.value

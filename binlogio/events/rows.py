@@ -10,9 +10,10 @@ The frame only: row images are decoded in `binlogio.rows`.
     extra      := (code: u8  ...)*       0 NDB: u8 length (with itself and format), u8 format, bytes
                                          1 partition: u16 id (updates: u16 source id as well)
 
-v0 (5.1 before GA) and v1 have no extra part, and v0 has one bitmap for both images of an update. MariaDB's compressed rows are the same frame with `images` after a compression header.
-Source: libs/mysql/binlog/event/rows_event.h, Rows_event; sql/log_event.cc, Rows_log_event; v0: sql/log_event_old.cc of 5.1 to 5.7;
-MariaDB: sql/log_event.cc, binlog_buf_uncompress.
+v0 (5.1 before GA) and v1 have no extra part, and v0 has one bitmap for both images of an update. MariaDB's compressed
+rows are the same frame with `images` after a compression header.
+Source: libs/mysql/binlog/event/rows_event.h, Rows_event; sql/log_event.cc, Rows_log_event; v0: sql/log_event_old.cc of
+5.1 to 5.7; MariaDB: sql/log_event.cc, binlog_buf_uncompress.
 """
 
 from __future__ import annotations

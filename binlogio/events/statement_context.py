@@ -76,8 +76,8 @@ class RandEvent:
 class UserVarEvent:
     """A user variable that the next statement reads. `type`, `collation` and `value` are None where it is NULL.
 
-    `value` are the bytes as the server writes them: text, an IEEE double, a 64-bit integer, or precision, scale and a packed
-    DECIMAL.
+    `value` are the bytes as the server writes them: text, an IEEE double, a 64-bit integer, or precision, scale and a
+    packed DECIMAL.
     """
 
     name: str

@@ -1,6 +1,7 @@
 """TABLE_MAP_EVENT: the columns of the rows events that follow.
 
-Contains the frame, the metadata of each column type, and the optional metadata. `binlogio.rows.plan` interprets the columns.
+Contains the frame, the metadata of each column type, and the optional metadata. `binlogio.rows.plan` interprets the
+columns.
 
     table_map_event := table_id: u48 (u32 where the post-header has 6 bytes)  flags: u16                      -- post-header
                        schema: u8 length, bytes, 0x00   table: u8 length, bytes, 0x00
@@ -8,7 +9,8 @@ Contains the frame, the metadata of each column type, and the optional metadata.
                        nullable: bits[column_count]   optional_metadata: field*                               -- body
     field           := kind: u8   value: lenenc length, bytes
 
-Source: libs/mysql/binlog/event/rows_event.h, Table_map_event; sql/log_event.cc, Table_map_log_event::save_field_metadata.
+Source: libs/mysql/binlog/event/rows_event.h, Table_map_event; sql/log_event.cc,
+Table_map_log_event::save_field_metadata.
 """
 
 from __future__ import annotations
@@ -243,7 +245,7 @@ class TableId(Construct):  # type: ignore[misc]
 
 
 def _may_lack_metadata(context: Container) -> bool:
-    """True in logs of 5.1 up to 5.1.17. In others a table map that ends at the column types is damaged."""
+    """Return True in logs of 5.1 up to 5.1.17. In others a table map that ends at the column types is damaged."""
     params = context._params
     if not context.column_types:  # empty metadata that is there would be taken for none
         return False
@@ -292,9 +294,9 @@ TABLE_MAP: Final = Struct(
 class TableMapEvent:
     """Names a table and its column types for the rows events of the same statement.
 
-    `metadata[i]` is the column's metadata as one integer, 0 where its type has none; the layout `METADATA` says how many bytes
-    and in which order. `optional_metadata` keeps the file's order. `metadata` and `nullable` are empty in files of servers
-    up to 5.1.17 that did not write them.
+    `metadata[i]` is the column's metadata as one integer, 0 where its type has none; the layout `METADATA` says how
+    many bytes and in which order. `optional_metadata` keeps the file's order. `metadata` and `nullable` are empty in
+    files of servers up to 5.1.17 that did not write them.
     """
 
     table_id: int
@@ -308,7 +310,7 @@ class TableMapEvent:
     header: EventHeader = NEW_HEADER
 
     def optional(self, kind: int) -> Any:
-        """The value of an optional-metadata field, or None where the event does not have it."""
+        """Return the value of an optional-metadata field, or None where the event does not have it."""
         for field in self.optional_metadata:
             if field.kind == kind:
                 return field.value

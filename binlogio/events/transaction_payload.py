@@ -103,7 +103,7 @@ class TransactionPayloadEvent:
     def create(
         cls, payload: bytes, compression_type: int, uncompressed_size: int, header: EventHeader = NEW_HEADER
     ) -> TransactionPayloadEvent:
-        """The event around an already compressed payload, with its fields in the server's order."""
+        """Return the event around an already compressed payload, with its fields in the server's order."""
         fields = (
             (PayloadField.COMPRESSION_TYPE, int(compression_type)),
             (PayloadField.UNCOMPRESSED_SIZE, uncompressed_size),
@@ -113,7 +113,7 @@ class TransactionPayloadEvent:
 
 
 def parse_payload_head(data: bytes, body_size: int, header: EventHeader) -> tuple[TransactionPayloadEvent, int] | None:
-    """An event without its payload, and where that begins in a body of `body_size` bytes, of which `data` is the beginning.
+    """Return an event without its payload, and where that begins in a body of `body_size` bytes, of which `data` is the beginning.
 
     None where the payload's field does not say what is left, or the fields do not end in `data`.
     """

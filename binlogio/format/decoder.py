@@ -1,7 +1,8 @@
 """Event frames to typed events; no I/O.
 
-Selects the codec by type, tracks the table maps of the current statement, and decodes compressed transactions. The caller passes the
-decompression as a function from bytes to chunks, so that a decompressed payload is never in memory as a whole.
+Selects the codec by type, tracks the table maps of the current statement, and decodes compressed transactions. The
+caller passes the decompression as a function from bytes to chunks, so that a decompressed payload is never in memory as
+a whole.
 """
 
 from __future__ import annotations
@@ -21,7 +22,10 @@ from binlogio.format.known_bodies import KnownBodies
 from binlogio.options import Limits
 
 Decompress = Callable[[bytes], Iterator[bytes]]
-"""Opens a zstd stream: compressed bytes in, plain chunks out, one after the other. Raises BinlogFormatError where it is broken."""
+"""Opens a zstd stream: compressed bytes in, plain chunks out, one after the other.
+
+Raises BinlogFormatError where it is broken.
+"""
 
 ROWS_EVENTS: Final = (WriteRowsEvent, UpdateRowsEvent, DeleteRowsEvent, PartialUpdateRowsEvent)
 _PAYLOAD_CHUNK: Final = 1 << 20
@@ -43,7 +47,7 @@ class Decoder:
         self._known = KnownBodies()
 
     def decode(self, frame: EventFrame) -> Iterator[Any]:
-        """The event of a frame; behind a TRANSACTION_PAYLOAD_EVENT also the events inside it.
+        """Yield the event of a frame; behind a TRANSACTION_PAYLOAD_EVENT also the events inside it.
 
         Raises:
             BinlogFormatError: the body does not fit the event's layout.
@@ -55,7 +59,7 @@ class Decoder:
             yield from self.decode_payload(event, frame.context, plain_payload(event, self._decompress))
 
     def table_map(self, table_id: int, *, offset: int, event_type: int) -> TableMapEvent:
-        """The table map that a rows event of the current statement refers to.
+        """Return the table map that a rows event of the current statement refers to.
 
         Raises:
             MissingTableMap: there is none; the reader may have started in mid-statement.
@@ -88,7 +92,7 @@ class Decoder:
     def decode_payload(
         self, event: TransactionPayloadEvent, context: ParseContext, chunks: Iterator[bytes], start: int = 0
     ) -> Iterator[Any]:
-        """The events inside a payload, whose plain bytes come in chunks, from byte `start` on.
+        """Yield the events inside a payload, whose plain bytes come in chunks, from byte `start` on.
 
         Raises:
             BinlogFormatError: the bytes are not whole events.
@@ -104,7 +108,7 @@ class Decoder:
 
 
 def plain_payload(event: TransactionPayloadEvent, decompress: Decompress | None) -> Iterator[bytes]:
-    """The plain bytes of a payload, and never more of them than its header promises.
+    """Yield the plain bytes of a payload, and never more of them than its header promises.
 
     Raises:
         BinlogFormatError: there are more or fewer, or the stream is broken.
@@ -145,7 +149,10 @@ def _opened(event: TransactionPayloadEvent, decompress: Decompress | None) -> It
 def _frames(
     framer: EventFramer, chunks: Iterator[bytes], event: TransactionPayloadEvent, limits: Limits
 ) -> Iterator[EventFrame]:
-    """The frames inside a payload; errors name the payload event, since what is inside has no offset in the file."""
+    """Yield the frames inside a payload.
+
+    Errors name the payload event, since what is inside has no offset in the file.
+    """
     try:
         left = event.uncompressed_size - framer.offset
         for chunk in chunks:

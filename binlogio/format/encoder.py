@@ -19,7 +19,7 @@ _POSITION_BITS: Final = 0xFFFFFFFF
 
 
 def stamp(frame: bytes, offset: int, *, has_checksum: bool) -> bytes:
-    """An event with the position that it gets at `offset`, and a checksum that agrees."""
+    """Return an event with the position that it gets at `offset`, and a checksum that agrees."""
     event = bytearray(frame)
     event[LOG_POS_BYTES] = (offset + len(event) & _POSITION_BITS).to_bytes(4, "little")
     if has_checksum:
@@ -28,7 +28,9 @@ def stamp(frame: bytes, offset: int, *, has_checksum: bool) -> bytes:
 
 
 class Encoder:
-    """Builds events for a file of the given format; a format description that it builds sets the format of those that follow.
+    """Builds events for a file of the given format.
+
+    A format description that it builds sets the format of those that follow.
 
     Args:
         context: how the file's events look; None until the format description was built.
@@ -38,7 +40,9 @@ class Encoder:
         self.context = context
 
     def encode(self, event: Any) -> bytes:
-        """The event with the type, timestamp, server id, flags and log_pos of its own header; only size and checksum are computed.
+        """Return the event with the type, timestamp, server id, flags and log_pos of its own header.
+
+        Only size and checksum are computed.
 
         What a reader gave comes out as it was in the file.
 
@@ -48,7 +52,7 @@ class Encoder:
         return self._encode(event, event.header.log_pos)
 
     def encode_at(self, event: Any, offset: int) -> bytes:
-        """The event as it stands at `offset` (bytes from the start of the file): log_pos is where it ends, modulo 2**32."""
+        """Return the event as it stands at `offset` (bytes from the start of the file): log_pos is where it ends, modulo 2**32."""
         return self._encode(event, None, offset)
 
     def _encode(self, event: Any, log_pos: int | None, offset: int = 0) -> bytes:

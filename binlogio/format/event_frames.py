@@ -1,7 +1,7 @@
 """Rows events by construct: what the compiled kernel's `EventBuffer` and `RowsEncoder` do, one row at a time.
 
-Closes a rows event when it is full. The caller encodes every row with `binlogio.rows`, as it does with the kernel for the rows that the
-kernel refuses.
+Closes a rows event when it is full. The caller encodes every row with `binlogio.rows`, as it does with the kernel for
+the rows that the kernel refuses.
 """
 
 from __future__ import annotations
@@ -59,7 +59,8 @@ class EventFrames:
 class RowsFrames:
     """The rows of one statement's changes of one kind to one table, as rows events at the end of `buffer`.
 
-    The arguments are those of the kernel's RowsEncoder; `before`, `after` and what says how to write them are its alone.
+    The arguments are those of the kernel's RowsEncoder; `before`, `after` and what says how to write them are its
+    alone.
     """
 
     def __init__(

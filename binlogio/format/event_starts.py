@@ -1,11 +1,12 @@
 """Checks that an offset given by a caller is the start of an event.
 
-An offset inside an event is a mistake of the caller, not damage in the log. Only the sizes, `log_pos` and checksums of events are read here;
-what the events say is the reader's business.
+An offset inside an event is a mistake of the caller, not damage in the log. Only the sizes, `log_pos` and checksums of
+events are read here; what the events say is the reader's business.
 
-    An event starts at `offset` if the header there has the `log_pos` that its place requires, and its checksum is right (in a log without
-    checksums: if the next header has the right `log_pos` too). Where this does not hold (logs of before MySQL 5.0, relay logs, `log_pos`
-    zero, a damaged event), the events are counted from the start of the log by their sizes.
+    An event starts at `offset` if the header there has the `log_pos` that its place requires, and its checksum is right
+    (in a log without checksums: if the next header has the right `log_pos` too). Where this does not hold (logs of
+    before MySQL 5.0, relay logs, `log_pos` zero, a damaged event), the events are counted from the start of the log by
+    their sizes.
 """
 
 from __future__ import annotations
@@ -30,9 +31,9 @@ _LOW_BITS: Final = 0xFFFFFFFF
 def check_event_start(log: LogFile, offset: int, keyring: Keyring | None = None) -> None:
     """Refuse an `offset` (bytes from the start of the plain log) at which no event of `log` starts.
 
-    0 (the start of the file) and the end of the file are accepted. Compressed and encrypted logs are read up to `offset`. A log that is an
-    open stream can be read only once, so it is not checked here: `BinlogReader` does that while it reads. A file that is not a binary log is
-    accepted: reading it says what is wrong.
+    0 (the start of the file) and the end of the file are accepted. Compressed and encrypted logs are read up to
+    `offset`. A log that is an open stream can be read only once, so it is not checked here: `BinlogReader` does that
+    while it reads. A file that is not a binary log is accepted: reading it says what is wrong.
 
     Raises:
         PositionError: no event starts there; the message says where the next one starts.
@@ -59,7 +60,9 @@ def check_event_start(log: LogFile, offset: int, keyring: Keyring | None = None)
 
 
 def check_start(opened: OpenedLog, offset: int, framer: EventFramer, *, file: str) -> None:
-    """As `check_event_start`, for a seekable log of which `framer` has read the first event. The place in the stream changes.
+    """As `check_event_start`, for a seekable log of which `framer` has read the first event.
+
+    The place in the stream changes.
 
     Raises:
         PositionError, OSError: as `check_event_start`.
@@ -70,7 +73,7 @@ def check_start(opened: OpenedLog, offset: int, framer: EventFramer, *, file: st
 
 
 def no_event_at(offset: int, found: int, *, file: str | None = None, is_end: bool = False) -> PositionError:
-    """The error for an offset at which no event starts.
+    """Return the error for an offset at which no event starts.
 
     `found` is where the next event starts or, with `is_end`, where the last whole event of the log ends.
     """
@@ -79,7 +82,10 @@ def no_event_at(offset: int, found: int, *, file: str | None = None, is_end: boo
 
 
 def _looks_right(opened: OpenedLog, offset: int, *, has_checksum: bool) -> bool:
-    """Whether position and checksum of the event at `offset` are right; without a checksum, whether the next header's position is."""
+    """Return whether position and checksum of the event at `offset` are right.
+
+    Without a checksum, whether the next header's position is.
+    """
     size = _own_size(_read_at(opened, offset, HEADER_SIZE), offset)
     if size is None:
         return False
@@ -94,7 +100,7 @@ def _looks_right(opened: OpenedLog, offset: int, *, has_checksum: bool) -> bool:
 
 
 def _own_size(header: bytes, offset: int) -> int | None:
-    """The size that a header at `offset` gives, where its `log_pos` agrees with it; None elsewhere."""
+    """Return the size that a header at `offset` gives, where its `log_pos` agrees with it; None elsewhere."""
     if len(header) < HEADER_SIZE:
         return None
     size = int.from_bytes(header[EVENT_SIZE_BYTES], "little")
@@ -134,7 +140,7 @@ class _NextStart(NamedTuple):
 
 
 def _next_start(opened: OpenedLog, offset: int) -> _NextStart | None:
-    """The first event that starts at or after `offset`; None in a file that is not a binary log."""
+    """Return the first event that starts at or after `offset`; None in a file that is not a binary log."""
     data = _Ahead(opened)
     if data.read(0, _FIRST) != BINLOG_MAGIC:
         return None
@@ -153,7 +159,10 @@ def _next_start(opened: OpenedLog, offset: int) -> _NextStart | None:
 
 
 class _Ahead:
-    """Reads small pieces of a log, none before the byte in front of the last one; a stream that cannot seek is read through."""
+    """Reads small pieces of a log, none before the byte in front of the last one.
+
+    A stream that cannot seek is read through.
+    """
 
     def __init__(self, opened: OpenedLog) -> None:
         self._opened = opened

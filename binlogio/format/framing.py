@@ -1,11 +1,13 @@
 """Bytes to event frames, in any chunking; no I/O.
 
-Checks the magic number, headers, sizes and checksums, and parses the format description; `decoder` parses all other bodies.
+Checks the magic number, headers, sizes and checksums, and parses the format description; `decoder` parses all other
+bodies.
 
     file := 0xfe "bin"  event*         -- the first event is FORMAT_DESCRIPTION_EVENT (5.0 and later) or START_EVENT_V3
 
-A relay log may put an artificial ROTATE_EVENT first, and any file may hold a second format description: what it says holds from
-there on. Source: libs/mysql/binlog/event/binlog_event.cpp; sql/binlog_reader.cc, Binlog_event_data_istream::read_event_header.
+A relay log may put an artificial ROTATE_EVENT first, and any file may hold a second format description: what it says
+holds from there on. Source: libs/mysql/binlog/event/binlog_event.cpp; sql/binlog_reader.cc,
+Binlog_event_data_istream::read_event_header.
 """
 
 from __future__ import annotations
@@ -81,12 +83,13 @@ class TornTail:
 class EventFramer:
     """Cuts a stream of bytes into event frames.
 
-    `feed` bytes in any portions, call `next_frame` until it says NEED_DATA, and `finish` when there are no more; then it says
-    END, or raises if the stream stops where it should not. After an error the framer stays where it is.
+    `feed` bytes in any portions, call `next_frame` until it says NEED_DATA, and `finish` when there are no more; then
+    it says END, or raises if the stream stops where it should not. After an error the framer stays where it is.
 
     Args:
         verify_checksum: compare the CRC32 of every event with its bytes.
-        context: how to read the first event; given, the stream has no magic (a reader that starts in mid-file, a payload).
+        context: how to read the first event; given, the stream has no magic (a reader that starts in mid-file, a
+            payload).
         offset: where the first byte of the stream stands in its file.
         decryptor_for: makes the decryptor that a START_ENCRYPTION_EVENT of MariaDB asks for.
         limits: the largest sizes that are accepted; those of `context` where it is None.
@@ -163,7 +166,7 @@ class EventFramer:
         self._skipped = skipped
 
     def next_frame(self) -> EventFrame | Framing:
-        """The next event; NEED_DATA where it is not whole yet; END after `finish`, at the end or at a torn tail.
+        """Return the next event; NEED_DATA where it is not whole yet; END after `finish`, at the end or at a torn tail.
 
         Raises:
             BadMagic: the stream is not a binary log.
@@ -267,7 +270,7 @@ class EventFramer:
         return EventFrame(header, body, checksum, self.context)
 
     def _describe(self, header: EventHeader, raw: bytes) -> EventFrame:
-        """A format description: its own checksum first, then what it says about the rest."""
+        """Return a format description: its own checksum first, then what it says about the rest."""
         version = raw[HEADER_SIZE + 2 : HEADER_SIZE + 2 + SERVER_VERSION_LENGTH].rstrip(b"\0")
         checksum = None
         end = len(raw)
@@ -341,7 +344,7 @@ class EventFramer:
         )
 
     def _contradicts_position(self) -> bool:
-        """Whether the position of the event at hand is neither unknown, nor right, nor off by as much as that of the event before."""
+        """Return whether the position of the event at hand is neither unknown, nor right, nor off by as much as that of the event before."""
         header = self._peek_header()
         if self.is_relay_log or self.context.binlog_version != 4 or not header.log_pos:
             return False
@@ -403,7 +406,10 @@ def _bad_magic(magic: bytes, offset: int) -> BinlogFormatError | UnsupportedFeat
 
 
 def _empty(size: int) -> TruncatedEvent:
-    """The error for a log without a format description; a server that stopped while it created a log, or a copy that failed, leaves one."""
+    """Return the error for a log without a format description.
+
+    A server that stopped while it created a log, or a copy that failed, leaves one.
+    """
     if size <= len(BINLOG_MAGIC):
         return TruncatedEvent("the log is empty", offset=size, expected="a format description", found=f"{size} bytes")
     return TruncatedEvent(

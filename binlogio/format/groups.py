@@ -1,4 +1,6 @@
-"""Event groups: GTID ... XID, COMMIT, XA_PREPARE, or a statement on its own. The unit of split, rotation, flush and replay.
+"""Event groups: GTID ... XID, COMMIT, XA_PREPARE, or a statement on its own.
+
+The unit of split, rotation, flush and replay.
 
 Finds the begin and end of groups from the events alone, for every server: with GTIDs and without, MySQL and MariaDB.
 
@@ -8,7 +10,8 @@ Finds the begin and end of groups from the events alone, for every server: with 
            | mariadb_gtid event* (xid | COMMIT | ROLLBACK | xa_prepare)   -- not standalone: BEGIN is implied
            | gtid transaction_payload | gtid incident
 
-Source: sql/log_event.h, Query_log_event::starts_group, ends_group; sql/rpl_rli.cc; MariaDB: Gtid_log_event::FL_STANDALONE.
+Source: sql/log_event.h, Query_log_event::starts_group, ends_group; sql/rpl_rli.cc; MariaDB:
+Gtid_log_event::FL_STANDALONE.
 """
 
 from __future__ import annotations
@@ -125,12 +128,12 @@ class GroupTracker:
 
 
 def starts_transaction(sql: bytes) -> bool:
-    """True for the texts with which a server begins a transaction in the log."""
+    """Return True for the texts with which a server begins a transaction in the log."""
     return sql == b"BEGIN" or sql.startswith(b"XA START")
 
 
 def ends_transaction(sql: bytes) -> bool:
-    """True for the texts with which a server ends one; ROLLBACK TO a savepoint does not."""
+    """Return True for the texts with which a server ends one; ROLLBACK TO a savepoint does not."""
     if sql == b"COMMIT":
         return True
     word = sql[:12].upper()

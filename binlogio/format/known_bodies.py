@@ -1,7 +1,7 @@
 """Cache of parsed bodies that a log repeats: table maps, statements such as BEGIN, and the fields of rows events before their images.
 
-Equal bytes give equal events, since a layout is read from its first byte to its last. The codec of an event parses a body that is not
-in the cache, and raises the errors.
+Equal bytes give equal events, since a layout is read from its first byte to its last. The codec of an event parses a
+body that is not in the cache, and raises the errors.
 
     same := type, format description, and all bytes of the body; of rows events those before the images
 """
@@ -39,7 +39,7 @@ class KnownBodies:
         self._sizes: dict[tuple[int, bytes], int] = {}
 
     def parse(self, frame: EventFrame) -> Any:
-        """The event of a frame. Raises as `EventCodec.parse`."""
+        """Return the event of a frame. Raises as `EventCodec.parse`."""
         code, body = frame.header.type_code, frame.body
         if code not in _WHOLE and code not in _HEADS:
             return codec_for(code).parse(frame.header, body, frame.context)

@@ -1,8 +1,8 @@
 """Byte ranges of a log, each read by itself.
 
-A reader begins at the first event group at or after the start of its range, and stops at the first group at or after the end. So any cut
-points give every group exactly once, and can be chosen without reading the file. The kernel finds a group in the middle of a file
-(`find_group`).
+A reader begins at the first event group at or after the start of its range, and stops at the first group at or after
+the end. So any cut points give every group exactly once, and can be chosen without reading the file. The kernel finds a
+group in the middle of a file (`find_group`).
 """
 
 from __future__ import annotations

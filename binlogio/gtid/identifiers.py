@@ -34,7 +34,7 @@ _NUMBER: Final = re.compile(r"0|[1-9][0-9]{0,19}")
 
 
 def parse_number(text: str, what: str) -> int:
-    """The plain decimal number that `text` is.
+    """Return the plain decimal number that `text` is.
 
     The server's strtoll would also take 010 as 8 and 0x10 as 16; here these are errors, so nothing is misread.
 
@@ -67,7 +67,7 @@ class Uuid:
 
     @classmethod
     def parse(cls, text: str) -> Uuid:
-        """The UUID that `text` spells, in either case; the hyphens are obligatory in a GTID."""
+        """Return the UUID that `text` spells, in either case; the hyphens are obligatory in a GTID."""
         if _UUID.fullmatch(text) is None:
             raise BinlogFormatError("not a UUID", field="uuid", found=excerpt(text))
         return cls(bytes.fromhex(text.replace("-", "")))
@@ -82,7 +82,9 @@ NIL_UUID: Final = Uuid(bytes(UUID_SIZE))
 
 
 class Tag(str):
-    """The optional middle part of a GTID: up to 32 letters, digits and underscores, in lower case; empty where there is none.
+    """The optional middle part of a GTID: up to 32 letters, digits and underscores, in lower case.
+
+    Empty where there is none.
 
     Raises:
         BinlogFormatError: too long, another character, or a digit in front.
@@ -91,7 +93,7 @@ class Tag(str):
     __slots__ = ()
 
     def __new__(cls, text: str = "") -> Tag:
-        """The tag `text`; capital letters become small ones, as the server makes them."""
+        """Return the tag `text`; capital letters become small ones, as the server makes them."""
         if _TAG.fullmatch(text) is None:
             raise BinlogFormatError(
                 "not a tag: up to 32 letters, digits and underscores, not starting with a digit",
@@ -141,7 +143,7 @@ class Gtid:
 
     @classmethod
     def parse(cls, text: str) -> Gtid:
-        """The GTID that `text` spells, `uuid:gno` or `uuid:tag:gno`.
+        """Return the GTID that `text` spells, `uuid:gno` or `uuid:tag:gno`.
 
         Raises:
             BinlogFormatError: it spells none.
@@ -183,7 +185,7 @@ class MariadbGtid:
 
     @classmethod
     def parse(cls, text: str) -> MariadbGtid:
-        """The GTID that `text` spells, `domain-server-number`.
+        """Return the GTID that `text` spells, `domain-server-number`.
 
         Raises:
             BinlogFormatError: it spells none.
@@ -210,13 +212,13 @@ class MariadbGtidPosition:
 
     @classmethod
     def of(cls, gtids: Iterable[MariadbGtid]) -> MariadbGtidPosition:
-        """The position after `gtids` were seen in this order: the last one of a domain counts."""
+        """Return the position after `gtids` were seen in this order: the last one of a domain counts."""
         last = {gtid.domain_id: gtid for gtid in gtids}
         return cls(tuple(last[domain_id] for domain_id in sorted(last)))
 
     @classmethod
     def parse(cls, text: str) -> MariadbGtidPosition:
-        """The position that `text` spells, as in @@gtid_slave_pos; empty text is the empty position.
+        """Return the position that `text` spells, as in @@gtid_slave_pos; empty text is the empty position.
 
         Raises:
             BinlogFormatError: a part is no GTID, or two have the same domain.
@@ -230,15 +232,15 @@ class MariadbGtidPosition:
         return position
 
     def get(self, domain_id: int) -> MariadbGtid | None:
-        """The last GTID of a domain; None where it has none."""
+        """Return the last GTID of a domain; None where it has none."""
         return next((gtid for gtid in self.gtids if gtid.domain_id == domain_id), None)
 
     def add(self, gtid: MariadbGtid) -> MariadbGtidPosition:
-        """The position after `gtid`, which replaces the one of its domain."""
+        """Return the position after `gtid`, which replaces the one of its domain."""
         return type(self).of((*self.gtids, gtid))
 
     def __contains__(self, gtid: MariadbGtid) -> bool:
-        """Whether `gtid` lies at or before the position, by the numbers of its domain."""
+        """Return whether `gtid` lies at or before the position, by the numbers of its domain."""
         last = self.get(gtid.domain_id)
         return last is not None and gtid.sequence_number <= last.sequence_number
 

@@ -7,7 +7,8 @@ The body of a PREVIOUS_GTIDS_LOG_EVENT is one such set (`binlogio.events.gtid`).
     tag       := length: varlen  u8[length]
     intervals := n: u64  (start: u64  end: u64)[n]                        -- increasing; the end is not in it
 
-MySQL 9.7 writes the tagged encoding also of sets without tags, once its process has met a tag (fixture mysql97/compressed).
+MySQL 9.7 writes the tagged encoding also of sets without tags, once its process has met a tag (fixture
+mysql97/compressed).
 Source: sql/rpl_gtid_set.cc, Gtid_set::encode, add_gtid_encoding; libs/mysql/gtid/gtid_format.h.
 """
 
@@ -145,7 +146,7 @@ def _source_count(ctx: Container) -> int:
 
 
 def _written(ctx: Container) -> list[tuple[Tsid, Intervals]]:
-    """The sources in the order in which the file has them."""
+    """Return the sources in the order in which the file has them."""
     if not ctx.order:
         return list(ctx.gtid_set.sources)
     sources = dict(ctx.gtid_set.sources)
@@ -186,7 +187,7 @@ GTID_SET: Final = Struct(
 
 
 def parse_gtid_set(data: bytes) -> GtidSet:
-    """The set that `data` encodes, tagged or untagged, to the last byte.
+    """Return the set that `data` encodes, tagged or untagged, to the last byte.
 
     Raises:
         BinlogFormatError: the encoding is damaged.
@@ -200,7 +201,7 @@ def parse_gtid_set(data: bytes) -> GtidSet:
 
 
 def build_gtid_set(gtid_set: GtidSet, encoding: GtidSetEncoding | None = None) -> bytes:
-    """The set's bytes; without an `encoding`, in the oldest one that can hold it.
+    """Return the set's bytes; without an `encoding`, in the oldest one that can hold it.
 
     Raises:
         BinlogFormatError: the set has tags, and `encoding` has none.

@@ -36,7 +36,7 @@ Intervals = tuple[Interval, ...]
 
 
 def _merge(intervals: Iterable[Interval]) -> Intervals:
-    """The same numbers in increasing intervals that do not touch."""
+    """Return the same numbers in increasing intervals that do not touch."""
     merged: list[Interval] = []
     for interval in sorted(intervals):
         if merged and interval.start <= merged[-1].end:
@@ -47,7 +47,7 @@ def _merge(intervals: Iterable[Interval]) -> Intervals:
 
 
 def _intersect(left: Intervals, right: Intervals) -> Intervals:
-    """The numbers that are in both."""
+    """Return the numbers that are in both."""
     common: list[Interval] = []
     i = j = 0
     while i < len(left) and j < len(right):
@@ -63,7 +63,7 @@ def _intersect(left: Intervals, right: Intervals) -> Intervals:
 
 
 def _subtract(left: Intervals, right: Intervals) -> Intervals:
-    """The numbers of `left` that are not in `right`."""
+    """Return the numbers of `left` that are not in `right`."""
     if not right:
         return left
     gaps = (
@@ -86,7 +86,7 @@ class GtidSet:
 
     @classmethod
     def from_intervals(cls, intervals: Iterable[tuple[Tsid, Interval]]) -> GtidSet:
-        """The set of the given intervals, in any order; they may overlap.
+        """Return the set of the given intervals, in any order; they may overlap.
 
         Raises:
             BinlogFormatError: an interval is empty or goes beyond 1 to 2**63 - 2.
@@ -99,14 +99,15 @@ class GtidSet:
 
     @classmethod
     def from_gtids(cls, gtids: Iterable[Gtid]) -> GtidSet:
-        """The set of the given GTIDs, in any order."""
+        """Return the set of the given GTIDs, in any order."""
         return cls.from_intervals((gtid.tsid, Interval(gtid.gno, gtid.gno + 1)) for gtid in gtids)
 
     @classmethod
     def parse(cls, text: str) -> GtidSet:
-        """The set that `text` spells, in any of the spellings that the server takes.
+        """Return the set that `text` spells, in any of the spellings that the server takes.
 
-        White space, repeated commas, a UUID or a tag without numbers and intervals like 5-3 (which are empty) do no harm.
+        White space, repeated commas, a UUID or a tag without numbers and intervals like 5-3 (which are empty) do no
+        harm.
 
         Raises:
             BinlogFormatError: something else is in the text.
@@ -125,7 +126,7 @@ class GtidSet:
         return sum(interval.end - interval.start for _, interval in self)
 
     def intervals(self, tsid: Tsid) -> Intervals:
-        """The numbers that one source has in the set."""
+        """Return the numbers that one source has in the set."""
         at = bisect_left(self.sources, tsid, key=lambda source: source[0])
         found = at < len(self.sources) and self.sources[at][0] == tsid
         return self.sources[at][1] if found else ()
@@ -137,7 +138,7 @@ class GtidSet:
                 yield Gtid(tsid.uuid, tsid.tag, gno)
 
     def add(self, gtid: Gtid) -> GtidSet:
-        """The set with one GTID more."""
+        """Return the set with one GTID more."""
         tsid = gtid.tsid
         at = bisect_left(self.sources, tsid, key=lambda source: source[0])
         found = self.intervals(tsid)
@@ -165,11 +166,11 @@ class GtidSet:
         return _of_each((tsid, _subtract(mine, theirs.get(tsid, ()))) for tsid, mine in self.sources)
 
     def issubset(self, other: GtidSet) -> bool:
-        """Whether the other set has everything that this one has."""
+        """Return whether the other set has everything that this one has."""
         return not self.difference(other)
 
     def isdisjoint(self, other: GtidSet) -> bool:
-        """Whether the sets have nothing in common."""
+        """Return whether the sets have nothing in common."""
         return not self.intersection(other)
 
     __or__ = union
@@ -189,7 +190,7 @@ class GtidSet:
         return bool(self.sources)
 
     def __str__(self) -> str:
-        """The set as the server prints it: each UUID once, on a line of its own."""
+        """Return the set as the server prints it: each UUID once, on a line of its own."""
         parts: list[str] = []
         last: Uuid | None = None
         for tsid, intervals in self.sources:
@@ -206,7 +207,7 @@ EMPTY_GTID_SET: Final = GtidSet()
 
 
 def _of_each(sources: Iterable[tuple[Tsid, Intervals]]) -> GtidSet:
-    """The set of those sources that have something left."""
+    """Return the set of those sources that have something left."""
     return GtidSet(tuple((tsid, intervals) for tsid, intervals in sources if intervals))
 
 

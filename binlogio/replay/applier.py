@@ -49,25 +49,28 @@ def replay(
     """Apply the transactions of a log to a target; the caller closes both.
 
     Args:
-        reader: the log, from the beginning of an event group; with `definitions` of tables where it does not say names and keys
-            (binlog_row_metadata=MINIMAL, and no DDL).
+        reader: the log, from the beginning of an event group; with `definitions` of tables where it does not say names
+            and keys (binlog_row_metadata=MINIMAL, and no DDL).
         target: where the tables are. One that was used before continues after the groups that it has.
         workers: how many transactions may run in parallel, as far as the log's logical clock allows.
         preserve_commit_order: commit in the order of the log; otherwise only what the clock orders is in order.
-        transactions_per_commit: how many consecutive row transactions may share a commit of the target where commits are in order; None for
-            as many as there are workers. Only servers share commits; SQLite has its own way.
+        transactions_per_commit: how many consecutive row transactions may share a commit of the target where commits
+            are in order; None for as many as there are workers. Only servers share commits; SQLite has its own way.
         wanted: which part of the log.
-        resumes: True continues at the stored position of the target, whatever start `wanted` has; False ignores that position. None continues there if the
-            logs and the start agree with it, and raises PositionError if they contradict it.
-        gtids: "keep" gives transactions the GTIDs that they have in the log, "new" those that the target gives them. None keeps them where the target is a MySQL
-            server with gtid_mode=ON, the log has them, all of each transaction is wanted, and no earlier replay kept a position in the target.
-        ignore_cascades: whether to go on where foreign keys of the source changed rows that are not in the log and the target cannot change them.
+        resumes: True continues at the stored position of the target, whatever start `wanted` has; False ignores that
+            position. None continues there if the logs and the start agree with it, and raises PositionError if they
+            contradict it.
+        gtids: "keep" gives transactions the GTIDs that they have in the log, "new" those that the target gives them.
+            None keeps them where the target is a MySQL server with gtid_mode=ON, the log has them, all of each
+            transaction is wanted, and no earlier replay kept a position in the target.
+        ignore_cascades: whether to go on where foreign keys of the source changed rows that are not in the log and the
+            target cannot change them.
         watch: called with every transaction that is in the target, from any thread.
 
     Raises:
         PositionError: the start, the stop or the target's position does not fit the logs. Nothing was changed.
-        ReplayError: a change does not fit what is in the target, or the log does not say enough. The group it is in is not
-            applied, all groups before it are.
+        ReplayError: a change does not fit what is in the target, or the log does not say enough. The group it is in is
+            not applied, all groups before it are.
         BinlogError: the log is damaged.
     """
     summary = ReplaySummary()

@@ -1,8 +1,8 @@
 """Collation keys: values that are equal if a unique index of the server takes them for equal.
 
-Case, accents and trailing spaces are taken from the collation's name. Weights are not implemented: for language-specific
-collations, and for letters that expand to several, two keys may differ here that are equal in a server. SQLite and server
-targets compare keys themselves.
+Case, accents and trailing spaces are taken from the collation's name. Weights are not implemented: for
+language-specific collations, and for letters that expand to several, two keys may differ here that are equal in a
+server. SQLite and server targets compare keys themselves.
 
     ..._bin, ..._cs            characters
     ..._as_ci                  without case
@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 
 
 def collation_key(value: Any, column: ColumnPlan, prefix_length: int = 0) -> Any:
-    """A value that is equal for equal keys; of text and bytes, the first `prefix_length` characters where that is not 0."""
+    """Return a value that is equal for equal keys.
+
+    Of text and bytes, the first `prefix_length` characters where that is not 0.
+    """
     if prefix_length and isinstance(value, str | bytes):
         value = value[:prefix_length]
     if isinstance(value, float):

@@ -6,12 +6,12 @@ The queue, its states, and how an error stops newer transactions. Threads are in
     wait     (worker)        before its commit is queued, until all older ones have signalled       NOT_FIRST -> FIRST
     signal   (worker)        its commit is queued, or it failed; the next one is first now          FIRST -> IDLE
 
-A transaction that failed, or was filtered out, or commits by itself (DDL) takes its turn like every other: it has a place in the queue
-from the moment when it was read. If one fails, newer ones must roll back, and none is registered any more: so the transactions that
-committed are a prefix of the log, and there are no gaps to fill after a stop.
+A transaction that failed, or was filtered out, or commits by itself (DDL) takes its turn like every other: it has a
+place in the queue from the moment when it was read. If one fails, newer ones must roll back, and none is registered any
+more: so the transactions that committed are a prefix of the log, and there are no gaps to fill after a stop.
 
-Source: WL#6813, Commit_order_manager. There a thread's error flag is read after its wait as `previous_error ? 0 : 1`, with 1 documented
-as failure; the documented meaning is what holds here.
+Source: WL#6813, Commit_order_manager. There a thread's error flag is read after its wait as `previous_error ? 0 : 1`,
+with 1 documented as failure; the documented meaning is what holds here.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class CommitOrderQueue:
         return True
 
     def is_first(self, worker: int) -> bool:
-        """True where all older transactions have had their turn."""
+        """Return True where all older transactions have had their turn."""
         return self._states[worker] is CommitOrderState.FIRST
 
     def may_commit(self, worker: int) -> bool:
@@ -98,7 +98,7 @@ class CommitOrderQueue:
         return self._queue[0]
 
     def behind(self, worker: int) -> tuple[int, ...]:
-        """The workers whose transactions are newer."""
+        """Return the workers whose transactions are newer."""
         queue = tuple(self._queue)
         return queue[queue.index(worker) + 1 :]
 
@@ -147,7 +147,9 @@ class CommitOrderManager:
             return self._queue.may_commit(worker)
 
     def wait_for_turn_or_request(self, worker: int) -> bool:
-        """For a worker that has executed its transaction: wait for its turn; True where it is asked to roll back before that.
+        """For a worker that has executed its transaction: wait for its turn.
+
+        True where it is asked to roll back before that.
 
         A worker that is asked calls `gave_up` when it has rolled back.
         """

@@ -1,11 +1,12 @@
 """Coordinator: gives transactions to workers as the logical clock allows, and makes them commit in order.
 
-    A worker executes its transaction up to its commit, waits for its turn, commits, and signals the next one. A statement that commits by itself
-    (DDL) waits for its turn before it is executed. A new file begins when the one before it has ended altogether.
-    A transaction that meets a lock is tried again. One that is older than those that hold the lock, and wait for its turn, has them roll back
-    first; they execute again when their turn has come.
-    If one fails, all later ones roll back (`preserve_commit_order`); without that, what the clock let run at the same time is left to itself.
-    Transactions that share a commit (`commit_groups`) and fail, or meet a lock, are applied again one by one, so that all before the one at fault stay.
+    A worker executes its transaction up to its commit, waits for its turn, commits, and signals the next one. A
+    statement that commits by itself (DDL) waits for its turn before it is executed. A new file begins when the one
+    before it has ended altogether. A transaction that meets a lock is tried again. One that is older than those that
+    hold the lock, and wait for its turn, has them roll back first; they execute again when their turn has come. If one
+    fails, all later ones roll back (`preserve_commit_order`); without that, what the clock let run at the same time is
+    left to itself. Transactions that share a commit (`commit_groups`) and fail, or meet a lock, are applied again one
+    by one, so that all before the one at fault stay.
 
 Source: WL#6813; sql/rpl_rli_pdb.cc, Slave_worker::retry_transaction; sql/rpl_replica_commit_order_manager.cc.
 """
@@ -54,7 +55,10 @@ class LockRefused(ReplayError):
 
 
 class Coordinator:
-    """One replay of one log, from `start` on, or from where the target is. `transactions_per_commit` holds where commits are in order: otherwise the target's own group commit is at work."""
+    """One replay of one log, from `start` on, or from where the target is.
+
+    `transactions_per_commit` holds where commits are in order: otherwise the target's own group commit is at work.
+    """
 
     def __init__(
         self,
@@ -88,7 +92,8 @@ class Coordinator:
         """Apply them all; comes back when every worker is idle.
 
         Raises:
-            BinlogError: of the first transaction that failed; or reading failed, and all transactions up to there are applied.
+            BinlogError: of the first transaction that failed; or reading failed, and all transactions up to there are
+                applied.
         """
         try:
             try:
@@ -111,7 +116,10 @@ class Coordinator:
             raise self._first_failure()
 
     def keep_position(self, logs: Mapping[str, KeptLog]) -> None:
-        """Keep how far the replay is, where only groups that change nothing came behind the last commit; `logs` by base name."""
+        """Keep how far the replay is, where only groups that change nothing came behind the last commit.
+
+        `logs` by base name.
+        """
         low, kept = self._ledger.low, self._target.progress
         if low is None:
             return
@@ -125,7 +133,7 @@ class Coordinator:
         return self._ledger.low
 
     def _first_failure(self) -> BaseException:
-        """The failure of the oldest transaction."""
+        """Return the failure of the oldest transaction."""
         return min(self._failures, key=lambda failure: failure[0])[1]
 
     def _missing(self, transactions: Iterable[Transaction]) -> Iterator[Transaction]:
@@ -203,7 +211,10 @@ class Coordinator:
                     self._order.signal_newer(worker, error=not is_applied)
 
     def _apply_together(self, worker: int, session: Session, group: CommitGroup, together: Transaction) -> bool:
-        """Apply transactions that share a commit; False where they have to be applied one by one, and nothing of them is there."""
+        """Apply transactions that share a commit.
+
+        False where they have to be applied one by one, and nothing of them is there.
+        """
         try:
             self._execute(worker, session, together)
             session.commit(together, self._ledger)

@@ -34,7 +34,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class NamedStatement:
-    """The text of a statement for the target; `creates` as in `StatementScope`; `refusal` if filters by name cannot be applied."""
+    """The text of a statement for the target; `creates` as in `StatementScope`.
+
+    `refusal` if filters by name cannot be applied.
+    """
 
     sql: bytes
     is_wanted: bool = True
@@ -46,9 +49,9 @@ class NamedStatement:
 class ReplayFilter:
     """What is selected; everything by default.
 
-    `start` and `stop` are places (file by base name): groups that begin before `start`, or at or after `stop`, are not applied.
-    `start_timestamp` and `stop_timestamp` say the same of a group's first event, in seconds since 1970. `tables` and `exclude_tables` are globs
-    over `schema.table`; `rewrite_db` maps names of schemas.
+    `start` and `stop` are places (file by base name): groups that begin before `start`, or at or after `stop`, are not
+    applied. `start_timestamp` and `stop_timestamp` say the same of a group's first event, in seconds since 1970.
+    `tables` and `exclude_tables` are globs over `schema.table`; `rewrite_db` maps names of schemas.
     """
 
     start: Position | None = None
@@ -62,13 +65,13 @@ class ReplayFilter:
     rewrite_db: Mapping[str, str] = field(default_factory=dict)
 
     def is_behind_end(self, place: Position, timestamp: int) -> bool:
-        """Whether a group that begins there ends the replay."""
+        """Return whether a group that begins there ends the replay."""
         if self.stop is not None and not is_before(place, self.stop):
             return True
         return self.stop_timestamp is not None and timestamp >= self.stop_timestamp
 
     def wants_group(self, place: Position, timestamp: int, gtid: Any) -> bool:
-        """Whether the changes of a group are wanted."""
+        """Return whether the changes of a group are wanted."""
         if self.start is not None and is_before(place, self.start):
             return False
         if self.start_timestamp is not None and timestamp < self.start_timestamp:
@@ -78,7 +81,7 @@ class ReplayFilter:
         return self.exclude_gtids is None or not has_gtid(self.exclude_gtids, gtid)
 
     def wants_table(self, schema: str, table: str) -> bool:
-        """Whether the rows of a table are wanted."""
+        """Return whether the rows of a table are wanted."""
         name = f"{schema}.{table}"
         if any(fnmatchcase(name, pattern) for pattern in self.exclude_tables):
             return False
@@ -90,7 +93,7 @@ class ReplayFilter:
         return bool(self.tables or self.exclude_tables or self.rewrite_db)
 
     def wants_statement(self, scope: StatementScope) -> bool:
-        """Whether what a statement changes is wanted.
+        """Return whether what a statement changes is wanted.
 
         Raises:
             UnsupportedFeature: only a part of it is.
@@ -156,7 +159,7 @@ class ReplayFilter:
             return NamedStatement(event.sql, creates=creates, refusal=refusal)
 
     def _without_unwanted(self, text: str, scope: StatementScope) -> str:
-        """A DROP TABLE of some wanted tables without the others; all other statements as they are."""
+        """Return a DROP TABLE of some wanted tables without the others; all other statements as they are."""
         wanted = [self._wants_named_table(*name) for name in scope.tables] if scope.names else []
         if all(wanted) or not any(wanted):
             return text
@@ -164,7 +167,7 @@ class ReplayFilter:
         return text[: scope.names[0][0]] + ", ".join(names) + text[scope.names[-1][1] :]
 
     def schema(self, name: str) -> str:
-        """The name that a schema has in the target."""
+        """Return the name that a schema has in the target."""
         return self.rewrite_db.get(name, name)
 
 
@@ -172,12 +175,12 @@ EVERYTHING = ReplayFilter()
 
 
 def _may_match(patterns: Iterable[str], schema: str) -> bool:
-    """Whether a pattern may match a table of the schema."""
+    """Return whether a pattern may match a table of the schema."""
     return any(rest for pattern in patterns for rest in _rests(pattern, f"{schema}."))
 
 
 def _matches_all(patterns: Iterable[str], schema: str) -> bool:
-    """Whether a pattern matches every table of the schema."""
+    """Return whether a pattern matches every table of the schema."""
     return any(rest and not rest.strip("*") for pattern in patterns for rest in _rests(pattern, f"{schema}."))
 
 
@@ -195,7 +198,7 @@ def _rests(pattern: str, text: str) -> set[str]:
 
 
 def _behind_stars(rests: set[str]) -> set[str]:
-    """A `*` may also match nothing."""
+    """Return a `*` may also match nothing."""
     found = set(rests)
     for rest in rests:
         found.update(rest[count:] for count in range(1, len(rest) - len(rest.lstrip("*")) + 1))
@@ -203,7 +206,7 @@ def _behind_stars(rests: set[str]) -> set[str]:
 
 
 def _first(pattern: str) -> tuple[int, str]:
-    """The size and the text of the part of a glob that matches one character: `*`, `?`, `[...]` or the character itself."""
+    """Return the size and the text of the part of a glob that matches one character: `*`, `?`, `[...]` or the character itself."""
     if pattern.startswith("["):
         end = pattern.find("]", 3 if pattern.startswith("[!") else 2)
         return (end + 1, pattern[: end + 1]) if end > 0 else (1, "[[]")
@@ -211,7 +214,7 @@ def _first(pattern: str) -> tuple[int, str]:
 
 
 def is_before(place: Position, other: Position) -> bool:
-    """Whether a place comes before another one: in the same file, or in one of the same series with a lower number."""
+    """Return whether a place comes before another one: in the same file, or in one of the same series with a lower number."""
     if place.file == other.file:
         return place.offset < other.offset
     number, other_number = log_number(place.file), log_number(other.file)

@@ -8,10 +8,12 @@ The result is a plan of the search; the targets execute it.
     -> scan                                           all rows, then record compare
     of the rows that are the same, the first is the one
 
-The server maps columns by position; columns that either side has more take no part (R1 to R4 of the worklog). Keys compare as their collations
-do, record compare goes byte by byte: 'a' and 'A' are one key and two records, as are 0.0 and -0.0.
+The server maps columns by position; columns that either side has more take no part (R1 to R4 of the worklog). Keys
+compare as their collations do, record compare goes byte by byte: 'a' and 'A' are one key and two records, as are 0.0
+and -0.0.
 
-Source: WL#5092; sql/log_event.cc, Rows_log_event::decide_row_lookup_algorithm_and_key, search_key_in_table, record_compare.
+Source: WL#5092; sql/log_event.cc, Rows_log_event::decide_row_lookup_algorithm_and_key, search_key_in_table,
+record_compare.
 """
 
 from __future__ import annotations
@@ -49,7 +51,7 @@ class Index:
     is_primary: bool = False
 
     def is_key(self, target: TablePlan) -> bool:
-        """True where a value of it belongs to one row at most: primary, or unique without nullable columns."""
+        """Return True where a value of it belongs to one row at most: primary, or unique without nullable columns."""
         return self.is_primary or (
             self.is_unique and not any(target.columns[position].nullable for position, _ in self.parts)
         )
@@ -105,7 +107,10 @@ def find_row(before: Sequence[Any], source: TablePlan, target: TablePlan, indexe
 
 
 def search_key_for_bi(present: set[int], target: TablePlan, indexes: Iterable[Index]) -> Index | None:
-    """The index to look in: primary, then unique without NULLs, then any other; only one whose columns are all in the image."""
+    """Return the index to look in: primary, then unique without NULLs, then any other.
+
+    Only one whose columns are all in the image.
+    """
     usable = [index for index in indexes if all(position in present for position, _ in index.parts)]
     ranks = (
         lambda index: index.is_primary,

@@ -37,11 +37,11 @@ class KeySource:
         self._marked: dict[tuple[int, frozenset[str]], tuple[TablePlan, TablePlan]] = {}
 
     def of(self, reader: BinlogReader) -> KeySource:
-        """The same for the events of another reader."""
+        """Return the same for the events of another reader."""
         return KeySource(reader, needs_names=self._needs_names, tells_generated=self._tells_generated)
 
     def plan(self, event: Any) -> TablePlan:
-        """The plan of a rows event, which must be the last event that the reader gave.
+        """Return the plan of a rows event, which must be the last event that the reader gave.
 
         Raises:
             ReplayError: the names of the columns are not known, or SQL cannot change the table.
@@ -60,14 +60,14 @@ class KeySource:
         return plan
 
     def renamed(self, plan: TablePlan, schema: str) -> TablePlan:
-        """The plan of the table in another schema."""
+        """Return the plan of the table in another schema."""
         known = self._renamed.get(id(plan))
         if known is None or known[0] is not plan:
             known = self._renamed[id(plan)] = (plan, replace(plan, schema=schema))
         return known[1]
 
     def _with_generated(self, plan: TablePlan, event: Any) -> TablePlan:
-        """The plan that says which columns the server computes."""
+        """Return the plan that says which columns the server computes."""
         table: TableDefinition | ParsedTable | None = self._reader.given_table(event)
         if table is None:
             table = self._reader.logged_table(event)

@@ -31,8 +31,9 @@ if TYPE_CHECKING:
 class KeptLog:
     """What a target keeps of the log that its position is in.
 
-    `identity` is None where it is not known: kept by a version that did not note it, or a log without a head. `is_complete` where the log was closed by its server
-    and the replay read it to its end. `start` is the place that the replay was told to begin at.
+    `identity` is None where it is not known: kept by a version that did not note it, or a log without a head.
+    `is_complete` where the log was closed by its server and the replay read it to its end. `start` is the place that
+    the replay was told to begin at.
     """
 
     identity: LogIdentity | None = None
@@ -40,7 +41,7 @@ class KeptLog:
     start: Position | None = None
 
     def says_more_than(self, other: KeptLog) -> bool:
-        """Whether this was kept of the log when more was known of it."""
+        """Return whether this was kept of the log when more was known of it."""
         return (self.identity is not None, self.is_complete) > (other.identity is not None, other.is_complete)
 
     def to_json(self) -> str:
@@ -96,7 +97,7 @@ class Progress:
     gtids: GtidSet | None = None
 
     def has(self, transaction: Transaction) -> bool:
-        """Whether the group is there."""
+        """Return whether the group is there."""
         start, end = transaction.start, transaction.end
         if self.gtids is not None and has_gtid(self.gtids, transaction.gtid):
             return True
@@ -105,7 +106,7 @@ class Progress:
         return is_before(start, self.low) or (start.file == self.low.file and end.offset in self.done)
 
     def reached(self, low: Position, log: KeptLog, *ends: Position) -> Progress:
-        """The same, with all groups up to `low` in `log` and those that end at `ends`."""
+        """Return the same, with all groups up to `low` in `log` and those that end at `ends`."""
         before = self.done if self.low is not None and self.low.file == low.file else frozenset()
         done = {offset for offset in (*before, *(end.offset for end in ends)) if offset > low.offset}
         return Progress(low, frozenset(done), log, self.gtids)
@@ -163,7 +164,7 @@ class Ledger:
                 self._by_end[one] = part
 
     def low_with(self, end: Position) -> Position:
-        """The low water mark as it is once the group up to `end` has ended."""
+        """Return the low water mark as it is once the group up to `end` has ended."""
         with self._lock:
             low = self._low if self._low is not None else Position(end.file, 0)
             for entry in self._open:

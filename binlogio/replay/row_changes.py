@@ -24,7 +24,7 @@ Change = tuple[Image | None, Image | None]
 
 
 def row_changes(step: RowsStep) -> Iterator[Change]:
-    """The changes of a step.
+    """Yield the changes of a step.
 
     Raises:
         ReplayError: the log does not say enough of the table.
@@ -38,7 +38,7 @@ def row_changes(step: RowsStep) -> Iterator[Change]:
 
 
 def lost_cascades(step: RowsStep, changes: Iterable[Change]) -> tuple[Cascade, ...]:
-    """The foreign keys of a step that changed rows of other tables: for an update those whose columns have other values now."""
+    """Return the foreign keys of a step that changed rows of other tables: for an update those whose columns have other values now."""
     if not step.cascades or step.plan is None or isinstance(step.event, DeleteRowsEvent):
         return step.cascades
     labels = [column.label.casefold() for column in step.plan.columns]
@@ -61,7 +61,7 @@ def lost_cascades(step: RowsStep, changes: Iterable[Change]) -> tuple[Cascade, .
 
 
 def cascades_refused(step: RowsStep, cascades: tuple[Cascade, ...]) -> ReplayError:
-    """The refusal of a change whose consequences in other tables are not in the log."""
+    """Return the refusal of a change whose consequences in other tables are not in the log."""
     children = ", ".join(sorted({".".join(one.child) for one in cascades}))
     return ReplayError(
         f"a foreign key (ON DELETE or ON UPDATE) changed rows of {children} together with this row, and servers do not log such changes",

@@ -20,14 +20,14 @@ TYPE_CODES: Final[dict[type, int]] = {
 
 
 def has_quick_frame(event: Any) -> bool:
-    """Whether `rows_frame_of` can build the event, if need be as one of the current version."""
+    """Return whether `rows_frame_of` can build the event, if need be as one of the current version."""
     return (
         type(event) in TYPE_CODES and event.header.type_code not in PRE_GA_EVENTS and not event.extra and is_compiled()
     )
 
 
 def rows_frame_of(event: Any, table_id: int, *, checksum: bool = False) -> bytes:
-    """The event as it stands in a log, but for its position; the header's flags are left out.
+    """Return the event as it stands in a log, but for its position; the header's flags are left out.
 
     Raises:
         BinlogFormatError: it does not fit 4 GiB.

@@ -1,7 +1,8 @@
 """Scheduler: which transactions may run in parallel, by the logical clock of the log (`last_committed`, `sequence_number`).
 
-    A transaction may begin once every transaction up to its `last_committed` has ended: those up to the *low water mark*, below which
-    nothing runs any more. Numbers start again in every file, so a file begins only when the one before it has ended altogether.
+    A transaction may begin once every transaction up to its `last_committed` has ended: those up to the *low water
+    mark*, below which nothing runs any more. Numbers start again in every file, so a file begins only when the one
+    before it has ended altogether.
 
 Source: sql/rpl_mta_submode.cc, Mts_submode_logical_clock::schedule_next_event, get_lwm_timestamp.
 """
@@ -32,7 +33,7 @@ class MariadbClock:
         self._commit_id: int | None = None
 
     def next(self, commit_id: int | None) -> Clock:
-        """The clock of the next transaction of the file; `commit_id` is None where it was committed alone."""
+        """Return the clock of the next transaction of the file; `commit_id` is None where it was committed alone."""
         if commit_id is None or commit_id != self._commit_id:
             self._parent = self._number
         self._commit_id = commit_id
@@ -41,7 +42,10 @@ class MariadbClock:
 
 
 class LogicalClock:
-    """Tells when the next transaction of a log may begin. `begin` and `end` come in any order that `may_begin` allows."""
+    """Tells when the next transaction of a log may begin.
+
+    `begin` and `end` come in any order that `may_begin` allows.
+    """
 
     def __init__(self) -> None:
         self._running: set[int] = set()
@@ -64,7 +68,7 @@ class LogicalClock:
         self._newest = self._low_water_mark = 0
 
     def may_begin(self, clock: Clock) -> bool:
-        """Whether the transaction may begin now. It is the next one of the log."""
+        """Return whether the transaction may begin now. It is the next one of the log."""
         if self.is_idle:
             return True
         if self._alone or not self._has_order(clock):
@@ -91,5 +95,5 @@ class LogicalClock:
         self._low_water_mark = max(self._low_water_mark, oldest - 1)
 
     def _has_order(self, clock: Clock) -> bool:
-        """False for a transaction without numbers, or whose numbers do not follow those before it: it runs alone."""
+        """Return False for a transaction without numbers, or whose numbers do not follow those before it: it runs alone."""
         return clock.sequence_number > max(self._newest, clock.last_committed) and clock.last_committed >= 0

@@ -1,7 +1,7 @@
 """Start and stop positions of a replay or an undo, and what must be known of the skipped part of the logs.
 
-Positions that the caller gave are checked before anything is changed. The part before the start is not decoded: only event
-headers are read, and two kinds of events count there:
+Positions that the caller gave are checked before anything is changed. The part before the start is not decoded: only
+event headers are read, and two kinds of events count there:
 
     DDL              names columns for the rows that come later
     XA PREPARE       its transaction may be committed after the start, and then its rows are needed
@@ -75,8 +75,9 @@ class PreparedPlace(NamedTuple):
 class SkippedPart:
     """Facts from the skipped part of the logs.
 
-    `groups` counts its event groups, as far as they begin with GTID events (those of servers before MySQL 5.7 and MariaDB 10.0 do not). `prepared` are the XA
-    transactions that were prepared in it, and neither committed nor rolled back.
+    `groups` counts its event groups, as far as they begin with GTID events (those of servers before MySQL 5.7 and
+    MariaDB 10.0 do not). `prepared` are the XA transactions that were prepared in it, and neither committed nor rolled
+    back.
     """
 
     groups: int = 0
@@ -85,7 +86,10 @@ class SkippedPart:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The part of the logs that the caller chose by places; `given` is the start as the caller said it, `numbers` are those of the logs, by their names."""
+    """The part of the logs that the caller chose by places.
+
+    `given` is the start as the caller said it, `numbers` are those of the logs, by their names.
+    """
 
     start: LogPlace = BEGINNING
     stop: LogPlace | None = None
@@ -97,7 +101,7 @@ EVERY_PLACE: Final = Bounds()
 
 
 def base_name(file: str) -> str:
-    """The name of a log without its folder."""
+    """Return the name of a log without its folder."""
     return PurePosixPath(file.replace("\\", "/")).name
 
 
@@ -120,7 +124,7 @@ def bounds_of(reader: BinlogReader, wanted: ReplayFilter) -> Bounds:
 
 
 def numbers_of(reader: BinlogReader, name: str) -> list[int]:
-    """The numbers of the logs of this base name."""
+    """Return the numbers of the logs of this base name."""
     return [number for number, log in enumerate(reader.logs) if base_name(log.name) == base_name(name)]
 
 
@@ -147,13 +151,16 @@ def _text(position: Position | None) -> str:
 
 
 def resumed_at(reader: BinlogReader, progress: Progress, bounds: Bounds, *, resumes: bool | None) -> LogPlace | None:
-    """Return where a replay continues by the stored position of the target; None if there is none, or the next log begins.
+    """Return where a replay continues by the stored position of the target.
+
+    None if there is none, or the next log begins.
 
     Args:
         reader: the logs.
         progress: what the target keeps.
         bounds: with the start that the caller gave.
-        resumes: True if the target's position overrides a start position, and is in these logs even if the target does not say of which server they are.
+        resumes: True if the target's position overrides a start position, and is in these logs even if the target does
+            not say of which server they are.
 
     Raises:
         PositionError: the logs, or the start, contradict the position.
@@ -260,12 +267,15 @@ def _check_next_log(reader: BinlogReader, progress: Progress, bounds: Bounds) ->
 def skip_to(
     reader: BinlogReader, place: LogPlace, is_wanted: Callable[[SkippedEvent], bool] | None = None
 ) -> tuple[SkippedPart, LogPlace]:
-    """Move the reader to the first event group at or after a place; return what was skipped, and where the reader begins.
+    """Move the reader to the first event group at or after a place.
+
+    Return what was skipped, and where the reader begins.
 
     The place is the start of an event.
 
-    `is_wanted` gets the first event of each group from there on; those before the first wanted one are skipped, too. A log whose groups do not begin with GTID events
-    is read from its start. Where the part before the place is damaged, nothing is known of it.
+    `is_wanted` gets the first event of each group from there on; those before the first wanted one are skipped, too. A
+    log whose groups do not begin with GTID events is read from its start. Where the part before the place is damaged,
+    nothing is known of it.
 
     Raises:
         OSError: a log before the place cannot be read.
@@ -302,9 +312,10 @@ _NOT_HERE: Final = -1
 def _before(
     events: Iterator[SkippedEvent], offset: int, is_wanted: Callable[[SkippedEvent], bool] | None, *, is_last: bool
 ) -> tuple[Iterable[SkippedEvent], int | None]:
-    """The events before the first wanted group at or after `offset`, and where that group starts.
+    """Return the events before the first wanted group at or after `offset`, and where that group starts.
 
-    Where there is none: `_NOT_HERE`, or in the last log the start of the last group. None where no event says where groups start. Behind damage, `offset` itself.
+    Where there is none: `_NOT_HERE`, or in the last log the start of the last group. None where no event says where
+    groups start. Behind damage, `offset` itself.
     """
     before: list[SkippedEvent] = []
     last = None
@@ -365,7 +376,8 @@ class _Skipped:
 def unknown_tables(reader: BinlogReader, patterns: Iterable[str]) -> tuple[list[str], list[str]]:
     """Those of some patterns over `schema.table` that no row and no statement of the logs can be of, and the tables that have rows in the logs.
 
-    Reads up to where all patterns were met. Streams, which can be read only once, and the part after damage are not checked.
+    Reads up to where all patterns were met. Streams, which can be read only once, and the part after damage are not
+    checked.
 
     Raises:
         OSError, UnsupportedFeature: a log cannot be read.
@@ -395,7 +407,7 @@ def unknown_tables(reader: BinlogReader, patterns: Iterable[str]) -> tuple[list[
 
 
 def _is_known(event: SkippedEvent, bodies: set[bytes]) -> bool:
-    """Whether a table map like this was seen before: the same but for its table id."""
+    """Return whether a table map like this was seen before: the same but for its table id."""
     if event.type_code != EventType.TABLE_MAP_EVENT:
         return False
     body = event.frame.body[_TABLE_ID_SIZE:]
@@ -406,7 +418,10 @@ def _is_known(event: SkippedEvent, bodies: set[bytes]) -> bool:
 
 
 def _may_name(event: QueryEvent, pattern: str) -> bool:
-    """Whether a statement has words that fit a pattern, so that it may be of such a table; of `*` alone rows decide."""
+    """Return whether a statement has words that fit a pattern, so that it may be of such a table.
+
+    Of `*` alone rows decide.
+    """
     schema, _, table = pattern.rpartition(".")
     if not table.strip("*?"):
         return False

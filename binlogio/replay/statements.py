@@ -119,7 +119,10 @@ class DropDatabase:
 
 @dataclass(frozen=True, slots=True)
 class CreateWithRows:
-    """CREATE TABLE ... START TRANSACTION: creates a table together with the rows that follow (CREATE TABLE ... SELECT of MySQL 8.0.21 on)."""
+    """CREATE TABLE ...
+
+    START TRANSACTION: creates a table together with the rows that follow (CREATE TABLE ... SELECT of MySQL 8.0.21 on).
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +168,7 @@ def recognize(sql: bytes, schema: str) -> Statement:
 
 
 def asks_for_client_file(sql: bytes) -> bool:
-    """Whether a statement is LOAD DATA LOCAL or LOAD XML LOCAL, for which a server asks the client for a file.
+    """Return whether a statement is LOAD DATA LOCAL or LOAD XML LOCAL, for which a server asks the client for a file.
 
     No server logs such a text: what it loaded is in the log as rows, or with the content of the file.
     """
@@ -183,7 +186,7 @@ def asks_for_client_file(sql: bytes) -> bool:
 
 
 def xid_key(xid: str) -> str:
-    """A spelling of an XA transaction id that does not depend on how it was written."""
+    """Return a spelling of an XA transaction id that does not depend on how it was written."""
     parts = [
         (match[1] or match[2] or (match[3] or "").encode("utf-8", "surrogateescape").hex()).lower()
         for match in _HEX.finditer(xid)
@@ -193,7 +196,7 @@ def xid_key(xid: str) -> str:
 
 
 def xid_text(key: str) -> str:
-    """The XA transaction id of a key, as XA RECOVER CONVERT XID and the log write it."""
+    """Return the XA transaction id of a key, as XA RECOVER CONVERT XID and the log write it."""
     gtrid, bqual, format_id = key.split(",")
     return f"X'{gtrid}',X'{bqual}',{format_id}"
 

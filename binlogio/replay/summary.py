@@ -15,10 +15,13 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class RowCounts:
-    """What one worker applied. `algorithms` counts by table and by how rows were found, `unwanted_statements` those of tables that were not chosen.
+    """What one worker applied.
 
-    `events` are rows events that a server applied by itself: none of the other numbers has their rows, and how these were found is its own choice.
-    `server_rows` is what the server counted meanwhile, by table and kind of change (see `targets.mysql.server_rows`); empty where it does not say.
+    `algorithms` counts by table and by how rows were found, `unwanted_statements` those of tables that were not chosen.
+
+    `events` are rows events that a server applied by itself: none of the other numbers has their rows, and how these
+    were found is its own choice. `server_rows` is what the server counted meanwhile, by table and kind of change (see
+    `targets.mysql.server_rows`); empty where it does not say.
     """
 
     inserts: int = 0
@@ -57,14 +60,16 @@ class RowCounts:
 
 @dataclass(slots=True)
 class ReplaySummary(RowCounts):
-    """What a replay did. `groups` were applied; those that were skipped or filtered are not among them. `position` is the end of the last applied group, or None.
+    """What a replay did. `groups` were applied; those that were skipped or filtered are not among them.
 
-    `statements` are those that were not followed (DDL and the like); `unfinished` is True where the log ends in the middle of a
-    group, which was not applied; `prepared` counts XA transactions that wait for an XA COMMIT beyond the end of the log.
-    `incomplete_inserts` are rows of which the log left columns out (binlog_row_image=MINIMAL): the source gave them their default
-    values, which the log does not say; here they are NULL. `ignored` are changes that did not fit in IDEMPOTENT mode. `waits` counts
-    how often a worker waited for its turn, `retries` how often a transaction was tried again.
-    `keeps_gtids` where transactions have the GTIDs of the log at the target.
+    `position` is the end of the last applied group, or None.
+
+    `statements` are those that were not followed (DDL and the like); `unfinished` is True where the log ends in the
+    middle of a group, which was not applied; `prepared` counts XA transactions that wait for an XA COMMIT beyond the
+    end of the log. `incomplete_inserts` are rows of which the log left columns out (binlog_row_image=MINIMAL): the
+    source gave them their default values, which the log does not say; here they are NULL. `ignored` are changes that
+    did not fit in IDEMPOTENT mode. `waits` counts how often a worker waited for its turn, `retries` how often a
+    transaction was tried again. `keeps_gtids` where transactions have the GTIDs of the log at the target.
     """
 
     groups: int = 0

@@ -2,9 +2,10 @@
 
 Handles groups, savepoints, XA transactions, and the table definitions at each point of the log.
 
-    A group inside a compressed payload ends with the payload; one that never ended, as a server that died leaves it, is none.
-    XA: steps are put aside at XA PREPARE and belong to the transaction of XA COMMIT, which is a group of its own. XA COMMIT alone decides whether they are
-    wanted: an XA PREPARE before the start of the replay, or one that the target has already, counts as well.
+    A group inside a compressed payload ends with the payload; one that never ended, as a server that died leaves it, is
+    none. XA: steps are put aside at XA PREPARE and belong to the transaction of XA COMMIT, which is a group of its own.
+    XA COMMIT alone decides whether they are wanted: an XA PREPARE before the start of the replay, or one that the
+    target has already, counts as well.
 """
 
 from __future__ import annotations
@@ -69,7 +70,8 @@ NEEDS_ROW_FORMAT: Final = "the source needs binlog_format=ROW"
 class RowsStep:
     """The rows of one event. `plan` is None where the log does not say enough, and `refusal` says what is missing.
 
-    `cascades` are foreign keys by which the change of these rows changed rows of other tables without a word in the log.
+    `cascades` are foreign keys by which the change of these rows changed rows of other tables without a word in the
+    log.
     """
 
     event: Any
@@ -88,8 +90,9 @@ class RowsStep:
 class StatementStep:
     """A statement, with the events that give it its context.
 
-    `statement` and the default database of the event have schemas as they are called in the target, and so has the text in `named`, which is None
-    where the event's own is that; `source_schema` is the default database as the source calls it, as the event's text does.
+    `statement` and the default database of the event have schemas as they are called in the target, and so has the text
+    in `named`, which is None where the event's own is that; `source_schema` is the default database as the source calls
+    it, as the event's text does.
     """
 
     event: QueryEvent
@@ -156,11 +159,15 @@ Step = RowsStep | StatementStep | LoadStep | RefusedStep
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transaction:
-    """One event group. `end` is the end of its last event; `outcome` is `commit`, `rollback` or `prepare`; `xid` is that of an XA group.
+    """One event group.
 
-    `commits_itself` where a statement of it ends the transaction that it is in: DDL and the like. `is_filtered` where nothing of it is wanted: it
-    keeps its place all the same. One without steps changes nothing. `is_bound` where it uses what only its session has, such as temporary tables. `shared_by` is how many
-    transactions of the log it stands for (`commit_groups`). `gtid` is that of either vendor, None where it has none; `log` tells the log from others of its name.
+    `end` is the end of its last event; `outcome` is `commit`, `rollback` or `prepare`; `xid` is that of an XA group.
+
+    `commits_itself` where a statement of it ends the transaction that it is in: DDL and the like. `is_filtered` where
+    nothing of it is wanted: it keeps its place all the same. One without steps changes nothing. `is_bound` where it
+    uses what only its session has, such as temporary tables. `shared_by` is how many transactions of the log it stands
+    for (`commit_groups`). `gtid` is that of either vendor, None where it has none; `log` tells the log from others of
+    its name.
     """
 
     path: str
@@ -199,7 +206,9 @@ class _Group:
 
 
 class TransactionReader:
-    """Iterates over the transactions of a log. `unfinished` is True where it ended in the middle of one, `prepared` are the XA ones that wait.
+    """Iterates over the transactions of a log.
+
+    `unfinished` is True where it ended in the middle of one, `prepared` are the XA ones that wait.
 
     `logs` tells, by base name, the logs that were read from others of their names. `progress` is what the target keeps.
     """
@@ -373,7 +382,7 @@ class TransactionReader:
         return (*prepared, *steps)
 
     def _prepared_at(self, place: PreparedPlace, xid: str) -> tuple[Step, ...] | None:
-        """The steps of an XA transaction that was prepared before the place where reading began."""
+        """Return the steps of an XA transaction that was prepared before the place where reading began."""
         with self._reader.part(*place) as reader:
             tables = replace(self._filter, start=None, stop=None, start_timestamp=None, stop_timestamp=None)
             tables = replace(tables, include_gtids=None, exclude_gtids=None)
@@ -404,7 +413,10 @@ class TransactionReader:
             group.steps.append(RefusedStep(event.header.offset, refusal))
 
     def _load(self, group: _Group, event: Any) -> None:
-        """Put a file together, or take it. Numbers of files come again: with the file of a LOAD DATA that failed, and from 1 after a restart."""
+        """Put a file together, or take it.
+
+        Numbers of files come again: with the file of a LOAD DATA that failed, and from 1 after a restart.
+        """
         if isinstance(event, BeginLoadQueryEvent):
             self._blocks[event.file_id] = [event.block]
         elif isinstance(event, AppendBlockEvent):
@@ -458,7 +470,7 @@ class TransactionReader:
         return RowsStep(event, renamed, plan, cascades=self._lost_cascades(event))
 
     def _lost_cascades(self, event: Any) -> tuple[Cascade, ...]:
-        """The foreign keys that an event of the source set to work without logging what they did, of tables that are wanted."""
+        """Return the foreign keys that an event of the source set to work without logging what they did, of tables that are wanted."""
         if not self._tells_cascades or not may_cascade(event):
             return ()
         is_delete = isinstance(event, DeleteRowsEvent)
@@ -518,7 +530,7 @@ class TransactionReader:
 
 
 def may_cascade(event: Any) -> bool:
-    """Whether foreign keys changed other tables with the rows of an event, if there are any, and this is not in the log."""
+    """Return whether foreign keys changed other tables with the rows of an event, if there are any, and this is not in the log."""
     flags = RowsFlag.NO_FOREIGN_KEY_CHECKS | RowsFlag.USE_SQL_FOREIGN_KEY
     return not isinstance(event, WriteRowsEvent) and not event.flags & flags
 
@@ -538,11 +550,11 @@ def _client_file_refused(event: QueryEvent) -> ReplayError:
 
 
 def shown_text(sql: bytes) -> str:
-    """The begin of a statement, for a message."""
+    """Return the begin of a statement, for a message."""
     text = sql.decode("utf-8", "replace").strip()
     return text if len(text) <= _SHOWN_TEXT else f"{text[: _SHOWN_TEXT - 3]}..."
 
 
 def text_refused(what: str) -> ReplayError:
-    """The refusal of a statement where only row changes can be replayed."""
+    """Return the refusal of a statement where only row changes can be replayed."""
     return ReplayError(f"{what} is in the log as SQL text; only row changes can be replayed", hint=NEEDS_ROW_FORMAT)

@@ -77,7 +77,10 @@ def needed_conversion(source: ColumnPlan, target: ColumnPlan) -> TypeConversions
 
 
 def _order(source: ColumnPlan, target: ColumnPlan) -> int | None:
-    """Positive where the source is wider, negative where the target is, 0 where they are the same; None where neither."""
+    """Positive where the source is wider, negative where the target is, 0 where they are the same.
+
+    None where neither.
+    """
     if source.type == target.type:
         return _same_type(source, target)
     if source.type in _INTEGERS and target.type in _INTEGERS:
@@ -108,7 +111,7 @@ def _same_type(source: ColumnPlan, target: ColumnPlan) -> int:
 
 
 def _string_length(column: ColumnPlan) -> int:
-    """The most bytes that a string of the column has."""
+    """Return the most bytes that a string of the column has."""
     if column.type in BLOBS:
         return int((1 << _BITS * column.metadata) - 1)
     return column.length

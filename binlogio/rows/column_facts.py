@@ -1,10 +1,11 @@
 """Assigns the optional metadata of a table map to its columns.
 
-Each field lists values for the columns of some kind only, in the order of the table. MySQL and MariaDB
-agree on all but one: in MariaDB a GEOMETRY column counts as a character column. (MariaDB's own mysqlbinlog counts otherwise than its
+Each field lists values for the columns of some kind only, in the order of the table. MySQL and MariaDB agree on all but
+one: in MariaDB a GEOMETRY column counts as a character column. (MariaDB's own mysqlbinlog counts otherwise than its
 server writes: it skips YEAR and compressed columns.)
 
-Source: sql/log_event.cc, Table_map_log_event::init_metadata_fields, is_numeric_type, is_character_type; MariaDB: sql/log_event_server.cc.
+Source: sql/log_event.cc, Table_map_log_event::init_metadata_fields, is_numeric_type, is_character_type; MariaDB:
+sql/log_event_server.cc.
 """
 
 from __future__ import annotations
@@ -27,7 +28,10 @@ NUMERIC: Final = frozenset(
 """Have a bit in SIGNEDNESS. YEAR is one, BIT is not."""
 
 CHARACTER: Final = STRINGS | {ColumnType.VECTOR}
-"""Have a collation in DEFAULT_CHARSET or COLUMN_CHARSET. VECTOR is one, JSON is not; ENUM and SET have fields of their own."""
+"""Have a collation in DEFAULT_CHARSET or COLUMN_CHARSET.
+
+VECTOR is one, JSON is not; ENUM and SET have fields of their own.
+"""
 
 CHARACTER_MARIADB: Final = CHARACTER | {ColumnType.GEOMETRY}
 ENUM_AND_SET: Final = frozenset({ColumnType.ENUM, ColumnType.SET})
@@ -35,7 +39,10 @@ ENUM_AND_SET: Final = frozenset({ColumnType.ENUM, ColumnType.SET})
 
 @dataclass(frozen=True, slots=True)
 class ColumnFacts:
-    """What the optional metadata says of one column; None where it says nothing. `members` are in the column's character set."""
+    """What the optional metadata says of one column; None where it says nothing.
+
+    `members` are in the column's character set.
+    """
 
     name: str | None = None
     unsigned: bool | None = None
@@ -47,7 +54,7 @@ class ColumnFacts:
 
 
 def column_facts(event: TableMapEvent, types: Sequence[ColumnType], *, mariadb: bool) -> tuple[ColumnFacts, ...]:
-    """The facts of each column; `types` are the real ones.
+    """Return the facts of each column; `types` are the real ones.
 
     Raises:
         BinlogFormatError: a field has not as many values as there are columns for them.
@@ -83,7 +90,9 @@ def column_facts(event: TableMapEvent, types: Sequence[ColumnType], *, mariadb: 
 
 
 def primary_key(event: TableMapEvent) -> tuple[tuple[int, int], ...]:
-    """Position and prefix length (in characters, 0 for all) of each column of the primary key; empty where nothing is said.
+    """Position and prefix length (in characters, 0 for all) of each column of the primary key.
+
+    Empty where nothing is said.
 
     Raises:
         BinlogFormatError: a position beyond the table.

@@ -1,6 +1,7 @@
 """Row images and row changes: the `images` of a rows event, in both directions.
 
-Bitmaps and order only; the bytes of a value are in `binlogio.values.layout`. The compiled kernel must agree with this file.
+Bitmaps and order only; the bytes of a value are in `binlogio.values.layout`. The compiled kernel must agree with this
+file.
 
     images    := after*  (WRITE_ROWS) | before*  (DELETE_ROWS) | (before after)*  (UPDATE_ROWS)
                | (before options: lenenc  (partial: bits[JSON columns of the table])?  after)*  (PARTIAL_UPDATE_ROWS)
@@ -10,7 +11,8 @@ Bitmaps and order only; the bytes of a value are in `binlogio.values.layout`. Th
     pre_ga    := record_bits: u8[*]  value*    -- before and after of PRE_GA events: all columns in the image, what stands for NULL included
     record_bits := spare bit, where no column has a variable length; a null bit for each nullable column of the table
 
-Bits are lowest first. The spare bits after the last null bit are as the plan says, those after the last partial bit are clear.
+Bits are lowest first. The spare bits after the last null bit are as the plan says, those after the last partial bit are
+clear.
 Source: sql/rpl_record.cc, pack_row and unpack_row; sql/log_event.cc, Rows_log_event::print_verbose_one_row.
 """
 
@@ -56,7 +58,7 @@ class RowImage:
 
     @classmethod
     def from_dict(cls, plan: TablePlan, values: Mapping[str, Any]) -> RowImage:
-        """The image that has the columns named in `values`.
+        """Return the image that has the columns named in `values`.
 
         Raises:
             BinlogFormatError: the table has no column of such a name.
@@ -73,7 +75,7 @@ class RowImage:
         return bits.to_bytes(bitmap_size(len(self.values)), "little")
 
     def get(self, name: str) -> Any:
-        """The value of a column; `ABSENT` where the image, or the table, does not have it."""
+        """Return the value of a column; `ABSENT` where the image, or the table, does not have it."""
         for column, value in zip(self.plan.columns, self.values, strict=True):
             if column.label == name:
                 return value
@@ -93,7 +95,7 @@ class RowChange:
     after: RowImage | None
 
     def applied(self) -> RowImage | None:
-        """The after image with documents in the place of JSON diffs, where the before image has the document.
+        """Return the after image with documents in the place of JSON diffs, where the before image has the document.
 
         Raises:
             BinlogFormatError: the diffs do not fit the document.
@@ -120,7 +122,7 @@ def _applied(column: ColumnPlan, old: Any, new: Any) -> Any:
 
 
 def _positions(present: bytes, count: int) -> tuple[int, ...]:
-    """The columns whose bits are set."""
+    """Return the columns whose bits are set."""
     if len(present) != bitmap_size(count):
         raise BinlogFormatError(
             "column bitmap length does not match the column count",
@@ -149,7 +151,7 @@ class RowImageLayout(Construct):  # type: ignore[misc]
         )
 
     def wants(self, column: ColumnPlan) -> bool:
-        """Whether the values of a column are decoded."""
+        """Return whether the values of a column are decoded."""
         return self.wanted is None or column.position in self.wanted
 
     def _parse(self, stream: BytesIO, context: Container, path: str) -> RowImage:
@@ -160,7 +162,7 @@ class RowImageLayout(Construct):  # type: ignore[misc]
         return obj
 
     def parse_values(self, stream: BytesIO, context: Container, path: str, layouts: tuple[Construct, ...]) -> RowImage:
-        """The null bits, and each value through the layout of its column."""
+        """Return the null bits, and each value through the layout of its column."""
         null = int.from_bytes(read_exactly(stream, bitmap_size(len(layouts)), path), "little")
         return self.parse_columns(stream, context, path, layouts, null)
 
@@ -238,7 +240,10 @@ class PartialImageLayout(RowImageLayout):
 
 
 def record_bits(plan: TablePlan) -> tuple[tuple[int, ...], int]:
-    """The null bit of each column in a record of 5.1 before GA, -1 for one that cannot be NULL; and how many bits there are."""
+    """Return the null bit of each column in a record of 5.1 before GA, -1 for one that cannot be NULL.
+
+    And how many bits there are.
+    """
     count = int(all(column.type not in VARIABLE_LENGTH for column in plan.columns))
     bits = []
     for column in plan.columns:
@@ -266,7 +271,10 @@ class PreGaImageLayout(RowImageLayout):
 
 
 class _RowChanges(Construct):  # type: ignore[misc]
-    """Row changes up to the end of the bytes; None for the image that the kind of event does not have. `first_row` is in errors."""
+    """Row changes up to the end of the bytes; None for the image that the kind of event does not have.
+
+    `first_row` is in errors.
+    """
 
     def __init__(self, before: RowImageLayout | None, after: RowImageLayout | None, first_row: int = 0) -> None:
         super().__init__()
@@ -316,7 +324,7 @@ def _translate(exc: BaseException, column: ColumnPlan, at: int) -> BinlogFormatE
 
 
 def _reason(exc: BaseException) -> str:
-    """The last line of what construct says; the first ones are its path through the layout."""
+    """Return the last line of what construct says; the first ones are its path through the layout."""
     return (str(exc).strip().splitlines() or [type(exc).__name__])[-1]
 
 
@@ -345,7 +353,7 @@ def decode_rows(
     first_row: int = 0,
     first_byte: int = 0,
 ) -> Iterator[RowChange]:
-    """The row changes of a rows event; `plan` is that of its table map.
+    """Return the row changes of a rows event; `plan` is that of its table map.
 
     Where `wanted` has the positions of some columns, the others are skipped without a look at their values, and ABSENT.
     Where the event has but a part of its rows, `first_row` and `first_byte` say where that begins.
@@ -377,10 +385,11 @@ def decode_rows(
 def encode_rows(
     changes: Iterable[RowChange], plan: TablePlan, present: bytes, present_after: bytes | None = None
 ) -> bytes:
-    """The `images` of row changes of one kind: all inserts, all deletes, or (with `present_after`) all updates.
+    """Return the `images` of row changes of one kind: all inserts, all deletes, or (with `present_after`) all updates.
 
     Raises:
-        BinlogFormatError: a value does not fit its column, or is absent though its bit is set; or the changes are of several kinds.
+        BinlogFormatError: a value does not fit its column, or is absent though its bit is set; or the changes are of
+            several kinds.
     """
     changes = list(changes)
     image = RowImageLayout(plan, present)
@@ -391,7 +400,7 @@ def encode_rows(
 
 
 def encode_partial_rows(changes: Iterable[RowChange], plan: TablePlan, present: bytes, present_after: bytes) -> bytes:
-    """The `images` of updates whose JSON columns may be `JsonDiffs`, for a PARTIAL_UPDATE_ROWS_EVENT.
+    """Return the `images` of updates whose JSON columns may be `JsonDiffs`, for a PARTIAL_UPDATE_ROWS_EVENT.
 
     Raises:
         BinlogFormatError: as `encode_rows`.

@@ -222,12 +222,15 @@ _OTHERS: Final = {
 
 
 def row_packer(plan: TablePlan) -> packer.RowPacker:
-    """What makes row images of Python values, for rows that have all columns; the rows that it refuses are `image.encode_rows`' business."""
+    """What makes row images of Python values, for rows that have all columns.
+
+    The rows that it refuses are `image.encode_rows`' business.
+    """
     return packer.RowPacker([_packed(column) for column in plan.columns], plan.spare_null_bits)
 
 
 def _packed(column: ColumnPlan) -> tuple[object, ...]:
-    """A column as `RowPacker` takes it."""
+    """Return a column as `RowPacker` takes it."""
     other, attribute = _OTHERS.get(column.type, (None, None))
     form, bits = _form(column)
     cells = None if form == packer.OTHER else main_cells(column)

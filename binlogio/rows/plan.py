@@ -2,8 +2,8 @@
 
 Joins the table map (`column_shape`, `column_facts`) with a table definition. Values are in `binlogio.values`.
 
-The optional metadata says little in its MINIMAL form, and nothing before MySQL 8.0.1 and MariaDB 10.5; a definition fills in what
-the binlog leaves out. If both give a fact, the binlog takes precedence.
+The optional metadata says little in its MINIMAL form, and nothing before MySQL 8.0.1 and MariaDB 10.5; a definition
+fills in what the binlog leaves out. If both give a fact, the binlog takes precedence.
 """
 
 from __future__ import annotations
@@ -66,10 +66,12 @@ class ColumnDefinition(Protocol):
 class ColumnPlan:
     """One column. What a type does not have is 0 or None.
 
-    `type` is the real one: ENUM and SET, which the event shows as STRING, and STRING for VAR_STRING. `length` is in bytes for strings, in
-    bits for BIT; `pack_length` is the size in bytes of a string's length prefix, or of an ENUM, SET or BIT. `unsigned` is False and
-    `collation_id` None where nobody says. `native` is MariaDB's `uuid`, `inet4` or `inet6`, which only a definition can tell from
-    BINARY. `generated` is True where a definition or DDL says that the server computes the column. `fsp_assumed` marks a column of MariaDB's old temporal types whose fraction digits nobody gives; none are assumed.
+    `type` is the real one: ENUM and SET, which the event shows as STRING, and STRING for VAR_STRING. `length` is in
+    bytes for strings, in bits for BIT; `pack_length` is the size in bytes of a string's length prefix, or of an ENUM,
+    SET or BIT. `unsigned` is False and `collation_id` None where nobody says. `native` is MariaDB's `uuid`, `inet4` or
+    `inet6`, which only a definition can tell from BINARY. `generated` is True where a definition or DDL says that the
+    server computes the column. `fsp_assumed` marks a column of MariaDB's old temporal types whose fraction digits
+    nobody gives; none are assumed.
     """
 
     position: int
@@ -107,7 +109,8 @@ class ColumnPlan:
 class TablePlan:
     """The columns of a table, and its primary key as (position, prefix length in characters; 0 for the whole column).
 
-    `spare_null_bits` is what the writer puts behind the last null bit of a row image: 1 in MariaDB and in MySQL before 8.0.3, else 0.
+    `spare_null_bits` is what the writer puts behind the last null bit of a row image: 1 in MariaDB and in MySQL before
+    8.0.3, else 0.
     """
 
     schema: str
@@ -132,10 +135,13 @@ def resolve_plan(
     context: ParseContext = DEFAULT_CONTEXT,
     definition: Sequence[ColumnDefinition] | None = None,
 ) -> TablePlan:
-    """The plan of a table map; `context` tells MariaDB from MySQL, `definition` fills in what the event does not say.
+    """Return the plan of a table map.
+
+    `context` tells MariaDB from MySQL, `definition` fills in what the event does not say.
 
     Raises:
-        BinlogFormatError: an unknown column type, metadata that makes no sense, or not as many entries as there are columns.
+        BinlogFormatError: an unknown column type, metadata that makes no sense, or not as many entries as there are
+            columns.
         UnsupportedFeature: a type whose values nobody can read without a definition, or at all.
     """
     try:
@@ -169,10 +175,12 @@ def _resolve(event: TableMapEvent, context: ParseContext, definition: Sequence[C
 
 
 def _filled_in(event: TableMapEvent, context: ParseContext) -> TableMapEvent:
-    """The event; with neutral metadata where it is one of a server up to 5.1.17 that wrote the column types alone.
+    """Return the event.
 
-    With table ids of six bytes STRING is refused as well, since a column of that type may be an ENUM or SET, and so are rows of version 0, whose
-    null bits depend on which columns are nullable.
+    With neutral metadata where it is one of a server up to 5.1.17 that wrote the column types alone.
+
+    With table ids of six bytes STRING is refused as well, since a column of that type may be an ENUM or SET, and so are
+    rows of version 0, whose null bits depend on which columns are nullable.
     """
     if event.metadata or event.nullable or not event.column_types:
         return event

@@ -25,21 +25,26 @@ class KnownTable:
 
 @dataclass(frozen=True, slots=True)
 class KnownDatabase:
-    """A database: its default collation, None where unknown; `is_fresh` if the log created it, so that it knows every table in it."""
+    """A database: its default collation, None where unknown.
+
+    `is_fresh` if the log created it, so that it knows every table in it.
+    """
 
     collation: str | None
     is_fresh: bool
 
 
 class Catalogue:
-    """Tables by schema and name. `unknown` has the reason for each that was lost; `temporary` are (thread id, schema, name).
+    """Tables by schema and name.
+
+    `unknown` has the reason for each that was lost; `temporary` are (thread id, schema, name).
 
     `lost` is why all tables were forgotten that no statement has defined since; None if that never happened.
     `folds_names` is True once a table map has shown that the server does not tell names apart by their case.
     `old_temporary` are as `temporary`, of earlier logs: a server that was started again has none of them.
 
-    `cascades` are the foreign keys of each table that change its rows. They stay where a table becomes unknown: all that is known of it then is that
-    it is there. A foreign key that ALTER TABLE drops stays, too.
+    `cascades` are the foreign keys of each table that change its rows. They stay where a table becomes unknown: all
+    that is known of it then is that it is there. A foreign key that ALTER TABLE drops stays, too.
     """
 
     def __init__(self) -> None:
@@ -63,7 +68,7 @@ class Catalogue:
         return other
 
     def find(self, schema: str, name: str) -> KnownTable | None:
-        """The table as it is now; None where the log does not say."""
+        """Return the table as it is now; None where the log does not say."""
         return self._tables.get(self.known_name((schema, name)))
 
     def tables(self) -> Iterator[tuple[TableName, KnownTable]]:
@@ -71,7 +76,7 @@ class Catalogue:
         yield from self._tables.items()
 
     def known_name(self, name: TableName) -> TableName:
-        """The name under which a table is known: servers that fold case log the statement as it was typed."""
+        """Return the name under which a table is known: servers that fold case log the statement as it was typed."""
         if name in self._tables:
             return name
         folded = (name[0].casefold(), name[1].casefold())
@@ -79,7 +84,7 @@ class Catalogue:
         return alike[0] if len(alike) == 1 else name
 
     def is_ambiguous(self, name: TableName) -> bool:
-        """True if the table that is known has this name in another case, which is another table on most servers."""
+        """Return True if the table that is known has this name in another case, which is another table on most servers."""
         return not self.folds_names and self.known_name(name) != name
 
     def begin_log(self) -> None:
@@ -125,7 +130,7 @@ class Catalogue:
         }
 
     def cascades_of(self, parent: TableName) -> tuple[Cascade, ...]:
-        """The foreign keys that change rows of other tables where rows of this one are changed, in whatever case they name it."""
+        """Return the foreign keys that change rows of other tables where rows of this one are changed, in whatever case they name it."""
         folded = (parent[0].casefold(), parent[1].casefold())
         every = (one for found in self.cascades.values() for one in found)
         return tuple(one for one in every if (one.parent[0].casefold(), one.parent[1].casefold()) == folded)
@@ -150,7 +155,7 @@ class Catalogue:
         return self.unknown.get(self.known_name(name), self.lost)
 
     def is_new(self, name: TableName) -> bool:
-        """Whether the log tells that there is no such table."""
+        """Return whether the log tells that there is no such table."""
         if name in self.unknown or self.known_name(name) in self._tables:
             return False
         database = self.databases.get(name[0])

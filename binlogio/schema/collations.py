@@ -3,10 +3,11 @@
 Character maps are in `binlogio.values.charset`.
 
     name := charset "_" rest     -- but `binary`, which is the only one of its character set
-    MariaDB derives two families: `_nopad_` variants have the id of their padding twin + 1024, and `uca1400` ones have the id
-    base + 8 * language + bits (no pad 4, accent sensitive 2, case sensitive 1).
+    MariaDB derives two families: `_nopad_` variants have the id of their padding twin + 1024, and `uca1400` ones have
+    the id base + 8 * language + bits (no pad 4, accent sensitive 2, case sensitive 1).
 
-Source: INFORMATION_SCHEMA.COLLATIONS of MySQL 9.7.4 and COLLATION_CHARACTER_SET_APPLICABILITY of MariaDB 10.11.18 and 11.8.6.
+Source: INFORMATION_SCHEMA.COLLATIONS of MySQL 9.7.4 and COLLATION_CHARACTER_SET_APPLICABILITY of MariaDB 10.11.18 and
+11.8.6.
 """
 
 from __future__ import annotations
@@ -189,7 +190,7 @@ _OLD_NAMES: Final = {"utf8": "utf8mb3"}
 
 
 def collation_id(name: str, *, is_mariadb: bool = False) -> int:
-    """The id of a collation.
+    """Return the id of a collation.
 
     Raises:
         UnsupportedFeature: no server has a collation of that name.
@@ -204,7 +205,7 @@ def collation_id(name: str, *, is_mariadb: bool = False) -> int:
 
 
 def collation_name(number: int) -> str:
-    """The name of a collation id.
+    """Return the name of a collation id.
 
     Raises:
         UnsupportedFeature: no server has that id.
@@ -216,12 +217,12 @@ def collation_name(number: int) -> str:
 
 
 def charset_of_collation(name: str) -> str:
-    """The character set of a collation: the part of its name before the first underscore."""
+    """Return the character set of a collation: the part of its name before the first underscore."""
     return name.partition("_")[0]
 
 
 def default_collation(charset: str) -> str:
-    """The collation that a character set has when none is named.
+    """Return the collation that a character set has when none is named.
 
     Raises:
         UnsupportedFeature: no server has a character set of that name.

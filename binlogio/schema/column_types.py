@@ -6,9 +6,10 @@ Covers every type of MySQL 9.7, and the types that only MariaDB has. Tables and 
     attribute  := "unsigned" | "signed" | "zerofill" | "compressed"                  -- the last is MariaDB's
     text       := "'" (character | "''" | "\" character)* "'"                         -- members of ENUM and SET
 
-Text is what INFORMATION_SCHEMA.COLUMNS.COLUMN_TYPE says, or what one writes in CREATE TABLE, without the character set, which
-is not part of a type.
-Source: sql/field.cc, Field_*::do_save_field_metadata; sql/create_field.cc, Create_field::init; MariaDB: sql/field_comp.h.
+Text is what INFORMATION_SCHEMA.COLUMNS.COLUMN_TYPE says, or what one writes in CREATE TABLE, without the character set,
+which is not part of a type.
+Source: sql/field.cc, Field_*::do_save_field_metadata; sql/create_field.cc, Create_field::init; MariaDB:
+sql/field_comp.h.
 """
 
 from __future__ import annotations
@@ -70,7 +71,10 @@ NAMED_TYPES: Final = ("uuid", "inet6", "inet4")
 
 @dataclass(frozen=True, slots=True)
 class SqlType:
-    """A column type: `name` in its canonical, small spelling; `arguments` are its numbers, `members` those of ENUM and SET."""
+    """A column type: `name` in its canonical, small spelling.
+
+    `arguments` are its numbers, `members` those of ENUM and SET.
+    """
 
     name: str
     arguments: tuple[int, ...] = ()
@@ -90,7 +94,7 @@ _MAX_FRACTION_DIGITS: Final = 6
 
 @lru_cache(maxsize=4096)
 def parse_sql_type(text: str) -> SqlType:
-    """The type that `text` spells.
+    """Return the type that `text` spells.
 
     Raises:
         UnsupportedFeature: it spells none.
@@ -117,7 +121,7 @@ def parse_sql_type(text: str) -> SqlType:
 
 
 def binlog_type(sql_type: SqlType, max_character_bytes: int = 1, flavor: Flavor = "mysql") -> tuple[int, int]:
-    """The column's type code in a TABLE_MAP_EVENT, and its metadata as one integer (0 where the type has none).
+    """Return the column's type code in a TABLE_MAP_EVENT, and its metadata as one integer (0 where the type has none).
 
     `max_character_bytes` belongs to the column's character set and counts for the text types only.
 
@@ -136,7 +140,7 @@ def binlog_type(sql_type: SqlType, max_character_bytes: int = 1, flavor: Flavor 
 
 
 def member_text(member: str) -> str:
-    """A member of ENUM or SET as the server spells it in a type."""
+    """Return a member of ENUM or SET as the server spells it in a type."""
     for name, character in (("\\", "\\"), ("0", "\0"), ("n", "\n"), ("r", "\r")):
         member = member.replace(character, f"\\{name}")
     return "'" + member.replace("'", "''") + "'"
@@ -173,7 +177,7 @@ def _refused(text: str, expected: str) -> UnsupportedFeature:
 
 
 def _one(sql_type: SqlType, default: int | None, low: int, high: int) -> int:
-    """The type's only argument."""
+    """Return the type's only argument."""
     arguments = sql_type.arguments or (() if default is None else (default,))
     if len(arguments) != 1 or not low <= arguments[0] <= high:
         raise _refused(

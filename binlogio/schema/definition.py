@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 DEFAULT_COLLATION: Final = "utf8mb4_0900_ai_ci"
 
-# handlerton flags; BLACKHOLE counts as transactional for the log though SHOW ENGINES says NO. sql/handler.h, ha_blackhole.cc.
+# handlerton flags; BLACKHOLE counts as transactional for the log though SHOW ENGINES says NO. sql/handler.h,
+# ha_blackhole.cc.
 NON_TRANSACTIONAL_ENGINES: Final = frozenset(
     {"MYISAM", "MRG_MYISAM", "MERGE", "MEMORY", "HEAP", "CSV", "ARCHIVE", "ARIA"}
 )
@@ -34,12 +35,12 @@ NON_TRANSACTIONAL_ENGINES: Final = frozenset(
 class ColumnDefinition:
     """A column. `type` is its SQL type as text, such as `bigint unsigned`, `varchar(20)` or `enum('a','b')`.
 
-    `charset` and `collation` are names and count for text, ENUM and SET; without them the table's collation holds. `srid` is
-    that of a GEOMETRY column, None where it takes any. `visible` is False for INVISIBLE columns.
+    `charset` and `collation` are names and count for text, ENUM and SET; without them the table's collation holds.
+    `srid` is that of a GEOMETRY column, None where it takes any. `visible` is False for INVISIBLE columns.
 
-    What decides which columns a minimal row image has: `auto_increment`; `generated_from`, the columns that a generated column is computed
-    from (None for all others, none where only DDL told of it), `virtual` where no table stores it; `default_now` and `on_update_now`, which
-    the server fills with the time of the statement.
+    What decides which columns a minimal row image has: `auto_increment`; `generated_from`, the columns that a generated
+    column is computed from (None for all others, none where only DDL told of it), `virtual` where no table stores it;
+    `default_now` and `on_update_now`, which the server fills with the time of the statement.
     """
 
     name: str
@@ -66,7 +67,7 @@ class ColumnDefinition:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> ColumnDefinition:
-        """The column that a JSON object describes.
+        """Return the column that a JSON object describes.
 
         Raises:
             UnsupportedFeature: something is missing, unknown, of the wrong type, or not a type.
@@ -76,7 +77,7 @@ class ColumnDefinition:
         return column
 
     def to_json(self) -> dict[str, Any]:
-        """The column as a JSON object, without what is as usual."""
+        """Return the column as a JSON object, without what is as usual."""
         return _as_json(self)
 
 
@@ -93,14 +94,17 @@ class PlanColumn:
 
 @dataclass(frozen=True, slots=True)
 class KeyDefinition:
-    """A UNIQUE key. `prefixes` has a length in characters for each column, 0 for the whole one; empty where all are whole."""
+    """A UNIQUE key. `prefixes` has a length in characters for each column, 0 for the whole one.
+
+    Empty where all are whole.
+    """
 
     columns: tuple[str, ...]
     prefixes: tuple[int, ...] = ()
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> KeyDefinition:
-        """The key that a JSON object describes.
+        """Return the key that a JSON object describes.
 
         Raises:
             UnsupportedFeature: something is missing, unknown or of the wrong type.
@@ -108,7 +112,7 @@ class KeyDefinition:
         return cls(**_arguments(cls, value, "a key"))
 
     def to_json(self) -> dict[str, Any]:
-        """The key as a JSON object, without what is as usual."""
+        """Return the key as a JSON object, without what is as usual."""
         return _as_json(self)
 
 
@@ -116,9 +120,9 @@ class KeyDefinition:
 class TableDefinition:
     """A table. `primary_key` names its columns in the key's order, empty where there is none.
 
-    `primary_key_prefixes` has a length in characters for each of them, 0 for the whole column; empty where all are whole.
-    `unique_keys` are the others in the order of their declaration. `is_foreign_key_parent` where a foreign key of some table refers to it,
-    `has_foreign_keys` where it has one itself.
+    `primary_key_prefixes` has a length in characters for each of them, 0 for the whole column; empty where all are
+    whole. `unique_keys` are the others in the order of their declaration. `is_foreign_key_parent` where a foreign key
+    of some table refers to it, `has_foreign_keys` where it has one itself.
     """
 
     schema: str
@@ -182,7 +186,10 @@ class TableDefinition:
         )
 
     def collation_of(self, column: ColumnDefinition, flavor: Flavor = "mysql") -> str:
-        """The name of a column's collation: its own, its character set's, the table's; `binary` where it holds no text."""
+        """Return the name of a column's collation: its own, its character set's, the table's.
+
+        `binary` where it holds no text.
+        """
         if column.sql_type.name == "json" and flavor == "mariadb":
             return "utf8mb4_bin"  # JSON is LONGTEXT there
         if column.sql_type.name not in (*TEXT_TYPES, *MEMBER_TYPES):
@@ -192,7 +199,7 @@ class TableDefinition:
         return default_collation(column.charset) if column.charset is not None else self.collation
 
     def plan_columns(self, flavor: Flavor = "mysql") -> tuple[PlanColumn, ...]:
-        """The columns as `binlogio.rows.plan.resolve_plan` takes them beside a table map."""
+        """Return the columns as `binlogio.rows.plan.resolve_plan` takes them beside a table map."""
         return tuple(
             PlanColumn(
                 name=column.name,
@@ -207,7 +214,7 @@ class TableDefinition:
     def table_map(
         self, table_id: int, row_metadata: str = "FULL", flavor: Flavor = "mysql", *, flags: int | None = None
     ) -> TableMapEvent:
-        """The TABLE_MAP_EVENT that a server writes for this table with binlog_row_metadata = `row_metadata`.
+        """Return the TABLE_MAP_EVENT that a server writes for this table with binlog_row_metadata = `row_metadata`.
 
         Raises:
             UnsupportedFeature: a column's type or collation cannot be.
@@ -216,7 +223,7 @@ class TableDefinition:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> TableDefinition:
-        """The table that a JSON object describes.
+        """Return the table that a JSON object describes.
 
         Raises:
             UnsupportedFeature: something is missing, unknown, of the wrong type, or cannot be.
@@ -227,7 +234,7 @@ class TableDefinition:
         return cls(**arguments)
 
     def to_json(self) -> dict[str, Any]:
-        """The table as a JSON object, without what is as usual."""
+        """Return the table as a JSON object, without what is as usual."""
         lists = {"columns": [column.to_json() for column in self.columns]}
         if self.unique_keys:
             lists["unique_keys"] = [key.to_json() for key in self.unique_keys]

@@ -1,11 +1,13 @@
 """Source of column definitions for each table map, by precedence.
 
-    FULL metadata of the table map, else the definition that the user gave, else the DDL in the log up to here, else none: @1, @2 ...
+    FULL metadata of the table map, else the definition that the user gave, else the DDL in the log up to here, else
+    none: @1, @2 ...
 
-A given definition that does not fit the table map is an error. One that the log itself led to is dropped instead, with the reason kept in
-`unnamed`: statements can be missing from a log (sql_log_bin=0, a purged file), and its rows can be read without names.
-MariaDB's FULL metadata does not tell UUID and INET from BINARY, VECTOR from VARBINARY, nor the fraction digits of old temporal columns: tables
-with such columns ask for a definition as well, and take it if it has the same columns. Statements are carried out when a table asks for them.
+A given definition that does not fit the table map is an error. One that the log itself led to is dropped instead, with
+the reason kept in `unnamed`: statements can be missing from a log (sql_log_bin=0, a purged file), and its rows can be
+read without names. MariaDB's FULL metadata does not tell UUID and INET from BINARY, VECTOR from VARBINARY, nor the
+fraction digits of old temporal columns: tables with such columns ask for a definition as well, and take it if it has
+the same columns. Statements are carried out when a table asks for them.
 """
 
 from __future__ import annotations
@@ -62,10 +64,12 @@ class DefinitionSource:
 
     Args:
         given: what the user gave.
-        follows_ddl: learn from statements. Only for who reads logs from their start: readers of parts would each know something else.
+        follows_ddl: learn from statements. Only for who reads logs from their start: readers of parts would each know
+            something else.
 
-    `unnamed` says of tables (schema, name) whose columns got no names, although the log tells of them, why that is so; `belied` counts the
-    definitions that a table map belied: plans made before of other maps of the table may be wrong then.
+    `unnamed` says of tables (schema, name) whose columns got no names, although the log tells of them, why that is so;
+    `belied` counts the definitions that a table map belied: plans made before of other maps of the table may be wrong
+    then.
     """
 
     def __init__(self, given: GivenDefinitions | None = None, *, follows_ddl: bool = True) -> None:
@@ -151,7 +155,10 @@ class DefinitionSource:
         return None if described is None else described.definition
 
     def unmapped_plan(self, schema: str, table: str, context: ParseContext) -> TablePlan | None:
-        """What the columns of a table are that no table map describes, by a given definition or by the DDL up to here; None if neither has it."""
+        """What the columns of a table are that no table map describes, by a given definition or by the DDL up to here.
+
+        None if neither has it.
+        """
         server = ServerDefaults.of(context)
         described = self._given.find(schema, table, server) if self._given is not None else None
         if described is None:
@@ -168,7 +175,7 @@ class DefinitionSource:
         return self._catalogue.find(schema, table)
 
     def cascades(self, schema: str, table: str, context: ParseContext) -> tuple[Cascade, ...]:
-        """The foreign keys that change rows of other tables where rows of this one are changed, as far as definitions and the DDL up to here say."""
+        """Return the foreign keys that change rows of other tables where rows of this one are changed, as far as definitions and the DDL up to here say."""
         self._catch_up()
         logged = self._catalogue.cascades_of((schema, table))
         given = () if self._given is None else self._given.cascades_of((schema, table), ServerDefaults.of(context))
@@ -179,7 +186,7 @@ class DefinitionSource:
         return self._catalogue.find(schema, table)
 
     def is_still_known(self, schema: str, table: str, known: KnownTable | None) -> bool:
-        """Whether the DDL up to here still says of a table what it said: then a plan that was made of it is still right."""
+        """Return whether the DDL up to here still says of a table what it said: then a plan that was made of it is still right."""
         self._was_asked = True
         self._catch_up()
         return self._catalogue.find(schema, table) == known
@@ -252,7 +259,7 @@ class DefinitionSource:
 
 
 def depends_on_definitions(event: TableMapEvent, context: ParseContext) -> bool:
-    """Whether a table map leaves something to definitions: names, or MariaDB's types that look like others there.
+    """Return whether a table map leaves something to definitions: names, or MariaDB's types that look like others there.
 
     Raises:
         BinlogFormatError, UnsupportedFeature: as `DefinitionSource.plan`.
@@ -263,7 +270,7 @@ def depends_on_definitions(event: TableMapEvent, context: ParseContext) -> bool:
 
 
 def _is_ambiguous(column: ColumnPlan) -> bool:
-    """Whether a column that MariaDB's FULL metadata shows may be of another type: UUID, INET4, INET6, VECTOR, or have fraction digits."""
+    """Return whether a column that MariaDB's FULL metadata shows may be of another type: UUID, INET4, INET6, VECTOR, or have fraction digits."""
     if column.type == ColumnType.VARCHAR:
         return column.collation_id == BINARY_COLLATION and column.length % _FLOAT32_SIZE == 0
     if column.type == ColumnType.STRING:
@@ -285,7 +292,7 @@ def _contradiction(described: Described, event: TableMapEvent, flavor: Flavor) -
 
 
 def _follows(last: str, name: str) -> bool:
-    """Whether a log is the next of the same series, by the number in its name."""
+    """Return whether a log is the next of the same series, by the number in its name."""
     before, after = _FILE_NUMBER.match(last), _FILE_NUMBER.match(name)
     if before is None or after is None:
         return False
@@ -293,7 +300,10 @@ def _follows(last: str, name: str) -> bool:
 
 
 def _plan(described: Described, event: TableMapEvent, context: ParseContext, flavor: Flavor) -> TablePlan:
-    """The plan, with key and visibility from the definition; both come from FULL metadata only, which there is none of."""
+    """Return the plan, with key and visibility from the definition.
+
+    Both come from FULL metadata only, which there is none of.
+    """
     definition = described.definition
     plan = resolve_plan(event, context, _plan_columns(described, event, flavor))
     prefixes = definition.primary_key_prefixes or (0,) * len(definition.primary_key)
@@ -308,7 +318,7 @@ def _plan(described: Described, event: TableMapEvent, context: ParseContext, fla
 
 
 def _plan_columns(described: Described, event: TableMapEvent, flavor: Flavor) -> Sequence[PlanColumn]:
-    """The columns; where the map's widths belie an assumed character set, no assumed one is taken for true."""
+    """Return the columns; where the map's widths belie an assumed character set, no assumed one is taken for true."""
     definition = described.definition
     columns = definition.plan_columns(flavor)
     assumed = [i for i, column in enumerate(definition.columns) if column.name.casefold() in described.assumed]
@@ -318,7 +328,7 @@ def _plan_columns(described: Described, event: TableMapEvent, flavor: Flavor) ->
 
 
 def _mapped(definition: TableDefinition, index: int, flavor: Flavor) -> tuple[int, int]:
-    """The type code and metadata that a table map should have for a column."""
+    """Return the type code and metadata that a table map should have for a column."""
     column = definition.columns[index]
     return binlog_type(column.sql_type, max_character_bytes(definition.collation_of(column, flavor)), flavor)
 
@@ -328,7 +338,7 @@ def _as_mapped(definition: TableDefinition, index: int, event: TableMapEvent, fl
 
 
 def _with_generated_key(described: Described, event: TableMapEvent) -> Described:
-    """The definition with the key that the server put before the columns of a table without one, where the map says that it did."""
+    """Return the definition with the key that the server put before the columns of a table without one, where the map says that it did."""
     definition = described.definition
     if not event.flags & TableMapFlag.GENERATED_INVISIBLE_PK or definition.primary_key:
         return described
@@ -364,7 +374,7 @@ def _misfit(definition: TableDefinition, event: TableMapEvent, flavor: Flavor) -
 
 
 def _kinds(mapped: tuple[int, int], code: int, flavor: Flavor) -> set[ColumnType | None]:
-    """The types that a column of a definition may have in a log."""
+    """Return the types that a column of a definition may have in a log."""
     kind = _kind(*mapped)
     if kind == ColumnType.VARCHAR and code == ColumnType.VAR_STRING:  # a table of before 5.0.3
         return {ColumnType.STRING}
@@ -372,7 +382,10 @@ def _kinds(mapped: tuple[int, int], code: int, flavor: Flavor) -> set[ColumnType
 
 
 def _kind(code: int, metadata: int) -> ColumnType | None:
-    """The real type, without the differences that age makes; None where there is none, which resolving the plan will tell."""
+    """Return the real type, without the differences that age makes.
+
+    None where there is none, which resolving the plan will tell.
+    """
     try:
         kind = shape_of(code, metadata).type
     except BinlogError:
@@ -381,7 +394,7 @@ def _kind(code: int, metadata: int) -> ColumnType | None:
 
 
 def _is_exactly(definition: TableDefinition, event: TableMapEvent, flavor: Flavor) -> bool:
-    """Whether the server would write just this table map for the definition."""
+    """Return whether the server would write just this table map for the definition."""
     row_metadata = "MINIMAL" if event.optional_metadata else "NO_LOG"
     if event.optional(OptionalMetadataType.COLUMN_NAME) is not None:
         row_metadata = "FULL"

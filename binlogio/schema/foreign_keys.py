@@ -5,8 +5,8 @@ Parses the clause of CREATE TABLE and ALTER TABLE. `binlogio.schema.catalogue` t
     references := REFERENCES name ("(" column ("," column)* ")")? (MATCH word)? (ON (DELETE | UPDATE) action)*
     action     := CASCADE | SET NULL | SET DEFAULT | RESTRICT | NO ACTION
 
-InnoDB carries the action out below the binary log: MySQL before 9.6, and MariaDB, do not log the rows that it changes. Rows events of servers that do
-have the flag USE_SQL_FOREIGN_KEY.
+InnoDB carries the action out below the binary log: MySQL before 9.6, and MariaDB, do not log the rows that it changes.
+Rows events of servers that do have the flag USE_SQL_FOREIGN_KEY.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ _CHANGES: Final = ("CASCADE", "SET NULL", "SET DEFAULT")
 
 @dataclass(frozen=True, slots=True)
 class Cascade:
-    """A foreign key of `child` that refers to `columns` of `parent`, both (schema, table); without columns it is the primary key.
+    """A foreign key of `child` that refers to `columns` of `parent`, both (schema, table).
+
+    Without columns it is the primary key.
 
     `on_delete` and `on_update` are what changes rows of the child: CASCADE, SET NULL, SET DEFAULT, or "".
     """
@@ -38,7 +40,10 @@ class Cascade:
 
 
 def cascades_in(words: Words, child: tuple[str, str], schema: str) -> tuple[Cascade, ...]:
-    """The foreign keys of a CREATE TABLE or an ALTER TABLE that change rows; `schema` is the default database."""
+    """Return the foreign keys of a CREATE TABLE or an ALTER TABLE that change rows.
+
+    `schema` is the default database.
+    """
     return tuple(_cascades(Words(words.tokens, words.sql_mode), child, schema))
 
 

@@ -26,7 +26,10 @@ _FORMS: Final = "a TableDefinition, a CREATE TABLE text, or a JSON object"
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """A table's definition; `assumed` are its columns (names in small letters) whose character set rests on a default."""
+    """A table's definition.
+
+    `assumed` are its columns (names in small letters) whose character set rests on a default.
+    """
 
     definition: TableDefinition
     assumed: frozenset[str] = frozenset()
@@ -46,7 +49,8 @@ class GivenDefinitions:
         passes_over: that a definition does not fit a table map is no error: the map is of a time that it is not about.
 
     Raises:
-        UnsupportedFeature: a definition that cannot be, a text that is not understood, or a script that defines no table.
+        UnsupportedFeature: a definition that cannot be, a text that is not understood, or a script that defines no
+            table.
     """
 
     def __init__(
@@ -63,11 +67,11 @@ class GivenDefinitions:
             raise UnsupportedFeature("no table definition found", field="definitions", expected=_FORMS)
 
     def find(self, schema: str, name: str, server: ServerDefaults) -> Described | None:
-        """The definition of a table, as `server` takes it; None where none was given."""
+        """Return the definition of a table, as `server` takes it; None where none was given."""
         return self._described(server).get((schema, name))
 
     def cascades_of(self, parent: TableName, server: ServerDefaults) -> tuple[Cascade, ...]:
-        """The foreign keys that change rows of other tables where rows of `parent` are changed, as the definitions in SQL have them."""
+        """Return the foreign keys that change rows of other tables where rows of `parent` are changed, as the definitions in SQL have them."""
         found = self._cascades.get(server)
         if found is None:
             known = Catalogue() if self._script is None else _catalogue_of(self._script, server)
@@ -96,7 +100,7 @@ def _split(key: Any) -> TableName:
 
 
 def _definition(key: str, value: Any) -> TableDefinition | str:
-    """The definition; SQL stays text."""
+    """Return the definition; SQL stays text."""
     if isinstance(value, TableDefinition):
         return value
     if isinstance(value, str) and value.lstrip().startswith("{"):
@@ -150,7 +154,7 @@ def _from_script(script: str, server: ServerDefaults) -> Iterator[tuple[TableNam
 
 
 def _statements(script: str, server: ServerDefaults) -> Iterator[list[Token]]:
-    """The tokens of each statement of a script."""
+    """Yield the tokens of each statement of a script."""
     statement: list[Token] = []
     for token in tokenize(script, server):
         if token.kind == "symbol" and token.text == ";":

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 
 def backticked(name: str) -> str:
-    """A name of any characters."""
+    """Return a name of any characters."""
     return "`" + name.replace("`", "``") + "`"
 
 

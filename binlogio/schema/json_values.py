@@ -30,7 +30,7 @@ _INTEGERS: Final = ("tinyint", "smallint", "mediumint", "int", "bigint", "year")
 
 
 def value_from_json(value: Any, column: ColumnDefinition) -> Any:
-    """The Python value of a JSON value in that column. Ranges and lengths are checked when it is encoded.
+    """Return the Python value of a JSON value in that column. Ranges and lengths are checked when it is encoded.
 
     Raises:
         BinlogFormatError: the value is none of the column's type.

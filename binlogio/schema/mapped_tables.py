@@ -2,8 +2,8 @@
 
 Spells a resolved column as SQL. `binlogio.rows.plan` resolves columns from the event.
 
-An event does not say: the engine, SRIDs, the lengths of INT(n), FLOAT(m,d) and TEXT(n), and, in MariaDB, UUID and INET4/6 (they look
-like BINARY) and INVISIBLE.
+An event does not say: the engine, SRIDs, the lengths of INT(n), FLOAT(m,d) and TEXT(n), and, in MariaDB, UUID and
+INET4/6 (they look like BINARY) and INVISIBLE.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _STRINGS: Final = (*_LENGTHS, ColumnType.BLOB, ColumnType.BLOB_COMPRESSED, Colum
 
 
 def from_table_map(event: TableMapEvent, context: ParseContext = DEFAULT_CONTEXT) -> TableDefinition:
-    """The definition of the table that `event` maps; `context` tells MariaDB from MySQL.
+    """Return the definition of the table that `event` maps; `context` tells MariaDB from MySQL.
 
     Raises:
         BinlogFormatError: the event's metadata makes no sense.

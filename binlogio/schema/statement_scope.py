@@ -1,16 +1,16 @@
 """The tables and schemas that a statement changes, and its text with other names of schemas.
 
-Knows DDL of both servers as far as names go, and statements that change the rows of one table. What is not known is refused with its reason; a caller
-that chooses tables, or gives schemas other names, then knows that it cannot.
+Knows DDL of both servers as far as names go, and statements that change the rows of one table. What is not known is
+refused with its reason; a caller that chooses tables, or gives schemas other names, then knows that it cannot.
 
     scope     tables      CREATE | ALTER | DROP | RENAME | TRUNCATE | OPTIMIZE ... of tables, views, sequences, indexes; CREATE TRIGGER;
                           INSERT | REPLACE | UPDATE | DELETE | LOAD of one table
               schemas     CREATE | ALTER | DROP DATABASE; triggers that are dropped, routines and events, of which only the schema is known
               server      accounts, rights, plugins, and what else belongs to no schema
 
-A name in SQL is `a`, `a.b` or `a.b.c`. With three parts the first is a schema. With two it is a schema or a table: it can be a table's name or alias only if
-the statement has that name elsewhere, too. So a statement is given other names of schemas without knowing the grammar of all its expressions, or
-it is refused because it uses one name for both.
+A name in SQL is `a`, `a.b` or `a.b.c`. With three parts the first is a schema. With two it is a schema or a table: it
+can be a table's name or alias only if the statement has that name elsewhere, too. So a statement is given other names
+of schemas without knowing the grammar of all its expressions, or it is refused because it uses one name for both.
 
 Source: sql/sql_yacc.yy of both servers, rules table_ident, simple_ident and grant_ident.
 """
@@ -58,10 +58,12 @@ _ROWS_OF_TRIGGERS: Final = ("NEW", "OLD")
 
 @dataclass(frozen=True, slots=True)
 class StatementScope:
-    """What a statement changes. `kind` is one of the words above; `tables` are (schema, table), `schemas` those of which no table is known.
+    """What a statement changes.
 
-    `names` are the places of `tables` in the list of a DROP TABLE, from which single ones can be taken out. `creates` where the statement makes
-    something and changes no rows that were there, `drops` where it removes something.
+    `kind` is one of the words above; `tables` are (schema, table), `schemas` those of which no table is known.
+
+    `names` are the places of `tables` in the list of a DROP TABLE, from which single ones can be taken out. `creates`
+    where the statement makes something and changes no rows that were there, `drops` where it removes something.
     """
 
     kind: str
@@ -73,7 +75,7 @@ class StatementScope:
 
 
 def statement_words(sql: str, server: ServerDefaults, sql_mode: int) -> Words:
-    """The words of a statement that means the same to every server.
+    """Return the words of a statement that means the same to every server.
 
     Raises:
         UnsupportedFeature: it has a comment that other servers execute, or does not end.
@@ -209,7 +211,7 @@ def _of_tables(words: Words, verb: str, kind: str, schema: str, *, creates: bool
 
 
 def _also_altered(words: Words, schema: str) -> Iterable[TableName]:
-    """The tables that an ALTER TABLE changes beside its own: a new name, and the one that a partition is exchanged with."""
+    """Yield the tables that an ALTER TABLE changes beside its own: a new name, and the one that a partition is exchanged with."""
     while not words.ended:
         if words.accept("WITH", "TABLE"):
             yield _table(words, schema)
@@ -221,7 +223,7 @@ def _also_altered(words: Words, schema: str) -> Iterable[TableName]:
 
 
 def _changed_table(words: Words, verb: str, schema: str) -> TableName:  # noqa: RET503 - `refuse` raises
-    """The table whose rows a statement changes."""
+    """Return the table whose rows a statement changes."""
     if verb == "LOAD":
         while not words.accept("INTO", "TABLE"):
             words.take()
@@ -281,7 +283,10 @@ def _skip_wait(words: Words) -> None:
 
 
 def _schema_place(words: Words) -> Token | None:
-    """The schema that CREATE, ALTER or DROP DATABASE names; None for the default one (ALTER DATABASE CHARACTER SET ...)."""
+    """Return the schema that CREATE, ALTER or DROP DATABASE names.
+
+    None for the default one (ALTER DATABASE CHARACTER SET ...).
+    """
     _skip_exists(words)
     options = ("CHARACTER", "CHARSET", "COLLATE", "DEFAULT", "ENCRYPTION", "READ", "COMMENT")
     if words.next.kind == "word" and words.next.upper in options:
@@ -295,7 +300,9 @@ def _schema_place(words: Words) -> Token | None:
 
 
 def renamed_statement(sql: str, words: Words, schemas: Mapping[str, str], default: str = "") -> str:
-    """The statement with the schemas under their other names, wherever it says them; `default`, its default database, is the caller's to change.
+    """Return the statement with the schemas under their other names, wherever it says them.
+
+    `default`, its default database, is the caller's to change.
 
     Raises:
         UnsupportedFeature: a name may be one of the schemas, and something else as well.
@@ -320,7 +327,7 @@ def renamed_statement(sql: str, words: Words, schemas: Mapping[str, str], defaul
 
 
 def _is_head(tokens: list[Token], number: int) -> bool:
-    """Whether a name with several parts begins here."""
+    """Return whether a name with several parts begins here."""
     if not tokens[number].is_name or number + 1 == len(tokens) or tokens[number + 1].text != ".":
         return False
     return number == 0 or tokens[number - 1].kind != "symbol" or tokens[number - 1].text not in (".", "@")
@@ -358,7 +365,7 @@ def _refuse_ambiguous(tokens: list[Token], places: set[int], database: int | Non
 
 
 def _is_before_name(tokens: list[Token], number: int) -> bool:
-    """Whether the name there can only be that of a table, a view or a routine."""
+    """Return whether the name there can only be that of a table, a view or a routine."""
     first = tokens[0].upper
     if first in _WITHOUT_EXPRESSIONS:
         return True

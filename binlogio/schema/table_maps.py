@@ -7,9 +7,10 @@ types in `binlogio.schema.column_types`.
     FULL    := MINIMAL COLUMN_NAME charsets of ENUM and SET? SET_STR_VALUE? ENUM_STR_VALUE? primary key? COLUMN_VISIBILITY
     NO_LOG  := nothing                                                                     -- MariaDB's default
 
-VECTOR counts as text there (binary), GEOMETRY in MariaDB only; MariaDB has neither VECTOR_DIMENSIONALITY nor COLUMN_VISIBILITY, and shows a
-VECTOR as a VARBINARY of four bytes a dimension.
-Source: sql/log_event.cc, Table_map_log_event::init_metadata_fields and the functions that it calls; fixtures of both servers.
+VECTOR counts as text there (binary), GEOMETRY in MariaDB only; MariaDB has neither VECTOR_DIMENSIONALITY nor
+COLUMN_VISIBILITY, and shows a VECTOR as a VARBINARY of four bytes a dimension.
+Source: sql/log_event.cc, Table_map_log_event::init_metadata_fields and the functions that it calls; fixtures of both
+servers.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ _CHARACTER_TYPES: Final[dict[Flavor, frozenset[str]]] = {
 def build_table_map(
     table: TableDefinition, table_id: int, row_metadata: str, flavor: Flavor, *, flags: int | None = None
 ) -> TableMapEvent:
-    """The event that a server writes for `table` with binlog_row_metadata = `row_metadata`.
+    """Return the event that a server writes for `table` with binlog_row_metadata = `row_metadata`.
 
     Raises:
         UnsupportedFeature: a column's type or collation cannot be.
@@ -142,7 +143,7 @@ def _charsets(
     kinds: tuple[OptionalMetadataType, OptionalMetadataType],
     flavor: Flavor,
 ) -> tuple[MetadataField, ...]:
-    """The collations of the columns of the wanted types: a default and exceptions, or one by one where the server takes that for shorter."""
+    """Return the collations of the columns of the wanted types: a default and exceptions, or one by one where the server takes that for shorter."""
     ids = [
         collation_id(table.collation_of(column, flavor), is_mariadb=flavor == "mariadb")
         for column, sql_type in zip(table.columns, types, strict=True)

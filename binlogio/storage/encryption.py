@@ -1,7 +1,7 @@
 """Encrypted binary logs of both vendors: ciphers that turn offsets and bytes into plain bytes.
 
-Uses AES (the extra `encryption`, imported on first use). Reads no file; `binlogio.storage.keyring` loads keys. Errors and representations
-never contain a key.
+Uses AES (the extra `encryption`, imported on first use). Reads no file; `binlogio.storage.keyring` loads keys. Errors
+and representations never contain a key.
 
     mysql           := header: u8[512]  AES-256-CTR(file)                       -- offset 0 inside is the magic 0xfe "bin"
     header          := 0xfd "bin"  version: u8 (1)  field*  0x00*
@@ -143,7 +143,10 @@ def build_encryption_header(header: EncryptionHeader) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class MysqlCipher:
-    """Decrypts and encrypts one file, from any offset on. Offsets are those of the file inside: 0 is its magic number."""
+    """Decrypts and encrypts one file, from any offset on.
+
+    Offsets are those of the file inside: 0 is its magic number.
+    """
 
     header: EncryptionHeader
     file_key: bytes = field(repr=False)
@@ -153,7 +156,7 @@ class MysqlCipher:
     def create(
         cls, key_id: str, master_key: bytes, *, password: bytes | None = None, iv: bytes | None = None
     ) -> MysqlCipher:
-        """A cipher for a new file, under the server's key `key_id`; password and IV are random unless given."""
+        """Return a cipher for a new file, under the server's key `key_id`; password and IV are random unless given."""
         password = secrets.token_bytes(_PASSWORD_SIZE) if password is None else password
         iv = secrets.token_bytes(_BLOCK_SIZE) if iv is None else iv
         encryptor = _cbc(_check_master_key(master_key, key_id), iv).encryptor()
@@ -161,7 +164,7 @@ class MysqlCipher:
 
     @classmethod
     def from_password(cls, header: EncryptionHeader, password: bytes) -> MysqlCipher:
-        """The cipher of a file whose password is known: EVP_BytesToKey with SHA-512, no salt, one round."""
+        """Return the cipher of a file whose password is known: EVP_BytesToKey with SHA-512, no salt, one round."""
         digest = hashlib.sha512(password).digest()
         return cls(header, digest[:32], digest[32 : 32 + _BLOCK_SIZE // 2])
 
@@ -171,7 +174,7 @@ class MysqlCipher:
         return build_encryption_header(self.header)
 
     def decrypt(self, inner_offset: int, data: bytes) -> bytes:
-        """The plain bytes of `data`, which begin at `inner_offset`.
+        """Return the plain bytes of `data`, which begin at `inner_offset`.
 
         Raises:
             UnsupportedFeature: at offset 0 there is no binary log: this is not the key.
@@ -187,7 +190,10 @@ class MysqlCipher:
         return plain
 
     def encrypt(self, inner_offset: int, data: bytes) -> bytes:
-        """The encrypted bytes of `data`, which begin at `inner_offset`. The counter is the number of the block."""
+        """Return the encrypted bytes of `data`, which begin at `inner_offset`.
+
+        The counter is the number of the block.
+        """
         block, skip = divmod(inner_offset, _BLOCK_SIZE)
         cipher = _ctr(self.file_key, self.nonce + block.to_bytes(_BLOCK_SIZE // 2, "big")).encryptor()
         cipher.update(bytes(skip))
@@ -195,7 +201,7 @@ class MysqlCipher:
 
 
 def open_mysql(header: bytes, keyring: Keyring) -> MysqlCipher:
-    """The cipher of a file that begins with `header` (512 bytes, more are ignored).
+    """Return the cipher of a file that begins with `header` (512 bytes, more are ignored).
 
     Raises:
         UnsupportedFeature: the keyring lacks the key, or the extra `encryption` is not installed.
@@ -229,7 +235,8 @@ def mariadb_decryptor(event: StartEncryptionEvent, keyring: Keyring) -> Callable
     """Return the function that decrypts the events after `event`: offset (in the file) and encrypted bytes in, plain bytes out.
 
     Raises:
-        UnsupportedFeature: the keyring lacks key 1, or an unknown scheme; from the decryptor also: the key is not the one.
+        UnsupportedFeature: the keyring lacks key 1, or an unknown scheme; from the decryptor also: the key is not the
+            one.
     """
     if event.scheme != MARIADB_SCHEME:
         raise UnsupportedFeature(
@@ -249,8 +256,8 @@ def mariadb_decryptor(event: StartEncryptionEvent, keyring: Keyring) -> Callable
 class _MariadbDecryptor:
     """Decrypts single events.
 
-    Nothing in the file says whether they are in CBC or CTR (the server's file_key_management_encryption_algorithm), so the
-    first event decides: only one of the two makes sense of it.
+    Nothing in the file says whether they are in CBC or CTR (the server's file_key_management_encryption_algorithm), so
+    the first event decides: only one of the two makes sense of it.
     """
 
     def __init__(self, event: StartEncryptionEvent, key: bytes) -> None:
@@ -282,7 +289,7 @@ class _MariadbDecryptor:
         return plain
 
     def _decrypt_event(self, mode: Callable[[bytes, bytes, bytes], bytes], offset: int, data: bytes) -> bytes:
-        """The server moves the timestamp to the size's place, encrypts from there on, and swaps the size in at the end."""
+        """Return the server moves the timestamp to the size's place, encrypts from there on, and swaps the size in at the end."""
         iv = self._event.nonce + (offset & 0xFFFFFFFF).to_bytes(4, "little")
         between = data[TIMESTAMP_BYTES.stop : EVENT_SIZE_BYTES.start]
         plain = mode(self._key, iv, between + data[TIMESTAMP_BYTES] + data[EVENT_SIZE_BYTES.stop :])
@@ -301,7 +308,10 @@ def _sense(plain: bytes, offset: int) -> int:
 
 
 def _decrypt_cbc(key: bytes, iv: bytes, data: bytes) -> bytes:
-    """CBC without padding; the server combines the last, partial block with the encrypted IV, as CTR does with a first one."""
+    """CBC without padding.
+
+    The server combines the last, partial block with the encrypted IV, as CTR does with a first one.
+    """
     whole = len(data) - len(data) % _BLOCK_SIZE
     plain = _cbc(key, iv).decryptor().update(data[:whole])
     return plain + _decrypt_ctr(key, iv, data[whole:])

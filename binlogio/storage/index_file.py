@@ -21,17 +21,17 @@ _LOG_NAME: Final = re.compile(r"^(?P<stem>.*)\.(?P<number>\d{1,19})(?P<more>(?:\
 
 
 def is_index_file(path: str | os.PathLike[str]) -> bool:
-    """True for names that end in `.index`."""
+    """Return True for names that end in `.index`."""
     return os.fspath(path).endswith(INDEX_SUFFIX)
 
 
 def is_beside_logs(path: str | os.PathLike[str]) -> bool:
-    """True for names of files that servers keep beside their logs: index files, their temporary forms, MariaDB's state."""
+    """Return True for names of files that servers keep beside their logs: index files, their temporary forms, MariaDB's state."""
     return os.fspath(path).endswith(_BESIDE_LOGS)
 
 
 def log_number(name: str) -> tuple[str, int, str]:
-    """A key that sorts logs in the order of their numbers: 999999 before 1000000."""
+    """Return a key that sorts logs in the order of their numbers: 999999 before 1000000."""
     match = _LOG_NAME.match(name)
     if match is None:
         return name, -1, ""
@@ -51,7 +51,7 @@ def next_log_name(name: str) -> str:
 
 
 def read_index(path: Path) -> list[str]:
-    """The names in the index file, as they are there.
+    """Return the names in the index file, as they are there.
 
     Raises:
         OSError: the file cannot be read.
@@ -63,7 +63,7 @@ def read_index(path: Path) -> list[str]:
 
 
 def parse_index(data: bytes, file: str) -> list[str]:
-    """The names in the bytes of an index file.
+    """Return the names in the bytes of an index file.
 
     Raises:
         BinlogFormatError: they are too many for an index file, or hold a zero byte.

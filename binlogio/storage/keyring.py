@@ -26,7 +26,10 @@ _MAX_KEYRING_SIZE: Final = 1 << 24  # MariaDB itself reads 1 MiB
 
 @dataclass(frozen=True, slots=True)
 class MysqlKeyring:
-    """The keys of a MySQL server by their ids; those of binary logs are `MySQLReplicationKey_<server uuid>_<number>`."""
+    """The keys of a MySQL server by their ids.
+
+    Those of binary logs are `MySQLReplicationKey_<server uuid>_<number>`.
+    """
 
     keys: Mapping[str, bytes] = field(repr=False)
 
@@ -130,10 +133,10 @@ Keyring = MysqlKeyring | MariadbKeys
 
 
 def load_keyring(source: str | os.PathLike[str] | Mapping[str, object] | Mapping[int, object] | Keyring) -> Keyring:
-    """The keys of either vendor, told apart by content.
+    """Return the keys of either vendor, told apart by content.
 
-    A string that begins like a JSON object or a key file is taken as such a text, any other as a path. In a mapping from keys'
-    names to keys, in hex or bytes, names that are numbers mean MariaDB.
+    A string that begins like a JSON object or a key file is taken as such a text, any other as a path. In a mapping
+    from keys' names to keys, in hex or bytes, names that are numbers mean MariaDB.
 
     Raises:
         BinlogFormatError: this is neither vendor's keyring.

@@ -24,7 +24,7 @@ _OPTIONS: Final = re.compile(
 
 
 def find_objects(path: str, filesystem: FileSystem | None) -> Iterator[LogFile]:
-    """The logs that a URI, or a path on `filesystem`, names; in the order of their numbers.
+    """Yield the logs that a URI, or a path on `filesystem`, names; in the order of their numbers.
 
     Raises:
         FileNotFoundError: it names none.
@@ -52,7 +52,9 @@ def find_objects(path: str, filesystem: FileSystem | None) -> Iterator[LogFile]:
 
 
 def find_objects_below(uri: str) -> Iterator[LogFile]:
-    """The logs in a directory and in all directories below it, one directory after the other; what else a URI names as `find_objects` does.
+    """Yield the logs in a directory and in all directories below it, one directory after the other.
+
+    What else a URI names as `find_objects` does.
 
     Raises:
         FileNotFoundError: there is no such directory.
@@ -75,7 +77,10 @@ def _logs_among(filesystem: FileSystem, members: Iterable[FileInfo]) -> list[Fil
 
 
 def _open_uri(uri: str) -> tuple[FileSystem, str]:
-    """The filesystem of a URI, and the path on it; wildcards and the options behind a `?` stay where they belong."""
+    """Return the filesystem of a URI, and the path on it.
+
+    Wildcards and the options behind a `?` stay where they belong.
+    """
     options = _OPTIONS.search(uri)
     named, query = (uri[: options.start()], uri[options.start() :]) if options else (uri, "")
     folder, _, name = named.rpartition("/") if has_magic(named) else (named, "", "")
@@ -94,7 +99,10 @@ def _matching(filesystem: FileSystem, pattern: str) -> Iterator[FileInfo]:
 
 
 def _indexed(filesystem: FileSystem, path: str) -> list[LogFile]:
-    """The logs of an index file, which are beside it. As for local files, a missing log whose name is not in the index any more was purged."""
+    """Return the logs of an index file, which are beside it.
+
+    As for local files, a missing log whose name is not in the index any more was purged.
+    """
     while True:
         names = _read_index(filesystem, path)
         found = filesystem.get_file_info([_beside(path, name) for name in names])

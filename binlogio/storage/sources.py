@@ -1,10 +1,11 @@
 """Log sources: resolves paths and URIs to a list of files, and opens each file as a stream of plain bytes.
 
-Handles paths, globs, directories, index files, object stores (any `pyarrow.fs` filesystem), compressed files (gzip, zstd, xz, bzip2) and
-MySQL's file encryption. Of the format only the first bytes of a file are read here.
+Handles paths, globs, directories, index files, object stores (any `pyarrow.fs` filesystem), compressed files (gzip,
+zstd, xz, bzip2) and MySQL's file encryption. Of the format only the first bytes of a file are read here.
 
-    Which members of a directory are logs is decided by their content, after decompression. All numbered files of a series (`binlog.000001`,
-    `binlog.000002.gz`, ...) are logs if one of them is: an empty or damaged member is an error when it is read, not a gap.
+    Which members of a directory are logs is decided by their content, after decompression. All numbered files of a
+    series (`binlog.000001`, `binlog.000002.gz`, ...) are logs if one of them is: an empty or damaged member is an error
+    when it is read, not a gap.
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ class LogFile:
     stream: BinaryIO | None = None
 
     def open_raw(self) -> ByteStream:
-        """The bytes as stored.
+        """Return the bytes as stored.
 
         Raises:
             OSError: the file cannot be opened.
@@ -91,7 +92,7 @@ class LogFile:
         return cast("ByteStream", open(self.name, "rb", buffering=0))
 
     def open(self, keyring: Keyring | None = None) -> OpenedLog:
-        """The plain bytes: decompressed and decrypted where the file's first bytes say so.
+        """Return the plain bytes: decompressed and decrypted where the file's first bytes say so.
 
         Raises:
             OSError: the file cannot be opened.
@@ -139,7 +140,9 @@ class OpenedLog:
         return data
 
     def feed(self, framer: EventFramer) -> None:
-        """Give a framer the bytes that it needs next; where the file ends before them, say so instead of reading what is left.
+        """Give a framer the bytes that it needs next.
+
+        Where the file ends before them, say so instead of reading what is left.
 
         Raises:
             BinlogFormatError: corrupt compressed input.
@@ -259,7 +262,7 @@ class _Unpacked:
                 return plain
 
     def _next_stream(self) -> bytes:
-        """The first bytes of the stream after the one that has ended; zero bytes between streams are padding."""
+        """Return the first bytes of the stream after the one that has ended; zero bytes between streams are padding."""
         data: bytes = self._decompressor.unused_data.lstrip(b"\0")
         while not data:
             more = self._packed.read(_CHUNK_SIZE)
@@ -351,13 +354,15 @@ def _open_bzip2(packed: ByteStream) -> _Unpacked:
 
 
 def find_logs(source: Source | Iterable[Source], *, filesystem: FileSystem | None = None) -> list[LogFile]:
-    """The files that `source` names, in the order in which they were written.
+    """Return the files that `source` names, in the order in which they were written.
 
-    A directory gives the binary logs in it, a glob what it matches without the server's own files beside logs, both in the order of their
-    numbers; an index file gives its own order; a list is taken as it stands. Logs that a server purges meanwhile are left out.
+    A directory gives the binary logs in it, a glob what it matches without the server's own files beside logs, both in
+    the order of their numbers; an index file gives its own order; a list is taken as it stands. Logs that a server
+    purges meanwhile are left out.
 
     Raises:
-        FileNotFoundError: a path, glob or directory that names no file; an index file that names a log that is not there.
+        FileNotFoundError: a path, glob or directory that names no file; an index file that names a log that is not
+            there.
         BinlogFormatError: an index file that cannot be one.
     """
     if isinstance(source, (str, os.PathLike)):
@@ -396,7 +401,7 @@ def _find(path: str, filesystem: FileSystem | None) -> Iterator[LogFile]:
 
 
 def choose_logs(names: Iterable[str], is_log: Callable[[str], bool]) -> list[str]:
-    """The members of a directory that are logs: those of which `is_log` says so, and the other numbered files of the same series."""
+    """Return the members of a directory that are logs: those of which `is_log` says so, and the other numbered files of the same series."""
     series: defaultdict[str, list[str]] = defaultdict(list)
     chosen = []
     for name in names:
@@ -412,7 +417,10 @@ def choose_logs(names: Iterable[str], is_log: Callable[[str], bool]) -> list[str
 
 
 def begins_like_a_log(log: LogFile) -> bool:
-    """Whether a file is a log by its first bytes, decompressed where it is compressed. True for a corrupt compressed file."""
+    """Return whether a file is a log by its first bytes, decompressed where it is compressed.
+
+    True for a corrupt compressed file.
+    """
     try:
         opened = log.open()
     except FileNotFoundError:  # purged since it was listed
@@ -429,10 +437,10 @@ def begins_like_a_log(log: LogFile) -> bool:
 
 
 def _indexed(path: Path) -> list[LogFile]:
-    """The logs of an index file.
+    """Return the logs of an index file.
 
-    A server takes the name of a log that it purges out of the index first, and removes the file then. So where a file is missing, the index
-    is read again: a name that is not in it any more was purged.
+    A server takes the name of a log that it purges out of the index first, and removes the file then. So where a file
+    is missing, the index is read again: a name that is not in it any more was purged.
     """
     while True:
         logs = []

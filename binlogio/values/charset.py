@@ -3,8 +3,8 @@
 Follows the servers: utf16, utf32 and ucs2 are big-endian, latin1 is cp1252 with its five holes
 filled, euckr is cp949. The caller keeps bytes that cannot be decoded as bytes.
 
-A few sets have two codes for one character (armscii8, sjis, ujis, cp932, eucjpms): both read alike, and the text is written with the
-code that the server itself prefers.
+A few sets have two codes for one character (armscii8, sjis, ujis, cp932, eucjpms): both read alike, and the text is
+written with the code that the server itself prefers.
 
 Source: strings/ctype-*.cc; measured on MySQL 9.7 and MariaDB 10.11, see `charset_tables`.
 """
@@ -100,14 +100,17 @@ CHARSET_NAMES: Final[dict[int, str]] = dict(_ids())
 
 
 def charset_of(collation_id: int | None) -> Charset | None:
-    """The character set of a collation; None for `binary`, for no collation, and for an id that no server has."""
+    """Return the character set of a collation.
+
+    None for `binary`, for no collation, and for an id that no server has.
+    """
     name = CHARSET_NAMES.get(collation_id) if collation_id is not None else None
     return None if name is None or name == "binary" else charset_named(name)
 
 
 @cache
 def charset_named(name: str) -> Charset:
-    """The character set of that name (the server's spelling).
+    """Return the character set of that name (the server's spelling).
 
     Raises:
         KeyError: no server has it.
@@ -150,7 +153,10 @@ def _from_map(name: str, characters: str) -> Charset:
 
 
 def _from_table(name: str, table: dict[bytes, str]) -> Charset:
-    """A multi-byte set from the full list of its characters of more than one byte; single bytes below 0x80 are ASCII."""
+    """Return a multi-byte set from the full list of its characters of more than one byte.
+
+    Single bytes below 0x80 are ASCII.
+    """
     codes = {chr(byte): bytes([byte]) for byte in range(128)}
     for code, character in table.items():
         codes.setdefault(character, code)
@@ -262,7 +268,7 @@ def _eucjpms() -> Charset:
 
 
 def _shifted(code: bytes) -> bytes:
-    """A code of EUC's main plane as Shift JIS has it."""
+    """Return a code of EUC's main plane as Shift JIS has it."""
     row, cell = code[0] - 0xA0, code[1] - 0xA0
     lead = (row + 1) // 2 + (0x80 if row <= 62 else 0xC0)
     trail = cell + 0x9E if row % 2 == 0 else cell + (0x3F if cell < 64 else 0x40)

@@ -3,7 +3,8 @@
 Covers the metadata of each type and two special cases: ENUM and SET are STRING columns whose first byte is the real
 type, and a CHAR of over 255 bytes has two bits of its length, inverted, in that byte.
 
-Source: sql/rpl_utility.cc, table_def; sql/field.cc, Field_string::do_save_field_metadata; sql/rpl_utility.h, calc_field_size.
+Source: sql/rpl_utility.cc, table_def; sql/field.cc, Field_string::do_save_field_metadata; sql/rpl_utility.h,
+calc_field_size.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ MAX_BITS: Final = 64
 class Shape:
     """What type and metadata say of a column. What the type does not have is 0.
 
-    `type` is the real one. `length` is in bytes for strings, in bits for BIT; `pack_length` is the size in bytes of a string's length
-    prefix, or of an ENUM, SET, BIT or float.
+    `type` is the real one. `length` is in bytes for strings, in bits for BIT; `pack_length` is the size in bytes of a
+    string's length prefix, or of an ENUM, SET, BIT or float.
     """
 
     type: ColumnType
@@ -150,7 +151,7 @@ NEEDS_NO_METADATA: Final = frozenset(
 
 
 def shape_of(column_type: int, metadata: int) -> Shape:
-    """The shape of a column from its entry in the table map.
+    """Return the shape of a column from its entry in the table map.
 
     Raises:
         BinlogFormatError: no server has such a type, or such metadata for it.

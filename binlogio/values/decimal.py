@@ -51,7 +51,9 @@ def decimal_size(precision: int, scale: int) -> int:
 
 
 def decode_decimal(data: bytes, precision: int, scale: int) -> Decimal:
-    """The value of `data`, which has `decimal_size(precision, scale)` bytes; with `scale` digits after the point.
+    """Return the value of `data`, which has `decimal_size(precision, scale)` bytes.
+
+    With `scale` digits after the point.
 
     Raises:
         BinlogFormatError: a group holds more than its digits can say, or `data` is of another size.
@@ -74,7 +76,7 @@ def decode_decimal(data: bytes, precision: int, scale: int) -> Decimal:
 
 
 def encode_decimal(value: Decimal | int | str, precision: int, scale: int) -> bytes:
-    """The packed form of `value`; `decode_decimal`'s inverse.
+    """Return the packed form of `value`; `decode_decimal`'s inverse.
 
     Raises:
         BinlogFormatError: the value has more digits than the column, on either side of the point, or is no number.
@@ -119,7 +121,7 @@ def decimal_text(value: Decimal) -> str:
 
 
 def decode_old_decimal(data: bytes) -> Decimal:
-    """The value of a DECIMAL as it was before 5.0.3.
+    """Return the value of a DECIMAL as it was before 5.0.3.
 
     Raises:
         BinlogFormatError: the bytes are no number.

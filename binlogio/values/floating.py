@@ -45,7 +45,10 @@ def _rounds_to(text: str, value: float) -> bool:
 
 
 def _notation(text: str) -> str:
-    """The digits of `text` (from repr or %g) in the server's notation. Infinities and NaN, which it never stores, stay."""
+    """Return the digits of `text` (from repr or %g) in the server's notation.
+
+    Infinities and NaN, which it never stores, stay.
+    """
     sign, text = ("-", text[1:]) if text.startswith("-") else ("", text)
     if not text[0].isdigit():
         return sign + text

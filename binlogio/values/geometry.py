@@ -1,7 +1,7 @@
 """GEOMETRY columns: conversion of SRID and WKB to and from well-known text (WKT).
 
-Supports two-dimensional WKB, the only kind that MySQL and MariaDB store. Axes stay in the order in which they are stored (x, then y), also
-for geographic reference systems, where ST_AsText() would swap them.
+Supports two-dimensional WKB, the only kind that MySQL and MariaDB store. Axes stay in the order in which they are
+stored (x, then y), also for geographic reference systems, where ST_AsText() would swap them.
 
     geometry := srid: u32  wkb
     wkb      := byte_order: u8 (0 big, 1 little)  type: u32  body
@@ -58,7 +58,7 @@ class Geometry:
 
     @classmethod
     def from_wkt(cls, wkt: str, srid: int = 0) -> Geometry:
-        """The geometry of well-known text, in little-endian WKB.
+        """Return the geometry of well-known text, in little-endian WKB.
 
         Raises:
             BinlogFormatError: the text is none.
@@ -94,7 +94,7 @@ class _WkbReader:
         self.at = 0
 
     def geometry(self, depth: int, wanted: GeometryType | None = None) -> str:
-        """The text of the geometry here; without its name where a collection `wanted` its kind."""
+        """Return the text of the geometry here; without its name where a collection `wanted` its kind."""
         if depth > MAX_DEPTH:
             _damaged(f"collections deeper than {MAX_DEPTH}")
         order = "<" if self._take(1) == b"\1" else ">"
@@ -118,7 +118,7 @@ class _WkbReader:
         return self._list(order, 16, lambda: self._point(order))
 
     def _list(self, order: str, least: int, part: Callable[[], str]) -> str:
-        """The parts in brackets; each has at least `least` bytes."""
+        """Return the parts in brackets; each has at least `least` bytes."""
         count = self._uint(order)
         if count * least > len(self._data) - self.at:
             _damaged(f"{count} parts in {len(self._data) - self.at} bytes")
@@ -151,7 +151,7 @@ class _WktReader:
         self._at = 0
 
     def whole(self) -> bytes:
-        """The WKB of the whole text."""
+        """Return the WKB of the whole text."""
         wkb = self._geometry(0)
         if self._at != len(self._tokens):
             self._refuse()
@@ -180,7 +180,7 @@ class _WktReader:
         return self._list(lambda: self._named(part, depth + 1) if part else self._geometry(depth + 1))
 
     def _part_point(self) -> bytes:
-        """A point of a MULTIPOINT, whose brackets may be missing."""
+        """Return a point of a MULTIPOINT, whose brackets may be missing."""
         body = self._bracketed(self._point) if self._peek() == "(" else self._point()
         return struct.pack("<BI", 1, GeometryType.POINT) + body
 

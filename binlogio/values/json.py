@@ -26,7 +26,7 @@ class JsonDocument:
 
     @classmethod
     def from_text(cls, text: str) -> JsonDocument:
-        """The document that the server makes of JSON text.
+        """Return the document that the server makes of JSON text.
 
         Raises:
             BinlogFormatError: the text is no JSON, or the server would refuse it.
@@ -35,7 +35,7 @@ class JsonDocument:
 
     @classmethod
     def from_python(cls, value: object) -> JsonDocument:
-        """The document of dicts, lists and scalars, Decimal, dates and times, and bytes among them.
+        """Return the document of dicts, lists and scalars, Decimal, dates and times, and bytes among them.
 
         Raises:
             BinlogFormatError: something that JSON in MySQL cannot hold.

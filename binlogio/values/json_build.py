@@ -45,7 +45,7 @@ _UNSIGNED: Final = ((16, UINT16), (32, UINT32), (64, UINT64))
 
 
 def build_json(node: JsonNode) -> bytes:
-    """The document of a tree.
+    """Return the document of a tree.
 
     Raises:
         BinlogFormatError: the tree is no JSON for the server: too deep, a number out of range, a key of over 64 KiB.
@@ -155,6 +155,6 @@ def _container(values: Sequence[tuple[int, bytes]], keys: list[bytes] | None, wi
 
 
 def _extended(kind: int, data: bytes, width: int) -> bytes:
-    """An inlined value in all the bytes of its entry, sign kept."""
+    """Return an inlined value in all the bytes of its entry, sign kept."""
     filler = b"\xff" if kind in INTEGERS and INTEGERS[kind][1] and data[-1] & 0x80 else b"\0"
     return data.ljust(width, filler)

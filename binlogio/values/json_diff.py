@@ -1,12 +1,14 @@
 """JSON diffs: the changes of a partial update to a document (binlog_row_value_options=PARTIAL_JSON).
 
-Contains the diff vector, its text, and its application. The rows event marks which columns of an after image have diffs.
+Contains the diff vector, its text, and its application. The rows event marks which columns of an after image have
+diffs.
 
     diffs := diff*
     diff  := operation: u8 (0 replace, 1 insert, 2 remove)  path: lenenc, UTF-8  (value: lenenc, binary JSON)?    -- not for remove
     path  := $ ( .name | ."quoted name" | [index] )*
 
-Source: sql/json_diff.cc, Json_diff_vector::read_binary; sql-common/json_dom.cc, apply_json_diffs; client: sql/log_event.cc, print_json_diff.
+Source: sql/json_diff.cc, Json_diff_vector::read_binary; sql-common/json_dom.cc, apply_json_diffs; client:
+sql/log_event.cc, print_json_diff.
 """
 
 from __future__ import annotations
@@ -64,7 +66,7 @@ class JsonDiffs(tuple[JsonDiff, ...]):
     __slots__ = ()
 
     def apply(self, document: JsonDocument) -> JsonDocument:
-        """The document after the changes.
+        """Return the document after the changes.
 
         Raises:
             BinlogFormatError: a path does not exist in the document, or exists where it must not.
@@ -78,7 +80,9 @@ class JsonDiffs(tuple[JsonDiff, ...]):
 
     @property
     def operations(self) -> str:
-        """The changes as JSON text: `[{"op":"replace","path":"$.a","value":1}]`; `op` is replace, insert or remove, which has no value.
+        """The changes as JSON text: `[{"op":"replace","path":"$.a","value":1}]`.
+
+        `op` is replace, insert or remove, which has no value.
 
         No document has this text: theirs has a space after each colon, and an empty array none, which is `[ ]` here.
 
@@ -88,10 +92,10 @@ class JsonDiffs(tuple[JsonDiff, ...]):
         return f"[{','.join(map(_operation, self)) or ' '}]"
 
     def sql(self, column: str, line_break: str = "", quoted: Callable[[str], str] | None = None) -> str:
-        """The changes as nested SQL functions of `column`: JSON_REPLACE(@2, '$.age', 26).
+        """Return the changes as nested SQL functions of `column`: JSON_REPLACE(@2, '$.age', 26).
 
-        `mysqlbinlog -v` puts a line break between the changes: a newline, `###` and six spaces. `quoted` writes text; without it, text is escaped
-        as `mysqlbinlog` does, which is to be read.
+        `mysqlbinlog -v` puts a line break between the changes: a newline, `###` and six spaces. `quoted` writes text;
+        without it, text is escaped as `mysqlbinlog` does, which is to be read.
 
         Raises:
             BinlogFormatError: a value is damaged.
@@ -106,7 +110,7 @@ class JsonDiffs(tuple[JsonDiff, ...]):
 
 
 def is_operations(text: str) -> bool:
-    """True if the text of a JSON column is `JsonDiffs.operations`, and no document."""
+    """Return True if the text of a JSON column is `JsonDiffs.operations`, and no document."""
     return text.startswith('[{"op":"') or text == "[ ]"
 
 
@@ -144,7 +148,7 @@ _LEG: Final = re.compile(r'\.([^ ."\[\]*]+)|\.("(?:[^"\\]|\\.)*")|\[(\d{1,10})\]
 
 
 def parse_path(path: str) -> tuple[str | int, ...]:
-    """The names and indexes of a path without wildcards.
+    """Return the names and indexes of a path without wildcards.
 
     Raises:
         BinlogFormatError: it is none.
@@ -251,5 +255,5 @@ class _Diffs(Adapter):  # type: ignore[misc]
 
 
 def diffs_layout(source: Construct) -> Construct:
-    """The layout of a diff vector that fills the bytes of `source`."""
+    """Return the layout of a diff vector that fills the bytes of `source`."""
     return Whole(source, _Diffs(Many(_Diff(_DIFF))))

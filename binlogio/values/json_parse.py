@@ -1,7 +1,7 @@
 """Decoder from MySQL's binary JSON to a tree.
 
-The input is untrusted: offsets and lengths stay inside their container, depth is limited, and since
-values do not overlap, all of them together are no longer than the document, so a small document cannot expand to a huge tree.
+The input is untrusted: offsets and lengths stay inside their container, depth is limited, and since values do not
+overlap, all of them together are no longer than the document, so a small document cannot expand to a huge tree.
 
     document := type: u8  value
     value    := object | array | literal: u8 (0 null, 1 true, 2 false) | i16 | u16 | i32 | u32 | i64 | u64 | double
@@ -54,7 +54,7 @@ MAX_VARLEN_BYTES: Final = 5
 
 
 def parse_json(binary: bytes) -> JsonNode:
-    """The tree of a document; no bytes at all are the document null, as in a row that was added without a value.
+    """Return the tree of a document; no bytes at all are the document null, as in a row that was added without a value.
 
     Raises:
         BinlogFormatError: the bytes are no document, or deeper than the server allows.
@@ -72,7 +72,7 @@ class _Parser:
         self._left = len(data)
 
     def value(self, kind: int, start: int, end: int, depth: int) -> JsonNode:
-        """The value of type `kind` at `start`, which ends before `end`."""
+        """Return the value of type `kind` at `start`, which ends before `end`."""
         parse = _VALUES.get(kind)
         if parse is None:
             raise BinlogFormatError("unknown JSON value type", field="JSON", found=f"0x{kind:02x} at {start - 1}")
@@ -124,7 +124,7 @@ class _Parser:
             ) from exc
 
     def varlen(self, start: int, end: int) -> tuple[int, int]:
-        """A length, and the offset behind it."""
+        """Return a length, and the offset behind it."""
         size = 0
         for index in range(MAX_VARLEN_BYTES):
             byte = self.take(start + index, 1, end)[0]

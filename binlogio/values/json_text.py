@@ -46,7 +46,7 @@ _TEMPORAL: Final = (ColumnType.DATE, ColumnType.TIME, ColumnType.DATETIME, Colum
 
 
 def json_text(node: JsonNode) -> str:
-    """The text of a tree, as the server prints it.
+    """Return the text of a tree, as the server prints it.
 
     Raises:
         BinlogFormatError: an opaque decimal or temporal value is damaged, or the tree is too deep.
@@ -80,12 +80,12 @@ def _write(node: JsonNode, parts: list[str], depth: int) -> None:
 
 
 def is_text(node: JsonNode) -> bool:
-    """True for scalars that JSON text has in quotes: strings, and opaque values other than decimals."""
+    """Return True for scalars that JSON text has in quotes: strings, and opaque values other than decimals."""
     return isinstance(node, str) or (isinstance(node, JsonOpaque) and node.type_code != ColumnType.NEWDECIMAL)
 
 
 def scalar_text(node: JsonNode) -> str:
-    """The text of a scalar, without quotes.
+    """Return the text of a scalar, without quotes.
 
     Raises:
         BinlogFormatError: an opaque decimal or temporal value is damaged.
@@ -133,7 +133,7 @@ def _fields(node: JsonOpaque) -> Fields:
 
 
 def node_from_text(text: str) -> JsonNode:
-    """The tree that the server makes of JSON text.
+    """Return the tree that the server makes of JSON text.
 
     Raises:
         BinlogFormatError: the text is no JSON.
@@ -148,7 +148,7 @@ def node_from_text(text: str) -> JsonNode:
 
 
 def _number(text: str) -> int | float:
-    """An integer as the server's parser classes it: unsigned above 32 bits, a double beyond 64."""
+    """Return an integer as the server's parser classes it: unsigned above 32 bits, a double beyond 64."""
     if len(text) > 20:
         return float(text)
     number = int(text)
@@ -165,7 +165,7 @@ def _no_constant(text: str) -> NoReturn:
 
 
 def node_to_python(node: JsonNode) -> object:
-    """The tree as Python's objects: SQL's decimals, dates and times as theirs, other opaque values as bytes.
+    """Return the tree as Python's objects: SQL's decimals, dates and times as theirs, other opaque values as bytes.
 
     Raises:
         BinlogFormatError: an opaque decimal or temporal value is damaged.
@@ -192,7 +192,7 @@ def node_to_python(node: JsonNode) -> object:
 
 
 def node_from_python(value: object, depth: int = 0) -> JsonNode:
-    """The tree of Python's objects; what `node_to_python` gives, and tuples and `datetime.time`.
+    """Return the tree of Python's objects; what `node_to_python` gives, and tuples and `datetime.time`.
 
     Raises:
         BinlogFormatError: something that JSON in MySQL cannot hold.

@@ -1,8 +1,8 @@
 """JSON tree: the in-memory form between MySQL's binary JSON, its text and Python objects.
 
-A tree is made of None, bool, int, float, str, list, dict (in the order of the
-document) and two kinds that Python lacks: `JsonUnsigned`, since the server keeps signed and unsigned integers apart, and
-`JsonOpaque`, a value of an SQL type.
+A tree is made of None, bool, int, float, str, list, dict (in the order of the document) and two kinds that Python
+lacks: `JsonUnsigned`, since the server keeps signed and unsigned integers apart, and `JsonOpaque`, a value of an SQL
+type.
 
 Source: sql-common/json_dom.h, enum_json_type.
 """
@@ -13,7 +13,10 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias, Union
 
 MAX_DEPTH: Final = 100
-"""Arrays and objects inside each other that the server allows; sql-common/json_syntax_check.h, JSON_DOCUMENT_MAX_DEPTH."""
+"""Arrays and objects inside each other that the server allows.
+
+Sql-common/json_syntax_check.h, JSON_DOCUMENT_MAX_DEPTH.
+"""
 
 
 class JsonUnsigned(int):

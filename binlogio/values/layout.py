@@ -367,7 +367,7 @@ COLUMN_LAYOUTS: Final[dict[ColumnType, Callable[[ColumnPlan], Construct]]] = {
 
 @lru_cache(maxsize=4096)
 def column_layout(column: ColumnPlan) -> Construct:
-    """The layout of a column's value where it is not NULL."""
+    """Return the layout of a column's value where it is not NULL."""
     return COLUMN_LAYOUTS[column.type](column)
 
 
@@ -391,7 +391,7 @@ class _Skipped(Adapter):  # type: ignore[misc]
 
 @lru_cache(maxsize=4096)
 def skipped_layout(column: ColumnPlan) -> Construct:
-    """The layout of a column's value where nobody wants it: as many bytes, which become `ABSENT`."""
+    """Return the layout of a column's value where nobody wants it: as many bytes, which become `ABSENT`."""
     layout = column_layout(column)
     while isinstance(layout, Adapter):
         layout = layout.subcon

@@ -24,7 +24,10 @@ def _inet4_text(data: bytes) -> str:
 
 
 def _inet6_text(data: bytes) -> str:
-    """The longest run of zero words, the first of equals and be it one word, is `::`; addresses that hold an IPv4 one show it."""
+    """Return the longest run of zero words, the first of equals and be it one word, is `::`.
+
+    Addresses that hold an IPv4 one show it.
+    """
     if len(data) != 16:
         raise ValueError(f"{len(data)} bytes are not an IPv6 address")
     words = [int.from_bytes(data[at : at + 2], "big") for at in range(0, 16, 2)]
@@ -56,12 +59,12 @@ BYTES: Final[dict[str, Callable[[str], bytes]]] = {
 
 
 def decode_native(data: bytes, native: str) -> str:
-    """The text of a value of the type `native`, from its full size of bytes."""
+    """Return the text of a value of the type `native`, from its full size of bytes."""
     return TEXTS[native](data)
 
 
 def encode_native(value: object, native: str, size: int) -> bytes:
-    """The `size` bytes of a value given as text, or as such bytes.
+    """Return the `size` bytes of a value given as text, or as such bytes.
 
     Raises:
         BinlogFormatError: it is no value of this type.

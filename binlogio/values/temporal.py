@@ -1,7 +1,7 @@
 """DATE, TIME, DATETIME, TIMESTAMP and YEAR: conversion between bytes, Python classes and the server's text.
 
-Pure functions on bytes. Values that Python's classes cannot hold (zero and impossible dates, a TIME with 63 minutes) are
-text in the server's form. Encoding accepts both.
+Pure functions on bytes. Values that Python's classes cannot hold (zero and impossible dates, a TIME with 63 minutes)
+are text in the server's form. Encoding accepts both.
 
     date       := u24: year << 9 | month << 5 | day                                          little-endian
     time2      := u24 + 0x800000: hour << 12 | minute << 6 | second, fraction                big-endian, negative as a whole
@@ -60,7 +60,7 @@ class Fields:
 
 
 def fraction_text(microsecond: int, fsp: int) -> str:
-    """The point and `fsp` digits; nothing for fsp 0."""
+    """Return the point and `fsp` digits; nothing for fsp 0."""
     return f".{microsecond:06}"[: fsp + 1] if fsp else ""
 
 
@@ -103,7 +103,7 @@ def _to_fraction(microsecond: int, fsp: int, unit: int) -> int:
 
 
 def datetime_value(fields: Fields, fsp: int) -> datetime | str:
-    """The naive datetime of `fields`, or text where the calendar has no such moment."""
+    """Return the naive datetime of `fields`, or text where the calendar has no such moment."""
     if fields.negative:
         return fields.datetime_text(fsp)
     days = fields.year, fields.month, fields.day
@@ -115,7 +115,7 @@ def datetime_value(fields: Fields, fsp: int) -> datetime | str:
 
 
 def time_value(fields: Fields, fsp: int) -> timedelta | str:
-    """The span of `fields`, or text where minutes or seconds are over 59."""
+    """Return the span of `fields`, or text where minutes or seconds are over 59."""
     if fields.minute > 59 or fields.second > 59:
         return fields.time_text(fsp)
     span = timedelta(hours=fields.hour, minutes=fields.minute, seconds=fields.second, microseconds=fields.microsecond)
@@ -123,7 +123,7 @@ def time_value(fields: Fields, fsp: int) -> timedelta | str:
 
 
 def datetime_fields(value: object) -> Fields:
-    """The parts of a date or datetime, in Python's form or the server's text.
+    """Return the parts of a date or datetime, in Python's form or the server's text.
 
     Raises:
         BinlogFormatError: neither.
@@ -142,7 +142,7 @@ def datetime_fields(value: object) -> Fields:
 
 
 def time_fields(value: object) -> Fields:
-    """The parts of a TIME, in Python's form or the server's text.
+    """Return the parts of a TIME, in Python's form or the server's text.
 
     Raises:
         BinlogFormatError: neither.
@@ -170,7 +170,7 @@ def _fit(number: int, bits: int, what: str) -> int:
 
 
 def decode_date(number: int) -> date | str:
-    """The DATE of a 24-bit number."""
+    """Return the DATE of a 24-bit number."""
     fields = Fields(year=number >> 9, month=number >> 5 & 15, day=number & 31)
     try:
         return date(fields.year, fields.month, fields.day)
@@ -179,7 +179,7 @@ def decode_date(number: int) -> date | str:
 
 
 def encode_date(value: object) -> int:
-    """The 24-bit number of a DATE.
+    """Return the 24-bit number of a DATE.
 
     Raises:
         BinlogFormatError: `value` is no date, or has a time of day.
@@ -191,12 +191,12 @@ def encode_date(value: object) -> int:
 
 
 def decode_year(number: int) -> int:
-    """The YEAR of a byte; 0 is the year 0000, not 1900."""
+    """Return the YEAR of a byte; 0 is the year 0000, not 1900."""
     return number + 1900 if number else 0
 
 
 def encode_year(value: object) -> int:
-    """The byte of a YEAR.
+    """Return the byte of a YEAR.
 
     Raises:
         BinlogFormatError: neither 0 nor 1901 to 2155.
@@ -225,14 +225,14 @@ def _pack(negative: bool, whole: int, microsecond: int, size: int, fsp: int) -> 
 
 
 def decode_time2(data: bytes, fsp: int) -> timedelta | str:
-    """The TIME of 3 to 6 bytes."""
+    """Return the TIME of 3 to 6 bytes."""
     negative, whole, microsecond = _unpack(data, fsp)
     fields = Fields(0, 0, 0, whole >> 12, whole >> 6 & 63, whole & 63, microsecond, negative)
     return time_value(fields, fsp)
 
 
 def encode_time2(value: object, fsp: int) -> bytes:
-    """The bytes of a TIME.
+    """Return the bytes of a TIME.
 
     Raises:
         BinlogFormatError: it is out of range, has more fraction digits than the column, or is no TIME.
@@ -244,14 +244,14 @@ def encode_time2(value: object, fsp: int) -> bytes:
 
 
 def unpack_datetime(whole: int, *, negative: bool = False, microsecond: int = 0) -> Fields:
-    """The parts of the 40-bit number that DATETIME2 and JSON's opaque temporals share."""
+    """Return the parts of the 40-bit number that DATETIME2 and JSON's opaque temporals share."""
     days, clock = whole >> 17, whole & 0x1FFFF
     year, month = divmod(days >> 5, 13)
     return Fields(year, month, days & 31, clock >> 12, clock >> 6 & 63, clock & 63, microsecond, negative)
 
 
 def pack_datetime(fields: Fields) -> int:
-    """The 39-bit number of a date and time of day.
+    """Return the 39-bit number of a date and time of day.
 
     Raises:
         BinlogFormatError: a part does not fit its bits.
@@ -266,13 +266,13 @@ def pack_datetime(fields: Fields) -> int:
 
 
 def decode_datetime2(data: bytes, fsp: int) -> datetime | str:
-    """The DATETIME of 5 to 8 bytes."""
+    """Return the DATETIME of 5 to 8 bytes."""
     negative, whole, microsecond = _unpack(data, fsp)
     return datetime_value(unpack_datetime(whole, negative=negative, microsecond=microsecond), fsp)
 
 
 def encode_datetime2(value: object, fsp: int) -> bytes:
-    """The bytes of a DATETIME.
+    """Return the bytes of a DATETIME.
 
     Raises:
         BinlogFormatError: it does not fit, has more fraction digits than the column, or is no date.
@@ -284,7 +284,7 @@ def encode_datetime2(value: object, fsp: int) -> bytes:
 
 
 def timestamp_value(seconds: int, microsecond: int, fsp: int) -> datetime | str:
-    """The moment that many seconds after 1970; no second at all is the zero timestamp, not 1970."""
+    """Return the moment that many seconds after 1970; no second at all is the zero timestamp, not 1970."""
     if seconds == 0 and microsecond == 0:
         return Fields().datetime_text(fsp)
     return EPOCH + timedelta(seconds=seconds, microseconds=microsecond)
@@ -312,13 +312,13 @@ def timestamp_parts(value: object) -> tuple[int, int]:
 
 
 def decode_timestamp2(data: bytes, fsp: int) -> datetime | str:
-    """The TIMESTAMP of 4 to 7 bytes."""
+    """Return the TIMESTAMP of 4 to 7 bytes."""
     fraction = _to_microsecond(int.from_bytes(data[4:], "big"), _fraction_unit(fsp))
     return timestamp_value(int.from_bytes(data[:4], "big"), fraction, fsp)
 
 
 def encode_timestamp2(value: object, fsp: int) -> bytes:
-    """The bytes of a TIMESTAMP.
+    """Return the bytes of a TIMESTAMP.
 
     Raises:
         BinlogFormatError: outside of 1970 to 2106, more fraction digits than the column, or no moment.

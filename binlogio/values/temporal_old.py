@@ -80,7 +80,7 @@ def _clock(packed: int) -> tuple[int, int, int, int]:
 
 
 def decode_old_time(data: bytes, fsp: int) -> timedelta | str:
-    """The TIME of `old_time_size(fsp)` bytes."""
+    """Return the TIME of `old_time_size(fsp)` bytes."""
     if fsp == 0:
         number = int.from_bytes(data, "little", signed=True)
         digits = abs(number)
@@ -90,7 +90,7 @@ def decode_old_time(data: bytes, fsp: int) -> timedelta | str:
 
 
 def encode_old_time(value: object, fsp: int) -> bytes:
-    """The bytes of a TIME.
+    """Return the bytes of a TIME.
 
     Raises:
         BinlogFormatError: it does not fit, or is no TIME.
@@ -108,7 +108,7 @@ def encode_old_time(value: object, fsp: int) -> bytes:
 
 
 def decode_old_datetime(data: bytes, fsp: int) -> datetime | str:
-    """The DATETIME of `old_datetime_size(fsp)` bytes.
+    """Return the DATETIME of `old_datetime_size(fsp)` bytes.
 
     Raises:
         BinlogFormatError: a year of five digits or more.
@@ -128,7 +128,7 @@ def decode_old_datetime(data: bytes, fsp: int) -> datetime | str:
 
 
 def encode_old_datetime(value: object, fsp: int) -> bytes:
-    """The bytes of a DATETIME.
+    """Return the bytes of a DATETIME.
 
     Raises:
         BinlogFormatError: it does not fit, or is no date.
@@ -147,7 +147,7 @@ def encode_old_datetime(value: object, fsp: int) -> bytes:
 
 
 def decode_old_timestamp(data: bytes, fsp: int) -> datetime | str:
-    """The TIMESTAMP of `old_timestamp_size(fsp)` bytes.
+    """Return the TIMESTAMP of `old_timestamp_size(fsp)` bytes.
 
     Raises:
         BinlogFormatError: a fraction of a second or more.
@@ -161,7 +161,7 @@ def decode_old_timestamp(data: bytes, fsp: int) -> datetime | str:
 
 
 def encode_old_timestamp(value: object, fsp: int) -> bytes:
-    """The bytes of a TIMESTAMP.
+    """Return the bytes of a TIMESTAMP.
 
     Raises:
         BinlogFormatError: it does not fit, or is no moment.

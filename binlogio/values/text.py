@@ -1,7 +1,7 @@
 """Column values as text for people, and as JSON-compatible values.
 
-Uses the server's text forms. Two conventions are our own: bytes are 0x and hexadecimal digits, and a geometry with a reference system
-says so before its text, SRID=4326;POINT(8.25 50.5).
+Uses the server's text forms. Two conventions are our own: bytes are 0x and hexadecimal digits, and a geometry with a
+reference system says so before its text, SRID=4326;POINT(8.25 50.5).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ JsonValue = None | bool | int | float | str | list[float]
 
 
 def value_text(value: Any, column: ColumnPlan) -> str:
-    """The text of a value as the server prints it; NULL for None.
+    """Return the text of a value as the server prints it; NULL for None.
 
     Raises:
         BinlogFormatError: a JSON document or a geometry is damaged.
@@ -68,8 +68,8 @@ def _geometry_text(value: Geometry) -> str:
 def json_value(value: Any, column: ColumnPlan) -> JsonValue:
     """What a value is in JSON: numbers and NULL are themselves, a vector is a list, all else is the text of `value_text`.
 
-    Decimals and dates are strings, so nothing is rounded; a JSON document is a string too, exactly as the server prints it. A FLOAT is
-    the shortest number that reads back the same.
+    Decimals and dates are strings, so nothing is rounded; a JSON document is a string too, exactly as the server prints
+    it. A FLOAT is the shortest number that reads back the same.
 
     Raises:
         BinlogFormatError: a JSON document or a geometry is damaged.

@@ -13,7 +13,7 @@ class EnumValue(str):
     index: int  # type: ignore[assignment]  # str.index is of no use on a member's name
 
     def __new__(cls, name: str, index: int) -> EnumValue:
-        """The member called `name`, number `index`."""
+        """Return the member called `name`, number `index`."""
         value = super().__new__(cls, name)
         value.index = index
         return value
@@ -32,7 +32,7 @@ class SetValue(str):
     bits: int
 
     def __new__(cls, names: str, bits: int) -> SetValue:
-        """The members in `names`, which are the ones in `bits`, lowest first."""
+        """Return the members in `names`, which are the ones in `bits`, lowest first."""
         value = super().__new__(cls, names)
         value.bits = bits
         return value

@@ -95,7 +95,9 @@ class BatchSession:
         self._encoders: dict[tuple[int, str], TableEncoder] = {}
 
     def write(self, changes: Iterable[BatchChange]) -> Gtid | None:
-        """Write a transaction, each change as a separate statement; returns its GTID, None with gtid_mode=OFF or without any row.
+        """Write a transaction, each change as a separate statement.
+
+        Returns its GTID, None with gtid_mode=OFF or without any row.
 
         Raises:
             BinlogFormatError: a value does not fit its column, or a column is missing.
@@ -138,7 +140,7 @@ class BatchSession:
         return gtid if isinstance(gtid, Gtid) else None
 
     def _compressed(self, fill: Callable[[EventBuffer | EventFrames], None], timestamp: int) -> Group:
-        """The group that `fill` writes, to be compressed."""
+        """Return the group that `fill` writes, to be compressed."""
         buffer = new_buffer(len(BINLOG_MAGIC), checksum=self._variables.binlog_checksum != "NONE")
         fill(buffer)
         frames = tuple(buffer.frames) if isinstance(buffer, EventFrames) else tuple(_frames_of(bytes(buffer)))
@@ -175,7 +177,10 @@ class BatchSession:
 
 
 def _present(table: OpenTable, operation: Operation, row_image: str) -> tuple[bytes | None, bytes | None]:
-    """The bitmaps of the images as `TableEncoder` takes them; None where an image has all columns. The batches name every column."""
+    """Return the bitmaps of the images as `TableEncoder` takes them; None where an image has all columns.
+
+    The batches name every column.
+    """
     count = len(table.plan.columns)
     columns = image_columns(table.definition, row_image, RowOperation(operation), range(count))
     bitmaps = [
@@ -187,7 +192,7 @@ def _present(table: OpenTable, operation: Operation, row_image: str) -> tuple[by
 
 
 def _frames_of(data: bytes) -> Iterator[bytes]:
-    """The events of a buffer."""
+    """Yield the events of a buffer."""
     at = 0
     while at < len(data):
         end = at + int.from_bytes(data[at + EVENT_SIZE_BYTES.start : at + EVENT_SIZE_BYTES.stop], "little")

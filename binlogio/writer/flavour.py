@@ -204,7 +204,7 @@ DEFAULT_FLAVOUR: Final = _FLAVOURS[-1][2]
 
 @lru_cache(maxsize=64)
 def flavour_of(server_version: str) -> Flavour:
-    """The choices of a version such as `9.7.4` or `10.11.18-MariaDB`.
+    """Return the choices of a version such as `9.7.4` or `10.11.18-MariaDB`.
 
     Raises:
         UnsupportedFeature: the format of its logs is not known.

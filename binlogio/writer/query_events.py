@@ -95,12 +95,14 @@ class QueryContext:
         )
 
     def header(self, flags: int = 0) -> EventHeader:
-        """The header of an event of this statement."""
+        """Return the header of an event of this statement."""
         return EventHeader(timestamp=self.timestamp, server_id=self.server_id, flags=flags)
 
 
 def text_bytes(sql: str) -> bytes:
-    """A statement's text as it goes into the log; bytes that were no UTF-8 come out as they were (surrogateescape).
+    """Return a statement's text as it goes into the log.
+
+    Bytes that were no UTF-8 come out as they were (surrogateescape).
 
     Raises:
         BinlogFormatError: UTF-8 cannot say it.
@@ -117,7 +119,10 @@ def text_bytes(sql: str) -> bytes:
 
 
 def updated_schemas(names: Iterable[str]) -> tuple[str, ...] | None:
-    """What `updated_db_names` says of the databases of tables, read or written; None for too many. sql/sql_class.cc, add_to_binlog_accessed_dbs."""
+    """What `updated_db_names` says of the databases of tables, read or written; None for too many.
+
+    Sql/sql_class.cc, add_to_binlog_accessed_dbs.
+    """
     found = sorted(set(names), key=text_bytes, reverse=True)
     return None if len(found) > MAX_UPDATED_SCHEMAS else tuple(found)
 
@@ -143,7 +148,7 @@ def boundary_event(context: QueryContext, sql: bytes, *, xid: int | None = None)
 
 
 def statement_event(context: QueryContext, sql: bytes, *, error_code: int = 0) -> QueryEvent:
-    """A statement as its text."""
+    """Return a statement as its text."""
     more = [*statement_vars(context), *collation_vars(context)]
     if context.flavour.query.has_requirements and _changes_rows_itself(sql):
         more.append(StatusVar(QueryStatus.UNNAMED_21, 0))
@@ -177,7 +182,10 @@ def load_event(
 def table_ddl_event(
     context: QueryContext, sql: bytes, *, requires_primary_key: bool = True, xid: int | None = None
 ) -> QueryEvent:
-    """CREATE or DROP of a table that is logged as a statement in a transaction, or for its thread alone; with MariaDB's `xid` of atomic DDL."""
+    """CREATE or DROP of a table that is logged as a statement in a transaction, or for its thread alone.
+
+    With MariaDB's `xid` of atomic DDL.
+    """
     more = [*statement_vars(context), *collation_vars(context), *_xid_vars(xid)]
     if requires_primary_key and context.flavour.query.has_requirements:
         more.append(StatusVar(QueryStatus.SQL_REQUIRE_PRIMARY_KEY, 0))
@@ -185,12 +193,12 @@ def table_ddl_event(
 
 
 def flags_of(context: QueryContext) -> int:
-    """The header flags of a statement's events."""
+    """Return the header flags of a statement's events."""
     return int(HeaderFlag.THREAD_SPECIFIC) if context.is_thread_specific else 0
 
 
 def statement_vars(context: QueryContext) -> tuple[StatusVar, ...]:
-    """The status variables of a statement that its BEGIN has too."""
+    """Return the status variables of a statement that its BEGIN has too."""
     found = []
     if context.time_zone:
         found.append(StatusVar(QueryStatus.TIME_ZONE, context.time_zone))
@@ -208,7 +216,7 @@ def _xid_vars(xid: int | None) -> tuple[StatusVar, ...]:
 
 
 def collation_vars(context: QueryContext) -> tuple[StatusVar, ...]:
-    """The status variables that follow them in all events of 8.0 and later."""
+    """Return the status variables that follow them in all events of 8.0 and later."""
     return (_DEFAULT_COLLATION_VAR,) if context.flavour.query.has_requirements else ()
 
 
@@ -229,7 +237,7 @@ def text_event(
 def query_event(
     context: QueryContext, sql: bytes, schema: str, more: tuple[StatusVar, ...], flags: int, error_code: int = 0
 ) -> QueryEvent:
-    """A Query event with the session's variables, followed by `more`."""
+    """Return a Query event with the session's variables, followed by `more`."""
     charset = SessionCharset(context.collation, context.collation, context.collation)
     numbers = AutoIncrement(*context.auto_increment)
     session_vars = (

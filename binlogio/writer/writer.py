@@ -38,7 +38,7 @@ _DEFAULT_VARIABLES: Final = ServerVariables()
 
 
 def system_clock() -> int:
-    """The time in microseconds since 1970, UTC."""
+    """Return the time in microseconds since 1970, UTC."""
     return time.time_ns() // 1000
 
 
@@ -130,7 +130,7 @@ class BinlogWriter:
             self._log.unlock()
 
     def session(self, schema: str = "") -> Session:
-        """A new session whose default schema is `schema`."""
+        """Return a new session whose default schema is `schema`."""
         connection = ConnectionState(
             thread_id=next(self._thread_ids),
             schema=schema,
@@ -162,7 +162,9 @@ class BinlogWriter:
         self._group_commit.rotate()
 
     def purge(self, *, to: str | None = None, before: datetime | None = None) -> tuple[str, ...]:
-        """Remove the oldest logs: those in front of the log `to`, or those last written before a time. Returns their names.
+        """Remove the oldest logs: those in front of the log `to`, or those last written before a time.
+
+        Returns their names.
 
         The log that is being written stays in any case (PURGE BINARY LOGS).
 

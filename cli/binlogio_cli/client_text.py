@@ -1,12 +1,13 @@
 """Statements as the client program reads them from standard input, such that no statement is split or taken for a command.
 
-The client parses quotes, comments, the delimiter and its own commands. A statement that it would split differently from the
-server is sent as hexadecimal digits in a prepared statement, in the session's character set.
+The client parses quotes, comments, the delimiter and its own commands. A statement that it would split differently from
+the server is sent as hexadecimal digits in a prepared statement, in the session's character set.
 
     statement := sql newline delimiter newline                                         -- where the client reads it as it is
                | SET @binlogio = x'sql'  PREPARE binlogio FROM @binlogio  EXECUTE ...   -- where it does not
 
-Source: client/mysql.cc, read_and_execute, add_line, find_command; measured with the clients of MySQL 9.7 and MariaDB 10.11.
+Source: client/mysql.cc, read_and_execute, add_line, find_command; measured with the clients of MySQL 9.7 and MariaDB
+10.11.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ _COMMANDS: Final = (
 _COMMAND_LINE: Final = re.compile(
     rf"^\s*(?:\?|(?:{'|'.join(_COMMANDS.split())})\b)".encode(), re.IGNORECASE | re.MULTILINE
 )
-# What client and server cut alike. Neighbours in quotes, 'a''b', count as two; a backslash at the end of a line is lost; what is executed in a
-# comment has no comment in it.
+# What client and server cut alike. Neighbours in quotes, 'a''b', count as two; a backslash at the end of a line is
+# lost; what is executed in a comment has no comment in it.
 _BACKTICKS: Final = rb"`[^`\\]*(?:\\(?!\n)[^`\\]*)*`"
 _TOKEN: Final = rb"""[^'"`\\/*#-]+ | \*(?!/) | {strings} | {backticks}
                    | /(?!\*) | /\*!(?:[^'"`\\/*#-] | {strings} | {backticks})*\*/ | /\*(?![!+M])[^*/]*(?:(?:\*(?!/)|/(?!\*))[^*/]*)*\*/
@@ -52,8 +53,8 @@ _ROUTINE: Final = re.compile(rb"\s*(?:CREATE|ALTER)\b[^'\"(]*\b(?:PROCEDURE|FUNC
 def client_lines(sql: bytes, collation_id: int | None, *, escapes: bool) -> Iterator[str]:
     """Yield the lines that make the client send `sql`; bytes that are not text are surrogate escapes.
 
-    `collation_id` is that of the client's character set in the session, `escapes` False where a backslash in quotes may be one like any other
-    (NO_BACKSLASH_ESCAPES, ANSI_QUOTES, or not known).
+    `collation_id` is that of the client's character set in the session, `escapes` False where a backslash in quotes may
+    be one like any other (NO_BACKSLASH_ESCAPES, ANSI_QUOTES, or not known).
     """
     if _is_read_as_it_is(sql, collation_id, escapes=escapes):
         yield f"{sql.decode('utf-8', 'surrogateescape')}\n{DELIMITER}\n"

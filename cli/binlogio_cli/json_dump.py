@@ -121,7 +121,7 @@ def _dumps(value: Any) -> str:
 
 
 def _json(value: Any) -> Any:
-    """A field of an event as JSON."""
+    """Return a field of an event as JSON."""
     if isinstance(value, bytes):
         return f"0x{value.hex()}"
     if isinstance(value, StatusVar):

@@ -1,7 +1,7 @@
 """The command `binlogio`: runs a subcommand and turns exceptions into messages and exit codes.
 
-Each subcommand is a module in `binlogio_cli.commands`, imported when it is called, so that `binlogio --version` does not load
-the library.
+Each subcommand is a module in `binlogio_cli.commands`, imported when it is called, so that `binlogio --version` does
+not load the library.
 
     exit code := 0 success  |  1 damaged log or conflict  |  2 wrong usage  |  3 not readable as a binary log  |  4 I/O error
                | 130 interrupted

@@ -87,7 +87,7 @@ def limits_options(command: _Command) -> _Command:
 
 
 def limits_of(max_event_size: int, max_opened_size: int) -> Limits:
-    """The limits that the options give."""
+    """Return the limits that the options give."""
     return Limits(event_size=max_event_size, opened_size=max_opened_size)
 
 

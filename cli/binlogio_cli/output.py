@@ -1,7 +1,7 @@
 """The output of a command: standard output or a file; text always in UTF-8.
 
-A file is written under a temporary name in the same directory and renamed when it is complete. No input is ever overwritten, and another file
-that exists only with `--force`.
+A file is written under a temporary name in the same directory and renamed when it is complete. No input is ever
+overwritten, and another file that exists only with `--force`.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class OutputFile:
 
     @classmethod
     def checked(cls, path: str | None, inputs: Iterable[str | None], *, force: bool) -> OutputFile:
-        """The output `path` of a command that reads `inputs` (`-` is standard input; names that are no local files are ignored).
+        """Return the output `path` of a command that reads `inputs` (`-` is standard input; names that are no local files are ignored).
 
         Raises:
             Refusal: the output is one of the inputs, or it exists and `force` is not set.
@@ -82,7 +82,9 @@ class OutputFile:
 
     @contextlib.contextmanager
     def open(self, *, keeps_after: type[BaseException] | tuple[type[BaseException], ...] = ()) -> Iterator[IO[bytes]]:
-        """The stream to write to. The file has its name after the `with` block; if an exception leaves it, only if it is of `keeps_after`.
+        """Provide the stream to write to.
+
+        The file has its name after the `with` block; if an exception leaves it, only if it is of `keeps_after`.
 
         Raises:
             OSError: the file cannot be written; FileExistsError if another program has made it meanwhile.
@@ -126,7 +128,7 @@ def _private(path: str, flags: int) -> int:
 
 
 def _is_replaced(found: os.stat_result | None) -> bool:
-    """Whether a new file takes the place of an output; devices and pipes are written to."""
+    """Return whether a new file takes the place of an output; devices and pipes are written to."""
     return found is None or stat.S_ISREG(found.st_mode)
 
 
@@ -148,7 +150,9 @@ def _stat_stream(stream: Any) -> os.stat_result | None:
 
 @contextlib.contextmanager
 def open_output(output: OutputFile, errors: str = "backslashreplace") -> Iterator[Output]:
-    """The output as text; `errors` as for `Output`. After damage in the input the file holds what was before it, as standard output does.
+    """Provide the output as text; `errors` as for `Output`.
+
+    After damage in the input the file holds what was before it, as standard output does.
 
     Raises:
         OSError: the file cannot be written.

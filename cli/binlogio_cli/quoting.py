@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# C0 and C1 controls, marks that turn the direction of text, line and paragraph separators, surrogates (bytes that are no UTF-8).
+# C0 and C1 controls, marks that turn the direction of text, line and paragraph separators, surrogates (bytes that are
+# no UTF-8).
 _ACTS: Final = "\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
 _UNSAFE: Final = re.compile(f"[{_ACTS}]")
 _UNSAFE_IN_LINES: Final = re.compile(f"(?![\t\n])[{_ACTS}]")
@@ -34,7 +35,7 @@ def safe_lines(text: str) -> str:
 
 
 def identifier(name: str) -> str:
-    """A name of a schema, table or column as SQL writes it, in backticks."""
+    """Return a name of a schema, table or column as SQL writes it, in backticks."""
     return f"`{safe(name.replace('`', '``'))}`"
 
 
@@ -46,7 +47,8 @@ def table_name(schema: str, table: str) -> str:
 def string_literal(text: str) -> str:
     """`text` as SQL that is this text in every sql_mode.
 
-    What would act on a terminal, and a backslash, which means something else in every mode, go as hexadecimal digits, with the text beside them.
+    What would act on a terminal, and a backslash, which means something else in every mode, go as hexadecimal digits,
+    with the text beside them.
     """
     if "\\" not in text and safe(text) == text:
         return "'" + text.replace("'", "''") + "'"

@@ -7,12 +7,13 @@
     statement := {"session": name, "do": "execute", "sql": text, "changes": [change...]}
     change    := {"insert": table, "rows": [row...]}  |  {"delete": table, "rows": [row...]}
                | {"update": table, "before": [row...], "after": [row...]}                -- columns missing after are as before,
-                                                                                         -- all others are NULL where missing
+                                                                                         -- all others are NULL where
+                                                                                         missing
     other     := {"session": name, "do": "begin" | "commit" | "rollback"}  |  {"do": "ddl", "sql", "schema"?}  |  {"do": "rotate"}
 
-A statement is logged as its text has it; where the text cannot be read, rows are logged in MIXED format, and the report says so.
-A line may also have "at", the time from there on (ISO 8601), and "schema", the session's default database. Empty lines and lines that
-begin with # do not count.
+A statement is logged as its text has it; where the text cannot be read, rows are logged in MIXED format, and the report
+says so. A line may also have "at", the time from there on (ISO 8601), and "schema", the session's default database.
+Empty lines and lines that begin with # do not count.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ class _Refused(Exception):
 
 
 def read_lines(script: str, lines: Iterable[str]) -> list[tuple[int, Json]]:
-    """The script's objects with the numbers of their lines.
+    """Return the script's objects with the numbers of their lines.
 
     Raises:
         ScriptError: a line is not a JSON object.
@@ -98,7 +99,9 @@ def _refuse_surrogates(script: str, number: int, line: Any) -> None:
 
 
 def variables_of(script: str, lines: list[tuple[int, Json]], overrides: Mapping[str, Any]) -> ServerVariables:
-    """The server variables of the script's first line, with `overrides` on top; the line is taken away from `lines`.
+    """Return the server variables of the script's first line, with `overrides` on top.
+
+    The line is taken away from `lines`.
 
     Raises:
         ScriptError: the line has a variable that we do not know, or a value that no server takes.
@@ -134,7 +137,7 @@ class ScriptClock:
         self._at: int | None = None
 
     def __call__(self) -> int:
-        """The time now."""
+        """Return the time now."""
         return time.time_ns() // 1000 if self._at is None else self._at
 
     def start(self, script: str, lines: Iterable[tuple[int, Json]]) -> None:
@@ -243,7 +246,7 @@ class ScriptRunner:
         self.statements += 1
 
     def _statement(self, session: Session, sql: str, changes: tuple[Change, ...]) -> Statement:
-        """The statement as its text has it, or, where that cannot be read, as its changes do."""
+        """Return the statement as its text has it, or, where that cannot be read, as its changes do."""
         try:
             return Statement.from_sql(sql, session.schema, self._tables.values(), changes)
         except UnsupportedFeature as exc:
@@ -329,7 +332,7 @@ def _row(row: Any, table: TableDefinition) -> dict[str, Any]:
 
 
 def _whole_row(row: Any, table: TableDefinition) -> dict[str, Any]:
-    """A row in which nullable columns that are missing are NULL."""
+    """Return a row in which nullable columns that are missing are NULL."""
     return {**{column.name: None for column in table.columns if column.nullable}, **_row(row, table)}
 
 

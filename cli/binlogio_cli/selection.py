@@ -65,8 +65,8 @@ _WORDS: Final = re.compile(r"`((?:[^`]|``)+)`|([\w$]+)")
 class Selection:
     """What to show. Empty tuples and None mean everything.
 
-    `databases` and `tables` are globs; a table glob with a dot is `database.table`. Times in seconds since 1970, UTC: groups that
-    begin before `start` are left out, and the first one at or after `stop` ends the output.
+    `databases` and `tables` are globs; a table glob with a dot is `database.table`. Times in seconds since 1970, UTC:
+    groups that begin before `start` are left out, and the first one at or after `stop` ends the output.
     """
 
     databases: tuple[str, ...] = ()
@@ -82,25 +82,25 @@ class Selection:
         return bool(self.databases or self.tables)
 
     def wants_database(self, database: str) -> bool:
-        """Whether changes in the database are shown."""
+        """Return whether changes in the database are shown."""
         return not self.databases or any(fnmatchcase(database, glob) for glob in self.databases)
 
     def wants_table(self, database: str, table: str) -> bool:
-        """Whether changes of the table are shown."""
+        """Return whether changes of the table are shown."""
         if not self.wants_database(database):
             return False
         full = f"{database}.{table}"
         return not self.tables or any(fnmatchcase(full if "." in glob else table, glob) for glob in self.tables)
 
     def wants_statement(self, database: str, sql: bytes) -> bool:
-        """Whether a statement is shown."""
+        """Return whether a statement is shown."""
         if not self.wants_database(database):
             return False
         text = sql.decode("utf-8", "replace")
         return not self.tables or any(_names_table(text, glob) for glob in self.tables)
 
     def wants_group(self, event: Any) -> bool:
-        """Whether the group that begins with `event` is shown."""
+        """Return whether the group that begins with `event` is shown."""
         if self.start is not None and event.header.timestamp < self.start:
             return False
         gtid = getattr(event, "gtid", None)
@@ -110,13 +110,15 @@ class Selection:
 
 
 def _names_table(sql: str, glob: str) -> bool:
-    """Whether a word or a quoted name of the text fits the glob's table name."""
+    """Return whether a word or a quoted name of the text fits the glob's table name."""
     name = glob.rpartition(".")[2]
     return any(fnmatchcase(quoted.replace("``", "`") or word, name) for quoted, word in _WORDS.findall(sql))
 
 
 class Selector:
-    """Goes through a log and gives the text of what was chosen; groups of which nothing is left are left out as a whole.
+    """Goes through a log and gives the text of what was chosen.
+
+    Groups of which nothing is left are left out as a whole.
 
     Args:
         reader: where the events come from.
@@ -136,7 +138,7 @@ class Selector:
         self._statement_head: list[str] = []
 
     def choose(self) -> Iterator[str]:
-        """The text of the events to show."""
+        """Yield the text of the events to show."""
         for event in self._reader:
             if event.header.inner is None and not self._follow(event):
                 return
@@ -146,7 +148,7 @@ class Selector:
                 yield from self._inside(event)
 
     def _render(self, event: Any) -> Iterator[str]:
-        """The text of an event; an error about a value in it gets its place."""
+        """Yield the text of an event; an error about a value in it gets its place."""
         try:
             yield from self._render_event(event)
         except BinlogError as exc:
@@ -217,5 +219,5 @@ _FRAMES: Final = (b"SAVEPOINT", b"ROLLBACK", b"XA ")
 
 
 def _frames_changes(sql: bytes) -> bool:
-    """Whether a statement only frames the changes of its transaction."""
+    """Return whether a statement only frames the changes of its transaction."""
     return starts_transaction(sql) or ends_transaction(sql) or sql[:12].upper().startswith(_FRAMES)

@@ -1,7 +1,7 @@
 """SQL output of `dump`, for the client program: `binlogio dump --format sql FILE | mysql`.
 
-Statements come with their session context, row changes as BINLOG statements. Names and values are those of the log, byte for
-byte, so this output is for a pipe and not for a terminal.
+Statements come with their session context, row changes as BINLOG statements. Names and values are those of the log,
+byte for byte, so this output is for a pipe and not for a terminal.
 
 Source: client/mysqlbinlog.cc; sql/log_event.cc, the print methods.
 """
@@ -77,11 +77,11 @@ class SqlDump:
             yield from _lines("/*!50700 SET @@session.gtid_next = 'AUTOMATIC' */")  # which the description has undone
 
     def rows(self, event: Any) -> Iterator[str]:
-        """The rows, for the server's own applier."""
+        """Yield the rows, for the server's own applier."""
         yield from _lines(self._binlog.rows([(self._reader.table_map(event), event)]))
 
     def query(self, event: QueryEvent) -> Iterator[str]:
-        """The statement, and what it was run with."""
+        """Yield the statement, and what it was run with."""
         is_suppressed = event.header.flags & HeaderFlag.SUPPRESS_USE
         named = replace(event, schema="") if is_suppressed else event
         for sql in context_of(named, (), is_mariadb=self._is_mariadb):
@@ -96,13 +96,13 @@ class SqlDump:
             yield from _lines(sql)
 
     def gtid(self, event: Any) -> Iterator[str]:
-        """The name of the transaction."""
+        """Yield the name of the transaction."""
         if self._gtids and event.gtid is not None:
             self._has_gtid = True
             yield from _lines(f"SET @@session.gtid_next = '{event.gtid}'")
 
     def mariadb_gtid(self, event: MariadbGtidEvent) -> Iterator[str]:
-        """The name of the transaction, and its beginning."""
+        """Yield the name of the transaction, and its beginning."""
         if self._gtids:
             settings = (
                 ("gtid_domain_id", event.domain_id),

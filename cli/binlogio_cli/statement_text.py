@@ -28,7 +28,10 @@ _LAST_SHARED_COLLATION: Final = 255  # higher numbers belong to one vendor, or t
 
 
 def sql_text(sql: bytes, collation_id: int | None = None) -> str:
-    """The text of a statement, decoded by the client's character set; bytes that do not fit it are shown as escapes."""
+    """Return the text of a statement, decoded by the client's character set.
+
+    Bytes that do not fit it are shown as escapes.
+    """
     charset = charset_of(collation_id)
     try:
         text = sql.decode("utf-8") if charset is None else charset.decode(sql)
@@ -38,7 +41,7 @@ def sql_text(sql: bytes, collation_id: int | None = None) -> str:
 
 
 def client_collation(event: Any) -> int | None:
-    """The collation of the client's character set, where the event says it."""
+    """Return the collation of the client's character set, where the event says it."""
     charsets = (variable.value for variable in event.status_vars if variable.code == QueryStatus.CHARSET)
     charset = next(charsets, None)
     return charset.client if isinstance(charset, SessionCharset) else None
@@ -58,7 +61,7 @@ class StatementContext:
             yield f"use {identifier(schema)}{DELIMITER}"
 
     def changes(self, event: Any) -> Iterator[str]:
-        """The SET statements for what differs from the statement before."""
+        """Yield the SET statements for what differs from the statement before."""
         if self._is_new("thread", event.thread_id):
             yield f"SET @@session.pseudo_thread_id={event.thread_id}{DELIMITER}"
         for variable in event.status_vars:
@@ -132,7 +135,7 @@ def intvar(event: IntvarEvent) -> str:
 
 
 def rand(event: RandEvent) -> str:
-    """The seeds of RAND()."""
+    """Return the seeds of RAND()."""
     return f"SET @@RAND_SEED1={event.seed1}, @@RAND_SEED2={event.seed2}{DELIMITER}"
 
 

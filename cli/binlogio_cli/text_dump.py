@@ -55,7 +55,10 @@ _NEW_FILE: Final = (FormatDescriptionEvent, StartV3Event)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextStyle:
-    """How much to show. `verbosity` 2 adds the types of columns; `short` leaves out everything but statements and row changes."""
+    """How much to show.
+
+    `verbosity` 2 adds the types of columns; `short` leaves out everything but statements and row changes.
+    """
 
     verbosity: int = 0
     short: bool = False

@@ -48,7 +48,10 @@ _SQL_NAMES: Final = {
 
 
 def row_lines(event: Any, reader: BinlogReader, *, types: bool = False) -> Iterator[str]:
-    """The lines of a rows event, which must be the last event that the reader gave; `types` adds what each column is."""
+    """Yield the lines of a rows event, which must be the last event that the reader gave.
+
+    `types` adds what each column is.
+    """
     plan = reader.plan(event)
     name = table_name(plan.schema, plan.table)
     for number, change in enumerate(reader.rows(event)):
@@ -90,7 +93,7 @@ def _label(column: ColumnPlan) -> str:
 
 
 def sql_value(value: Any, column: ColumnPlan) -> str:
-    """The value as SQL that gives it, safe to show."""
+    """Return the value as SQL that gives it, safe to show."""
     if value is None:
         return "NULL"
     if isinstance(value, JsonDiffs):

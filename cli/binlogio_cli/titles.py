@@ -22,13 +22,13 @@ _MICROSECONDS: Final = 1_000_000
 
 
 def title(event: Any) -> str:
-    """The event's kind and facts; the server's tool writes a tab between the facts of most kinds."""
+    """Return the event's kind and facts; the server's tool writes a tab between the facts of most kinds."""
     describe = _TITLES.get(type(event))
     return describe(event) if describe is not None else type(event).__name__
 
 
 def short_time(seconds: int, zone: tzinfo) -> str:
-    """A header's timestamp as the server's tool writes it, `261120 19:59:41`."""
+    """Return a header's timestamp as the server's tool writes it, `261120 19:59:41`."""
     return datetime.fromtimestamp(seconds, zone).strftime("%y%m%d %H:%M:%S")
 
 
@@ -47,7 +47,7 @@ def utc_time(microseconds: int) -> str:
 
 
 def flag_names(flags: int, kind: Any) -> str:
-    """The names of the bits that are set, and the rest as a number."""
+    """Return the names of the bits that are set, and the rest as a number."""
     names = [flag.name for flag in kind if flags & flag]
     rest = flags & ~sum(kind)
     return " ".join(str(name) for name in (*names, f"0x{rest:x}" if rest else None) if name)
@@ -193,7 +193,7 @@ _TITLES: Final[dict[type, Callable[[Any], str]]] = {
 
 
 def wire_name(type_code: int) -> str:
-    """The server's name of an event type, or `UNKNOWN_EVENT_TYPE_n`."""
+    """Return the server's name of an event type, or `UNKNOWN_EVENT_TYPE_n`."""
     try:
         return EventType(type_code).name
     except ValueError:

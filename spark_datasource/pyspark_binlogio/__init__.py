@@ -1,9 +1,9 @@
 """Binary logs as Spark data frames: `spark.read.format("binlog").load("/var/lib/mysql/binlog.*")`.
 
-Spark finds this package by its prefix `pyspark_` and uses `DefaultSource`. Its search stops at a package with that prefix
-that cannot be imported; `register(spark)` then registers the source. `binlogio_session()` starts a local session with
-suitable settings. `replay` returns the rows of a table at a moment, and `merge_into` keeps a Delta or Parquet table up to
-date from a stream.
+Spark finds this package by its prefix `pyspark_` and uses `DefaultSource`. Its search stops at a package with that
+prefix that cannot be imported; `register(spark)` then registers the source. `binlogio_session()` starts a local session
+with suitable settings. `replay` returns the rows of a table at a moment, and `merge_into` keeps a Delta or Parquet
+table up to date from a stream.
 
 Every session that uses any Python data source imports this package, so it imports nothing itself, and never fails.
 """
@@ -95,17 +95,20 @@ def replay(
 ) -> DataFrame:
     """Return the rows and columns of a table at a moment: `replay(spark, "/var/lib/mysql/binlog.*", "shop.orders")`.
 
-    From paths, rollbacks, distributed transactions, CREATE, ALTER, RENAME, TRUNCATE and DROP are followed. A data frame has row
-    changes only, so all of its changes count, and the table's columns are those of its images.
+    From paths, rollbacks, distributed transactions, CREATE, ALTER, RENAME, TRUNCATE and DROP are followed. A data frame
+    has row changes only, so all of its changes count, and the table's columns are those of its images.
 
     Args:
         spark: the session.
-        changes: paths of logs; or a frame in the shape of the view `rows`, typed by option `table`, or with JSON images.
-        table: its name, `schema.table`; or its definition, as it was when the changes began. Frames with JSON images need one.
-        base: what the table held before the changes. Without it, it was empty; or where the changes begin later, rows that they do not
-            touch are not known.
+        changes: paths of logs; or a frame in the shape of the view `rows`, typed by option `table`, or with JSON
+            images.
+        table: its name, `schema.table`; or its definition, as it was when the changes began. Frames with JSON images
+            need one.
+        base: what the table held before the changes. Without it, it was empty; or where the changes begin later, rows
+            that they do not touch are not known.
         until: a datetime (UTC where it has no zone), a position as (file, offset), or a GTID set; None for the end.
-        key: the columns that tell rows apart, where neither the definition nor the log says it. A table without a key is a multiset.
+        key: the columns that tell rows apart, where neither the definition nor the log says it. A table without a key
+            is a multiset.
         unfollowed: "error", or "ignore" to go on where a statement changes rows as text, or cannot be followed.
         options: of the source, for paths: `keyring`, `zeroDates`, `verifyChecksum` ...
 
@@ -127,16 +130,18 @@ def merge_into(
     key: Sequence[str] | None = None,
     txn_app_id: str | None = None,
 ) -> BatchSink:
-    """Return a function for `writeStream.foreachBatch(...)` that keeps a table up to date; a repeated batch changes nothing.
+    """Return a function for `writeStream.foreachBatch(...)` that keeps a table up to date.
+
+    A repeated batch changes nothing.
 
     Args:
         path: a Delta table, or a directory of Parquet files with a manifest; created if it does not exist.
         table: which table's changes to take, `schema.table`; or its definition, which JSON images need.
         format: "delta" (needs the extra `delta`), or "parquet".
         key: the columns that tell rows apart, where there is no definition.
-        txn_app_id: a name for the query, under which the numbers of its batches are kept; by default the id of the query, which its
-            checkpoint keeps. Needed on Spark Connect with several queries at a time, where a batch does not name its query; a query
-            with another checkpoint needs another name.
+        txn_app_id: a name for the query, under which the numbers of its batches are kept; by default the id of the
+            query, which its checkpoint keeps. Needed on Spark Connect with several queries at a time, where a batch
+            does not name its query; a query with another checkpoint needs another name.
 
     Raises:
         BinlogOptionError: an unknown format, or no key; while merging, no `txn_app_id` where one is needed.

@@ -23,13 +23,13 @@ class BinlogOptionError(ValueError):
 
 
 def nearest(name: str, known: tuple[str, ...]) -> str:
-    """The one of `known` that looks most like `name`."""
+    """Return the one of `known` that looks most like `name`."""
     by_lower = {one.lower(): one for one in known}
     return by_lower[get_close_matches(name.lower(), by_lower, n=1, cutoff=0.0)[0]]
 
 
 def refused(name: str, value: str, expected: str) -> BinlogOptionError:
-    """A value that makes no sense."""
+    """Return a value that makes no sense."""
     return BinlogOptionError(f"binlog: option {name}: expected {expected}, found {value!r}")
 
 
@@ -41,7 +41,7 @@ def text(name: str, value: str) -> str:
 
 
 def boolean(name: str, value: str) -> bool:
-    """True or false, as Spark writes them."""
+    """Return True or false, as Spark writes them."""
     try:
         return {"true": True, "false": False}[value.strip().lower()]
     except KeyError:
@@ -61,21 +61,21 @@ def choice(*allowed: str) -> Callable[[str, str], str]:
 
 
 def count(name: str, value: str) -> int:
-    """A number above zero."""
+    """Return a number above zero."""
     if not value.strip().isdigit() or int(value) == 0:
         raise refused(name, value, "a whole number above 0")
     return int(value)
 
 
 def number(name: str, value: str) -> int:
-    """A number, also 0."""
+    """Return a number, also 0."""
     if not value.strip().isdigit():
         raise refused(name, value, "a whole number")
     return int(value)
 
 
 def file_name(name: str, value: str) -> str:
-    """The name of a file without a folder."""
+    """Return the name of a file without a folder."""
     if not value.strip() or "/" in value:
         raise refused(name, value, "a name without a folder")
     return value.strip()
@@ -90,7 +90,7 @@ def size(name: str, value: str) -> int:
 
 
 def table(name: str, value: str) -> str:
-    """A table with its schema."""
+    """Return a table with its schema."""
     if not all(value.strip().partition(".")):
         raise refused(name, value, "schema.table")
     return value.strip()
@@ -110,7 +110,7 @@ def names(name: str, value: str) -> tuple[str, ...]:
 
 
 def moment(name: str, value: str) -> int:
-    """A time in seconds since 1970: ISO 8601, in UTC where it does not say otherwise, or that number itself."""
+    """Return a time in seconds since 1970: ISO 8601, in UTC where it does not say otherwise, or that number itself."""
     if value.strip().isdigit():
         return int(value)
     try:
@@ -122,7 +122,7 @@ def moment(name: str, value: str) -> int:
 
 
 def position(name: str, value: str) -> tuple[str, int]:
-    """A log and an offset in it: `binlog.000003:154`."""
+    """Return a log and an offset in it: `binlog.000003:154`."""
     file, colon, offset = value.strip().rpartition(":")
     if not colon or not file or not offset.isdigit():
         raise refused(name, value, "file:offset, such as binlog.000003:154")
@@ -130,7 +130,7 @@ def position(name: str, value: str) -> tuple[str, int]:
 
 
 def gtid_set(name: str, value: str) -> str:
-    """The text of a GTID set of MySQL or of a position of MariaDB, checked."""
+    """Return the text of a GTID set of MySQL or of a position of MariaDB, checked."""
     from binlogio.errors import BinlogError  # noqa: PLC0415 - options are parsed where nothing is read
     from binlogio.event_filter import parse_gtids  # noqa: PLC0415
 
@@ -171,7 +171,7 @@ def paths(name: str, value: str) -> tuple[str, ...]:
 
 
 def _absolute(path: str) -> str:
-    """The path as every task can open it, wherever it runs; `file:` is what Spark's own file sources show."""
+    """Return the path as every task can open it, wherever it runs; `file:` is what Spark's own file sources show."""
     if path.startswith("file:/"):
         path = "/" + path.removeprefix("file:").lstrip("/")
     return path if "://" in path else os.path.abspath(path)  # noqa: PTH100 - a link stays what it is called

@@ -1,7 +1,7 @@
 """The options of `format("binlog")`: names, defaults and conflicts.
 
-Follows Spark's conventions: names in lowerCamelCase, accepted in any case; `path` and `paths`. A name that is not in the
-table below is refused, with the nearest name that is.
+Follows Spark's conventions: names in lowerCamelCase, accepted in any case; `path` and `paths`. A name that is not in
+the table below is refused, with the nearest name that is.
 
     path, paths                        a file, glob, directory, .index file or URI; `paths` is a JSON array, as load([...]) gives
     view                               rows (default) | events | transactions | cdf
@@ -25,12 +25,13 @@ table below is refused, with the nearest name that is.
                                        backup) ends with an error, or goes on with the first log that is there
     mode                               FAILFAST (default) | PERMISSIVE | DROPMALFORMED: how damage is handled
     schemaChanges                      error (default) | ignore: a change whose table has other columns than the read (ALTER).
-                                       It is treated as damage (`mode`); or columns that the read lacks are left out, and those that the
-                                       table lacks are NULL
+                                       It is treated as damage (`mode`); or columns that the read lacks are left out,
+                                       and those that the table lacks are NULL
     columnNameOfCorruptRecord          the column in which PERMISSIVE says what was wrong; `_corrupt_record`
     maxPartitionBytes                  of one task; 128m
     splitMode                          ranges (default) | scan | files: how a file is cut. By bytes, and tasks look for event groups; by groups,
-                                       which the driver finds by going through the files, safe against forged values; or not
+                                       which the driver finds by going through the files, safe against forged values; or
+                                       not
     verifyChecksum                     true | false
     keyring                            the server's keys for encrypted logs: a file on the driver, or its text
     maxFilesPerTrigger, maxBytesPerTrigger   of one batch of a stream
@@ -73,20 +74,23 @@ class TableFilter:
     globs: tuple[str, ...] = ()
 
     def __call__(self, schema: str | None, table: str | None) -> bool:
-        """True where the table is wanted; False for what belongs to no table."""
+        """Return True where the table is wanted; False for what belongs to no table."""
         name = f"{schema}.{table}"
         if schema is None or table is None:
             return False
         return name == self.table or any(fnmatchcase(name, glob) for glob in self.globs)
 
     def __bool__(self) -> bool:
-        """True where not every table is wanted."""
+        """Return True where not every table is wanted."""
         return self.table is not None or bool(self.globs)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BinlogOptions:
-    """The options of one read. `paths` are absolute, or URIs; `keyring` may hold keys and is never shown. Times are in seconds."""
+    """The options of one read. `paths` are absolute, or URIs; `keyring` may hold keys and is never shown.
+
+    Times are in seconds.
+    """
 
     paths: tuple[str, ...] = ()
     view: str = VIEW_NAMES[0]
@@ -165,7 +169,7 @@ class BinlogOptions:
             raise BinlogOptionError(f"binlog: option {min(others)} is for {one}, and this {other}")
 
     def wants_file(self, name: str) -> bool:
-        """True where `pathGlobFilter` lets a file of this name (without its directory) through."""
+        """Return True where `pathGlobFilter` lets a file of this name (without its directory) through."""
         return not self.path_glob_filter or any(fnmatchcase(name, glob) for glob in self.path_glob_filter)
 
 

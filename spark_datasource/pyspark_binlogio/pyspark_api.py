@@ -49,7 +49,7 @@ def _version() -> str:
 
 
 def has_pyspark(oldest: tuple[int, int]) -> bool:
-    """True if PySpark is `oldest` or newer."""
+    """Return True if PySpark is `oldest` or newer."""
     found = _MAJOR_MINOR.match(_version())
     return found is not None and (int(found[1]), int(found[2])) >= oldest
 
@@ -68,12 +68,12 @@ def require_pyspark(oldest: tuple[int, int] = OLDEST, what: str = 'format("binlo
 
 
 def is_connect(spark: SparkSession) -> bool:
-    """True for a session of Spark Connect, which has no JVM at hand."""
+    """Return True for a session of Spark Connect, which has no JVM at hand."""
     return type(spark).__module__.startswith("pyspark.sql.connect")
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:
-    """The Arrow schema that the record batches of a read must have; its timestamps are in UTC."""
+    """Return the Arrow schema that the record batches of a read must have; its timestamps are in UTC."""
     from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415
 
     if "timezone" in inspect.signature(to_arrow_schema).parameters:
@@ -82,7 +82,10 @@ def arrow_schema(schema: StructType) -> pa.Schema:
 
 
 def __getattr__(name: str) -> object:
-    """`AvailableNowSource`: Spark's mixin for a source that knows Trigger.AvailableNow; `object` in PySpark 4.1, which has none."""
+    """`AvailableNowSource`: Spark's mixin for a source that knows Trigger.AvailableNow.
+
+    `object` in PySpark 4.1, which has none.
+    """
     if name != "AvailableNowSource":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:

@@ -37,11 +37,13 @@ class BinlogDataSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """The name for `format()`."""
+        """Return the name for `format()`."""
         return "binlog"
 
     def schema(self) -> str:
-        """The columns of the view, as Spark's DDL. Those of a table are as in its last change in the newest log that has one.
+        """Return the columns of the view, as Spark's DDL.
+
+        Those of a table are as in its last change in the newest log that has one.
 
         Raises:
             BinlogOptionError: no path; or no log has a change of the table.
@@ -56,7 +58,7 @@ class BinlogDataSource(DataSource):
         return ", ".join(f"{quoted(name)} {spark_ddl(kind)}" for name, kind in columns.items())
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """A reader of the columns of `schema`, which may be some of the view's, in any order.
+        """Return a reader of the columns of `schema`, which may be some of the view's, in any order.
 
         Raises:
             BinlogOptionError: a column that the view does not have or has with another type; no path.
@@ -70,7 +72,7 @@ class BinlogDataSource(DataSource):
         return BinlogBatchReader(self._parsed, schema, has_every_column=self._has_own_schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
-        """A reader that follows the logs as they grow; errors as those of `reader`."""
+        """Return a reader that follows the logs as they grow; errors as those of `reader`."""
         from pyspark_binlogio.read.stream_reader import BinlogStreamReader  # noqa: PLC0415
 
         self._parsed.require_paths()
@@ -78,7 +80,7 @@ class BinlogDataSource(DataSource):
         return BinlogStreamReader(self._parsed, schema, has_every_column=self._has_own_schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:  # noqa: FBT001 - Spark's signature
-        """A writer of records of the view `rows` as logs of a folder.
+        """Return a writer of records of the view `rows` as logs of a folder.
 
         Raises:
             BinlogOptionError: a column that the view does not have, one that is missing, or an option of a read.
@@ -91,7 +93,7 @@ class BinlogDataSource(DataSource):
         return BinlogBatchWriter(self._parsed, schema, overwrite=overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: FBT001, N802
-        """A writer of the batches of a stream; errors as those of `writer`."""
+        """Return a writer of the batches of a stream; errors as those of `writer`."""
         from pyspark_binlogio.write.log_writer import BinlogStreamWriter  # noqa: PLC0415
 
         self._check_folder()

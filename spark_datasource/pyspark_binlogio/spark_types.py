@@ -49,7 +49,7 @@ _NAMES: Final = {
 
 
 def spark_type(arrow_type: pa.DataType) -> pa.DataType:
-    """The Arrow type of what Spark makes of it."""
+    """Return the Arrow type of what Spark makes of it."""
     if pa.types.is_decimal256(arrow_type):
         return pa.string()
     if pa.types.is_struct(arrow_type):
@@ -73,12 +73,12 @@ def spark_ddl(arrow_type: pa.DataType) -> str:
 
 
 def quoted(name: str) -> str:
-    """A column's name as Spark's DDL takes any name."""
+    """Return a column's name as Spark's DDL takes any name."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def conformed(array: pa.Array, to: pa.DataType) -> pa.Array:
-    """The values as Spark wants them; the columns of a struct by their names, those that are not there null.
+    """Return the values as Spark wants them; the columns of a struct by their names, those that are not there null.
 
     Raises:
         pyarrow.ArrowInvalid: a value that the type has no room for.

@@ -28,7 +28,7 @@ SIZES: Final = [10, 200]
 
 
 def _log(path: Path, kind: str, count: int) -> tuple[Path, int]:
-    """A log of one group of `count` rows, the last one damaged; and where its rows event starts."""
+    """Return a log of one group of `count` rows, the last one damaged; and where its rows event starts."""
     type_name, good, damaged = VALUES[kind]
     table = TableDefinition("d", "t", (ColumnDefinition("id", "int"), ColumnDefinition("doc", type_name)))
     pairs = [(None, (number, good)) for number in range(count - 1)] + [(None, (count - 1, damaged))]

@@ -110,7 +110,10 @@ def test_positions_cut_between_events() -> None:
 
 
 def test_times_choose_whole_groups(tmp_path: Path) -> None:
-    """From the first group that begins in time up to the first that begins too late; their events' own times do not matter."""
+    """From the first group that begins in time up to the first that begins too late.
+
+    Their events' own times do not matter.
+    """
     events = [*transaction(1), *transaction(2), *transaction(3)]
     timed = [event_at(event, 1000 + 10 * (index // 3) + 100 * (index % 3 == 2)) for index, event in enumerate(events)]
     path = write(tmp_path, *timed)

@@ -1,4 +1,7 @@
-"""`binlogio dump --format sql`: what is printed for the server's client, without one; with one, see `test_hostile_servers.py`."""
+"""`binlogio dump --format sql`: what is printed for the server's client, without one.
+
+With one, see `test_hostile_servers.py`.
+"""
 
 from __future__ import annotations
 

@@ -117,7 +117,7 @@ def test_exit_codes_tell_what_was_wrong(arguments: list[str], code: int, sentenc
 
 
 def run_raising(error: BaseException) -> int:
-    """The exit code of a command that raises `error`."""
+    """Return the exit code of a command that raises `error`."""
 
     @click.group(cls=LazyGroup, invoke_without_command=True)
     def group() -> None:
@@ -162,7 +162,10 @@ def test_reader_that_leaves_early_is_not_an_error() -> None:
 
 
 def test_hints_name_options_that_exist_and_no_arguments() -> None:
-    """Each hint has a text for the command line; an argument of the library is named only as something to use in Python."""
+    """Each hint has a text for the command line.
+
+    An argument of the library is named only as something to use in Python.
+    """
     commands = [importlib.import_module(f"binlogio_cli.commands.{name}").command for name in COMMANDS]
     options = {
         name for command in commands for option in command.params for name in (*option.opts, *option.secondary_opts)

@@ -43,7 +43,7 @@ def run(*arguments: object) -> Result:
 
 @pytest.fixture(name="source")
 def log_to_read(tmp_path: Path) -> Path:
-    """A copy of a server's log, in a folder of its own."""
+    """Provide a copy of a server's log, in a folder of its own."""
     folder = tmp_path / "logs"
     folder.mkdir()
     return Path(shutil.copy(ROWS, folder / "binlog.000001"))
@@ -185,7 +185,10 @@ def test_output_is_seen_only_when_it_is_whole(source: Path, options: tuple[str, 
 
 
 def test_interrupted_dump_leaves_no_file(source: Path) -> None:
-    """Neither under its name nor a temporary one; the temporary name is random, and the file the user's alone to write."""
+    """Neither under its name nor a temporary one.
+
+    The temporary name is random, and the file the user's alone to write.
+    """
     folder = source.parent
     read_end, write_end = os.pipe()
     command = [sys.executable, "-m", "binlogio_cli", "dump", "-r", str(folder / "out"), "-"]

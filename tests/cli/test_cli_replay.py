@@ -61,7 +61,10 @@ def test_log_without_keys_asks_for_definitions(tmp_path: Path) -> None:
 
 
 def test_rows_that_lack_columns_are_mentioned(tmp_path: Path) -> None:
-    """MINIMAL images do not say default values, nor what virtual columns of MariaDB have; the DDL in the log says the former."""
+    """MINIMAL images do not say default values, nor what virtual columns of MariaDB have.
+
+    The DDL in the log says the former.
+    """
     result = run(tmp_path, MARIADB / "rowimage_minimal" / "binlog.000001")
 
     assert result.exit_code == 0

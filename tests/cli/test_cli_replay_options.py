@@ -53,7 +53,7 @@ def groups() -> tuple[Group, ...]:
 def wanted(
     choice: Callable[[Group], bool], *tables: str, schema: str = "corpus"
 ) -> dict[str, dict[int, tuple[Any, ...]]]:
-    """The tables after the groups of the choice, by the rows' keys."""
+    """Return the tables after the groups of the choice, by the rows' keys."""
     found: dict[str, dict[int, tuple[Any, ...]]] = {}
     for group in groups():
         for table, row in group.rows if choice(group) else ():

@@ -1,4 +1,7 @@
-"""What the server's client reads from standard input: each statement as it is, or as digits; nothing is cut elsewhere, nothing is a command."""
+"""What the server's client reads from standard input: each statement as it is, or as digits.
+
+Nothing is cut elsewhere, nothing is a command.
+"""
 
 from __future__ import annotations
 

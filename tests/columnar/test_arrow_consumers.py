@@ -1,6 +1,7 @@
 """DuckDB and Polars read record batches: where they lie, and one batch after the other.
 
-That nothing is copied is seen by addresses where a library shows them (Polars), and by the batches that live at a time where it does not (DuckDB).
+That nothing is copied is seen by addresses where a library shows them (Polars), and by the batches that live at a time
+where it does not (DuckDB).
 """
 
 from __future__ import annotations
@@ -73,7 +74,10 @@ def data_address(array: pa.Array) -> int:
 
 
 def test_polars_sees_the_values_where_they_lie(orders: RowBatches) -> None:
-    """Numbers, decimals, times and the bytes of texts; Polars makes its own offsets of texts, and milliseconds of seconds."""
+    """Numbers, decimals, times and the bytes of texts.
+
+    Polars makes its own offsets of texts, and milliseconds of seconds.
+    """
     batch = next(iter(orders))
 
     frame = pl.from_arrow(batch)
@@ -131,7 +135,7 @@ class Life:
     most: int = 0
 
     def watch(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The same batches; one lives until nobody holds its `pos` any more."""
+        """Yield the same batches; one lives until nobody holds its `pos` any more."""
         for batch in batches:
             buffer = batch.column(POS).buffers()[1]
             owner = _Owner(buffer)
@@ -154,7 +158,7 @@ class _Owner:
 
 
 def query_watched(orders: RowBatches, sql: str) -> tuple[list[Any], Life]:
-    """The answer of DuckDB with one thread, and what became of the batches."""
+    """Return the answer of DuckDB with one thread, and what became of the batches."""
     life = Life()
     reader = orders.to_reader()
     watched = pa.RecordBatchReader.from_batches(reader.schema, life.watch(reader))

@@ -25,13 +25,13 @@ DDL: Final = "CREATE TABLE {} (id BIGINT NOT NULL PRIMARY KEY, note VARCHAR(20))
 
 
 def table(name: str = "orders", schema: str = "tenant1", kind: str = "bigint", **more: str) -> TableDefinition:
-    """A table of two columns and more."""
+    """Return a table of two columns and more."""
     columns = [ColumnDefinition("id", kind, nullable=False), ColumnDefinition("note", "varchar(20)")]
     return TableDefinition(schema, name, (*columns, *(ColumnDefinition(*one) for one in more.items())), ("id",))
 
 
 def log(folder: Path, *steps: str | tuple[TableDefinition, list[Any]], row_metadata: str = "FULL") -> Path:
-    """A log of statements and of inserts."""
+    """Return a log of statements and of inserts."""
     variables = ServerVariables(binlog_row_metadata=row_metadata, sync_binlog=0)
     with BinlogWriter(folder / "binlog", variables=variables) as writer, writer.session("tenant1") as session:
         for step in steps:
@@ -129,7 +129,7 @@ def test_pattern_of_several_tables_is_refused_by_a_sentence(tmp_path: Path) -> N
 
 
 def empty_uses(rows: Any) -> pa.Schema:
-    """The columns by every way to ask for them."""
+    """Return the columns by every way to ask for them."""
     read = rows.to_table()
 
     assert read.num_rows == 0
@@ -142,7 +142,10 @@ def empty_uses(rows: Any) -> pa.Schema:
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_table_without_rows_is_empty_where_its_columns_are_known(tmp_path: Path, threads: int) -> None:
-    """By a definition, by DDL in the log, or by a table map whose rows are not wanted; with the columns that rows would have."""
+    """By a definition, by DDL in the log, or by a table map whose rows are not wanted.
+
+    With the columns that rows would have.
+    """
     path = log(tmp_path, "CREATE DATABASE tenant1", DDL.format("quiet"), (table(), [(1, "x")]))
     expected = binlogio.read_rows(path, table="tenant1.orders").schema
     nothing = EventFilter(ops=frozenset({"delete"}))

@@ -46,7 +46,7 @@ def _ids(path: Path) -> list[tuple[int, int]]:
 
 
 def _outcome(path: Path) -> str | None:
-    """The error that reading row changes ends with."""
+    """Return the error that reading row changes ends with."""
     try:
         _ids(path)
     except BinlogError as exc:

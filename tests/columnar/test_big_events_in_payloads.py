@@ -39,7 +39,7 @@ TABLES: Final = {
 
 
 def _change(kind: Any, number: int, count: int, size: int, *, last: bool = True) -> list[Any]:
-    """A rows event of table `number` with `count` rows of about `size` bytes, behind its table map."""
+    """Return a rows event of table `number` with `count` rows of about `size` bytes, behind its table map."""
     dice, plan = Random(count), resolve_plan(TABLES[number])
     images = [RowImage(plan, (i, dice.randbytes(size))) for i in range(count)]
     common: Any = {"table_id": number, "flags": int(last), "extra": b"", "column_count": 2, "present": b"\3"}

@@ -51,7 +51,7 @@ READS: Final[dict[str, Any]] = {
 
 
 def _rows(source: Any, read: str = "read_tables", **options: Any) -> tuple[list[Any], BinlogError | None]:
-    """The records that come before the end or the error."""
+    """Return the records that come before the end or the error."""
     found: list[Any] = []
     try:
         for _, batch in READS[read](source, **options):
@@ -62,7 +62,7 @@ def _rows(source: Any, read: str = "read_tables", **options: Any) -> tuple[list[
 
 
 def big_insert(size: int, rows: int = 1) -> WriteRowsEvent:
-    """An insert of rows with a LONGBLOB of so many bytes."""
+    """Return an insert of rows with a LONGBLOB of so many bytes."""
     images = b"".join(
         b"\0" + number.to_bytes(4, "little") + size.to_bytes(4, "little") + bytes(size) for number in range(rows)
     )
@@ -70,7 +70,7 @@ def big_insert(size: int, rows: int = 1) -> WriteRowsEvent:
 
 
 def with_size(data: bytes, at: int, size: int) -> bytes:
-    """The log with another size in the header of the event at `at`."""
+    """Return the log with another size in the header of the event at `at`."""
     return data[: at + 9] + size.to_bytes(4, "little") + data[at + 13 :]
 
 
@@ -80,7 +80,10 @@ def with_size(data: bytes, at: int, size: int) -> bytes:
 def test_flipped_bit_of_a_size_gives_no_rows_that_are_not_in_the_log(
     tmp_path: Path, path: Path, kernel: str, read: str
 ) -> None:
-    """Of rows events: the bits that make them larger than what is read at a time; also where a log of two MiB goes on behind them."""
+    """Of rows events: the bits that make them larger than what is read at a time.
+
+    Also where a log of two MiB goes on behind them.
+    """
     data = path.read_bytes()
     events = [(at, event) for at, event in raw_events(data) if event[4] in {23, 24, 25, 30, 31, 32}]
     with kernel_set_to(kernel):
@@ -156,7 +159,10 @@ def test_flipped_size_does_not_read_the_rest_of_the_log(kernel: str, event_type:
 @pytest.mark.parametrize("position", ["its own", "none"])
 @pytest.mark.parametrize("read", READS)
 def test_big_event_with_a_wrong_checksum_gives_no_rows_of_a_file(tmp_path: Path, read: str, position: str) -> None:
-    """The checksum is compared before the first row is given out; in a stream, which cannot be read twice, afterwards."""
+    """The checksum is compared before the first row is given out.
+
+    In a stream, which cannot be read twice, afterwards.
+    """
     data = bytearray(log(query("BEGIN"), TABLE, big_insert(MIB // 2, 7), *transaction(1)))
     at, event = next((at, event) for at, event in raw_events(data) if event[4] == EventType.WRITE_ROWS_EVENT)
     if position == "none":  # as MariaDB 11.4 writes it
@@ -234,7 +240,10 @@ print(rows, int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_te
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="only Linux tells the peak of one process alone")
 @pytest.mark.skipif(not is_compiled(), reason="construct holds events as a whole")
 def test_row_of_many_windows_is_read_in_linear_time(tmp_path: Path) -> None:
-    """A LONGBLOB of 128 MiB, which took 26 s when each MiB was looked at again with all before it; the limit of 20 s is a guard."""
+    """A LONGBLOB of 128 MiB, which took 26 s when each MiB was looked at again with all before it.
+
+    The limit of 20 s is a guard.
+    """
     data = log(TABLE, big_insert(128 * MIB))
     path = tmp_path / "binlog.000001"
     path.write_bytes(data)
@@ -292,7 +301,10 @@ for read in reads:
 
 
 def _payload_bomb(events: int, rows: int) -> bytes:
-    """A compressed transaction of so many inserts of so many rows of zeros; the last row of the last insert is cut."""
+    """Return a compressed transaction of so many inserts of so many rows of zeros.
+
+    The last row of the last insert is cut.
+    """
     table = table_map_of([column(T.TINY)])
     encoder = Encoder(ParseContext(checksum_algorithm=OFF))
     row = header(EventType.WRITE_ROWS_EVENT)
@@ -311,7 +323,10 @@ def _payload_bomb(events: int, rows: int) -> bytes:
 def test_compressed_transaction_of_millions_of_rows_is_refused_without_all_of_them(
     tmp_path: Path, events: int, rows: int
 ) -> None:
-    """Construct reads the rows that the kernel refuses, in tables that are wanted and others; of an event of a window or less no row is given."""
+    """Construct reads the rows that the kernel refuses, in tables that are wanted and others.
+
+    Of an event of a window or less no row is given.
+    """
     path = tmp_path / "binlog.000001"
     path.write_bytes(_payload_bomb(events, rows))
     found = subprocess.run([sys.executable, "-c", READ_PAYLOAD, str(path)], capture_output=True, text=True, check=True)

@@ -34,7 +34,7 @@ print(rows, int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_te
 
 
 def _events(rounds: int) -> Iterator[Any]:
-    """A row in each table, several times; statements are of three tables, whose maps come first."""
+    """Yield a row in each table, several times; statements are of three tables, whose maps come first."""
     for number in range(rounds):
         for first in range(0, TABLES, 3):
             for table in range(first, first + 3):

@@ -29,7 +29,7 @@ FILES = sorted(
 
 
 def by_events(path: Path) -> list[tuple[Any, ...]]:
-    """The records of the event reader."""
+    """Return the records of the event reader."""
     with binlogio.open(path) as reader:
         return [_encodable(record) for record in row_records(reader)]
 
@@ -39,7 +39,7 @@ def _encodable(record: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def by_kernel(path: Path | list[Path], **options: Any) -> list[tuple[Any, ...]]:
-    """The records of the kernel, times in microseconds."""
+    """Return the records of the kernel, times in microseconds."""
     records = []
     for batch in binlogio.read_rows(path, **options):
         batch.validate(full=True)

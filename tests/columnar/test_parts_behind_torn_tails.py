@@ -48,7 +48,10 @@ def _insert(document: bytes) -> list[Any]:
 
 
 def _torn_log(path: Path) -> tuple[LogFile, int]:
-    """A payload that is not whole, with a document that is none and more than fits a window; groups where the rest of it should be, and where they begin."""
+    """Return a payload that is not whole, with a document that is none and more than fits a window.
+
+    Groups where the rest of it should be, and where they begin.
+    """
     encoder = Encoder(ParseContext(checksum_algorithm=OFF))
     inner = [query("BEGIN"), *_insert(NULL), *_insert(NONE), query("x" * WINDOW_SIZE)]
     plain = b"".join(encoder.encode(event) for event in inner)

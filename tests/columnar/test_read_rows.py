@@ -34,7 +34,7 @@ FILES = sorted(
 
 
 def _plain(value: Any) -> Any:
-    """A value of the event reader, or of Arrow, as something that both have."""
+    """Return a value of the event reader, or of Arrow, as something that both have."""
     if isinstance(value, Geometry):
         return {"srid": value.srid, "wkb": value.wkb}
     if isinstance(value, JsonDocument):

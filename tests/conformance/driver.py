@@ -1,7 +1,7 @@
 """Drives sessions through a recorded scenario, by the public API alone, and says what is not as recorded.
 
-Knows how a scenario becomes a writer with sessions, and what is compared: errors and warnings of each statement, which events were in the
-log when it ended, every recorded fact of every event, and the four counters of the caches.
+Knows how a scenario becomes a writer with sessions, and what is compared: errors and warnings of each statement, which
+events were in the log when it ended, every recorded fact of every event, and the four counters of the caches.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ _CLIENT_VARIABLES: Final = (
 def _events(
     storage: MemoryStorage, names: tuple[str, ...], sizes: dict[str, int], start: int, ends: list[tuple[int, int]]
 ) -> tuple[list[Json], list[int]]:
-    """The events in their recorded form, and how many of them there were at each of the `ends`, as (files, bytes of the last)."""
+    """Return the events in their recorded form, and how many of them there were at each of the `ends`, as (files, bytes of the last)."""
     recorder = Recorder()
     recorded: list[Json] = []
     places: list[tuple[int, int]] = []
@@ -172,9 +172,10 @@ def _differences(
 
 
 def _compared(event: Json, *, exact: bool, unordered: bool, has_own_size: bool) -> Json:
-    """The facts that are compared: the logical clock only where the recording's file began with the scenario.
+    """Return the facts that are compared: the logical clock only where the recording's file began with the scenario.
 
-    `has_own_size`: the group's size is another one there. `unordered`: rows of a join, whose changes were recorded in the order of the table and not in that of execution.
+    `has_own_size`: the group's size is another one there. `unordered`: rows of a join, whose changes were recorded in
+    the order of the table and not in that of execution.
     """
     if event["type"] in FILE_EVENTS:
         return {"type": event["type"]}

@@ -22,7 +22,7 @@ _INNER: Final = re.compile(r"\b(?:INSERT|UPDATE|DELETE)\b[^;]*")
 
 
 def facts_of_text(sql: str, tables: Tables) -> StatementFacts:
-    """The facts of a statement that changes rows."""
+    """Return the facts of a statement that changes rows."""
     return _facts(
         sql,
         tuple(table.definition for table in tables if not table.temporary),

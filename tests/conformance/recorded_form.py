@@ -1,6 +1,7 @@
 """Events in the form that the recordings have.
 
-Knows which facts of an event were recorded. Table ids are numbers in the order of their first appearance; server GTIDs are G1, G2 ...
+Knows which facts of an event were recorded. Table ids are numbers in the order of their first appearance; server GTIDs
+are G1, G2 ...
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ class Recorder:
         return [recorded, {"type": "--NEWFILE--"}] if isinstance(event, RotateEvent) else [recorded]
 
     def gtid(self, event: Any) -> Json:
-        """A group's first event."""
+        """Return a group's first event."""
         found: Json = {
             "type": "AnonymousGtid" if isinstance(event, AnonymousGtidEvent) else "Gtid",
             "rbr_only": not event.flags & GtidFlag.MAY_HAVE_SBR,
@@ -63,7 +64,7 @@ class Recorder:
         return found
 
     def query(self, event: QueryEvent) -> Json:
-        """A statement or a boundary."""
+        """Return a statement or a boundary."""
         updated = [variable for variable in event.status_vars if variable.code == QueryStatus.UPDATED_DB_NAMES]
         numbers = event.status(QueryStatus.AUTO_INCREMENT)
         return {
@@ -81,7 +82,7 @@ class Recorder:
         }
 
     def table_map(self, event: TableMapEvent) -> Json:
-        """A table map."""
+        """Return a table map."""
         self._maps[event.table_id] = event
         self._plans[event.table_id] = resolve_plan(event)
         return {
@@ -93,7 +94,7 @@ class Recorder:
         }
 
     def rows(self, event: Any) -> Json:
-        """A rows event."""
+        """Return a rows event."""
         table, plan = self._maps[event.table_id], self._plans[event.table_id]
         flags = RowsFlag(event.flags & ~RowsFlag.USE_SQL_FOREIGN_KEY)
         name = _ROWS[type(event)]
@@ -160,7 +161,7 @@ def _user_var(event: UserVarEvent) -> Json:
 
 
 def same_value(recorded: Any, ours: Any) -> bool:
-    """Whether a value is the recorded one, which may be there as its checksum alone."""
+    """Return whether a value is the recorded one, which may be there as its checksum alone."""
     if isinstance(recorded, dict) and recorded.keys() == {"crc32", "n"} and isinstance(ours, str):
         return bool(len(ours) == recorded["n"] and zlib.crc32(ours.encode()) == recorded["crc32"])
     if isinstance(recorded, str) and isinstance(ours, str) and (cut := _CUT.fullmatch(recorded)):

@@ -23,7 +23,7 @@ class Report:
         self.left_out.append((group, name, reason))
 
     def lines(self) -> list[str]:
-        """The counts as text, a line a group, and one for each scenario that was not driven."""
+        """Return the counts as text, a line a group, and one for each scenario that was not driven."""
         groups = sorted({*self.passed, *self.failed, *(group for group, _, _ in self.left_out)})
         if not groups:
             return []

@@ -33,7 +33,10 @@ class Unreadable:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One statement of one session. `changes` are row operations in the order of execution where these were recorded."""
+    """One statement of one session.
+
+    `changes` are row operations in the order of execution where these were recorded.
+    """
 
     session: str
     sql: str
@@ -70,7 +73,7 @@ class Scenario:
 
 
 def oracle_path() -> Path:
-    """The file of scenarios."""
+    """Return the file of scenarios."""
     return Path(os.environ.get("BINLOGIO_ORACLE") or ORACLE)
 
 
@@ -81,7 +84,7 @@ def scenarios() -> tuple[Scenario, ...]:
 
 
 def unreadable() -> tuple[Unreadable, ...]:
-    """The lines of the file that do not have the form."""
+    """Return the lines of the file that do not have the form."""
     return tuple(one for one in _lines() if isinstance(one, Unreadable))
 
 

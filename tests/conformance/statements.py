@@ -136,14 +136,14 @@ def _load_data(session: Session, step: Step, tables: Tables) -> None:
 
 
 def _locked(step: Step, tables: Tables) -> list[TableDefinition]:
-    """The tables that the statement locks for writing; those of a SELECT ... FOR UPDATE were not recorded."""
+    """Return the tables that the statement locks for writing; those of a SELECT ... FOR UPDATE were not recorded."""
     names = [table["name"] for table in _tables(step) if table["write"]]
     selected = re.search(r"\bSELECT\b.*\bFROM (\w+)\b.*\bFOR UPDATE\b", step.sql)
     return [tables[name].definition for name in (*names, *([selected[1]] if selected is not None else []))]
 
 
 def _attempts(step: Step, tables: Tables) -> list[Json]:
-    """The row operations that the statement tried, as recorded, or as its text says where it left nothing to record."""
+    """Return the row operations that the statement tried, as recorded, or as its text says where it left nothing to record."""
     changes = list(step.changes)
     unknown = any(isinstance(value, dict) for change in changes for value in change["after"] or ())
     stored_nothing = not changes and (step.affected or step.error in LOGGING_ERRORS)
@@ -172,7 +172,7 @@ def _is_target(table: str, sql: str) -> bool:
 
 
 def _tables(step: Step) -> list[Json]:
-    """The tables of a statement in the order of the locks, from its text where they were not recorded."""
+    """Return the tables of a statement in the order of the locks, from its text where they were not recorded."""
     if step.tables:
         return list(step.tables)
     updated = _UPDATE.match(step.sql)
@@ -186,7 +186,7 @@ def _tables(step: Step) -> list[Json]:
 
 
 def _joined(text: str) -> list[str]:
-    """The tables of `a, b` or `a JOIN b ON ...`."""
+    """Return the tables of `a, b` or `a JOIN b ON ...`."""
     return [
         part.split()[0] for part in re.split(r",|\b(?:STRAIGHT_)?JOIN\b", text, flags=re.IGNORECASE) if part.strip()
     ]
@@ -287,7 +287,7 @@ def _set(session: Session, step: Step, tables: Tables) -> None:
 
 
 def variable_value(name: str, value: Any) -> Any:
-    """A variable's value, of the type that it has here."""
+    """Return a variable's value, of the type that it has here."""
     kind = _TYPES.get(name, str)
     if kind == "bool":
         return str(value).upper() in ("1", "ON", "TRUE")
@@ -311,7 +311,10 @@ def _lock(session: Session, step: Step, tables: Tables) -> None:
 
 
 def _context(step: Step, changes: list[Json], tables: Tables) -> list[Any]:
-    """What the text depends on; where the recording has not found the statement in the log, its INSERT_ID follows from its rows."""
+    """What the text depends on.
+
+    Where the recording has not found the statement in the log, its INSERT_ID follows from its rows.
+    """
     if step.context:
         return [_context_event(event) for event in step.context]
     if not step.sql.endswith(" ") or not changes:

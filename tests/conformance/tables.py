@@ -44,7 +44,7 @@ class Table:
     rows: list[Row] = field(default_factory=list)
 
     def first_conflict(self, row: Row) -> tuple[Row, bool] | None:
-        """The row that a new one must not stand beside, by the first key that says so, and whether that is the last key of the table."""
+        """Return the row that a new one must not stand beside, by the first key that says so, and whether that is the last key of the table."""
         table = self.definition
         keys = [(table.primary_key, table.primary_key_prefixes)] if table.primary_key else []
         nullable = {column.name for column in table.columns if column.nullable}
@@ -143,7 +143,7 @@ class Tables:
             rows.append(change["after"])
 
     def attempts(self, sql: str) -> list[Json] | None:
-        """The row operations that a statement tries, from its text; None where the text is of another kind."""
+        """Return the row operations that a statement tries, from its text; None where the text is of another kind."""
         inserted = inserted_rows(sql)
         if inserted is not None:
             name, columns, rows = inserted
@@ -163,10 +163,10 @@ class Tables:
         return changes
 
     def upserts(self, sql: str, recorded: list[Json]) -> list[Json]:
-        """The row operations of a REPLACE, or of an INSERT ... ON DUPLICATE KEY UPDATE, of one row.
+        """Return the row operations of a REPLACE, or of an INSERT ... ON DUPLICATE KEY UPDATE, of one row.
 
-        They were recorded as what differs between two states of the table, by the first column; where that is no key, an insert looks like an
-        update.
+        They were recorded as what differs between two states of the table, by the first column; where that is no key,
+        an insert looks like an update.
         """
         inserted = inserted_rows(sql)
         if inserted is None or len(inserted[2]) != 1:
@@ -190,13 +190,13 @@ class Tables:
         return [{**recorded[-1], "op": "update", "before": old}]
 
     def known(self, change: Json) -> Json:
-        """A change whose long values are recorded as checksums, with the values that its table has."""
+        """Return a change whose long values are recorded as checksums, with the values that its table has."""
         if change["before"] is None or not any(isinstance(value, dict) for value in change["before"]):
             return change
         return {**change, "before": self._known_row(change["table"], change["before"])}
 
     def _known_row(self, name: str, row: Row) -> Row:
-        """The row of the table that is meant, by its known values."""
+        """Return the row of the table that is meant, by its known values."""
         for one in self[name].rows:
             if all(_may_be(theirs, ours) for theirs, ours in zip(row, one, strict=True)):
                 return one
@@ -204,7 +204,10 @@ class Tables:
 
 
 def inserted_rows(sql: str) -> tuple[str, list[str], list[Row]] | None:
-    """The table, columns (none for all) and rows of an INSERT ... VALUES of literals; None for any other text."""
+    """Return the table, columns (none for all) and rows of an INSERT ...
+
+    VALUES of literals; None for any other text.
+    """
     match = _INSERT.match(sql)
     if match is None:
         return None
@@ -242,18 +245,18 @@ def inserted_rows(sql: str) -> tuple[str, list[str], list[Row]] | None:
 
 
 def _row(table: TableDefinition, given: dict[str, Any], other: Any = None) -> Row:
-    """A row whose columns that are not given are `other`."""
+    """Return a row whose columns that are not given are `other`."""
     return [given.get(column.name, other) for column in table.columns]
 
 
 def _numbered(table: TableDefinition, row: Row) -> Row:
-    """A row whose AUTO_INCREMENT column has some number."""
+    """Return a row whose AUTO_INCREMENT column has some number."""
     pairs = zip(row, table.columns, strict=True)
     return [0 if value is None and column.auto_increment else value for value, column in pairs]
 
 
 def _may_be(recorded: Any, ours: Any) -> bool:
-    """Whether two values are the same, as far as they are known."""
+    """Return whether two values are the same, as far as they are known."""
     return isinstance(recorded, dict) or isinstance(ours, dict) or bool(recorded == ours)
 
 
@@ -302,7 +305,7 @@ def _column(line: str, key: list[str]) -> ColumnDefinition:
 
 
 def _lines(body: str) -> list[str]:
-    """The columns of a CREATE TABLE, at the commas outside of parentheses."""
+    """Return the columns of a CREATE TABLE, at the commas outside of parentheses."""
     lines, depth, start = [], 0, 0
     for at, letter in enumerate(body):
         depth += (letter == "(") - (letter == ")")

@@ -1,7 +1,7 @@
 """The writer against the recordings of a real server, group by group.
 
-Every scenario of the file is driven. Those of EXCEPTIONS are not expected to come out as recorded, and each says why. The terminal shows how
-many passed, failed, and were not driven.
+Every scenario of the file is driven. Those of EXCEPTIONS are not expected to come out as recorded, and each says why.
+The terminal shows how many passed, failed, and were not driven.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Every real file parses to typed events and rebuilds to the same bytes; and is framed as its own server lists it.
 
-What a server compressed is compared uncompressed as well, because another zlib or zstd may pack the same bytes otherwise.
-The counts are printed when the run ends.
+What a server compressed is compared uncompressed as well, because another zlib or zstd may pack the same bytes
+otherwise. The counts are printed when the run ends.
 """
 
 from __future__ import annotations
@@ -53,7 +53,10 @@ def _plain_bytes(file: CorpusFile) -> bytes:
 
 
 def _decryptor_for(file: CorpusFile) -> Callable[[StartEncryptionEvent], Decryptor]:
-    """The key beside an encrypted file; nothing to do behind START_ENCRYPTION_EVENT where a tool has decrypted the rest."""
+    """Return the key beside an encrypted file.
+
+    Nothing to do behind START_ENCRYPTION_EVENT where a tool has decrypted the rest.
+    """
     if not file.encrypted or file.keys is None:
         return lambda event: lambda offset, raw: raw
     from binlogio.storage.encryption import load_keyring, mariadb_decryptor  # noqa: PLC0415 - needs an extra
@@ -115,7 +118,7 @@ def test_file_rebuilds_to_the_same_bytes(file: CorpusFile, record_property: Call
 
 
 def _plain_content(raw: bytes, frame: EventFrame) -> Any:
-    """The event with what was compressed uncompressed."""
+    """Return the event with what was compressed uncompressed."""
     body = raw[frame.context.header_size : len(raw) - 4 * frame.context.has_checksum]
     return codec_for(frame.header.type_code).parse(frame.header, body, frame.context)
 
@@ -182,7 +185,7 @@ def _listed(data: bytes) -> Iterator[tuple[int, int, str]]:
 
 
 def _shown_name(type_code: int) -> str:
-    """The name in SHOW BINLOG EVENTS, in small letters."""
+    """Return the name in SHOW BINLOG EVENTS, in small letters."""
     name = event_name(type_code).lower().removeprefix("mariadb_").replace("format_description", "format_desc")
     if type_code == EventType.PARTIAL_UPDATE_ROWS_EVENT:
         return "update_rows_partial"

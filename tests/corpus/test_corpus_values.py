@@ -1,7 +1,8 @@
 """Folding the row changes of real files gives exactly the tables that their servers had, value by value.
 
-`expected.json` is what the server itself said with SELECT; its encodings are in `fixtures/README.md`. The files are read with nothing
-but what the log says: where it has no names, signs and character sets in its metadata, they come from the statements in it.
+`expected.json` is what the server itself said with SELECT; its encodings are in `fixtures/README.md`. The files are
+read with nothing but what the log says: where it has no names, signs and character sets in its metadata, they come from
+the statements in it.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-# Rows that are there change with an ALTER, which the fold does not follow; a replay does, and compares the same tables (test_replay_corpus).
+# Rows that are there change with an ALTER, which the fold does not follow; a replay does, and compares the same tables
+# (test_replay_corpus).
 NOT_FOLDED: Final = ("mariadb118/alter",)
 WITH_TABLES: Final = [case for case in cases() if case.load("expected.json") is not None]
 
@@ -40,8 +42,8 @@ def _open(case: Case) -> binlogio.reader.BinlogReader:
 def _fold(case: Case) -> Fold:
     """Fold the logs of a case.
 
-    A case of another corpus may have statements that are not followed, and rows that do not fit without them: it is skipped with the first of
-    these. A case of the project has to fold.
+    A case of another corpus may have statements that are not followed, and rows that do not fit without them: it is
+    skipped with the first of these. A case of the project has to fold.
     """
     expected = case.load("expected.json")["tables"]
     fold = Fold(engines={name: table["engine"] for name, table in expected.items()})
@@ -135,7 +137,10 @@ def _types(case: Case) -> set[ColumnType]:
 
 
 def test_change_that_does_not_fit_its_table_is_told_with_what_was_not_followed() -> None:
-    """An instant ADD COLUMN, whose rows the log does not have; a row that was changed by a statement; a savepoint that is not there."""
+    """An instant ADD COLUMN, whose rows the log does not have; a row that was changed by a statement.
+
+    A savepoint that is not there.
+    """
     wide, narrow = Table(), Table()
     wide.add((1, 2))
     narrow.add((1,))

@@ -26,7 +26,7 @@ TEXT = (ROOT / "docs" / "format.md").read_text(encoding="utf-8")
 
 
 def examples(language: str) -> list[tuple[str, ...]]:
-    """The rows of the fenced table with that language, without its head."""
+    """Return the rows of the fenced table with that language, without its head."""
     block = TEXT.split(f"\n```{language}\n")[1].split("\n```")[0]
     return [tuple(cell.strip() for cell in row.split(" | ")) for row in block.splitlines()[1:]]
 
@@ -79,7 +79,7 @@ def test_a_numbered_field_has_its_row(kind: OptionalMetadataType | QueryStatus) 
 
 
 def plan_of(kind: str, metadata: str, more: str) -> ColumnPlan:
-    """The plan of a column as a row of the table describes it."""
+    """Return the plan of a column as a row of the table describes it."""
     number = 0 if metadata == "-" else int(METADATA[ColumnType[kind]].parse(bytes.fromhex(metadata)))
     facts: dict[str, Any] = {}
     for fact in () if more == "-" else more.split():
@@ -127,7 +127,7 @@ def test_an_example_of_diffs_is_its_functions(data: str, text: str) -> None:
 
 
 def field_text(value: Any) -> str:
-    """A field of an event as the table shows it."""
+    """Return a field of an event as the table shows it."""
     if isinstance(value, bytes):
         return value.hex()
     return str(value).replace(" ", "")
@@ -159,7 +159,7 @@ def test_an_example_of_a_gtid_set_is_its_text(encoding: str, data: str, text: st
 
 
 def rows_event(name: str, present: str, after: str, images: str, column_count: int) -> RowsEvent:
-    """The rows event of an example."""
+    """Return the rows event of an example."""
     header = EventHeader(type_code=EventType[name])
     before, data = bytes.fromhex(present), bytes.fromhex(images)
     if name.startswith("WRITE"):

@@ -1,7 +1,8 @@
 """The README's tour, run in its order: every command and every Python block, with the output that is shown.
 
-In ```console blocks, `$ command` is run by a shell and the lines after it are its output; a line `...` stands for any lines. The output of a ```python block is
-the ```text block after it. Blocks without a language are not run: they need a server, or install something.
+In ```console blocks, `$ command` is run by a shell and the lines after it are its output; a line `...` stands for any
+lines. The output of a ```python block is the ```text block after it. Blocks without a language are not run: they need a
+server, or install something.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", TOUR, re.MULTILINE | re.DOTALL)
 
 
 def run_console(block: str) -> str:
-    """The block with the output that its commands have now."""
+    """Return the block with the output that its commands have now."""
     shown = []
     for command in re.findall(r"^\$ (.*)$", block, re.MULTILINE):
         done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)  # noqa: S602 - the README's own
@@ -60,7 +61,7 @@ def outputs(directory: Path) -> list[tuple[str, str]]:
 
 
 def pattern_of(shown: str) -> str:
-    """A pattern for what is shown, with `...` for any lines."""
+    """Return a pattern for what is shown, with `...` for any lines."""
     parts = [re.escape(part) for part in re.split(r"^\.\.\.\n", shown, flags=re.MULTILINE)]
     return "(?:.*\n)*?".join(parts)
 

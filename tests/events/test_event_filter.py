@@ -38,7 +38,7 @@ def places(source: Any, where: EventFilter) -> tuple[list[Any], list[Any]]:
 
 
 def chosen(table: pa.Table, wants: Callable[[dict[str, Any]], bool]) -> list[Any]:
-    """The places of the records that `wants` wants."""
+    """Return the places of the records that `wants` wants."""
     return sorted((row["pos"], row["row"]) for row in table.to_pylist() if wants(row))
 
 

@@ -1,6 +1,9 @@
-"""The small events: STOP, ROTATE, XID, XA_PREPARE, INCIDENT, HEARTBEAT, IGNORABLE, ROWS_QUERY, SLAVE; MariaDB's own; INTVAR, RAND, USER_VAR.
+"""The small events: STOP, ROTATE, XID, XA_PREPARE, INCIDENT, HEARTBEAT, IGNORABLE, ROWS_QUERY, SLAVE; MariaDB's own.
 
-HEARTBEAT, INCIDENT and SLAVE are in no log of ours: put together by hand from control_events.h, codecs/binary.cpp and 4.1's log_event.h.
+INTVAR, RAND, USER_VAR.
+
+HEARTBEAT, INCIDENT and SLAVE are in no log of ours: put together by hand from control_events.h, codecs/binary.cpp and
+4.1's log_event.h.
 """
 
 from __future__ import annotations

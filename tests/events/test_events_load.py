@@ -1,7 +1,7 @@
 """The LOAD DATA events: today's four, and the four that 8.0 no longer has.
 
-No server of ours writes LOAD_EVENT, CREATE_FILE_EVENT, EXEC_LOAD_EVENT or NEW_LOAD_EVENT: their bytes are put together by hand
-from the offsets in 4.1's and 5.0's sql/log_event.h.
+No server of ours writes LOAD_EVENT, CREATE_FILE_EVENT, EXEC_LOAD_EVENT or NEW_LOAD_EVENT: their bytes are put together
+by hand from the offsets in 4.1's and 5.0's sql/log_event.h.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Rows events of all versions: v0 of the 5.1 alphas, v1, v2, partial updates, and MariaDB's compressed ones.
 
-No server of ours writes extra row info (NDB, partitions with a replica that hashes) or compressed v2 events: put together by hand.
+No server of ours writes extra row info (NDB, partitions with a replica that hashes) or compressed v2 events: put
+together by hand.
 """
 
 from __future__ import annotations

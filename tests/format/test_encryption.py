@@ -208,7 +208,7 @@ def encrypt_cbc(key: bytes, iv: bytes, data: bytes) -> bytes:
 
 
 def encrypt_ctr(key: bytes, iv: bytes, data: bytes) -> bytes:
-    """A counter of 128 bits, which begins at the IV."""
+    """Return a counter of 128 bits, which begins at the IV."""
     first = int.from_bytes(iv, "big")
     stream = b"".join(block(key, ((first + n) % (1 << 128)).to_bytes(16, "big")) for n in range(len(data) // 16 + 1))
     return xor(data, stream)

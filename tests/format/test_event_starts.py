@@ -55,7 +55,7 @@ def _relay_log() -> bytes:
 
 
 def _without_log_pos() -> bytes:
-    """A log whose events have a log_pos of zero, as in MariaDB's group cache."""
+    """Return a log whose events have a log_pos of zero, as in MariaDB's group cache."""
     data = bytearray(log(*transaction(1), stop(), algorithm=OFF))
     for frame in list(frames_of(bytes(data)))[1:]:
         data[frame.header.offset + 13 : frame.header.offset + 17] = bytes(4)

@@ -152,7 +152,10 @@ def test_second_format_description_holds_from_there_on() -> None:
 
 
 def test_relay_log_may_begin_with_a_rotate_event() -> None:
-    """5.0 and later write an artificial one before the source's description; its log_pos says nothing about this file."""
+    """5.0 and later write an artificial one before the source's description.
+
+    Its log_pos says nothing about this file.
+    """
     first = RotateEvent(107, "binlog.000007", header(EventType.ROTATE_EVENT, flags=HeaderFlag.ARTIFICIAL))
     encoder = Encoder()
     data = BINLOG_MAGIC + encoder.encode(first) + encoder.encode(replace(description(OFF), header=header(flags=0x40)))

@@ -22,7 +22,7 @@ from memory_storage import MemoryStorage
 
 
 def incident(committer: Committer) -> Group:
-    """A group that is an incident."""
+    """Return a group that is an incident."""
     event = IncidentEvent(incident=1, message="lost", header=EventHeader(timestamp=10**9, server_id=1))
     return Group(frames=(committer._encoder.encode(event),), timestamp=10**9, end=GroupEnd.INCIDENT)
 

@@ -165,7 +165,10 @@ GROUPED = [
 
 @pytest.mark.parametrize("file", GROUPED, ids=lambda file: file.id)
 def test_groups_of_a_real_file_are_as_long_as_its_gtid_events_say(file: CorpusFile) -> None:
-    """transaction_length is the server's own count of a group's bytes; and a file that was closed ends outside of groups."""
+    """transaction_length is the server's own count of a group's bytes.
+
+    And a file that was closed ends outside of groups.
+    """
     tracker, decoder, begun, announced = GroupTracker(), Decoder(), 0, None
     for frame in frames_of(file.path.read_bytes()):
         (event,) = decoder.decode(frame)

@@ -45,7 +45,7 @@ FIXED: Final = (EventType.FORMAT_DESCRIPTION_EVENT, EventType.ROTATE_EVENT)
 
 
 def lengthened(data: bytes, size: int) -> tuple[bytes, dict[int, int]]:
-    """The log with headers of `size` bytes, and where each event is now; positions and checksums are right."""
+    """Return the log with headers of `size` bytes, and where each event is now; positions and checksums are right."""
     made, moved = bytearray(BINLOG_MAGIC), {}
     has_checksum = True
     for offset, event in raw_events(data):
@@ -71,7 +71,7 @@ def size(request: pytest.FixtureRequest) -> int:
 
 @pytest.fixture(params=LOGS, ids=lambda folder: f"{folder.parent.name}-{folder.name}")
 def original(request: pytest.FixtureRequest) -> Path:
-    """A log of a real server."""
+    """Provide a log of a real server."""
     return request.param / "binlog.000001"  # type: ignore[no-any-return]
 
 
@@ -84,7 +84,7 @@ def kernel(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
 
 @pytest.fixture
 def longer(original: Path, size: int, tmp_path: Path) -> Path:
-    """The same log with longer headers, and the name that it had."""
+    """Provide the same log with longer headers, and the name that it had."""
     path = tmp_path / original.name
     path.write_bytes(lengthened(original.read_bytes(), size)[0])
     return path

@@ -52,7 +52,7 @@ def variables(**values: Any) -> ServerVariables:
 
 
 def writer(storage: MemoryStorage, *, use_kernel: bool = True, **values: Any) -> BinlogWriter:
-    """A writer whose time is always the same from one run to the next."""
+    """Return a writer whose time is always the same from one run to the next."""
     ticks = count(1_700_000_000_000_000, 1000)
     return BinlogWriter(
         "binlog", variables=variables(**values), clock=lambda: next(ticks), storage=storage, use_kernel=use_kernel
@@ -358,7 +358,10 @@ def test_utf8mb4_without_a_collation_is_what_mariadb_takes_it_for() -> None:
 
 @pytest.mark.parametrize("use_kernel", [True, False])
 def test_gtid_events_of_11_8_have_the_thread_of_their_session(use_kernel: bool) -> None:
-    """Of every kind of group; a writer that finds the log finds its groups, and tables have the collation of that version."""
+    """Of every kind of group.
+
+    A writer that finds the log finds its groups, and tables have the collation of that version.
+    """
     storage = MemoryStorage()
     version = {"server_version": "11.8.6-MariaDB-log", "binlog_row_metadata": "FULL"}
     with (

@@ -32,7 +32,7 @@ ALPHA_SIZES = (*POST_HEADER_SIZES[:15], 8, 8, 8, 8, 0, 4, 26)
 
 
 def row(number: int, text: bytes | None, more: int | None) -> bytes:
-    """A record of `TABLE_MAP`: null bits of its two nullable columns, and values where there is NULL as well."""
+    """Return a record of `TABLE_MAP`: null bits of its two nullable columns, and values where there is NULL as well."""
     bits = (text is None) | (more is None) << 1
     return (
         bytes([bits])
@@ -44,7 +44,7 @@ def row(number: int, text: bytes | None, more: int | None) -> bytes:
 
 
 def rows_of(code: int, images: bytes, columns: int = 3) -> Any:
-    """A rows event of version 0 or 1."""
+    """Return a rows event of version 0 or 1."""
     present = bytes([(1 << columns) - 1])
     common: dict[str, Any] = {
         "table_id": 7,
@@ -62,7 +62,7 @@ def rows_of(code: int, images: bytes, columns: int = 3) -> Any:
 
 
 def old_log(*events: Any) -> bytes:
-    """A log of a 5.1 before its release."""
+    """Return a log of a 5.1 before its release."""
     return BINLOG_MAGIC + encode([description(None, version="5.1.10-beta-log", sizes=OLD_SIZES), *events])
 
 
@@ -73,7 +73,7 @@ def records(path: Path) -> list[Any]:
 
 
 def by_kernel(path: Path) -> list[Any]:
-    """The same by the kernel."""
+    """Return the same by the kernel."""
     table = binlogio.read_rows(path).to_table().to_pydict()
     return list(zip(table["pos"], table["op"], table["before"], table["after"], strict=True))
 
@@ -128,7 +128,10 @@ SIZES_5_1_17 = (*OLD_SIZES[:22], 8, 8, 8, 2)
 def log_without_metadata(
     version: str, types: tuple[int, ...] = (INT, 8, 1), code: int = EventType.WRITE_ROWS_EVENT_V1
 ) -> bytes:
-    """A log of a 5.1 whose table maps end at the column types; two rows of an INT, a BIGINT and a TINYINT, the second with NULL."""
+    """Return a log of a 5.1 whose table maps end at the column types.
+
+    Two rows of an INT, a BIGINT and a TINYINT, the second with NULL.
+    """
     table = TableMapEvent(7, 0, "d", "t", types, (), (), (), header(EventType.TABLE_MAP_EVENT))
     images = bytes.fromhex("f8 01000000 0200000000000000 03  fa 04000000 05")
     first = description(None, version=version, sizes=SIZES_5_1_17)

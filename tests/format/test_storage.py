@@ -401,7 +401,7 @@ def test_empty_file_is_an_empty_stream(folder: Path) -> None:
 
 @pytest.fixture
 def store(folder: Path) -> fs.FileSystem:
-    """A filesystem that is not the machine's, with the same files."""
+    """Provide a filesystem that is not the machine's, with the same files."""
     mock = fs._MockFileSystem()
     mock.create_dir("bucket/logs")
     for path in folder.iterdir():

@@ -1,8 +1,8 @@
 """Real files, cut at every byte and with every single bit flipped: BinlogError or a clean stop, and nothing else.
 
-Where checksums are on, every flip is found, at the event where it is, with the last whole group named exactly; but for one bit:
-BINLOG_IN_USE in the format description, which the server flips itself without touching the checksum. Where the groups end
-is taken from the server's own list of events, not from our code.
+Where checksums are on, every flip is found, at the event where it is, with the last whole group named exactly; but for
+one bit: BINLOG_IN_USE in the format description, which the server flips itself without touching the checksum. Where the
+groups end is taken from the server's own list of events, not from our code.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Listed:
     boundaries: tuple[int, ...]
 
     def last_good(self, offset: int) -> int:
-        """The last boundary at or before `offset`; 0 where the format description is not even whole."""
+        """Return the last boundary at or before `offset`; 0 where the format description is not even whole."""
         return max((end for end in self.boundaries if end <= offset), default=0)
 
 
@@ -121,7 +121,10 @@ def test_closed_file_cut_at_every_byte_is_truncated_unless_an_event_ends_there(p
 @pytest.mark.parametrize("in_use", [False, True], ids=["closed", "in use"])
 @pytest.mark.parametrize("path", CHECKED, ids=lambda path: path.parent.name)
 def test_every_flipped_bit_is_found_where_it_is(path: Path, in_use: bool, bit: int) -> None:
-    """18,432 files of 2 KB, and MariaDB's; of those in use the headers, where a wrong size could pass for a torn tail."""
+    """18,432 files of 2 KB, and MariaDB's.
+
+    Of those in use the headers, where a wrong size could pass for a torn tail.
+    """
     data, listed = path.read_bytes(), _listed(path)
     headers = (at for start in (0, *listed.starts) for at in range(start, start + 19))
     data = _in_use(data) if in_use else data

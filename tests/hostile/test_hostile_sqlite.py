@@ -35,7 +35,10 @@ ROWS: list[dict[str, Any]] = [
 
 
 def replayed(folder: Path, variables: ServerVariables, *ddl: str) -> sqlite3.Connection:
-    """The database after inserts, an update of every row and a delete, in every table; and then the statements."""
+    """Return the database after inserts, an update of every row and a delete, in every table.
+
+    And then the statements.
+    """
     with BinlogWriter(folder / "binlog", variables=variables) as log, log.session() as session:
         for schema in SCHEMAS:
             for name in TABLES:

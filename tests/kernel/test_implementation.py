@@ -37,7 +37,10 @@ def _run(code: str, **more: str) -> str:
 
 
 def test_the_compiled_kernel_is_live() -> None:
-    """A run that means to test the kernel must not test its fallback; BINLOGIO_KERNEL=construct says that this is meant."""
+    """A run that means to test the kernel must not test its fallback.
+
+    BINLOGIO_KERNEL=construct says that this is meant.
+    """
     if os.environ.get(VARIABLE) == CONSTRUCT:
         pytest.skip(f"{VARIABLE}={CONSTRUCT}")
 

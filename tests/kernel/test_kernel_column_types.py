@@ -44,7 +44,7 @@ def _event(code: int, body: bytes, offset: int) -> bytes:
 
 
 def log_of_type(code: int, metadata: bytes, images: bytes) -> bytes:
-    """A log with a table `d.t` of one column, whatever its type, and a rows event of these images."""
+    """Return a log with a table `d.t` of one column, whatever its type, and a rows event of these images."""
     before = log(query("BEGIN"))
     table = b"\7\0\0\0\0\0\1\0\1d\0\1t\0\1" + bytes([code, len(metadata)]) + metadata + b"\1"
     table_map = _event(EventType.TABLE_MAP_EVENT, table, len(before))

@@ -60,7 +60,7 @@ def by_construct(
     present: bytes,
     present_after: bytes,
 ) -> bytes:
-    """The rows events of a statement, one row at a time."""
+    """Return the rows events of a statement, one row at a time."""
     second = present_after if operation == "update" else None
     columns = len(plan.columns)
     fixed = 10 + len(lenenc(columns)) + len(present) * (2 if second is not None else 1)
@@ -92,7 +92,7 @@ def by_kernel(
     max_size: int,
     **more: Any,
 ) -> bytes:
-    """The same through Arrow."""
+    """Return the same through Arrow."""
     buffer = encode_rows_events(
         plan,
         operation,
@@ -111,7 +111,7 @@ def by_kernel(
 
 
 def image_bytes(plan: TablePlan, batch: pa.RecordBatch) -> bytes:
-    """The images of inserted rows, which fit one event."""
+    """Return the images of inserted rows, which fit one event."""
     data = bytes(
         encode_rows_events(plan, "insert", after=batch, table_id=1, row_event_max_size=1 << 30, checksum=False)
     )

@@ -131,7 +131,10 @@ def test_garbage_is_refused_alike(garbage: bytes) -> None:
 
 
 def _big_event(form: str) -> Rows:
-    """Six rows of a megabyte each in one event, which is more than a window; also when it is compressed, where it is to be random."""
+    """Six rows of a megabyte each in one event, which is more than a window.
+
+    Also when it is compressed, where it is to be random.
+    """
     table = table_map_of([column(T.NEWDECIMAL, 0x0A02), column(T.BLOB, 4, collation_id=63)])
     plan = resolve_plan(table)
     dice = Random(5)

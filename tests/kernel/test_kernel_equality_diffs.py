@@ -110,7 +110,10 @@ def minimal(*diffs: JsonDiffs | JsonDocument) -> list[Any]:
 
 @pytest.mark.parametrize("batch_rows", [1, 2, 100])
 def test_diffs_without_a_document_are_the_text_of_their_operations(batch_rows: int) -> None:
-    """Which no document has, not even one that looks like operations; beside documents that the diffs are applied to."""
+    """Which no document has, not even one that looks like operations.
+
+    Beside documents that the diffs are applied to.
+    """
     alike = JsonDocument.from_text('[{"op": "replace", "path": "$.a", "value": [2]}]'), JsonDocument.from_text("[]")
     data = log(*minimal(*OPERATIONS), *update(DOCUMENT), *minimal(*alike), *minimal(*OPERATIONS))
     compiled, construct = ([*rows_of_tables(kernel, data, batch_rows=batch_rows)] for kernel in KERNELS)

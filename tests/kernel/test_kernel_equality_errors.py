@@ -50,7 +50,7 @@ def _description_end(data: bytes | bytearray) -> int:
 
 
 def _with_sizes(data: bytes, code: int, size: int) -> bytes:
-    """The log with another size for the post-headers of a type."""
+    """Return the log with another size for the post-headers of a type."""
     spoilt, end = bytearray(data), _description_end(data)
     spoilt[len(BINLOG_MAGIC) + HEADER_SIZE + VERSION_SIZE + code - 1] = size
     return BINLOG_MAGIC + with_checksum(spoilt[len(BINLOG_MAGIC) : end]) + bytes(spoilt[end:])
@@ -89,7 +89,7 @@ MAPS = {
 
 
 def _change(number: int, kind: str, rows: int) -> list[Any]:
-    """A table map, and a rows event of so many rows."""
+    """Return a table map, and a rows event of so many rows."""
     plan = resolve_plan(MAPS[number])
     image = RowImage(plan, (7, "text", None)[: number + 1])
     change = RowChange(None if kind == "insert" else image, None if kind == "delete" else image)

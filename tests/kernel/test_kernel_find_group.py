@@ -16,7 +16,7 @@ FILLING = st.sampled_from((b"\0", b"\1", b"\xff", b"\0\1\2\3", b"\x21\0\0\0"))
 
 
 def _event(type_code: int, size: int, offset: int, body: bytes = b"\0") -> bytes:
-    """An event with its log_pos and its checksum."""
+    """Return an event with its log_pos and its checksum."""
     head = b"\0" * 4 + bytes([type_code]) + b"\1\0\0\0" + size.to_bytes(4, "little")
     head += (offset + size & 0xFFFFFFFF).to_bytes(4, "little") + b"\0\0"
     data = head + (body * size)[: size - HEADER_SIZE - CHECKSUM_SIZE]

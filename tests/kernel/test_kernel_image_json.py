@@ -43,7 +43,7 @@ MEMBERS = ("a", 'quo"te', "é\n", "\udc80", "")
 
 
 def table_of(*columns: ColumnPlan) -> TablePlan:
-    """The plan of a table of these columns, in this order."""
+    """Return the plan of a table of these columns, in this order."""
     placed = [(position, one) for position, one in enumerate(columns)]
     return TablePlan(schema="d", table="t", columns=tuple(_at(position, one) for position, one in placed))
 
@@ -53,7 +53,7 @@ def _at(position: int, one: ColumnPlan) -> ColumnPlan:
 
 
 def by_events(plan: TablePlan, events: Sequence[Any]) -> Pairs | None:
-    """The images as the event reader has them; None where it refuses them."""
+    """Return the images as the event reader has them; None where it refuses them."""
     try:
         changes = [change for event in events for change in decode_rows(event, plan)]
         return [(_encodable(image_text(one.before)), _encodable(image_text(one.applied()))) for one in changes]
@@ -66,7 +66,7 @@ def _encodable(text: str | None) -> str | None:
 
 
 def by_kernel(plan: TablePlan, events: Sequence[Any], most: int = 1 << 20) -> Pairs | None:
-    """The images as the kernel has them; None where it refuses them."""
+    """Return the images as the kernel has them; None where it refuses them."""
     table = image_json(plan)
     router, _ = route_rows(table.plan, *events)
     place, pairs = (0, 0, 0), []
@@ -82,7 +82,7 @@ def by_kernel(plan: TablePlan, events: Sequence[Any], most: int = 1 << 20) -> Pa
 
 
 def check(plan: TablePlan, *events: Any) -> Pairs | None:
-    """The images, which must be the same both ways."""
+    """Return the images, which must be the same both ways."""
     found = by_kernel(plan, events)
 
     assert by_events(plan, events) == found

@@ -23,7 +23,7 @@ SIZE_BYTES = 4
 
 
 def by_kernel(text: str) -> bytes | None:
-    """The document, or None where the text is refused."""
+    """Return the document, or None where the text is refused."""
     array = pa.array([text])
     column = Cells(cells.JSON, SIZE_BYTES, limit=(1 << 32) - 1)
     _, offsets, data = array.buffers()
@@ -39,7 +39,7 @@ def by_kernel(text: str) -> bytes | None:
 
 
 def by_construct(text: str) -> bytes | None:
-    """The same from the tree."""
+    """Return the same from the tree."""
     try:
         return JsonDocument.from_text(text).binary
     except BinlogFormatError:

@@ -29,7 +29,7 @@ legs = names.map(lambda name: f".{json.dumps(name, ensure_ascii=False)}") | st.i
 
 
 def vector(diffs: JsonDiffs) -> bytes:
-    """The diffs as they stand in a row."""
+    """Return the diffs as they stand in a row."""
     data = b""
     for diff in diffs:
         path = diff.path.encode()
@@ -48,7 +48,7 @@ def expected_text(document: JsonDocument, diffs: JsonDiffs) -> str | None:
 
 
 def diff_of(operation: JsonDiffOperation, path: str, value: Any = None) -> JsonDiff:
-    """A diff; no value for a removal."""
+    """Return a diff; no value for a removal."""
     return JsonDiff(operation, path, None if operation == REMOVE else JsonDocument.from_python(value))
 
 

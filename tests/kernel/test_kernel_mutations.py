@@ -1,7 +1,7 @@
 """Mutations of real logs (`log_mutations`): every way to read a log gives rows or a BinlogError, and both implementations the same.
 
-`BINLOGIO_MUTATIONS=100000` tries so many instead of a few, `BINLOGIO_MUTATIONS_FROM` begins at another number; `.ci/sanitize` runs this with
-AddressSanitizer and UndefinedBehaviorSanitizer.
+`BINLOGIO_MUTATIONS=100000` tries so many instead of a few, `BINLOGIO_MUTATIONS_FROM` begins at another number;
+`.ci/sanitize` runs this with AddressSanitizer and UndefinedBehaviorSanitizer.
 """
 
 from __future__ import annotations

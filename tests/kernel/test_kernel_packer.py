@@ -22,7 +22,7 @@ from rowimage_cases import LATIN1, UTF8MB4, VALUES, column
 
 
 def image_of(plan: Any, values: Any) -> bytes | None:
-    """The image by construct; None where it is refused."""
+    """Return the image by construct; None where it is refused."""
     present = b"\xff" * ((len(values) + 7) // 8)
     try:
         return encode_rows([RowChange(None, RowImage(plan, tuple(values)))], plan, present)

@@ -145,7 +145,7 @@ def test_kernel_inflates_without_the_lock() -> None:
 
 
 def encoded(name: str, texts: Sequence[str | None], *, trims: bool = False) -> tuple[list[bytes | None], int]:
-    """The texts in a character set, and the first that it does not have."""
+    """Return the texts in a character set, and the first that it does not have."""
     array = pa.array(["skipped", *texts], pa.string()).slice(1)
     validity, offsets, data = array.buffers()
     ends, out, refused = characters_of(name).encoded(

@@ -25,7 +25,7 @@ TRANSACTIONS: Final = 3 * WINDOW_SIZE // (ROWS * 1500)
 
 
 def _written(path: Path, tables: list[TableDefinition]) -> Path:
-    """A log of three windows: two tables in turn, or one that changes."""
+    """Return a log of three windows: two tables in turn, or one that changes."""
     with BinlogWriter(path / "binlog", variables=ServerVariables(sync_binlog=0)) as log:
         session = BatchSession(log)
         for number in range(TRANSACTIONS):

@@ -59,7 +59,10 @@ def test_what_is_more_than_rows_has_a_commit_of_its_own(more: dict[str, Any]) ->
 
 
 def test_a_commit_is_not_shared_across_files_and_clocks() -> None:
-    """What begins a file waits for all before it; a number that does not follow is of another clock; without one, nobody knows."""
+    """What begins a file waits for all before it; a number that does not follow is of another clock.
+
+    Without one, nobody knows.
+    """
     assert sizes(transaction(1), transaction(2, starts_file=True)) == [1, 1]
     assert sizes(transaction(2), transaction(1)) == [1, 1]
     assert sizes(transaction(1), transaction(2, clock=Clock(NO_CLOCK, NO_CLOCK))) == [1, 1]

@@ -24,7 +24,7 @@ SCHEDULES = 10_000
 
 
 def random_log(rng: random.Random, count: int) -> list[Clock]:
-    """The clocks that group commits of a source give, with a file of servers without a clock now and then."""
+    """Return the clocks that group commits of a source give, with a file of servers without a clock now and then."""
     if rng.random() < 0.1:
         return [Clock(NO_CLOCK, NO_CLOCK)] * count
     clocks: list[Clock] = []
@@ -45,7 +45,10 @@ def transactions(clocks: list[Clock]) -> list[Transaction]:
 
 @dataclass
 class Replay:
-    """A coordinator and its workers, one step of one of them at a time. A job is a group of transactions, by their places in the log."""
+    """A coordinator and its workers, one step of one of them at a time.
+
+    A job is a group of transactions, by their places in the log.
+    """
 
     clocks: list[Clock]
     workers: int

@@ -172,7 +172,10 @@ def test_workers_behind_an_error_say_why_they_stopped() -> None:
 
 @pytest.mark.parametrize("together", [1, 8])
 def test_groups_that_the_target_has_are_skipped_one_by_one(together: int) -> None:
-    """Workers that committed out of order leave holes behind the low water mark; a second replay fills these, and nothing else."""
+    """Workers that committed out of order leave holes behind the low water mark.
+
+    A second replay fills these, and nothing else.
+    """
     target = WrittenDown(progress=Progress(Position(FILE, 300), frozenset({500, 700})))
     summary = run(target, [Clock(0, number) for number in range(1, 9)], together=together)
 

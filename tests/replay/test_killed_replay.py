@@ -65,7 +65,7 @@ def logs(folder: Path) -> list[str]:
 
 
 def run(url: str, workers: int, files: list[str], *, kill_after_s: float | None, gtids: str = "new") -> bool:
-    """Whether the replay came to its end before it was killed."""
+    """Return whether the replay came to its end before it was killed."""
     command = [sys.executable, str(REPLAY), url, str(workers), gtids, *files]
     process = subprocess.Popen(command, stdout=subprocess.PIPE)
     assert process.stdout is not None
@@ -110,7 +110,7 @@ def test_sqlite_ends_exactly_right(log: Path, tmp_path: Path, workers: int) -> N
 
 @pytest.fixture
 def socket() -> Iterator[Path]:
-    """A MySQL server."""
+    """Provide a MySQL server."""
     from real_servers import vendor  # noqa: PLC0415 - builds it
 
     with vendor("mysql").server("killed", "--innodb-flush-log-at-trx-commit=0", "--sync-binlog=0") as instance:

@@ -46,7 +46,10 @@ INSERTS: Final = [
 
 
 def flagged(events: list[Any], flags: int = 0) -> list[Any]:
-    """The rows events with the flags of a server; without USE_SQL_FOREIGN_KEY it does not log what foreign keys do."""
+    """Return the rows events with the flags of a server.
+
+    Without USE_SQL_FOREIGN_KEY it does not log what foreign keys do.
+    """
     return [replace(e, flags=RowsFlag.STMT_END | flags) if hasattr(e, "images") else e for e in events]
 
 
@@ -91,7 +94,10 @@ def test_change_that_a_foreign_key_continued_is_refused(tmp_path: Path, version:
 
 
 def test_change_that_no_foreign_key_continued_is_applied(tmp_path: Path) -> None:
-    """Other columns; foreign keys that were switched off; a server that logs what they do; a table that is not wanted."""
+    """Other columns; foreign keys that were switched off; a server that logs what they do.
+
+    A table that is not wanted.
+    """
     assert counts(written(tmp_path, *update((1, 1), (1, 5)))) == (2, 1)
     assert counts(written(tmp_path, *delete(RowsFlag.NO_FOREIGN_KEY_CHECKS))) == (1, 1)
     assert counts(written(tmp_path, *delete(RowsFlag.USE_SQL_FOREIGN_KEY), version="9.7.4")) == (1, 1)
@@ -126,7 +132,7 @@ def test_undo_says_what_is_not_taken_back(tmp_path: Path) -> None:
 
 
 def children(*statements: str) -> list[str]:
-    """The tables whose rows change with those of d.p."""
+    """Return the tables whose rows change with those of d.p."""
     catalogue = Catalogue()
     for sql in statements:
         follow_statement(catalogue, sql, "d", NEWEST_MYSQL)

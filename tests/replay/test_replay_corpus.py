@@ -1,6 +1,7 @@
 """Replay of real logs into SQLite: every case of the corpus ends in the tables that its server had, or says what it cannot do.
 
-Knows `fixtures/`, and the corpus that `BINLOGIO_CORPUS` names, whose cases come on top. `test_replay_servers.py` does the same with servers as targets.
+Knows `fixtures/`, and the corpus that `BINLOGIO_CORPUS` names, whose cases come on top. `test_replay_servers.py` does
+the same with servers as targets.
 """
 
 from __future__ import annotations
@@ -45,13 +46,13 @@ NOT_IN_THE_LOG: Final[dict[str, dict[str, tuple[str, ...]]]] = {
 
 
 def real_cases() -> list[Case]:
-    """The cases whose server said what its tables were, each once."""
+    """Return the cases whose server said what its tables were, each once."""
     found = {case.id: case for case in reversed(cases()) if case.load("expected.json")}
     return [found[name] for name in sorted(found)]
 
 
 def differences_of(connection: sqlite3.Connection, case: Case) -> list[str]:
-    """The tables that are not as `expected.json` has them."""
+    """Return the tables that are not as `expected.json` has them."""
     return differences(connection, case.load("expected.json")["tables"], NOT_IN_THE_LOG.get(case.id, {}))
 
 

@@ -53,7 +53,7 @@ def server() -> Iterator[Instance]:
 
 @pytest.fixture
 def empty(server: Instance) -> Instance:
-    """The server without databases, and without a GTID."""
+    """Provide the server without databases, and without a GTID."""
     emptied(server)
     server.sql("RESET BINARY LOGS AND GTIDS")
     return server
@@ -83,7 +83,10 @@ def gtid_cases() -> list[Case]:
 
 @pytest.mark.parametrize("workers", [1, 8])
 def test_each_group_has_the_gtid_of_the_source(empty: Instance, workers: int) -> None:
-    """388 groups are 388 GTIDs, in as many transactions of the server's own log, and no others; there is no table of positions."""
+    """388 groups are 388 GTIDs, in as many transactions of the server's own log, and no others.
+
+    There is no table of positions.
+    """
     summary = replayed(empty, [GROUP_COMMIT], workers=workers)
     wanted = gtids_of([GROUP_COMMIT])
     with binlogio.open(sorted(empty.data.glob("binlog.0*"))) as reader:
@@ -138,7 +141,10 @@ def test_parts_one_after_the_other_are_the_whole(empty: Instance, workers: int) 
 
 
 def test_xa_transaction_has_the_gtids_of_its_prepare_and_its_commit(empty: Instance, tmp_path: Path) -> None:
-    """The rows come with the commit; a replay that begins between the two looks for the prepare, whose GTID is not the target's then."""
+    """The rows come with the commit.
+
+    A replay that begins between the two looks for the prepare, whose GTID is not the target's then.
+    """
     logs = xa_log(tmp_path, gtid_mode="ON", rotates=True)
     wanted = gtids_of(logs)
     replayed(empty, logs[:1])

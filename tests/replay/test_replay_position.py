@@ -86,7 +86,10 @@ def test_another_servers_log_of_the_same_name_is_refused(tmp_path: Path, gtid_mo
 
 
 def test_own_logs_of_a_server_that_was_restored_with_a_position_are_refused(tmp_path: Path) -> None:
-    """The position came with the dump of a target; its own logs have lower numbers, and none of them is there already."""
+    """The position came with the dump of a target.
+
+    Its own logs have lower numbers, and none of them is there already.
+    """
     source = written(tmp_path / "source", *(range(at, at + 2) for at in range(1, 12, 2)))
     assert run(tmp_path, source).exit_code == 0
     own = written(tmp_path / "own", range(51, 53), server_id=2)

@@ -35,7 +35,7 @@ NOT_IN_THE_LOG: Final[dict[str, dict[str, tuple[str, ...]]]] = {"mariadb": {"cor
 
 @pytest.fixture(scope="module", params=KINDS)
 def server(request: pytest.FixtureRequest) -> Iterator[Instance]:
-    """A server that is source and target."""
+    """Provide a server that is source and target."""
     options = (
         "--binlog-format=ROW",
         "--character-set-server=utf8mb4",
@@ -47,7 +47,7 @@ def server(request: pytest.FixtureRequest) -> Iterator[Instance]:
 
 
 def logged(server: Instance, folder: Path, image: str, *, is_compressed: bool) -> tuple[Path, dict[str, Any]]:
-    """The log of the corpus' statements with that image, and the tables that they leave."""
+    """Return the log of the corpus' statements with that image, and the tables that they leave."""
     emptied(server)
     script = (
         FIXTURES / ("mariadb1011" if server.vendor.is_mariadb else "mysql97") / "rowimage_full" / "source.sql"
@@ -69,7 +69,10 @@ def logged(server: Instance, folder: Path, image: str, *, is_compressed: bool) -
 @pytest.mark.parametrize("is_compressed", [False, True])
 @pytest.mark.parametrize("image", ["FULL", "MINIMAL", "NOBLOB"])
 def test_tables_are_those_of_the_server(server: Instance, tmp_path: Path, image: str, is_compressed: bool) -> None:
-    """Keys of all kinds, BLOBs that images leave out, REPLACE and ON DUPLICATE KEY UPDATE; 1 and 8 workers, by events and by SQL."""
+    """Keys of all kinds, BLOBs that images leave out, REPLACE and ON DUPLICATE KEY UPDATE.
+
+    1 and 8 workers, by events and by SQL.
+    """
     path, expected = logged(server, tmp_path, image, is_compressed=is_compressed)
     wrong: dict[str, Any] = {}
     for workers in (1, 8):

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def target() -> Iterator[SqliteTarget]:
-    """An empty database."""
+    """Provide an empty database."""
     with closing(SqliteTarget.open(":memory:")) as opened:
         yield opened
 

@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def target() -> Iterator[SqliteTarget]:
-    """An empty database."""
+    """Provide an empty database."""
     with closing(SqliteTarget.open(":memory:")) as opened:
         yield opened
 
 
 def inserts(create: str, *rows: Row, schema: str = "d") -> list[Any]:
-    """A group that puts rows into the table that a CREATE TABLE makes."""
+    """Return a group that puts rows into the table that a CREATE TABLE makes."""
     table = parse_create_table(create, schema=schema)
     return group(*(change(None, row, table) for row in rows))
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def target() -> Iterator[SqliteTarget]:
-    """An empty database that takes statements."""
+    """Provide an empty database that takes statements."""
     with closing(SqliteTarget.open(":memory:", translate=True)) as opened:
         yield opened
 

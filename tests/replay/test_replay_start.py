@@ -38,7 +38,10 @@ def insert(session: Any, number: int) -> None:
 
 
 def xa_log(folder: Path, *, rotates: bool = False, **more: Any) -> list[Path]:
-    """Row 1; XA PREPARE of rows 2 and 3, row 10; XA COMMIT, row 11. With `rotates`, the XA COMMIT is in the second file."""
+    """Row 1; XA PREPARE of rows 2 and 3, row 10; XA COMMIT, row 11.
+
+    With `rotates`, the XA COMMIT is in the second file.
+    """
     with BinlogWriter(folder / "binlog", variables=ServerVariables(sync_binlog=0, **more)) as log:
         session, other = log.session("d"), log.session("d")
         session.ddl("CREATE DATABASE d")
@@ -59,7 +62,7 @@ def xa_log(folder: Path, *, rotates: bool = False, **more: Any) -> list[Path]:
 
 
 def after_prepare(logs: list[Path]) -> Position:
-    """The place behind the XA PREPARE."""
+    """Return the place behind the XA PREPARE."""
     with binlogio.open(logs) as reader:
         for event in reader:
             if isinstance(event, XaPrepareEvent):
@@ -68,7 +71,7 @@ def after_prepare(logs: list[Path]) -> Position:
 
 
 def applied(logs: list[Path], folder: Path, *, workers: int = 1, **wanted: Any) -> list[int]:
-    """The rows that a replay into SQLite gives."""
+    """Return the rows that a replay into SQLite gives."""
     with closing(SqliteTarget.open(folder / "x.db")) as target, binlogio.open(logs) as reader:
         replay(reader, target, workers=workers, wanted=ReplayFilter(**wanted))
         return [row[0] for row in target._connection.execute('SELECT id FROM "d.t" ORDER BY id')]
@@ -125,7 +128,10 @@ def test_undo_takes_back_an_xa_transaction_that_was_prepared_before_the_start(tm
 
 
 def many(folder: Path, count: int = 400, **more: Any) -> tuple[list[Path], list[Position]]:
-    """Logs of two files with a table that is altered, and then `count` transactions of a row; and where each of these starts."""
+    """Logs of two files with a table that is altered, and then `count` transactions of a row.
+
+    And where each of these starts.
+    """
     altered = replace(T, columns=(T.columns[0], ColumnDefinition("w", "int"), T.columns[1]))
     with (
         BinlogWriter(folder / "binlog", variables=ServerVariables(sync_binlog=0, **more)) as log,
@@ -156,7 +162,10 @@ def many(folder: Path, count: int = 400, **more: Any) -> tuple[list[Path], list[
 def test_what_is_before_the_start_is_neither_read_nor_committed(
     tmp_path: Path, vendor: str, metadata: str, first: int
 ) -> None:
-    """SQLite gets a savepoint for each transaction from there on, and for no other; columns have the names that DDL before the start gave."""
+    """SQLite gets a savepoint for each transaction from there on, and for no other.
+
+    Columns have the names that DDL before the start gave.
+    """
     logs, starts = many(tmp_path, binlog_row_metadata=metadata, **VERSIONS[vendor])
     said: list[str] = []
     with closing(SqliteTarget.open(tmp_path / "x.db")) as target, binlogio.open(logs) as reader:
@@ -247,7 +256,10 @@ def test_groups_that_are_not_wanted_are_not_counted_as_replayed(tmp_path: Path) 
 @pytest.mark.parametrize("compression", [False, True])
 @pytest.mark.parametrize("name", ["replay", "undo"])
 def test_table_that_is_not_in_the_logs_is_refused(tmp_path: Path, vendor: str, compression: bool, name: str) -> None:
-    """Before anything is changed, with the tables that are; a glob, and a table that only statements name, are found."""
+    """Before anything is changed, with the tables that are.
+
+    A glob, and a table that only statements name, are found.
+    """
     option = "binlog_transaction_compression" if vendor == "mysql" else "log_bin_compress"
     logs, _ = many(tmp_path, 8, **{option: compression}, **VERSIONS[vendor])
     target = ["--to", f"sqlite:///{tmp_path}/x.db"] if name == "replay" else ["--on-statement", "skip"]

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def target() -> Iterator[SqliteTarget]:
-    """An empty database that takes statements."""
+    """Provide an empty database that takes statements."""
     with closing(SqliteTarget.open(":memory:", translate=True)) as opened:
         yield opened
 
@@ -173,7 +173,10 @@ def test_temporary_table_is_refused(tmp_path: Path, target: SqliteTarget) -> Non
 
 
 def test_rows_are_numbered_as_at_the_source(tmp_path: Path, target: SqliteTarget) -> None:
-    """INTVAR_EVENT says the first number, the session's auto_increment_increment the next ones; LAST_INSERT_ID() is said as well."""
+    """INTVAR_EVENT says the first number, the session's auto_increment_increment the next ones.
+
+    LAST_INSERT_ID() is said as well.
+    """
     stepped = query("INSERT INTO t (u) VALUES (LAST_INSERT_ID()), (NULL)")
     stepped = replace(stepped, status_vars=(StatusVar(QueryStatus.AUTO_INCREMENT, AutoIncrement(10, 3)),))
     found = ran(

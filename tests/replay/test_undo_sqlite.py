@@ -62,7 +62,10 @@ def replayed(case: Case, path: Path, stop: Position, tables: Any) -> None:
 
 
 def carried_out(case: Case, stretch: Stretch, path: Path, inverse: Path, folder: Path, tables: Any) -> int:
-    """Replay an inverse into the database, behind the log that it is the inverse of; returns how many rows it changed."""
+    """Replay an inverse into the database, behind the log that it is the inverse of.
+
+    Returns how many rows it changed.
+    """
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("DELETE FROM binlogio_position")
         connection.commit()

@@ -1,4 +1,7 @@
-"""What WL#6813 says users see of workers: the names of their states; that filtered transactions keep their turn, and that a stop leaves no gaps."""
+"""What WL#6813 says users see of workers: the names of their states.
+
+That filtered transactions keep their turn, and that a stop leaves no gaps.
+"""
 
 from __future__ import annotations
 

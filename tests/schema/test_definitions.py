@@ -1,4 +1,7 @@
-"""Who says what the columns of a table are: metadata, the user, the DDL in the log, nobody; and that all readers agree on it."""
+"""Who says what the columns of a table are: metadata, the user, the DDL in the log, nobody.
+
+And that all readers agree on it.
+"""
 
 from __future__ import annotations
 
@@ -67,7 +70,10 @@ def test_an_alter_table_in_the_middle_is_right_before_and_after(
 
 @pytest.mark.skipif(not is_compiled(), reason="batches over several statements are the kernel's")
 def test_ddl_that_leaves_a_table_as_it_is_does_not_end_its_batch(tmp_path: Path) -> None:
-    """Neither that of other tables nor what says the same again; a batch ends where the table changes, and only there."""
+    """Neither that of other tables nor what says the same again.
+
+    A batch ends where the table changes, and only there.
+    """
     again = [query("CREATE TABLE u (x INT)"), *insert(1, 2), query("DROP TABLE u"), *insert(3, 4)]
     same = [query("DROP TABLE t"), query(CREATE), *insert(5, 6)]
     path = save(

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def _misfit(path: Path, definition: Any) -> list[BinlogFormatError]:
-    """The errors of all readers."""
+    """Return the errors of all readers."""
     options: dict[str, Any] = {"definitions": {"d.t": definition}}
     errors = []
     for read in (

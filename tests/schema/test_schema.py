@@ -31,7 +31,7 @@ OLD_TYPES: Final = "types_old_temporal"
 
 
 def _definition(name: str, table: dict[str, Any]) -> TableDefinition:
-    """The table that `expected.json` describes; keys and visibility are in its CREATE TABLE only."""
+    """Return the table that `expected.json` describes; keys and visibility are in its CREATE TABLE only."""
     schema, _, table_name = name.partition(".")
     columns = []
     for column in table["columns"]:

@@ -1,4 +1,7 @@
-"""CREATE TABLE texts to table definitions: types, character sets, keys, what is not understood; sqlglot as a second opinion."""
+"""CREATE TABLE texts to table definitions: types, character sets, keys, what is not understood.
+
+Sqlglot as a second opinion.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ MARIADB_12: Final = ServerDefaults(is_mariadb=True, version=(12, 0, 2))
 
 
 def column(text: str, server: ServerDefaults = MYSQL_9, options: str = "") -> ColumnDefinition:
-    """The column that a text defines, in a table of its own."""
+    """Return the column that a text defines, in a table of its own."""
     return parse_create_table(f"CREATE TABLE s.t (c {text}) {options}", server=server).columns[0]
 
 
@@ -319,7 +322,10 @@ def test_what_show_create_table_prints_is_understood(case: Case) -> None:
 
 
 def test_sqlglot_sees_the_same_columns_where_it_understands() -> None:
-    """A second opinion, by a parser that knows nothing of ours; it refuses SRID, COMPRESSED, FLOAT UNSIGNED and more."""
+    """A second opinion, by a parser that knows nothing of ours.
+
+    It refuses SRID, COMPRESSED, FLOAT UNSIGNED and more.
+    """
     logging.getLogger("sqlglot").setLevel(logging.ERROR)
     agreed = 0
     for case in WITH_TABLES:

@@ -378,7 +378,7 @@ _BETWEEN: Final = " ", "  ", "\n", " /* ; */ ", " -- ' \n", "/*!99999 x /* y */ 
 
 @st.composite
 def _alters(draw: st.DrawFn) -> tuple[list[str], list[str]]:
-    """The words of an ALTER TABLE t, and the names of the columns after it: a model of what one clause of each kind does."""
+    """Return the words of an ALTER TABLE t, and the names of the columns after it: a model of what one clause of each kind does."""
     names = ["a", "b", "c"]
     clauses: list[list[str]] = []
 
@@ -412,7 +412,10 @@ def _alters(draw: st.DrawFn) -> tuple[list[str], list[str]]:
 def test_an_alter_is_followed_exactly_or_the_table_is_forgotten(
     alter: tuple[list[str], list[str]], data: st.DataObject
 ) -> None:
-    """Whatever its spelling; and with a word that no server knows anywhere in it, the old definition is no longer in force."""
+    """Whatever its spelling.
+
+    And with a word that no server knows anywhere in it, the old definition is no longer in force.
+    """
     words, names = alter
     begin = data.draw(st.integers(1, len(words)))
     for server in (MYSQL, MARIADB):

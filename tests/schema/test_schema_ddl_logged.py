@@ -88,7 +88,10 @@ def test_a_statement_is_in_the_character_set_of_its_client() -> None:
 
 
 def test_sessions_have_collations_of_their_own_for_character_sets() -> None:
-    """MySQL's default_collation_for_utf8mb4 and MariaDB's character_set_collations; ids that no server has count for nothing."""
+    """MySQL's default_collation_for_utf8mb4 and MariaDB's character_set_collations.
+
+    Ids that no server has count for nothing.
+    """
     sql = b"CREATE TABLE t (b TEXT CHARSET utf8mb4, c TEXT CHARSET latin1)"
     found = []
     for variable in (StatusVar(18, 45), StatusVar(131, ((45, 46), (8, 47), (1999, 47))), StatusVar(18, 1999)):
@@ -170,7 +173,7 @@ def test_the_ddl_of_a_log_leads_to_its_table_maps(case: Case) -> None:
 
 
 def _as_logged(definition: Any, event: TableMapEvent, context: ParseContext) -> TableMapEvent:
-    """The table map of the definition, with as much metadata as the one in the log."""
+    """Return the table map of the definition, with as much metadata as the one in the log."""
     level = "MINIMAL" if event.optional_metadata else "NO_LOG"
     if event.optional(OptionalMetadataType.COLUMN_NAME) is not None:
         level = "FULL"

@@ -56,7 +56,10 @@ def test_decimal_that_is_none_is_an_error(value: bytes) -> None:
 
 
 def test_names_that_are_not_ascii_are_read_as_utf8_whatever_came_before() -> None:
-    """A statement of another character set may have left its own; of a client with gbk, the backtick would end a character."""
+    """A statement of another character set may have left its own.
+
+    Of a client with gbk, the backtick would end a character.
+    """
     event = variable(INT, bytes(8), name="€`")
     found = list(context_of(query("SELECT 1", schema="s"), (event,), is_mariadb=False))
 

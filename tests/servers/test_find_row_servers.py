@@ -65,7 +65,7 @@ def result(cursor: Any, case: dict[str, Any]) -> Counter[str]:
 
 
 def _is_known(cursor: Any, case: dict[str, Any]) -> bool:
-    """Whether MariaDB has the table as it was meant: it knows neither the collations of MySQL 8 nor -0e0."""
+    """Return whether MariaDB has the table as it was meant: it knows neither the collations of MySQL 8 nor -0e0."""
     named = any("_0900_" in column.get("collation", "") for column in case["target"]["columns"])
     return not named and result(cursor, case) == Counter(repr(_json_row(row)) for row in case["rows"])
 
@@ -81,7 +81,7 @@ def _shown(value: Any) -> Any:
 
 
 def differences(server: Instance, cases: list[dict[str, Any]], folder: Path, *, applies_events: bool) -> dict[str, Any]:
-    """The cases in which a replay did something else than the replica, of at least `ENOUGH`."""
+    """Return the cases in which a replay did something else than the replica, of at least `ENOUGH`."""
     found: dict[str, Any] = {}
     compared = 0
     is_mariadb = server.vendor.is_mariadb

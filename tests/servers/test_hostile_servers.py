@@ -58,7 +58,7 @@ def emptied(server: Instance) -> None:
 
 
 def logged(server: Instance, form: str, sql: list[bytes]) -> Path:
-    """The log of these statements, run on the server in that format."""
+    """Return the log of these statements, run on the server in that format."""
     emptied(server)
     path = max(server.data.glob(ALL))
     with closing(connect(server)) as connection:

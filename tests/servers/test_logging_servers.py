@@ -89,7 +89,7 @@ class Server:
         return list(self._cursor.fetchall())
 
     def execute(self, sql: str) -> tuple[int | None, list[tuple[str, int, str]]]:
-        """The error, and the warnings."""
+        """Return the error, and the warnings."""
         errno = None
         try:
             self._cursor.execute(sql)
@@ -106,7 +106,7 @@ class Server:
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
-    """A server with tables of all kinds and functions that write, read and are unsafe."""
+    """Provide a server with tables of all kinds and functions that write, read and are unsafe."""
     with vendor("mysql").server("lf", "--log-bin-trust-function-creators=ON") as instance:
         session = Server(str(instance.socket))
         for sql in ("SET sql_mode=''", "CREATE DATABASE w", "USE w"):
@@ -142,7 +142,7 @@ def decide(
 
 
 def numbers(warnings: list[tuple[str, int, str]], wanted: tuple[int, ...]) -> list[str]:
-    """The texts of those warnings."""
+    """Return the texts of those warnings."""
     return sorted(text for _, number, text in warnings if number in wanted)
 
 
@@ -178,7 +178,10 @@ def test_random_statements_have_the_servers_warnings_and_refusals(server: Server
 
 
 def test_random_statements_have_the_servers_format(server: Server) -> None:
-    """Statements of their own in all formats: a text, rows or nothing stands in the log; and the warnings that come at once."""
+    """Statements of their own in all formats: a text, rows or nothing stands in the log.
+
+    And the warnings that come at once.
+    """
     random = Random(SEED)
     for count in range(STATEMENTS):
         variables = ServerVariables(

@@ -26,7 +26,10 @@ UPDATE t SET j = '[{"op": "replace"}]';
 
 
 def test_partial_updates_of_minimal_images_are_documents_or_operations() -> None:
-    """By read_rows and read_tables, without an option; text that is no document is distinguished from text that looks like one."""
+    """By read_rows and read_tables, without an option.
+
+    Text that is no document is distinguished from text that looks like one.
+    """
     with vendor("mysql").server("partial") as server:
         server.sql(SCRIPT)
         path = server.data / "binlog.000001"

@@ -1,7 +1,7 @@
 """Point-in-time recovery on real servers: a backup by the vendor's tool, the log since then up to an accident, and the accident taken back.
 
-Knows a load with what makes recovery hard: XA transactions across the backup, foreign keys, triggers, DDL, savepoints, tables without transactions,
-temporary tables. The source's tables just before the accident decide.
+Knows a load with what makes recovery hard: XA transactions across the backup, foreign keys, triggers, DDL, savepoints,
+tables without transactions, temporary tables. The source's tables just before the accident decide.
 """
 
 from __future__ import annotations
@@ -103,7 +103,10 @@ def xa(cursor: Any, name: str, number: int, *, is_finished: bool = True) -> None
 
 @dataclass(frozen=True)
 class Drill:
-    """What the source went through. `before` are its tables just before the accident, `accident` its begin and end in the log."""
+    """What the source went through.
+
+    `before` are its tables just before the accident, `accident` its begin and end in the log.
+    """
 
     source: Instance
     target: Instance
@@ -191,7 +194,10 @@ def test_backup_and_log_by_gtid_end_in_the_tables_before_the_accident(drill: Dri
 
 
 def test_log_without_the_accident_ends_in_the_tables_of_a_server_without_it(drill: Drill) -> None:
-    """The accident is left out, by its GTID or, since a GTID of MariaDB stands for all up to it, by position; what came later is there."""
+    """The accident is left out, by its GTID or, since a GTID of MariaDB stands for all up to it, by position.
+
+    What came later is there.
+    """
     with binlogio.open(drill.logs) as reader:
         gtid = next(str(e.gtid) for e in reader if is_at(reader.position.file, e, drill.accident[0]))
     dumped = PLACE.search(drill.dump)
@@ -214,7 +220,7 @@ def test_log_without_the_accident_ends_in_the_tables_of_a_server_without_it(dril
 
 
 def is_at(file: str, event: Any, place_of: str) -> bool:
-    """Whether an event is the GTID of the group at a place."""
+    """Return whether an event is the GTID of the group at a place."""
     name, _, offset = place_of.rpartition(":")
     return (
         isinstance(event, GtidEvent | MariadbGtidEvent) and file.endswith(name) and event.header.offset == int(offset)
@@ -223,7 +229,10 @@ def is_at(file: str, event: Any, place_of: str) -> bool:
 
 @pytest.mark.parametrize("form", ["sql", "binlog"])
 def test_accident_is_taken_back_on_the_live_server(drill: Drill, tmp_path: Path, form: str) -> None:
-    """The rows of its tables are what they were; what came after it stays. Taken back, it is done again for the next one."""
+    """The rows of its tables are what they were; what came after it stays.
+
+    Taken back, it is done again for the next one.
+    """
     start, end = drill.accident
     chosen = ("--start-position", start, "--stop-position", end, "--table", "shop.items", "--table", "shop.customers")
     output = tmp_path / "undo.000001"

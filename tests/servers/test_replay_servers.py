@@ -106,7 +106,10 @@ def test_logs_of_the_same_vendor_end_in_the_tables_of_their_server(server: Insta
 
 @pytest.mark.parametrize("workers", [1, 8])
 def test_logs_of_the_other_vendor_end_in_the_same_rows(server: Instance, workers: int) -> None:
-    """Every case, as SQL of rows, found by find_row; or the reason why the server cannot have it. JSON is compared as text, which is what MariaDB has."""
+    """Every case, as SQL of rows, found by find_row; or the reason why the server cannot have it.
+
+    JSON is compared as text, which is what MariaDB has.
+    """
     wrong: dict[str, Any] = {}
     for case in cases_of("mysql" if server.vendor.is_mariadb else "mariadb"):
         emptied(server)
@@ -133,7 +136,10 @@ def as_text(rows: list[Any] | None) -> list[Any] | None:
 
 
 def test_rows_as_sql_are_those_of_the_events(server: Instance) -> None:
-    """The same vendor, by SQL: every case. JSON is compared by its text, since a number may take another number of bytes; versioned tables need events."""
+    """The same vendor, by SQL: every case.
+
+    JSON is compared by its text, since a number may take another number of bytes; versioned tables need events.
+    """
     wrong: dict[str, Any] = {}
     for case in cases_of(server.vendor.kind):
         emptied(server)
@@ -221,7 +227,10 @@ def _logged_changes(logs: list[Path]) -> list[tuple[str, str]]:
 def test_the_target_logs_the_changes_in_the_order_of_the_source(
     server: Instance, is_preserved: bool, together: int
 ) -> None:
-    """With 8 workers, by the target's own binary log, however many share a commit; without the order they are the same changes."""
+    """With 8 workers, by the target's own binary log, however many share a commit.
+
+    Without the order they are the same changes.
+    """
     case = next(case for case in cases_of(server.vendor.client) if case.folder.name == "group_commit")  # the longest
     emptied(server)
     with closing(connect(server)) as connection, connection.cursor() as cursor:
@@ -308,7 +317,10 @@ def test_a_table_without_transactions_shares_no_commit(server: Instance, tmp_pat
 
 
 def test_load_data_in_a_log_is_carried_out_without_a_file(server: Instance, tmp_path: Path) -> None:
-    """The content of the file goes to the server from memory; a log that asks for a file of the replay's machine gets nothing."""
+    """The content of the file goes to the server from memory.
+
+    A log that asks for a file of the replay's machine gets nothing.
+    """
     emptied(server)
     secret = tmp_path / "secret"
     secret.write_text("root:x\n")
@@ -364,7 +376,10 @@ def test_connection_is_encrypted_where_the_url_asks_for_it(server: Instance, tmp
 
 @pytest.mark.parametrize("workers", [1, 8])
 def test_nothing_is_committed_for_what_is_skipped(server: Instance, tmp_path: Path, workers: int) -> None:
-    """Neither for groups before the start nor for those that are there already, nor for filtered ones; the server's log grows by the rest only."""
+    """Neither for groups before the start nor for those that are there already, nor for filtered ones.
+
+    The server's log grows by the rest only.
+    """
     logs = _log_of_inserts(server, tmp_path, 240)
     with binlogio.open(logs) as reader:
         kinds = (GtidEvent, AnonymousGtidEvent, MariadbGtidEvent)
@@ -392,7 +407,10 @@ def test_nothing_is_committed_for_what_is_skipped(server: Instance, tmp_path: Pa
 
 
 def test_statements_of_a_renamed_schema_leave_the_live_one_alone(server: Instance, tmp_path: Path) -> None:
-    """The log of `prod` is replayed beside it, and then of two tables only; rows, views, triggers and routines are those of the copy."""
+    """The log of `prod` is replayed beside it, and then of two tables only.
+
+    Rows, views, triggers and routines are those of the copy.
+    """
     emptied(server)
     with closing(connect(server)) as connection, connection.cursor() as cursor:
         cursor.execute("FLUSH BINARY LOGS")
@@ -445,7 +463,10 @@ def test_statements_of_a_renamed_schema_leave_the_live_one_alone(server: Instanc
 
 
 def test_position_is_that_of_one_log(server: Instance, tmp_path: Path) -> None:
-    """Another server's log of the same name is refused, and so is a position that an earlier version kept; the option decides."""
+    """Another server's log of the same name is refused, and so is a position that an earlier version kept.
+
+    The option decides.
+    """
     mine, other = (
         _log_of_inserts(server, tmp_path / name, 20 + 10 * at, at + 1) for at, name in enumerate(("mine", "other"))
     )

@@ -55,7 +55,7 @@ CONDITIONS: Final = (
 
 @pytest.fixture(scope="module", params=KINDS)
 def server(request: pytest.FixtureRequest) -> Iterator[Instance]:
-    """A server that logs statements."""
+    """Provide a server that logs statements."""
     options = (
         "--binlog-format=STATEMENT",
         "--character-set-server=utf8mb4",
@@ -67,7 +67,7 @@ def server(request: pytest.FixtureRequest) -> Iterator[Instance]:
 
 
 def statement(chosen: random.Random) -> str:
-    """A statement at random."""
+    """Return a statement at random."""
     some = sorted(chosen.sample(COLUMNS, chosen.randint(1, 3)))
     values = [chosen.choice(VALUES[name]) for name in some]
     condition = chosen.choice(CONDITIONS).format(n=chosen.randint(1, 9))

@@ -90,7 +90,7 @@ def _cases() -> list[tuple[str, ...]]:
 
 
 def _type(text: str | bytes) -> str:
-    """A type as we spell it: without display widths, which the log does not have, and without what both take for the same."""
+    """Return a type as we spell it: without display widths, which the log does not have, and without what both take for the same."""
     kind = text.decode() if isinstance(text, bytes) else text
     kind = re.sub(r"\b(tinyint|smallint|mediumint|int|bigint|year)\(\d+\)", r"\1", kind).replace(" zerofill", "")
     return re.sub(r"^(float|double)\(.*\)", r"\1", kind).replace("geomcollection", "geometrycollection")

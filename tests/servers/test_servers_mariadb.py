@@ -89,7 +89,7 @@ def _feed(server: Instance, text: bytes) -> None:
 
 @pytest.fixture(scope="module", params=KINDS[1:])
 def mariadb(request: pytest.FixtureRequest) -> Vendor:
-    """The programs of 10.11 and of 11.8."""
+    """Provide the programs of 10.11 and of 11.8."""
     return vendor(request.param)
 
 

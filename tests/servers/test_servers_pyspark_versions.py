@@ -1,7 +1,7 @@
 """PySpark versions other than the installed one, each in a virtual environment of its own: the oldest that is supported, and the last that is not.
 
-The environments are made once, in `~/.cache/binlogio` (or below XDG_CACHE_HOME), from the requirements in pyproject.toml. The newest PySpark
-is the one that all other tests run with.
+The environments are made once, in `~/.cache/binlogio` (or below XDG_CACHE_HOME), from the requirements in
+pyproject.toml. The newest PySpark is the one that all other tests run with.
 """
 
 from __future__ import annotations
@@ -41,7 +41,10 @@ SUBSET: Final = {
 
 @cache
 def interpreter(version: str) -> Path:
-    """The Python of the environment with the newest PySpark of `version`; skips where its packages cannot be installed."""
+    """Return the Python of the environment with the newest PySpark of `version`.
+
+    Skips where its packages cannot be installed.
+    """
     folder = CACHE / f"pyspark-{version}-python-{sys.version_info.major}.{sys.version_info.minor}"
     python, ready = folder / "bin" / "python", folder / "ready"
     wanted = json.dumps(requirements(version))
@@ -95,7 +98,10 @@ def run(version: str, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize("files", SUBSET.values(), ids=SUBSET)
 def test_oldest_pyspark_passes_the_tests_of_the_data_source(files: tuple[str, ...]) -> None:
-    """Those that start Spark: reads, streams, writes and replays; limits of streams, which 4.1 does not have, are skipped."""
+    """Those that start Spark: reads, streams, writes and replays.
+
+    Limits of streams, which 4.1 does not have, are skipped.
+    """
     warnings = [word for name in OWN_WARNINGS for word in ("-W", f"ignore::{name}")]
     tests = [str(ROOT / "tests" / "spark" / name) for name in files]
     done = run(OLDEST, "-m", "pytest", "-q", "-rp", "-p", "no:cacheprovider", "-m", "spark", *warnings, *tests)

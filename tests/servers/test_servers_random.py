@@ -1,7 +1,7 @@
 """A real replica applies random transactions of eight sessions from its relay log, and has the tables that they describe.
 
-Every case writes with one set of variables, so that each value of each variable is judged; `BINLOGIO_RANDOM_TRANSACTIONS=10000` runs all of
-their combinations with so many transactions in total.
+Every case writes with one set of variables, so that each value of each variable is judged;
+`BINLOGIO_RANDOM_TRANSACTIONS=10000` runs all of their combinations with so many transactions in total.
 """
 
 from __future__ import annotations

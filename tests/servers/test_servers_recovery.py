@@ -23,7 +23,7 @@ OPTIONS: Final = ("--server-id=1", "--log-bin=binlog", "--gtid-mode=ON", "--enfo
 
 
 def log_of(number: int) -> LogInUse:
-    """A log of a server of its own."""
+    """Return a log of a server of its own."""
     return LogInUse(ServerVariables(server_uuid=f"00000000-0000-0000-0000-{number:012x}"))
 
 

@@ -29,7 +29,7 @@ def definitions(types: tuple[Typed, ...]) -> str:
 
 
 def rewritten(log: Path, folder: Path, types: tuple[Typed, ...], **options: str) -> list[Path]:
-    """The row changes of a log, as Spark writes them with three tasks."""
+    """Return the row changes of a log, as Spark writes them with three tasks."""
     write(cut(records(log, **options), 3), folder, schemaFile=definitions(types))
     return [folder / line.removeprefix("./") for line in (folder / "binlog.index").read_text().splitlines()]
 

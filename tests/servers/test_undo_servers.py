@@ -254,7 +254,7 @@ def test_documents_come_back_with_the_types_in_them(server: Instance) -> None:
 
 
 def kinds(node: Any) -> Any:
-    """The tree with the kinds of its values; what precision a decimal is stored with is the server's choice."""
+    """Return the tree with the kinds of its values; what precision a decimal is stored with is the server's choice."""
     if isinstance(node, dict):
         return {name: kinds(value) for name, value in node.items()}
     if isinstance(node, list):

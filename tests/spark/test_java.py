@@ -1,4 +1,7 @@
-"""Which Java is taken, which is refused, and what the refusal says. The Javas here are shell scripts that print a version."""
+"""Which Java is taken, which is refused, and what the refusal says.
+
+The Javas here are shell scripts that print a version.
+"""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ def groups_of(path: Path, **keyring: Any) -> list[tuple[int, int]]:
 
 
 def expected_feed(path: Path, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The feed of one log of a table, from its rows and its groups."""
+    """Return the feed of one log of a table, from its rows and its groups."""
     number = int(path.name.split(".")[1])
     groups = groups_of(path)
     found: list[dict[str, Any]] = []
@@ -164,12 +164,12 @@ def test_versions_and_order_give_the_last_state_after_a_shuffle(tmp_path: Path, 
 
 
 def without_gtid_events(path: Path) -> bytes:
-    """The log as an older server writes it: groups begin with BEGIN."""
+    """Return the log as an older server writes it: groups begin with BEGIN."""
     return encoded(path, lambda event: None if type(event).__name__.endswith("GtidEvent") else event)
 
 
 def as_relay_log(path: Path) -> bytes:
-    """The log with the flag that a replica's logs have."""
+    """Return the log with the flag that a replica's logs have."""
 
     def flagged(event: Any) -> Any:
         if event.header.offset != len(BINLOG_MAGIC):

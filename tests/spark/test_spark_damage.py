@@ -30,7 +30,7 @@ LOG = MYSQL / "gtid_on" / "binlog.000001"
 
 @pytest.fixture(name="damaged")
 def damaged_log(tmp_path: Path) -> tuple[Path, int]:
-    """A log with a flipped bit in a rows event in its middle, and where that event stands."""
+    """Provide a log with a flipped bit in a rows event in its middle, and where that event stands."""
     places = binlogio.read_rows(LOG).to_table().column("pos").to_pylist()
     at = places[len(places) // 2]
     data = bytearray(LOG.read_bytes())

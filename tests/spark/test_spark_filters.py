@@ -27,7 +27,7 @@ def pushed(*filters: Any) -> tuple[Any, list[Any]]:
 
 
 def moment(seconds: int, microseconds: int = 0) -> datetime:
-    """A time as Spark gives it."""
+    """Return a time as Spark gives it."""
     return datetime.fromtimestamp(seconds, timezone.utc).replace(microsecond=microseconds)
 
 

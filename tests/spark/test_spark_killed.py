@@ -35,7 +35,7 @@ TIMEOUT_S: Final = 300
 
 @contextmanager
 def started(script: str, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
-    """A process in a group of its own, which is killed in the end with all that it has started."""
+    """Provide a process in a group of its own, which is killed in the end with all that it has started."""
     path = os.pathsep.join(dict.fromkeys(entry for entry in sys.path if entry))
     process = subprocess.Popen(
         [sys.executable, str(SUPPORT / script), *arguments],
@@ -56,7 +56,10 @@ def started(script: str, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def no_longer_needed(checkpoint: Path) -> str | None:
-    """The log before which a query will read nothing again: its last batch, which may come again, begins there. None where it has read none."""
+    """Return the log before which a query will read nothing again: its last batch, which may come again, begins there.
+
+    None where it has read none.
+    """
     batches = sorted(int(path.name) for path in (checkpoint / "offsets").glob("[0-9]*"))
     if len(batches) < 2:
         return None
@@ -65,7 +68,10 @@ def no_longer_needed(checkpoint: Path) -> str | None:
 
 
 def test_killed_driver_writes_each_transaction_once(tmp_path: Path) -> None:
-    """The source grows, rotates and is purged meanwhile, with and without a driver; the sink is a folder of logs of our own."""
+    """The source grows, rotates and is purged meanwhile, with and without a driver.
+
+    The sink is a folder of logs of our own.
+    """
     try:
         require_java()
     except JavaNotFoundError as exc:

@@ -72,7 +72,10 @@ def test_parquet_files_of_a_crash_before_the_manifest_are_not_read_and_go(spark:
 
 
 def test_parquet_files_without_keys_of_a_batch_stay_as_they_are(spark: SparkSession, tmp_path: Path) -> None:
-    """A batch of new rows adds files; one that changes a row writes the file anew in which that row is; with too many files all are."""
+    """A batch of new rows adds files; one that changes a row writes the file anew in which that row is.
+
+    With too many files all are.
+    """
     sink = merge_into(tmp_path, ORDERS, format="parquet")
     seen = []
     for number, batch in enumerate(

@@ -55,7 +55,7 @@ class Bucket:
             stream.write(data)
 
     def get(self, path: str) -> bytes:
-        """An object's bytes."""
+        """Return an object's bytes."""
         with self.filesystem.open_input_file(f"logs/{path}") as file:
             return bytes(file.read())
 
@@ -71,7 +71,7 @@ class Bucket:
 
 @pytest.fixture
 def bucket() -> Iterator[Bucket]:
-    """An empty one."""
+    """Provide an empty one."""
     server: Any = moto_server.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     try:
@@ -99,7 +99,7 @@ def test_logs_are_read_in_pieces(bucket: Bucket) -> None:
 
 
 def told(*paths: Path | str, **options: str) -> list[dict[str, Any]]:
-    """The records of all tasks without the place that a bucket has another name for."""
+    """Return the records of all tasks without the place that a bucket has another name for."""
     rows = [row for batch in tasks(*paths, **options) for row in batch.to_pylist()]
     return [
         {name: value for name, value in row.items() if name not in ("file", "_change_file", "_corrupt_record")}

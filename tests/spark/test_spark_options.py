@@ -184,7 +184,7 @@ def test_every_view_that_the_options_name_exists() -> None:
 
 
 def read(log: Any, view: str, **options: str) -> list[pa.RecordBatch]:
-    """The batches of a whole log, as a task gets them before Spark's types."""
+    """Return the batches of a whole log, as a task gets them before Spark's types."""
     request = Request(options=BinlogOptions.parse({"view": view, **options}))
     return list(VIEWS[view].batches(Piece(log), request))
 
@@ -234,7 +234,10 @@ def test_batches_have_the_schema_that_spark_makes_of_the_columns(view: str) -> N
 
 @pytest.mark.parametrize("case", ["metadata_full", "partial_json", "types_geometry_vector"])
 def test_damage_that_no_checksum_finds_is_located_or_harmless(case: str) -> None:
-    """Flipped bits, checksums not verified: records, or an error that says in which file and where; values that are opened late too."""
+    """Flipped bits, checksums not verified: records, or an error that says in which file and where.
+
+    Values that are opened late too.
+    """
     data = (MYSQL / case / "binlog.000001").read_bytes()[:12_000]
     dice = random.Random(case)
     errors: list[BinlogError] = []

@@ -50,7 +50,10 @@ _MOST_PARTITIONS: Final = 2000
 
 
 def options_of(file: CorpusFile) -> dict[str, str]:
-    """What it takes to read a file: its keys, and its tables where nothing else says what they are; damage is passed over."""
+    """What it takes to read a file: its keys, and its tables where nothing else says what they are.
+
+    Damage is passed over.
+    """
     options = {"keyring": str(file.keys)} if file.encrypted else {}
     if file.path.parent.name == "types_old_temporal":
         options["schemaFile"] = definitions(file.path.parent)
@@ -58,7 +61,7 @@ def options_of(file: CorpusFile) -> dict[str, str]:
 
 
 def outcome(path: Path, **options: str) -> pa.Table | str:
-    """The records of all tasks, or which error ends them."""
+    """Return the records of all tasks, or which error ends them."""
     try:
         batches = tasks(path, **options)
     except binlogio.BinlogError as exc:
@@ -102,7 +105,7 @@ def rows_of(file: CorpusFile) -> pa.Table | str:
 
 
 def forged_log(folder: Path, forge: Callable[[int], bytes], checksum: str) -> Path:
-    """A log of blobs full of what `forge` makes of the offset at which it stands."""
+    """Return a log of blobs full of what `forge` makes of the offset at which it stands."""
     table = TableDefinition("d", "t", (ColumnDefinition("b", "longblob"),))
     filler = b"\xee" * 6000
     with (
@@ -130,12 +133,12 @@ def forged_log(folder: Path, forge: Callable[[int], bytes], checksum: str) -> Pa
 
 
 def head(at: int, size: int, kind: int = EventType.GTID_LOG_EVENT) -> bytes:
-    """A header that says the truth of where it stands."""
+    """Return a header that says the truth of where it stands."""
     return struct.pack("<IBIIIH", 1, kind, 1, size, at + size & 0xFFFFFFFF, 0)
 
 
 def group(at: int) -> bytes:
-    """The first event of a group, with its checksum."""
+    """Return the first event of a group, with its checksum."""
     return stamp(head(at, 80) + bytes(61), at, has_checksum=True)
 
 

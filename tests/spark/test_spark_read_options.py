@@ -28,7 +28,7 @@ T = TableDefinition("shop", "t", (ColumnDefinition("id", "int"), ColumnDefinitio
 
 
 def rows(*paths: Path | str, **options: str) -> list[Row]:
-    """The records of all tasks of a read."""
+    """Return the records of all tasks of a read."""
     return [row for batch in tasks(*paths, **options) for row in batch.to_pylist()]
 
 

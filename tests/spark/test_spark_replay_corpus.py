@@ -1,7 +1,7 @@
 """Replay on Spark gives the tables of real servers, value by value: shuffled records, and any number of partitions.
 
-`expected.json` is what the server itself said with SELECT. By default a few cases stand for all; with `BINLOGIO_CORPUS` there are all of them, and
-`BINLOGIO_PARTITIONS=16` has each of them with every number of partitions up to that.
+`expected.json` is what the server itself said with SELECT. By default a few cases stand for all; with `BINLOGIO_CORPUS`
+there are all of them, and `BINLOGIO_PARTITIONS=16` has each of them with every number of partitions up to that.
 """
 
 from __future__ import annotations
@@ -50,13 +50,14 @@ CHOSEN: Final = (
 )
 ALL: Final = {case.id: case for case in cases() if case.load("expected.json") is not None}
 RUN: Final = [case for name, case in ALL.items() if name in CHOSEN or "BINLOGIO_CORPUS" in os.environ]
-# What no row change tells, so that the replay says so: statements that are in the log as text, and partitions that were dropped.
+# What no row change tells, so that the replay says so: statements that are in the log as text, and partitions that were
+# dropped.
 _TEXT: Final = "in the log as text"
 UNTOLD: Final = {"compressed": {"corpus.t": _TEXT, "corpus.a": _TEXT}, "ddl_mix": {"corpus.part": "empties partitions"}}
 
 
 def opened(spark: SparkSession, case: Case) -> LogReplay:
-    """The logs of a case, looked through."""
+    """Return the logs of a case, looked through."""
     from pyspark_binlogio.state.table_replay import LogReplay  # noqa: PLC0415 - there may be no Spark
 
     options = {"zeroDates": "text", **({"keyring": str(case.keys)} if case.keys is not None else {})}
@@ -64,14 +65,17 @@ def opened(spark: SparkSession, case: Case) -> LogReplay:
 
 
 def shuffled(changes: DataFrame, partitions: int) -> DataFrame:
-    """The records in no order, in so many partitions."""
+    """Return the records in no order, in so many partitions."""
     from pyspark.sql.functions import rand  # noqa: PLC0415
 
     return changes.repartition(partitions, rand(partitions)).sortWithinPartitions(rand(partitions + 1))
 
 
 def rows(state: DataFrame, table: dict[str, Any], plan: TablePlan, untold: set[str]) -> Counter[tuple[Any, ...]]:
-    """The rows of a state in the form of `expected.json`. Where no image had a column of `untold`, nobody knows its value."""
+    """Return the rows of a state in the form of `expected.json`.
+
+    Where no image had a column of `untold`, nobody knows its value.
+    """
     columns = []
     for array, spec, column in zip(state.toArrow().columns, table["columns"], plan.columns, strict=True):
         null = ABSENT if column.label.casefold() in untold else None
@@ -95,7 +99,7 @@ def untold(replay: LogReplay, name: str) -> set[str]:
 
 
 def _value(value: Any, column: ColumnPlan) -> Any:
-    """A value of Spark as the reader gives it."""
+    """Return a value of Spark as the reader gives it."""
     if column.type == ColumnType.NEWDECIMAL:
         return Decimal(value)
     if isinstance(value, Decimal):
@@ -133,7 +137,7 @@ def test_replay_gives_the_tables_of_the_server(spark: SparkSession, case: Case) 
 
 
 def states(spark: SparkSession, replay: LogReplay, name: str) -> Iterator[tuple[int, DataFrame]]:
-    """The state of a table from shuffled records, by the number of their partitions."""
+    """Yield the state of a table from shuffled records, by the number of their partitions."""
     from pyspark_binlogio.state.rows import state_of  # noqa: PLC0415
 
     stages = [

@@ -111,7 +111,10 @@ def test_file_that_vanishes_after_planning_is_ignored_when_asked(spark: SparkSes
 
 @pytest.mark.parametrize("case", [MYSQL / "encrypted", MARIADB / "encrypted"], ids=["mysql", "mariadb"])
 def test_encrypted_logs_are_read_with_the_keyring(spark: SparkSession, case: Path) -> None:
-    """By the key file of either vendor, which only the driver has to have; without, one sentence says what is missing."""
+    """By the key file of either vendor, which only the driver has to have.
+
+    Without, one sentence says what is missing.
+    """
     pytest.importorskip("cryptography")
     keys = next(path for name in ("keyring", "keys.txt") if (path := case / name).exists())
     log = case / "binlog.000001"

@@ -50,7 +50,10 @@ def transaction(row: dict[str, Any]) -> tuple[Any, ...]:
     ids=lambda path: f"{path.parent.parent.name}-{path.parent.name}",
 )  # fmt: skip
 def test_growing_file_gives_whole_transactions_only(path: Path, tmp_path: Path) -> None:
-    """Cut at and beside the end of every event: a batch has all records of a transaction, or none; together all of them, once."""
+    """Cut at and beside the end of every event: a batch has all records of a transaction, or none.
+
+    Together all of them, once.
+    """
     data = path.read_bytes()
     log = tmp_path / path.name
     shutil.copy(path, log)
@@ -148,7 +151,10 @@ def test_purge_of_what_was_read_does_not_matter_and_of_what_was_not_is_told(tmp_
 
 
 def test_log_that_is_missing_between_two_others_is_told(tmp_path: Path) -> None:
-    """Before it is passed over, and in a batch that is run again; pathGlobFilter and ignoreMissingFiles leave out what they leave out."""
+    """Before it is passed over, and in a batch that is run again.
+
+    pathGlobFilter and ignoreMissingFiles leave out what they leave out.
+    """
     for number in range(1, 4):
         shutil.copy(TYPES_INT, tmp_path / f"binlog.{number:06d}")
     stream = Stream(tmp_path)
@@ -218,7 +224,7 @@ def test_file_that_cannot_be_cut_comes_whole_once_it_is_finished(kind: str, tmp_
 
 
 def as_relay_log(path: Path) -> bytes:
-    """The log as a replica's, whose events have the positions of its source."""
+    """Return the log as a replica's, whose events have the positions of its source."""
     data, encoder = BINLOG_MAGIC, Encoder()
     with BinlogReader(find_logs(path)) as reader:
         for event in reader:

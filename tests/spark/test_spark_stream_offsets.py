@@ -68,7 +68,7 @@ def place(stream: Stream) -> tuple[str, int]:
 
 @pytest.fixture(name="read")
 def stream_that_has_read(tmp_path: Path) -> Stream:
-    """A stream at the end of the first server's two logs of 20 rows each, in the folder `logs`."""
+    """Provide a stream at the end of the first server's two logs of 20 rows each, in the folder `logs`."""
     folder = tmp_path / "logs"
     folder.mkdir()
     write(folder, 20, files=2)
@@ -78,7 +78,7 @@ def stream_that_has_read(tmp_path: Path) -> Stream:
 
 
 def reset(tmp_path: Path, rows: int, **of_the_log: int) -> Path:
-    """The folder `logs` with other logs in it."""
+    """Return the folder `logs` with other logs in it."""
     folder = tmp_path / "logs"
     shutil.rmtree(folder)
     folder.mkdir()
@@ -95,7 +95,10 @@ def reset(tmp_path: Path, rows: int, **of_the_log: int) -> Path:
 def test_log_of_the_same_name_that_is_another_log_is_refused(
     read: Stream, tmp_path: Path, rows: int, other: dict[str, int]
 ) -> None:
-    """Whatever its length; when a batch is planned and when a logged batch runs again; the message says which log, and what to do."""
+    """Whatever its length; when a batch is planned and when a logged batch runs again.
+
+    The message says which log, and what to do.
+    """
     start, end = {"file": "", "pos": 0}, json.loads(read.offset)
     folder = reset(tmp_path, rows, files=2, **other)
     attempts = (Stream(folder, read.offset).batch, partial(Stream(folder).between, start, end))
@@ -134,7 +137,10 @@ def test_numbers_that_begin_again_are_refused_while_they_are_lower(
 
 @pytest.mark.parametrize("name", ["a.000002", "zz.000002", "zz.000001", "a.000003"])
 def test_logs_of_another_name_are_refused(read: Stream, tmp_path: Path, name: str) -> None:
-    """As after a failover to a server that names its logs otherwise, in either order of the alphabet; also with ignoreMissingFiles."""
+    """As after a failover to a server that names its logs otherwise, in either order of the alphabet.
+
+    Also with ignoreMissingFiles.
+    """
     folder = tmp_path / "logs"
     log = folder / "binlog.000001"
     shutil.rmtree(tmp_path / "other", ignore_errors=True)
@@ -146,7 +152,10 @@ def test_logs_of_another_name_are_refused(read: Stream, tmp_path: Path, name: st
 
 
 def test_changed_logs_restart_goes_on_with_the_first_log(read: Stream, tmp_path: Path) -> None:
-    """All of the new server's rows, once; what follows is as of any stream; startingGtids leaves out what was read already."""
+    """All of the new server's rows, once; what follows is as of any stream.
+
+    startingGtids leaves out what was read already.
+    """
     folder = reset(tmp_path, 25, files=2, server=2)
     stream = Stream(folder, read.offset, changedLogs="restart")
     found = stream.rest()
@@ -295,7 +304,10 @@ def test_limit_is_refused_where_spark_does_not_say_from_where_a_batch_begins(lim
 
 
 def test_stream_without_offsets_in_the_call_goes_on(tmp_path: Path) -> None:
-    """PySpark 4.1 asks for the latest offset without the start: the stream knows it from its last batch; after a restart, it is the end of the logs."""
+    """PySpark 4.1 asks for the latest offset without the start: the stream knows it from its last batch.
+
+    After a restart, it is the end of the logs.
+    """
     folder = tmp_path / "logs"
     folder.mkdir()
     write(folder, 10)

@@ -47,7 +47,7 @@ def log_of_two_definitions(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def read(path: Path, columns: dict[str, pa.DataType], **options: str) -> list[dict[str, Any]]:
-    """The records with a schema of the user."""
+    """Return the records with a schema of the user."""
     reader: Any = BinlogDataSource({"path": str(path), "table": "d.t", **options}).reader(
         from_arrow_schema(pa.schema(list(columns.items())))
     )
@@ -74,7 +74,7 @@ def test_schema_of_the_user_is_honoured_by_name(altered: Path) -> None:
 
 
 def log_of(folder: Path, *rows: tuple[TableDefinition, tuple[Any, ...]]) -> Path:
-    """A log of a change for each row, of the table as it was then."""
+    """Return a log of a change for each row, of the table as it was then."""
     folder.mkdir(exist_ok=True)
     variables = ServerVariables(binlog_row_metadata="FULL")
     with BinlogWriter(folder / "binlog", variables=variables) as log, log.session() as session:
@@ -84,7 +84,7 @@ def log_of(folder: Path, *rows: tuple[TableDefinition, tuple[Any, ...]]) -> Path
 
 
 def own(path: Path, view: str = "rows", **options: str) -> list[dict[str, Any]]:
-    """The images of a read with the columns of the last change."""
+    """Return the images of a read with the columns of the last change."""
     rows = [row for batch in tasks(path, table="d.t", view=view, **options) for row in batch.to_pylist()]
     return [row["after"] if view == "rows" else row for row in rows]
 
@@ -94,7 +94,10 @@ def own(path: Path, view: str = "rows", **options: str) -> list[dict[str, Any]]:
 def test_value_without_room_is_told_with_its_place(
     tmp_path: Path, view: str, column: str, row: tuple[Any, ...]
 ) -> None:
-    """Which column of which event, what the type is, and what to do: an ALTER TABLE made the column narrower. A double is not rounded."""
+    """Which column of which event, what the type is, and what to do: an ALTER TABLE made the column narrower.
+
+    A double is not rounded.
+    """
     log = log_of(tmp_path / "log", (NARROW, (1, 0.5)), (WIDE, row), (NARROW, (3, 0.5)))
     with pytest.raises(BinlogFormatError) as failure:
         own(log, view)
@@ -138,7 +141,10 @@ def altered_log(folder: Path, change: str) -> Path:
 @pytest.mark.parametrize("view", ["rows", "cdf"])
 @pytest.mark.parametrize("change", ALTERED)
 def test_read_across_an_alter_table_is_refused(tmp_path: Path, change: str, view: str) -> None:
-    """Not one value is left out or NULL without a word; the message names the columns, the place, the table and the option."""
+    """Not one value is left out or NULL without a word.
+
+    The message names the columns, the place, the table and the option.
+    """
     log = altered_log(tmp_path / "log", change)
     with pytest.raises(BinlogFormatError) as failure:
         own(log, view)

@@ -41,7 +41,10 @@ def parsed(text: str | None) -> Any:
 
 
 def test_format_is_found_without_register_and_register_is_harmless_then(spark: SparkSession) -> None:
-    """A session in which nobody registered anything finds the package by its prefix; the fallback does not collide with that."""
+    """A session in which nobody registered anything finds the package by its prefix.
+
+    The fallback does not collide with that.
+    """
     fresh = spark.newSession()
     found = count(fresh, TYPES_INT)
     register(fresh)
@@ -129,7 +132,10 @@ def test_row_numbers_count_the_changes_at_a_position(spark: SparkSession) -> Non
 
 @pytest.mark.parametrize("folder", [GTID_ON, MARIADB_GTID], ids=["mysql", "mariadb"])
 def test_events_are_where_the_server_lists_them_and_in_its_transactions(spark: SparkSession, folder: Path) -> None:
-    """SHOW BINLOG EVENTS gives position, end, and the GTID that each group begins with; tagged ones and MariaDB's included."""
+    """SHOW BINLOG EVENTS gives position, end, and the GTID that each group begins with.
+
+    Tagged ones and MariaDB's included.
+    """
     listed = json.loads((folder / "events.json").read_text())
     logs = sorted(folder.glob("binlog.0*"))
     found = load(spark, *logs, view="events").collect()

@@ -120,7 +120,10 @@ def test_append_goes_on_behind_the_logs_that_are_there(tmp_path: Path) -> None:
 
 
 def test_heads_that_need_other_room_move_what_follows(tmp_path: Path) -> None:
-    """A task guesses that all numbers before its own are in the logs before; where they are not, positions and checksums are made anew."""
+    """A task guesses that all numbers before its own are in the logs before.
+
+    Where they are not, positions and checksums are made anew.
+    """
     write([numbered(range(1, 3)), numbered(range(10, 12)), numbered(range(20, 22))], tmp_path)
 
     assert [str(events(path)[1].gtid_set) for path in logs(tmp_path)] == ["", f"{UUID}:1-2", f"{UUID}:1-2:10-11"]

@@ -1,4 +1,7 @@
-"""Writes of Spark that are refused: records out of order, columns and options that do not fit, folders in use; nothing is written."""
+"""Writes of Spark that are refused: records out of order, columns and options that do not fit, folders in use.
+
+Nothing is written.
+"""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class Said:
 
     @classmethod
     def of(cls, exc: BinlogError) -> Said:
-        """The error."""
+        """Return the error."""
         return cls(type(exc).__name__, str(exc), exc.offset, exc.field)
 
 
@@ -98,7 +98,7 @@ def records_and_error_by(kernel: str, data: bytes, **options: Any) -> tuple[list
 
 
 def records_of(batch: pa.RecordBatch) -> list[Record]:
-    """The records, with their place, as text in which equal values look alike, and others do not."""
+    """Return the records, with their place, as text in which equal values look alike, and others do not."""
     return [(record["pos"], record["row"], repr(_comparable(record))) for record in batch.to_pylist()]
 
 

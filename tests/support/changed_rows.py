@@ -36,7 +36,10 @@ Image = dict[str, Any]
 def changes(
     spark: SparkSession, *pairs: tuple[Image | None, Image | None], first: int = 0, schema: str = "shop"
 ) -> DataFrame:
-    """A change for each pair of images, one transaction each, in the order of the pairs; a column that is not named is not in the image."""
+    """Return a change for each pair of images, one transaction each, in the order of the pairs.
+
+    A column that is not named is not in the image.
+    """
     records = []
     for number, (before, after) in enumerate(pairs, start=first):
         moment = datetime(2026, 1, 1, 0, 0, number, tzinfo=timezone.utc)
@@ -67,10 +70,10 @@ def _bitmap(image: Image | None) -> bytes | None:
 
 
 def row(number: int, state: str | None = None, total: Any = None) -> Image:
-    """A whole image."""
+    """Return a whole image."""
     return {"id": number, "state": state, "total": None if total is None else Decimal(total)}
 
 
 def held(state: DataFrame | None) -> list[tuple[Any, ...]]:
-    """The rows, sorted."""
+    """Return the rows, sorted."""
     return [] if state is None else sorted(map(tuple, state.select(*COLUMNS).collect()), key=str)

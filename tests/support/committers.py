@@ -54,7 +54,7 @@ class Committer:
         self.commits.open(EMPTY_GTID_SET)
 
     def group(self, text: str, size: int = 0, **more: Any) -> Group:
-        """A group that is one statement."""
+        """Return a group that is one statement."""
         event = QueryEvent(
             thread_id=1,
             exec_time=0,
@@ -76,7 +76,7 @@ class Committer:
             return list(reader)
 
     def texts(self) -> list[str]:
-        """The groups in the logs."""
+        """Return the groups in the logs."""
         return [event.sql.decode().strip() for event in self.events() if isinstance(event, QueryEvent)]
 
 

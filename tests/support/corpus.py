@@ -1,8 +1,8 @@
 """The corpus: real binary logs and what their servers said about them.
 
-Knows the folders: `fixtures/`, and whatever `BINLOGIO_CORPUS` names in the same layout (`<server>/<case>/` with `files.txt`,
-`expected.json` and `events.json`, or bare log files anywhere). Knows what a file is by its bytes, and by its name whether
-it was damaged on purpose.
+Knows the folders: `fixtures/`, and whatever `BINLOGIO_CORPUS` names in the same layout (`<server>/<case>/` with
+`files.txt`, `expected.json` and `events.json`, or bare log files anywhere). Knows what a file is by its bytes, and by
+its name whether it was damaged on purpose.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Case:
         return str(self.folder.relative_to(self.root))
 
     def load(self, name: str) -> Any:
-        """A JSON file of the case, gzipped or not; None where there is none."""
+        """Return a JSON file of the case, gzipped or not; None where there is none."""
         plain, packed = self.folder / name, self.folder / f"{name}.gz"
         if plain.exists():
             return json.loads(plain.read_text("utf-8"))
@@ -108,7 +108,7 @@ def _keys(folder: Path) -> Path | None:
 
 
 def frames_of(data: bytes, **options: Any) -> Iterator[Any]:
-    """The frames of a whole file in memory."""
+    """Yield the frames of a whole file in memory."""
     from binlogio.format.framing import EventFramer, Framing  # noqa: PLC0415 - so that this module can be imported for its paths alone
 
     framer = EventFramer(**options)

@@ -25,8 +25,9 @@ class _Content:
 class CrashingStorage:
     """A `binlogio.writer.log.log_storage.LogStorage` that raises Crash in operation number `stop_at`, counted from 1.
 
-    An append that is stopped has written some of its bytes. `after_crash` is the disk as the next start finds it: each sector that was not
-    synced is as before or as after, each name that was made, changed or removed since the last `sync_names` is or is not.
+    An append that is stopped has written some of its bytes. `after_crash` is the disk as the next start finds it: each
+    sector that was not synced is as before or as after, each name that was made, changed or removed since the last
+    `sync_names` is or is not.
     """
 
     random: Random
@@ -45,11 +46,11 @@ class CrashingStorage:
         return len(self._file(name).now)
 
     def modified(self, name: str) -> int:
-        """The same for all."""
+        """Return the same for all."""
         return 0
 
     def read(self, name: str, offset: int = 0, size: int = -1) -> bytes:
-        """A file's bytes."""
+        """Return a file's bytes."""
         data = self._file(name).now
         return bytes(data[offset:] if size < 0 else data[offset : offset + size])
 
@@ -109,7 +110,7 @@ class CrashingStorage:
         self.pending_names = []
 
     def lock(self, _name: str, _holder: str) -> str | None:
-        """A crash ends every lock, and so does a new storage."""
+        """Return a crash ends every lock, and so does a new storage."""
         return None
 
     def unlock(self, name: str) -> None:

@@ -31,7 +31,7 @@ CREATE: Final = "CREATE TABLE t (a INT PRIMARY KEY, b INT)"
 
 
 def table(*types: str, name: str = "t", collation: str = "utf8mb4_0900_ai_ci", **options: Any) -> TableDefinition:
-    """A table with columns x0, x1 ..., which is what no test expects."""
+    """Return a table with columns x0, x1 ..., which is what no test expects."""
     columns = tuple(ColumnDefinition(f"x{i}", one) for i, one in enumerate(types))
     return TableDefinition("d", name, columns, collation=collation, **options)
 
@@ -42,7 +42,7 @@ def mapped(definition: TableDefinition, level: str = "MINIMAL", flavor: Flavor =
 
 
 def rows(*values: int) -> WriteRowsEvent:
-    """A row of INTs for table id 9."""
+    """Return a row of INTs for table id 9."""
     image = b"\0" * ((len(values) + 7) // 8) + struct.pack(f"<{len(values)}i", *values)
     return WriteRowsEvent(9, 1, b"", len(values), b"\xff", image, header(EventType.WRITE_ROWS_EVENT))
 
@@ -57,7 +57,7 @@ def save(path: Path, *events: Any) -> Path:
 
 
 def by_events(source: Any, **options: Any) -> list[dict[str, Any]]:
-    """The rows as the reader of events gives them."""
+    """Return the rows as the reader of events gives them."""
     with binlogio.open(source, **options) as reader:
         return [
             {column.label: value for column, value in zip(change.after.plan.columns, change.after.values, strict=True)}
@@ -69,7 +69,7 @@ def by_events(source: Any, **options: Any) -> list[dict[str, Any]]:
 
 
 def everywhere(source: Any, **options: Any) -> list[dict[str, Any]]:
-    """The rows by every reader, which must agree."""
+    """Return the rows by every reader, which must agree."""
     found = by_events(source, **options)
     batches = binlogio.read_tables(source, **options)
     typed = [record["after"] for _, batch in batches for record in batch.to_pylist()]

@@ -33,12 +33,12 @@ def text_of(*arguments: object) -> str:
 
 
 def json_of(*arguments: object) -> list[dict[str, Any]]:
-    """The objects that it prints."""
+    """Return the objects that it prints."""
     return [json.loads(line) for line in text_of("--format", "json", *arguments).splitlines()]
 
 
 def write(tmp_path: Path, *events: Any, **options: Any) -> Path:
-    """A log of these events."""
+    """Return a log of these events."""
     path = tmp_path / "binlog.000001"
     path.write_bytes(log(*events, **options))
     return path

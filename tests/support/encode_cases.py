@@ -1,4 +1,6 @@
-"""Columns of every type with a strategy for their values, as Python has them and as Arrow has them; bitmaps, images, and the events they become.
+"""Columns of every type with a strategy for their values, as Python has them and as Arrow has them.
+
+Bitmaps, images, and the events they become.
 
 Knows tables without a name of their own: columns are c0 and on, in the order in which they are given.
 """
@@ -176,12 +178,12 @@ def as_arrow(value: Any) -> Any:
 
 
 def array_of(plan: ColumnPlan, values: list[Any]) -> pa.Array:
-    """The values as an array of the type that the column is decoded to."""
+    """Return the values as an array of the type that the column is decoded to."""
     return pa.array([as_arrow(value) for value in values], column_spec(plan).type)
 
 
 def table_of(*columns: ColumnPlan, spare_null_bits: int = 0) -> TablePlan:
-    """A table of these columns, c0 and on."""
+    """Return a table of these columns, c0 and on."""
     placed = tuple(replace(one, position=i, name=f"c{i}") for i, one in enumerate(columns))
     return TablePlan(schema="test", table="t", columns=placed, spare_null_bits=spare_null_bits)
 
@@ -199,13 +201,13 @@ def bitmaps(count: int) -> st.SearchStrategy[bytes]:
 
 
 def image_of(plan: TablePlan, row: Sequence[Any], present: bytes) -> RowImage:
-    """The row without what is not present."""
+    """Return the row without what is not present."""
     kept = (value if present[i >> 3] >> (i & 7) & 1 else ABSENT for i, value in enumerate(row))
     return RowImage(plan, tuple(kept))
 
 
 def rows_events_of(data: bytes) -> list[Any]:
-    """The rows events, which must fill `data` and have checksums."""
+    """Return the rows events, which must fill `data` and have checksums."""
     found, at = [], 0
     while at < len(data):
         header = parse_header(data[at:], at)

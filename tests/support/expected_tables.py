@@ -24,7 +24,7 @@ _HASHED: Final = 20000  # bytes
 
 
 def definitions(expected: dict[str, Any]) -> list[TableDefinition]:
-    """The tables of the case."""
+    """Return the tables of the case."""
     return [_definition(name, table) for name, table in expected["tables"].items()]
 
 
@@ -53,12 +53,12 @@ def _definition(full_name: str, table: dict[str, Any]) -> TableDefinition:
 
 
 def rows(table: dict[str, Any]) -> Counter[tuple[Any, ...]]:
-    """The rows of a table, as `comparable` gives them."""
+    """Return the rows of a table, as `comparable` gives them."""
     return Counter(tuple(map(_expected, row, table["columns"])) for row in table["rows"])
 
 
 def comparable(values: tuple[Any, ...], table: dict[str, Any]) -> tuple[Any, ...]:
-    """A row of SQLite, as the server's row is shown in `expected.json`."""
+    """Return a row of SQLite, as the server's row is shown in `expected.json`."""
     return tuple(map(_stored, values, table["columns"]))
 
 
@@ -88,18 +88,18 @@ def _floats(data: bytes) -> tuple[float, ...]:
 
 
 def _single(number: float) -> float:
-    """The 32-bit float that `number` is the shortest spelling of."""
+    """Return the 32-bit float that `number` is the shortest spelling of."""
     return float(struct.unpack("<f", struct.pack("<f", number))[0])
 
 
 def shown(values: tuple[Any, ...], table: dict[str, Any], without: tuple[str, ...]) -> tuple[Any, ...]:
-    """A row without the columns that the log does not have."""
+    """Return a row without the columns that the log does not have."""
     named = zip(values, table["columns"], strict=True)
     return tuple(value for value, column in named if column["name"] not in without)
 
 
 def found_rows(connection: sqlite3.Connection, name: str, table: dict[str, Any]) -> list[tuple[Any, ...]]:
-    """The rows of a table as its server shows them; those of a versioned table that are of now."""
+    """Return the rows of a table as its server shows them; those of a versioned table that are of now."""
     exists = connection.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (name,)).fetchone()
     if not exists:
         return []
@@ -112,7 +112,7 @@ def found_rows(connection: sqlite3.Connection, name: str, table: dict[str, Any])
 def differences(
     connection: sqlite3.Connection, tables: dict[str, Any], not_in_the_log: dict[str, tuple[str, ...]]
 ) -> list[str]:
-    """The tables that are not as their server has them."""
+    """Return the tables that are not as their server has them."""
     different = []
     for name, table in tables.items():
         without = not_in_the_log.get(name, ())

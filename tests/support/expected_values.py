@@ -1,6 +1,7 @@
 """The values of `expected.json`, as a server said them, beside those that we decoded: both in one form that can be compared and counted.
 
-Knows the encodings (its "encodings" key lists them, `fixtures/README.md` explains them). Big values are there as their SHA-256 only.
+Knows the encodings (its "encodings" key lists them, `fixtures/README.md` explains them). Big values are there as their
+SHA-256 only.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
     from binlogio.rows.plan import ColumnPlan, TablePlan
 
 HASHED: Final = 20_000  # bytes; longer values are in expected.json as SHA-256
-# Where the server's own replay of its log gives other rows than the source had (REPLACE of a row that ON DELETE SET NULL refers to).
-# FULL_NODUP leaves a virtual column out of the after image even where an update changed it.
+# Where the server's own replay of its log gives other rows than the source had (REPLACE of a row that ON DELETE SET
+# NULL refers to). FULL_NODUP leaves a virtual column out of the after image even where an update changed it.
 NOT_AS_THE_SOURCE: Final = {
     "mysql97/multi_table_stmt": {"corpus.kid2"},
     "mariadb118/rowimage_full_nodup": {"corpus.autoinc"},
@@ -36,14 +37,14 @@ ALTERED_AFTERWARDS: Final = {"compressed/corpus.a", "gtid/corpus.t"}
 
 
 def _expected(value: Any) -> Any:
-    """A value of expected.json, so that it can be counted: big ones by their hash, others by what says most."""
+    """Return a value of expected.json, so that it can be counted: big ones by their hash, others by what says most."""
     if not isinstance(value, dict):
         return value
     return json.dumps({key: part for key, part in value.items() if key not in ("type", "storage")}, sort_keys=True)
 
 
 def ours(value: Any, spec: dict[str, Any], column: ColumnPlan) -> Any:
-    """A decoded value in the encoding of expected.json."""
+    """Return a decoded value in the encoding of expected.json."""
     if value is None or value is ABSENT:
         return value
     found = ENCODERS[spec["encoding"]](value, spec, column)
@@ -80,7 +81,7 @@ def _text(value: Any, spec: dict[str, Any], column: ColumnPlan) -> Any:
 
 
 def _text_hex(value: Any, spec: dict[str, Any], column: ColumnPlan) -> Any:
-    """The text, and the bytes in the column's own character set."""
+    """Return the text, and the bytes in the column's own character set."""
     charset = charset_of(column.collation_id)
     assert charset is not None
     assert isinstance(value, str), value
@@ -112,7 +113,7 @@ def _json(value: Any, spec: dict[str, Any], column: ColumnPlan) -> Any:
 
 
 def shown_document(text: str) -> dict[str, Any]:
-    """A JSON document as it is shown."""
+    """Return a JSON document as it is shown."""
     data = text.encode()
     return {"json": text} if len(data) <= HASHED else {"json": _hash(data)}
 

@@ -1,9 +1,9 @@
 """Folding a log into tables: what a replica would hold in the end, as multisets of rows, with no database.
 
-Knows transactions (with savepoints, XA, and engines that do not roll back), full and partial row images, and as much DDL as makes
-tables begin, end, change their names and columns. A statement that changes rows as text cannot be folded but for the few in
-`_STATEMENTS`; the others are counted, so that a test knows. An ALTER TABLE that is not followed is counted too: a row that is then not found as its
-image has it ends the fold with NotFoldedError.
+Knows transactions (with savepoints, XA, and engines that do not roll back), full and partial row images, and as much
+DDL as makes tables begin, end, change their names and columns. A statement that changes rows as text cannot be folded
+but for the few in `_STATEMENTS`; the others are counted, so that a test knows. An ALTER TABLE that is not followed is
+counted too: a row that is then not found as its image has it ends the fold with NotFoldedError.
 """
 
 from __future__ import annotations
@@ -42,7 +42,10 @@ class NotFoldedError(Exception):
 
 @dataclass(slots=True)
 class Table:
-    """Rows as tuples of values, several where they are the same. `lossy` tables lost rows in a way that no log tells."""
+    """Rows as tuples of values, several where they are the same.
+
+    `lossy` tables lost rows in a way that no log tells.
+    """
 
     rows: dict[tuple[Any, ...], list[tuple[Any, ...]]] = field(default_factory=dict)
     plan: TablePlan | None = None
@@ -57,7 +60,10 @@ class Table:
         self.rows.setdefault(_comparable(row), []).append(row)
 
     def take(self, image: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Remove the row that has the image's values, where both have the column; what only the image has is learned."""
+        """Remove the row that has the image's values, where both have the column.
+
+        What only the image has is learned.
+        """
         key = _comparable(image)
         if key not in self.rows:
             wanted = [(i, value) for i, value in enumerate(key) if value is not ABSENT]
@@ -75,7 +81,7 @@ class Table:
 
 
 def _comparable(row: tuple[Any, ...]) -> tuple[Any, ...]:
-    """A JSON document that was updated in place has holes, which say nothing."""
+    """Return a JSON document that was updated in place has holes, which say nothing."""
     return tuple(value.text if isinstance(value, JsonDocument) else value for value in row)
 
 

@@ -17,7 +17,7 @@ START: Final = "CREATE TABLE t (a INT PRIMARY KEY, b VARCHAR(10), c TEXT) CHARSE
 
 
 def after(*statements: str, server: ServerDefaults = MYSQL) -> Catalogue:
-    """A catalogue that has seen `CREATE DATABASE s` and the statements, executed in `s`."""
+    """Return a catalogue that has seen `CREATE DATABASE s` and the statements, executed in `s`."""
     catalogue = Catalogue()
     for sql in ("CREATE DATABASE s CHARACTER SET latin1", *statements):
         follow_statement(catalogue, sql, "s", server)
@@ -25,6 +25,6 @@ def after(*statements: str, server: ServerDefaults = MYSQL) -> Catalogue:
 
 
 def shape(catalogue: Catalogue, name: str = "t", schema: str = "s") -> str | None:
-    """The columns of a table as text; None where it is unknown."""
+    """Return the columns of a table as text; None where it is unknown."""
     known = catalogue.find(schema, name)
     return None if known is None else ", ".join(f"{one.name} {one.type}" for one in known.table.columns)

@@ -45,7 +45,7 @@ class EventCase:
         return EVENT_CODECS[self.type_code].parse(NEW_HEADER, body, self.context)
 
     def build(self, event: Any) -> bytes:
-        """The body of another event of the same type in the same file."""
+        """Return the body of another event of the same type in the same file."""
         return EVENT_CODECS[self.type_code].build(event, self.context)
 
 

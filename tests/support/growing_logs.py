@@ -1,4 +1,6 @@
-"""A process that writes transactions to logs that it rotates, until its standard input ends; it says then how many there are.
+"""A process that writes transactions to logs that it rotates, until its standard input ends.
+
+It says then how many there are.
 
 A line of its input is the name of a log; those before it are purged.
 

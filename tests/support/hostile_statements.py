@@ -1,7 +1,7 @@
 """Statements that try to be more than one, for real servers; each is given as bytes, as a client would send it.
 
-Names and values are made of quotes, backslashes, comments, NUL, control characters, client commands, and bytes that are half a quote in another
-character set.
+Names and values are made of quotes, backslashes, comments, NUL, control characters, client commands, and bytes that are
+half a quote in another character set.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def quoted(name: str) -> str:
 
 
 def literal(text: str | bytes) -> str:
-    """A string of any bytes, by its digits."""
+    """Return a string of any bytes, by its digits."""
     return f"_binary x'{text.hex()}'" if isinstance(text, bytes) else f"_utf8mb4 x'{text.encode().hex()}'"
 
 

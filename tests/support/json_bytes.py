@@ -17,7 +17,7 @@ Value = tuple[int, bytes]
 
 
 def oracle(binary: bytes) -> bytes | None:
-    """The text by construct and Python; None where they refuse."""
+    """Return the text by construct and Python; None where they refuse."""
     try:
         return JsonDocument(binary).text.encode()
     except BinlogError:
@@ -32,17 +32,17 @@ def check(binary: bytes) -> None:
 
 
 def varlen(size: int) -> bytes:
-    """A length of up to two bytes."""
+    """Return a length of up to two bytes."""
     return bytes([size]) if size < 0x80 else bytes([size & 0x7F | 0x80, size >> 7])
 
 
 def opaque(type_code: int, data: bytes) -> bytes:
-    """A document of one SQL value."""
+    """Return a document of one SQL value."""
     return bytes([OPAQUE, type_code]) + varlen(len(data)) + data
 
 
 def container(kind: int, values: list[Value], names: list[bytes] | None = None) -> Value:
-    """An array or object with its values behind offsets, in the order given, unless they fit their entry."""
+    """Return an array or object with its values behind offsets, in the order given, unless they fit their entry."""
     width = WIDTHS[kind]
     at = 2 * width + (1 + width) * len(values) + (width + 2) * len(names or ())
     keys, entries, behind = b"", b"", b""
@@ -59,7 +59,7 @@ def container(kind: int, values: list[Value], names: list[bytes] | None = None) 
 
 
 def document(value: Value) -> bytes:
-    """The bytes of a value as a whole document."""
+    """Return the bytes of a value as a whole document."""
     return bytes([value[0]]) + value[1]
 
 

@@ -89,7 +89,10 @@ def create_statement(number: int, typed: Typed) -> str:
 
 
 def write_types(path: Path, variables: ServerVariables, types: tuple[Typed, ...], *, mariadb: bool = False) -> Path:
-    """A log in which every value of every type is inserted, put in place of another, and deleted as well; NULLs too."""
+    """Return a log in which every value of every type is inserted, put in place of another, and deleted as well.
+
+    NULLs too.
+    """
     collation = "utf8mb4_general_ci" if mariadb else "utf8mb4_0900_ai_ci"
     with BinlogWriter(path, variables=variables) as log, log.session() as session:
         session.ddl(f"CREATE DATABASE judge COLLATE {collation}")

@@ -26,7 +26,7 @@ CLASSES: dict[int, Any] = {
 
 
 def all_present(plan: TablePlan) -> bytes:
-    """The bitmap of all columns."""
+    """Return the bitmap of all columns."""
     count = len(plan.columns)
     return ((1 << count) - 1).to_bytes(bitmap_size(count), "little")
 
@@ -34,7 +34,7 @@ def all_present(plan: TablePlan) -> bytes:
 def rows_event(
     plan: TablePlan, images: bytes, code: int = EventType.WRITE_ROWS_EVENT, *, present: bytes = b"", after: bytes = b""
 ) -> Any:
-    """A rows event of table id 7; all columns are present unless bitmaps say otherwise."""
+    """Return a rows event of table id 7; all columns are present unless bitmaps say otherwise."""
     everything = all_present(plan)
     more = {"present_after": after or everything} if "UPDATE" in EventType(code).name else {}
     return CLASSES[code](
@@ -50,12 +50,12 @@ def rows_event(
 
 
 def one_value(column: ColumnPlan, data: bytes) -> bytes:
-    """The image of a row whose one value is `data`."""
+    """Return the image of a row whose one value is `data`."""
     return b"\0" + data
 
 
 def route_rows(images: ImagePlan, *events: Any) -> tuple[Router, bytes]:
-    """A router that has taken rows events of a table; what it took is in the bytes, which must live as long."""
+    """Return a router that has taken rows events of a table; what it took is in the bytes, which must live as long."""
     plan: Any = images.table
     width = len(plan.columns)
     table_map = TableMapEvent(

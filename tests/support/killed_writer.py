@@ -28,7 +28,10 @@ def variables(sync_binlog: int) -> ServerVariables:
 
 
 def work(log: BinlogWriter, thread: int, first: int) -> None:
-    """Transactions of two rows each: an id and the same id negative. The first thread purges old logs, and says so before."""
+    """Transactions of two rows each: an id and the same id negative.
+
+    The first thread purges old logs, and says so before.
+    """
     with log.session("shop") as session:
         for number in count(first):
             key = thread * THREAD_IDS + number

@@ -1,6 +1,7 @@
 """Whole logs with the rows of generated tables, good and damaged: one transaction, plain, in a payload, or as MariaDB writes it.
 
-Knows how a table of any columns becomes a table map with all its metadata. Checksums are always right: damage is in the row images.
+Knows how a table of any columns becomes a table map with all its metadata. Checksums are always right: damage is in the
+row images.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ from binlogio.values.layout import wire_width
 from encode_cases import COLUMNS, KINDS, bitmaps, image_of
 from logs import OFF, description, encode, header, log, query
 
-# What a log alone says: fraction digits of the old temporal types and MariaDB's own types are in table definitions only.
+# What a log alone says: fraction digits of the old temporal types and MariaDB's own types are in table definitions
+# only.
 LOGGED_COLUMNS: Final = [
     case
     for case in COLUMNS
@@ -55,11 +57,11 @@ class Rows:
     form: str
 
     def with_images(self, images: bytes) -> Rows:
-        """The same with other bytes for the rows."""
+        """Return the same with other bytes for the rows."""
         return replace(self, event=replace(self.event, images=images))
 
     def log(self) -> bytes:
-        """The whole log."""
+        """Return the whole log."""
         gtid = GtidEvent(uuid=Uuid(bytes(range(16))), gno=7, header=header(EventType.GTID_LOG_EVENT))
         inner = [query("BEGIN"), self.table_map, self.event, XidEvent(1, header(EventType.XID_EVENT))]
         if self.form == "plain":
@@ -79,7 +81,10 @@ def _mariadb_log(*events: Any) -> bytes:
 
 
 def table_map_of(columns: list[ColumnPlan]) -> TableMapEvent:
-    """The table map of these columns with full metadata. Names of ENUMs and SETs are there where all of them have some."""
+    """Return the table map of these columns with full metadata.
+
+    Names of ENUMs and SETs are there where all of them have some.
+    """
     kinds = [column.type for column in columns]
     enums = [column for column in columns if column.type == T.ENUM]
     sets = [column for column in columns if column.type == T.SET]
@@ -117,7 +122,7 @@ def _with_diffs(image: RowImage) -> RowImage:
 
 @st.composite
 def rows(draw: st.DrawFn, max_columns: int = 6, max_rows: int = 4) -> Rows:
-    """A rows event of any kind, of a table of any columns, in any form."""
+    """Return a rows event of any kind, of a table of any columns, in any form."""
     chosen = draw(st.lists(st.sampled_from(LOGGED_COLUMNS), min_size=1, max_size=max_columns))
     form = draw(st.sampled_from(FORMS))
     operation = draw(st.sampled_from((*KINDS, PARTIAL)))

@@ -1,8 +1,8 @@
 """Structure-aware mutations of real logs: damage that checksums and sizes do not give away.
 
-A log is taken apart into events; some are changed inside, left out, doubled, moved or taken from another log; then sizes, positions and checksums
-are made right again. Compressed payloads (MySQL) and compressed events (MariaDB) are opened, changed inside and closed. A number makes a
-mutation: the same one each time, so that a finding has a name.
+A log is taken apart into events; some are changed inside, left out, doubled, moved or taken from another log; then
+sizes, positions and checksums are made right again. Compressed payloads (MySQL) and compressed events (MariaDB) are
+opened, changed inside and closed. A number makes a mutation: the same one each time, so that a finding has a name.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Seed:
 
 @lru_cache(maxsize=1)
 def seeds() -> tuple[Seed, ...]:
-    """The logs of the corpus that are neither encrypted nor damaged, and are of today's format."""
+    """Return the logs of the corpus that are neither encrypted nor damaged, and are of today's format."""
     found = []
     for one in files():
         if not one.encrypted and not one.damaged and one.path.suffix not in (".gz", ".zst"):
@@ -96,7 +96,7 @@ def mutated_log(number: int) -> tuple[str, bytes]:
 
 
 def _some_of(random: Random, seed: Seed) -> list[bytes]:
-    """The events of a short log; of a long one the first ones, and a run of those behind."""
+    """Return the events of a short log; of a long one the first ones, and a run of those behind."""
     if len(seed.events) <= _MOST_EVENTS:
         return list(seed.events)
     head = list(seed.events[:3])
@@ -155,7 +155,7 @@ _COMPRESSED: Final = frozenset(code for code in EventType if "COMPRESSED" in cod
 
 
 def changed_bytes(random: Random, data: bytes) -> bytes:
-    """The bytes with a few changed, left out, put in or doubled; those at the beginning most often."""
+    """Return the bytes with a few changed, left out, put in or doubled; those at the beginning most often."""
     if not data:
         return random.randbytes(random.randint(0, 9))
     at = random.randrange(len(data)) if random.random() < 0.6 else random.randrange(min(len(data), 48))
@@ -205,7 +205,7 @@ def _changed_table_map(random: Random, body: bytes) -> bytes:
 
 
 def _changed_payload(random: Random, head: bytes, body: bytes) -> bytes:
-    """A payload that was opened, one or more of whose events are others now, closed again."""
+    """Return a payload that was opened, one or more of whose events are others now, closed again."""
     codec = EVENT_CODECS[EventType.TRANSACTION_PAYLOAD_EVENT]
     try:
         event = codec.parse(EventHeader(type_code=EventType.TRANSACTION_PAYLOAD_EVENT), body)
@@ -227,7 +227,7 @@ def _changed_payload(random: Random, head: bytes, body: bytes) -> bytes:
 
 
 def _changed_compressed(random: Random, body: bytes) -> bytes:
-    """A compressed event of MariaDB that was opened, changed and closed again."""
+    """Return a compressed event of MariaDB that was opened, changed and closed again."""
     for at in range(len(body) - 8):
         count = body[at] & 7
         if body[at] & 0xF8 == 0x80 and 1 <= count <= 4 and body[at + 1 + count] == 0x78:
@@ -251,7 +251,7 @@ def _cut(plain: bytes) -> list[bytes]:
 
 
 def _joined(events: list[bytes], seed: Seed) -> bytes:
-    """A whole file again: sizes, positions and checksums of all events are right."""
+    """Return a whole file again: sizes, positions and checksums of all events are right."""
     data = BINLOG_MAGIC
     for number, event in enumerate(events):
         has_checksum = seed.has_checksum if number else seed.first_has_checksum
@@ -264,7 +264,7 @@ def _joined(events: list[bytes], seed: Seed) -> bytes:
 
 
 def _checksum(event: bytes) -> bytes:
-    """The CRC32 of an event; that of a format description does not know whether the log is in use."""
+    """Return the CRC32 of an event; that of a format description does not know whether the log is in use."""
     if event[4] == EventType.FORMAT_DESCRIPTION_EVENT:
         event = event[:17] + bytes([event[17] & ~HeaderFlag.BINLOG_IN_USE & 0xFF]) + event[18:]
     return zlib.crc32(event).to_bytes(CHECKSUM_SIZE, "little")

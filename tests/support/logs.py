@@ -1,4 +1,7 @@
-"""Logs to order: whole files in memory, made of events, for tests that need a file of a certain shape; and the bytes of events in any log."""
+"""Logs to order: whole files in memory, made of events, for tests that need a file of a certain shape.
+
+And the bytes of events in any log.
+"""
 
 from __future__ import annotations
 
@@ -25,19 +28,19 @@ IN_USE_AT: Final = 4 + 17  # the byte of a file that has the flag of being in us
 
 
 def header(type_code: int = 0, *, flags: int = 0, timestamp: int = 1_700_000_000, server_id: int = 1) -> EventHeader:
-    """A header without size and position, which the encoder knows."""
+    """Return a header without size and position, which the encoder knows."""
     return EventHeader(timestamp=timestamp, type_code=type_code, server_id=server_id, flags=flags)
 
 
 def description(
     algorithm: int | None = CRC32, *, flags: int = 0, version: str = "9.7.4", sizes: tuple[int, ...] = POST_HEADER_SIZES
 ) -> FormatDescriptionEvent:
-    """A format description as the first event of a file."""
+    """Return a format description as the first event of a file."""
     return FormatDescriptionEvent(4, version, 0, 19, sizes, algorithm, header(flags=flags))
 
 
 def query(sql: str, schema: str = "d") -> QueryEvent:
-    """A statement without session variables."""
+    """Return a statement without session variables."""
     return QueryEvent(7, 0, 0, (), schema, sql.encode(), header(EventType.QUERY_EVENT))
 
 
@@ -61,7 +64,7 @@ def rotate(next_log: str = "binlog.000002") -> RotateEvent:
 
 
 def encode(events: list[Any], *, offset: int = 4, encoder: Encoder | None = None) -> bytes:
-    """The events one after the other, from `offset` on."""
+    """Return the events one after the other, from `offset` on."""
     encoder, data = encoder or Encoder(), b""
     for event in events:
         data += encoder.encode_at(event, offset + len(data))
@@ -69,13 +72,16 @@ def encode(events: list[Any], *, offset: int = 4, encoder: Encoder | None = None
 
 
 def log(*events: Any, algorithm: int | None = CRC32, in_use: bool = False) -> bytes:
-    """A whole file: magic, format description, events."""
+    """Return a whole file: magic, format description, events."""
     first = description(algorithm, flags=HeaderFlag.BINLOG_IN_USE if in_use else 0)
     return BINLOG_MAGIC + encode([first, *events])
 
 
 def raw_events(data: bytes | bytearray, start: int = len(BINLOG_MAGIC)) -> Iterator[tuple[int, bytes]]:
-    """Offset and bytes of every event from `start` on; the size of an encrypted one stands where that of a plain one does."""
+    """Offset and bytes of every event from `start` on.
+
+    The size of an encrypted one stands where that of a plain one does.
+    """
     at = start
     while at < len(data):
         size = int.from_bytes(data[at + 9 : at + 13], "little")
@@ -84,23 +90,23 @@ def raw_events(data: bytes | bytearray, start: int = len(BINLOG_MAGIC)) -> Itera
 
 
 def with_checksum(event: bytes | bytearray) -> bytes:
-    """The event with the checksum that its bytes have, in the place of the one that it had."""
+    """Return the event with the checksum that its bytes have, in the place of the one that it had."""
     body = bytes(event[:-CHECKSUM_SIZE])
     return body + zlib.crc32(body).to_bytes(CHECKSUM_SIZE, "little")
 
 
 def moved(event: bytes, offset: int) -> bytes:
-    """The event as it stands at another offset."""
+    """Return the event as it stands at another offset."""
     return with_checksum(event[:13] + (offset + len(event)).to_bytes(4, "little") + event[17:])
 
 
 def plain(event: Any) -> Any:
-    """The event without what depends on where it stands."""
+    """Return the event without what depends on where it stands."""
     return replace(event, header=replace(event.header, offset=0, log_pos=0, event_size=0, type_code=0))
 
 
 def frames(data: bytes, **options: Any) -> list[EventFrame]:
-    """The frames of a whole log."""
+    """Return the frames of a whole log."""
     framer = EventFramer(**options)
     framer.feed(data)
     framer.finish()
@@ -108,6 +114,6 @@ def frames(data: bytes, **options: Any) -> list[EventFrame]:
 
 
 def drain(framer: EventFramer) -> Iterator[EventFrame]:
-    """The frames that there are by now."""
+    """Yield the frames that there are by now."""
     while not isinstance(frame := framer.next_frame(), Framing):
         yield frame

@@ -23,7 +23,10 @@ NAME: Final = "binlog.000001"
 
 
 class LogInUse:
-    """A log in use whose every fourth group is of the table without transactions; `starts` is where each begins, and the end."""
+    """A log in use whose every fourth group is of the table without transactions.
+
+    `starts` is where each begins, and the end.
+    """
 
     def __init__(self, variables: ServerVariables, value: str = "v", groups: int = 4, **options: Any) -> None:
         self.storage = MemoryStorage()
@@ -42,11 +45,11 @@ class LogInUse:
         return self.storage.files[NAME]
 
     def group(self, number: int) -> bytes:
-        """A group's bytes."""
+        """Return a group's bytes."""
         return bytes(self.data[self.starts[number] : self.starts[number + 1]])
 
     def events(self, number: int) -> list[bytes]:
-        """A group's events."""
+        """Return a group's events."""
         return [event for _, event in raw_events(self.group(number), 0)]
 
     def append(self, events: list[bytes]) -> None:

@@ -1,7 +1,7 @@
 """What a real MariaDB server logged, executed anew: its statements in our sessions, with the rows that the server changed.
 
-Knows the scripts of `fixtures/mariadb1011`, as far as a session can do what they say: the SQL decides what is executed, and when; the log
-decides what nobody can know without a server, the rows.
+Knows the scripts of `fixtures/mariadb1011`, as far as a session can do what they say: the SQL decides what is executed,
+and when; the log decides what nobody can know without a server, the rows.
 """
 
 from __future__ import annotations
@@ -57,7 +57,10 @@ class Recorded:
 
 
 class Recording:
-    """Logs of a server: their events, and the rows by the text of the statement that changed them; `tables` are all that there ever were."""
+    """Logs of a server: their events, and the rows by the text of the statement that changed them.
+
+    `tables` are all that there ever were.
+    """
 
     def __init__(self, logs: Sequence[Path]) -> None:
         self.events: list[Any] = []
@@ -157,7 +160,7 @@ def comparable(events: list[Any]) -> list[dict[str, Any]]:
 
 
 def statements(script: str) -> Iterator[str]:
-    """The statements of a script, without comments between them."""
+    """Yield the statements of a script, without comments between them."""
     start = 0
     for match in _STRINGS.finditer(script):
         if match[0].startswith("--"):
@@ -168,7 +171,7 @@ def statements(script: str) -> Iterator[str]:
 
 
 def variables_of(case: Case) -> ServerVariables:
-    """The server's variables of a case."""
+    """Return the server's variables of a case."""
     given = case.load("expected.json")["globals"]
     known = {name: value for name, value in given.items() if name in VARIABLE_NAMES}
     known |= {
@@ -282,7 +285,7 @@ class Replay:
         self._session.execute(Statement(text, changes, facts=facts, locked=found.locked))
 
     def _with_columns(self, sql: str, change: Change) -> Change:
-        """The change with the columns that its text names."""
+        """Return the change with the columns that its text names."""
         if not self._given_columns or isinstance(change, Delete):
             return change
         if isinstance(change, Update):
@@ -312,13 +315,13 @@ class Replay:
 
 
 def _filled(table: TableDefinition) -> TableDefinition:
-    """The one table of the scripts whose columns the server fills: `g` is stored, and `gv`, which is virtual, never in a minimal image."""
+    """Return the one table of the scripts whose columns the server fills: `g` is stored, and `gv`, which is virtual, never in a minimal image."""
     more: dict[str, dict[str, Any]] = {"id": {"auto_increment": True}, "g": {"generated_from": ("a",)}}
     return replace(table, columns=tuple(replace(column, **more.get(column.name, {})) for column in table.columns))
 
 
 def _listed(sql: str, change: Change) -> list[str]:
-    """The columns to which INSERT or REPLACE gives a value."""
+    """Return the columns to which INSERT or REPLACE gives a value."""
     listed = re.match(r"(?:INSERT|REPLACE) INTO \w+ \(([\w, ]+)\)", sql)
     if listed is not None:
         return re.findall(r"\w+", listed[1])

@@ -13,8 +13,8 @@ from binlogio.storage.index_file import INDEX_SUFFIX
 class MemoryStorage:
     """A `binlogio.writer.log.log_storage.LogStorage`.
 
-    `fail_append` is how many appends succeed before the next one writes half of its bytes and raises ENOSPC, None for never;
-    `fail_truncate` makes truncation fail too.
+    `fail_append` is how many appends succeed before the next one writes half of its bytes and raises ENOSPC, None for
+    never; `fail_truncate` makes truncation fail too.
     """
 
     files: dict[str, bytearray] = field(default_factory=dict)
@@ -43,7 +43,7 @@ class MemoryStorage:
         return self.times.get(name, 0)
 
     def read(self, name: str, offset: int = 0, size: int = -1) -> bytes:
-        """A file's bytes."""
+        """Return a file's bytes."""
         data = self._file(name)
         return bytes(data[offset:] if size < 0 else data[offset : offset + size])
 
@@ -112,7 +112,7 @@ class MemoryStorage:
         """A child has a copy of its own."""
 
     def streams(self) -> list[BytesIO]:
-        """The logs of every index, in order, for `binlogio.open`."""
+        """Return the logs of every index, in order, for `binlogio.open`."""
         return [BytesIO(self.files[line.removeprefix("./")]) for lines in self.indexes.values() for line in lines]
 
     def _file(self, name: str) -> bytearray:

@@ -1,7 +1,7 @@
 """Statements as functions of the rows that they read, what they do to tables, and what a replay of their log does.
 
-Transactional tables are as before after a rollback, others are not. Replay takes row images as they are, and executes the statements that stand
-in the log as text once more. Knows no locks: who executes has them.
+Transactional tables are as before after a rollback, others are not. Replay takes row images as they are, and executes
+the statements that stand in the log as text once more. Knows no locks: who executes has them.
 """
 
 from __future__ import annotations
@@ -39,7 +39,10 @@ State = dict[Cell, int]
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """`UPDATE ... SET v = 3 * v + (what is read) + addend` of some rows, one after the other; `fails` after the last of them."""
+    """`UPDATE ... SET v = 3 * v + (what is read) + addend` of some rows, one after the other.
+
+    `fails` after the last of them.
+    """
 
     writes: tuple[Cell, ...]
     reads: tuple[Cell, ...]
@@ -57,7 +60,10 @@ class Operation:
         return tuple(dict.fromkeys(name for name, _ in self.writes))
 
     def apply(self, state: State) -> list[tuple[Cell, int, int]]:
-        """Change the rows; what was changed, with the values before and after. Where it fails, transactional rows are as before at the end."""
+        """Change the rows; what was changed, with the values before and after.
+
+        Where it fails, transactional rows are as before at the end.
+        """
         before, done = dict(state), []
         for cell in self.writes:
             old = state[cell]
@@ -69,7 +75,7 @@ class Operation:
 
 
 def is_transactional(name: str) -> bool:
-    """Whether ROLLBACK undoes changes of a table."""
+    """Return whether ROLLBACK undoes changes of a table."""
     return name.startswith("t")
 
 
@@ -104,12 +110,12 @@ class ReplayedGroup:
     read: set[Cell] = field(default_factory=set)
 
     def depends_on(self, other: ReplayedGroup) -> bool:
-        """Whether a replica must not apply it before or with one that stands before it."""
+        """Return whether a replica must not apply it before or with one that stands before it."""
         return bool(self.written & (other.written | other.read) or self.read & other.written)
 
 
 def replay(storage: MemoryStorage, texts: dict[str, Operation]) -> tuple[State, list[ReplayedGroup]]:
-    """The tables after the log, whose row images have to be those of the tables when their turn comes, and its groups."""
+    """Return the tables after the log, whose row images have to be those of the tables when their turn comes, and its groups."""
     state: State = {(name, number): 1 for name in TABLES for number in IDS}
     begin = savepoint = dict(state)
     maps: dict[int, tuple[str, TablePlan]] = {}

@@ -1,6 +1,7 @@
 """Random statements over the slots of `random_tables`: their text, the rows that they change, and what is there afterwards.
 
-Knows no sessions and no locks. What a statement does follows from the rows that it finds; one that cannot do anything there is None.
+Knows no sessions and no locks. What a statement does follows from the rows that it finds; one that cannot do anything
+there is None.
 """
 
 from __future__ import annotations
@@ -24,7 +25,10 @@ After = dict[tuple[str, int], list[Row]]
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """A statement. `after` has what is in the slots that it changes, where nothing is taken back; with `fires` a trigger writes as well."""
+    """A statement. `after` has what is in the slots that it changes, where nothing is taken back.
+
+    With `fires` a trigger writes as well.
+    """
 
     sql: str
     changes: list[Change]
@@ -56,7 +60,7 @@ class Step:
 
 
 def choose(step: Step, random: Random) -> Made | None:
-    """A statement."""
+    """Return a statement."""
     if step.other is not None and step.other.name == step.table.audit:
         return _insert_audited(step, step.other, random)
     if step.other is not None:
@@ -104,7 +108,7 @@ def _insert(step: Step, random: Random) -> Made | None:
 
 
 def _insert_automatic(step: Step, random: Random) -> Made | None:
-    """A row, or two, that take numbers."""
+    """Return a row, or two, that take numbers."""
     table, first = step.table, min(step.slots)
     slots = [first, first + 1] if first + 1 in step.slots else [first]
     if not table.automatic or any(table.slots.get(slot) for slot in slots):
@@ -160,7 +164,7 @@ def _update(step: Step, random: Random) -> Made | None:
 
 
 def _add(step: Step, random: Random) -> Made | None:
-    """A value that follows from the one before, and maybe from a variable."""
+    """Return a value that follows from the one before, and maybe from a variable."""
     addend, is_variable = random.randint(1, 99), random.random() < 0.2
     variable = UserVarEvent("k", 0, UserVarType.INT_RESULT, BINARY, addend.to_bytes(8, "little"), b"\0")
     return _updated(
@@ -197,7 +201,7 @@ def _updated(
 
 
 def _set_member(step: Step, random: Random) -> Made | None:
-    """A change inside of a document."""
+    """Return a change inside of a document."""
     table, slot, value = step.table, step.slots[0], random.randint(100, 199)
     rows = table.slots.get(slot, [])
     if not any(column.name == "j" for column in table.columns) or any(row["j"].value is None for row in rows):
@@ -224,7 +228,7 @@ def _delete(step: Step, random: Random) -> Made | None:
 
 
 def _move(step: Step, random: Random) -> Made | None:
-    """A row gets another key."""
+    """Return a row gets another key."""
     table, (slot, *others) = step.table, step.slots
     rows = table.slots.get(slot, [])
     if not others or table.slots.get(others[0]) or len(rows) != 1:
@@ -303,7 +307,7 @@ def _insert_select(step: Step, other: Table, _random: Random) -> Made | None:
 
 
 def create_select(table: Table, source: Table, random: Random) -> Made:
-    """A table, which is not there, with rows of another one."""
+    """Return a table, which is not there, with rows of another one."""
     slots = random.sample(SLOTS, 4)
     given = {name: random.choice(texts) for name, texts in {"e": ("Red", "gReen"), "c": ("Ærø", "")}.items()}
     rows = {

@@ -1,7 +1,8 @@
 """Tables of many types and keys for random transactions: what a server is told of them, and what its client prints of their rows.
 
-Knows columns, values and rows. Every value is there three times: as the writer takes it, as SQL has it, and as the client prints it. Rows
-live in slots: a slot of a table with a key has at most one row, of one without may have several that are alike.
+Knows columns, values and rows. Every value is there three times: as the writer takes it, as SQL has it, and as the
+client prints it. Rows live in slots: a slot of a table with a key has at most one row, of one without may have several
+that are alike.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ class Column:
 
 
 def number(value: int) -> Value:
-    """An integer."""
+    """Return an integer."""
     return Value(value, str(value), str(value))
 
 
@@ -58,7 +59,7 @@ def text(value: str) -> Value:
 
 
 def document(a: int, pad: int) -> Value:
-    """A JSON document of two members."""
+    """Return a JSON document of two members."""
     found = json.dumps({"a": a, "pad": "p" * pad})
     return Value(JsonDocument.from_text(found), f"'{found}'", found)
 
@@ -162,7 +163,8 @@ DEFAULTS: Final = {"v": number(0), "added": number(42)}
 class Table:
     """A table as it is now. `keys` are those of its definition; `key` is the column by which its rows are found.
 
-    A trigger inserts what is inserted into it into the table `audit` as well. CREATE TABLE ... SELECT fills it from the table `source`.
+    A trigger inserts what is inserted into it into the table `audit` as well. CREATE TABLE ... SELECT fills it from the
+    table `source`.
     """
 
     name: str
@@ -219,18 +221,18 @@ class Table:
         return (*code, *self.columns)
 
     def key_of(self, slot: int) -> Row:
-        """The columns of the key, or what stands for it."""
+        """Return the columns of the key, or what stands for it."""
         found = {"id": number(slot)}
         return found | {"code": text(f"k{slot}")} if self.key == "code" else found
 
     def where(self, slots: list[int]) -> str:
-        """The condition that the rows of slots meet."""
+        """Return the condition that the rows of slots meet."""
         keys = [self.key_of(slot)[self.key].sql for slot in slots]
         name = f"{self.name}.{self.key}"
         return f"{name} = {keys[0]}" if len(keys) == 1 else f"{name} IN ({', '.join(keys)})"
 
     def new_row(self, slot: int, given: Row) -> Row:
-        """A row of which a statement gives these columns, in the order of the table."""
+        """Return a row of which a statement gives these columns, in the order of the table."""
         row = self.key_of(slot)
         for column in self.columns:
             default = DEFAULTS[column.name] if "DEFAULT" in column.type else NULL
@@ -238,7 +240,7 @@ class Table:
         return self.computed(row)
 
     def computed(self, row: Row) -> Row:
-        """The row with its generated columns as they follow from the others."""
+        """Return the row with its generated columns as they follow from the others."""
         return row | {column.name: column.of_row(row) for column in self.columns if column.of_row is not None}
 
     def alter(self) -> str:

@@ -1,8 +1,9 @@
 """Random transactions of several threads over `random_tables`, each with a session of its own, and the tables that they leave.
 
-A transaction locks its rows of InnoDB tables before it begins and up to its end, and all of a table where no key finds them; MyISAM tables
-are locked for a statement at a time. In STATEMENT format, where statements stand in the log as text whatever they are, these too are locked
-up to the end: what a server then warns of, statements of others in between, cannot happen.
+A transaction locks its rows of InnoDB tables before it begins and up to its end, and all of a table where no key finds
+them; MyISAM tables are locked for a statement at a time. In STATEMENT format, where statements stand in the log as text
+whatever they are, these too are locked up to the end: what a server then warns of, statements of others in between,
+cannot happen.
 """
 
 from __future__ import annotations
@@ -289,7 +290,7 @@ class Worker:
 
 
 def _triggers(tables: tuple[Table, ...]) -> list[Trigger]:
-    """The one that the first of two tables has, which writes the other."""
+    """Return the one that the first of two tables has, which writes the other."""
     table, audit = tables
     body = StatementFacts(verb="INSERT", tables=(table_access(audit.definition, write=True),))
     return [Trigger(table=f"{SCHEMA}.{table.name}", event="INSERT", body=body)]

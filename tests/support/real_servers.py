@@ -1,6 +1,7 @@
 """Real MySQL and MariaDB servers and their client programs, for the tests marked `server`.
 
-Knows how to have them (`tests/support/servers`) and when they cannot be had, which is a skip with its reason and never a failure.
+Knows how to have them (`tests/support/servers`) and when they cannot be had, which is a skip with its reason and never
+a failure.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ class Vendor:
 
     @contextmanager
     def folder(self, name: str) -> Iterator[Path]:
-        """An empty folder inside the chroot, as seen from outside."""
+        """Provide an empty folder inside the chroot, as seen from outside."""
         path = self.root / "tmp" / f"binlogio-{os.getpid()}-{name}"
         shutil.rmtree(path, ignore_errors=True)
         path.mkdir(parents=True)
@@ -66,12 +67,12 @@ class Vendor:
             shutil.rmtree(path, ignore_errors=True)
 
     def inside(self, path: Path) -> str:
-        """The name by which the chroot's programs know a file."""
+        """Return the name by which the chroot's programs know a file."""
         return f"/{path.relative_to(self.root)}"
 
     @contextmanager
     def server(self, name: str, *options: str) -> Iterator[Instance]:
-        """A running server with an empty data folder."""
+        """Provide a running server with an empty data folder."""
         full_name = f"bt{os.getpid()}{name}"
         started = subprocess.run(
             [str(SCRIPT), "start", self.kind, full_name, *options],
@@ -113,7 +114,10 @@ class Instance:
 
 @cache
 def vendor(kind: str) -> Vendor:
-    """The programs of one of `KINDS`; built on first use (a minute or two), which needs root and Debian's packages."""
+    """Return the programs of one of `KINDS`.
+
+    Built on first use (a minute or two), which needs root and Debian's packages.
+    """
     if os.geteuid() != 0:
         pytest.skip(f"{kind}: servers run in chroots, which needs root")
     if shutil.which("debootstrap") is None and shutil.which("apt-get") is None:

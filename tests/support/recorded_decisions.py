@@ -1,7 +1,7 @@
 """What a real 9.7 server decided about statements: from its recordings to cases of `decide_logging_format`.
 
-Knows the recordings (`fixtures/oracle`: steps, the log that they made, which events appeared during which step) and how the caches of a session
-fill while they are gone through. A step whose text is no statement (BEGIN, SET) makes no case.
+Knows the recordings (`fixtures/oracle`: steps, the log that they made, which events appeared during which step) and how
+the caches of a session fill while they are gone through. A step whose text is no statement (BEGIN, SET) makes no case.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ _INSERT: Final = re.compile(r"INSERT INTO .*?\)")
 class Case:
     """A statement, what was known before it, and what the server did.
 
-    `errno`: of the error with which the server refused it. `text`: its text is in a group that was written when it ended (`at once`), in a
-    later one (`later`), or nowhere; `is_again`: the same text comes again. `has_rows`: rows were written when it ended. `failed`: with any
-    error; `keeps`: and left a row in an N table. `notes`: how the warnings 1592 begin; `combined`: those of 6414; `warnings`: the numbers
-    of all others that a decision gives.
+    `errno`: of the error with which the server refused it. `text`: its text is in a group that was written when it
+    ended (`at once`), in a later one (`later`), or nowhere; `is_again`: the same text comes again. `has_rows`: rows
+    were written when it ended. `failed`: with any error; `keeps`: and left a row in an N table. `notes`: how the
+    warnings 1592 begin; `combined`: those of 6414; `warnings`: the numbers of all others that a decision gives.
     """
 
     identity: str
@@ -188,7 +188,10 @@ def _variables_of(scenario: Json) -> Json:
 
 
 def _cases_of(scenario: Json, setup: Json, known: dict[str, StatementFacts]) -> Iterator[Case]:
-    """The cases of a scenario; the facts of a text are kept in `known`, as most scenarios are there in all formats."""
+    """Yield the cases of a scenario.
+
+    The facts of a text are kept in `known`, as most scenarios are there in all formats.
+    """
     objects = Setup(scenario, setup)
     name = scenario["id"].rsplit("/", 1)[0]
     sessions: dict[str, _Session] = {}
@@ -248,7 +251,10 @@ def _is_rewritten(facts: StatementFacts) -> bool:
 
 
 def _is_text_of(query: str, sql: str, facts: StatementFacts) -> bool:
-    """Whether a text of the log is that of the statement. Long ones are cut in the recordings; some are written anew by the server."""
+    """Return whether a text of the log is that of the statement.
+
+    Long ones are cut in the recordings; some are written anew by the server.
+    """
     if query == sql.strip():
         return True
     if query.endswith("]") and "...[" in query:
@@ -259,7 +265,10 @@ def _is_text_of(query: str, sql: str, facts: StatementFacts) -> bool:
 
 
 def _follow(session: _Session, sql: str, *, failed: bool) -> None:
-    """Statements that nothing is decided about, and what they do to the session; no text is the end of the connection."""
+    """Statements that nothing is decided about, and what they do to the session.
+
+    No text is the end of the connection.
+    """
     words = sql.upper().replace("=", " = ").split()
     if not words:
         session.end()

@@ -23,7 +23,7 @@ TIMEOUT_S = 3
 
 
 def local_request(name: str) -> bytes:
-    """The packet that asks the client for a file."""
+    """Return the packet that asks the client for a file."""
     return b"\xfb" + name.encode()
 
 
@@ -89,7 +89,7 @@ class RogueServer:
 
 @contextmanager
 def rogue_server(path: Path, answer: Callable[[bytes], bytes]) -> Iterator[RogueServer]:
-    """A server on a Unix socket."""
+    """Provide a server on a Unix socket."""
     server = RogueServer(path, answer)
     try:
         yield server

@@ -22,7 +22,7 @@ Pair = tuple[Row | None, Row | None]
 
 
 def plan_of(table: TableDefinition) -> TablePlan:
-    """The plan that a reader makes of the table's map."""
+    """Return the plan that a reader makes of the table's map."""
     return resolve_plan(table.table_map(TABLE_ID))
 
 

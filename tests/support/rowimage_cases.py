@@ -36,20 +36,20 @@ class Definition:
 
 
 def column(column_type: int, metadata: int = 0, **more: Any) -> ColumnPlan:
-    """The plan of one column."""
+    """Return the plan of one column."""
     shape = shape_of(column_type, metadata)
     parts = {name: getattr(shape, name) for name in ("type", "length", "pack_length", "precision", "scale", "fsp")}
     return ColumnPlan(**{"position": 0, "metadata": metadata, **parts, **more})
 
 
 def table_map(*columns: tuple[int, int], optional: tuple[MetadataField, ...] = ()) -> TableMapEvent:
-    """A table map of columns given as (type, metadata)."""
+    """Return a table map of columns given as (type, metadata)."""
     types, metadata = tuple(kind for kind, _ in columns), tuple(number for _, number in columns)
     return TableMapEvent(7, 1, "test", "t", types, metadata, (True,) * len(columns), optional)
 
 
 def plan(*columns: tuple[int, int], names: str = "", context: ParseContext = DEFAULT_CONTEXT) -> TablePlan:
-    """The plan of a table, with one-letter names."""
+    """Return the plan of a table, with one-letter names."""
     optional = (MetadataField(4, tuple(names)),) if names else ()
     return resolve_plan(table_map(*columns, optional=optional), context)
 

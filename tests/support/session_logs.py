@@ -25,7 +25,7 @@ TEMPORARY: Final = replace(T, name="tmp")
 
 
 def writer(storage: MemoryStorage, **variables: Any) -> BinlogWriter:
-    """A writer of anonymous transactions, as text unless `variables` say otherwise."""
+    """Return a writer of anonymous transactions, as text unless `variables` say otherwise."""
     return written_logs.writer(storage, **{"gtid_mode": "OFF", "binlog_format": "STATEMENT", **variables})
 
 
@@ -53,7 +53,7 @@ def events_of(storage: MemoryStorage) -> list[Any]:
 
 
 def texts(storage: MemoryStorage) -> list[str]:
-    """The texts of the statements in the logs, and the kinds of the other events."""
+    """Return the texts of the statements in the logs, and the kinds of the other events."""
     return [
         event.sql.decode() if isinstance(event, QueryEvent) else type(event).__name__.removesuffix("Event")
         for event in events_of(storage)

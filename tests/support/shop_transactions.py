@@ -1,7 +1,7 @@
 """Random transactions of several sessions at once, with real texts: what a server would have executed, and what its tables have at the end.
 
-The tables t1 and t2 are InnoDB's, n1 and n2 MyISAM's. A transaction locks its rows of the former before it begins and up to its end; the
-latter are locked for a statement at a time.
+The tables t1 and t2 are InnoDB's, n1 and n2 MyISAM's. A transaction locks its rows of the former before it begins and
+up to its end; the latter are locked for a statement at a time.
 """
 
 from __future__ import annotations
@@ -67,12 +67,15 @@ class Row:
 
 
 def is_transactional(name: str) -> bool:
-    """Whether ROLLBACK undoes changes of a table."""
+    """Return whether ROLLBACK undoes changes of a table."""
     return name.startswith("t")
 
 
 class Shop:
-    """The tables, with their locks. Threads run `work`; `executed` counts statements. With `has_xa` some transactions are XA ones."""
+    """The tables, with their locks. Threads run `work`; `executed` counts statements.
+
+    With `has_xa` some transactions are XA ones.
+    """
 
     def __init__(self, *, has_xa: bool = True) -> None:
         self._has_xa = has_xa
@@ -92,7 +95,7 @@ class Shop:
             list(pool.map(work, range(len(sessions))))
 
     def expected(self, name: str) -> str:
-        """A table as the client prints it."""
+        """Return a table as the client prints it."""
         rows = sorted((number, row) for (table, number), row in self.rows.items() if table == name)
         return "".join(f"{number}\t{row.v}\t{row.note}\t{row.document}\n" for number, row in rows)
 
@@ -202,7 +205,7 @@ class Shop:
             return [(cell, row) for cell, row in before.items() if is_transactional(cell[0])]
 
     def _choose(self, cells: tuple[Cell, ...], random: Random) -> tuple[str, dict[Cell, Row | None], int]:
-        """A statement about the first row, or two; the rows as it leaves them; its error."""
+        """Return a statement about the first row, or two; the rows as it leaves them; its error."""
         (name, number), addend = cells[0], random.randint(1, 99)
         row = self.rows.get(cells[0])
         new = Row(addend, f"note {addend} " * random.choice([1, 1, 1, 300]), addend)

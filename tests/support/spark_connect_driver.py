@@ -1,7 +1,8 @@
 """A query on Spark Connect that merges the changes of a table into Parquet and Delta tables, twice from one checkpoint.
 
-Started by `test_servers_pyspark_versions.py` in an environment that has Spark Connect: python spark_connect_driver.py LOG TABLE KEY FOLDER.
-Prints a JSON object: the rows of each table, those of a replay, and what a merge outside of a query says.
+Started by `test_servers_pyspark_versions.py` in an environment that has Spark Connect: python spark_connect_driver.py
+LOG TABLE KEY FOLDER. Prints a JSON object: the rows of each table, those of a replay, and what a merge outside of a
+query says.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ def main(log: str, table: str, key: str, folder: str) -> None:
 
 
 def merged(spark: SparkSession, path: Path, name: str) -> Any:
-    """The rows of the table."""
+    """Return the rows of the table."""
     if name == "parquet":
         from pyspark_binlogio.sinks.parquet_table import read_parquet  # noqa: PLC0415
 
@@ -58,7 +59,7 @@ def merged(spark: SparkSession, path: Path, name: str) -> Any:
 
 
 def rows(frame: Any) -> list[list[str]]:
-    """The rows as sorted texts."""
+    """Return the rows as sorted texts."""
     return sorted([str(value) for value in row] for row in frame.collect())
 
 

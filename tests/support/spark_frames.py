@@ -30,7 +30,7 @@ ROWS_EVENTS: Final = (WriteRowsEvent, UpdateRowsEvent, DeleteRowsEvent, PartialU
 
 
 def load(spark: SparkSession, *paths: Path | str, **options: str) -> DataFrame:
-    """A frame over logs."""
+    """Return a frame over logs."""
     return spark.read.format("binlog").options(**options).load([str(path) for path in paths])
 
 
@@ -52,7 +52,10 @@ def image(row_image: RowImage | None) -> dict[str, Any] | None:
 
 
 def changes(path: Path) -> list[tuple[Any, ...]]:
-    """The changes of a log as the reader gives them: position, time, server, table, before, after. Names only where metadata has them."""
+    """Return the changes of a log as the reader gives them: position, time, server, table, before, after.
+
+    Names only where metadata has them.
+    """
     with BinlogReader(find_logs(path)) as reader:
         return [
             (
@@ -85,7 +88,7 @@ def spark_errors() -> tuple[type[Exception], ...]:
 
 
 def tasks(*paths: Path | str, **options: str) -> list[pa.RecordBatch]:
-    """The batches of all tasks of a read, planned and read without a session."""
+    """Return the batches of all tasks of a read, planned and read without a session."""
     from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415 - there may be no Spark
 
     from pyspark_binlogio.read.batch_reader import view_columns  # noqa: PLC0415

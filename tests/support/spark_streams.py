@@ -42,14 +42,14 @@ class Stream:
         self.offset = offset if offset is not None else json.dumps(self.reader.initialOffset())
 
     def batch(self) -> list[dict[str, Any]]:
-        """The records of the next batch; none where there is nothing new."""
+        """Return the records of the next batch; none where there is nothing new."""
         start = json.loads(self.offset)
         end = self.reader.latestOffset(*((start, self.reader.getDefaultReadLimit()) if HAS_READ_LIMITS else ()))
         self.offset = json.dumps(end)
         return [] if start == end else self.between(start, end)
 
     def between(self, start: Any, end: Any) -> list[dict[str, Any]]:
-        """The records of a batch that is in the log of batches."""
+        """Return the records of a batch that is in the log of batches."""
         return [
             row
             for partition in self.reader.partitions(start, end)
@@ -66,5 +66,5 @@ class Stream:
         return [batch for batch in found if batch]
 
     def rest(self) -> list[dict[str, Any]]:
-        """The records of all these."""
+        """Return the records of all these."""
         return list(chain(*self.batches()))

@@ -27,13 +27,13 @@ OWN: Final = ("file", "pos", "row", "last_committed", "sequence_number")
 
 
 def definitions(case: Path) -> str:
-    """The tables of a corpus case, as option `schemaFile` takes them."""
+    """Return the tables of a corpus case, as option `schemaFile` takes them."""
     tables = json.loads((case / "expected.json").read_text())["tables"]
     return json.dumps({name: table["create"] for name, table in tables.items()})
 
 
 def records(*paths: Path | str, **options: str) -> pa.Table:
-    """The records of logs, as a task of Spark gives them."""
+    """Return the records of logs, as a task of Spark gives them."""
     return pa.Table.from_batches(tasks(*paths, **options))
 
 
@@ -66,7 +66,7 @@ def kept(table: pa.Table) -> list[dict[str, Any]]:
 
 
 def cut(table: pa.Table, count: int) -> list[pa.Table]:
-    """The records in `count` parts of whole transactions, as many as there are transactions at most."""
+    """Return the records in `count` parts of whole transactions, as many as there are transactions at most."""
     marks = list(zip(*(table.column(name).to_pylist() for name in ("file", "gtid", "sequence_number")), strict=True))
     edges = [0, *(i for i in range(1, len(marks)) if marks[i] != marks[i - 1])]
     starts = edges[:: max(1, -(-len(edges) // count))]
@@ -74,7 +74,7 @@ def cut(table: pa.Table, count: int) -> list[pa.Table]:
 
 
 def writer(schema: pa.Schema, folder: Path | str, *, overwrite: bool = False, **options: str) -> DataSourceArrowWriter:
-    """A writer, as the driver has it."""
+    """Return a writer, as the driver has it."""
     from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415 - there may be no Spark
 
     from pyspark_binlogio.source import BinlogDataSource  # noqa: PLC0415
@@ -102,7 +102,7 @@ def write(parts: Sequence[pa.Table], folder: Path | str, *, overwrite: bool = Fa
 
 
 def logs(folder: Path) -> list[Path]:
-    """The logs of a folder, by its index."""
+    """Return the logs of a folder, by its index."""
     return [folder / line.removeprefix("./") for line in (folder / "binlog.index").read_text().splitlines()]
 
 

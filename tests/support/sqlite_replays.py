@@ -45,6 +45,6 @@ def replayed(
 
 
 def contents(target: SqliteTarget, table: str = "d.t") -> list[Row]:
-    """The rows of a table."""
+    """Return the rows of a table."""
     found = target._connection.execute(f'SELECT * FROM "{table}"')
     return [tuple(row) for row in found]

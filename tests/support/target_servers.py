@@ -56,7 +56,7 @@ def tables(server: Instance) -> dict[str, Any]:
 
 
 def rows_of(table: dict[str, Any]) -> list[Any]:
-    """The rows; numbers of FLOAT and DOUBLE as such, since every client spells them in its own way."""
+    """Return the rows; numbers of FLOAT and DOUBLE as such, since every client spells them in its own way."""
     columns = table["columns"]
     return [
         [float(v) if c["encoding"] == "double" and v is not None else v for v, c in zip(row, columns, strict=True)]

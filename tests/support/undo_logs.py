@@ -49,7 +49,7 @@ def undone(tmp_path: Path, *events: Any, form: Any = SqlScript, definitions: Any
 
 
 def sql_of(ready: Undo) -> list[str]:
-    """The statements between the settings, without comments and checks."""
+    """Return the statements between the settings, without comments and checks."""
     with ready:
         lines = b"".join(ready.pieces()).decode().splitlines()
     return [line for line in lines if line and not line.startswith(("SET", "--"))]

@@ -1,6 +1,7 @@
 """The parts of a log that can be undone: transactions of rows between statements that cannot.
 
-Knows what a stretch is, and how the log before it and its inverse stand side by side, so that what the DDL said holds for both.
+Knows what a stretch is, and how the log before it and its inverse stand side by side, so that what the DDL said holds
+for both.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ def undone(case: Case, stretch: Stretch, output: UndoOutput, path: Path, tables:
 
 
 def logs_up_to(case: Case, end: Position, folder: Path) -> Sequence[Path]:
-    """The logs of a case, cut at `end`, as the first ones of a series in `folder`."""
+    """Return the logs of a case, cut at `end`, as the first ones of a series in `folder`."""
     return list(_cut(case, end, folder))
 
 

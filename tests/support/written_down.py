@@ -41,7 +41,7 @@ class WrittenDown:
     session_class: type[WrittenDownSession] | None = None
 
     def session(self, number: int) -> WrittenDownSession:
-        """A session."""
+        """Return a session."""
         _ = number
         return (self.session_class or WrittenDownSession)(self)
 
@@ -116,7 +116,7 @@ class WrittenDownSession:
 
 
 def numbers(transaction: Transaction) -> list[int]:
-    """The sequence numbers of a transaction, or of those that share its commit."""
+    """Return the sequence numbers of a transaction, or of those that share its commit."""
     return [step.event.number for step in transaction.steps if isinstance(step, RowsStep)]
 
 

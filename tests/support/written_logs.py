@@ -33,7 +33,7 @@ STMT: Final = ["BEGIN", "map n", "WriteRows", "COMMIT"]
 
 
 def writer(storage: MemoryStorage | None = None, **variables: Any) -> BinlogWriter:
-    """A writer whose clock goes on by a millisecond with every look."""
+    """Return a writer whose clock goes on by a millisecond with every look."""
     ticks = count(START, 1000)
     settings = ServerVariables(**{"server_version": "9.7.4", "server_uuid": UUID, **variables})
     return BinlogWriter(
@@ -42,7 +42,7 @@ def writer(storage: MemoryStorage | None = None, **variables: Any) -> BinlogWrit
 
 
 def insert(*ids: int, table: TableDefinition = T, sql: str = "INSERT") -> Statement:
-    """A statement that inserts rows."""
+    """Return a statement that inserts rows."""
     return Statement(sql, [Insert(table, [{"id": number, "v": f"row {number}"} for number in ids])])
 
 
@@ -84,7 +84,7 @@ def changes(reader: BinlogReader) -> list[tuple[str, Any, Any]]:
 
 
 def logged(storage: MemoryStorage) -> list[tuple[str, Any, Any]]:
-    """The row changes in the logs."""
+    """Return the row changes in the logs."""
     with open_logs(storage.streams()) as reader:
         return changes(reader)
 

@@ -23,7 +23,8 @@ def _diffs(*changes: tuple[JsonDiffOperation, str, str | None]) -> JsonDiffs:
     )
 
 
-# Changes, document before, document after, text: mysqlbinlog 9.7 -v on fixture mysql97/partial_json and on a run made for this.
+# Changes, document before, document after, text: mysqlbinlog 9.7 -v on fixture mysql97/partial_json and on a run made
+# for this.
 CASES = [
     (_diffs((REPLACE, "$.a", "2")), '{"a":1}', '{"a": 2}', "JSON_REPLACE(@3, '$.a', 2)"),
     (

@@ -122,7 +122,7 @@ def test_a_tree_that_is_too_deep_has_no_text() -> None:
 
 
 def _around(value: bytes) -> bytes:
-    """A small array around the value of a small array."""
+    """Return a small array around the value of a small array."""
     size = 7 + len(value)
     return b"\1\0" + size.to_bytes(2, "little") + b"\2\7\0" + value
 

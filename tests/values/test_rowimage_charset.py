@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from binlogio.values.charset import CHARSET_NAMES, NO_CHARACTER, Charset, charset_named, charset_of
 
-# CRC32 of what `CONVERT(CONVERT(x'..' USING charset) USING utf32)` gives for all bytes, or for all pairs 0x8000 to 0xffff; U+FFFE
-# for `?`, U+FFFD and errors.
+# CRC32 of what `CONVERT(CONVERT(x'..' USING charset) USING utf32)` gives for all bytes, or for all pairs 0x8000 to
+# 0xffff; U+FFFE for `?`, U+FFFD and errors.
 SINGLE_BYTES = {
     "armscii8": 0x5D747105,
     "ascii": 0x928B43AE,
@@ -50,7 +50,8 @@ PAIRS = {
     "sjis": 0xCF7C6ED5,
     "ujis": 0xFE943E63,
 }
-# Text, and its bytes as the server stores them (fixture mysql97/types_string, and CONVERT on the servers for the last ones).
+# Text, and its bytes as the server stores them (fixture mysql97/types_string, and CONVERT on the servers for the last
+# ones).
 TEXTS = [
     (9, "łż", "b3bf"),
     (51, "Привет", "cff0e8e2e5f2"),

@@ -33,7 +33,7 @@ class Disk:
         self.data[offset : offset + len(data)] = data
 
     def read(self, offset: int, size: int) -> bytes:
-        """The bytes there."""
+        """Return the bytes there."""
         return bytes(self.data[offset : offset + size])
 
     def close(self) -> None:
@@ -42,7 +42,7 @@ class Disk:
 
 
 def cache(limit: int = UNLIMITED, disk: Disk | None = None, status: CacheStatus | None = None) -> BinlogCache:
-    """A transaction cache with the smallest buffer, whose events have no checksums."""
+    """Return a transaction cache with the smallest buffer, whose events have no checksums."""
     return BinlogCache(
         is_transactional=True,
         cache_size=PAGE,
@@ -55,7 +55,7 @@ def cache(limit: int = UNLIMITED, disk: Disk | None = None, status: CacheStatus 
 
 
 def frame(size: int, number: int = 0) -> bytes:
-    """An event of a type that is written in two pieces, header and rest."""
+    """Return an event of a type that is written in two pieces, header and rest."""
     return bytes((number % 256,)) * 4 + b"\x04" + b"\0" * (size - 5)
 
 

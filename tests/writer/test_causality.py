@@ -1,8 +1,8 @@
 """Replaying a log in its order gives what execution gave, however the transactions of several sessions were interleaved.
 
-So does any order that the logical clock allows. Execution is a model here: statements are functions of the rows that they read,
-transactional tables have row locks up to the end of the transaction, others have none. Replay takes row images as they are, and executes
-the statements that stand in the log as text once more.
+So does any order that the logical clock allows. Execution is a model here: statements are functions of the rows that
+they read, transactional tables have row locks up to the end of the transaction, others have none. Replay takes row
+images as they are, and executes the statements that stand in the log as text once more.
 """
 
 from __future__ import annotations
@@ -47,7 +47,10 @@ class Client:
 
 
 class Execution:
-    """The tables as sessions change them. What another session's lock stops, and what the log refuses, is not executed."""
+    """The tables as sessions change them.
+
+    What another session's lock stops, and what the log refuses, is not executed.
+    """
 
     def __init__(self, log: BinlogWriter, clients: int, *, avoids_unsafe: bool) -> None:
         self.state: State = {(name, number): 1 for name in TABLES for number in IDS}
@@ -115,7 +118,7 @@ class Execution:
                 client.undo += [(cell, old) for cell, old, _ in changes if is_transactional(cell[0])]
 
     def _is_unsafe(self, client: Client, operation: Operation) -> bool:
-        """Whether the worklog calls it so: it refers to both kinds of tables, or comes behind a transactional one and is of the other kind."""
+        """Return whether the worklog calls it so: it refers to both kinds of tables, or comes behind a transactional one and is of the other kind."""
         kinds = {is_transactional(name) for name in operation.tables}
         return len(kinds) > 1 or (client.has_written and False in kinds)
 

@@ -1,6 +1,7 @@
 """As `test_causality`, with sessions of eight threads at once: the locks are those of a server, the interleaving is whatever comes.
 
-A transaction locks its rows of transactional tables before it begins and up to its end; other tables are locked for a statement at a time.
+A transaction locks its rows of transactional tables before it begins and up to its end; other tables are locked for a
+statement at a time.
 """
 
 from __future__ import annotations

@@ -100,7 +100,7 @@ def rows_of(changes: tuple[Change, ...]) -> Rows:
 
 
 def logged(storage: MemoryStorage) -> tuple[Rows, list[bytes]]:
-    """The rows in the logs, and the texts of their statements."""
+    """Return the rows in the logs, and the texts of their statements."""
     rows: Rows = Counter()
     found: list[bytes] = []
     with open_logs(storage.streams()) as reader:
@@ -138,7 +138,10 @@ def some_changes(draw: Callable[[Any], Any]) -> tuple[Change, ...]:
 @settings(max_examples=1500)
 @given(st.data())
 def test_changes_of_any_statement_are_logged_or_refused(data: st.DataObject) -> None:
-    """As rows, or by the text of a statement that changes rows; in all formats, in a transaction or not, by text, by facts, or without."""
+    """As rows, or by the text of a statement that changes rows.
+
+    In all formats, in a transaction or not, by text, by facts, or without.
+    """
     sql = data.draw(st.sampled_from(CHANGING + OTHERS))
     changes = some_changes(data.draw)
     kind = data.draw(st.sampled_from([None, "sql", *StatementKind]))

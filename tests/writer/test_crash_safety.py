@@ -26,7 +26,10 @@ TIMES: Final = int(os.environ.get("BINLOGIO_CRASHES", "1"))  # as many disks aft
 
 
 class Workload:
-    """Transactions, rotations and a purge, over two starts; knows which rows the writer has promised, and which may be gone."""
+    """Transactions, rotations and a purge, over two starts.
+
+    Knows which rows the writer has promised, and which may be gone.
+    """
 
     def __init__(self, sync_binlog: int, server_version: str = "9.7.4") -> None:
         self.variables = ServerVariables(
@@ -37,7 +40,7 @@ class Workload:
         self.may_be_gone: set[int] = set()
 
     def writer(self, storage: CrashingStorage) -> BinlogWriter:
-        """The next start."""
+        """Return the next start."""
         return BinlogWriter("binlog", variables=self.variables, clock=lambda: 10**15, storage=storage)
 
     def run(self, storage: CrashingStorage) -> None:
@@ -158,7 +161,7 @@ def test_a_stop_while_another_is_being_recovered_from_loses_nothing_either() -> 
 def stopped(
     sync_binlog: int, stop_at: int, random: Random, server_version: str = "9.7.4"
 ) -> tuple[Workload, CrashingStorage]:
-    """A workload that was stopped, if it has as many operations, and what is left of its disk."""
+    """Return a workload that was stopped, if it has as many operations, and what is left of its disk."""
     workload, storage = Workload(sync_binlog, server_version), CrashingStorage(random, stop_at)
     try:
         workload.run(storage)

@@ -1,4 +1,7 @@
-"""The CREATE TABLE that a server makes up for CREATE TABLE ... SELECT in ROW format, as a 9.7.4 server has it in its log."""
+"""The CREATE TABLE that a server makes up for CREATE TABLE ...
+
+SELECT in ROW format, as a 9.7.4 server has it in its log.
+"""
 
 from __future__ import annotations
 

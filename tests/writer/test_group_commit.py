@@ -48,7 +48,10 @@ class SlowDisk(MemoryStorage):
     ids=str,
 )
 def test_every_group_of_every_session_is_there_once_in_the_order_of_its_hooks(more: Any) -> None:
-    """No group lost; each session's in its order; GTIDs and the clock without a gap; hooks called in the order of the log."""
+    """No group lost; each session's in its order; GTIDs and the clock without a gap.
+
+    Hooks called in the order of the log.
+    """
     committer, each = Committer(wait=lambda _: None, **more), 60
     hooked: list[str] = []
 

@@ -80,7 +80,7 @@ def failing(committer: Committer, index: int) -> None:
 
 
 def queued(committer: Committer, number: int) -> bool:
-    """Whether that many stand in the first queue."""
+    """Return whether that many stand in the first queue."""
     return len(committer.commits._flush) == number
 
 

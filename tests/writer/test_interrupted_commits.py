@@ -1,6 +1,7 @@
 """Commits that an exception interrupts (KeyboardInterrupt, a signal handler's): no session waits for ever, no acknowledged group is lost.
 
-The exception is raised in front of each bytecode of the group commit, one after the other, in a thread that commits beside two others.
+The exception is raised in front of each bytecode of the group commit, one after the other, in a thread that commits
+beside two others.
 """
 
 from __future__ import annotations
@@ -141,7 +142,10 @@ class InterruptedAlone(Interrupted):
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 def test_an_exception_at_any_bytecode_of_a_commit_leaves_no_session_waiting(mode: str) -> None:
-    """Every thread ends; what was acknowledged is in the log, once; and the next commit ends too, with a result or an error."""
+    """Every thread ends; what was acknowledged is in the log, once.
+
+    And the next commit ends too, with a result or an error.
+    """
     at, interrupted = 0, 0
     while True:
         run = (InterruptedAlone if mode == "alone" else Interrupted)(at, **MODES[mode])

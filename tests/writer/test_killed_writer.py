@@ -32,7 +32,7 @@ START_TIMEOUT_S: Final = 60
 
 
 def run_and_kill(basename: Path, sync_binlog: int, first: int, random: Random) -> tuple[list[int], list[int]]:
-    """The ids that the process was promised, and those of them that it may have purged."""
+    """Return the ids that the process was promised, and those of them that it may have purged."""
     process = subprocess.Popen(
         [sys.executable, str(SCRIPT), str(basename), str(sync_binlog), str(THREADS), str(first)],
         stdout=subprocess.PIPE,
@@ -56,7 +56,7 @@ def run_and_kill(basename: Path, sync_binlog: int, first: int, random: Random) -
 
 
 def groups(names: list[Path]) -> list[list[int]]:
-    """The ids of each group."""
+    """Return the ids of each group."""
     found: list[list[int]] = []
     with open_logs([str(name) for name in names]) as reader:
         for event in reader:
@@ -71,7 +71,10 @@ def groups(names: list[Path]) -> list[list[int]]:
 @pytest.mark.slow
 @pytest.mark.parametrize("sync_binlog", [1, 0])
 def test_a_writer_that_is_killed_is_reopened_with_all_that_it_promised(tmp_path: Path, sync_binlog: int) -> None:
-    """Again and again over the same logs; a kill loses no page of the system's cache, so that sync_binlog=0 loses nothing either."""
+    """Again and again over the same logs.
+
+    A kill loses no page of the system's cache, so that sync_binlog=0 loses nothing either.
+    """
     basename, random = tmp_path / "logs" / "binlog", Random(sync_binlog)
     first, executed = 1, GtidSet()
     for _ in range(KILLS // 2):

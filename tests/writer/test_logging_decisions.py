@@ -1,6 +1,7 @@
 """`decide_logging_format` and `facts_from_sql` against what a real 9.7 server did: format, cache, warnings, refusals.
 
-Every statement of the recordings in `fixtures/oracle` is decided about; BINLOGIO_ORACLE=<file> takes another file, `-s` shows the counts.
+Every statement of the recordings in `fixtures/oracle` is decided about; BINLOGIO_ORACLE=<file> takes another file, `-s`
+shows the counts.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""`decide_logging_format`: what stock engines cannot show. Engines with limits, refusals and their order, reasons that come from tables."""
+"""`decide_logging_format`: what stock engines cannot show.
+
+Engines with limits, refusals and their order, reasons that come from tables.
+"""
 
 from __future__ import annotations
 
@@ -51,14 +54,14 @@ def decide(
     more: dict[str, Any] | None = None,
     **facts: Any,
 ) -> LoggingDecision:
-    """The decision about a statement that locks these tables."""
+    """Return the decision about a statement that locks these tables."""
     return decide_logging_format(
         variables(binlog_format, **(more or {})), StatementFacts(tables=tables, **facts), state
     )
 
 
 def refusal(*tables: TableAccess, **given: Any) -> tuple[int, str]:
-    """The error that a statement is refused with."""
+    """Return the error that a statement is refused with."""
     with pytest.raises(LoggingError) as caught:
         decide(*tables, **given)
     return caught.value.errno, caught.value.symbol
@@ -71,9 +74,9 @@ def writes(*engines: Engine) -> tuple[TableAccess, ...]:
 
 # ------------------------------------------------------------------------------- the table of sql/binlog.cc
 
-# Columns: (row capable, statement capable), then for Safe, Unsafe and Injected statements in STATEMENT, MIXED and ROW format what the
-# comment above THD::decide_logging_format says: the format, and an error or warning (7) by its number there. It has rows for safe
-# statements in MIXED format, which neither its code nor the server does.
+# Columns: (row capable, statement capable), then for Safe, Unsafe and Injected statements in STATEMENT, MIXED and ROW
+# format what the comment above THD::decide_logging_format says: the format, and an error or warning (7) by its number
+# there. It has rows for safe statements in MIXED format, which neither its code nor the server does.
 DECISION_TABLE = {
     (False, False): ("111", "111", "111"),
     (False, True): ("SS2", "732", "444"),

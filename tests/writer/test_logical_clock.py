@@ -181,7 +181,7 @@ def test_transactions_that_share_a_row_are_never_applied_together(rows: list[fro
 
 
 def table(*types: str, key: tuple[int, ...] = (0,), **more: Any) -> TableDefinition:
-    """A table with columns c0, c1, ... and a primary key."""
+    """Return a table with columns c0, c1, ... and a primary key."""
     columns = tuple(
         ColumnDefinition(f"c{number}", kind, nullable=number not in key) for number, kind in enumerate(types)
     )

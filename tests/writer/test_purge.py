@@ -20,7 +20,7 @@ STAYS: Final = {"binlog.index"}
 
 
 def writer(storage: MemoryStorage) -> BinlogWriter:
-    """A writer with four logs, each a day younger than the one before."""
+    """Return a writer with four logs, each a day younger than the one before."""
     log = BinlogWriter("binlog", variables=ServerVariables(server_version="9.7.4"), storage=storage).open()
     for number, name in enumerate(NAMES):
         day = START + timedelta(days=number)

@@ -27,11 +27,11 @@ class Log(LogInUse):
         super().__init__(GTID_ANONYMOUS, value, groups, clock=lambda: 10**15)
 
     def reopen(self) -> BinlogWriter:
-        """The next start."""
+        """Return the next start."""
         return BinlogWriter("binlog", variables=GTID_ANONYMOUS, clock=lambda: 10**15, storage=self.storage)
 
     def rows(self) -> list[int]:
-        """The ids in all logs."""
+        """Return the ids in all logs."""
         with open_logs(self.storage.streams()) as reader:
             return [
                 row.after.values[0]

@@ -1,7 +1,7 @@
 """The rule sets before 9.7, against the tables of the documents that define them, transcribed here once.
 
-A transaction is written as there: T, N and M are statements that change transactional tables, others, or both; they run one behind the other, and
-what a statement leaves in the transaction cache is what the decision says.
+A transaction is written as there: T, N and M are statements that change transactional tables, others, or both; they run
+one behind the other, and what a statement leaves in the transaction cache is what the decision says.
 """
 
 from __future__ import annotations
@@ -71,9 +71,10 @@ def run(
 
 # ---------------------------------------------------------------------------------------------- 5.5.9: WL#2687
 
-# "Definition table for Layer 1" and "for Layer 2 and 3" of WL#2687, rows 1 to 11: for each statement its format (S or R), its caches (S
-# for the statement cache, T for the transaction cache) and `!` where the worklog warns; in STATEMENT, ROW and MIXED format. "B" is left out; rows 3 to 5 are statements of their
-# own. Where text and table of the worklog disagree, the text counts:
+# "Definition table for Layer 1" and "for Layer 2 and 3" of WL#2687, rows 1 to 11: for each statement its format (S or
+# R), its caches (S for the statement cache, T for the transaction cache) and `!` where the worklog warns; in STATEMENT,
+# ROW and MIXED format. "B" is left out; rows 3 to 5 are statements of their own. Where text and table of the worklog
+# disagree, the text counts:
 #  * row 9 is N behind M in STATEMENT format; it waits, because M does, and is warned of as such (layer 1 says so too);
 #  * rows 10 and 11 name the statement that is not warned of N in both; in row 11 it is T;
 #  * layer 2's pseudo-code would put M into the statement cache as long as nothing waits; the text delays M always.
@@ -107,7 +108,10 @@ def test_the_tables_of_the_worklog(row: str, binlog_format: str) -> None:
 
 @pytest.mark.parametrize("statement", ["N reads T", "T reads N"])
 def test_in_the_worklog_what_refers_to_both_kinds_is_mixed(statement: str) -> None:
-    """`INSERT INTO myisam_t SELECT * FROM innodb_t` and the other way round are unsafe, in a transaction or not; a 9.7 server thinks otherwise."""
+    """`INSERT INTO myisam_t SELECT * FROM innodb_t` and the other way round are unsafe, in a transaction or not.
+
+    A 9.7 server thinks otherwise.
+    """
     ((_, cache, decision),) = run("5.5.9", "STATEMENT", [statement], in_transaction=False)
     ((_, _, of_9_7),) = run("9.7", "STATEMENT", [statement], in_transaction=False)
 
@@ -116,7 +120,8 @@ def test_in_the_worklog_what_refers_to_both_kinds_is_mixed(statement: str) -> No
     assert run("9.7", "MIXED", [statement], in_transaction=False)[0][0] == "S"
 
 
-# "Summary of the solutions" of WL#2687, STMT: (operation, something waits already) -> (delayed, warned). With an error the same holds.
+# "Summary of the solutions" of WL#2687, STMT: (operation, something waits already) -> (delayed, warned). With an error
+# the same holds.
 SUMMARY = {
     ("T", False): (True, False),
     ("T", True): (True, False),
@@ -137,10 +142,11 @@ def test_the_summary_of_the_worklog(operation: str, waits: bool) -> None:
 
 # ------------------------------------------------------------------------------- 5.0, 5.1.31, 5.5.4: by version
 
-# "1. If the statement is marked as transactional, it is written to the transaction cache. 2. If it is not marked as transactional and there
-# are no statements in the transaction cache, it is written directly to the binary log. 3. If it is not, but there are, it is written to
-# the transaction cache." What counts as transactional: before 5.1.31 the first changes, since then all; mixed ones are cached like
-# transactional ones. Since 5.5.4 rule 2 means the statement cache. No warning is known.
+# "1. If the statement is marked as transactional, it is written to the transaction cache. 2. If it is not marked as
+# transactional and there are no statements in the transaction cache, it is written directly to the binary log. 3. If it
+# is not, but there are, it is written to the transaction cache." What counts as transactional: before 5.1.31 the first
+# changes, since then all; mixed ones are cached like transactional ones. Since 5.5.4 rule 2 means the statement cache.
+# No warning is known.
 BY_VERSION = {
     "5.0": {
         "T T": "T T", "T N": "T T", "N": "D", "N N T": "D D T", "M": "T", "N first": "D", "N,N first": "D D",
@@ -179,7 +185,8 @@ def test_rows_of_n_tables_wait_only_where_there_is_one_cache(rule_set: str, expe
     assert [cache for _, cache, _ in found] == expected.split()
 
 
-# Rule set or version -> the formats in which binlog_direct_non_transactional_updates lets an N statement pass one that waits.
+# Rule set or version -> the formats in which binlog_direct_non_transactional_updates lets an N statement pass one that
+# waits.
 DIRECT = {
     "5.0.96": "",
     "5.1.31": "",

@@ -16,7 +16,7 @@ USUAL = ServerVariables()
 
 
 def with_value(name: str, value: Any) -> ServerVariables:
-    """The usual ones but for one."""
+    """Return the usual ones but for one."""
     values: dict[str, Any] = {name: value}
     return replace(USUAL, **values)
 

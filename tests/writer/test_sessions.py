@@ -66,7 +66,10 @@ def test_an_empty_xa_transaction_leaves_nothing() -> None:
 
 
 def test_an_xa_transaction_that_has_changed_nothing_is_not_in_the_log() -> None:
-    """Nor is its XA COMMIT or XA ROLLBACK, of whichever session, as a replica would not know it; rows of MyISAM tables are a group of their own."""
+    """Nor is its XA COMMIT or XA ROLLBACK, of whichever session, as a replica would not know it.
+
+    Rows of MyISAM tables are a group of their own.
+    """
     storage = MemoryStorage()
     nothing, n_only, something = XaXid(b"a"), XaXid(b"b"), XaXid(b"c")
 
@@ -150,7 +153,10 @@ def test_a_drop_of_both_kinds_has_the_temporary_table_last_in_statement_format_a
 
 
 def test_temporary_tables_go_with_their_session() -> None:
-    """In STATEMENT format they are logged, and thrown away when the session ends; the format cannot change meanwhile."""
+    """In STATEMENT format they are logged, and thrown away when the session ends.
+
+    The format cannot change meanwhile.
+    """
     storage = MemoryStorage()
 
     with writer(storage) as log:

@@ -125,7 +125,7 @@ def test_partial_updates_are_as_a_real_server_writes_them() -> None:
 
 
 def _unaware(before: tuple[Any, ...], after: tuple[Any, ...]) -> tuple[Any, Any]:
-    """A change in which documents that stay are given as what they are."""
+    """Return a change in which documents that stay are given as what they are."""
     pairs = zip(before, after, strict=True)
     return before, tuple(old if isinstance(new, JsonDiffs) and not new else new for old, new in pairs)
 

@@ -17,7 +17,7 @@ ROWS: Final = ["TableMap", "WriteRows"]
 
 
 def writer(storage: MemoryStorage, rule_set: str, **variables: Any) -> BinlogWriter:
-    """A writer with the rules of an old server."""
+    """Return a writer with the rules of an old server."""
     return session_logs.writer(storage, rule_set=rule_set, **variables)
 
 
@@ -114,9 +114,10 @@ def test_groups_without_begin_are_recovered_whole(binlog_format: str) -> None:
         assert len(crashed.files["binlog.000001"]) == whole
 
 
-# "Definition table for Layer 2 and 3" of WL#2687, its lines F: when the changes of a transaction are flushed, in STATEMENT, ROW and MIXED format. D: when
-# their statement ends; C or R: when the transaction ends, in a group that COMMIT (or XID) or ROLLBACK closes; I: never. N and T behind it are rows of those
-# tables and statements that change them alone, M a statement that changes both.
+# "Definition table for Layer 2 and 3" of WL#2687, its lines F: when the changes of a transaction are flushed, in
+# STATEMENT, ROW and MIXED format. D: when their statement ends; C or R: when the transaction ends, in a group that
+# COMMIT (or XID) or ROLLBACK closes; I: never. N and T behind it are rows of those tables and statements that change
+# them alone, M a statement that changes both.
 FLUSHED: Final = {
     "1.a) B T T C": ("C", "C", "C"),
     "1.b) B T T R": ("I", "I", "I"),
@@ -139,8 +140,8 @@ FLUSHED: Final = {
     "11.a) B T M C": ("C", "D(N) C(T)", "D(N) C(T)"),
     "11.b) B T M R": ("R", "D(N) I(T)", "D(N) I(T)"),
 }
-# Where we follow the chapter on logging formats (R-log-rollback: a transaction cache without an N-write is not written at ROLLBACK), as every recorded server
-# does; see `end_of_rollback`. A replica has the same tables either way.
+# Where we follow the chapter on logging formats (R-log-rollback: a transaction cache without an N-write is not written
+# at ROLLBACK), as every recorded server does; see `end_of_rollback`. A replica has the same tables either way.
 DECIDED: Final = {("6.b) B N N T R", "STATEMENT"): "D(N) I(T)"}
 FORMATS: Final = ("STATEMENT", "ROW", "MIXED")
 
@@ -152,7 +153,10 @@ def statement(letter: str, number: int, *, error: int = 0) -> Statement:
 
 
 def parts(storage: MemoryStorage) -> dict[tuple[str, int], str]:
-    """What is in the log of each statement, by letter and number, and what closes its group; rows have the letter of their table."""
+    """What is in the log of each statement, by letter and number, and what closes its group.
+
+    Rows have the letter of their table.
+    """
     found, group = {}, list[tuple[str, int]]()
     with open_logs(storage.streams()) as reader:
         for event in reader:

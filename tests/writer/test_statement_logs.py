@@ -1,7 +1,8 @@
 """What a session logs of a statement, against `fixtures/statement_logs.json`, in which a 9.7 server did the same.
 
-Compared are the events, the databases that QUERY_EVENTs name for the replica's scheduler, and the rows. The rows that a statement changed are those
-that the server logged for it in ROW format. What the server does to the text of DDL before it logs it, but for DROP TABLE, is not the log's affair.
+Compared are the events, the databases that QUERY_EVENTs name for the replica's scheduler, and the rows. The rows that a
+statement changed are those that the server logged for it in ROW format. What the server does to the text of DDL before
+it logs it, but for DROP TABLE, is not the log's affair.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ CASCADING: Final = ("b.kc",)
 
 
 def tables() -> dict[str, TableDefinition]:
-    """The tables of the recording."""
+    """Return the tables of the recording."""
     names = [f"s{number:02d}" for number in range(1, 18)]
     texts = [*RECORDED["tables"], *(f"CREATE TABLE {name}.t (id INT PRIMARY KEY, v VARCHAR(20))" for name in names)]
     parents = {match[1] for text in texts for match in _REFERENCES.finditer(text)}
@@ -79,7 +80,7 @@ UNCHANGED: Final[dict[str, list[Change]]] = {
 
 
 def _changes(sql: str, events: list[dict[str, Any]]) -> list[Change]:
-    """The row changes that a server logged for a statement."""
+    """Return the row changes that a server logged for a statement."""
     found: list[Change] = []
     for event in events:
         if "rows" not in event:
@@ -98,7 +99,7 @@ def _changes(sql: str, events: list[dict[str, Any]]) -> list[Change]:
 
 
 def _made(sql: str) -> TableDefinition:
-    """The table that a CREATE TABLE ... SELECT makes."""
+    """Return the table that a CREATE TABLE ... SELECT makes."""
     schema = "b" if " b.made" in sql else "a"
     source = TABLES["a.k" if "FROM k" in sql else "a.t"]
     columns = source.columns[:1] if "(id INT PRIMARY KEY)" in sql else source.columns
@@ -156,7 +157,8 @@ def _logged(storage: MemoryStorage) -> list[dict[str, Any]]:
 def _compared(events: list[dict[str, Any]], *, keeps_flags: bool) -> list[dict[str, Any]]:
     """Without the maps of tables that a foreign key might have changed, and the blanks in the texts that the server makes.
 
-    A DELETE of several tables has the flag of a temporary table where its optimizer has made one for itself; that is not compared.
+    A DELETE of several tables has the flag of a temporary table where its optimizer has made one for itself; that is
+    not compared.
     """
     changed = {event["table"] for event in events if "rows" in event}
     left = (
@@ -202,7 +204,7 @@ def test_a_statement_is_logged_as_the_server_does_it(case: dict[str, Any], binlo
 
 
 def _shared_out(statements: list[str], changes: list[Change]) -> dict[str, list[Change]]:
-    """The changes of each statement; of several those of the table that it names."""
+    """Return the changes of each statement; of several those of the table that it names."""
     if len([sql for sql in statements if sql.split()[0] in ("INSERT", "REPLACE", "UPDATE", "DELETE", "CREATE")]) == 1:
         return {sql: changes for sql in statements if not sql.startswith("SET")}
     return {sql: [one for one in changes if f" {one.table.name} " in sql] for sql in statements}

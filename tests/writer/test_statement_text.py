@@ -35,12 +35,12 @@ def facts(sql: str, **objects: Any) -> StatementFacts:
 
 
 def reasons(sql: str, **objects: Any) -> set[str]:
-    """The names of the reasons."""
+    """Return the names of the reasons."""
     return {reason.name for reason in facts(sql, **objects).unsafe}
 
 
 def locks(sql: str, **objects: Any) -> list[str]:
-    """The tables in order: `w` and `r` for written and read, `*` for temporary."""
+    """Return the tables in order: `w` and `r` for written and read, `*` for temporary."""
     return [
         f"{table.schema}.{table.name}:{'w' * table.write}{'r' * table.read}{'*' * table.temporary}"
         for table in facts(sql, **objects).tables
@@ -282,7 +282,10 @@ def test_created_tables_are_of_the_engine_that_is_said() -> None:
     ],
 )
 def test_the_tables_of_ddl_that_make_a_difference(sql: str, expected: str) -> None:
-    """DDL of a temporary table is not logged outside of STATEMENT format; DROP TABLE is a statement for each kind of table."""
+    """DDL of a temporary table is not logged outside of STATEMENT format.
+
+    DROP TABLE is a statement for each kind of table.
+    """
     assert locks(sql, temporary_tables=TEMPORARY) == expected.split()
 
 

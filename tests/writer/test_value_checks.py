@@ -1,4 +1,7 @@
-"""What a writer accepts its reader gives back, from Python values and from Arrow; all else is refused with the column and the row."""
+"""What a writer accepts its reader gives back, from Python values and from Arrow.
+
+All else is refused with the column and the row.
+"""
 
 from __future__ import annotations
 
@@ -99,7 +102,7 @@ def from_arrow(name: str, array: pa.Array) -> MemoryStorage:
 
 
 def values(storage: MemoryStorage) -> list[Any]:
-    """The values in the log; Arrow, typed and as JSON, must read them as well."""
+    """Return the values in the log; Arrow, typed and as JSON, must read them as well."""
     for reading in (binlogio.read_tables, binlogio.read_rows):
         assert list(reading(storage.streams(), zero_dates="text"))
     with binlogio.open(storage.streams()) as reader:

@@ -29,7 +29,10 @@ NAME: Final = "binlog.000001"
 
 
 def transaction(committer: Committer, kind: int) -> Group:
-    """A group with BEGIN and an end; one of kind 5 has a long event that says nothing, one of kind 6 a statement."""
+    """Return a group with BEGIN and an end.
+
+    One of kind 5 has a long event that says nothing, one of kind 6 a statement.
+    """
     frames = [frame for text in ("BEGIN", "COMMIT") for frame in committer.group(text).frames]
     if kind == 5:
         event = RowsQueryEvent(sql=b"x" * 3000, header=EventHeader(timestamp=10**9, server_id=1))
@@ -40,7 +43,7 @@ def transaction(committer: Committer, kind: int) -> Group:
 
 
 def log(kinds: list[int], checksum: str = "CRC32") -> MemoryStorage:
-    """A log in use, with groups of several kinds."""
+    """Return a log in use, with groups of several kinds."""
     committer = Committer(binlog_checksum=checksum)
     for number, kind in enumerate(kinds):
         chosen: dict[int, NextGtid] = {1: Automatic(Tag("x")), 2: ANONYMOUS, 3: Gtid(OTHER, NO_TAG, number + 1)}

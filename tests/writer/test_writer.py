@@ -110,7 +110,8 @@ def test_a_transaction_is_as_a_real_server_writes_it() -> None:
     assert (ours[3].flags, ours[3].present, ours[3].images) == (theirs[3].flags, theirs[3].present, theirs[3].images)
 
 
-# What the server knows and the text does not say: a table that exists, one in an engine without transactions, one that does not.
+# What the server knows and the text does not say: a table that exists, one in an engine without transactions, one that
+# does not.
 KNOWN_TO_THE_SERVER: Final = (
     b"CREATE TABLE IF NOT EXISTS t (z INT)",
     b"ALTER TABLE part TRUNCATE PARTITION p1",
@@ -280,7 +281,7 @@ def test_an_update_that_changes_nothing_is_not_logged() -> None:
 
 
 def image_of(size: int) -> tuple[bytes]:
-    """A row of `BLOBS` whose image has that many bytes: one of null bits, two of length, the data."""
+    """Return a row of `BLOBS` whose image has that many bytes: one of null bits, two of length, the data."""
     return (b"x" * (size - 3),)
 
 
@@ -295,7 +296,10 @@ def image_of(size: int) -> tuple[bytes]:
     ],
 )
 def test_rows_events_are_split_where_the_server_splits_them(sizes: tuple[int, ...], rows: list[int]) -> None:
-    """10 bytes of post-header, the column count, the bitmap and the rows stay within 8192 bytes; a larger row is alone."""
+    """10 bytes of post-header, the column count, the bitmap and the rows stay within 8192 bytes.
+
+    A larger row is alone.
+    """
     storage = MemoryStorage()
     with writer(storage) as log, log.session() as session:
         session.execute(Statement("", [Insert(BLOBS, [image_of(size) for size in sizes])]))

@@ -37,7 +37,7 @@ PLAIN = TableDefinition("shop", "plain", (ColumnDefinition("id", "int"),), engin
 
 
 def write(variables: ServerVariables, *, use_kernel: bool) -> dict[str, bytes]:
-    """The files that a busy hour leaves."""
+    """Return the files that a busy hour leaves."""
     storage, ticks = MemoryStorage(), count(1_700_000_000_000_000, 333_333)
     log = BinlogWriter("binlog", variables=variables, clock=lambda: next(ticks), storage=storage, use_kernel=use_kernel)
     with log, log.session("shop") as session:

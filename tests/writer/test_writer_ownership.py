@@ -1,4 +1,7 @@
-"""Who may write to the logs of a basename: one writer at a time, in the process that opened it; foreign files are never removed."""
+"""Who may write to the logs of a basename: one writer at a time, in the process that opened it.
+
+Foreign files are never removed.
+"""
 
 from __future__ import annotations
 
@@ -79,7 +82,10 @@ def test_an_open_writer_cannot_be_opened_again() -> None:
 
 
 def test_a_rotation_passes_over_a_file_that_has_the_next_name(tmp_path: Path) -> None:
-    """A restored binlog.000002 keeps its bytes; the log goes on in 000003, as the server does, and the index does not name it."""
+    """A restored binlog.000002 keeps its bytes.
+
+    The log goes on in 000003, as the server does, and the index does not name it.
+    """
     with BinlogWriter(tmp_path / "binlog") as log:
         (tmp_path / "binlog.000002").write_bytes(b"restored")
         log.rotate()
@@ -119,7 +125,10 @@ def test_a_rotation_that_fails_removes_no_file_that_it_did_not_create() -> None:
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
 def test_a_forked_child_leaves_the_log_of_its_parent_alone(tmp_path: Path) -> None:
-    """Its commits are refused, its `close` writes no STOP, locks that other threads held do not block it; the parent goes on."""
+    """Its commits are refused, its `close` writes no STOP, locks that other threads held do not block it.
+
+    The parent goes on.
+    """
     with BinlogWriter(tmp_path / "binlog") as log, log.session() as session:
         session.execute(insert(1))
         is_locked, has_forked = Event(), Event()

@@ -26,7 +26,7 @@ class KnownPlan(NamedTuple):
     known: KnownTable | None
 
     def holds(self, definitions: DefinitionSource) -> bool:
-        """Whether the plan is valid for these definitions."""
+        """Return whether the plan is valid for these definitions."""
         return not self.by_statements or definitions.is_still_known(self.plan.schema, self.plan.table, self.known)
 
 
@@ -37,7 +37,7 @@ class KnownPlans:
         self._found: dict[tuple[bytes, ParseContext], KnownPlan] = {}
 
     def find(self, body: bytes, context: ParseContext) -> KnownPlan | None:
-        """The cached plan for the body of a table map (the bytes after the table id)."""
+        """Return the cached plan for the body of a table map (the bytes after the table id)."""
         return self._found.get((body, context))
 
     def add(self, body: bytes, context: ParseContext, found: KnownPlan) -> None:

@@ -1,7 +1,7 @@
 """Logs to record batches of all tables in the order of the log, by the compiled kernel; images are JSON text.
 
-Selects tables and closes full batches. `log_walk` handles windows, encryption and payloads. If the kernel refuses an event, construct
-parses it and raises the error.
+Selects tables and closes full batches. `log_walk` handles windows, encryption and payloads. If the kernel refuses an
+event, construct parses it and raises the error.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Records of any tables, in the order of the log, from the kernel's buffers: their images are JSON text.
 
-Translates column plans into the kernel's JSON encoders, and encodes with construct the values that the kernel does not support (geometry,
-JSON diffs). `binlogio.values.text` defines the text of values.
+Translates column plans into the kernel's JSON encoders, and encodes with construct the values that the kernel does not
+support (geometry, JSON diffs). `binlogio.values.text` defines the text of values.
 """
 
 from __future__ import annotations
@@ -80,13 +80,14 @@ class _ByConstruct:
     plan: TablePlan
 
     def __call__(self, position: int, data: bytes, before: bytes | None, diffs: int, /) -> bytes | None:
-        """The JSON of a value; None where it is none, which the whole event then tells.
+        """Return the JSON of a value; None where it is none, which the whole event then tells.
 
         Args:
             position: of the column.
             data: the value as it stands in the image.
             before: the one of the before image, where there is one.
-            diffs: 0 where `data` is a value, 1 where it is JSON diffs, 2 where the before image does not have the column.
+            diffs: 0 where `data` is a value, 1 where it is JSON diffs, 2 where the before image does not have the
+                column.
         """
         column = self.plan.columns[position]
         alone = replace(self.plan, columns=(column,))
@@ -103,7 +104,7 @@ class _ByConstruct:
 
 
 def mixed_record_batch(batch: MixedBatch, file: str, repeated: Repeated) -> pa.RecordBatch:
-    """The Arrow form of a batch; takes its buffers, which must not grow any more."""
+    """Return the Arrow form of a batch; takes its buffers, which must not grow any more."""
     count = batch.count
     nodes = [
         *head_nodes(batch, repeated.text(file, count)),

@@ -99,7 +99,7 @@ class RecordType:
     def of(
         cls, plan: TablePlan, wanted: Collection[str] | None, *, zero_dates: str, json_diffs: str = "error"
     ) -> RecordType:
-        """The records of a plan; `wanted` names columns, None means all.
+        """Return the records of a plan; `wanted` names columns, None means all.
 
         Raises:
             BinlogFormatError: a wanted column that the table does not have.

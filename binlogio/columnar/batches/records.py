@@ -1,6 +1,7 @@
 """Record batches from the kernel's buffers, without a copy.
 
-Assembles Arrow arrays of each type from buffers, and completes columns that need work in Python. `record_types` defines the schema.
+Assembles Arrow arrays of each type from buffers, and completes columns that need work in Python. `record_types` defines
+the schema.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class TableRecords:
     def of(
         cls, plan: TablePlan, wanted: Collection[str] | None, *, zero_dates: str, json_diffs: str = "error"
     ) -> TableRecords:
-        """The records of a plan; `wanted` names columns, None means all.
+        """Return the records of a plan; `wanted` names columns, None means all.
 
         Raises:
             BinlogFormatError: a wanted column that the table does not have.
@@ -66,12 +67,12 @@ class TableRecords:
 
     @staticmethod
     def skipped(plan: TablePlan) -> ImagePlan:
-        """The plan of a table that is not selected."""
+        """Return the plan of a table that is not selected."""
         widths = [column_spec(column).width for column in plan.columns]
         return ImagePlan(plan, widths, [-1] * len(widths), list(plan.json_positions), wanted=False)
 
     def new_batch(self, *, with_diffs: bool = False, takes_partial: bool = True) -> Batch:
-        """An empty batch; `with_diffs` where JSON values may be diffs, which then are applied in Python."""
+        """Return an empty batch; `with_diffs` where JSON values may be diffs, which then are applied in Python."""
         return Batch(
             self.images,
             self._kernel_columns(with_diffs=with_diffs),
@@ -90,7 +91,10 @@ class TableRecords:
         ]  # fmt: skip
 
     def record_batch(self, batch: Batch, file: str, repeated: Repeated, texts: JsonTexts) -> pa.RecordBatch:
-        """The Arrow form of a batch that is full; takes its buffers, which must not grow any more. `texts` are its JSON diffs, applied."""
+        """Return the Arrow form of a batch that is full; takes its buffers, which must not grow any more.
+
+        `texts` are its JSON diffs, applied.
+        """
         batch.finish()
         count = batch.count
         before = self._images(batch.before, count, repeated, None, texts)
@@ -114,7 +118,7 @@ class TableRecords:
         return JsonTexts(takes_operations=self.type.json_diffs == "operations")
 
     def _lack_documents(self, batch: pa.RecordBatch) -> bool:
-        """True if no before image has a column whose after image has JSON diffs instead of a document."""
+        """Return True if no before image has a column whose after image has JSON diffs instead of a document."""
         present, after = batch.column("before_present").to_pylist(), batch.column("after")
         for slot, column in enumerate(self.type.columns):
             if self.type.specs[slot].kind != kinds.JSON:
@@ -145,7 +149,7 @@ class TableRecords:
 
 
 def imported(count: int, nodes: Sequence[Node | pa.Array], schema: pa.Schema) -> pa.RecordBatch:
-    """A record batch of columns of `count` rows, whose memory must not grow any more."""
+    """Return a record batch of columns of `count` rows, whose memory must not grow any more."""
     exported = Exported(count, nodes)  # which frees what nobody has imported
     return pa.RecordBatch._import_from_c(exported.address, schema)
 
@@ -156,7 +160,10 @@ _MOST_REPEATED: Final = 1 << 9  # arrays of each kind that are kept
 
 @dataclass(slots=True)
 class Repeated:
-    """Arrays of one value again and again, made once and then sliced. A log of many tables has many values, of which some are kept."""
+    """Arrays of one value again and again, made once and then sliced.
+
+    A log of many tables has many values, of which some are kept.
+    """
 
     texts: dict[str, pa.Array] = field(default_factory=dict)
     empty: dict[pa.DataType, pa.Array] = field(default_factory=dict)
@@ -202,9 +209,12 @@ _DIFFS: Final = diffs_layout(GreedyBytes)
 
 @dataclass(slots=True)
 class JsonTexts:
-    """The texts of JSON values of a batch that holds diffs. `are_complete` is False after one that has none, which construct then tells.
+    """The texts of JSON values of a batch that holds diffs.
 
-    `takes_operations` if diffs without a document before them are the text of their operations; `has_operations` once there were some.
+    `are_complete` is False after one that has none, which construct then tells.
+
+    `takes_operations` if diffs without a document before them are the text of their operations; `has_operations` once
+    there were some.
     """
 
     takes_operations: bool = False
@@ -212,7 +222,10 @@ class JsonTexts:
     has_operations: bool = False
 
     def of(self, value: bytes, before: bytes | None) -> str:
-        """The text of a document, or of JSON diffs applied to the one of the before image; a flag before each says which it is."""
+        """Return the text of a document, or of JSON diffs applied to the one of the before image.
+
+        A flag before each says which it is.
+        """
         try:
             if value[0] == 0:
                 return JsonDocument(value[1:]).text

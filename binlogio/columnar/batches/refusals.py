@@ -1,7 +1,7 @@
 """Errors of events that the compiled kernel refuses.
 
-The kernel reports only that an event is invalid. Construct parses the event again and raises the detailed error, so that both
-implementations raise the same one.
+The kernel reports only that an event is invalid. Construct parses the event again and raises the detailed error, so
+that both implementations raise the same one.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ def refuse_payload(
 ) -> None:
     """Raise what is wrong with the events of a payload from byte `start` on, before which the kernel found all good.
 
-    `table` is that of the event there, if it is a rows event. The events before are not read again: there may be millions of rows.
+    `table` is that of the event there, if it is a rows event. The events before are not read again: there may be
+    millions of rows.
 
     Raises:
         BinlogError: construct refuses an event.
@@ -60,7 +61,7 @@ def refuse_payload(
 def rows_event(
     code: int, pos: int, column_count: int, present: bytes, present_after: bytes, images: bytes
 ) -> RowsEvent:
-    """A rows event that the kernel has found, as far as its rows need it."""
+    """Return a rows event that the kernel has found, as far as its rows need it."""
     codec = EVENT_CODECS[code]
     common: dict[str, Any] = {"table_id": 0, "flags": 0, "extra": b"", "column_count": column_count, "present": present}
     if "present_after" in codec.names:

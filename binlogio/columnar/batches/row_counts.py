@@ -1,7 +1,7 @@
 """Counts the rows of a rows event without decoding values.
 
-The kernel counts all but the events of 5.1 before GA, whose images have another form. If it refuses an event, construct parses it and
-raises the error.
+The kernel counts all but the events of 5.1 before GA, whose images have another form. If it refuses an event, construct
+parses it and raises the error.
 """
 
 from __future__ import annotations

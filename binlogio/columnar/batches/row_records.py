@@ -1,11 +1,12 @@
 """A record for each row change of any table, its images as JSON text.
 
-Defines the columns of the record, with Spark's type names, and encodes an image as a JSON object of the columns in it, by name, or by
-number (`@1` is the first) if the log has no names. `binlogio.values.text` defines the JSON of values.
-A partial update of a JSON column shows the whole document where the before image has the old one, else the functions that change it.
+Defines the columns of the record, with Spark's type names, and encodes an image as a JSON object of the columns in it,
+by name, or by number (`@1` is the first) if the log has no names. `binlogio.values.text` defines the JSON of values. A
+partial update of a JSON column shows the whole document where the before image has the old one, else the functions that
+change it.
 
-`pos` is the offset of the rows event, or of the payload event around it, and `row` counts the changes at that position, so
-(file, pos, row) identifies a change, whatever the filters.
+`pos` is the offset of the rows event, or of the payload event around it, and `row` counts the changes at that position,
+so (file, pos, row) identifies a change, whatever the filters.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ _US_PER_S: Final = 1_000_000
 def row_records(
     reader: BinlogReader, tables: Callable[[str, str], bool] | None = None, where: EventFilter = EVERY_EVENT
 ) -> Iterator[tuple[Any, ...]]:
-    """The row changes of the log that `tables` and `where` want, as tuples in the order of `ROW_COLUMNS`.
+    """Yield the row changes of the log that `tables` and `where` want, as tuples in the order of `ROW_COLUMNS`.
 
     Raises:
         BinlogError: the bytes are no binary log.
@@ -126,7 +127,10 @@ def _records(reader: BinlogReader, event: RowsEvent, group: GroupContext, row: i
 
 
 def present_bitmaps(event: RowsEvent) -> tuple[bytes | None, bytes | None]:
-    """Which columns the before and the after images have; None where there is no such image. Bits past the last column are clear."""
+    """Which columns the before and the after images have; None where there is no such image.
+
+    Bits past the last column are clear.
+    """
     first = _without_spare_bits(event.present, event.column_count)
     if isinstance(event, WriteRowsEvent):
         return None, first
@@ -136,13 +140,13 @@ def present_bitmaps(event: RowsEvent) -> tuple[bytes | None, bytes | None]:
 
 
 def _without_spare_bits(present: bytes, column_count: int) -> bytes:
-    """The bitmap with bits for columns only: servers set those behind the last column."""
+    """Return the bitmap with bits for columns only: servers set those behind the last column."""
     bits = int.from_bytes(present, "little") & (1 << column_count) - 1
     return bits.to_bytes(len(present), "little")
 
 
 def image_text(image: RowImage | None) -> str | None:
-    """The columns that the image has, and their values, as JSON; None where there is no image.
+    """Return the columns that the image has, and their values, as JSON; None where there is no image.
 
     Raises:
         BinlogFormatError: a JSON document or a geometry is damaged; says in which column.

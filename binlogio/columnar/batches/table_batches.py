@@ -1,7 +1,7 @@
 """Logs to the record batches of each table, by the compiled kernel.
 
-Selects tables and closes full batches: a table's batch continues from one window of the log to the next until it is full.
-`log_walk` reads the log.
+Selects tables and closes full batches: a table's batch continues from one window of the log to the next until it is
+full. `log_walk` reads the log.
 """
 
 from __future__ import annotations
@@ -123,7 +123,9 @@ class ColumnarReader(LogWalk):
         yield from self._end_window()
 
     def _end_window(self) -> Iterator[TableBatch]:
-        """Leave a window whose rows are taken; those of all tables, since the ones before an event that is refused are given out.
+        """Leave a window whose rows are taken.
+
+        Those of all tables, since the ones before an event that is refused are given out.
 
         Raises:
             BinlogError: what is wrong with the first of the events that do not fit.
@@ -172,13 +174,16 @@ class ColumnarReader(LogWalk):
         ]
 
     def _batch(self, key: tuple[str, str], number: int) -> Batch:
-        """The open batch of a table."""
+        """Return the open batch of a table."""
         if key not in self._open:
             self._open[key] = number, self._records[number].new_batch(takes_partial=False)
         return self._open[key][1]
 
     def _flush_partial(self, key: tuple[str, str], number: int, place: Place) -> None:
-        """The rows from the first partial update on; where the kernel refuses them for their JSON diffs, these are applied in Python."""
+        """The rows from the first partial update on.
+
+        Where the kernel refuses them for their JSON diffs, these are applied in Python.
+        """
         records, with_diffs = self._records[number], False
         while place[0] < self._router.rows_event_count:
             batch = records.new_batch(with_diffs=with_diffs)

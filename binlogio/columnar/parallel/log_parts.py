@@ -1,6 +1,7 @@
 """Reads parts of logs one after another in one thread, and keeps the open file and its table plans between parts.
 
-`binlogio.columnar.batches.table_batches` reads a part, or `binlogio.columnar.reference.construct_reader` without the kernel.
+`binlogio.columnar.batches.table_batches` reads a part, or `binlogio.columnar.reference.construct_reader` without the
+kernel.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ if TYPE_CHECKING:
 class LogPartReader:
     """Reads splits of logs, or whole ones, as (table, batch) pairs.
 
-    `definitions` say what the columns of tables are; without them nothing is learned from the DDL in the logs. `known_groups` are those that
-    other readers of the logs know too, as `known_plans` are.
+    `definitions` say what the columns of tables are; without them nothing is learned from the DDL in the logs.
+    `known_groups` are those that other readers of the logs know too, as `known_plans` are.
     """
 
     def __init__(
@@ -54,7 +55,7 @@ class LogPartReader:
         self._walk: LogWalk | None = None  # None without the kernel
 
     def read(self, part: tuple[LogFile, Split | None], /) -> Iterator[TableBatch]:
-        """The row changes of a part.
+        """Yield the row changes of a part.
 
         Raises:
             OSError: the file cannot be opened.

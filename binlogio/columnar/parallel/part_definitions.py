@@ -1,9 +1,10 @@
 """Names from the DDL in logs whose parts are read at the same time.
 
-A part needs what the parts before it say. Its reader takes what they have said by the time that a table without names is met, and
-notes what its own part says. When the parts before are done, the consumer sees whether that was all; if not, the part and those behind it
-are read again. Most logs have no DDL but at their head, which is waited for. So names are those that one reader of whole logs gives.
-This module handles locks and the order of parts; `binlogio.schema.definition_source` interprets statements.
+A part needs what the parts before it say. Its reader takes what they have said by the time that a table without names
+is met, and notes what its own part says. When the parts before are done, the consumer sees whether that was all; if
+not, the part and those behind it are read again. Most logs have no DDL but at their head, which is waited for. So names
+are those that one reader of whole logs gives. This module handles locks and the order of parts;
+`binlogio.schema.definition_source` interprets statements.
 """
 
 from __future__ import annotations
@@ -137,7 +138,7 @@ class PartFacts:
         source.adopt(self._knowing)
 
     def holds(self, number: int) -> bool:
-        """Whether part `number` knew, if it had to, all that the parts before it have said, which are done."""
+        """Return whether part `number` knew, if it had to, all that the parts before it have said, which are done."""
         with self.lock:
             return number not in self._taken or self._taken[number] == self.before(number)
 
@@ -158,7 +159,10 @@ class PartDefinitions(DefinitionSource):
         self._known: list[Fact] | None = None  # None until the first request
 
     def begin_part(self, number: int) -> bool:
-        """Go on with a part, once its log's head is known. True where plans that were made before may no longer be right."""
+        """Go on with a part, once its log's head is known.
+
+        True where plans that were made before may no longer be right.
+        """
         self._facts.wait_for_head(number)
         with self._facts.lock:
             self._number = number

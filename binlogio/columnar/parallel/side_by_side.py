@@ -43,7 +43,7 @@ class NumberedReader:
         )
 
     def read(self, part: tuple[int, tuple[LogFile, Split | None]], /) -> Iterator[TableBatch]:
-        """The row changes of a part.
+        """Yield the row changes of a part.
 
         Raises:
             OSError, BinlogError: as `LogPartReader.read`.

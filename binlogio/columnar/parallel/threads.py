@@ -1,7 +1,7 @@
 """Runs several readers in threads and returns their results in the order of the parts.
 
-Limits how far threads run ahead of the consumer. The consumer's thread is one of them: instead of waiting for the result of another
-thread it reads a part itself.
+Limits how far threads run ahead of the consumer. The consumer's thread is one of them: instead of waiting for the
+result of another thread it reads a part itself.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class PartReader(Protocol[Part_contra, Result_co]):
     """Reads parts, one after another, in one thread."""
 
     def read(self, part: Part_contra, /) -> Iterator[Result_co]:
-        """The results of one part."""
+        """Return the results of one part."""
 
     def close(self) -> None:
         """Give back what is open."""
@@ -34,8 +34,8 @@ class PartReader(Protocol[Part_contra, Result_co]):
 class InOrder(Generic[Part, Result]):
     """The results of each part, in order, by threads that take one part after another.
 
-    A thread waits if the results that were not consumed yet exceed `MOST_AHEAD` bytes, unless the consumer waits for its part. An error
-    comes where its part's results end; the other threads then stop.
+    A thread waits if the results that were not consumed yet exceed `MOST_AHEAD` bytes, unless the consumer waits for
+    its part. An error comes where its part's results end; the other threads then stop.
 
     Args:
         part_at: gives the part of a number, None behind the last; asked by one thread at a time, again and again.
@@ -73,7 +73,10 @@ class InOrder(Generic[Part, Result]):
         self._own: int | None = None  # part that the consumer's thread has begun
 
     def results(self, threads: int) -> Generator[Result, None, int]:
-        """All results, computed by `threads` threads, one of them the caller's; returns the number of the first part that does not hold."""
+        """All results, computed by `threads` threads, one of them the caller's.
+
+        Returns the number of the first part that does not hold.
+        """
         with ThreadPoolExecutor(max(1, threads - 1), "binlogio-read") as pool, closing(self._read()) as own:
             try:
                 for another in range(self._next + 1, self._next + threads):
@@ -93,7 +96,10 @@ class InOrder(Generic[Part, Result]):
                 pool.shutdown(wait=False, cancel_futures=True)
 
     def _take(self, number: int, own: Iterator[tuple[int, Result]]) -> Iterator[Result]:
-        """The results of one part. While there are none, the caller's thread makes some, of this part or of one behind it."""
+        """Yield the results of one part.
+
+        While there are none, the caller's thread makes some, of this part or of one behind it.
+        """
         with self._lock:
             waiting = self._results[number]
         while True:
@@ -117,7 +123,7 @@ class InOrder(Generic[Part, Result]):
             raise error
 
     def _make(self, own: Iterator[tuple[int, Result]]) -> tuple[int, Result] | None:
-        """The next result of the consumer's thread; None where there is no part or no room for it."""
+        """Return the next result of the consumer's thread; None where there is no part or no room for it."""
         with self._lock:
             if self._own != self._wanted and self._ahead > MOST_AHEAD:
                 return None

@@ -1,7 +1,7 @@
 """Logs to record batches by construct alone: what `table_batches` does without the compiled kernel, a hundred times as slowly.
 
-Parses only the events that rows depend on, as the kernel does. It is the kernel's oracle: for an event that the kernel refuses, this
-code raises the error.
+Parses only the events that rows depend on, as the kernel does. It is the kernel's oracle: for an event that the kernel
+refuses, this code raises the error.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class RowsWalk:
         self._table = None if table is None else self._type_of(table)
 
     def take(self, frame: EventFrame) -> Iterator[FoundRows]:
-        """The rows events of a frame, of which there are several where it is a compressed transaction.
+        """Yield the rows events of a frame, of which there are several where it is a compressed transaction.
 
         Raises:
             BinlogError: the event is not what its layout says.
@@ -113,7 +113,7 @@ class RowsWalk:
     def take_payload(
         self, event: TransactionPayloadEvent, context: ParseContext, chunks: Iterator[bytes], start: int
     ) -> Iterator[FoundRows]:
-        """The rows events of a payload from byte `start` on, as `Decoder.decode_payload` has them.
+        """Yield the rows events of a payload from byte `start` on, as `Decoder.decode_payload` has them.
 
         Raises:
             BinlogError: an event is not what its layout says.
@@ -214,7 +214,8 @@ def _source_of(event: Any) -> RowsSource:
 class ConstructReader:
     """One log's row changes as (table, batch) pairs; `torn_tail` afterwards tells of an unfinished end.
 
-    `frames` are the events of the log from where another reader has left it; without them the log is read from its start.
+    `frames` are the events of the log from where another reader has left it; without them the log is read from its
+    start.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
 """Builds records from construct's values, one value at a time; the reference for the compiled kernel.
 
-Converts Python values of columns to Arrow values, and raises, for both implementations, the error about a value that the Arrow type of
-the column cannot represent, with the row and the column.
+Converts Python values of columns to Arrow values, and raises, for both implementations, the error about a value that
+the Arrow type of the column cannot represent, with the row and the column.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class RowsSource:
 
 
 def image_pairs(event: RowsEvent, kind: RecordType, *, first_row: int = 0, first_byte: int = 0) -> list[ImagePair]:
-    """The before and the after image of each row of an event; `first_row` and `first_byte` as in `decode_rows`.
+    """Return the before and the after image of each row of an event; `first_row` and `first_byte` as in `decode_rows`.
 
     Raises:
         BinlogFormatError: the images do not fit the table, or a value does not fit Arrow's type for its column.
@@ -81,7 +81,7 @@ def image_pairs(event: RowsEvent, kind: RecordType, *, first_row: int = 0, first
 
 
 def text_pairs(event: RowsEvent, plan: TablePlan) -> list[ImagePair]:
-    """The before and the after image of each row of an event as JSON text, each a tuple of one value.
+    """Return the before and the after image of each row of an event as JSON text, each a tuple of one value.
 
     Raises:
         BinlogFormatError: the images do not fit the table, or hold a document or a geometry that is damaged.
@@ -108,7 +108,7 @@ def _values(image: RowImage | None, kind: RecordType) -> ImageValues:
 
 
 def _arrow_value(value: Any, column: ColumnPlan, kind: RecordType) -> Any:
-    """A value as pyarrow takes it.
+    """Return a value as pyarrow takes it.
 
     Raises:
         BinlogFormatError: Arrow's type for the column does not hold it.
@@ -196,7 +196,7 @@ class PendingRecords:
         self.size += len(event.images)
 
     def take(self, count: int, file: str) -> pa.RecordBatch:
-        """The first `count` records as a batch."""
+        """Return the first `count` records as a batch."""
         columns = list(zip(*self.rows[:count], strict=True))
         del self.rows[:count]
         self.size = 0 if not self.rows else self.size
@@ -235,7 +235,7 @@ class MixedRecords:
             self.rows.append((file, event.header.offset, row, *head, name, table, before, after, *present))
 
     def take(self, count: int) -> pa.RecordBatch:
-        """The first `count` records as a batch."""
+        """Return the first `count` records as a batch."""
         columns = list(zip(*self.rows[:count], strict=True))
         del self.rows[:count]
         arrays = [pa.array(column, one.type) for column, one in zip(columns, MIXED_SCHEMA, strict=True)]
@@ -243,7 +243,7 @@ class MixedRecords:
 
 
 def _head(event: RowsEvent, source: RowsSource) -> tuple[Any, ...]:
-    """The columns of a record from `op` to `sequence_number`."""
+    """Return the columns of a record from `op` to `sequence_number`."""
     header = event.header
     with_clock = source.sequence_number is not None and source.sequence_number >= 0
     return (

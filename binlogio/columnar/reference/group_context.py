@@ -19,8 +19,9 @@ from binlogio.format.groups import GroupPlace, GroupTracker
 class GroupContext:
     """Follows the groups of one log. Feed it every event, those inside payloads too.
 
-    `gtid` is text: `uuid:number`, `uuid:tag:number`, or MariaDB's `domain-server-number`; None in an anonymous group and between groups.
-    `last_committed` and `sequence_number` are MySQL's logical clock, None where the server had none, as MariaDB.
+    `gtid` is text: `uuid:number`, `uuid:tag:number`, or MariaDB's `domain-server-number`; None in an anonymous group
+    and between groups. `last_committed` and `sequence_number` are MySQL's logical clock, None where the server had
+    none, as MariaDB.
     """
 
     def __init__(self) -> None:

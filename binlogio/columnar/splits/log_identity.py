@@ -1,8 +1,9 @@
 """Which log a file holds: facts at its head that tell it from another log of the same name.
 
-Servers number their logs, so after RESET, a failover or the restore of a backup another log has the name of one that was read before. The head
-of a log says when it was created (time of the format description), by which server (server id), and, with GTIDs, the GTID of its first group.
-Bytes in the middle are identified by a CRC32 of those before an offset, since two logs with the same head may differ later (a restored backup).
+Servers number their logs, so after RESET, a failover or the restore of a backup another log has the name of one that
+was read before. The head of a log says when it was created (time of the format description), by which server (server
+id), and, with GTIDs, the GTID of its first group. Bytes in the middle are identified by a CRC32 of those before an
+offset, since two logs with the same head may differ later (a restored backup).
 """
 
 from __future__ import annotations
@@ -43,14 +44,17 @@ HEAD_EVENTS: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogIdentity:
-    """What the head of a log says. `created` is in seconds since 1970; `first_gtid` is None without GTIDs, and before the first group."""
+    """What the head of a log says.
+
+    `created` is in seconds since 1970; `first_gtid` is None without GTIDs, and before the first group.
+    """
 
     created: int
     server_id: int
     first_gtid: str | None = None
 
     def is_same_log(self, other: LogIdentity) -> bool:
-        """False if the two contradict each other. A GTID that only one of them has does not."""
+        """Return False if the two contradict each other. A GTID that only one of them has does not."""
         return (
             self.created == other.created
             and self.server_id == other.server_id
@@ -91,7 +95,7 @@ def log_identity(log: LogFile, keyring: Keyring | None = None) -> LogIdentity | 
 
 
 def head_frames(opened: OpenedLog, keyring: Keyring | None) -> Iterator[EventFrame]:
-    """The first events of a log that was just opened, as far as they are whole.
+    """Yield the first events of a log that was just opened, as far as they are whole.
 
     Raises:
         BinlogFormatError: one of them is damaged.
@@ -111,7 +115,9 @@ def head_frames(opened: OpenedLog, keyring: Keyring | None) -> Iterator[EventFra
 
 
 def tail_checksum(log: LogFile, offset: int, keyring: Keyring | None = None) -> int | None:
-    """The CRC32 of the bytes before `offset`; None at the head of a log, or if the log cannot be read at an offset.
+    """Return the CRC32 of the bytes before `offset`.
+
+    None at the head of a log, or if the log cannot be read at an offset.
 
     Raises:
         BinlogFormatError: the log ends before `offset`.

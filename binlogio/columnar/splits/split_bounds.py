@@ -1,7 +1,7 @@
 """Where the event groups of a byte range of a log begin and end: for readers that go event by event.
 
-Decides which logs cannot be split, and searches for a group in the middle of a file. Reads the file's head, and around the two ends of
-the range.
+Decides which logs cannot be split, and searches for a group in the middle of a file. Reads the file's head, and around
+the two ends of the range.
 """
 
 from __future__ import annotations
@@ -52,10 +52,12 @@ WHOLE: Final = Bounds(None, None)
 
 
 def split_bounds(log: LogFile, split: Split, keyring: Keyring | None = None) -> Bounds | None:
-    """The event groups that begin in `split`; None where none does. What stands before the first group belongs to the split at 0.
+    """Return the event groups that begin in `split`; None where none does.
 
-    A log that is one piece (relay, encrypted or compressed) belongs to the split at 0 as a whole; so does one that is damaged at
-    its head, where the reader will say so.
+    What stands before the first group belongs to the split at 0.
+
+    A log that is one piece (relay, encrypted or compressed) belongs to the split at 0 as a whole; so does one that is
+    damaged at its head, where the reader will say so.
 
     Raises:
         OSError: the file cannot be read.
@@ -77,7 +79,7 @@ def split_bounds(log: LogFile, split: Split, keyring: Keyring | None = None) -> 
 
 
 def is_one_piece(log: LogFile, keyring: Keyring | None = None) -> bool:
-    """True for a log in which event groups cannot be found by position.
+    """Return True for a log in which event groups cannot be found by position.
 
     Raises:
         OSError, UnsupportedFeature: as `split_bounds`.
@@ -104,7 +106,7 @@ def group_behind(log: LogFile, offset: int, keyring: Keyring | None = None) -> i
 
 
 def _divisible(opened: OpenedLog) -> bool | None:
-    """Whether events have checksums; None for a log that is one piece."""
+    """Return whether events have checksums; None for a log that is one piece."""
     if not opened.seekable:
         return None
     framer = EventFramer(verify_checksum=False)
@@ -120,7 +122,10 @@ def _divisible(opened: OpenedLog) -> bool | None:
 
 
 def _has_gtids(opened: OpenedLog, offset: int) -> bool:
-    """Whether the first event behind those of the file itself begins a group; a log in which nothing happened could be said to."""
+    """Return whether the first event behind those of the file itself begins a group.
+
+    A log in which nothing happened could be said to.
+    """
     while True:
         opened.seek(offset)
         header = opened.read(HEADER_SIZE)
@@ -152,10 +157,10 @@ class KnownGroups:
 
 
 def group_at(opened: OpenedLog, offset: int, before: int | None, *, has_checksum: bool) -> int | None:
-    """The first event group that begins at or behind `offset`, and before `before`.
+    """Return the first event group that begins at or behind `offset`, and before `before`.
 
-    What the answer is depends on the file and `offset` alone, and no two offsets contradict each other: so ranges have each group once, even
-    where something that is none was taken for a group, or one was passed over.
+    What the answer is depends on the file and `offset` alone, and no two offsets contradict each other: so ranges have
+    each group once, even where something that is none was taken for a group, or one was passed over.
     """
     from binlogio._kernel.frames import find_group  # noqa: PLC0415 - there may be none
 
@@ -180,10 +185,10 @@ def group_at(opened: OpenedLog, offset: int, before: int | None, *, has_checksum
 
 
 def _leads_on(window: Window, opened: OpenedLog, *, has_checksum: bool) -> bool:
-    """Whether events follow each other from the window's start on, as far as `_HORIZON`: a value that was made to look like events ends before.
+    """Return whether events follow each other from the window's start on, as far as `_HORIZON`: a value that was made to look like events ends before.
 
-    An event, or its header, that reaches beyond the end of the file is the torn tail of a log in use, or made up: then the file must not end with a whole
-    event, and what is whole has to have the right checksums.
+    An event, or its header, that reaches beyond the end of the file is the torn tail of a log in use, or made up: then
+    the file must not end with a whole event, and what is whole has to have the right checksums.
     """
     from binlogio._kernel.frames import pass_events  # noqa: PLC0415
 
@@ -212,7 +217,7 @@ def _leads_on(window: Window, opened: OpenedLog, *, has_checksum: bool) -> bool:
 
 
 def _ends_whole(opened: OpenedLog, end: int, *, has_checksum: bool) -> bool:
-    """Whether the last bytes of a file are an event, as that of a log that was closed, or whose last transaction was committed."""
+    """Return whether the last bytes of a file are an event, as that of a log that was closed, or whose last transaction was committed."""
     opened.seek(max(0, end - _LONGEST_END))
     data = opened.read(_LONGEST_END)
     ends = (end & _LOW_BITS).to_bytes(4, "little")
@@ -231,7 +236,7 @@ def _has_its_checksum(event: bytes) -> bool:
 
 
 def _has_right_checksums(opened: OpenedLog, offset: int) -> bool:
-    """Whether all whole events from `offset` on have them, as far as `_HORIZON`."""
+    """Return whether all whole events from `offset` on have them, as far as `_HORIZON`."""
     from binlogio._kernel.frames import scan_headers  # noqa: PLC0415
 
     opened.seek(offset)
@@ -243,6 +248,6 @@ def _has_right_checksums(opened: OpenedLog, offset: int) -> bool:
 
 
 def _could_be_event(head: bytes, offset: int) -> bool:
-    """Whether a header has a size, and a log_pos that is where the event ends, or zero as some servers have it inside of a group."""
+    """Return whether a header has a size, and a log_pos that is where the event ends, or zero as some servers have it inside of a group."""
     size, log_pos = int.from_bytes(head[EVENT_SIZE_BYTES], "little"), int.from_bytes(head[LOG_POS_BYTES], "little")
     return size >= HEADER_SIZE and log_pos in (0, offset + size & _LOW_BITS)

@@ -1,7 +1,8 @@
 """Events that are larger than a window: they come in parts, and no part is kept.
 
-Splits the images of a rows event into parts, and decompresses a transaction while it is read. Where the log can be read twice,
-the checksum is compared before the first row is given out; elsewhere (standard input, compressed and encrypted files, file objects) after the last one.
+Splits the images of a rows event into parts, and decompresses a transaction while it is read. Where the log can be read
+twice, the checksum is compared before the first row is given out; elsewhere (standard input, compressed and encrypted
+files, file objects) after the last one.
 """
 
 from __future__ import annotations
@@ -60,7 +61,10 @@ class BigEvents(ABC):
     def _flush_part(
         self, header: EventHeader, size: int, first_row: int, *, first_byte: int, last: bool
     ) -> Generator[TableBatch, None, tuple[int, int]]:
-        """Give out the one event that is a part of another, with `size` bytes of images; returns how many of them are whole rows, and these."""
+        """Give out the one event that is a part of another, with `size` bytes of images.
+
+        Returns how many of them are whole rows, and these.
+        """
 
     def _give_out(self) -> Iterator[TableBatch]:
         """Give out what is not full either."""
@@ -72,11 +76,13 @@ class BigEvents(ABC):
 
     @abstractmethod
     def _judge(self, offset: int) -> EventFramer:
-        """A framer that goes on at `offset`, to tell what is wrong there."""
+        """Return a framer that goes on at `offset`, to tell what is wrong there."""
 
     @abstractmethod
     def _is_verified(self, size: int) -> bool:
-        """Compare the checksum of the event at the window's start, of so many bytes, by reading it twice; False where that cannot be done.
+        """Compare the checksum of the event at the window's start, of so many bytes, by reading it twice.
+
+        False where that cannot be done.
 
         Raises:
             ChecksumMismatch: it is another one.
@@ -85,7 +91,7 @@ class BigEvents(ABC):
     # ------------------------------------------------------------------------------------------- compressed transactions
 
     def _open_big_payload(self, raw: bytes) -> Iterator[TableBatch]:
-        """A compressed transaction that is here as a whole, and is not when it is opened."""
+        """Yield a compressed transaction that is here as a whole, and is not when it is opened."""
         header = parse_header(raw, self._window.offset, self._context)
         end = len(raw) - CHECKSUM_SIZE * self._context.has_checksum
         event = codec_for(header.type_code).parse(header, raw[HEADER_SIZE:end], self._context)
@@ -94,7 +100,10 @@ class BigEvents(ABC):
         self._window.take(len(raw))
 
     def _is_streamed(self, header: EventHeader) -> bool:
-        """True for a compressed transaction with nothing odd before its payload; others have to be here as a whole."""
+        """Return True for a compressed transaction with nothing odd before its payload.
+
+        Others have to be here as a whole.
+        """
         head = self._payload_head(header)
         return head is not None and head[0].compression_type == CompressionType.ZSTD
 
@@ -105,7 +114,10 @@ class BigEvents(ABC):
         return parse_payload_head(bytes(self._window.view[HEADER_SIZE : HEADER_SIZE + _HEAD_SIZE]), body_size, header)
 
     def _stream_payload(self, header: EventHeader) -> Generator[TableBatch, None, bool]:
-        """A compressed transaction that is opened while it is read. False where the log ends before the event does."""
+        """Yield a compressed transaction that is opened while it is read.
+
+        False where the log ends before the event does.
+        """
         head = self._payload_head(header)
         if head is None:
             return False
@@ -122,13 +134,13 @@ class BigEvents(ABC):
         return self._verify_rest(header, body) or self._end_inside(header)
 
     def _body(self, header: EventHeader) -> EventBytes:
-        """The bytes of the event at the window's start, whose checksum was compared where that could be done."""
+        """Return the bytes of the event at the window's start, whose checksum was compared where that could be done."""
         size = header.event_size - CHECKSUM_SIZE * self._context.has_checksum
         is_verified = self._selection.verify_checksum and self._is_verified(header.event_size)
         return EventBytes(self._window, size, is_summed=not is_verified)
 
     def _walk_payload(self, chunks: Iterator[bytes], event: TransactionPayloadEvent) -> Iterator[TableBatch]:
-        """The rows of a payload's events, whose plain bytes come in chunks.
+        """Yield the rows of a payload's events, whose plain bytes come in chunks.
 
         Raises:
             BinlogError: what construct says of the first event that the kernel refuses.
@@ -187,11 +199,14 @@ class BigEvents(ABC):
         raise unreadable(event.header.offset, event.header.type_code)
 
     def _can_be_whole(self, inner: Window, size: int) -> bool:
-        """Whether the event at the window's start may end within a payload of `size` bytes."""
+        """Return whether the event at the window's start may end within a payload of `size` bytes."""
         return inner.held < HEADER_SIZE or event_size(inner.view) <= size - inner.offset
 
     def _fill_inner(self, inner: Window, size: int) -> bool:
-        """Have the event at the window's start as a whole; False where it is larger than what is left of the payload, or than the limit."""
+        """Have the event at the window's start as a whole.
+
+        False where it is larger than what is left of the payload, or than the limit.
+        """
         least = event_size(inner.view) if inner.held >= HEADER_SIZE else HEADER_SIZE
         if least > min(size - inner.offset, self._selection.limits.opened_size):
             return False
@@ -205,14 +220,17 @@ class BigEvents(ABC):
         return found if found.type_code in IN_PARTS else None
 
     def _stream_inner_rows(self, inner: Window, header: EventHeader) -> Generator[TableBatch, None, bool]:
-        """A rows event inside a payload that is larger than a window, and has no checksum of its own. False where the payload ends within it."""
+        """Yield a rows event inside a payload that is larger than a window, and has no checksum of its own.
+
+        False where the payload ends within it.
+        """
         yield from self._give_out()
         return (yield from self._rows_in_parts(inner, EventBytes(inner, header.event_size), header, is_inner=True))
 
     # ------------------------------------------------------------------------------------------------------- rows events
 
     def _stream_rows(self, header: EventHeader) -> Generator[TableBatch, None, bool]:
-        """A rows event larger than a window: its images come in parts, each part as an event of its own to the kernel.
+        """Yield a rows event larger than a window: its images come in parts, each part as an event of its own to the kernel.
 
         False where the log ends before the event does.
         """
@@ -229,7 +247,9 @@ class BigEvents(ABC):
     def _rows_in_parts(
         self, window: Window, body: EventBytes, header: EventHeader, *, is_inner: bool = False
     ) -> Generator[TableBatch, None, bool]:
-        """The rows of an event at the start of `window`, whose bytes `body` has; False where these end before the event does.
+        """Yield the rows of an event at the start of `window`, whose bytes `body` has.
+
+        False where these end before the event does.
 
         Rows of the events inside a payload are counted from the first one on, and errors count those of the event.
         """
@@ -243,7 +263,8 @@ class BigEvents(ABC):
         part = bytearray(part_event(part_header, prefix, b""))
         images_at = wanted = len(part)
         while body.left or len(part) > images_at:
-            # At least as much again as there is of a row that is not whole: each of its bytes is looked at a few times, however long it is.
+            # At least as much again as there is of a row that is not whole: each of its bytes is looked at a few times,
+            # however long it is.
             wanted = len(part) + max(WINDOW_SIZE, len(part) - images_at)
             while len(part) < wanted and (more := body.read(wanted - len(part))):
                 part += more
@@ -271,7 +292,10 @@ class BigEvents(ABC):
         return True
 
     def _route_part(self, part: bytearray, header: EventHeader, first_row: int) -> None:
-        """Show the kernel a part of a rows event, whose rows are numbered from `first_row` on; it must stay as it is until they are taken."""
+        """Show the kernel a part of a rows event, whose rows are numbered from `first_row` on.
+
+        It must stay as it is until they are taken.
+        """
         router = self._router
         router.describe_part(checksum=False)
         router.number_rows_from(first_row)
@@ -313,7 +337,7 @@ class BigEvents(ABC):
         return True
 
     def _end_inside(self, header: EventHeader) -> bool:
-        """The log ends within an event of which parts were given out already."""
+        """Return the log ends within an event of which parts were given out already."""
         framer = self._judge(header.offset)
         raw = build_header(header, self._context)
         framer.feed(raw)
@@ -324,7 +348,7 @@ class BigEvents(ABC):
 
 
 def _until_failure(chunks: Iterator[bytes], failure: list[BinlogError]) -> Iterator[bytes]:
-    """The chunks before an error, which is left in `failure`: the events before it are read first."""
+    """Yield the chunks before an error, which is left in `failure`: the events before it are read first."""
     try:
         yield from chunks
     except BinlogError as exc:

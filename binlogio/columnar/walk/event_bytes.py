@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 class EventBytes:
     """The bytes of an event at a window's start, which go by: those that were read are no longer in the window.
 
-    `left` are still to come, `checksum` is the CRC32 of those that have gone by, where `is_summed`. Short of bytes where the log ends within
-    the event.
+    `left` are still to come, `checksum` is the CRC32 of those that have gone by, where `is_summed`. Short of bytes
+    where the log ends within the event.
     """
 
     def __init__(self, window: Window, size: int, *, is_summed: bool = True) -> None:

@@ -1,6 +1,7 @@
 """Events in parts and streams in pieces, for the columnar reader.
 
-Computes the size of an incomplete event, locates the images of a rows event, and builds a complete event from a part of one.
+Computes the size of an incomplete event, locates the images of a rows event, and builds a complete event from a part of
+one.
 """
 
 from __future__ import annotations
@@ -21,13 +22,18 @@ MOST_BYTES: Final = 64 << 20  # of values in one batch, and the most that is rea
 
 
 def least_for(window: Window) -> int:
-    """Bytes that the event at the window's start needs, where that is what stands there; else a few more than there are."""
+    """Bytes that the event at the window's start needs, where that is what stands there.
+
+    Else a few more than there are.
+    """
     size = int.from_bytes(window.view[EVENT_SIZE_BYTES], "little") if window.held >= HEADER_SIZE else 0
     return max(window.held + 1, min(size, MOST_BYTES))
 
 
 def decrypted(window: Window, decrypt: Callable[[int, bytes], bytes], limits: Limits) -> Iterator[bytes]:
-    """The plain events behind a START_ENCRYPTION_EVENT, each of which keeps its size readable; an unfinished one as it stands.
+    """Yield the plain events behind a START_ENCRYPTION_EVENT, each of which keeps its size readable.
+
+    An unfinished one as it stands.
 
     Raises:
         BinlogFormatError: an event is larger than the limit.
@@ -65,7 +71,7 @@ def event_size(view: memoryview) -> int:
 
 
 def part_event(header: EventHeader, prefix: bytes, images: bytes) -> bytes:
-    """A part of a rows event as a whole event, for the kernel: no checksum, no end of statement."""
+    """Return a part of a rows event as a whole event, for the kernel: no checksum, no end of statement."""
     size = HEADER_SIZE + len(prefix) + len(images)
     return (
         header.timestamp.to_bytes(4, "little")

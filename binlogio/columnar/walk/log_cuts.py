@@ -1,7 +1,7 @@
 """Logs cut into the parts that threads read, one thread after another.
 
-The size of a part adapts to the size of its results, which wait for the consumer and should still be in the CPU cache then.
-Towards the end of a log its parts get smaller, so that all threads are busy to the end. Not thread-safe.
+The size of a part adapts to the size of its results, which wait for the consumer and should still be in the CPU cache
+then. Towards the end of a log its parts get smaller, so that all threads are busy to the end. Not thread-safe.
 """
 
 from __future__ import annotations

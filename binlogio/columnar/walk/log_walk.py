@@ -1,8 +1,8 @@
 """A walk over a log by the compiled kernel, window by window, in bounded memory.
 
-Handles the events at which the kernel stops: format descriptions, encryption, torn tails. `big_events` reads events larger than a window.
-If the kernel refuses an event, construct parses it and raises the error. Construct also reads logs whose event headers have more than 19 bytes.
-Subclasses build batches from the rows.
+Handles the events at which the kernel stops: format descriptions, encryption, torn tails. `big_events` reads events
+larger than a window. If the kernel refuses an event, construct parses it and raises the error. Construct also reads
+logs whose event headers have more than 19 bytes. Subclasses build batches from the rows.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ class LogWalk(BigEvents):
         return self.read(None)
 
     def read(self, split: Split | None) -> Iterator[TableBatch]:
-        """The row changes of a split, after those of the one before; of the whole log where it is None."""
+        """Yield the row changes of a split, after those of the one before; of the whole log where it is None."""
         self._forget_rows()
         try:
             if not (self._described or self._is_left_to_construct):
@@ -244,14 +244,17 @@ class LogWalk(BigEvents):
         return self._known_groups.group_at(self._log.name, self._opened, offset, before, has_checksum=has_checksum)
 
     def _is_one_piece(self) -> bool:
-        """True for logs in which nobody can find an event by its position: relay logs have their source's, encrypted ones hide it."""
+        """Return True for logs in which nobody can find an event by its position: relay logs have their source's, encrypted ones hide it."""
         if self._framer.is_relay_log:
             return True
         self._window.fill(HEADER_SIZE)
         return self._window.held >= HEADER_SIZE and self._window.view[TYPE_CODE_AT] == EventType.START_ENCRYPTION_EVENT
 
     def _more(self) -> Generator[TableBatch, None, bool]:
-        """Bring in the event at the window's start: whole, or in parts where it is a big rows event. False at the end."""
+        """Bring in the event at the window's start: whole, or in parts where it is a big rows event.
+
+        False at the end.
+        """
         window = self._window
         if not window.fill(min(HEADER_SIZE, window.held + 1)):
             if window.held:
@@ -273,10 +276,13 @@ class LogWalk(BigEvents):
         return self._fill_or_end(header.event_size)
 
     def _has_room_for(self, size: int) -> bool:
-        """Judge the size of a big event before it is read; False where the file ends within it, which is then a torn tail.
+        """Judge the size of a big event before it is read.
+
+        False where the file ends within it, which is then a torn tail.
 
         Raises:
-            BinlogError: the size contradicts the position, is beyond the limit, or beyond the end of a file that was closed.
+            BinlogError: the size contradicts the position, is beyond the limit, or beyond the end of a file that was
+                closed.
         """
         window, framer = self._window, self._judge(self._window.offset)
         framer.feed(bytes(window.view[:HEADER_SIZE]))
@@ -329,7 +335,7 @@ class LogWalk(BigEvents):
         self.torn_tail = framer.torn_tail
 
     def _judge(self, offset: int) -> EventFramer:
-        """A framer that goes on at `offset`, to tell what is wrong there."""
+        """Return a framer that goes on at `offset`, to tell what is wrong there."""
         framer = EventFramer(
             verify_checksum=self._selection.verify_checksum,
             context=self._context,
@@ -342,12 +348,15 @@ class LogWalk(BigEvents):
         return framer
 
     def _event_bytes(self) -> bytes:
-        """The event at the window's start, as far as it goes."""
+        """Return the event at the window's start, as far as it goes."""
         size = int.from_bytes(self._window.view[EVENT_SIZE_BYTES], "little")
         return bytes(self._window.view[:size]) if size >= HEADER_SIZE else bytes(self._window.view)
 
     def _describe(self) -> bool:
-        """A format description (or, first in a relay log, a ROTATE): what it says holds from here on. False at the log's end."""
+        """Return a format description (or, first in a relay log, a ROTATE): what it says holds from here on.
+
+        False at the log's end.
+        """
         window = self._window
         size = event_size(window.view) if window.fill(HEADER_SIZE) else 0
         if size > BIG_EVENT_SIZE and not self._has_room_for(size):
@@ -402,7 +411,7 @@ class LogWalk(BigEvents):
             list(walk.take(frame))
 
     def _read_by_construct(self) -> Iterator[TableBatch]:
-        """The rows of the rest of a log whose headers have a size that the kernel does not know."""
+        """Return the rows of the rest of a log whose headers have a size that the kernel does not know."""
         return iter(
             ConstructReader(
                 self._log, self._opened, self._selection, definitions=self._definitions, frames=self._frames_left()
@@ -410,7 +419,7 @@ class LogWalk(BigEvents):
         )
 
     def _frames_left(self) -> Iterator[EventFrame]:
-        """The events from the window's start to the end of the log."""
+        """Yield the events from the window's start to the end of the log."""
         window, framer = self._window, self._framer
         while (frame := framer.next_frame()) is not Framing.END:
             if isinstance(frame, EventFrame):
@@ -424,7 +433,7 @@ class LogWalk(BigEvents):
         self.torn_tail = framer.torn_tail
 
     def _resolve(self, body: bytes) -> Any:
-        """The kernel's plan for the body of a table map; None where construct refuses it."""
+        """Return the kernel's plan for the body of a table map; None where construct refuses it."""
         key = body[_TABLE_ID_SIZE:]
         if key in self._resolved:
             found, images = self._resolved[key]
@@ -459,13 +468,16 @@ class LogWalk(BigEvents):
         return KnownPlan(plan, is_wanted=True, by_statements=by_statements, known=known)
 
     def _follow(self, code: int, body: bytes) -> bool:
-        """A statement that could change what a table is; True where plans may be wrong now."""
+        """Return a statement that could change what a table is; True where plans may be wrong now."""
         return self._definitions.follow_body(code, body, self._context)
 
     # ------------------------------------------------------------------------------------------ compressed events
 
     def _open_payload(self, body: bytes, pos: int) -> bytes | None:
-        """The events of a payload that is not too big; None where it is to be streamed. Of a damaged one those before the damage."""
+        """Return the events of a payload that is not too big; None where it is to be streamed.
+
+        Of a damaged one those before the damage.
+        """
         header = EventHeader(type_code=EventType.TRANSACTION_PAYLOAD_EVENT, offset=pos)
         opened = bytearray()
         try:
@@ -497,8 +509,8 @@ class LogWalk(BigEvents):
     ) -> None:
         """Raise what construct says of the first rows event, up to number `last`, of which it refuses a row.
 
-        `start` is a row and a byte of event `last` before which the kernel has found all good: construct takes microseconds for a row, and a
-        compressed event may hold millions.
+        `start` is a row and a byte of event `last` before which the kernel has found all good: construct takes
+        microseconds for a row, and a compressed event may hold millions.
         """
         if start is not None:
             row, at = start
@@ -518,7 +530,7 @@ class LogWalk(BigEvents):
             self._check_rows(event, plan, first_row=first_row, first_byte=first_byte)
 
     def _before_refusal(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows of the events before the one of which a row was refused; all where there is none."""
+        """Return the rows of the events before the one of which a row was refused; all where there is none."""
         if self._refused_at is None:
             return batch
         pos, row = (batch.column(name).to_numpy() for name in ("pos", "row"))
@@ -528,7 +540,7 @@ class LogWalk(BigEvents):
 
 
 def _post_headers(context: ParseContext) -> tuple[dict[int, int], set[int]]:
-    """The size of each type's post-header in bytes, and the types with one of a size that no server has."""
+    """Return the size of each type's post-header in bytes, and the types with one of a size that no server has."""
     sizes, unknown = {}, set()
     for code in OPENED_TYPES:
         known = EVENT_CODECS[code].post_header_sizes

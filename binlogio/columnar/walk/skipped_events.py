@@ -1,7 +1,8 @@
 """The events of a part of a log that is not read: walks headers, and parses only the requested events.
 
-For readers that begin in the middle of a log and need some events before that place: DDL, which names columns, or XA PREPARE. Checksums are not compared, row
-images are not read. Where the compiled kernel cannot hop (compressed, encrypted, relay and old logs), events are framed one by one.
+For readers that begin in the middle of a log and need some events before that place: DDL, which names columns, or XA
+PREPARE. Checksums are not compared, row images are not read. Where the compiled kernel cannot hop (compressed,
+encrypted, relay and old logs), events are framed one by one.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ class SkippedEvent(NamedTuple):
 def skipped_events(
     log: LogFile, keyring: Keyring | None = None, also: tuple[EventType, ...] = ()
 ) -> Iterator[SkippedEvent]:
-    """The events of a log that begin groups, hold statements other than BEGIN, prepare XA transactions, or are compressed transactions.
+    """Yield the events of a log that begin groups, hold statements other than BEGIN, prepare XA transactions, or are compressed transactions.
 
     Args:
         log: the log.
@@ -114,7 +115,7 @@ def _frames(opened: OpenedLog, framer: EventFramer) -> Iterator[EventFrame]:
 
 
 def _may_hop(framer: EventFramer, opened: OpenedLog, frame: EventFrame) -> bool:
-    """Whether headers alone lead from event to event from here on, and types are what they say."""
+    """Return whether headers alone lead from event to event from here on, and types are what they say."""
     context = framer.context
     return (
         is_compiled()
@@ -151,7 +152,7 @@ def _hop(opened: OpenedLog, framer: EventFramer, also: tuple[EventType, ...]) ->
 
 
 def _is_shown(code: int, data: bytes, body_at: int) -> bool:
-    """Whether an event whose body begins at `body_at` is one to look at."""
+    """Return whether an event whose body begins at `body_at` is one to look at."""
     if code != EventType.QUERY_EVENT:
         return code in _SHOWN
     if len(data) < body_at + POST_HEADER:

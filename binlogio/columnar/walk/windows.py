@@ -1,7 +1,7 @@
 """A log as a window of bytes that moves over it, in constant memory.
 
-Moves the remaining bytes to the front and reads new ones after them. One buffer is used again and again: what points into it is good
-until the next `fill`.
+Moves the remaining bytes to the front and reads new ones after them. One buffer is used again and again: what points
+into it is good until the next `fill`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ class Window:
 
     Args:
         read: gives up to that many bytes, none at the end.
-        readinto: fills a part of memory and says how much of it, where the source can do that; then `read` is not called.
+        readinto: fills a part of memory and says how much of it, where the source can do that; then `read` is not
+            called.
         descriptor: of the file that these read, where it is one; None else.
         offset: where the first byte stands.
     """
@@ -114,8 +115,9 @@ class Window:
     def move(self, move: Callable[[int, bytearray, int, int, int, int, int], tuple[int, int, int]]) -> None:
         """Let a kernel function continue to read the file.
 
-        `move` takes the file's descriptor, the buffer, where in it what is held begins and ends, the offset, `read_to`, and how many bytes are
-        read at a time behind that; it returns where what is held begins and ends then, and the offset.
+        `move` takes the file's descriptor, the buffer, where in it what is held begins and ends, the offset, `read_to`,
+        and how many bytes are read at a time behind that; it returns where what is held begins and ends then, and the
+        offset.
         """
         if self._descriptor is not None:
             self._begin, self._end, self.offset = move(

@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 class ReplayPlan:
     """What a target has to know of a replay before the first change.
 
-    `gtids` is "keep" where transactions shall have the GTIDs of the source, "new" where they shall get new ones, None where the target decides. `first_gtid` is that of
-    the first log, None where it has none. `is_whole` where all of each transaction is applied, under the source's names.
+    `gtids` is "keep" where transactions shall have the GTIDs of the source, "new" where they shall get new ones, None
+    where the target decides. `first_gtid` is that of the first log, None where it has none. `is_whole` where all of
+    each transaction is applied, under the source's names.
     """
 
     gtids: str | None = None
@@ -30,14 +31,19 @@ class ReplayPlan:
 
 
 class Session(Protocol):
-    """What one worker has. Every method raises ReplayError, without file, where a transaction does not fit what is there."""
+    """What one worker has.
+
+    Every method raises ReplayError, without file, where a transaction does not fit what is there.
+    """
 
     @property
     def counts(self) -> RowCounts:
         """What was committed through this session."""
 
     def execute(self, transaction: Transaction) -> None:
-        """Do everything that can be done before the transaction's turn has come. Of one without steps nothing is committed.
+        """Do everything that can be done before the transaction's turn has come.
+
+        Of one without steps nothing is committed.
 
         Raises:
             LockRefused: it may be tried again, after `rollback`.
@@ -54,7 +60,10 @@ class Session(Protocol):
 
 
 class Target(Protocol):
-    """A database that transactions are applied to. `shares_commits` where each commit waits for a disk, so that several transactions may share one."""
+    """A database that transactions are applied to.
+
+    `shares_commits` where each commit waits for a disk, so that several transactions may share one.
+    """
 
     shares_commits: bool
 
@@ -63,7 +72,7 @@ class Target(Protocol):
         """Which event groups are in it. After `prepare`."""
 
     def session(self, number: int) -> Session:
-        """A session for worker `number`, from 0."""
+        """Return a session for worker `number`, from 0."""
 
     def flush(self) -> None:
         """Keep what was committed and is not yet kept."""

@@ -25,8 +25,8 @@ Show = Callable[["Position", str, bytes], None]
 class DryRunTarget:
     """Nothing is in it, and nothing stays.
 
-    `show` is called with each statement that a server would execute: its place in the log, the default database, and the text, both with the
-    names that schemas have in the target.
+    `show` is called with each statement that a server would execute: its place in the log, the default database, and
+    the text, both with the names that schemas have in the target.
     """
 
     shares_commits = False
@@ -36,7 +36,7 @@ class DryRunTarget:
         self.show: Final = show
 
     def session(self, number: int) -> DryRunSession:
-        """A session."""
+        """Return a session."""
         _ = number
         return DryRunSession(self)
 

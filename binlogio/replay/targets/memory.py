@@ -1,6 +1,7 @@
 """In-memory table: applies row changes as a server's applier does (keys, defaults, STRICT and IDEMPOTENT).
 
-The row lookup is in `find_row`. It is the model that tests compare with a real replica (`fixtures/find_row.json`); it is not fast.
+The row lookup is in `find_row`. It is the model that tests compare with a real replica (`fixtures/find_row.json`); it
+is not fast.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ class DuplicateKey(ReplayError):
 class MemoryTable:
     """One table.
 
-    `defaults` has a value for each column, `NO_DEFAULT` for one that is NOT NULL and has none; `implicit` is what such a column takes.
+    `defaults` has a value for each column, `NO_DEFAULT` for one that is NOT NULL and has none; `implicit` is what such
+    a column takes.
     """
 
     plan: TablePlan
@@ -140,7 +142,7 @@ class MemoryTable:
         return self.implicit[position] if default is NO_DEFAULT else default
 
     def _conflict(self, row: list[Any], besides: list[Any] | None = None) -> tuple[list[Any], Index] | None:
-        """A row that has a key of `row` already, and the key."""
+        """Return a row that has a key of `row` already, and the key."""
         for index in self.indexes:
             if not index.is_unique or any(row[position] is None for position, _ in index.parts):
                 continue

@@ -58,7 +58,7 @@ def altered_facts(
 
 
 def referred_tables(words: Words) -> list[tuple[str | None, str]]:
-    """The tables that foreign keys of a statement refer to: schema, if given, and name."""
+    """Return the tables that foreign keys of a statement refer to: schema, if given, and name."""
     found: list[tuple[str | None, str]] = []
     at = Words(words.tokens, words.sql_mode)
     while not at.ended:
@@ -69,7 +69,7 @@ def referred_tables(words: Words) -> list[tuple[str | None, str]]:
 
 
 def rounds_numbers(words: Words) -> bool:
-    """Whether a statement has columns such as FLOAT(7,2), whose values the server rounds."""
+    """Return whether a statement has columns such as FLOAT(7,2), whose values the server rounds."""
     at = [token.upper for token in words.tokens]
     return any(
         at[i] in _FLOATS and at[i + 1] == "(" and at[i + 3] == ","

@@ -1,6 +1,7 @@
 """Undo: the row changes of a log taken back, as SQL or as another binary log.
 
-`undo` reads a log, `inverse` knows what the inverse of a change is, `SqlScript` and `BinlogFile` are what it is written as.
+`undo` reads a log, `inverse` knows what the inverse of a change is, `SqlScript` and `BinlogFile` are what it is written
+as.
 """
 
 from __future__ import annotations

@@ -5,9 +5,10 @@ Writes positions, checksums and the first and last events of a transaction. The 
     file        := magic format_description previous_gtids? transaction*
     transaction := anonymous_gtid?  BEGIN  (table_map rows)*  XID
 
-No transaction has a GTID: who carries the log out gives it one. MySQL since 5.7.6 has ANONYMOUS_GTID instead; MariaDB knows no such
-event, and BEGIN is a Query event as in logs of before 10.0. Timestamps and server ids are those of the changes; there are checksums wherever
-the server's version knows them. Each rows event is a statement of its own. Compressed payloads and rows come out plain.
+No transaction has a GTID: who carries the log out gives it one. MySQL since 5.7.6 has ANONYMOUS_GTID instead; MariaDB
+knows no such event, and BEGIN is a Query event as in logs of before 10.0. Timestamps and server ids are those of the
+changes; there are checksums wherever the server's version knows them. Each rows event is a statement of its own.
+Compressed payloads and rows come out plain.
 Source: sql/binlog.cc, MYSQL_BIN_LOG::write_transaction; libs/mysql/binlog/event/control_events.cpp, Gtid_event.
 """
 
@@ -63,10 +64,11 @@ class BinlogFile:
         self._gtid_size = 0  # of the last one: the best guess for the next
 
     def inverse(self, transaction: Transaction, steps: Sequence[RowsStep], rows: RowCounts) -> Iterator[bytes]:
-        """The events of one transaction, without positions and what depends on its place.
+        """Yield the events of one transaction, without positions and what depends on its place.
 
         Raises:
-            BinlogError: a change cannot be taken back; or the transaction is of another server version than those before it.
+            BinlogError: a change cannot be taken back; or the transaction is of another server version than those
+                before it.
         """
         self._describe(transaction)
         frames = self._frames
@@ -85,7 +87,7 @@ class BinlogFile:
         yield frames.xid(header)
 
     def whole(self, groups: Iterable[SpooledGroup]) -> Iterator[bytes]:
-        """The file; nothing at all where there is nothing to take back.
+        """Yield the file; nothing at all where there is nothing to take back.
 
         Raises:
             BinlogFormatError: an event does not fit the file.
@@ -169,7 +171,7 @@ class BinlogFile:
 
 
 def _frames(group: SpooledGroup) -> Iterator[bytes]:
-    """The events of a transaction, one by one."""
+    """Yield the events of a transaction, one by one."""
     waiting = b""
     for piece in group:
         waiting += piece

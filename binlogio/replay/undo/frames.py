@@ -1,7 +1,7 @@
 """Builds frames without position for many similar events.
 
-BEGIN, XID and table maps differ between transactions only in their timestamp. Rows events are built by the compiled kernel if it
-is present; all others by `binlogio.format.encoder`.
+BEGIN, XID and table maps differ between transactions only in their timestamp. Rows events are built by the compiled
+kernel if it is present; all others by `binlogio.format.encoder`.
 """
 
 from __future__ import annotations
@@ -51,13 +51,13 @@ class Frames:
         return self._alike(("XID", header.server_id), header, lambda: XidEvent(xid=0, header=header))
 
     def table_map(self, event: TableMapEvent) -> bytes:
-        """A table map."""
+        """Return a table map."""
         header = event.header
         key = replace(event, header=NEW_HEADER), header.server_id, header.flags
         return self._alike(key, header, lambda: event)
 
     def rows(self, event: Any) -> bytes:
-        """A rows event.
+        """Return a rows event.
 
         Raises:
             BinlogFormatError: it does not fit 4 GiB.

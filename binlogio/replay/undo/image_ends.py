@@ -20,13 +20,13 @@ Widths = tuple[int, ...]
 
 
 def widths_of(plan: TablePlan, present: bytes) -> Widths:
-    """The widths of the columns whose bits are set."""
+    """Return the widths of the columns whose bits are set."""
     bits = int.from_bytes(present, "little")
     return tuple(wire_width(column) for column in plan.columns if bits >> column.position & 1)
 
 
 def cut_images(images: bytes, kinds: tuple[Widths, ...]) -> list[bytes]:
-    """The images one by one; `kinds` are those of a row, which take turns.
+    """Return the images one by one; `kinds` are those of a row, which take turns.
 
     Raises:
         BinlogFormatError: the bytes end within an image, or within a row.

@@ -4,7 +4,8 @@
     delete of a row         -> insert of it         needs all columns
     update of a row         -> update to what was   needs the old value of each column that is in the after image, and the key as for an insert
 
-The rows of an event are taken back from the last to the first. In an event, images that need no change keep their bytes.
+The rows of an event are taken back from the last to the first. In an event, images that need no change keep their
+bytes.
 Source: MariaDB, sql/log_event_client.cc, Rows_log_event::change_to_flashback_event.
 """
 
@@ -49,7 +50,7 @@ _INVERSE: Final = {
 
 
 def check_images(step: RowsStep) -> TablePlan:
-    """The plan of a step whose images have all that an undo needs.
+    """Return the plan of a step whose images have all that an undo needs.
 
     Raises:
         ReplayError: the log does not say enough of the table, or its images lack columns; says which.
@@ -111,7 +112,7 @@ def inverse_changes(step: RowsStep) -> list[Change]:
 
 
 def inverse_event(step: RowsStep) -> tuple[Any, int]:
-    """The rows event that takes the rows back, as a statement of its own; and how many rows it has.
+    """Return the rows event that takes the rows back, as a statement of its own; and how many rows it has.
 
     Raises:
         ReplayError: as `check_images`.
@@ -152,7 +153,7 @@ def inverse_event(step: RowsStep) -> tuple[Any, int]:
 
 
 def _by_value(step: RowsStep, plan: TablePlan, common: dict[str, Any]) -> tuple[UpdateRowsEvent, int]:
-    """An update whose images are not there as they are needed: what the row is now comes from both."""
+    """Return an update whose images are not there as they are needed: what the row is now comes from both."""
     changes = [
         RowChange(RowImage(plan, before or ()), RowImage(plan, after or ())) for before, after in inverse_changes(step)
     ]
@@ -171,7 +172,7 @@ def _inverse(before: Image | None, after: Image | None) -> Change:
 
 
 def _now(before: Sequence[Any], after: Sequence[Any]) -> Image:
-    """The row as the change left it."""
+    """Return the row as the change left it."""
     return tuple(old if new is ABSENT else new for old, new in zip(before, after, strict=True))
 
 
@@ -185,5 +186,5 @@ def _all(plan: TablePlan) -> set[int]:
 
 
 def _row_positions(plan: TablePlan) -> set[int]:
-    """The columns that tell a row: the primary key, or all."""
+    """Return the columns that tell a row: the primary key, or all."""
     return {position for position, _ in plan.primary_key} or _all(plan)

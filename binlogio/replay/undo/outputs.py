@@ -31,7 +31,10 @@ class UndoOutput(Protocol):
         """
 
     def whole(self, groups: Iterable[SpooledGroup]) -> Iterator[bytes]:
-        """The whole output in pieces; `groups` hold what `inverse` gave, in the order in which it is to be carried out."""
+        """Return the whole output in pieces.
+
+        `groups` hold what `inverse` gave, in the order in which it is to be carried out.
+        """
 
 
 def table_and_kind(step: RowsStep) -> tuple[str, str]:

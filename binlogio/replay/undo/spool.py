@@ -37,7 +37,10 @@ class SpooledGroup:
 
 
 class Spool:
-    """Takes transactions in the order of the log, gives them back from the last to the first. Every method may raise OSError."""
+    """Takes transactions in the order of the log, gives them back from the last to the first.
+
+    Every method may raise OSError.
+    """
 
     def __init__(self, file: SpillFile | None = None) -> None:
         self._file = file if file is not None else TemporaryFile()
@@ -64,7 +67,7 @@ class Spool:
         self._cut(0)
 
     def newest_first(self) -> Iterator[SpooledGroup]:
-        """The transactions from the last to the first."""
+        """Yield the transactions from the last to the first."""
         self._flush()
         for number in range(len(self._ends) - 1, -1, -1):
             yield SpooledGroup(self._file, self._ends[number - 1] if number else 0, self._ends[number])

@@ -1,14 +1,14 @@
 """Undo output: an SQL script for the client of the source's vendor.
 
-The SQL of a change is in `mysql.table`, literals are in `mysql.values`: neither depends on sql_mode, and text is ASCII except
-names.
+The SQL of a change is in `mysql.table`, literals are in `mysql.values`: neither depends on sql_mode, and text is ASCII
+except names.
 
     script      := settings  transaction*  settings
     transaction := comment  BEGIN  (INSERT | (UPDATE | DELETE) check?)*  COMMIT
     check       := an error where not just one row was changed; the client then leaves, and the server rolls the transaction back
 
-Keys are not compared by foreign keys: the changes in the log are reversed, and no cascades follow. A server runs its triggers, whose changes
-are in the log as well.
+Keys are not compared by foreign keys: the changes in the log are reversed, and no cascades follow. A server runs its
+triggers, whose changes are in the log as well.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class SqlScript:
         self._tables: dict[int, MysqlTable] = {}
 
     def inverse(self, transaction: Transaction, steps: Sequence[RowsStep], rows: RowCounts) -> Iterator[bytes]:
-        """The statements of one transaction.
+        """Yield the statements of one transaction.
 
         Raises:
             BinlogError: a change cannot be taken back.
@@ -85,7 +85,7 @@ class SqlScript:
         yield _COMMIT
 
     def whole(self, groups: Iterable[SpooledGroup]) -> Iterator[bytes]:
-        """The script."""
+        """Yield the script."""
         yield "".join(f"{line};\n" for line in (_SAVE, "SET NAMES utf8mb4", _SETTINGS)).encode()
         if self._check:
             yield _ABOUT_CHECK.encode()
@@ -126,7 +126,7 @@ class SqlScript:
 
 
 def _changed(before: Image, after: Image, plan: TablePlan) -> Image | None:
-    """The values that an UPDATE sets: what is not there already, and columns that it might fill with the time by itself; None for none."""
+    """Return the values that an UPDATE sets: what is not there already, and columns that it might fill with the time by itself; None for none."""
     is_changed = [new is not ABSENT and not _is_same(old, new) for old, new in zip(before, after, strict=True)]
     if not any(is_changed):
         return None
@@ -137,12 +137,15 @@ def _changed(before: Image, after: Image, plan: TablePlan) -> Image | None:
 
 
 def _is_same(old: Any, new: Any) -> bool:
-    """Whether the values are one; 0.0 and -0.0 are two, and so are members of an ENUM that have the same name."""
+    """Return whether the values are one.
+
+    0.0 and -0.0 are two, and so are members of an ENUM that have the same name.
+    """
     return bool(old == new) and (not isinstance(new, float | EnumValue) or repr(old) == repr(new))
 
 
 def _has_invalid_member(row: Image, plan: TablePlan) -> bool:
-    """Whether a strict sql_mode refuses the row, since an ENUM in it has the index 0."""
+    """Return whether a strict sql_mode refuses the row, since an ENUM in it has the index 0."""
     return any(
         column.type == ColumnType.ENUM
         and value is not None
@@ -157,7 +160,7 @@ def _in_mode(statements: tuple[str, ...], *, is_lenient: bool) -> tuple[str, ...
 
 
 def _for_client(sql: bytes) -> Iterator[bytes]:
-    """A statement as the client reads it: at the ends of lines it loses a backslash, and without --binary-mode a carriage return."""
+    """Yield a statement as the client reads it: at the ends of lines it loses a backslash, and without --binary-mode a carriage return."""
     if b"\\\n" in sql or b"\r\n" in sql:
         yield from (f"{line};\n".encode() for line in prepared(sql))
     else:
@@ -165,5 +168,5 @@ def _for_client(sql: bytes) -> Iterator[bytes]:
 
 
 def _printable(name: str) -> str:
-    """The name of a file, such that it cannot end a comment."""
+    """Return the name of a file, such that it cannot end a comment."""
     return name.encode("unicode_escape").decode("ascii")

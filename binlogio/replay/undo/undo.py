@@ -2,9 +2,9 @@
 
 The inverse of a row is in `inverse`, the outputs in `sql_script` and `binlog_file`.
 
-    The log is read once, from its beginning to its end. The inverse of each transaction goes to a temporary file as soon as the transaction has
-    ended; when all are there, they are read from the last to the first. In memory are the events of one transaction (and of those that XA PREPARE
-    has put aside), and eight bytes for every other one.
+    The log is read once, from its beginning to its end. The inverse of each transaction goes to a temporary file as
+    soon as the transaction has ended; when all are there, they are read from the last to the first. In memory are the
+    events of one transaction (and of those that XA PREPARE has put aside), and eight bytes for every other one.
 """
 
 from __future__ import annotations
@@ -48,10 +48,11 @@ class OnStatement(Enum):
 class UndoSummary:
     """What there is to undo.
 
-    `transactions` have been inverted, with `rows`, counted by what they are in the log. `end` is the place in the log that the inverse goes back
-    to, where a statement stopped it. `statements` were left as they are. `rolled_back_groups` and `rolled_back_events` were rolled back by the
-    source, whose tables without transactions keep them all the same; `sequence_events` are of MariaDB's sequences, which do not go back.
-    `lost_cascades` counts rows events by their table and a table whose rows a foreign key changed with them: these rows are not in the log.
+    `transactions` have been inverted, with `rows`, counted by what they are in the log. `end` is the place in the log
+    that the inverse goes back to, where a statement stopped it. `statements` were left as they are.
+    `rolled_back_groups` and `rolled_back_events` were rolled back by the source, whose tables without transactions keep
+    them all the same; `sequence_events` are of MariaDB's sequences, which do not go back. `lost_cascades` counts rows
+    events by their table and a table whose rows a foreign key changed with them: these rows are not in the log.
     `filtered_groups`, `prepared` and `unfinished` as in `ReplaySummary`.
     """
 
@@ -78,7 +79,7 @@ class Undo:
         self._refusal: BinlogError | None = None
 
     def pieces(self) -> Iterator[bytes]:
-        """The output, piece by piece."""
+        """Return the output, piece by piece."""
         return self._output.whole(self._spool.newest_first())
 
     def close(self) -> None:
@@ -137,7 +138,7 @@ class Undo:
 
 
 def _lost_cascades(steps: Iterable[RowsStep]) -> Iterator[tuple[str, str]]:
-    """The tables of rows events, and the ones that foreign keys changed with them."""
+    """Yield the tables of rows events, and the ones that foreign keys changed with them."""
     for step in steps:
         if step.cascades:
             for one in lost_cascades(step, row_changes(step)):
@@ -156,8 +157,8 @@ def undo(
     """Read the transactions of a log, to be taken back from the last to the first; the caller closes reader and result.
 
     Args:
-        reader: the log, from the beginning of an event group; with `definitions` of tables where it does not say names and keys
-            (binlog_row_metadata=MINIMAL, and no DDL).
+        reader: the log, from the beginning of an event group; with `definitions` of tables where it does not say names
+            and keys (binlog_row_metadata=MINIMAL, and no DDL).
         output: what the inverse is written as.
         wanted: which part of the log.
         on_statement: what to do about statements, which cannot be undone.

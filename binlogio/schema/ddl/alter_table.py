@@ -27,7 +27,9 @@ _PARTITION_VERBS: Final = frozenset(
 
 
 def alter_table(words: Words, table: ParsedTable, server: ServerDefaults, database_collation: str) -> ParsedTable:
-    """The table once the clauses from the place on are carried out; `schema` and `name` are new ones where it is renamed.
+    """Return the table once the clauses from the place on are carried out.
+
+    `schema` and `name` are new ones where it is renamed.
 
     Raises:
         UnsupportedFeature: a clause is not understood, or does not fit the table.

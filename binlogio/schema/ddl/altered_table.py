@@ -1,8 +1,8 @@
 """Applies the parsed clauses of an ALTER TABLE to a table.
 
-The server's order is not that of the clauses: first the columns that are there (by their old names) are
-dropped and changed in place; then, in the order of the clauses and by new names, columns are added and those with a new place are moved.
-`alter_table` parses the clauses.
+The server's order is not that of the clauses: first the columns that are there (by their old names) are dropped and
+changed in place; then, in the order of the clauses and by new names, columns are added and those with a new place are
+moved. `alter_table` parses the clauses.
 
 Source: sql/sql_table.cc, mysql_prepare_alter_table of both servers.
 """
@@ -66,7 +66,7 @@ class Alter:
 
 
 def carried_out(words: Words, alter: Alter, database_collation: str) -> ParsedTable:
-    """The table afterwards; `words` are the statement's.
+    """Return the table afterwards; `words` are the statement's.
 
     Raises:
         UnsupportedFeature: a clause does not fit the table.
@@ -183,7 +183,7 @@ def _with_keys(table: ParsedTable, alter: Alter, changes: list[_Change]) -> Pars
 
 
 def _over_new_columns(key: Key, alter: Alter, changes: list[_Change]) -> Key:
-    """The key over the columns as they are called afterwards, without those that are dropped."""
+    """Return the key over the columns as they are called afterwards, without those that are dropped."""
     names = dict(alter.renamed)
     names |= {change.old.casefold(): change.column.column.name for change in changes if change.old is not None}
     dropped = {name.casefold() for name in alter.dropped}
@@ -194,7 +194,7 @@ def _over_new_columns(key: Key, alter: Alter, changes: list[_Change]) -> Key:
 
 
 def _converted(column: ColumnDefinition, collation: str, *, json_is_text: bool) -> ColumnDefinition:
-    """The column after CONVERT TO CHARACTER SET: a TEXT grows to hold as many characters as before."""
+    """Return the column after CONVERT TO CHARACTER SET: a TEXT grows to hold as many characters as before."""
     if json_is_text and column.type == "json":
         column = replace(column, type="longtext", collation=_JSON_COLLATION)
     name, mark, rest = column.type.partition("(")
@@ -211,7 +211,7 @@ def _converted(column: ColumnDefinition, collation: str, *, json_is_text: bool) 
 
 
 def _binary_members(column: ColumnDefinition, collation: str) -> str:
-    """The type of an ENUM or SET whose members become the bytes that they were stored as."""
+    """Return the type of an ENUM or SET whose members become the bytes that they were stored as."""
     kind, charset = column.sql_type, charset_of_collation(collation)
     if charset == BINARY:
         return column.type

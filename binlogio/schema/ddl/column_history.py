@@ -4,7 +4,8 @@
 
     default := DEFAULT literal | DEFAULT CURRENT_TIMESTAMP | DEFAULT expression | nothing: NULL, or for NOT NULL what the type has for it
 
-Source: sql/sql_yacc.yy, rule column_attribute; sql/field.cc, Create_field::init; sql/sql_table.cc, mysql_prepare_alter_table.
+Source: sql/sql_yacc.yy, rule column_attribute; sql/field.cc, Create_field::init; sql/sql_table.cc,
+mysql_prepare_alter_table.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ _COMPUTED: Final = ("AUTO_INCREMENT", "GENERATED", "AS", "SERIAL")
 class Default:
     """What rows get in a column that they have no value for.
 
-    `text` is in the server's text form, None for NULL. `is_now` where it is the time of the statement; `is_known` is False where it
-    depends on what a log does not say.
+    `text` is in the server's text form, None for NULL. `is_now` where it is the time of the statement; `is_known` is
+    False where it depends on what a log does not say.
     """
 
     text: str | bytes | None = None
@@ -81,7 +82,9 @@ class ColumnChanges:
 
 
 def created_defaults(words: Words) -> dict[str, Default]:
-    """The defaults of the columns of a CREATE TABLE, by names in small letters; the place is at the first parenthesis, else there are none.
+    """Return the defaults of the columns of a CREATE TABLE, by names in small letters.
+
+    The place is at the first parenthesis, else there are none.
 
     Raises:
         UnsupportedFeature: the statement ends too early.
@@ -159,7 +162,10 @@ def _implicit_default(column: ColumnDefinition) -> Default:
 def effective_defaults(
     said: Mapping[str, Default], columns: Sequence[ColumnDefinition], *, unsaid: Default = UNKNOWN_DEFAULT
 ) -> dict[str, Default]:
-    """What rows get in each column, by names in small letters: as a statement says, which names no default for some; `unsaid` where it says nothing."""
+    """What rows get in each column, by names in small letters: as a statement says, which names no default for some.
+
+    `unsaid` where it says nothing.
+    """
     found = {}
     for column in columns:
         name = column.name.casefold()
@@ -171,7 +177,7 @@ def effective_defaults(
 def defaults_after(
     before: Mapping[str, Default], changes: ColumnChanges, columns: Sequence[ColumnDefinition]
 ) -> dict[str, Default]:
-    """The defaults behind an ALTER TABLE: as the statement says, else as they were, under the names of now."""
+    """Return the defaults behind an ALTER TABLE: as the statement says, else as they were, under the names of now."""
     said = effective_defaults(changes.defaults, columns)
     found = {}
     for name in said:
@@ -184,7 +190,10 @@ def defaults_after(
 
 
 def _default(words: Words) -> Default:
-    """The default of the column whose type is at the place; moves to its end. `Default()` where the statement has none."""
+    """Return the default of the column whose type is at the place; moves to its end.
+
+    `Default()` where the statement has none.
+    """
     found = Default()
     while not words.ended and words.next.upper not in (",", ")"):
         if words.next.kind == "quoted":
@@ -222,7 +231,7 @@ def _value(words: Words) -> Default:
 
 
 def _literal(kind: str, digits: str) -> Default:
-    """A bit or hexadecimal literal: its bytes."""
+    """Return a bit or hexadecimal literal: its bytes."""
     try:
         number = int(digits or "0", 2 if kind == "B" else 16)
     except ValueError:

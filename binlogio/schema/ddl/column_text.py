@@ -58,8 +58,8 @@ _TEXT_SIZES: Final = ((0xFF, "tiny"), (0xFFFF, ""), (0xFFFFFF, "medium"), (0xFFF
 class TableSetting:
     """What a column inherits: the server's defaults, and the table's default collation.
 
-    `collation_is_assumed` if no statement named that. `converted_to` is the collation of ALTER TABLE ... CONVERT TO, which also replaces
-    the character set that a column of the same statement names.
+    `collation_is_assumed` if no statement named that. `converted_to` is the collation of ALTER TABLE ... CONVERT TO,
+    which also replaces the character set that a column of the same statement names.
     """
 
     server: ServerDefaults
@@ -104,7 +104,7 @@ class _Column:
 
 
 def parse_column(words: Words, setting: TableSetting) -> ParsedColumn:
-    """The column that is defined at the place; stops before `,`, `)`, FIRST, AFTER or the end.
+    """Return the column that is defined at the place; stops before `,`, `)`, FIRST, AFTER or the end.
 
     Raises:
         UnsupportedFeature: it is not understood, or no server would take it.
@@ -117,12 +117,12 @@ def parse_column(words: Words, setting: TableSetting) -> ParsedColumn:
 
 
 def ends_column(words: Words) -> bool:
-    """True if the next token ends the definition of a column."""
+    """Return True if the next token ends the definition of a column."""
     return words.next.upper in (",", ")", "FIRST", "AFTER") or begins_partitions(words)
 
 
 def begins_partitions(words: Words) -> bool:
-    """True at PARTITION BY and REMOVE PARTITIONING."""
+    """Return True at PARTITION BY and REMOVE PARTITIONING."""
     return words.sees("PARTITION", "BY") or words.sees("REMOVE", "PARTITIONING")
 
 
@@ -264,7 +264,7 @@ def _type_attribute(words: Words, column: _Column) -> bool:
 
 
 def _charset(words: Words) -> str:
-    """A character set's or collation's name, which may be in quotes."""
+    """Return a character set's or collation's name, which may be in quotes."""
     return words.text() if words.next.kind == "text" else words.name()
 
 
@@ -413,7 +413,7 @@ def _finish(column: _Column, setting: TableSetting) -> ParsedColumn:
 
 
 def _collation(column: _Column, setting: TableSetting) -> tuple[str, bool]:
-    """The column's collation, and whether nobody named it."""
+    """Return the column's collation, and whether nobody named it."""
     found, is_assumed = _named_collation(column, setting)
     takes_binary = column.takes_binary_collation
     if setting.converted_to is not None and charset_of_collation(found) != BINARY:
@@ -445,7 +445,7 @@ def _is_full_name(collation: str, charset: str) -> bool:
 
 
 def _member_texts(column: _Column, collation: str | None, *, is_assumed: bool) -> tuple[str, ...]:
-    """The members of ENUM and SET as text: a literal of bytes is in the column's character set."""
+    """Return the members of ENUM and SET as text: a literal of bytes is in the column's character set."""
     if collation == BINARY and any(isinstance(member, str) and not member.isascii() for member in column.members):
         raise UnsupportedFeature(
             "a member of a binary ENUM or SET whose bytes depend on the client's character set", field=column.name
@@ -471,7 +471,10 @@ def _member_text(member: bytes, collation: str, *, is_assumed: bool) -> str:
 
 
 def _type_text(column: _Column, collation: str | None, *, members: tuple[str, ...]) -> str:
-    """The type in its canonical form: without what does not matter, with what is a default. `members` are those of ENUM and SET."""
+    """Return the type in its canonical form: without what does not matter, with what is a default.
+
+    `members` are those of ENUM and SET.
+    """
     name = _AS_BINARY.get(column.type, column.type) if collation == BINARY else column.type
     numbers = column.arguments
     width = max_character_bytes(collation) if collation else 1

@@ -1,13 +1,13 @@
 """Parser of CREATE TABLE statements into table definitions.
 
-Reads the statement of both servers as clients write it and as SHOW CREATE TABLE and mysqldump print it. Columns are parsed in
-`binlogio.schema.ddl.column_text`.
+Reads the statement of both servers as clients write it and as SHOW CREATE TABLE and mysqldump print it. Columns are
+parsed in `binlogio.schema.ddl.column_text`.
 
     create  := CREATE (OR REPLACE)? TEMPORARY? TABLE (IF NOT EXISTS)? name (LIKE name | "(" element ("," element)* ")" option*)
     element := column | (CONSTRAINT name?)? key | CHECK ... | PERIOD ...
 
-General SQL parsers lose or refuse what matters here (SRID, COMPRESSED, versioned comments, the sql_mode's quoting; ALTER altogether), so
-this one reads exactly these statements, and refuses a word that it does not know.
+General SQL parsers lose or refuse what matters here (SRID, COMPRESSED, versioned comments, the sql_mode's quoting;
+ALTER altogether), so this one reads exactly these statements, and refuses a word that it does not know.
 Source: sql/sql_yacc.yy, rule create_table_stmt of both servers.
 """
 
@@ -97,7 +97,7 @@ class TableOptions:
     selects: bool = False
 
     def chosen_collation(self, server: ServerDefaults, usual: str) -> str | None:
-        """The default collation that they name; `usual` is what DEFAULT means. None where they name none."""
+        """Return the default collation that they name; `usual` is what DEFAULT means. None where they name none."""
         charset = self.charset if (self.charset or "").upper() != "DEFAULT" else charset_of_collation(usual)
         if self.collation is not None and self.collation.upper() != "DEFAULT":
             collation = server.known_collation(self.collation, charset or charset_of_collation(usual))
@@ -118,7 +118,7 @@ class TableOptions:
 def parse_create_table(
     sql: str, *, schema: str = "", server: ServerDefaults = NEWEST_MYSQL, collation: str | None = None
 ) -> TableDefinition:
-    """The table that a CREATE TABLE statement makes.
+    """Return the table that a CREATE TABLE statement makes.
 
     Args:
         sql: the statement; a semicolon may end it.
@@ -148,7 +148,7 @@ def parse_table(
 
 
 def read_create_table(words: Words, setting: TableSetting) -> CreateTable:
-    """The CREATE TABLE at the place; moves behind it.
+    """Return the CREATE TABLE at the place; moves behind it.
 
     Raises:
         UnsupportedFeature: it is not understood.
@@ -157,7 +157,7 @@ def read_create_table(words: Words, setting: TableSetting) -> CreateTable:
 
 
 def read_create_head(words: Words) -> CreateTable:
-    """The CREATE TABLE at the place up to the table's name; moves behind that.
+    """Return the CREATE TABLE at the place up to the table's name; moves behind that.
 
     Raises:
         UnsupportedFeature: it is not understood.
@@ -196,7 +196,7 @@ def read_rest_of_create(words: Words, created: CreateTable, setting: TableSettin
 
 
 def begins_select(words: Words) -> bool:
-    """True at a parenthesis that opens a SELECT, and no list of columns."""
+    """Return True at a parenthesis that opens a SELECT, and no list of columns."""
     return any(words.sees("(", word) for word in _SELECTS)
 
 
@@ -266,7 +266,7 @@ def _own_keys(columns: list[ParsedColumn]) -> Iterator[Key]:
 
 
 def keys_of_column(parsed: ParsedColumn) -> Iterator[Key]:
-    """The keys that a column declares by PRIMARY KEY and UNIQUE."""
+    """Yield the keys that a column declares by PRIMARY KEY and UNIQUE."""
     parts = ((parsed.column.name, 0),)
     if parsed.is_primary:
         yield Key(PRIMARY, parts, is_unique=True)
@@ -275,7 +275,7 @@ def keys_of_column(parsed: ParsedColumn) -> Iterator[Key]:
 
 
 def versioned(table: ParsedTable, *, has_period: bool = False) -> ParsedTable:
-    """The table WITH SYSTEM VERSIONING: with the two columns that this adds, unless it names its own in a PERIOD."""
+    """Return the table WITH SYSTEM VERSIONING: with the two columns that this adds, unless it names its own in a PERIOD."""
     added = () if has_period or table.is_versioned else VERSIONING_COLUMNS
     return replace(table, is_versioned=True, columns=(*table.columns, *added))
 
@@ -284,7 +284,7 @@ def versioned(table: ParsedTable, *, has_period: bool = False) -> ParsedTable:
 
 
 def begins_key(words: Words) -> bool:
-    """Whether a key, a constraint or a period begins here, and no column."""
+    """Return whether a key, a constraint or a period begins here, and no column."""
     if words.next.kind != "word":
         return False
     return words.next.upper in _KEY_WORDS or words.sees("PERIOD", "FOR") or words.sees("VECTOR", "INDEX") or (
@@ -293,7 +293,10 @@ def begins_key(words: Words) -> bool:
 
 
 def read_key(words: Words) -> Key | None:
-    """The key at the place; None for what is none that names rows or could be dropped as one: constraints and periods."""
+    """Return the key at the place.
+
+    None for what is none that names rows or could be dropped as one: constraints and periods.
+    """
     name = ""
     if words.sees("CHECK") or words.sees("CONSTRAINT", "CHECK") or _is_named_check(words):
         skip_check(words)
@@ -345,7 +348,7 @@ def _index_type(words: Words) -> None:
 
 
 def key_parts(words: Words) -> tuple[tuple[str, int], ...]:
-    """The columns of a key, each with its prefix in characters or 0; an expression has no name."""
+    """Return the columns of a key, each with its prefix in characters or 0; an expression has no name."""
     words.expect("(")
     parts = []
     while True:
@@ -383,7 +386,7 @@ def _key_options(words: Words) -> None:
 
 
 def read_options(words: Words) -> TableOptions:
-    """The options of a table, to the end of the statement; of a SELECT after them only `selects` is known."""
+    """Return the options of a table, to the end of the statement; of a SELECT after them only `selects` is known."""
     options = TableOptions()
     while not words.ended and not options.selects:
         _create_option(words, options)

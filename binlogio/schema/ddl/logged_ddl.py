@@ -29,7 +29,10 @@ _ROLLBACK_ALTER: Final = 8
 
 
 def may_define(sql: bytes) -> bool:
-    """Whether a statement begins like one that could change a definition; judged by its first word, or by a comment before it."""
+    """Return whether a statement begins like one that could change a definition.
+
+    Judged by its first word, or by a comment before it.
+    """
     begin = sql[:_LOOKED_AT].lstrip()
     return begin.startswith((b"/*", b"--", b"#")) or begin[:6].upper().startswith(_FIRST_WORDS)
 
@@ -53,7 +56,7 @@ def follow_event(catalogue: Catalogue, event: QueryEvent, context: ParseContext)
 
 
 def server_of(event: QueryEvent, context: ParseContext) -> ServerDefaults:
-    """The server that wrote the log, with the collations that the statement's session had."""
+    """Return the server that wrote the log, with the collations that the statement's session had."""
     server = ServerDefaults.of(context)
     utf8mb4 = event.status(QueryStatus.DEFAULT_COLLATION_FOR_UTF8MB4)
     pairs = [("utf8mb4", _collation(utf8mb4))]
@@ -76,7 +79,7 @@ def session_of(event: QueryEvent) -> SessionFacts:
 
 
 def _collation(number: int | None) -> str | None:
-    """A collation's name; None for an id that no server has."""
+    """Return a collation's name; None for an id that no server has."""
     if number is None:
         return None
     try:
@@ -86,7 +89,7 @@ def _collation(number: int | None) -> str | None:
 
 
 def text_of(event: QueryEvent) -> str:
-    """The statement, in the client's character set where the event says which."""
+    """Return the statement, in the client's character set where the event says which."""
     session = event.status(QueryStatus.CHARSET)
     charset = charset_of(session.client) if session is not None else None
     try:

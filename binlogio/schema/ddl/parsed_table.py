@@ -1,7 +1,7 @@
 """A table after a DDL statement: its definition, and facts that only later statements need.
 
-`assumed` are columns (their names in small letters) without an explicit character set: they have the default of a database whose
-definition is unknown. If a table map has other widths, the table map is right.
+`assumed` are columns (their names in small letters) without an explicit character set: they have the default of a
+database whose definition is unknown. If a table map has other widths, the table map is right.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ MOST_KEY_PARTS: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """An index. A part is a column's name and the prefix in characters, 0 for all; an expression is a part without a name."""
+    """An index. A part is a column's name and the prefix in characters, 0 for all.
+
+    An expression is a part without a name.
+    """
 
     name: str
     parts: tuple[tuple[str, int], ...]
@@ -48,7 +51,10 @@ class ParsedTable:
         return next((i for i, column in enumerate(self.columns) if column.name.casefold() == wanted), None)
 
     def with_key(self, key: Key) -> ParsedTable:
-        """The table with one more key, which gets a name if it has none; the columns of a primary key are NOT NULL."""
+        """Return the table with one more key, which gets a name if it has none.
+
+        The columns of a primary key are NOT NULL.
+        """
         if len(self.keys) >= MOST_KEYS or len(key.parts) > MOST_KEY_PARTS:
             raise UnsupportedFeature("too many keys", field=f"{self.schema}.{self.name}")
         if key.name.upper() == PRIMARY and any(one.name.upper() == PRIMARY for one in self.keys):
@@ -66,7 +72,10 @@ class ParsedTable:
         return replace(self, columns=columns, keys=(*self.keys, key))
 
     def _free_key_name(self, key: Key) -> str:
-        """The name that a server gives: that of the first column, with _2 and so on where it is taken. sql/sql_table.cc, make_unique_key_name."""
+        """Return the name that a server gives: that of the first column, with _2 and so on where it is taken.
+
+        Sql/sql_table.cc, make_unique_key_name.
+        """
         taken = {one.name.casefold() for one in self.keys}
         first = key.parts[0][0] if key.parts and key.parts[0][0] else "functional_index"
         if first.casefold() not in taken and first.upper() != PRIMARY:
@@ -74,7 +83,7 @@ class ParsedTable:
         return next(name for i in range(2, len(taken) + 3) if (name := f"{first}_{i}").casefold() not in taken)
 
     def definition(self) -> TableDefinition:
-        """The table as readers want it."""
+        """Return the table as readers want it."""
         key = self._row_key()
         prefixes = tuple(size for _, size in key.parts) if key is not None else ()
         return TableDefinition(
@@ -91,9 +100,12 @@ class ParsedTable:
         )
 
     def _row_key(self) -> Key | None:
-        """The primary key; without one, the first UNIQUE key of whole columns that are NOT NULL. sql/table.cc, open_binary_frm.
+        """Return the primary key; without one, the first UNIQUE key of whole columns that are NOT NULL.
 
-        Keys of a versioned table have the end of a row's time as well: rows of all times are in it. sql/sql_table.cc, append_system_key_parts.
+        Sql/table.cc, open_binary_frm.
+
+        Keys of a versioned table have the end of a row's time as well: rows of all times are in it. sql/sql_table.cc,
+        append_system_key_parts.
         """
         primary = next((key for key in self.keys if key.name.upper() == PRIMARY), None)
         key = primary or next((key for key in self.keys if key.is_unique and self._names_rows(key)), None)

@@ -7,7 +7,8 @@ The result for all other kinds is None.
     partition  := PARTITION name VALUES (LESS THAN ("(" number ")" | MAXVALUE) | IN "(" (number | NULL) ("," ...)* ")") option*
     change     := (DROP | TRUNCATE) PARTITION (ALL | name ("," name)*) | ADD PARTITION "(" partition ("," partition)* ")"
 
-Source: sql/sql_yacc.yy, rule opt_create_partitioning; sql/partition_info.cc, get_partition_id_range, get_partition_id_list.
+Source: sql/sql_yacc.yy, rule opt_create_partitioning; sql/partition_info.cc, get_partition_id_range,
+get_partition_id_list.
 """
 
 from __future__ import annotations
@@ -32,7 +33,10 @@ Bound = int | None
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """A partition: of RANGE its one value is the end, None for MAXVALUE; of LIST they are those that it has, None for NULL."""
+    """A partition: of RANGE its one value is the end, None for MAXVALUE.
+
+    Of LIST they are those that it has, None for NULL.
+    """
 
     name: str
     values: tuple[Bound, ...]
@@ -48,7 +52,9 @@ class Partitions:
     partitions: tuple[Partition, ...]
 
     def name_of(self, value: Any) -> str | None:
-        """The partition of a row with this value in the column, as number or in the server's text form; None where there is none.
+        """Return the partition of a row with this value in the column, as number or in the server's text form.
+
+        None where there is none.
 
         Raises:
             ValueError: it cannot be told.
@@ -107,12 +113,12 @@ class PartitionChange:
     left: Partitions | None
 
     def has(self, name: str) -> bool:
-        """Whether a partition is emptied."""
+        """Return whether a partition is emptied."""
         return not self.names or name.casefold() in self.names
 
 
 def read_partitions(words: Words) -> Partitions | None:
-    """The PARTITION BY anywhere behind the place; None where there is none, or one that is not known here."""
+    """Return the PARTITION BY anywhere behind the place; None where there is none, or one that is not known here."""
     while not words.ended and not words.sees("PARTITION", "BY"):
         words.take()
     try:

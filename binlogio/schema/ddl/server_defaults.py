@@ -1,7 +1,7 @@
 """Server defaults of CREATE TABLE: character sets and collations, by vendor and version.
 
-These are the compiled-in defaults. A server's configuration may differ, so facts derived from them are marked as assumed
-(`binlogio.schema.ddl.parsed_table`).
+These are the compiled-in defaults. A server's configuration may differ, so facts derived from them are marked as
+assumed (`binlogio.schema.ddl.parsed_table`).
 
     server's collation        latin1_swedish_ci, utf8mb4_0900_ai_ci since MySQL 8.0.1, utf8mb4_uca1400_ai_ci since MariaDB 11.6
     collation of utf8mb4      utf8mb4_general_ci, utf8mb4_0900_ai_ci since MySQL 8.0.1; Unicode ones uca1400_ai_ci since MariaDB 11.5
@@ -37,7 +37,8 @@ _CONTEXT_FREE: Final = "uca1400"  # MariaDB: COLLATE uca1400_ai_ci means that of
 class ServerDefaults:
     """A server's vendor and version, and what follows from them.
 
-    `charset_collations` are pairs of a character set and the collation that a session has for it, where it is not the usual one.
+    `charset_collations` are pairs of a character set and the collation that a session has for it, where it is not the
+    usual one.
     """
 
     is_mariadb: bool
@@ -78,7 +79,7 @@ class ServerDefaults:
         return self.version >= ((10, 10, 0) if self.is_mariadb else (8, 0, 2))
 
     def collation_of_charset(self, charset: str) -> str:
-        """The collation of a character set where none is named.
+        """Return the collation of a character set where none is named.
 
         Raises:
             UnsupportedFeature: no server has a character set of that name.
@@ -95,7 +96,9 @@ class ServerDefaults:
         return usual
 
     def known_collation(self, name: str, charset: str) -> str:
-        """A collation by its full, present name; `charset` completes the names that MariaDB has for several character sets.
+        """Return a collation by its full, present name.
+
+        `charset` completes the names that MariaDB has for several character sets.
 
         Raises:
             UnsupportedFeature: no server has a collation of that name.

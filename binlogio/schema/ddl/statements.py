@@ -1,7 +1,7 @@
 """Applies statements that change table definitions to a catalogue.
 
-If a statement cannot be followed exactly, the definitions of its tables are dropped; if the names in it cannot be read, all definitions
-are dropped. `create_table` and `alter_table` parse CREATE TABLE and ALTER TABLE.
+If a statement cannot be followed exactly, the definitions of its tables are dropped; if the names in it cannot be read,
+all definitions are dropped. `create_table` and `alter_table` parse CREATE TABLE and ALTER TABLE.
 
     statement := (SET STATEMENT variable "=" value ("," variable "=" value)* FOR)? ddl                             -- the prefix is MariaDB's
     ddl       := (CREATE | ALTER | RENAME | DROP) ... (TABLE | DATABASE | INDEX | SEQUENCE) ...  -- all others change no definition
@@ -84,7 +84,9 @@ def follow_statement(
     *,
     failed: str | None = None,
 ) -> None:
-    """Carry out a statement whose default database is `schema`; one that is not understood makes its tables unknown, and is no error.
+    """Carry out a statement whose default database is `schema`.
+
+    One that is not understood makes its tables unknown, and is no error.
 
     `sql` is its text, or what `tokenize` made of it.
     `failed` is the reason where it was carried out in part only.
@@ -124,7 +126,10 @@ def follow_statement(
 
 
 def _without_variables(every: Iterator[Token]) -> tuple[list[Token], str]:
-    """The first tokens after SET STATEMENT ... FOR, and the variable in it on which the meaning of the text depends, if there is one."""
+    """Return the first tokens after SET STATEMENT ...
+
+    FOR, and the variable in it on which the meaning of the text depends, if there is one.
+    """
     depth, found = 0, ""
     for token in every:
         if token.upper == "FOR" and not depth:
@@ -159,7 +164,7 @@ class _Statement:
         self.session = session
 
     def names_at_risk(self) -> list[TableName]:
-        """The tables that the statement can have changed.
+        """Return the tables that the statement can have changed.
 
         Raises:
             UnsupportedFeature: their names cannot be read.
@@ -187,7 +192,7 @@ class _Statement:
         return names
 
     def given_names(self, words: Words) -> list[TableName]:
-        """The names that an ALTER TABLE gives to the table or to one of its partitions, or takes from another table."""
+        """Return the names that an ALTER TABLE gives to the table or to one of its partitions, or takes from another table."""
         names = []
         while not words.ended:
             is_name = words.accept("TO", "TABLE") or words.accept("CONVERT", "TABLE")
@@ -230,11 +235,11 @@ class _Statement:
         return (self.schema if name[0] is None else name[0], name[1])
 
     def table_name(self) -> TableName:
-        """The table's name at the place."""
+        """Return the table's name at the place."""
         return self.full_name(self.words.table_name())
 
     def is_temporary(self, name: TableName) -> bool:
-        """Whether the session has a temporary table of that name.
+        """Return whether the session has a temporary table of that name.
 
         Raises:
             UnsupportedFeature: it had one in an earlier log.
@@ -260,7 +265,7 @@ class _Statement:
         return self.catalogue.find(*name)
 
     def database_collation(self, schema: str) -> tuple[str, bool]:
-        """The default collation of a database, and whether it is assumed."""
+        """Return the default collation of a database, and whether it is assumed."""
         database = self.catalogue.databases.get(schema)
         known = database.collation if database is not None else None
         if known is None and schema == self.schema:
@@ -490,7 +495,7 @@ _HANDLERS: Final[dict[tuple[str, str], Callable[[_Statement], None]]] = {
 
 
 def _object(tokens: list[Token]) -> str | None:
-    """The kind of thing that a statement creates, alters, renames or drops, if it is one of ours."""
+    """Return the kind of thing that a statement creates, alters, renames or drops, if it is one of ours."""
     if not tokens or tokens[0].upper not in ("CREATE", "ALTER", "RENAME", "DROP"):
         return None
     for token in tokens[1:_HEAD]:

@@ -1,14 +1,17 @@
 r"""Tokenizer of SQL statements, as far as table definitions need it.
 
-Follows both servers under a given sql_mode, including the comments that they execute. The parsers are in the other modules.
+Follows both servers under a given sql_mode, including the comments that they execute. The parsers are in the other
+modules.
 
     token   := word | "`" name "`" | text | number | symbol
     word    := (letter | digit | "_" | "$" | any character beyond ASCII)+       -- directly after a name and ".", digits are a word too
     text    := "'" (character | "''" | "\" character)* "'"             -- with NO_BACKSLASH_ESCAPES a backslash is a character
     comment := "--" space rest of line | "#" rest of line | "/*" ... "*/"
-    "/*!" version? ... "*/" is executed by servers of that version and later, "/*M!" by MariaDB alone; comments can be inside.
+    "/*!" version? ... "*/" is executed by servers of that version and later, "/*M!" by MariaDB alone; comments can be
+    inside.
 
-U+00A0 is a space where the client's character set is latin1, else part of a name; here it is a symbol, which no statement can have.
+U+00A0 is a space where the client's character set is latin1, else part of a name; here it is a symbol, which no
+statement can have.
 
 Source: sql/sql_lex.cc, lex_one_token; sql/sql_class.h, MODE_*.
 """
@@ -50,7 +53,9 @@ _MYSQL_ONLY: Final = range(50700, 100000)
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """One word. `kind` is word, quoted, text, number, symbol or end; `text` is without quotes, and a word has `upper` as well.
+    """One word. `kind` is word, quoted, text, number, symbol or end.
+
+    `text` is without quotes, and a word has `upper` as well.
 
     `start` and `end` are its place in the statement, quotes included.
     """
@@ -71,7 +76,7 @@ END: Final = Token("end", "")
 
 
 def tokenize(sql: str, server: ServerDefaults = NEWEST_MYSQL, sql_mode: int = 0) -> list[Token]:
-    """The tokens of a statement, as `server` sees them.
+    """Return the tokens of a statement, as `server` sees them.
 
     Raises:
         UnsupportedFeature: a quote or a comment that does not end.
@@ -82,7 +87,9 @@ def tokenize(sql: str, server: ServerDefaults = NEWEST_MYSQL, sql_mode: int = 0)
 def iter_tokens(
     sql: str, server: ServerDefaults = NEWEST_MYSQL, sql_mode: int = 0, *, skipped: list[int] | None = None
 ) -> Iterator[Token]:
-    """The tokens one by one, for who may not want all; `skipped` gets the places of comments that another server executes.
+    """Yield the tokens one by one, for who may not want all.
+
+    `skipped` gets the places of comments that another server executes.
 
     Raises:
         UnsupportedFeature: while iterating, a quote or a comment that does not end.
@@ -183,7 +190,7 @@ class Words:
         )
 
     def sees(self, *keywords: str) -> bool:
-        """Whether the next tokens are these."""
+        """Return whether the next tokens are these."""
         if self.next.upper != keywords[0]:
             return False
         ahead = self.tokens[self.at : self.at + len(keywords)]
@@ -214,7 +221,7 @@ class Words:
             self.refuse(" ".join(keywords))
 
     def take(self) -> Token:
-        """The token at the place; moves behind it."""
+        """Return the token at the place; moves behind it."""
         token = self.next
         if token is END:
             self.refuse("more")
@@ -222,7 +229,7 @@ class Words:
         return token
 
     def name(self) -> str:
-        """A name, quoted or not."""
+        """Return a name, quoted or not."""
         if not self.next.is_name:
             self.refuse("a name")
         return self.take().text
@@ -235,7 +242,7 @@ class Words:
         return (first, self.name()) if self.accept(".") else (None, first)
 
     def column_name(self) -> str:
-        """The name of a column, without its table and schema, which can stand before it."""
+        """Return the name of a column, without its table and schema, which can stand before it."""
         self.accept(".")
         name = self.name()
         for _ in range(2):
@@ -245,7 +252,7 @@ class Words:
         return name
 
     def literal_bytes(self) -> bytes | None:
-        """The bytes of a hexadecimal or a bit literal; None where none comes next."""
+        """Return the bytes of a hexadecimal or a bit literal; None where none comes next."""
         token = self.next
         prefix, digits, size = token.upper[:1], "", 1
         if token.kind != "word" or prefix not in ("X", "B", "0"):
@@ -261,7 +268,7 @@ class Words:
         return int(digits or "0", base).to_bytes(-(-len(digits) // width), "big")
 
     def text(self) -> str:
-        """A text in quotes; several in a row are one."""
+        """Return a text in quotes; several in a row are one."""
         if self.next.kind != "text":
             self.refuse("a text in quotes")
         parts = [self.take().text]
@@ -270,7 +277,7 @@ class Words:
         return "".join(parts)
 
     def number(self) -> int:
-        """A whole number."""
+        """Return a whole number."""
         if self.next.kind != "number" or not self.next.text.isascii() or not self.next.text.isdigit():
             self.refuse("a number")
         return int(self.take().text[:20])

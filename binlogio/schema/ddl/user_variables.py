@@ -1,6 +1,7 @@
 """The value of a user variable in the log as SQL: what stands behind `SET @name :=` gives the variable its type, character set and collation again.
 
-Knows USER_VAR_EVENT's values and literals. Text and bytes are hexadecimal, so no quote, backslash or NUL of a log ever stands in SQL.
+Knows USER_VAR_EVENT's values and literals. Text and bytes are hexadecimal, so no quote, backslash or NUL of a log ever
+stands in SQL.
 
     value := NULL  |  double, always with an exponent  |  CAST(integer AS SIGNED | UNSIGNED)  |  decimal, always with a point
            | _charset x'bytes' COLLATE collation
@@ -25,7 +26,7 @@ _HEAD: Final = 2  # precision and scale
 
 
 def user_variable_value(event: UserVarEvent) -> str:
-    """The SQL of the value.
+    """Return the SQL of the value.
 
     Raises:
         BinlogFormatError: a DECIMAL is damaged.

@@ -42,7 +42,7 @@ class SpilledFrames(Protocol):
         """The sum of the frames' sizes, in bytes."""
 
     def __iter__(self) -> Iterator[bytes]:
-        """The frames in their order; raises OSError where they cannot be read."""
+        """Return the frames in their order; raises OSError where they cannot be read."""
 
 
 class WriteSet(NamedTuple):
@@ -76,7 +76,10 @@ class Anonymous(Enum):
 
 @dataclass(frozen=True, slots=True)
 class InDomain:
-    """MariaDB's gtid_domain_id, server_id and gtid_seq_no, which is None for the next number; no `allow_parallel`: skip_parallel_replication."""
+    """MariaDB's gtid_domain_id, server_id and gtid_seq_no, which is None for the next number.
+
+    No `allow_parallel`: skip_parallel_replication.
+    """
 
     domain_id: int = 0
     server_id: int = 1
@@ -87,7 +90,10 @@ class InDomain:
 AUTOMATIC: Final = Automatic()
 ANONYMOUS: Final = Anonymous.ANONYMOUS
 NextGtid = Automatic | Anonymous | Gtid | InDomain
-"""What `gtid_next` can be: AUTOMATIC with or without a tag, ANONYMOUS, or one GTID; for MariaDB what says the same there."""
+"""What `gtid_next` can be: AUTOMATIC with or without a tag, ANONYMOUS, or one GTID.
+
+For MariaDB what says the same there.
+"""
 
 
 class GroupMarks(NamedTuple):
@@ -114,7 +120,9 @@ NO_MARKS: Final = GroupMarks()
 
 
 class Group(NamedTuple):
-    """A finished group without its GTID event. A tuple, because each small transaction makes one: a dataclass takes four times as long.
+    """A finished group without its GTID event.
+
+    A tuple, because each small transaction makes one: a dataclass takes four times as long.
 
     Args:
         frames: its events, complete but for position and checksum.

@@ -133,7 +133,10 @@ class GroupCommit:
 
     @property
     def max_committed(self) -> int:
-        """The clock of the last group that was committed; a session's `Group.commit_parent`, taken at the end of a statement."""
+        """The clock of the last group that was committed.
+
+        A session's `Group.commit_parent`, taken at the end of a statement.
+        """
         return self._clock.max_committed
 
     @property
@@ -154,7 +157,7 @@ class GroupCommit:
             return Position(self._log.name, size)
 
     def is_used(self, gtid: Gtid) -> bool:
-        """Whether a group of the log, or before it, has this GTID."""
+        """Return whether a group of the log, or before it, has this GTID."""
         with self._flush.mutex:
             return self._groups.is_used(gtid)
 
@@ -195,7 +198,9 @@ class GroupCommit:
             yield
 
     def commit(self, group: Group) -> LoggedGtid:
-        """Write a group; returns its GTID, None where it is anonymous. It is durable once this returns, where sync_binlog is 1.
+        """Write a group; returns its GTID, None where it is anonymous.
+
+        It is durable once this returns, where sync_binlog is 1.
 
         An exception from outside (KeyboardInterrupt) is raised when the commit has ended. If it came while the thread
         wrote to the log, the log is abandoned, the other sessions of the same write get `CommitOutcomeUnknown`, and

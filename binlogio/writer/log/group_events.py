@@ -92,7 +92,7 @@ class GroupEvents:
         )
 
     def pieces_of(self, group: Group, offset: int, gtid: LoggedGtid, clock: LogicalTimestamp) -> Iterator[bytes]:
-        """The same in pieces of about a megabyte, for groups that are not in memory.
+        """Yield the same in pieces of about a megabyte, for groups that are not in memory.
 
         Raises:
             BinlogFormatError: a frame is not as long as its header says.
@@ -142,7 +142,7 @@ class GroupEvents:
         return EventType.ANONYMOUS_GTID_LOG_EVENT if gtid is None else EventType.GTID_LOG_EVENT, before, behind
 
     def compressed(self, group: Group, compress: Callable[[bytes, int], bytes]) -> Group:
-        """The group as one TRANSACTION_PAYLOAD_EVENT, or as it is where that would be too large, as the server does."""
+        """Return the group as one TRANSACTION_PAYLOAD_EVENT, or as it is where that would be too large, as the server does."""
         level = group.compression_level
         if level is None or group.size > MAX_PAYLOAD_SIZE:
             return group

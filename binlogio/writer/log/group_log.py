@@ -103,7 +103,7 @@ class GroupLog:
         return self._domains.gtids if self._flavour.has_domains else self._gtids.used
 
     def is_used(self, gtid: Gtid) -> bool:
-        """Whether a group has this GTID."""
+        """Return whether a group has this GTID."""
         return self._gtids.is_used(gtid)
 
     def open(self, executed: GtidSet = EMPTY_GTID_SET, domains: Sequence[MariadbGtid] = ()) -> None:
@@ -146,7 +146,9 @@ class GroupLog:
         return gtid
 
     def flush(self, commits: Sequence[PendingCommit]) -> None:
-        """Write the groups of many sessions; where one cannot be made the others still are, where they cannot be written none is.
+        """Write the groups of many sessions.
+
+        Where one cannot be made the others still are, where they cannot be written none is.
 
         Nothing is raised: errors are in `error` of each commit.
         """
@@ -239,7 +241,7 @@ class GroupLog:
 
 
 def _are_parallel(commits: Sequence[PendingCommit]) -> bool:
-    """Whether the groups, which wait at the same time, may be applied at the same time: transactions of several sessions."""
+    """Return whether the groups, which wait at the same time, may be applied at the same time: transactions of several sessions."""
     return len(commits) > 1 and all(
         isinstance(commit.group, Group) and commit.group.end in (GroupEnd.XID, GroupEnd.COMMIT) for commit in commits
     )

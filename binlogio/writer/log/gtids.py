@@ -57,7 +57,7 @@ class OwnGtids:
         return self._used
 
     def peek(self) -> Gtid:
-        """The next GTID, which stays free.
+        """Return the next GTID, which stays free.
 
         Raises:
             BinlogFormatError: no number is left.
@@ -72,7 +72,7 @@ class OwnGtids:
             self._first, self._next, self._end = self._gap()
 
     def _gap(self) -> tuple[int, int, int]:
-        """The first free number, twice, and the end of the free range that begins with it."""
+        """Return the first free number, twice, and the end of the free range that begins with it."""
         intervals = self._used.intervals(self._tsid)
         starts_at_1 = bool(intervals) and intervals[0].start == 1
         first = intervals[0].end if starts_at_1 else 1
@@ -95,12 +95,12 @@ class GtidState:
         return self._foreign
 
     def is_used(self, gtid: Gtid) -> bool:
-        """Whether there is a group of this GTID."""
+        """Return whether there is a group of this GTID."""
         own = self._by_tag.get(gtid.tag) if gtid.uuid == self._uuid else None
         return gtid in self._foreign or (own is not None and gtid in own.used)
 
     def take_next(self, tag: Tag = NO_TAG) -> Gtid:
-        """The next GTID of this server, which is then used.
+        """Return the next GTID of this server, which is then used.
 
         Raises:
             BinlogFormatError: no number is left.
@@ -226,7 +226,10 @@ class MariadbGtidFrames:
         self._templates: dict[tuple[int, int, int, int | None], bytes] = {}
 
     def frame(self, group: Group, gtid: MariadbGtid, commit_id: int | None) -> bytes:
-        """The event of a group; `commit_id` is that of the groups that were committed with it, None if there are none."""
+        """Return the event of a group.
+
+        `commit_id` is that of the groups that were committed with it, None if there are none.
+        """
         flags = _flags(group)
         marks = group.marks
         if commit_id is not None or marks.xa is not None or marks.alter is not None or marks.has_no_engine:

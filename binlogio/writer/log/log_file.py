@@ -49,7 +49,7 @@ _IN_USE: Final = int(HeaderFlag.BINLOG_IN_USE).to_bytes(2, "little")
 
 
 def describe_format(variables: ServerVariables, created: int = 0) -> FormatDescriptionEvent:
-    """The format of the logs that a server with these variables writes.
+    """Return the format of the logs that a server with these variables writes.
 
     `created` in seconds since 1970, 0 but after a start.
     """
@@ -93,7 +93,7 @@ class ActiveLog:
         return self.index.names
 
     def existing(self) -> list[str]:
-        """The logs that are there before this one, by the index and by the files, in the order of their numbers."""
+        """Return the logs that are there before this one, by the index and by the files, in the order of their numbers."""
         found = [name for name in self._storage.names() if self.index.is_log(name)]
         return sorted({*self.index.names, *found}, key=log_number)
 
@@ -107,7 +107,7 @@ class ActiveLog:
         self._broken = False
 
     def _next_name(self) -> str:
-        """The name after all logs of the index and of the storage, as the server chooses it (sql/binlog.cc, find_uniq_filename)."""
+        """Return the name after all logs of the index and of the storage, as the server chooses it (sql/binlog.cc, find_uniq_filename)."""
         existing = self.existing()
         return next_log_name(existing[-1]) if existing else f"{self._stem}.000001"
 
@@ -265,7 +265,10 @@ class ActiveLog:
         self._storage.sync(self.name)
 
     def _go_on(self, name: str, size: int, next_name: str) -> None:
-        """Undo a rotation that failed: remove the next log if this writer created it; this one has no ROTATE and is in use."""
+        """Undo a rotation that failed: remove the next log if this writer created it.
+
+        This one has no ROTATE and is in use.
+        """
         if next_name in self.index.names:
             self.index.take_out([next_name])
         present = self._storage.names()

@@ -122,7 +122,7 @@ class LogIndex:
         self.unregister()
 
     def is_log(self, name: str) -> bool:
-        """True for names that a log of this series can have."""
+        """Return True for names that a log of this series can have."""
         stem, number, more = log_number(name)
         return stem == self._stem and number >= 0 and not more
 
@@ -146,7 +146,7 @@ class LogIndex:
         storage.sync_names()
 
     def _is_whole(self, side: str, present: set[str]) -> bool:
-        """Whether a new index was written up to its end: a crash may have left less."""
+        """Return whether a new index was written up to its end: a crash may have left less."""
         return self._storage.read(side).endswith(b"\n") and present.issuperset(map(_log_of, self._read(side)))
 
     def _read(self, name: str) -> list[str]:

@@ -27,7 +27,7 @@ class LogStorage(Protocol):
     """
 
     def names(self) -> list[str]:
-        """The names of all files, in any order."""
+        """Return the names of all files, in any order."""
 
     def size(self, name: str) -> int:
         """How many bytes a file has."""
@@ -87,7 +87,7 @@ class LocalStorage:
         self._locks: dict[str, BinaryIO] = {}
 
     def names(self) -> list[str]:
-        """The names of all files in the directory."""
+        """Return the names of all files in the directory."""
         if not self._directory.exists():
             return []
         return [entry.name for entry in self._directory.iterdir() if entry.is_file()]

@@ -57,7 +57,7 @@ class LogicalClock:
         self.max_committed = 0
 
     def step(self, group: Group | FilledGroup) -> LogicalTimestamp:
-        """The next group's place."""
+        """Return the next group's place."""
         offset = self._offset
         self.counter = counter = self.counter + 1
         sequence_number = counter - offset
@@ -88,7 +88,7 @@ class LogicalClock:
         self._forget(max(_START, counter - self._offset))
 
     def _lowered(self, writeset: WriteSet | None, parent: int, sequence_number: int) -> int:
-        """The parent by the rows that the group changed, where they are known."""
+        """Return the parent by the rows that the group changed, where they are known."""
         if writeset is None or not (writeset.hashes or writeset.has_missing_keys):
             if self._history:
                 self._history.clear()
@@ -114,5 +114,5 @@ class LogicalClock:
 
 
 def is_barrier(sql: bytes) -> bool:
-    """True for statements beside which a replica must not apply later groups: the order of their locks says nothing."""
+    """Return True for statements beside which a replica must not apply later groups: the order of their locks says nothing."""
     return _BARRIER.match(sql) is not None

@@ -20,7 +20,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 def logs_up_to(names: Sequence[str], to: str) -> tuple[str, ...]:
-    """The logs in front of `to`.
+    """Return the logs in front of `to`.
 
     Raises:
         WriterStateError: there is no such log.
@@ -31,7 +31,7 @@ def logs_up_to(names: Sequence[str], to: str) -> tuple[str, ...]:
 
 
 def logs_before(storage: LogStorage, names: Sequence[str], time: datetime, *, active: str) -> tuple[str, ...]:
-    """The oldest logs, up to the first that was written to at `time` or later, or is the active one.
+    """Return the oldest logs, up to the first that was written to at `time` or later, or is the active one.
 
     A naive time is local.
     """

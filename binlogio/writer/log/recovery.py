@@ -280,7 +280,7 @@ def _next_event(storage: LogStorage, name: str, start: int, context: ParseContex
 
 
 def _u32(data: np.ndarray[Any, np.dtype[np.uint8]], count: int) -> np.ndarray[Any, np.dtype[np.uint64]]:
-    """The little-endian numbers that begin at the first `count` bytes."""
+    """Return the little-endian numbers that begin at the first `count` bytes."""
     number = np.zeros(count, np.uint64)
     for i in range(4):
         number |= data[i : i + count].astype(np.uint64) << np.uint64(8 * i)
@@ -296,7 +296,7 @@ def _is_whole(raw: bytes, context: ParseContext) -> bool:
 
 
 def _has_hole(storage: LogStorage, name: str, start: int, end: int) -> bool:
-    """True where a sector of the file, or what there is of the first one from `start` on, is zeros."""
+    """Return True where a sector of the file, or what there is of the first one from `start` on, is zeros."""
     while start < end:
         sector_end = start // SECTOR_SIZE * SECTOR_SIZE + SECTOR_SIZE
         if sector_end <= end and not any(storage.read(name, start, sector_end - start)):

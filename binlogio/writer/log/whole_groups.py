@@ -153,7 +153,7 @@ def skip_plain_groups(
 
 
 def _is_plain(event: bytes) -> bool:
-    """Whether a MariaDB GTID event, without its checksum, opens a transaction, has the size that its flags ask for, and no extra ones."""
+    """Return whether a MariaDB GTID event, without its checksum, opens a transaction, has the size that its flags ask for, and no extra ones."""
     flags = event[_FLAGS] if len(event) > _FLAGS else ~0
     if flags & ~(_PLAIN_FLAGS | _GROUP_COMMIT_ID):
         return False
@@ -173,6 +173,6 @@ def _is_query(sql: bytes, data: bytes, type_code: int, start: int, end: int) -> 
 
 
 def _sql(data: bytes, start: int, end: int) -> bytes:
-    """The text of a Query event, whose checksum begins at `end`."""
+    """Return the text of a Query event, whose checksum begins at `end`."""
     body = start + HEADER_SIZE
     return data[body + sum(sizes_before_sql(data, body)) : end]

@@ -58,7 +58,7 @@ class FrameBuilder:
         self._begun: tuple[QueryContext | None, bytes] = None, b""
 
     def encode(self, event: Any) -> bytes:
-        """The frame of any event.
+        """Return the frame of any event.
 
         Raises:
             BinlogFormatError: a value does not fit its field.
@@ -99,7 +99,7 @@ class FrameBuilder:
         return frame[: end - 8] + xid.to_bytes(8, "little") + frame[end:]
 
     def annotation(self, sql: bytes, timestamp: int) -> bytes:
-        """The text of a statement, as MariaDB puts it before the rows.
+        """Return the text of a statement, as MariaDB puts it before the rows.
 
         Raises:
             BinlogFormatError: it does not fit 4 GiB.
@@ -119,7 +119,7 @@ class FrameBuilder:
         )
 
     def table_map(self, table: OpenTable, timestamp: int) -> bytes:
-        """The table map of an open table, cached by its table id."""
+        """Return the table map of an open table, cached by its table id."""
         return self._from_template(table.table_id, timestamp, lambda: table.table_map)
 
     def rows(
@@ -133,7 +133,7 @@ class FrameBuilder:
         *,
         is_compressed: bool = False,
     ) -> bytes:
-        """A rows event whose images are of one shape; `kind` is its class.
+        """Return a rows event whose images are of one shape; `kind` is its class.
 
         Raises:
             BinlogFormatError: it does not fit 4 GiB.
@@ -172,7 +172,7 @@ class FrameBuilder:
         return timestamp.to_bytes(4, "little") + template
 
     def _rest(self, event: Any) -> bytes:
-        """The bytes after the timestamp, with which a header begins."""
+        """Return the bytes after the timestamp, with which a header begins."""
         frame = self._encoder.encode(event)
         server_id = self._server_id.to_bytes(4, "little")
         return frame[TIMESTAMP_BYTES.stop : SERVER_ID_BYTES.start] + server_id + frame[SERVER_ID_BYTES.stop :]

@@ -29,7 +29,7 @@ class WriterKernel:
 
 
 def writer_kernel() -> WriterKernel | None:
-    """The kernel's functions; None where construct does the work.
+    """Return the kernel's functions; None where construct does the work.
 
     Raises:
         UnsupportedFeature: the environment asks for a kernel that is not there.

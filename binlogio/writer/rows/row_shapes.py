@@ -154,7 +154,7 @@ class RowEncoder:
         old_image: bytes,
         new_image: bytes,
     ) -> bool:
-        """Whether the columns of the after image had these values before."""
+        """Return whether the columns of the after image had these values before."""
         if old_shape.columns == new_shape.columns:
             return old_image == new_image
         if any(before[position] is ABSENT for position in new_shape.columns):
@@ -162,7 +162,7 @@ class RowEncoder:
         return self._packed(before, table, new_shape) == new_image
 
     def _given(self, change: Insert | Update, table: OpenTable) -> tuple[int, ...] | None:
-        """The positions of the columns that the statement named, None where each row has its own."""
+        """Return the positions of the columns that the statement named, None where each row has its own."""
         if self._row_image == "FULL":
             return ()
         if change.columns is None:
@@ -242,7 +242,7 @@ def _as_diffs(old: Any, value: Any, document: Any) -> Any:
 
 
 def _diffs_size(diffs: JsonDiffs) -> int:
-    """The size of a diff vector in bytes. sql/json_diff.cc, Json_diff_vector::binary_length."""
+    """Return the size of a diff vector in bytes. sql/json_diff.cc, Json_diff_vector::binary_length."""
     size = 0
     for diff in diffs:
         path = len(diff.path.encode())

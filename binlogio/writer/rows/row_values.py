@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 
 def whole_row(row: Row, table: OpenTable, needed: tuple[int, ...]) -> list[Any]:
-    """The values of a row that was in the table, so that none of those `needed` can be guessed; others may be ABSENT."""
+    """Return the values of a row that was in the table, so that none of those `needed` can be guessed.
+
+    Others may be ABSENT.
+    """
     definition = table.definition
     if not isinstance(row, Mapping):
         if len(row) != len(definition.columns):
@@ -52,7 +55,7 @@ def new_row(row: Row, table: OpenTable, needed: tuple[int, ...]) -> list[Any]:
 
 
 def changed_row(old: list[Any], new: Row, table: OpenTable) -> list[Any]:
-    """The values after an update: what a mapping lacks is as before."""
+    """Return the values after an update: what a mapping lacks is as before."""
     if not isinstance(new, Mapping):
         return whole_row(new, table, ())
     values = list(old)
@@ -62,19 +65,19 @@ def changed_row(old: list[Any], new: Row, table: OpenTable) -> list[Any]:
 
 
 def given_columns(row: Row, table: OpenTable) -> tuple[int, ...]:
-    """The positions of the columns that a row has a value for."""
+    """Return the positions of the columns that a row has a value for."""
     if isinstance(row, Mapping):
         return tuple(sorted(values_by_position(row, table)))
     return tuple(range(len(table.names)))
 
 
 def values_by_position(row: Mapping[str, Any], table: OpenTable) -> dict[int, Any]:
-    """The values of a mapping by the positions of their columns."""
+    """Return the values of a mapping by the positions of their columns."""
     return {table.definition.column_index(name): value for name, value in row.items()}
 
 
 def with_documents(old: list[Any], new: list[Any]) -> list[Any]:
-    """The values after an update with JSON documents in the place of JSON diffs.
+    """Return the values after an update with JSON documents in the place of JSON diffs.
 
     Raises:
         UnsupportedFeature: there is no document to apply them to.

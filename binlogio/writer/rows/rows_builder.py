@@ -71,7 +71,10 @@ class RowsRules:
     partial_json: bool = False
 
     def event_class(self, kind: type[Change]) -> type[Any]:
-        """The rows event of a kind of change; updates are partial ones if JSON diffs are possible, even if there are none."""
+        """Return the rows event of a kind of change.
+
+        Updates are partial ones if JSON diffs are possible, even if there are none.
+        """
         return PartialUpdateRowsEvent if self.partial_json and kind is Update else _EVENT_CLASSES[kind]
 
 
@@ -88,7 +91,7 @@ def build_statement(
     writesets: Mapping[bool, WriteSetBuilder] = _NO_WRITESETS,
     all_wait: bool = False,
 ) -> StatementFrames:
-    """The frames of a statement.
+    """Return the frames of a statement.
 
     `locked` are tables locked for writing, `unlogged` those of which rows are never logged. The rows of transactional
     tables go into the writeset of True, the others' into that of False. With `all_wait` everything goes into the
@@ -148,7 +151,7 @@ def build_change(
     timestamp: int,
     writeset: WriteSetBuilder | None,
 ) -> list[bytes]:
-    """The frames of a statement with a single change of one table, all in one cache; none without any row.
+    """Return the frames of a statement with a single change of one table, all in one cache; none without any row.
 
     Raises:
         UnsupportedFeature: as `build_statement`.
@@ -202,7 +205,7 @@ class _PendingRows:
         self.row_count += 1
 
     def finish(self) -> list[bytes]:
-        """The frames; the last one ends the statement."""
+        """Return the frames; the last one ends the statement."""
         self._flush(_STMT_END)
         return self._frames
 

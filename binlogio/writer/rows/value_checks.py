@@ -36,7 +36,7 @@ _MAX_MINUTE: Final = 59
 
 
 def checks_of(plan: TablePlan) -> tuple[tuple[int, Check], ...]:
-    """The columns with values that must be checked, by position."""
+    """Return the columns with values that must be checked, by position."""
     found = ((column.position, _check_of(column)) for column in plan.columns)
     return tuple((position, check) for position, check in found if check is not None)
 
@@ -96,7 +96,7 @@ def check_batch(plan: TablePlan, batch: pa.RecordBatch | pa.Table) -> None:
 
 
 def _largest(column: ColumnPlan) -> int:
-    """The largest number of an ENUM or SET with known members."""
+    """Return the largest number of an ENUM or SET with known members."""
     count = len(column.members or ())
     return count if column.type == ColumnType.ENUM else (1 << count) - 1
 

@@ -65,7 +65,10 @@ class KeyHasher:
         self._integer_key = self._only_integer(definition)
 
     def hashes(self, values: Sequence[Any]) -> tuple[int, ...] | None:
-        """The hashes of a row with these values, one value for each column; None if its keys cannot be compared."""
+        """Return the hashes of a row with these values, one value for each column.
+
+        None if its keys cannot be compared.
+        """
         if self._integer_key is not None:
             place, seed = self._integer_key
             value = values[place]

@@ -42,7 +42,7 @@ class Engine:
     atomic_ddl: bool = False
 
     def logs_statements(self, isolation: str) -> bool:
-        """Whether its changes can be logged as statements at a transaction_isolation."""
+        """Return whether its changes can be logged as statements at a transaction_isolation."""
         return self.statement_capable and ISOLATION_LEVELS.index(isolation) >= ISOLATION_LEVELS.index(
             self.statement_isolation
         )
@@ -78,6 +78,6 @@ _ALIASES: Final = {"MERGE": "MRG_MYISAM", "HEAP": "MEMORY", "NDB": "NDBCLUSTER"}
 
 
 def engine_named(name: str) -> Engine:
-    """The engine of that name; one that we do not know is transactional, and both formats can log it."""
+    """Return the engine of that name; one that we do not know is transactional, and both formats can log it."""
     known = ENGINES.get(_ALIASES.get(name.upper(), name.upper()))
     return known if known is not None else Engine(name=name, transactional=True, has_xid=True)

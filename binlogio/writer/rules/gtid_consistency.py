@@ -76,7 +76,7 @@ def check_dml(
 
 
 def refusal(errno: int) -> LoggingError:
-    """The error of a statement that one GTID cannot name."""
+    """Return the error of a statement that one GTID cannot name."""
     symbol, message = _VIOLATIONS[errno]
     return LoggingError(message, errno=errno, symbol=symbol)
 

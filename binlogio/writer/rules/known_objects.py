@@ -43,7 +43,10 @@ DICTIONARY_VIEWS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trigger:
-    """A trigger of a table (`schema.name`); `event` is INSERT, UPDATE or DELETE, `body` what its statements do, together."""
+    """A trigger of a table (`schema.name`).
+
+    `event` is INSERT, UPDATE or DELETE, `body` what its statements do, together.
+    """
 
     table: str
     event: str
@@ -106,7 +109,7 @@ class Names:
         self._udfs = {name.upper() for name in objects.udfs}
 
     def access(self, schema: str, name: str, *, write: bool = False, read: bool = False) -> TableAccess | None:
-        """The table of that name; None where the server does not lock one (parts of INFORMATION_SCHEMA).
+        """Return the table of that name; None where the server does not lock one (parts of INFORMATION_SCHEMA).
 
         Raises:
             UnsupportedFeature: it is not defined.
@@ -125,15 +128,15 @@ class Names:
         return TableAccess(schema=schema, name=name, engine=engine, write=write, read=read)
 
     def is_defined(self, schema: str, name: str) -> bool:
-        """Whether the name is that of a table."""
+        """Return whether the name is that of a table."""
         return f"{schema or self.schema}.{name}" in self._tables or self.is_temporary(schema, name)
 
     def is_temporary(self, schema: str, name: str) -> bool:
-        """Whether the name is that of a temporary table."""
+        """Return whether the name is that of a temporary table."""
         return f"{schema or self.schema}.{name}" in self._temporary
 
     def has_foreign_keys(self, table: TableAccess) -> bool:
-        """Whether rows of a table refer to rows of others."""
+        """Return whether rows of a table refer to rows of others."""
         definition = self._definition(table)
         return definition is not None and definition.has_foreign_keys
 
@@ -141,7 +144,7 @@ class Names:
         return (self._temporary if table.temporary else self._tables).get(f"{table.schema}.{table.name}")
 
     def is_column(self, table: TableAccess, column: str) -> bool:
-        """Whether a table has a column of that name."""
+        """Return whether a table has a column of that name."""
         definition = self._definition(table)
         return definition is not None and any(one.name.casefold() == column.casefold() for one in definition.columns)
 
@@ -156,7 +159,7 @@ class Names:
         updates_on_duplicate: bool = False,
         is_skipped: bool = False,
     ) -> StatementFacts:
-        """The facts, with those of the functions that are called and of the triggers that are fired."""
+        """Return the facts, with those of the functions that are called and of the triggers that are fired."""
         names = {f"{self.schema}.{call}".upper() if "." not in call else call for call in words.calls} | words.calls
         called = [facts for name, facts in self._routines.items() if name in names]
         bodies = [

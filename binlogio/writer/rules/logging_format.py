@@ -1,4 +1,6 @@
-"""Logging decision: how a statement is logged, or why it is refused. Pure functions, called before the statement is executed.
+"""Logging decision: how a statement is logged, or why it is refused.
+
+Pure functions, called before the statement is executed.
 
 In the server's order:
 
@@ -118,7 +120,7 @@ def decide_logging_format(variables: ServerVariables, facts: StatementFacts, sta
 def statement_cache(
     variables: ServerVariables, state: SessionState, written: Sequence[TableAccess], *, is_mixed_unsafe: bool = False
 ) -> CacheKind:
-    """The cache of a Query event whose statement has written to these tables."""
+    """Return the cache of a Query event whose statement has written to these tables."""
     rules = rules_of(variables)
     if rules.classification is Classification.FIRST_CHANGED_TABLE:
         written = written[:1]
@@ -130,7 +132,7 @@ def statement_cache(
 
 
 def row_cache(variables: ServerVariables, table: TableAccess, state: SessionState) -> CacheKind | None:
-    """The cache of the rows of a table; None where rows of it are never logged."""
+    """Return the cache of the rows of a table; None where rows of it are never logged."""
     if table.temporary or table.is_local:
         return None
     if table.engine.transactional:
@@ -210,7 +212,7 @@ def _decide_dml(
 def _reasons(
     variables: ServerVariables, facts: StatementFacts, state: SessionState, written: Sequence[TableAccess]
 ) -> Iterator[UnsafeReason]:
-    """The reasons of the text, and those that follow from tables and session; mixes apart."""
+    """Yield the reasons of the text, and those that follow from tables and session; mixes apart."""
     tables = facts.all_tables
     yield from facts.all_unsafe()
     if any(table.is_local for table in tables):
@@ -248,7 +250,7 @@ def _format(
     replicated: Sequence[TableAccess],
     unsafe: tuple[UnsafeReason, ...],
 ) -> LoggingFormat:
-    """The decision table of sql/binlog.cc: what the engines can, the kind of statement, binlog_format.
+    """Return the decision table of sql/binlog.cc: what the engines can, the kind of statement, binlog_format.
 
     Raises:
         LoggingError: no format is left.
@@ -321,7 +323,7 @@ def _unsafe_warning(reason: UnsafeReason) -> LoggingWarning:
 
 
 def _blackhole_warning(variables: ServerVariables, facts: StatementFacts) -> tuple[LoggingWarning, ...]:
-    """A BLACKHOLE table has no rows to be found, so there are no events of those that an UPDATE or DELETE would have changed."""
+    """Return a BLACKHOLE table has no rows to be found, so there are no events of those that an UPDATE or DELETE would have changed."""
     names = [table.name for table in facts.all_tables if table.write and table.engine.name == "BLACKHOLE"]
     if variables.binlog_format != "ROW" or facts.verb not in ("UPDATE", "DELETE") or not names:
         return ()

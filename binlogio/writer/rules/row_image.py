@@ -63,14 +63,17 @@ MARIADB_IMAGES: Final = ImageRules(
 
 @dataclass(frozen=True, slots=True)
 class ImageColumns:
-    """The positions of the columns in the images of a row, in the order of the table; None where there is no such image."""
+    """The positions of the columns in the images of a row, in the order of the table.
+
+    None where there is no such image.
+    """
 
     before: tuple[int, ...] | None
     after: tuple[int, ...] | None
 
 
 def primary_key_equivalent(table: TableDefinition) -> tuple[int, ...]:
-    """The positions of the columns by which a replica finds a row."""
+    """Return the positions of the columns by which a replica finds a row."""
     return _key(table) or tuple(range(len(table.columns)))
 
 
@@ -91,7 +94,7 @@ def image_columns(
     given: Iterable[int] = (),
     rules: ImageRules = MYSQL_IMAGES,
 ) -> ImageColumns:
-    """The columns of the images with binlog_row_image = `row_image`.
+    """Return the columns of the images with binlog_row_image = `row_image`.
 
     `given` are those to which the statement gave a value.
     """
@@ -120,7 +123,7 @@ def _with_what_is_no_blob(table: TableDefinition, row_image: str, chosen: Iterab
 
 
 def _written(table: TableDefinition, operation: RowOperation, given: frozenset[int], rules: ImageRules) -> set[int]:
-    """The columns that the statement gave a value, and those that the server gave one because of it."""
+    """Return the columns that the statement gave a value, and those that the server gave one because of it."""
     is_insert = operation is RowOperation.INSERT
     written = set(given)
     written.update(i for i, column in enumerate(table.columns) if _is_filled(column, is_insert=is_insert))

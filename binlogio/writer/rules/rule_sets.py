@@ -136,7 +136,7 @@ RULE_SETS: Final[Mapping[str, RuleSet]] = MappingProxyType(
 
 @lru_cache(maxsize=64)
 def rules_of_version(server_version: str) -> RuleSet:
-    """The rules of a server.
+    """Return the rules of a server.
 
     Raises:
         UnsupportedFeature: the text does not begin like a version.
@@ -148,7 +148,7 @@ def rules_of_version(server_version: str) -> RuleSet:
 
 
 def rules_of(variables: ServerVariables) -> RuleSet:
-    """The rule set that the variables name, or else that of their server_version.
+    """Return the rule set that the variables name, or else that of their server_version.
 
     Raises:
         UnsupportedFeature: the rule set is unknown.
@@ -163,7 +163,10 @@ def rules_of(variables: ServerVariables) -> RuleSet:
 
 
 def statement_cache_sizes(variables: ServerVariables) -> tuple[int, int]:
-    """The size in memory and the limit of the statement cache, in bytes; those of the transaction cache are the variables' own."""
+    """Return the size in memory and the limit of the statement cache, in bytes.
+
+    Those of the transaction cache are the variables' own.
+    """
     rules = rules_of(variables)
     size = getattr(variables, rules.statement_cache_size_variable)
     limit = getattr(variables, rules.max_statement_cache_size_variable)

@@ -91,7 +91,9 @@ Change = Insert | Update | Delete
 
 @dataclass(frozen=True, slots=True)
 class LoadedFile:
-    """The file of a LOAD DATA, in blocks of `block_size` bytes (16384 for LOCAL); `on_duplicate` is empty, `IGNORE` or `REPLACE`.
+    """The file of a LOAD DATA, in blocks of `block_size` bytes (16384 for LOCAL).
+
+    `on_duplicate` is empty, `IGNORE` or `REPLACE`.
 
     `database_collation` is the id of the database's collation, where the statement depends on it.
     """
@@ -152,7 +154,9 @@ class Statement:
         *,
         objects: KnownObjects | None = None,
     ) -> Statement:
-        """A statement of which its text tells all but the rows, and what context and error they gave. Names without a schema are of `schema`.
+        """Return a statement of which its text tells all but the rows, and what context and error they gave.
+
+        Names without a schema are of `schema`.
 
         Raises:
             UnsupportedFeature: sqlglot is not installed or cannot read the text, the statement is not one that a
@@ -194,7 +198,9 @@ class Statement:
 
 
 def facts_of(statement: Statement, temporary: Collection[tuple[str, str]] = ()) -> StatementFacts:
-    """What is known of a statement: what it says, and that it writes the tables of its changes. `temporary` are those of the session.
+    """What is known of a statement: what it says, and that it writes the tables of its changes.
+
+    `temporary` are those of the session.
 
     A function or trigger that is not declared has changed the tables that `statement.facts` does not have; they count
     as those of a sub-statement. Foreign keys do not count: their changes are not in the list of tables that a server
@@ -217,12 +223,12 @@ def facts_of(statement: Statement, temporary: Collection[tuple[str, str]] = ()) 
 
 
 def is_cascade(change: Change) -> bool:
-    """Whether a foreign key did it."""
+    """Return whether a foreign key did it."""
     return not isinstance(change, Insert) and change.is_cascade
 
 
 def _written(changes: Iterable[Change], temporary: Collection[tuple[str, str]]) -> tuple[TableAccess, ...]:
-    """The tables of some changes, in the order of their first."""
+    """Return the tables of some changes, in the order of their first."""
     found: dict[TableDefinition, TableAccess] = {}
     for change in changes:
         table = change.table

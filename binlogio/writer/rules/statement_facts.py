@@ -142,7 +142,7 @@ class StatementFacts:
         return tuple(table for sub in self.sub_statements for table in sub.all_tables)
 
     def all_unsafe(self) -> Iterator[UnsafeReason]:
-        """The reasons of the statement and of its sub-statements, in no order."""
+        """Yield the reasons of the statement and of its sub-statements, in no order."""
         yield from self.unsafe
         for sub in self.sub_statements:
             yield from sub.all_unsafe()

@@ -113,7 +113,7 @@ def _unreadable(sql: str) -> UnsupportedFeature:
 
 
 def _events(words: StatementWords, *, updates_on_duplicate: bool = False) -> frozenset[str]:
-    """The events of triggers that the statement fires on the tables that it writes."""
+    """Return the events of triggers that the statement fires on the tables that it writes."""
     if words.verb in ("UPDATE", "DELETE"):
         return frozenset((words.verb,))
     more = ("DELETE",) if words.is_replace or "REPLACE" in words.words else ()
@@ -121,7 +121,9 @@ def _events(words: StatementWords, *, updates_on_duplicate: bool = False) -> fro
 
 
 def _tables_of_ddl(words: StatementWords, known: Names) -> Iterator[TableAccess]:
-    """The temporary table that a DDL statement changes, and all tables of DROP TABLE and TRUNCATE; no others make a difference to the log.
+    """Yield the temporary table that a DDL statement changes, and all tables of DROP TABLE and TRUNCATE.
+
+    No others make a difference to the log.
 
     DROP TABLE has the tables that are not known too: the server logs them.
     """
@@ -164,7 +166,7 @@ def _loaded_table(words: StatementWords, known: Names) -> TableAccess:
 
 
 def _temporary(tree: exp.Expr, kind: StatementKind, known: Names) -> Iterator[TableAccess]:
-    """The tables of CREATE and DROP TEMPORARY TABLE; those that are not there are not dropped."""
+    """Yield the tables of CREATE and DROP TEMPORARY TABLE; those that are not there are not dropped."""
     from sqlglot import exp  # noqa: PLC0415 - needs an extra
 
     if kind is StatementKind.CREATE_TEMPORARY:
@@ -230,7 +232,7 @@ def _facts_of_tree(words: StatementWords, kind: StatementKind, tree: exp.Expr, k
 
 
 def _table_nodes(tree: exp.Expr) -> list[exp.Table]:
-    """The tables in the order of the text, without names of common table expressions and of locking clauses."""
+    """Return the tables in the order of the text, without names of common table expressions and of locking clauses."""
     from sqlglot import exp  # noqa: PLC0415 - needs an extra
 
     defined = {cte.alias for cte in tree.find_all(exp.CTE)}
@@ -250,7 +252,7 @@ def _table_nodes(tree: exp.Expr) -> list[exp.Table]:
 
 
 def _targets(tree: exp.Expr, nodes: list[exp.Table], known: Names) -> list[exp.Table]:
-    """The tables whose rows the statement changes."""
+    """Return the tables whose rows the statement changes."""
     from sqlglot import exp  # noqa: PLC0415 - needs an extra
 
     if isinstance(tree, exp.Insert):
@@ -271,14 +273,14 @@ def _targets(tree: exp.Expr, nodes: list[exp.Table], known: Names) -> list[exp.T
 
 
 def _own_nodes(nodes: list[exp.Table]) -> list[exp.Table]:
-    """The tables that an UPDATE joins, without those of its subqueries."""
+    """Return the tables that an UPDATE joins, without those of its subqueries."""
     from sqlglot import exp  # noqa: PLC0415 - needs an extra
 
     return [node for node in nodes if node.find_ancestor(exp.Subquery, exp.Select) is None]
 
 
 def _sets(assignment: exp.Expr, node: exp.Table, known: Names) -> bool:
-    """Whether an assignment of an UPDATE is to a column of a table."""
+    """Return whether an assignment of an UPDATE is to a column of a table."""
     from sqlglot import exp  # noqa: PLC0415 - needs an extra
 
     column = assignment.this
@@ -291,7 +293,7 @@ def _sets(assignment: exp.Expr, node: exp.Table, known: Names) -> bool:
 
 
 def _locked_nodes(tree: exp.Expr) -> list[exp.Table]:
-    """The tables that SELECT ... FOR UPDATE locks as if it wrote them."""
+    """Return the tables that SELECT ... FOR UPDATE locks as if it wrote them."""
     from sqlglot import exp  # noqa: PLC0415 - needs an extra
 
     found: list[exp.Table] = []

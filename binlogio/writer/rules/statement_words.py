@@ -81,12 +81,12 @@ class StatementWords:
     sql: str = ""
 
     def has(self, *phrase: str) -> bool:
-        """Whether these words follow each other."""
+        """Return whether these words follow each other."""
         return any(self.words[start : start + len(phrase)] == phrase for start in range(len(self.words)))
 
 
 def read_words(sql: str) -> StatementWords:
-    """The words of a statement.
+    """Return the words of a statement.
 
     Raises:
         UnsupportedFeature: sqlglot cannot split the text into tokens, or sqlglot is not installed.
@@ -152,7 +152,7 @@ def _unsafe(found: StatementWords, calls: frozenset[str]) -> Iterator[UnsafeReas
 
 
 def _is_logged(found: StatementWords, index: int) -> bool:
-    """Whether the system variable at `index` has the same value on a replica."""
+    """Return whether the system variable at `index` has the same value on a replica."""
     scope = found.words[index + 1 : index + 2]
     if scope and scope[0] in _GLOBAL_SCOPES:
         return False
@@ -161,7 +161,7 @@ def _is_logged(found: StatementWords, index: int) -> bool:
 
 
 def _without_modifiers(found: StatementWords, text: str, tokens: Sequence[Token], verb: int) -> StatementWords:
-    """The same with `sql`, and with what the modifiers mean."""
+    """Return the same with `sql`, and with what the modifiers mean."""
     edits = dict(_edits_of_variables(found.words))
     ignore, is_replace = False, found.verb == "REPLACE"
     if found.verb in ("INSERT", "REPLACE", "UPDATE", "DELETE"):
@@ -192,7 +192,7 @@ def _edits_of_variables(words: Sequence[str]) -> Iterator[tuple[int, str]]:
 
 
 def _before_select(words: Sequence[str]) -> int | None:
-    """The position of IGNORE or REPLACE before the SELECT of a CREATE TABLE."""
+    """Return the position of IGNORE or REPLACE before the SELECT of a CREATE TABLE."""
     for index, word in enumerate(words):
         behind = words[index + 1 : index + 3]
         if index > 1 and word in ("IGNORE", "REPLACE") and "SELECT" in behind and behind[0] in ("SELECT", "AS", "("):

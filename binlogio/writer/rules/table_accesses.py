@@ -94,7 +94,7 @@ _WEAK_ISOLATION: Final = ISOLATION_LEVELS[: ISOLATION_LEVELS.index("REPEATABLE-R
 
 
 def accesses_of(kind: StatementKind, tables: Iterable[TableAccess]) -> int:
-    """The `Access` bits of a statement. The table that CREATE TABLE ... SELECT makes is only written."""
+    """Return the `Access` bits of a statement. The table that CREATE TABLE ... SELECT makes is only written."""
     found = 0
     for table in tables:
         read, written = _ACCESSES[table.temporary, table.engine.transactional]
@@ -106,12 +106,12 @@ def accesses_of(kind: StatementKind, tables: Iterable[TableAccess]) -> int:
 
 
 def is_direct(rules: RuleSet, variables: ServerVariables) -> bool:
-    """Whether non-transactional changes go past the transaction cache, if the user has said so."""
+    """Return whether non-transactional changes go past the transaction cache, if the user has said so."""
     return variables.binlog_direct_non_transactional_updates and variables.binlog_format in rules.direct_formats
 
 
 def refused_by_isolation(variables: ServerVariables, tables: Iterable[TableAccess]) -> TableAccess | None:
-    """The first table whose engine does not give a lock, because its changes are to be logged as statements and cannot be."""
+    """Return the first table whose engine does not give a lock, because its changes are to be logged as statements and cannot be."""
     if variables.binlog_format != "STATEMENT" or not variables.sql_log_bin:
         return None
     isolation = variables.transaction_isolation

@@ -36,7 +36,7 @@ _NO_LIMIT: Final = 1 << 64
 
 
 def buffer_size(variable: int) -> int:
-    """The size in bytes of the buffer that binlog_cache_size = `variable` gives."""
+    """Return the size in bytes of the buffer that binlog_cache_size = `variable` gives."""
     return -(-variable // BUFFER_UNIT) * BUFFER_UNIT
 
 
@@ -111,7 +111,7 @@ class SpillFile(Protocol):
         """Write bytes at an offset, which is never after the end."""
 
     def read(self, offset: int, size: int) -> bytes:
-        """The bytes at an offset."""
+        """Return the bytes at an offset."""
 
     def close(self) -> None:
         """Delete the file."""
@@ -131,7 +131,7 @@ class TemporaryFile:
             view = view[self._file.write(view) :]
 
     def read(self, offset: int, size: int) -> bytes:
-        """The bytes at an offset.
+        """Return the bytes at an offset.
 
         Raises:
             OSError: the file is shorter.
@@ -151,7 +151,10 @@ class TemporaryFile:
 
 
 class FrameFile:
-    """Consecutive frames in a `SpillFile`; a `binlogio.writer.log.group.SpilledFrames` together with those in memory."""
+    """Consecutive frames in a `SpillFile`.
+
+    A `binlogio.writer.log.group.SpilledFrames` together with those in memory.
+    """
 
     def __init__(self, file: SpillFile) -> None:
         self._file = file
@@ -211,7 +214,7 @@ class CacheStatus:
                 self.stmt_cache_disk_use += spilled
 
     def as_dict(self) -> dict[str, int]:
-        """The variables by the server's names."""
+        """Return the variables by the server's names."""
         with self._lock:
             return {
                 "Binlog_cache_use": self.cache_use,
@@ -294,7 +297,7 @@ class BinlogCache:
         return self.size == 0
 
     def has_room(self, size: int) -> bool:
-        """Whether events of that size, checksums included, fit memory, and so can be added whatever the limit is."""
+        """Return whether events of that size, checksums included, fit memory, and so can be added whatever the limit is."""
         return size <= self._buffer.room
 
     @property
@@ -364,7 +367,7 @@ class BinlogCache:
         self.writeset.truncate(position.writeset)
 
     def frames(self) -> tuple[bytes, ...] | CachedFrames:
-        """The events, which stay here up to `reset`."""
+        """Return the events, which stay here up to `reset`."""
         memory = tuple(self._memory)
         return memory if self._file is None else CachedFrames(self._file, memory)
 
@@ -399,7 +402,7 @@ class BinlogCache:
         return error
 
     def _writes(self, frame: bytes) -> tuple[int, ...]:
-        """The sizes of the pieces in which the server writes an event; the large one is the last."""
+        """Return the sizes of the pieces in which the server writes an event; the large one is the last."""
         size = len(frame) - self._checksum_size - HEADER_SIZE
         if frame[TYPE_CODE_AT] == EventType.QUERY_EVENT:
             before_sql = sizes_before_sql(frame, HEADER_SIZE)
@@ -447,7 +450,7 @@ class JoinedFrames:
 def joined(
     first: tuple[bytes, ...] | CachedFrames, second: tuple[bytes, ...] | CachedFrames
 ) -> tuple[bytes, ...] | JoinedFrames:
-    """The events of two caches as those of one group."""
+    """Return the events of two caches as those of one group."""
     if isinstance(first, tuple) and isinstance(second, tuple):
         return first + second
     return JoinedFrames(first, second)
@@ -466,7 +469,7 @@ _ROWS_EVENTS: Final = {
 
 
 def _bitmaps_size(frame: bytes, at: int, count: int) -> int:
-    """The column count, at `at`, and the bitmaps of a rows event that this package has built."""
+    """Return the column count, at `at`, and the bitmaps of a rows event that this package has built."""
     columns, width = frame[at], 1
     if columns > 250:  # a length-encoded integer of two bytes; there are not more columns
         columns, width = int.from_bytes(frame[at + 1 : at + 3], "little"), 3

@@ -221,7 +221,10 @@ class ConnectionState:
             )
 
     def plain_context(self, updated_tables: int, *, any_schema: bool = False) -> QueryContext:
-        """As `context`, for a statement without special needs; the same object within a second. `any_schema`: a replica applies it alone."""
+        """As `context`, for a statement without special needs; the same object within a second.
+
+        `any_schema`: a replica applies it alone.
+        """
         key = 2 * updated_tables + any_schema
         known = self._contexts.get(key)
         timestamp = self._clock() // MICROSECONDS_PER_SECOND
@@ -241,7 +244,7 @@ class ConnectionState:
         uses: Uses = Uses.NOTHING,
         timestamp: int | None = None,
     ) -> QueryContext:
-        """The common fields of Query events at this moment; the arguments are specific to the statement."""
+        """Return the common fields of Query events at this moment; the arguments are specific to the statement."""
         now = self._clock() if timestamp is None else 0
         client = self.client
         return QueryContext(
@@ -294,7 +297,7 @@ class ConnectionState:
                 self.end_by_commit(context)
 
     def _joins_caches(self) -> bool:
-        """Whether the statement cache waits for the end of the transaction that the statement is."""
+        """Return whether the statement cache waits for the end of the transaction that the statement is."""
         return (
             self.flavour.joins_caches
             and self.is_autocommitted
@@ -303,7 +306,10 @@ class ConnectionState:
         )
 
     def marks(self, *, ends_statement: bool, end: GroupEnd = GroupEnd.XID) -> GroupMarks:
-        """What MariaDB's GTID event says of the transaction cache; `ends_statement` where a statement commits itself."""
+        """What MariaDB's GTID event says of the transaction cache.
+
+        `ends_statement` where a statement commits itself.
+        """
         transaction = self.transaction
         is_ddl = transaction.is_ddl or transaction.created_temporary or transaction.dropped_temporary
         is_plain_row = ends_statement and not self.caches.transaction.has_statements
@@ -315,7 +321,9 @@ class ConnectionState:
         )
 
     def end_by_commit(self, context: QueryContext | None = None) -> None:
-        """Write the transaction cache, if there is anything in it. `context` is that of a statement which is a transaction.
+        """Write the transaction cache, if there is anything in it.
+
+        `context` is that of a statement which is a transaction.
 
         Raises:
             OSError: the log cannot be written; the transaction is not in it.

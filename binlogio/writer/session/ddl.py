@@ -98,13 +98,13 @@ SYSTEM_SCHEMA: Final = "mysql"
 
 
 def is_alter_table(sql: bytes) -> bool:
-    """Whether a statement is ALTER TABLE."""
+    """Return whether a statement is ALTER TABLE."""
     table = _TABLE_DDL.match(_text(sql))
     return table is not None and table[1].upper() == "ALTER"
 
 
 def is_logged_ddl(sql: bytes) -> bool:
-    """Whether a statement is logged at all: not with LOCAL or NO_WRITE_TO_BINLOG, and not what is about this server alone."""
+    """Return whether a statement is logged at all: not with LOCAL or NO_WRITE_TO_BINLOG, and not what is about this server alone."""
     return _NOT_LOGGED.match(_text(sql)) is None
 
 
@@ -118,7 +118,7 @@ def ddl_event(
     invoker: Invoker | None = None,
     alter: MariadbAlterFlags | None = None,
 ) -> QueryEvent:
-    """A statement that is logged as its text.
+    """Return a statement that is logged as its text.
 
     `schemas` are those that it changes, None looks for them in the text. `is_atomic`: it is one transaction; None
     decides by the text. `invoker` is the session's account, `alter` a half of MariaDB's ALTER TABLE in two phases.
@@ -153,7 +153,7 @@ def ddl_event(
 
 
 def is_mariadb_atomic(text: str) -> bool:
-    """Whether MariaDB logs the statement with the id of its transaction, which it calls atomic DDL."""
+    """Return whether MariaDB logs the statement with the id of its transaction, which it calls atomic DDL."""
     return _MARIADB_NOT_ATOMIC.match(text) is None and _MARIADB_ATOMIC.match(text) is not None
 
 
@@ -162,12 +162,15 @@ def _text(sql: bytes) -> str:
 
 
 def _name(match: re.Match[str], group: int) -> str:
-    """The identifier that `_NAME` found, in quotes or without."""
+    """Return the identifier that `_NAME` found, in quotes or without."""
     return match[group].replace("``", "`") if match[group] is not None else match[group + 1] or ""
 
 
 def _updated_schemas(text: str, schema: str, sql_mode: int) -> tuple[str, ...] | None:
-    """The schemas of the objects that a statement makes, changes or drops; none for the statements that the server names none for."""
+    """Return the schemas of the objects that a statement makes, changes or drops.
+
+    None for the statements that the server names none for.
+    """
     if _ACCOUNTS.match(text):
         grants = _GRANTS_ON.match(text)
         named = _name(grants, 1) if grants is not None else "*"
@@ -184,7 +187,9 @@ def _updated_schemas(text: str, schema: str, sql_mode: int) -> tuple[str, ...] |
 
 
 def _object_schemas(words: Words) -> Iterator[str]:
-    """The schemas before the names of objects, empty if a name has none; nothing for statements about other objects.
+    """Yield the schemas before the names of objects, empty if a name has none.
+
+    Nothing for statements about other objects.
 
     Raises:
         UnsupportedFeature: no name is where one has to be.
@@ -214,7 +219,7 @@ def _object_schemas(words: Words) -> Iterator[str]:
 
 
 def _is_atomic(text: str, *, is_table: bool) -> bool:
-    """Whether the server logs the statement with the id of its transaction: not for tables of engines without any."""
+    """Return whether the server logs the statement with the id of its transaction: not for tables of engines without any."""
     engine = _ENGINE.search(text) if is_table else None
     return not _MAINTENANCE.match(text) and (engine is None or engine[1].upper() not in NON_TRANSACTIONAL_ENGINES)
 
@@ -230,12 +235,12 @@ _USUAL_COLLATIONS: Final = ("utf8mb4_0900_ai_ci", "utf8mb4_general_ci")
 
 
 def is_drop_table(sql: bytes) -> bool:
-    """Whether a statement is DROP TABLE, and not of temporary tables alone."""
+    """Return whether a statement is DROP TABLE, and not of temporary tables alone."""
     return _DROP_TABLE.match(sql) is not None
 
 
 def drop_tables(sql: bytes, tables: Iterable[tuple[str, str]], schema: str, *, temporary: bool = False) -> bytes:
-    """The DROP TABLE of some of the tables, as (schema, name), that the client's statement `sql` drops."""
+    """Return the DROP TABLE of some of the tables, as (schema, name), that the client's statement `sql` drops."""
     names = ",".join(backticked(name) if of == schema else table_name(of, name) for of, name in tables)
     exists = " IF EXISTS" if _IF_EXISTS.match(sql) else ""
     kind = " TEMPORARY" if temporary else ""
@@ -243,12 +248,14 @@ def drop_tables(sql: bytes, tables: Iterable[tuple[str, str]], schema: str, *, t
 
 
 def drop_at_disconnect(names: Iterable[str]) -> bytes:
-    """The statement that drops the temporary tables of a disconnected session."""
+    """Return the statement that drops the temporary tables of a disconnected session."""
     return text_bytes("DROP /*!40005 TEMPORARY */ TABLE IF EXISTS " + ",".join(map(backticked, names)))
 
 
 def create_table(table: TableDefinition, schema: str, *, starts_transaction: bool) -> bytes:
-    """CREATE TABLE of the table that CREATE TABLE ... SELECT has made, as far as its definition knows: neither defaults nor expressions.
+    """CREATE TABLE of the table that CREATE TABLE ...
+
+    SELECT has made, as far as its definition knows: neither defaults nor expressions.
 
     `schema` is the session's.
     """
@@ -291,7 +298,7 @@ def _column(column: ColumnDefinition, table: TableDefinition) -> str:
 
 
 def _parts(names: Iterable[str], prefixes: tuple[int, ...]) -> str:
-    """The columns of a key, with the lengths of their prefixes."""
+    """Return the columns of a key, with the lengths of their prefixes."""
     lengths = chain(prefixes, repeat(0))
     return ",".join(
         backticked(name) + (f"({length})" if length else "") for name, length in zip(names, lengths, strict=False)
@@ -299,6 +306,6 @@ def _parts(names: Iterable[str], prefixes: tuple[int, ...]) -> str:
 
 
 def _key_name(column: str, taken: list[str]) -> str:
-    """The name of a key that has none: that of its first column, or the next one that is free."""
+    """Return the name of a key that has none: that of its first column, or the next one that is free."""
     names = chain((column,), (f"{column}_{number}" for number in count(2)))
     return next(name for name in names if name not in taken)

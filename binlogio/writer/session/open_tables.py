@@ -89,7 +89,7 @@ class OpenTables:
         self._next_id = FIRST_TABLE_ID
 
     def get(self, definition: TableDefinition) -> OpenTable:
-        """The table of a definition.
+        """Return the table of a definition.
 
         Raises:
             UnsupportedFeature: a type or collation cannot be.
@@ -107,7 +107,10 @@ class OpenTables:
             return table
 
     def forget(self, sql: bytes) -> None:
-        """Close the tables that a DDL statement names, so that the next statements reopen them; all tables if it may mean any."""
+        """Close the tables that a DDL statement names, so that the next statements reopen them.
+
+        All tables if it may mean any.
+        """
         words = set(_WORD.findall(sql.decode("utf-8", "replace").casefold()))
         with self._lock:
             if words & _MEANS_ANY:
@@ -132,7 +135,7 @@ class OpenTables:
 
 
 def _with_known_collations(table: TableDefinition, usual: str) -> TableDefinition:
-    """The table as MariaDB has it, where utf8mb4 without another collation has the one that is usual in its version."""
+    """Return the table as MariaDB has it, where utf8mb4 without another collation has the one that is usual in its version."""
     columns = tuple(
         replace(column, collation=usual) if column.charset == "utf8mb4" and column.collation is None else column
         for column in table.columns

@@ -5,7 +5,8 @@ decides the format of a statement; `binlogio.writer.log` writes files.
 
     statement as text  -> context events and a Query event, in the cache that the decision names
     statement as rows  -> table maps and rows events, each in the cache of its table's kind
-    end of a statement -> the statement cache is a group; outside of a transaction the transaction cache is the next group
+    end of a statement -> the statement cache is a group; outside of a transaction the transaction cache is the next
+    group
     DDL                -> commits the open transaction, then is a separate group
 
 Source: WL#2687; sql/binlog.cc; oracle rules 8.4, 8.5 and D1 to D18.

@@ -62,7 +62,7 @@ _NOT_IN_TRANSACTION: Final = {
 def set_session_variables(
     variables: ServerVariables, state: SessionState, values: Mapping[str, Any]
 ) -> ServerVariables:
-    """The variables of a session after SET SESSION.
+    """Return the variables of a session after SET SESSION.
 
     `state.in_transaction` counts here from the first statement on where there is no autocommit.
 

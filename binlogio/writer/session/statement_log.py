@@ -46,7 +46,9 @@ ROW_LOGGING_FAILED: Final = LoggingWarning(
 
 
 def log_statement(connection: ConnectionState, statement: Statement) -> None:
-    """Put a statement into the caches, and flush what does not wait. Where it raises, nothing of a transactional table is logged.
+    """Put a statement into the caches, and flush what does not wait.
+
+    Where it raises, nothing of a transactional table is logged.
 
     Raises:
         LoggingError: the statement is refused, or does not fit its cache.
@@ -224,7 +226,7 @@ def context_of(
 
 
 def refers_to_rows(connection: ConnectionState, facts: StatementFacts) -> bool:
-    """Whether foreign keys may reach rows of other databases, so that a replica applies the statement alone, whatever its format."""
+    """Return whether foreign keys may reach rows of other databases, so that a replica applies the statement alone, whatever its format."""
     return any(
         table.is_foreign_key_parent or (table.checks_foreign_keys and connection.client.foreign_key_checks)
         for table in facts.all_tables
@@ -232,7 +234,7 @@ def refers_to_rows(connection: ConnectionState, facts: StatementFacts) -> bool:
 
 
 def temporary_of(facts: StatementFacts) -> frozenset[tuple[str, str]]:
-    """The temporary tables of a statement."""
+    """Return the temporary tables of a statement."""
     return frozenset((table.schema, table.name) for table in facts.all_tables if table.temporary)
 
 
@@ -332,7 +334,7 @@ def _log_rows(connection: ConnectionState, statement: Statement, facts: Statemen
 
 
 def _all_rows_wait(connection: ConnectionState, facts: StatementFacts) -> bool:
-    """Whether the rows of other than transactional tables follow the rows that are cached already, as in rule sets with one cache."""
+    """Return whether the rows of other than transactional tables follow the rows that are cached already, as in rule sets with one cache."""
     if connection.caches.has_statement_cache:
         return False
     state, written = connection.state(), (table for table in facts.all_tables if table.write)
@@ -376,7 +378,7 @@ def _cache(connection: ConnectionState, decision: LoggingDecision) -> BinlogCach
 
 
 def keeps_changes(statement: Statement) -> bool:
-    """Whether rows were changed that ROLLBACK leaves as they are."""
+    """Return whether rows were changed that ROLLBACK leaves as they are."""
     changes = [change for change in statement.changes if not change.table.is_transactional and change.rows]
     return any(map(_changes_anything, changes)) or (bool(changes) and statement.is_replace)
 

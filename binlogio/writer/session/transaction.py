@@ -85,7 +85,7 @@ class Transaction:
             self.savepoints = []
 
     def rollback_warnings(self) -> list[LoggingWarning]:
-        """The warning about changes that ROLLBACK has not undone."""
+        """Return the warning about changes that ROLLBACK has not undone."""
         found = (
             (self.changed_non_transactional, _NOT_UNDONE),
             (self.created_temporary, _CREATED),

@@ -1,7 +1,7 @@
 """`binlogio dump`: prints events and row changes as text, JSON or SQL.
 
-This file has the options, including those of mysqlbinlog that are accepted or refused. The output formats are in `text_dump`,
-`json_dump` and `sql_dump`, the filters in `selection`.
+This file has the options, including those of mysqlbinlog that are accepted or refused. The output formats are in
+`text_dump`, `json_dump` and `sql_dump`, the filters in `selection`.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ _NETWORK: Final = (
     (("--stop-never",), False),
     (("-t", "--to-last-log"), False),
 )
-# Options of mysqlbinlog without effect here: defaults file, base64 (rows are always decoded), checksums (always verified).
+# Options of mysqlbinlog without effect here: defaults file, base64 (rows are always decoded), checksums (always
+# verified).
 _IGNORED: Final = (
     (("--no-defaults",), False),
     (("--base64-output",), True),
@@ -182,11 +183,12 @@ def command(
 ) -> None:
     """Print the events and row changes of binary logs.
 
-    FILES are paths, globs, directories, .index files, URIs of object stores, or - for standard input. Files compressed with
-    gzip, zstd, xz or bzip2 are decompressed. Logs of MySQL 5.0 to 9.7 and of MariaDB can be read. Checksums are verified.
+    FILES are paths, globs, directories, .index files, URIs of object stores, or - for standard input. Files compressed
+    with gzip, zstd, xz or bzip2 are decompressed. Logs of MySQL 5.0 to 9.7 and of MariaDB can be read. Checksums are
+    verified.
 
-    Text output is for people: control characters are escaped. SQL output is for the client mysql or mariadb: names and values
-    are those of the log, byte for byte.
+    Text output is for people: control characters are escaped. SQL output is for the client mysql or mariadb: names and
+    values are those of the log, byte for byte.
     """
     if form == "sql" and result_file in (None, STDOUT) and sys.stdout.isatty():
         raise click.UsageError(

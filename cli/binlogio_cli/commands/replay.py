@@ -110,13 +110,14 @@ def command(
 
     For point-in-time recovery, restore a backup and replay the logs after it, with --stop-position or --stop-datetime.
 
-    The target stores the log and the position up to which it has all transactions; the next replay continues there. Each
-    transaction of the log is one transaction of the target, except transactions that share a commit
+    The target stores the log and the position up to which it has all transactions; the next replay continues there.
+    Each transaction of the log is one transaction of the target, except transactions that share a commit
     (--transactions-per-commit); none does while GTIDs are kept.
 
-    SQLite targets create the tables of the log as "schema.table". Column names and keys come from the log (its metadata or its
-    DDL) or from --table-definitions. Of statements that are in the log as SQL text, DDL is applied, and with --translate
-    statements that change rows, if that loses nothing. Server targets execute statements with their original session context.
+    SQLite targets create the tables of the log as "schema.table". Column names and keys come from the log (its metadata
+    or its DDL) or from --table-definitions. Of statements that are in the log as SQL text, DDL is applied, and with
+    --translate statements that change rows, if that loses nothing. Server targets execute statements with their
+    original session context.
     """
     wanted = replay_filter(options)
     with binlogio.open(

@@ -67,10 +67,10 @@ def command(
 ) -> None:
     """Reverse row changes (flashback), newest first, as SQL or as a binary log.
 
-    Each transaction becomes a transaction that reverses it. Nothing is written before all logs have been read. Before images and
-    after images must have the columns that are needed: binlog_row_image=FULL always does. SQL finds rows by primary key, or else
-    by all columns, one row at a time. Column names and keys come from the log (its metadata or its DDL) or from
-    --table-definitions.
+    Each transaction becomes a transaction that reverses it. Nothing is written before all logs have been read. Before
+    images and after images must have the columns that are needed: binlog_row_image=FULL always does. SQL finds rows by
+    primary key, or else by all columns, one row at a time. Column names and keys come from the log (its metadata or its
+    DDL) or from --table-definitions.
     """
     if output is not None and to_binlog is not None:
         raise click.UsageError("--output and --to-binlog exclude each other: give only one")

@@ -81,9 +81,9 @@ def command(
 ) -> None:
     """Write binary logs from a script of JSON lines: table definitions, sessions, statements with their row changes.
 
-    SCRIPT is a file, or - for standard input; several scripts run one after the other. The new logs follow the logs that are
-    already in the directory. Options override the variables of the script. Warnings, and assumptions about statements that
-    cannot be parsed, go to standard error.
+    SCRIPT is a file, or - for standard input; several scripts run one after the other. The new logs follow the logs
+    that are already in the directory. Options override the variables of the script. Warnings, and assumptions about
+    statements that cannot be parsed, go to standard error.
     """
     overrides |= {"binlog_checksum": checksum} if checksum is not None else {}
     overrides |= {"gtid_mode": gtid_mode} if gtid_mode is not None else {}

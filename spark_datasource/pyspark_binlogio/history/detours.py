@@ -24,7 +24,7 @@ _ROW_BITS: Final = 30  # of a number that orders the rows of one group: a payloa
 
 
 def detoured(place: Column, detours: Iterable[Detour]) -> Column:
-    """The place at which a change holds; null where it holds nowhere."""
+    """Return the place at which a change holds; null where it holds nowhere."""
     from pyspark.sql.pandas.functions import arrow_udf  # noqa: PLC0415
 
     route = _Route(detours)
@@ -54,7 +54,7 @@ class _Route:
         self._late_starts = [start for start, _, _ in self._late]
 
     def moved(self, file: pa.Array, pos: pa.Array, row: pa.Array) -> pa.Array:
-        """The places at which changes at these places hold."""
+        """Return the places at which changes at these places hold."""
         columns = [np.asarray(one).copy() for one in (file, pos, row)]
         valid = np.ones(len(file), bool)
         for number in np.flatnonzero(self._may_be_concerned(columns)):

@@ -85,7 +85,10 @@ class Images:
 
 @dataclass(frozen=True, slots=True)
 class Void:
-    """Changes up to `end` that do not hold; those of engines without transactions hold where the client took them back."""
+    """Changes up to `end` that do not hold.
+
+    Those of engines without transactions hold where the client took them back.
+    """
 
     end: Place
     by_client: bool
@@ -141,7 +144,7 @@ class Mark:
 def marks_of(
     reader: BinlogReader, file: int, is_beyond: IsBeyond, wants_group: Callable[[str | None], bool]
 ) -> Iterator[Mark]:
-    """The marks of a piece of a log.
+    """Yield the marks of a piece of a log.
 
     Args:
         reader: the piece, which begins and ends at event groups.
@@ -195,7 +198,7 @@ class _Scan:
             group.end = self._reader.position.offset
 
     def finish(self, is_beyond: IsBeyond, wants_group: Callable[[str | None], bool]) -> Iterator[Mark]:
-        """The marks that are left when there are no more events."""
+        """Yield the marks that are left when there are no more events."""
         yield from self._end_group(is_beyond, wants_group)
         if not self.is_done:
             yield from self._abandon(END_OF_LOG)
@@ -221,7 +224,7 @@ class _Scan:
                 self._maps.pop((mark.what.event.schema, mark.what.event.table), None)
 
     def _abandon(self, end: int) -> Iterator[Mark]:
-        """A group that never ended, as a server that died leaves it: nothing of it holds."""
+        """Yield a group that never ended, as a server that died leaves it: nothing of it holds."""
         if self._group is not None:
             yield Mark(self._group.start, Void(Place(self._file, end), by_client=False))
         self._group = None
@@ -278,7 +281,7 @@ class _Group:
         self._savepoints: dict[str, Place] = {}
 
     def marks(self) -> Iterator[Mark]:
-        """The marks of the group, which has ended."""
+        """Yield the marks of the group, which has ended."""
         after = Place(self.start.file, self.end or 0)
         if self._rolls_back:
             yield Mark(self.start, Void(after, by_client=True))
@@ -310,7 +313,7 @@ class _Group:
             self.found.append(Mark(place, XaEnd(statement.xid, statement.step == "COMMIT")))
 
     def _here(self, event: QueryEvent, place: Place) -> Place:
-        """The place, and inside a payload the number of rows before it."""
+        """Return the place, and inside a payload the number of rows before it."""
         if event.header.inner is None:
             return place
         rows = sum(sum(1 for _ in decode_rows(rows, plan)) for rows, plan in self.inner_rows)

@@ -60,7 +60,7 @@ class TableHistory:
         self._follow(sorted(marks, key=_order))
 
     def life(self, name: TableName) -> Life:
-        """The life of the table that has this name in the end.
+        """Return the life of the table that has this name in the end.
 
         Raises:
             ReplayError: there is none.
@@ -85,7 +85,7 @@ class TableHistory:
         return found
 
     def detours_of(self, life: Life) -> list[Detour]:
-        """The changes that do not take effect at their own position, in the order of the log."""
+        """Return the changes that do not take effect at their own position, in the order of the log."""
         definition = life.now.definition
         transactional = definition is None or definition.is_transactional
         return [one for one in self.detours if transactional or not one.spares_untransactional]
@@ -188,7 +188,7 @@ class TableHistory:
                 life.problems.append((place, reason))
 
     def known(self, name: TableName) -> TableName:
-        """The name under which a table is known: servers that fold case log a statement as it was typed."""
+        """Return the name under which a table is known: servers that fold case log a statement as it was typed."""
         if name in self._lives:
             return name
         alike = [one for one in self._lives if _folded(one) == _folded(name)]
@@ -205,11 +205,11 @@ class TableHistory:
         return self._lives.pop(self.known(name), None)
 
     def current(self, name: TableName) -> Life | None:
-        """The life of the table that has this name now."""
+        """Return the life of the table that has this name now."""
         return self._lives.get(self.known(name))
 
     def names(self) -> list[TableName]:
-        """The tables that there are now."""
+        """Return the tables that there are now."""
         return list(self._lives)
 
     @property
@@ -233,7 +233,10 @@ def _folded(name: TableName) -> TableName:
 
 
 def _words_of(sql: str) -> frozenset[str]:
-    """The words of a statement that may be names, in small letters; of one that cannot be read, all of its words."""
+    """Return the words of a statement that may be names, in small letters.
+
+    Of one that cannot be read, all of its words.
+    """
     try:
         tokens: Iterable[Token] = tokenize(sql)
     except UnsupportedFeature:
@@ -242,7 +245,7 @@ def _words_of(sql: str) -> frozenset[str]:
 
 
 def _parsed(definition: TableDefinition) -> ParsedTable:
-    """A definition, so that statements can go on from it."""
+    """Return a definition, so that statements can go on from it."""
     columns = tuple(
         replace(column, collation=found) if (found := definition.collation_of(column)) != "binary" else column
         for column in definition.columns

@@ -31,7 +31,10 @@ NOTHING: Final = ColumnChanges()
 
 @dataclass(slots=True)
 class Stretch:
-    """A part of a table's life. `then` is what ends it; `defaults` are those of its columns by name in small letters."""
+    """A part of a table's life.
+
+    `then` is what ends it; `defaults` are those of its columns by name in small letters.
+    """
 
     name: TableName
     start: Place
@@ -44,7 +47,7 @@ class Stretch:
     then: ColumnChanges = NOTHING
 
     def plan(self) -> TablePlan | None:
-        """The columns; None if they are unknown.
+        """Return the columns; None if they are unknown.
 
         Raises:
             BinlogError: a definition that was given does not fit the table, or a type cannot be decoded.
@@ -62,7 +65,7 @@ class Stretch:
             return resolve_plan(event, context)
 
     def given(self) -> GivenDefinitions | None:
-        """The definition as readers take it."""
+        """Return the definition as readers take it."""
         return None if self.definition is None else GivenDefinitions({".".join(self.name): self.definition})
 
     def _planned(self) -> TablePlan | None:

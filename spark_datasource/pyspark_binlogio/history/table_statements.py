@@ -46,7 +46,7 @@ class Tables(Protocol):
         """What statements say of the tables."""
 
     def known(self, name: TableName) -> TableName:
-        """The name under which a table is known."""
+        """Return the name under which a table is known."""
 
     def begin(self, name: TableName, life: Life) -> None:
         """A table of this name begins."""
@@ -55,10 +55,10 @@ class Tables(Protocol):
         """There is no table of this name any more."""
 
     def current(self, name: TableName) -> Life | None:
-        """The life of the table that has this name now."""
+        """Return the life of the table that has this name now."""
 
     def names(self) -> list[TableName]:
-        """The tables that there are now."""
+        """Return the tables that there are now."""
 
 
 class Statement:
@@ -220,7 +220,7 @@ class Statement:
         life.change(self._place, replace(changes, defaults=added), following)
 
     def _timed(self, default: Default, name: str, definition: TableDefinition | None) -> Default:
-        """The value that rows get: of CURRENT_TIMESTAMP the time of the statement, where the session's time zone does not matter."""
+        """Return the value that rows get: of CURRENT_TIMESTAMP the time of the statement, where the session's time zone does not matter."""
         if not default.is_now:
             return default
         columns = definition.columns if definition is not None else ()
@@ -272,7 +272,10 @@ _HANDLERS: Final = {
 def _defaults_after(
     before: Mapping[str, Default], changes: ColumnChanges, definition: TableDefinition | None
 ) -> dict[str, Default]:
-    """The defaults after an ALTER TABLE; for a table without definition, those of columns that a statement named."""
+    """Return the defaults after an ALTER TABLE.
+
+    For a table without definition, those of columns that a statement named.
+    """
     if definition is not None:
         return defaults_after(before, changes, definition.columns)
     formers = {name: changes.renamed.get(name, name) for name in before}

@@ -43,7 +43,7 @@ _IMAGES = ("before", "after")
 
 
 def view_columns(options: BinlogOptions) -> Mapping[str, pa.DataType]:
-    """The columns of a read without a schema of the user."""
+    """Return the columns of a read without a schema of the user."""
     view = VIEWS[options.view]
     logs = []
     if options.tables.table is not None:
@@ -84,7 +84,10 @@ class BinlogBatchReader(DataSourceReader):
         return _PushFilters(self)
 
     def push(self, filters: Iterable[Filter]) -> list[Filter]:
-        """As `pushFilters`; with PERMISSIVE, Spark evaluates all filters again, since records of damage have no values."""
+        """As `pushFilters`.
+
+        With PERMISSIVE, Spark evaluates all filters again, since records of damage have no values.
+        """
         view = VIEWS[self._options.view]
         given = list(filters)
         self._pushed, rest = push(given, view.filters, view.never_null())
@@ -111,7 +114,7 @@ class BinlogBatchReader(DataSourceReader):
         return self.plan(Piece(log) for log in logs)
 
     def plan(self, pieces: Iterable[Piece]) -> list[InputPartition]:
-        """The pieces, cut and packed as the options want."""
+        """Return the pieces, cut and packed as the options want."""
         mode, max_bytes = self._options.split_mode, self._options.max_partition_bytes
         if mode == "scan":
             return partitions(pieces, max_bytes, self._cut_at_groups)
@@ -123,7 +126,7 @@ class BinlogBatchReader(DataSourceReader):
         return splits_at_groups(log, within, max_bytes, self.keyring)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The records of one partition.
+        """Yield the records of one partition.
 
         Raises:
             BinlogError: a log is damaged, or no log, and `mode` is FAILFAST; says which file and where in it.
@@ -151,8 +154,8 @@ class BinlogBatchReader(DataSourceReader):
 class _PushFilters:
     """The method `pushFilters` that Spark calls where pushing is switched on, and takes for its own where it is not.
 
-    Spark refuses to read from a reader that has a method of its own while spark.sql.python.filterPushdown.enabled is false, which is the
-    default. It tells by `__func__`. test_spark_filters fails where a new Spark tells otherwise.
+    Spark refuses to read from a reader that has a method of its own while spark.sql.python.filterPushdown.enabled is
+    false, which is the default. It tells by `__func__`. test_spark_filters fails where a new Spark tells otherwise.
     """
 
     def __init__(self, reader: BinlogBatchReader) -> None:
@@ -184,7 +187,7 @@ def _within_positions(where: EventFilter, log: LogFile, options: BinlogOptions) 
 
 
 def _table_columns(options: BinlogOptions, schema: pa.Schema) -> tuple[str, ...] | None:
-    """The table's columns that `schema` names; None where images are text."""
+    """Return the table's columns that `schema` names; None where images are text."""
     if options.tables.table is None:
         return None
     if options.view == "cdf":

@@ -26,7 +26,10 @@ _NO_ROOM: Final = (pa.ArrowInvalid, pa.ArrowNotImplementedError)
 
 @dataclass(frozen=True, slots=True)
 class TableColumns:
-    """The columns of the table that a read names. `is_every_one` says that they are meant to be all columns of the table."""
+    """The columns of the table that a read names.
+
+    `is_every_one` says that they are meant to be all columns of the table.
+    """
 
     names: tuple[str, ...]
     is_every_one: bool
@@ -47,7 +50,7 @@ class TableColumns:
 
 
 def _own_columns(batch: pa.RecordBatch) -> list[str] | None:
-    """The columns of the table; None for records of damage and records without typed images."""
+    """Return the columns of the table; None for records of damage and records without typed images."""
     if CHANGE_POS in batch.schema.names:
         return [name for name in batch.schema.names if name not in CDF_COLUMNS]
     index = batch.schema.get_field_index("after")
@@ -59,7 +62,7 @@ def _own_columns(batch: pa.RecordBatch) -> list[str] | None:
 def conforming(
     batch: pa.RecordBatch, schema: pa.Schema, options: BinlogOptions, file: str, columns: TableColumns | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """The batch as Spark wants it; in parts where not every record fits.
+    """Yield the batch as Spark wants it; in parts where not every record fits.
 
     Raises:
         BinlogFormatError: a record does not fit, and the mode is FAILFAST.
@@ -135,7 +138,7 @@ def _offset(record: pa.RecordBatch) -> int:
 
 
 def _misfits(image: pa.StructArray, wanted: Any, path: str = "") -> Iterator[tuple[str, Any, pa.DataType]]:
-    """The columns of one record that have no room, with their values and types."""
+    """Yield the columns of one record that have no room, with their values and types."""
     for field in wanted:
         index = image.type.get_field_index(field.name)
         if index < 0:

@@ -39,7 +39,7 @@ class Pushed:
         return (self.files is not None and not self.files) or self.events.is_empty
 
     def narrowed(self, name: str, to: Any) -> Pushed:
-        """The same, and `to` for one of the fields."""
+        """Return the same, and `to` for one of the fields."""
         if name == FILES:
             return replace(self, files=to if self.files is None else self.files & to)
         now = getattr(self.events, name)
@@ -106,7 +106,7 @@ def _compare(make: Callable[[int], Range]) -> Callable[[Pushed, str, Any], _Take
 
 
 def _bound(value: Any) -> int | None:
-    """A number or a time in millionths; None for what is neither."""
+    """Return a number or a time in millionths; None for what is neither."""
     if isinstance(value, int):
         return value * _ONE
     if isinstance(value, datetime) and value.tzinfo is not None:

@@ -104,13 +104,14 @@ class BinlogStreamReader(DataSourceStreamReader, AvailableNowSource):
         self._target = self._latest(dict(_NOTHING), None, self._logs())
 
     def latestOffset(self, start: Offset | None = None, limit: ReadLimit | None = None) -> Offset:  # noqa: N802
-        """The end of the next batch: the end of a complete group, within the limit unless a single group exceeds it.
+        """Return the end of the next batch: the end of a complete group, within the limit unless a single group exceeds it.
 
         PySpark 4.1 calls it without arguments, newer ones with both.
 
         Raises:
-            BinlogFormatError: the log of `start` is gone, or one after it, and `ignoreMissingFiles` is not set; or the file of that name
-                is another log, ends before `start`, or has no event there, and `changedLogs` is not `restart`.
+            BinlogFormatError: the log of `start` is gone, or one after it, and `ignoreMissingFiles` is not set; or the
+                file of that name is another log, ends before `start`, or has no event there, and `changedLogs` is not
+                `restart`.
             OSError: a log cannot be read.
         """
         given, logs = self._reached if start is None else start, self._logs()
@@ -122,16 +123,19 @@ class BinlogStreamReader(DataSourceStreamReader, AvailableNowSource):
         return given if _place(latest) == _place(resolved) else latest
 
     def reportLatestOffset(self) -> Offset | None:  # noqa: N802
-        """The end of the logs regardless of limits; Spark shows it as `latestOffset` in the progress of a query."""
+        """Return the end of the logs regardless of limits.
+
+        Spark shows it as `latestOffset` in the progress of a query.
+        """
         latest = self._latest(dict(_NOTHING), None, self._logs())
         return latest if latest["file"] else None
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
-        """The groups between two offsets, cut and packed as those of a batch read.
+        """Return the groups between two offsets, cut and packed as those of a batch read.
 
         Raises:
-            BinlogFormatError: a log between the two is gone, and `ignoreMissingFiles` is not set; or one of the two is of another log, as
-                in `latestOffset`.
+            BinlogFormatError: a log between the two is gone, and `ignoreMissingFiles` is not set; or one of the two is
+                of another log, as in `latestOffset`.
         """
         self._reached = end
         if start == end:
@@ -155,11 +159,11 @@ class BinlogStreamReader(DataSourceStreamReader, AvailableNowSource):
         return self._batches.plan(pieces)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The records of one partition; errors as in a batch read."""
+        """Return the records of one partition; errors as in a batch read."""
         return self._batches.read(partition)
 
     def _logs(self) -> list[LogFile]:
-        """The logs in order; there may be none yet.
+        """Return the logs in order; there may be none yet.
 
         Raises:
             BinlogFormatError: they are of several series.
@@ -180,7 +184,7 @@ class BinlogStreamReader(DataSourceStreamReader, AvailableNowSource):
         return logs
 
     def _latest(self, start: Offset, limit: ReadLimit | None, logs: list[LogFile]) -> Offset:
-        """The end of the batch that begins at `start`, which is resolved."""
+        """Return the end of the batch that begins at `start`, which is resolved."""
         logs = [log for log in logs if _key(_base(log)) >= _key(_name(start))]
         while logs and _base(logs[-1]) != _name(start) and log_identity(logs[-1], self._batches.keyring) is None:
             logs.pop()  # a log without a head could not be recognized later: wait for it
@@ -202,7 +206,10 @@ class BinlogStreamReader(DataSourceStreamReader, AvailableNowSource):
         return start if found is None else self._offset(*found)
 
     def _offset(self, log: LogFile, pos: int) -> Offset:
-        """The offset with the identity of its log. The order of its keys is fixed, since Spark compares texts."""
+        """Return the offset with the identity of its log.
+
+        The order of its keys is fixed, since Spark compares texts.
+        """
         offset: Offset = {"file": _base(log), "pos": pos}
         identity = log_identity(log, self._batches.keyring)
         if identity is not None:
@@ -227,7 +234,8 @@ class BinlogStreamReader(DataSourceStreamReader, AvailableNowSource):
         """Where the stream goes on: `offset` itself if its log is there, else what the options say.
 
         Raises:
-            BinlogFormatError: its log is gone, or the file of that name is another log, and no option says how to go on.
+            BinlogFormatError: its log is gone, or the file of that name is another log, and no option says how to go
+                on.
         """
         if not _name(offset):
             return offset
@@ -321,7 +329,7 @@ class OtherLogError(BinlogFormatError):
 
 
 def _name(offset: Offset) -> str:
-    """The log's name without its directory, which offsets of earlier versions have."""
+    """Return the log's name without its directory, which offsets of earlier versions have."""
     return PurePosixPath(offset["file"]).name
 
 
@@ -338,10 +346,10 @@ def _identity(offset: Offset) -> LogIdentity | None:
 
 
 def _place(offset: Offset) -> tuple[tuple[int, str], int]:
-    """A key that sorts offsets of one series."""
+    """Return a key that sorts offsets of one series."""
     return _key(_name(offset)), offset["pos"]
 
 
 def _key(name: str) -> tuple[int, str]:
-    """A key that sorts the names of one series; nothing sorts first."""
+    """Return a key that sorts the names of one series; nothing sorts first."""
     return (log_number(name)[1], name) if name else (-2, "")

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def tolerant(
     read: Callable[[Piece], Iterator[pa.RecordBatch]], piece: Piece, options: BinlogOptions
 ) -> Iterator[pa.RecordBatch]:
-    """The batches of a piece, and of the part after the damage.
+    """Yield the batches of a piece, and of the part after the damage.
 
     Raises:
         BinlogError: the log is damaged, and the mode is FAILFAST; or it cannot be read for another reason.
@@ -53,7 +53,7 @@ def _is_of(piece: Piece, offset: int | None) -> bool:
 
 
 def _after(piece: Piece, offset: int | None) -> Piece | None:
-    """The part of a piece after the damage."""
+    """Return the part of a piece after the damage."""
     if offset is None or piece.log.size is None:
         return None
     start, end = (0, piece.log.size) if piece.split is None else piece.split

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def find_log_files(options: BinlogOptions) -> list[LogFile]:
-    """The logs, in the order in which they were written.
+    """Return the logs, in the order in which they were written.
 
     Raises:
         OSError: a path names nothing, and `ignoreMissingFiles` is not set.
@@ -70,7 +70,10 @@ def _find(path: str, options: BinlogOptions) -> Iterator[LogFile]:
 
 
 def _find_one(path: str, *, missing_ok: bool) -> Iterator[LogFile]:
-    """The logs that a path names. Of an index file, each line is looked for by itself, since old logs may be gone."""
+    """Yield the logs that a path names.
+
+    Of an index file, each line is looked for by itself, since old logs may be gone.
+    """
     if not missing_ok:
         yield from find_logs(path)
         return

@@ -56,7 +56,9 @@ def request_of(options: BinlogOptions) -> Request:
 
 
 def given_definitions(schema_file: str | None) -> GivenDefinitions | None:
-    """The definitions of option `schemaFile`: a file, or JSON itself; JSON definitions that do not fit a table are ignored.
+    """Return the definitions of option `schemaFile`: a file, or JSON itself.
+
+    JSON definitions that do not fit a table are ignored.
 
     Raises:
         BinlogOptionError: it looks like JSON, and is invalid.

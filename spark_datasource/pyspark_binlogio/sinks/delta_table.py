@@ -34,7 +34,7 @@ class DeltaMerge:
     path: str
 
     def last_batch(self, writer: str) -> int | None:
-        """The last batch of a writer that is in the table."""
+        """Return the last batch of a writer that is in the table."""
         if not DeltaTable.is_deltatable(self.path):
             return None
         version: int | None = DeltaTable(self.path).transaction_version(writer)

@@ -32,7 +32,7 @@ class MergedTable(Protocol):
     """A table on disk that keeps, for each writer, the number of its last batch."""
 
     def last_batch(self, writer: str) -> int | None:
-        """The last batch of a writer that is in the table."""
+        """Return the last batch of a writer that is in the table."""
 
     def apply(self, spark: SparkSession, stage: Stage, writer: str, batch: int) -> None:
         """Put the changes and the batch's number into the table, both or neither."""
@@ -88,7 +88,7 @@ def sink(
 
 
 def _writer(spark: SparkSession) -> str:
-    """The query that runs the sink: batch numbers go on where its checkpoint does, and start again with another one.
+    """Return the query that runs the sink: batch numbers go on where its checkpoint does, and start again with another one.
 
     Raises:
         BinlogOptionError: on Spark Connect, another number of queries than one is active.
@@ -100,7 +100,7 @@ def _writer(spark: SparkSession) -> str:
 
 
 def _only_query(spark: SparkSession) -> str:
-    """The id of the active query of the session: a session of Spark Connect does not know which query has called."""
+    """Return the id of the active query of the session: a session of Spark Connect does not know which query has called."""
     active = [str(query.id) for query in spark.streams.active]
     if len(active) != 1:
         raise BinlogOptionError(

@@ -83,7 +83,7 @@ class ParquetMerge:
     path: str
 
     def last_batch(self, writer: str) -> int | None:
-        """The last batch of a writer that is in the table."""
+        """Return the last batch of a writer that is in the table."""
         return (Manifest.read(Path(self.path)).batches or {}).get(writer)
 
     def apply(self, spark: SparkSession, stage: Stage, writer: str, batch: int) -> None:
@@ -103,7 +103,7 @@ class ParquetMerge:
 
 
 def read_parquet(spark: SparkSession, path: str | os.PathLike[str]) -> DataFrame | None:
-    """The table as it is now; None where no batch was merged yet."""
+    """Return the table as it is now; None where no batch was merged yet."""
     return _frame(spark, Path(path), Manifest.read(Path(path)).files)
 
 
@@ -113,7 +113,10 @@ def _frame(spark: SparkSession, directory: Path, files: Iterable[str]) -> DataFr
 
 
 def _touched(spark: SparkSession, directory: Path, files: tuple[str, ...], stage: Stage) -> tuple[str, ...]:
-    """The files in which rows with keys of the changes are; all of them where there are too many, or the columns have changed."""
+    """Return the files in which rows with keys of the changes are.
+
+    All of them where there are too many, or the columns have changed.
+    """
     table = _frame(spark, directory, files)
     if table is None or len(files) >= MOST_FILES or table.columns != list(stage.image.names):
         return files

@@ -34,7 +34,7 @@ Key = tuple[Any, ...]
 
 
 def folded(stage: Stage, base: DataFrame | None) -> DataFrame:
-    """The table's rows after the changes; `base` are those before, with the same columns."""
+    """Return the table's rows after the changes; `base` are those before, with the same columns."""
     changes = stage.changes.select(
         AT,
         LAYOUT,
@@ -60,7 +60,7 @@ def _key(stage: Stage, image: str) -> Column:
 
 
 def _new_key(stage: Stage) -> Column:
-    """The key after a change: columns that the after image lacks come from the before image."""
+    """Return the key after a change: columns that the after image lacks come from the before image."""
     parts = []
     for n, name in enumerate(stage.key):
         new, old = F.col("after").getField(name), F.col("before").getField(name)
@@ -114,7 +114,7 @@ def _component(changes: DataFrame) -> Callable[[DataFrame, int], DataFrame]:
 
 
 def _components(moves: Iterable[tuple[Key, Key]]) -> dict[Key, int]:
-    """A number for each key, the same for keys that are joined by moves."""
+    """Return a number for each key, the same for keys that are joined by moves."""
     above: dict[Key, Key] = {}
 
     def root(key: Key) -> Key:
@@ -141,7 +141,7 @@ class _Fold:
         self._json = {n: name for n, name in enumerate(stage.image.names) if stage.has_diffs and name in stage.json}
 
     def batches(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The rows that are left, from the changes in order."""
+        """Yield the rows that are left, from the changes in order."""
         rows = _Rows(len(self._names))
         for batch in batches:
             self._take(rows, batch)
@@ -176,7 +176,7 @@ class _Fold:
             by_key[new] = row
 
     def _present(self, known: dict[tuple[int, int], tuple[int, ...]], layout: int, mask: int) -> tuple[int, ...]:
-        """The columns that an image has."""
+        """Return the columns that an image has."""
         columns = known.get((layout, mask))
         if columns is None:
             bits = self._bits[layout]
@@ -199,7 +199,10 @@ class _Rows:
         self._documents: list[str | None] = []
 
     def add(self, before: list[pa.Array], after: list[pa.Array]) -> int:
-        """Take the images of a batch; returns the number of its first before image; the after images follow the before images."""
+        """Take the images of a batch; returns the number of its first before image.
+
+        The after images follow the before images.
+        """
         first = self.images
         for side in (before, after):
             self._parts.append((self.images, side))
@@ -207,7 +210,7 @@ class _Rows:
         return first
 
     def changed(self, column: int, name: str, document: int, image: int) -> int:
-        """The number of what the image makes of a document: itself, or the document with changes to its parts."""
+        """Return the number of what the image makes of a document: itself, or the document with changes to its parts."""
         text = self._text(column, image)
         if text is None or not is_change(text, name):
             return image
@@ -231,7 +234,7 @@ class _Rows:
         return found
 
     def gathered(self, most: int = _BATCH_ROWS) -> Iterator[list[pa.Array]]:
-        """The values of the rows, some rows at a time."""
+        """Yield the values of the rows, some rows at a time."""
         rows = list(self.by_key.values())
         columns = self._columns() if rows else []
         for start in range(0, len(rows), most):

@@ -42,7 +42,7 @@ class _Facts:
 def frame_stage(
     changes: DataFrame, table: str | TableDefinition, base: DataFrame | None, until: Until, key: Sequence[str] | None
 ) -> tuple[Stage, DataFrame | None]:
-    """The changes of a table, and the rows before them.
+    """Return the changes of a table, and the rows before them.
 
     Raises:
         BinlogOptionError: the frame is not in the shape of the view `rows`, or a column of the key is not in it.
@@ -81,7 +81,7 @@ def frame_stage(
 
 
 def _named(changes: DataFrame, definition: TableDefinition) -> DataFrame:
-    """The changes with the definition's names in the place of @1, @2 ..., which columns have that the log does not name."""
+    """Return the changes with the definition's names in the place of @1, @2 ..., which columns have that the log does not name."""
     image = changes.schema["after"].dataType
     numbered = [f"@{number + 1}" for number in range(len(definition.columns))]
     if not isinstance(image, StructType) or image.names != numbered:
@@ -99,7 +99,7 @@ def _of_table(changes: DataFrame, name: str) -> DataFrame:
 
 
 def _facts(changes: DataFrame) -> _Facts:
-    """The files and bitmaps: by their least and greatest, which are cheap, and one by one only where these differ."""
+    """Return the files and bitmaps: by their least and greatest, which are cheap, and one by one only where these differ."""
     names = ("file", *_BITMAPS)
     bounds = changes.agg(*(end(name).alias(f"{which}_{name}") for name in names for which, end in _ENDS)).first()
     least, most = ([None if bounds is None else bounds[f"{which}_{name}"] for name in names] for which, _ in _ENDS)
@@ -112,7 +112,10 @@ def _facts(changes: DataFrame) -> _Facts:
 
 
 def _is_numbered(files: tuple[str, ...]) -> bool:
-    """Whether two names differ in their last number alone; so do then all names that are between them in the alphabet."""
+    """Return whether two names differ in their last number alone.
+
+    So do then all names that are between them in the alphabet.
+    """
     found: list[Any] = [log_number(file) for file in files]
     widths = {len(file) for file in files}
     return len({stem for stem, _, _ in found}) == 1 and len(widths) == 1 and not any(more for _, _, more in found)
@@ -146,7 +149,7 @@ def _stage(
 
 
 def _documents(image: StructType, definition: TableDefinition | None) -> list[str]:
-    """The columns that may hold JSON documents."""
+    """Return the columns that may hold JSON documents."""
     if definition is not None:
         return [column.name for column in definition.columns if column.sql_type.name == "json"]
     return [field.name for field in image.fields if isinstance(field.dataType, StringType)]

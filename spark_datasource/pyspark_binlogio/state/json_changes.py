@@ -31,7 +31,10 @@ _ESCAPED: Final = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 
 
 def is_change(text: str, column: str) -> bool:
-    """Whether the text of a column is a change to the document that the column has; no document begins like that."""
+    """Return whether the text of a column is a change to the document that the column has.
+
+    No document begins like that.
+    """
     at = 0
     while (match := _FUNCTION.match(text, at)) is not None:
         at = match.end()
@@ -39,7 +42,7 @@ def is_change(text: str, column: str) -> bool:
 
 
 def parse_change(text: str) -> JsonDiffs:
-    """The diffs that the text shows.
+    """Return the diffs that the text shows.
 
     Raises:
         BinlogFormatError: the text is not a partial update.
@@ -62,7 +65,7 @@ def parse_change(text: str) -> JsonDiffs:
 
 
 def _after_column(text: str, at: int) -> int:
-    """The offset after the column's name, which may be any text: the first path follows it."""
+    """Return the offset after the column's name, which may be any text: the first path follows it."""
     path = re.compile(r",\s*'\$").search(text, at)
     if path is None:
         raise _unreadable(text, at)

@@ -25,12 +25,12 @@ _TIME = r"^(-?)(\d+):(\d+):(\d+(?:\.\d+)?)$"
 
 
 def plan_of(definition: TableDefinition) -> TablePlan:
-    """The columns of a definition, as MySQL has them."""
+    """Return the columns of a definition, as MySQL has them."""
     return resolve_plan(definition.table_map(1), definition=definition.plan_columns())
 
 
 def typed_images(changes: DataFrame, definition: TableDefinition) -> DataFrame:
-    """The changes, with structs for `before` and `after`.
+    """Return the changes, with structs for `before` and `after`.
 
     Raises:
         BinlogOptionError: a column whose values cannot be told from their text.
@@ -46,7 +46,7 @@ def typed_images(changes: DataFrame, definition: TableDefinition) -> DataFrame:
 
 
 def _text(parsed: Column, number: int, field: pa.Field) -> Column:
-    """The text of a column, by its name or by its number where the log has no names."""
+    """Return the text of a column, by its name or by its number where the log has no names."""
     return F.coalesce(parsed.getField(field.name), parsed.getField(f"@{number + 1}"))
 
 

@@ -51,7 +51,7 @@ class Logs:
 
     @classmethod
     def find(cls, spark: SparkSession, paths: Sequence[str], options: dict[str, str]) -> Logs:
-        """The logs that the paths name.
+        """Return the logs that the paths name.
 
         Raises:
             OSError: a path names nothing.
@@ -79,7 +79,7 @@ class Logs:
         return [pickle.loads(row["mark"]) for row in found]  # noqa: S301 - which our own tasks made
 
     def place(self) -> Column:
-        """The place of a record."""
+        """Return the place of a record."""
         return F.struct(self._number().alias("file"), F.col("pos"), F.col("row").cast("bigint").alias("row"))
 
     def _number(self) -> Column:
@@ -96,7 +96,7 @@ class Logs:
         return (F.array_position(names, F.col("file")) - 1).cast("bigint")
 
     def rows(self, stretch: Stretch, plan: TablePlan, end: Place) -> DataFrame | None:
-        """The row changes of a stretch, with places; None where no log is about it."""
+        """Return the row changes of a stretch, with places; None where no log is about it."""
         image = self.image(plan)
         ddl = f"{_HEAD}, before {spark_ddl(image)}, after {spark_ddl(image)}, {_PRESENT}"
         options = {**self.options, "table": ".".join(stretch.name)}
@@ -149,7 +149,7 @@ class _Scan:
         self._until = until
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The marks of the parts with these numbers."""
+        """Yield the marks of the parts with these numbers."""
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 for piece in self._pieces[number]:
@@ -200,6 +200,6 @@ def _by_number(name: str) -> tuple[str, int, str]:
 
 
 def _is_one_series(names: Iterable[str]) -> bool:
-    """Whether the names are those of one server's logs, so that their numbers are their order."""
+    """Return whether the names are those of one server's logs, so that their numbers are their order."""
     found: list[Any] = [log_number(name) for name in names]
     return len({(stem, more) for stem, _, more in found}) == 1 and all(number >= 0 for _, number, _ in found)

@@ -26,7 +26,7 @@ BEFORE_ALL: Final = "struct(bigint(-1) AS file, bigint(0) AS pos, bigint(0) AS r
 
 
 def state_of(stage: Stage, base: DataFrame | None) -> DataFrame:
-    """The table's rows after the changes; `base` are those before, with the same columns."""
+    """Return the table's rows after the changes; `base` are those before, with the same columns."""
     if not stage.key:
         return _multiset(stage, base)
     if stage.whole_after and not stage.has_diffs:
@@ -59,7 +59,7 @@ def changed_rows(stage: Stage, target: DataFrame | None) -> DataFrame:
 
 
 def touched_keys(stage: Stage) -> DataFrame:
-    """The keys of the rows that the changes are about, before and after, as k0, k1 ..."""
+    """Return the keys of the rows that the changes are about, before and after, as k0, k1 ..."""
     sides = F.array(*(F.struct(*_named_key(F.col(side), stage.key)) for side in ("before", "after")))
     here = F.array(F.col("before").isNotNull(), F.col("after").isNotNull())
     pairs = stage.changes.select(F.explode(F.arrays_zip(sides.alias("key"), here.alias("here"))).alias("one"))
@@ -71,12 +71,12 @@ def _named_key(image: Column, key: tuple[str, ...]) -> list[Column]:
 
 
 def _rows_of(frame: DataFrame, image: StructType, value: str) -> DataFrame:
-    """The columns of a struct."""
+    """Return the columns of a struct."""
     return frame.select(*(F.col(value).getField(name).alias(name) for name in image.names))
 
 
 def _last_per_key(stage: Stage, base: DataFrame | None) -> DataFrame:
-    """The last image of each key, null where it is gone; the key's columns are k0, k1 ..."""
+    """Return the last image of each key, null where it is gone; the key's columns are k0, k1 ..."""
     before = [F.col("before").getField(name) for name in stage.key]
     after = [F.col("after").getField(name) for name in stage.key]
     same = reduce(lambda one, other: one & other, map(Column.eqNullSafe, before, after))
@@ -129,7 +129,7 @@ def _overlaid(stage: Stage, column: int) -> Column:
 
 
 def _exact(image: StructType) -> Column:
-    """A row, so that rows are grouped only where they are the same to the bit: Spark takes -0.0 for 0.0."""
+    """Return a row, so that rows are grouped only where they are the same to the bit: Spark takes -0.0 for 0.0."""
     parts = []
     for field in image.fields:
         value = F.col("row").getField(field.name)

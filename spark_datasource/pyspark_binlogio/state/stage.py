@@ -63,7 +63,7 @@ def whole(image: StructType) -> Column:
 
 
 def is_present(bitmap: str, layouts: tuple[Layout, ...], column: int) -> Column:
-    """Whether an image has a column, by its bitmap; False where the table had no such column."""
+    """Return whether an image has a column, by its bitmap; False where the table had no such column."""
     found: Column = F.expr("false")
     for number, layout in enumerate(layouts):
         bit = layout.bits[column]
@@ -76,7 +76,7 @@ def is_present(bitmap: str, layouts: tuple[Layout, ...], column: int) -> Column:
 
 
 def literal(default: Default, kind: str) -> Column:
-    """A column's default as a value of a Spark type."""
+    """Return a column's default as a value of a Spark type."""
     text = default.text
     if isinstance(text, bytes) and kind != "binary":
         text = text.decode("latin-1") if kind == "string" else str(int.from_bytes(text, "big"))

@@ -96,7 +96,7 @@ class LogReplay:
     def state(
         self, table: str, base: DataFrame | None = None, *, key: Sequence[str] | None = None, unfollowed: str = "error"
     ) -> DataFrame:
-        """The rows of a table; arguments and errors as those of `pyspark_binlogio.replay`."""
+        """Return the rows of a table; arguments and errors as those of `pyspark_binlogio.replay`."""
         schema, _, name = table.partition(".")
         state = None if self.history.life((schema, name)).is_whole else base
         for stage, start in self.stages(table, key, unfollowed):
@@ -106,12 +106,12 @@ class LogReplay:
         return state
 
     def plan(self, table: str) -> TablePlan:
-        """The columns that the table has in the end; errors as those of `pyspark_binlogio.replay`."""
+        """Return the columns that the table has in the end; errors as those of `pyspark_binlogio.replay`."""
         schema, _, name = table.partition(".")
         return _known(self.history.life((schema, name)), table, UNFOLLOWED[1])[-1].plan
 
     def stages(self, table: str, key: Sequence[str] | None, unfollowed: str) -> list[tuple[Stage, _Start]]:
-        """The parts of the table's life with the same key, each with the conversion of earlier rows to its columns."""
+        """Return the parts of the table's life with the same key, each with the conversion of earlier rows to its columns."""
         schema, _, name = table.partition(".")
         life = self.history.life((schema, name))
         if unfollowed == "error" and life.problems:
@@ -175,7 +175,10 @@ class _Known:
 
 
 def _known(life: Life, table: str, unfollowed: str) -> list[_Known]:
-    """The stretches with known columns. Others in the middle had no changes, but the statements that ended them count."""
+    """Return the stretches with known columns.
+
+    Others in the middle had no changes, but the statements that ended them count.
+    """
     found: list[_Known] = []
     is_now = False
     for stretch in life.stretches:
@@ -219,7 +222,7 @@ def _former(key: tuple[str, ...], before: Stretch) -> tuple[str, ...] | None:
 
 
 def _key(known: _Known, images: Images) -> tuple[str, ...]:
-    """The key: that of the definition, of the log's metadata, or the columns that all before images have."""
+    """Return the key: that of the definition, of the log's metadata, or the columns that all before images have."""
     definition, labels = known.stretch.definition, [column.label for column in known.plan.columns]
     if definition is not None and definition.primary_key:
         folded = {label.casefold(): label for label in labels}
@@ -255,7 +258,7 @@ class _Columns:
         return Layout(tuple(numbers[one] if isinstance(one, str) else None for one in self._origins))
 
     def shown(self, rows: DataFrame, number: int) -> DataFrame:
-        """The changes of the stretch, with the columns of the last one."""
+        """Return the changes of the stretch, with the columns of the last one."""
         return rows.select(
             "_at",
             F.lit(number).alias("_layout"),
@@ -266,7 +269,7 @@ class _Columns:
         )
 
     def image(self, name: str, number: int | None = None) -> Column:
-        """An image; an insert gets the defaults of the columns that its image lacks."""
+        """Return an image; an insert gets the defaults of the columns that its image lacks."""
         identical = all(origin == field.name for origin, field in zip(self._origins, self._image, strict=True))
         defaults = self._first.stretch.defaults if number is not None else {}
         own = Layout(tuple(range(len(self._first.plan.columns))))
@@ -326,7 +329,7 @@ class _Start:
         self._unfollowed = unfollowed
 
     def base(self, rows: DataFrame) -> DataFrame:
-        """The rows with the columns of the stage."""
+        """Return the rows with the columns of the stage."""
         stretches = self.part if self.follows is None else [self.follows, *self.part]
         columns = _Columns(stretches, self._image, self._unfollowed)
         one = rows.select(whole(rows.schema).alias("row"))

@@ -46,7 +46,7 @@ ARROW_TYPES: Final = {
 def record_batches(
     piece: Piece, request: Request, columns: Mapping[str, str], records: Callable[..., Iterator[Record]]
 ) -> Iterator[pa.RecordBatch]:
-    """The records of a piece of a log; no batch is empty.
+    """Yield the records of a piece of a log; no batch is empty.
 
     Raises:
         BinlogError: the bytes are no binary log; says which file and where in it.
@@ -69,7 +69,7 @@ def record_batches(
 
 @contextmanager
 def opened(piece: Piece, request: Request) -> Iterator[BinlogReader | None]:
-    """A reader of the events of a piece; None where it has none of its own."""
+    """Provide a reader of the events of a piece; None where it has none of its own."""
     options = request.options
     bounds = WHOLE if piece.split is None else split_bounds(piece.log, piece.split, request.keyring)
     if bounds is None:

@@ -56,9 +56,10 @@ class Commits:
         self._at_end = False
 
     def of(self, positions: Numbers, seconds: Numbers) -> tuple[Numbers, Numbers]:
-        """The start and the commit time of the groups in which `positions` are.
+        """Return the start and the commit time of the groups in which `positions` are.
 
-        A position before the first group, as in a log that begins in the middle of a transaction, is a group of its own, of the time in `seconds`.
+        A position before the first group, as in a log that begins in the middle of a transaction, is a group of its
+        own, of the time in `seconds`.
         """
         last = int(positions[-1]) if len(positions) else 0
         while not self._at_end and (not len(self._known.starts) or self._known.starts[-1] <= last):
@@ -78,7 +79,7 @@ class Commits:
 
 
 def _scannable(log: LogFile, keyring: Keyring | None) -> bool | None:
-    """Whether the events of a log have checksums; None for a log in which the kernel cannot scan for groups."""
+    """Return whether the events of a log have checksums; None for a log in which the kernel cannot scan for groups."""
     if not is_compiled():
         return None
     opened_log = log.open(keyring)

@@ -69,7 +69,7 @@ _HAVE_TEXT: Final = (Uuid, Tsid, Gtid, GtidSet, MariadbGtid)
 
 
 def event_records(reader: BinlogReader, tables: TableFilter, where: EventFilter) -> Iterator[tuple[Any, ...]]:
-    """The events of the log, as tuples in the order of `EVENT_COLUMNS`.
+    """Yield the events of the log, as tuples in the order of `EVENT_COLUMNS`.
 
     Raises:
         BinlogError: the bytes are no binary log.
@@ -130,7 +130,7 @@ def _names(reader: BinlogReader, event: Any) -> tuple[str | None, str | None]:
 
 
 def transaction_number(event: Any) -> int | None:
-    """The transaction's number in the storage engine, which a DDL statement has in a status variable."""
+    """Return the transaction's number in the storage engine, which a DDL statement has in a status variable."""
     if isinstance(event, XidEvent):
         return _signed(event.xid)
     if isinstance(event, QueryEvent):
@@ -140,12 +140,12 @@ def transaction_number(event: Any) -> int | None:
 
 
 def _signed(number: int) -> int:
-    """A 64-bit number as Spark's bigint has room for it."""
+    """Return a 64-bit number as Spark's bigint has room for it."""
     return number - (1 << 64) if number >> 63 else number
 
 
 def statement_text(event: Any) -> str | None:
-    """The statement, read in the character set of the client that sent it."""
+    """Return the statement, read in the character set of the client that sent it."""
     if isinstance(event, _STATEMENTS):
         return _text(event.sql, None)
     if not isinstance(event, _QUERIES):
@@ -168,7 +168,7 @@ def _body(event: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """A field's value in what JSON has."""
+    """Return a field's value in what JSON has."""
     if value is None or isinstance(value, (bool, float)):
         return value
     if isinstance(value, int):

@@ -68,20 +68,20 @@ _SPARK_BATCH_ROWS: Final = 1 << 13  # Spark is slower with fewer and with many m
 
 
 def typed_row_columns(request: Request, logs: list[LogFile]) -> Mapping[str, pa.DataType]:
-    """The columns of the view `rows`, with images that are structs of the table's columns."""
+    """Return the columns of the view `rows`, with images that are structs of the table's columns."""
     columns = {name: ARROW_TYPES[kind] for name, kind in ROW_COLUMNS.items()}
     image = _image_type(request, logs)
     return wanted_images({**columns, "before": image, "after": image}, request)
 
 
 def wanted_images(columns: Mapping[str, pa.DataType], request: Request) -> Mapping[str, pa.DataType]:
-    """The columns of the view `rows` without those of an image that is not selected."""
+    """Return the columns of the view `rows` without those of an image that is not selected."""
     unwanted = {"both": (), "before": ("after", "after_present"), "after": ("before", "before_present")}
     return {name: kind for name, kind in columns.items() if name not in unwanted[request.options.images]}
 
 
 def cdf_columns(request: Request, logs: list[LogFile]) -> Mapping[str, pa.DataType]:
-    """The columns of the table, and those that say what happened.
+    """Return the columns of the table, and those that say what happened.
 
     Raises:
         BinlogOptionError: the table has a column of such a name.
@@ -95,7 +95,7 @@ def cdf_columns(request: Request, logs: list[LogFile]) -> Mapping[str, pa.DataTy
 
 
 def row_batches(piece: Piece, request: Request) -> Iterator[pa.RecordBatch]:
-    """The row changes of a piece of a log.
+    """Yield the row changes of a piece of a log.
 
     Raises:
         BinlogError: the bytes are no binary log; says which file and where in it.
@@ -107,7 +107,7 @@ def row_batches(piece: Piece, request: Request) -> Iterator[pa.RecordBatch]:
 
 
 def cdf_batches(piece: Piece, request: Request) -> Iterator[pa.RecordBatch]:
-    """The row changes of a piece of a log, an update as two records.
+    """Yield the row changes of a piece of a log, an update as two records.
 
     Raises:
         BinlogError: the bytes are no binary log; says which file and where in it.
@@ -124,7 +124,7 @@ def cdf_batches(piece: Piece, request: Request) -> Iterator[pa.RecordBatch]:
 
 
 def _cdf(batch: pa.RecordBatch, file_number: int, commits: Commits, last_version: int, records: int) -> pa.RecordBatch:
-    """The records of a batch; the last batch ended with `records` records of the transaction `last_version`."""
+    """Return the records of a batch; the last batch ended with `records` records of the transaction `last_version`."""
     before, after = batch.column("before"), batch.column("after")
     has_before, has_after = (np.asarray(side.is_valid()) for side in (before, after))
     count = has_before.astype(np.int64) + has_after
@@ -155,7 +155,7 @@ def _cdf(batch: pa.RecordBatch, file_number: int, commits: Commits, last_version
 
 
 def _order(versions: Numbers, last_version: int, records: int) -> Numbers:
-    """The number of each record in its transaction, whose records are adjacent."""
+    """Return the number of each record in its transaction, whose records are adjacent."""
     index = np.arange(len(versions))
     is_first = np.concatenate(([True], versions[1:] != versions[:-1])) if len(versions) else np.zeros(0, bool)
     order = index - np.maximum.accumulate(np.where(is_first, index, 0))

@@ -79,7 +79,7 @@ class _Group:
     statements: list[str] = field(default_factory=list)
 
     def record(self, file: str, end: int) -> tuple[Any, ...]:
-        """The group as a record."""
+        """Return the group as a record."""
         return (
             file,
             self.pos,
@@ -103,7 +103,7 @@ class _Group:
 
 
 def transaction_records(reader: BinlogReader, tables: TableFilter, where: EventFilter) -> Iterator[tuple[Any, ...]]:
-    """The groups of the log that touch a wanted table, as tuples in the order of `TRANSACTION_COLUMNS`.
+    """Yield the groups of the log that touch a wanted table, as tuples in the order of `TRANSACTION_COLUMNS`.
 
     Raises:
         BinlogError: the bytes are no binary log.

@@ -68,7 +68,7 @@ class LogFolder:
         self._encoder = Encoder(describe_format(variables).context)
 
     def executed(self) -> GtidSet:
-        """The GTIDs of all logs that are there.
+        """Return the GTIDs of all logs that are there.
 
         Raises:
             WriterStateError: the last log is in use.
@@ -86,7 +86,7 @@ class LogFolder:
         return state.executed
 
     def is_done(self, batch: BatchNumber) -> bool:
-        """Whether this batch, or a later one, has been written."""
+        """Return whether this batch, or a later one, has been written."""
         self._index.open()
         done = self._batches().get(batch.application)
         return done is not None and done["batch"] >= batch.number
@@ -224,7 +224,7 @@ class LogFolder:
     # -------------------------------------------------------------------------------------------------- the batches
 
     def _batches(self) -> dict[str, Any]:
-        """The last batch of each application, but for those whose logs never came into the index."""
+        """Return the last batch of each application, but for those whose logs never came into the index."""
         last = log_number(self._index.names[-1])[1] if self._index.names else 0
         return {key: done for key, done in self._noted().items() if log_number(done["log"])[1] <= last}
 

@@ -167,7 +167,7 @@ class BinlogStreamWriter(_LogWriter, DataSourceStreamArrowWriter):
 
 
 def server_variables(options: BinlogOptions) -> ServerVariables:
-    """The variables of the server that would have written the logs.
+    """Return the variables of the server that would have written the logs.
 
     Raises:
         BinlogOptionError: logs of this server are not written.
@@ -230,7 +230,7 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _as_records(batches: Iterable[pa.RecordBatch], options: BinlogOptions) -> Iterator[pa.RecordBatch]:
-    """The batches with all columns of the view, in its types."""
+    """Yield the batches with all columns of the view, in its types."""
     first_row = 0
     for batch in batches:
         names = set(batch.schema.names)

@@ -29,7 +29,7 @@ class ObjectStorage:
 
     @classmethod
     def from_uri(cls, uri: str) -> LogStorage:
-        """The folder of a URI.
+        """Return the folder of a URI.
 
         Raises:
             UnsupportedFeature: pyarrow knows no such place.
@@ -37,7 +37,7 @@ class ObjectStorage:
         return cls(*_open(uri))
 
     def names(self) -> list[str]:
-        """The names of all files."""
+        """Return the names of all files."""
         found = self._filesystem.get_file_info(FileSelector(self._folder, allow_not_found=True))
         return [one.base_name for one in found if one.type == FileType.File]
 

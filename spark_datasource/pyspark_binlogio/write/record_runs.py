@@ -63,7 +63,7 @@ class Transaction:
 
 
 def transactions(batches: Iterable[pa.RecordBatch]) -> Iterator[Transaction]:
-    """The transactions of the records of one task. The batches have all columns of the view.
+    """Yield the transactions of the records of one task. The batches have all columns of the view.
 
     Raises:
         BinlogFormatError: the records are not in order, or one says what cannot be.
@@ -87,7 +87,7 @@ def transactions(batches: Iterable[pa.RecordBatch]) -> Iterator[Transaction]:
 
 
 def out_of_order(before: Place, after: Place) -> BinlogFormatError:
-    """A record, or a task, that begins where those before it have already been."""
+    """Return a record, or a task, that begins where those before it have already been."""
     return BinlogFormatError(
         "the records to write are out of order or duplicated",
         field="file, pos, row",
@@ -110,7 +110,10 @@ def _refuse_nulls(batch: pa.RecordBatch) -> None:
 
 
 def _runs(batch: pa.RecordBatch) -> Iterator[tuple[TransactionKey, Place, Place, Run]]:
-    """Each run with its transaction, and its first and last place. Refuses records of one file that are not in order."""
+    """Each run with its transaction, and its first and last place.
+
+    Refuses records of one file that are not in order.
+    """
     starts = _starts(batch)
     stops = [*starts[1:], batch.num_rows]
     values = zip(*(_taken(batch, name, starts) for name in _RUN), strict=True)
@@ -148,7 +151,7 @@ def _starts(batch: pa.RecordBatch) -> list[int]:
 
 
 def _changes(array: pa.Array) -> npt.NDArray[np.bool_]:
-    """True at i where the value at i + 1 differs from that at i; null is a value here."""
+    """Return True at i where the value at i + 1 differs from that at i; null is a value here."""
     codes = np.asarray(array.dictionary_encode(null_encoding="encode").indices)
     return np.asarray(codes[1:] != codes[:-1])
 

@@ -18,7 +18,10 @@ _LOG_NUMBER: Final = r"\.(\d+)(?:\.\w+)?$"
 
 
 def ordered(frame: DataFrame, partitions: int) -> DataFrame:
-    """The records in `partitions` ranges of whole transactions, each sorted; columns that are not there tell nothing."""
+    """Return the records in `partitions` ranges of whole transactions, each sorted.
+
+    Columns that are not there tell nothing.
+    """
     names = frame.columns
     file = F.col("file") if "file" in names else F.lit("")
     row = F.col("row") if "row" in names else F.lit(0)

@@ -86,7 +86,7 @@ class WrittenTables:
         self._columns: dict[tuple[int, bytes], list[tuple[str, int, pa.DataType | None]]] = {}
 
     def open(self, run: Run) -> OpenTable:
-        """The table of a run.
+        """Return the table of a run.
 
         Raises:
             UnsupportedFeature: the columns are unknown, or a column is not supported.
@@ -150,7 +150,7 @@ class WrittenTables:
         )
 
     def _batch(self, image: pa.StructArray, table: OpenTable, present: bytes) -> pa.RecordBatch:
-        """The columns that an image has, in types that say what Spark's cannot."""
+        """Return the columns that an image has, in types that say what Spark's cannot."""
         key = table.table_id, present
         columns = self._columns.get(key)
         if columns is None:
@@ -280,7 +280,7 @@ def _json_image(text: str, given: bytes | None, table: OpenTable, *, wanted: boo
 
 
 def _json_value(value: Any, column: ColumnDefinition) -> Any:
-    """A value as the view `rows` shows it: a JSON document is the text of one."""
+    """Return a value as the view `rows` shows it: a JSON document is the text of one."""
     if isinstance(value, str) and column.sql_type.name == "json":
         return JsonDocument.from_text(value)
     return value_from_json(value, column)

@@ -51,7 +51,8 @@ class MysqlAddress:
         A URL without a password takes it from the environment (MYSQL_PWD).
 
         Raises:
-            ReplayError: the URL is not one of a server, an option is unknown or contradicts another, or the password file cannot be read.
+            ReplayError: the URL is not one of a server, an option is unknown or contradicts another, or the password
+                file cannot be read.
         """
         try:
             parts = urlsplit(url)
@@ -89,13 +90,13 @@ class MysqlAddress:
 
 
 def without_password(url: str) -> str:
-    """A URL as it may be shown."""
+    """Return a URL as it may be shown."""
     scheme, separator, rest = url.partition("://")
     return scheme + separator + _PASSWORD.sub("...", rest, count=1)
 
 
 def _options(query: str) -> dict[str, str]:
-    """The options of a URL; a misspelled one is refused, since it would be a connection without it."""
+    """Return the options of a URL; a misspelled one is refused, since it would be a connection without it."""
     options: dict[str, str] = {}
     for given, value in parse_qsl(query, keep_blank_values=True):
         name = given.replace("-", "_")
@@ -111,7 +112,7 @@ def _options(query: str) -> dict[str, str]:
 
 
 def _ssl_mode(query: str, options: dict[str, str]) -> str:
-    """The TLS mode that the options ask for.
+    """Return the TLS mode that the options ask for.
 
     Raises:
         ReplayError: there is no such mode, or what it needs is missing.
@@ -136,7 +137,7 @@ def _ssl_mode(query: str, options: dict[str, str]) -> str:
 
 
 def _password(given: str | None, file: str | None) -> str:
-    """The password: of the URL, else of the file, else of the environment.
+    """Return the password: of the URL, else of the file, else of the environment.
 
     Raises:
         ReplayError: there are two, or the file cannot be read.

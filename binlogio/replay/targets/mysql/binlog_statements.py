@@ -43,7 +43,7 @@ class BinlogStatements:
         self._maps: dict[TableMapEvent, bytes] = {}
 
     def describe(self, description: FormatDescriptionEvent) -> str:
-        """The statement that comes before all others of a log."""
+        """Return the statement that comes before all others of a log."""
         self.description = description
         self._encoder = Encoder()
         self._maps = {}
@@ -51,7 +51,7 @@ class BinlogStatements:
         return _binlog(self._encoder.encode(sent))
 
     def rows(self, events: Sequence[tuple[TableMapEvent, Any]]) -> str:
-        """The rows events of one statement of the source, each with the table map that it refers to."""
+        """Return the rows events of one statement of the source, each with the table map that it refers to."""
         maps = {table_map.table_id: table_map for table_map, _ in events}
         last = events[-1][1]
         frames = [event for _, event in events[:-1]] + [replace(last, flags=last.flags | RowsFlag.STMT_END)]

@@ -53,8 +53,8 @@ class _Client(pymysql.connections.Connection):  # type: ignore[misc]  # PyMySQL 
 class Connection:
     """One connection; what the server refuses comes out as a ReplayError with its number.
 
-    A server may ask its client for a file as the answer to any statement (LOAD DATA LOCAL). No file is ever opened: `load` sends the data
-    that its caller has, and all other requests are refused.
+    A server may ask its client for a file as the answer to any statement (LOAD DATA LOCAL). No file is ever opened:
+    `load` sends the data that its caller has, and all other requests are refused.
     """
 
     def __init__(self, address: MysqlAddress) -> None:
@@ -118,7 +118,10 @@ class Connection:
             raise _translated(exc) from exc
 
     def load(self, sql: bytes, name: str, data: bytes, *, expected_error: int = 0) -> None:
-        """Run a LOAD DATA LOCAL INFILE; `data` is the file's content, which goes to the server only if it asks for `name`. Raises as `run`."""
+        """Run a LOAD DATA LOCAL INFILE.
+
+        `data` is the file's content, which goes to the server only if it asks for `name`. Raises as `run`.
+        """
         try:
             self._let_take(_ONE)
             self._connection._execute_command(COMMAND.COM_QUERY, sql)
@@ -137,7 +140,10 @@ class Connection:
                 raise _translated(exc) from exc
 
     def _file_refused(self, asked: bytes | None = None) -> ReplayError:
-        """The refusal of a request for a file. The connection is closed: the server waits for the file's content."""
+        """Return the refusal of a request for a file.
+
+        The connection is closed: the server waits for the file's content.
+        """
         self._connection._force_close()
         return ReplayError(
             "the server requests a file of this machine (LOAD DATA LOCAL), which is refused",
@@ -153,7 +159,8 @@ class Connection:
     def run_all(self, statements: Sequence[tuple[bytes, int | None]]) -> None:
         """Run statements of our own one after the other, with as few round trips as they need; none of them gives rows.
 
-        With each goes the offset in the log of what it is for, which an error says. Those behind one that fails are not run. Raises as `run`.
+        With each goes the offset in the log of what it is for, which an error says. Those behind one that fails are not
+        run. Raises as `run`.
         """
         some: list[tuple[bytes, int | None]] = []
         size = 0
@@ -212,7 +219,7 @@ class Connection:
             self._takes = count
 
     def ask(self, sql: str) -> list[tuple[Any, ...]]:
-        """The rows of a query. Raises as `run`."""
+        """Return the rows of a query. Raises as `run`."""
         self.run(sql)
         result = self._connection._result
         return [tuple(row) for row in (result.rows or ())] if result is not None else []
@@ -224,7 +231,9 @@ class Connection:
 
 
 def _tls_context(address: MysqlAddress) -> ssl.SSLContext | None:
-    """The TLS settings of a connection; None where PyMySQL's own do: none, or TLS if the server has it, with any certificate.
+    """Return the TLS settings of a connection.
+
+    None where PyMySQL's own do: none, or TLS if the server has it, with any certificate.
 
     Raises:
         ReplayError: a certificate or key cannot be read.

@@ -1,7 +1,7 @@
 """JSON documents as SQL of MySQL, such that the same document comes back, including values of SQL types.
 
-JSON text cannot express decimals, dates and times, binary strings, and integers whose sign differs from what the server infers
-from their size. Those are built by JSON_ARRAY, JSON_OBJECT and CAST; all else is text.
+JSON text cannot express decimals, dates and times, binary strings, and integers whose sign differs from what the server
+infers from their size. Those are built by JSON_ARRAY, JSON_OBJECT and CAST; all else is text.
 
 Source: sql-common/json_dom.cc, Json_dom::parse; sql/item_json_func.cc, sql_scalar_to_json; measured on 9.7.4.
 """
@@ -26,7 +26,7 @@ _CASTS: Final = {ColumnType.DATE: "DATE", ColumnType.TIME: "TIME(6)", ColumnType
 
 
 def json_value(document: JsonDocument, literal: Callable[[str], str]) -> str:
-    """The expression that gives a document; `literal` writes text.
+    """Return the expression that gives a document; `literal` writes text.
 
     Raises:
         ReplayError: a value of a type that no expression has, such as BIT.
@@ -50,7 +50,7 @@ def _value(node: JsonNode, literal: Callable[[str], str]) -> str:
 
 
 def _is_plain(node: JsonNode) -> bool:
-    """Whether the server reads the same from the text."""
+    """Return whether the server reads the same from the text."""
     if isinstance(node, dict):
         return all(_is_plain(value) for value in node.values())
     if isinstance(node, list):

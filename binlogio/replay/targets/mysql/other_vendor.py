@@ -1,14 +1,15 @@
 """Replay from MySQL to MariaDB and from MariaDB to MySQL: rewrites statements and events that the other vendor does not accept.
 
-Only the cases below, in which the result is the same. All else is sent unchanged: the server refuses what it does not know, with
-its own number and message.
+Only the cases below, in which the result is the same. All else is sent unchanged: the server refuses what it does not
+know, with its own number and message.
 
     to MariaDB   CREATE TABLE ... START TRANSACTION   CREATE OR REPLACE TABLE ..., which is executed again if its rows do not follow it
                  utf8mb4_0900_ai_ci and the like      utf8mb4_uca1400_nopad_ai_ci: newer weights, which MariaDB 11.4 takes for it by itself
     to both      the engine of the other vendor       the usual one (without NO_ENGINE_SUBSTITUTION)
                  rows of tables with triggers         as events, since SQL of rows would execute the triggers a second time
 
-Source: MariaDB sql/sql_parse.cc, mysql_execute_command; strings/ctype-uca1400.c; MySQL sql/sql_binlog.cc, check_event_type (no rows events of version 1).
+Source: MariaDB sql/sql_parse.cc, mysql_execute_command; strings/ctype-uca1400.c; MySQL sql/sql_binlog.cc,
+check_event_type (no rows events of version 1).
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ _MYSQL: Final = describe_format(ServerVariables())
 
 
 def statement_for(step: StatementStep, *, is_mariadb: bool) -> bytes:
-    """The text of a statement as the other vendor's server takes it; `is_mariadb` is of that server."""
+    """Return the text of a statement as the other vendor's server takes it; `is_mariadb` is of that server."""
     sql = step.sql
     if not is_mariadb:
         return sql
@@ -71,7 +72,7 @@ def _collation(match: re.Match[bytes]) -> bytes:
 
 
 def goes_as_events(plan: TablePlan) -> bool:
-    """Whether both vendors have the same row images for a table."""
+    """Return whether both vendors have the same row images for a table."""
     return all(column.native is None and column.type not in _NOT_THE_SAME for column in plan.columns)
 
 
@@ -81,7 +82,7 @@ def description_for(description: FormatDescriptionEvent, *, is_mariadb: bool) ->
 
 
 def rows_for(table_map: TableMapEvent, event: Any, *, is_mariadb: bool) -> tuple[TableMapEvent, Any]:
-    """A rows event and its table map for the server; MySQL gets the present version of both."""
+    """Return a rows event and its table map for the server; MySQL gets the present version of both."""
     if is_mariadb:
         return table_map, event
     code = _AS_MYSQL.get(event.header.type_code, event.header.type_code)

@@ -41,13 +41,13 @@ READ_WITHOUT_LOG: Final = READ.replace(", log ", ", NULL ")
 
 
 def rows_for(workers: Iterable[int]) -> str:
-    """The statement that gives workers their rows."""
+    """Return the statement that gives workers their rows."""
     rows = ", ".join(f"({worker}, '', 0, '[]', NULL, NULL)" for worker in workers)
     return f"INSERT IGNORE INTO {_TABLE} VALUES {rows}"  # noqa: S608
 
 
 def begun(worker: int, start: Position, end: Position, log: KeptLog) -> str:
-    """The statement that announces a group which commits by itself."""
+    """Return the statement that announces a group which commits by itself."""
     return (
         f"UPDATE {_TABLE} SET file = {text_literal(start.file)}, low = {start.offset}, done = '[]',"  # noqa: S608
         f" pending = {end.offset}, log = {_log_literal(log)} WHERE worker = {worker}"
@@ -55,7 +55,7 @@ def begun(worker: int, start: Position, end: Position, log: KeptLog) -> str:
 
 
 def reached(worker: int, low: Position, done: Sequence[int], log: KeptLog) -> str:
-    """The statement that keeps how far a worker is: `done` are ends of its groups after `low`."""
+    """Return the statement that keeps how far a worker is: `done` are ends of its groups after `low`."""
     return (
         f"UPDATE {_TABLE} SET file = {text_literal(low.file)}, low = {low.offset}, done = '{json.dumps(done)}',"  # noqa: S608
         f" pending = NULL, log = {_log_literal(log)} WHERE worker = {worker}"

@@ -1,7 +1,7 @@
 """Row counters of a server (performance_schema), table by table, for rows events that the server applies itself.
 
-The counters include changes of other clients, and of transactions that were rolled back and retried. They do not say how rows
-were found: a row found by its key counts as one found without an index.
+The counters include changes of other clients, and of transactions that were rolled back and retried. They do not say
+how rows were found: a row found by its key counts as one found without an index.
 
 Source: storage/perfschema/table_tiws_by_table.cc; sql/log_event.cc, Rows_log_event::do_index_scan_and_update.
 """
@@ -26,7 +26,7 @@ _COUNTERS: Final = (
 
 
 def counted_rows(ask: Ask) -> Counter[tuple[str, str]] | None:
-    """The counters by table and kind of change; None where the server does not count, or does not tell."""
+    """Return the counters by table and kind of change; None where the server does not count, or does not tell."""
     try:
         if ask(_IS_ON) != [(1,)]:
             return None

@@ -22,7 +22,7 @@ class ServerTables:
         self._cascading: dict[tuple[str, str], frozenset[tuple[str, str]]] = {}
 
     def is_transactional(self, schema: str, table: str, ask: Ask) -> bool:
-        """Whether what is done to a table can be rolled back."""
+        """Return whether what is done to a table can be rolled back."""
         found = self._transactional.get((schema, table))
         if found is None:
             rows = ask(
@@ -33,7 +33,7 @@ class ServerTables:
         return found
 
     def has_triggers(self, schema: str, table: str, ask: Ask) -> bool:
-        """Whether changes of a table by SQL would execute triggers."""
+        """Return whether changes of a table by SQL would execute triggers."""
         found = self._triggered.get((schema, table))
         if found is None:
             rows = ask(
@@ -44,7 +44,7 @@ class ServerTables:
         return found
 
     def cascades_to(self, schema: str, table: str, ask: Ask) -> frozenset[tuple[str, str]]:
-        """The tables whose foreign keys change their rows where rows of this one are changed."""
+        """Return the tables whose foreign keys change their rows where rows of this one are changed."""
         found = self._cascading.get((schema, table))
         if found is None:
             rows = ask(

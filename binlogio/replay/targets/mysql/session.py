@@ -48,8 +48,8 @@ if TYPE_CHECKING:
     from binlogio.replay.transactions import Step, Transaction
     from binlogio.rows.plan import TablePlan
 
-# What DDL answers that was done already: databases, tables, columns, keys and so on that exist, or do not. PyMySQL has no names for the numbers:
-# 1537 and 1539 are of events, 1826 of foreign keys, 3162 of MySQL's users.
+# What DDL answers that was done already: databases, tables, columns, keys and so on that exist, or do not. PyMySQL has
+# no names for the numbers: 1537 and 1539 are of events, 1826 of foreign keys, 3162 of MySQL's users.
 _DONE_ALREADY: Final = (
     ER.DB_CREATE_EXISTS, ER.DB_DROP_EXISTS, ER.BAD_DB_ERROR, ER.TABLE_EXISTS_ERROR, ER.BAD_TABLE_ERROR, ER.NO_SUCH_TABLE, ER.BAD_FIELD_ERROR,
     ER.DUP_FIELDNAME, ER.DUP_KEYNAME, ER.CANT_DROP_FIELD_OR_KEY, ER.SP_ALREADY_EXISTS, ER.SP_DOES_NOT_EXIST, ER.TRG_ALREADY_EXISTS,
@@ -60,12 +60,15 @@ _MOST_EVENT_BYTES: Final = 4 << 20  # in one BINLOG statement
 
 
 def done_already(*, is_mariadb: bool) -> tuple[int, ...]:
-    """The errors of a statement that was carried out before."""
+    """Return the errors of a statement that was carried out before."""
     return _DONE_ALREADY + (_DONE_ALREADY_BY_MARIADB if is_mariadb else ())
 
 
 class MysqlSession:
-    """One worker's connection. `pending` are the ends of groups that a replay before this one has announced and not confirmed."""
+    """One worker's connection.
+
+    `pending` are the ends of groups that a replay before this one has announced and not confirmed.
+    """
 
     def __init__(
         self,
@@ -156,7 +159,7 @@ class MysqlSession:
             raise self._explained(exc) from exc
 
     def _explained(self, refusal: ReplayError) -> ReplayError:
-        """The refusal of a BINLOG statement as the server's error log has it: to the client it only says that there was one."""
+        """Return the refusal of a BINLOG statement as the server's error log has it: to the client it only says that there was one."""
         try:
             found = [] if self._connection.is_mariadb else self._connection.ask(_LAST_LOGGED)
         except ReplayError:  # the account may lack the privilege
@@ -281,7 +284,7 @@ class MysqlSession:
             self._tables.clear()
 
     def _text(self, step: StatementStep) -> bytes:
-        """The statement; in a log of the other vendor, as this server takes it."""
+        """Return the statement; in a log of the other vendor, as this server takes it."""
         if not self._is_other:
             return step.sql
         self._connection.run(ANY_ENGINE)

@@ -1,7 +1,7 @@
 """Session context of a statement in the log, as the SQL that sets it before the statement is executed.
 
-Reads the status variables of QUERY_EVENT and the events before it. `binlogio dump` shows the same variables, escaped for
-terminals; here they go to a server unchanged.
+Reads the status variables of QUERY_EVENT and the events before it. `binlogio dump` shows the same variables, escaped
+for terminals; here they go to a server unchanged.
 
 Source: sql/log_event.cc, Query_log_event::do_apply_event, Query_log_event::print_query_header.
 """
@@ -46,7 +46,10 @@ _MARIADB_MODES: Final = (1 << 36) - 1
 def context_of(
     event: QueryEvent | ExecuteLoadQueryEvent, before: tuple[Any, ...], *, is_mariadb: bool
 ) -> Iterator[str]:
-    """The statements that give `event` its context; `before` are the events that belong to it. The last one sets the time."""
+    """Yield the statements that give `event` its context; `before` are the events that belong to it.
+
+    The last one sets the time.
+    """
     for part in before:
         yield from part_of_context(part, is_mariadb=is_mariadb)
     if event.schema:
@@ -64,24 +67,27 @@ def context_of(
 
 
 def part_of_context(event: Any, *, is_mariadb: bool) -> Iterator[str]:
-    """The statements for one of the events that stand before a statement."""
+    """Yield the statements for one of the events that stand before a statement."""
     yield from _in_utf8(_PARTS[type(event)](_known_part(event, is_mariadb=is_mariadb)))
 
 
 def _in_utf8(sql: str) -> Iterator[str]:
-    """A statement with a name in it; a statement of another character set may have come before."""
+    """Yield a statement with a name in it; a statement of another character set may have come before."""
     if not sql.isascii():
         yield CLIENT_UTF8
     yield sql
 
 
 def prepared(sql: bytes) -> tuple[str, str, str]:
-    """Statements that execute `sql` in the session's character set, of whatever bytes it is; the last one is it itself, for ROW_COUNT() and the like."""
+    """Statements that execute `sql` in the session's character set, of whatever bytes it is.
+
+    The last one is it itself, for ROW_COUNT() and the like.
+    """
     return (f"SET @{_PREPARED} = x'{sql.hex()}'", f"PREPARE {_PREPARED} FROM @{_PREPARED}", f"EXECUTE {_PREPARED}")
 
 
 def _known(variable: StatusVar, *, is_mariadb: bool) -> Any:
-    """The value, without what a server of the other kind, or of another age, does not know."""
+    """Return the value, without what a server of the other kind, or of another age, does not know."""
     if variable.code == QueryStatus.SQL_MODE:
         return int(variable.value) & (_MARIADB_MODES if is_mariadb else _MYSQL_MODES)
     if variable.code == QueryStatus.CHARSET:

@@ -45,7 +45,7 @@ class MysqlTable:
 
     @classmethod
     def of(cls, plan: TablePlan, ask: Ask, *, is_mariadb: bool) -> MysqlTable:
-        """The table as the target's information schema describes it.
+        """Return the table as the target's information schema describes it.
 
         Raises:
             ReplayError: there is none.
@@ -95,10 +95,11 @@ class MysqlTable:
         yield head + ",".join(some), len(some)
 
     def update(self, before: Sequence[Any], after: Sequence[Any]) -> tuple[str, Algorithm] | None:
-        """The statement; None where nothing of the change concerns the target, so that no row is looked for.
+        """Return the statement; None where nothing of the change concerns the target, so that no row is looked for.
 
         Raises:
-            ReplayError: the before image tells no row; or a change of a part of a document, which only a server's own applier can make.
+            ReplayError: the before image tells no row; or a change of a part of a document, which only a server's own
+                applier can make.
         """
         changed = self._written(after)
         if not changed:
@@ -114,7 +115,7 @@ class MysqlTable:
         return f"UPDATE {self._name} SET {changes} WHERE {self._where(search)}{_limit(search)}", search.algorithm  # noqa: S608
 
     def delete(self, before: Sequence[Any]) -> tuple[str, Algorithm]:
-        """The statement.
+        """Return the statement.
 
         Raises:
             ReplayError: the before image tells no row.
@@ -123,7 +124,7 @@ class MysqlTable:
         return f"DELETE FROM {self._name} WHERE {self._where(search)}{_limit(search)}", search.algorithm  # noqa: S608
 
     def _written(self, row: Sequence[Any]) -> list[int]:
-        """The columns of an image that the target has and does not compute."""
+        """Return the columns of an image that the target has and does not compute."""
         count = len(self._target.columns)
         return [at for at in range(count) if row[at] is not ABSENT and not self._is_generated[at]]
 

@@ -2,10 +2,12 @@
 
 The steps of a transaction are in `mysql.session`.
 
-DDL commits before and after itself, so its position cannot be part of it: it is announced before and confirmed after it. A replay that finds one
-announced and not confirmed does it again, and takes "exists already" and "does not exist" for an answer.
+DDL commits before and after itself, so its position cannot be part of it: it is announced before and confirmed after
+it. A replay that finds one announced and not confirmed does it again, and takes "exists already" and "does not exist"
+for an answer.
 
-With the GTIDs of the source, each transaction has its own at the target, and `gtid_executed` says what is there, DDL included: no position is kept then.
+With the GTIDs of the source, each transaction has its own at the target, and `gtid_executed` says what is there, DDL
+included: no position is kept then.
 """
 
 from __future__ import annotations
@@ -32,15 +34,15 @@ _WORKERS_AT_FIRST: Final = 16
 
 
 def is_mysql_gtid(text: str | None) -> bool:
-    """Whether a GTID is one of MySQL: with colons, where MariaDB has hyphens only."""
+    """Return whether a GTID is one of MySQL: with colons, where MariaDB has hyphens only."""
     return text is not None and ":" in text
 
 
 class MysqlTarget:
     """A server's tables. Use `MysqlTarget.open`.
 
-    `applies_events` is True where row events are sent as they are (BINLOG statements), False where they become SQL, None where
-    the log decides: events of a server of the same kind are sent as they are.
+    `applies_events` is True where row events are sent as they are (BINLOG statements), False where they become SQL,
+    None where the log decides: events of a server of the same kind are sent as they are.
     """
 
     def __init__(
@@ -121,7 +123,7 @@ class MysqlTarget:
         return self._progress
 
     def session(self, number: int) -> MysqlSession:
-        """A connection of its own."""
+        """Return a connection of its own."""
         if not (self._keeps_gtids or self._is_prepared):
             self._make_position_table()
             self._is_prepared = True

@@ -1,7 +1,7 @@
 """Values and names as SQL literals of MySQL and MariaDB, which the server reads back unchanged.
 
-Text and bytes are hexadecimal, with their character set before them, so that SQL never contains a quote, backslash or NUL of the
-log. Text of only ASCII letters, digits and similar harmless characters is quoted, for readability.
+Text and bytes are hexadecimal, with their character set before them, so that SQL never contains a quote, backslash or
+NUL of the log. Text of only ASCII letters, digits and similar harmless characters is quoted, for readability.
 
     value    what INSERT and SET take, and what a key compares with by its collation
     same     a condition: the column has this very value, byte for byte, NULL included (record compare)
@@ -45,7 +45,7 @@ def _characters(text: str) -> str:
 
 
 def value(found: Any, column: ColumnPlan, *, is_mariadb: bool) -> str:
-    """The SQL of a column's value.
+    """Return the SQL of a column's value.
 
     Raises:
         BinlogFormatError: a JSON document is damaged.
@@ -76,7 +76,7 @@ def value(found: Any, column: ColumnPlan, *, is_mariadb: bool) -> str:
 
 
 def same(found: Any, column: ColumnPlan, name: str, *, is_mariadb: bool) -> str:
-    """The condition that a column has this value and no other."""
+    """Return the condition that a column has this value and no other."""
     name = backticked(name)
     if found is None:
         return f"{name} IS NULL"
@@ -101,7 +101,10 @@ def same(found: Any, column: ColumnPlan, name: str, *, is_mariadb: bool) -> str:
 
 
 def _number(found: float, column: ColumnPlan) -> str:
-    """The shortest text that gives the number; of the largest of FLOAT, that is too large for a strict sql_mode."""
+    """Return the shortest text that gives the number.
+
+    Of the largest of FLOAT, that is too large for a strict sql_mode.
+    """
     text = float_text(found) if column.type == ColumnType.FLOAT else repr(found)
     if column.type == ColumnType.FLOAT and abs(float(text)) > _LARGEST_FLOAT:
         text = repr(found)
@@ -109,5 +112,5 @@ def _number(found: float, column: ColumnPlan) -> str:
 
 
 def _with_exponent(number: str) -> str:
-    """A number that is a DOUBLE in SQL, not a DECIMAL."""
+    """Return a number that is a DOUBLE in SQL, not a DECIMAL."""
     return number if "e" in number.lower() else f"{number}e0"

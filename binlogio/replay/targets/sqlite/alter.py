@@ -31,7 +31,7 @@ def origins_of(
 
 
 def is_same(old: SqliteDefinition, new: SqliteDefinition) -> bool:
-    """Whether SQLite's table and its values are the same for both."""
+    """Return whether SQLite's table and its values are the same for both."""
     if old.plan.primary_key != new.plan.primary_key or old.plan.columns != new.plan.columns:
         return False
     return all(old.default(position) == new.default(position) for position in range(len(new.names)))
@@ -51,7 +51,7 @@ def _origin(
 
 
 def _now(column: ColumnDefinition, event: QueryEvent) -> SqliteValue | UnknownValue:
-    """The time of the statement, where the session's time zone does not matter or is known."""
+    """Return the time of the statement, where the session's time zone does not matter or is known."""
     zone = event.status(QueryStatus.TIME_ZONE)
     kind = column.sql_type
     if kind.name not in ("timestamp", "datetime") or (kind.name == "datetime" and zone not in _UTC):

@@ -1,7 +1,7 @@
 """Bulk rows: decodes many events of one table with the compiled kernel, as columns of values that SQLite stores.
 
-Only for types that Arrow returns exactly as `values` does. Rows with other types, incomplete images or JSON diffs are decoded
-one by one by the caller.
+Only for types that Arrow returns exactly as `values` does. Rows with other types, incomplete images or JSON diffs are
+decoded one by one by the caller.
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ class BulkRows:
 
 
 def may_join(step: RowsStep, last: RowsStep) -> bool:
-    """Whether the rows of two events can be taken together."""
+    """Return whether the rows of two events can be taken together."""
     return step.plan is last.plan and type(step.event) is type(last.event)
 
 
 def bulk_rows(steps: Sequence[RowsStep], context: ParseContext) -> BulkRows | None:
-    """The rows of events that `may_join`; None where they have to be decoded one by one."""
+    """Return the rows of events that `may_join`; None where they have to be decoded one by one."""
     plan, first = steps[0].plan, steps[0].event
     if (
         plan is None
@@ -94,7 +94,7 @@ def bulk_rows(steps: Sequence[RowsStep], context: ParseContext) -> BulkRows | No
 
 
 def _is_whole(event: Any) -> bool:
-    """Whether all columns are in all images."""
+    """Return whether all columns are in all images."""
     full = (1 << event.column_count) - 1
     bitmaps = (event.present, event.present_after) if isinstance(event, UpdateRowsEvent) else (event.present,)
     return all(

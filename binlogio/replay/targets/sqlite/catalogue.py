@@ -1,8 +1,10 @@
 """What a SQLite target knows of the source's tables, kept in a table of its own: what an ALTER TABLE of a later log starts from.
 
     table "binlogio_tables"    "name" (schema.table as the source calls it), and "definition", a JSON object:
-        {"schema", "name", "columns": [column...], "keys": [[name, [[column, prefix]...], unique]...], "engine", "collation", "collation_is_assumed",
-         "assumed": [name...], "is_versioned", "is_tentative", "defaults": {column: default}, "partitions": [...] | null, "obstacle": text | null}
+        {"schema", "name", "columns": [column...], "keys": [[name, [[column, prefix]...], unique]...], "engine",
+        "collation", "collation_is_assumed",
+         "assumed": [name...], "is_versioned", "is_tentative", "defaults": {column: default}, "partitions": [...] |
+         null, "obstacle": text | null}
         default := {} (NULL) | {"text"} | {"hex"} | {"is_now": true} | {"is_known": false}
 
 It is written with the changes that it tells of, in their transaction, and read again where that was rolled back.

@@ -44,7 +44,7 @@ class SqliteRows(sqlite3.Cursor):
             raise SqliteRefusal(f"SQLite refused: {exc}", hint=DAMAGED_HINT) from exc
 
     def fetchall(self) -> list[Any]:
-        """The rows that are left.
+        """Return the rows that are left.
 
         Raises:
             SqliteRefusal: one of them cannot be read.

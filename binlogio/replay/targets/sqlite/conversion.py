@@ -1,7 +1,7 @@
 """Value conversions of ALTER TABLE: converts stored values of a SQLite table to the type of another column.
 
-Only conversions that lose nothing under every sql_mode are done; all others raise an error with the value. The stored form of
-values is in `sqlite.values`.
+Only conversions that lose nothing under every sql_mode are done; all others raise an error with the value. The stored
+form of values is in `sqlite.values`.
 
     numbers    to numbers that hold them, and to text               text      to text that is long enough, of another character set, to bytes and back
     times      to more fraction digits, DATE to DATETIME, to text    ENUM, SET to members of the same name, to text
@@ -88,7 +88,7 @@ def kind_of(column: ColumnPlan) -> str:
 
 
 def converted(value: SqliteValue, old: ColumnPlan, new: ColumnPlan) -> SqliteValue:
-    """The value as the new column has it.
+    """Return the value as the new column has it.
 
     Raises:
         Lossy: it would not be the same any more, or the result of the server is not known.
@@ -107,13 +107,13 @@ def converted(value: SqliteValue, old: ColumnPlan, new: ColumnPlan) -> SqliteVal
 
 
 def is_kept(old: ColumnPlan, new: ColumnPlan) -> bool:
-    """Whether every value of the old column stands in the new one as it is."""
+    """Return whether every value of the old column stands in the new one as it is."""
     same = ("type", "unsigned", "length", "pack_length", "precision", "scale", "fsp", "collation_id", "members", "native")  # fmt: skip
     return (new.nullable or not old.nullable) and all(getattr(old, name) == getattr(new, name) for name in same)
 
 
 def stored_default(default: Default, column: ColumnDefinition, plan: ColumnPlan) -> SqliteValue:
-    """The stored form of a default that is known and not the time of the statement.
+    """Return the stored form of a default that is known and not the time of the statement.
 
     Raises:
         Lossy: it is none of the column's values.
@@ -152,7 +152,7 @@ def _to_integer(value: Any, old: ColumnPlan, new: ColumnPlan) -> SqliteValue:
 
 
 def _canonical(value: Any) -> str:
-    """A number's text, as long as nothing but a number is in it."""
+    """Return a number's text, as long as nothing but a number is in it."""
     text = str(value)
     if not _NUMBER.fullmatch(text):
         raise Lossy(repr(value))
@@ -279,7 +279,7 @@ def _to_year(value: Any, old: ColumnPlan, new: ColumnPlan) -> SqliteValue:
 
 
 def _from_text(value: Any, old: ColumnPlan, new: ColumnPlan) -> SqliteValue:
-    """A date or a time in just the server's text form, with as many digits of a fraction as it has."""
+    """Return a date or a time in just the server's text form, with as many digits of a fraction as it has."""
     kind = kind_of(new)
     if not _FORMS[kind].fullmatch(value):
         raise Lossy(repr(value))

@@ -1,14 +1,14 @@
 """DDL of the log, applied in SQLite.
 
-Statements are parsed by `binlogio.schema`; tables are created and rebuilt by `sqlite.definition`. DROP, RENAME and TRUNCATE are
-applied by table name in `targets.sqlite.target`; here they only change what is known of their tables.
+Statements are parsed by `binlogio.schema`; tables are created and rebuilt by `sqlite.definition`. DROP, RENAME and
+TRUNCATE are applied by table name in `targets.sqlite.target`; here they only change what is known of their tables.
 
     CREATE TABLE              columns, defaults, primary key, indexes; nothing where the table is there already
     ALTER TABLE               the table is rebuilt if columns, defaults or the primary key change; rows of partitions that go
     CREATE INDEX, DROP INDEX  the index
 
-If the definition of a table is not in the log, or cannot be parsed, nothing is assumed: an empty table is defined by the rows
-that follow, a table with rows is refused.
+If the definition of a table is not in the log, or cannot be parsed, nothing is assumed: an empty table is defined by
+the rows that follow, a table with rows is refused.
 """
 
 from __future__ import annotations
@@ -70,7 +70,9 @@ class SqliteDdl:
         self._connection = connection
 
     def follow(self, step: StatementStep, context: ParseContext) -> bool:
-        """Carry out a statement; `made` has the names of all tables that were made so. False where it is none that defines a table, or is not understood.
+        """Carry out a statement; `made` has the names of all tables that were made so.
+
+        False where it is none that defines a table, or is not understood.
 
         Raises:
             ReplayError: the rows of a table do not allow it.
@@ -129,7 +131,7 @@ class _Statement:
         follow_event(self._kept.catalogue, self._event, self._context)
 
     def create(self) -> bool:
-        """A table begins, empty."""
+        """Return a table begins, empty."""
         words = self._words
         replaces = any(token.upper == "REPLACE" for token in words.tokens[: words.at])
         words.accept("IF", "NOT", "EXISTS")
@@ -241,7 +243,7 @@ class _Statement:
         return True
 
     def trigger(self) -> bool:
-        """A trigger is made: changes of its table by a statement in the log as text would be changes of others as well."""
+        """Return a trigger is made: changes of its table by a statement in the log as text would be changes of others as well."""
         words = self._words
         while not words.ended and not words.accept("ON"):
             words.take()
@@ -337,7 +339,7 @@ class _Statement:
 
     @staticmethod
     def _keyed(table: ParsedTable, old: SqliteDefinition) -> ParsedTable:
-        """The table as it is now, with the key that the server put before its columns, if it still has that."""
+        """Return the table as it is now, with the key that the server put before its columns, if it still has that."""
         had = old.names[:1] == (_GENERATED_KEY.name,)
         has_own = any(key.name.upper() == PRIMARY for key in table.keys)
         return _with_key(table) if had and not has_own and table.index(_GENERATED_KEY.name) is None else table
@@ -369,7 +371,7 @@ class _Statement:
 
 
 def _kind(words: Words) -> str:
-    """The kind of thing that a statement is about, if it is one of ours and no temporary one."""
+    """Return the kind of thing that a statement is about, if it is one of ours and no temporary one."""
     tokens = words.tokens[:_HEAD]
     at = 1
     while at < len(tokens):

@@ -2,8 +2,9 @@
 
 The effect of a statement of the source is in `sqlite.ddl`, the conversion of values in `sqlite.conversion`.
 
-    A table gets other columns as SQLite's manual has it (lang_altertable, "Making Other Kinds Of Table Schema Changes"): a new table, the rows put into
-    it in their order, the old one dropped, the new one renamed; indexes and triggers made again. All of that belongs to the event group's savepoint.
+    A table gets other columns as SQLite's manual has it (lang_altertable, "Making Other Kinds Of Table Schema
+    Changes"): a new table, the rows put into it in their order, the old one dropped, the new one renamed; indexes and
+    triggers made again. All of that belongs to the event group's savepoint.
 
     index "schema.table:key"    for each key of the source over whole columns; unique keys compare byte by byte here
 """
@@ -46,7 +47,7 @@ class SqliteDefinition:
     def of(
         cls, table: ParsedTable, defaults: Mapping[str, Default], context: ParseContext = DEFAULT_CONTEXT
     ) -> SqliteDefinition:
-        """The table as a server would map it now.
+        """Return the table as a server would map it now.
 
         Raises:
             BinlogError: a column's type or collation cannot be.
@@ -179,7 +180,10 @@ def _source(
     origin: SqliteValue | UnknownValue | Origin,
     problems: list[ReplayError],
 ) -> str:
-    """The expression over the old table that gives a new column's values; what fails while it runs is put into `problems`."""
+    """Return the expression over the old table that gives a new column's values.
+
+    What fails while it runs is put into `problems`.
+    """
     column = new.plan.columns[position]
     field = f"{new.definition.full_name}.{column.label}"
     if isinstance(origin, UnknownValue):
@@ -208,7 +212,7 @@ def _source(
 
 
 def own_indexes(connection: SqliteConnection, name: str) -> dict[str, str]:
-    """The indexes that were made for keys of the source, with their SQL."""
+    """Return the indexes that were made for keys of the source, with their SQL."""
     rows = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'index' AND tbl_name = ?", (name,))
     return {index: sql for index, sql in rows.fetchall() if sql is not None and index.startswith(f"{name}:")}
 
@@ -242,7 +246,7 @@ def _index_sql(table: str, key: str, parts: tuple[tuple[str, int], ...], *, is_u
 
 
 def _made_for(connection: SqliteConnection, name: str) -> list[str]:
-    """The SQL of indexes and triggers that another program created for a table."""
+    """Return the SQL of indexes and triggers that another program created for a table."""
     rows = connection.execute(
         "SELECT name, sql FROM sqlite_master WHERE type IN ('index', 'trigger') AND tbl_name = ? AND sql IS NOT NULL",
         (name,),
@@ -251,14 +255,14 @@ def _made_for(connection: SqliteConnection, name: str) -> list[str]:
 
 
 def _user_column(row: tuple[Any, ...]) -> str:
-    """A column that the log's table does not have, as it was declared."""
+    """Return a column that the log's table does not have, as it was declared."""
     _, name, kind, not_null, default, _ = row
     text = f"{quoted(name)} {kind}{' NOT NULL' if not_null else ''}"
     return text if default is None else f"{text} DEFAULT ({default})"
 
 
 def literal(value: SqliteValue) -> str | None:
-    """A value as SQLite's SQL writes it; None for text that it cannot write."""
+    """Return a value as SQLite's SQL writes it; None for text that it cannot write."""
     if value is None:
         return "NULL"
     if isinstance(value, bytes):
@@ -270,5 +274,5 @@ def literal(value: SqliteValue) -> str | None:
 
 
 def quoted(name: str) -> str:
-    """A name as SQLite's SQL writes it."""
+    """Return a name as SQLite's SQL writes it."""
     return '"' + name.replace('"', '""') + '"'

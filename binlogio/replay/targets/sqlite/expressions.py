@@ -1,7 +1,7 @@
 """Translates expressions of MySQL and MariaDB (parsed by sqlglot) to SQL of SQLite that gives the same values.
 
-Literals, columns, user variables, and the operators and functions whose result is the same for every setting of the server;
-all others are refused. `sqlite.functions` computes what SQLite would compute differently.
+Literals, columns, user variables, and the operators and functions whose result is the same for every setting of the
+server; all others are refused. `sqlite.functions` computes what SQLite would compute differently.
 
     integer   + - * % DIV, comparisons                    text      = <> IN by collation, CONCAT
     double    + - * /, comparisons                        times     comparisons with their own kind; NOW() as the time of the event
@@ -53,7 +53,7 @@ class Expressions:
         self._text = replace(TEXT, collation_id=context.collation_id)
 
     def typed(self, node: Any) -> Typed:
-        """The expression.
+        """Return the expression.
 
         Raises:
             Untranslatable: it is not sure to be the same.
@@ -66,18 +66,18 @@ class Expressions:
         return build(self, node)
 
     def operand(self, node: Any) -> Typed:
-        """The expression, with a constant among the values of the statement."""
+        """Return the expression, with a constant among the values of the statement."""
         return self._spelled(self.typed(node))
 
     def condition(self, node: Any) -> str:
-        """An expression that is true or not."""
+        """Return an expression that is true or not."""
         found = self.operand(node)
         if found.kind not in ("integer", "null"):
             raise Untranslatable(f"{shown(node)} as a condition")
         return found.sql
 
     def stored(self, found: Typed, column: ColumnPlan) -> str:
-        """The value as a column stores it.
+        """Return the value as a column stores it.
 
         Raises:
             Untranslatable: it is not sure what a server stores.
@@ -108,7 +108,7 @@ class Expressions:
     # -------------------------------------------------------------------------------------------------------- values
 
     def literal(self, node: Any) -> Typed:
-        """A number or a text."""
+        """Return a number or a text."""
         text = str(node.this)
         if node.is_string:
             return Typed("", "text", self._text, text, is_constant=True)
@@ -127,12 +127,12 @@ class Expressions:
         return decimal(format(number, "f")) if found.kind == "decimal" else integer(int(number))
 
     def bytes(self, node: Any) -> Typed:
-        """A hexadecimal literal."""
+        """Return a hexadecimal literal."""
         text = str(node.this)
         return Typed("", "bytes", BYTES, bytes.fromhex(text if len(text) % 2 == 0 else f"0{text}"), is_constant=True)
 
     def column(self, node: Any) -> Typed:
-        """A column of the statement's table."""
+        """Return a column of the statement's table."""
         table = node.args.get("table")
         if table is not None and table.this.casefold() != self._table:
             raise Untranslatable(f"the column {shown(node)} of another table")
@@ -142,11 +142,11 @@ class Expressions:
         return Typed(quoted(column.label), kind_of(column), column)
 
     def variable(self, node: Any) -> Typed:
-        """A user variable."""
+        """Return a user variable."""
         return self._context.variable(str(node.this.this))
 
     def function(self, node: Any) -> Typed:
-        """A function that sqlglot does not know."""
+        """Return a function that sqlglot does not know."""
         name = str(node.this).upper()
         if name == "LAST_INSERT_ID" and not node.expressions:
             return self._context.last_insert_id()
@@ -214,7 +214,7 @@ class Expressions:
         return _truth(f"({a.sql} {operator} {b.sql})")
 
     def _alike(self, found: Typed, other: Typed, node: Any) -> Typed:
-        """A constant as what it is compared with."""
+        """Return a constant as what it is compared with."""
         kind = other.kind
         if not found.is_constant or found.kind == kind or found.value is None:
             return found
@@ -319,7 +319,7 @@ def only(node: Any, *parts: str) -> None:
 
 
 def shown(node: Any) -> str:
-    """A node as MySQL's SQL, short."""
+    """Return a node as MySQL's SQL, short."""
     text = str(node.sql(dialect="mysql"))
     return text if len(text) <= 80 else f"{text[:77]}..."
 
@@ -333,7 +333,7 @@ def _truth(sql: str) -> Typed:
 
 
 def _one_of(parts: list[Typed], sql: str, node: Any) -> Typed:
-    """A value that is one of several, which have to be of one kind."""
+    """Return a value that is one of several, which have to be of one kind."""
     real = [part for part in parts if part.kind != "null"]
     if not real or len({part.kind for part in real}) > 1 or real[0].kind in ("float", "now", "utc"):
         raise Untranslatable(f"{shown(node)}: values of different kinds")

@@ -1,6 +1,7 @@
 """SQL functions for translated statements, which compute in SQLite as MySQL does: exact numbers, text by collation, stored values.
 
-Works on values as they are stored. If it is not certain that both agree on a value, the running statement is refused and undone.
+Works on values as they are stored. If it is not certain that both agree on a value, the running statement is refused
+and undone.
 
     binlogio_store(value, n)            the value as column n of the statement stores it
     binlogio_integer(op, a, b)          + - * % and DIV of integers of any size
@@ -43,7 +44,10 @@ class Untranslatable(ReplayError):
 
 
 class SqliteFunctions:
-    """The functions of one connection. `columns` are those that `binlogio_store` knows by number: what a value is, and the column that it is for."""
+    """The functions of one connection.
+
+    `columns` are those that `binlogio_store` knows by number: what a value is, and the column that it is for.
+    """
 
     def __init__(self, connection: SqliteConnection) -> None:
         self.columns: list[tuple[ColumnPlan, ColumnPlan]] = []

@@ -2,8 +2,9 @@
 
 The row lookup is in `find_row`, the stored form of values in `sqlite.values`.
 
-A missing table is created with the columns and the primary key of the log. An existing table may have other indexes, and more
-columns after those of the log, whose names must be equal: a column that only the log has would be lost silently.
+A missing table is created with the columns and the primary key of the log. An existing table may have other indexes,
+and more columns after those of the log, whose names must be equal: a column that only the log has would be lost
+silently.
 """
 
 from __future__ import annotations
@@ -89,7 +90,7 @@ class SqliteTable:
         self._connection.execute('RELEASE "binlogio rows"')
 
     def lacks_values(self, row: Sequence[Any]) -> bool:
-        """Whether an inserted row lacks a column whose value is not known."""
+        """Return whether an inserted row lacks a column whose value is not known."""
         return any(value is ABSENT and not known for value, known in zip(row, self._has_default, strict=False))
 
     def _insert(self, positions: tuple[int, ...]) -> str:
@@ -107,7 +108,10 @@ class SqliteTable:
             raise self._error(f"INSERT failed: {exc.__cause__}", row) from exc
 
     def change_all(self, before: list[tuple[Any, ...]] | None, after: list[tuple[Any, ...]] | None) -> bool:
-        """Apply many changes of one kind, whose values are as SQLite stores them; False, and nothing done, where they do not all fit."""
+        """Apply many changes of one kind, whose values are as SQLite stores them.
+
+        False, and nothing done, where they do not all fit.
+        """
         positions = tuple(range(len(self.plan.columns)))
         key = next((index for index in self._indexes if index.is_key(self._target)), None)
         if before is None:
@@ -237,7 +241,7 @@ class SqliteTable:
         )
 
     def _whole(self, row_id: int, column: ColumnPlan, value: Any) -> Any:
-        """The value itself; JSON diffs are applied to what the row has."""
+        """Return the value itself; JSON diffs are applied to what the row has."""
         if not isinstance(value, JsonDiffs):
             return value
         sql = f"SELECT {quoted(column.label)} FROM {self.name} WHERE {self._row_id} = ?"  # noqa: S608
@@ -247,12 +251,12 @@ class SqliteTable:
         return value.apply(JsonDocument.from_text(text))
 
     def _present(self, row: Sequence[Any]) -> tuple[list[ColumnPlan], list[Any]]:
-        """The columns that the image has, and their values as SQLite stores them."""
+        """Return the columns that the image has, and their values as SQLite stores them."""
         columns = [self.plan.columns[at] for at, value in enumerate(row) if value is not ABSENT]
         return columns, [sqlite_value(row[column.position], column) for column in columns]
 
     def _error(self, reason: str, row: Sequence[Any]) -> ReplayError:
-        """The error that says which table and which key."""
+        """Return the error that says which table and which key."""
         pairs = list(zip(self.plan.columns, row, strict=False))
         key = [position for position, _ in self.plan.primary_key]
         shown = [pairs[position] for position in key if position < len(pairs)] or pairs
@@ -261,7 +265,7 @@ class SqliteTable:
 
 
 def table_names(connection: SqliteConnection) -> list[str]:
-    """The tables of the database."""
+    """Return the tables of the database."""
     return [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()]
 
 
@@ -272,7 +276,7 @@ def _shown(value: Any, column: ColumnPlan) -> str:
 
 @contextmanager
 def _named(plan: TablePlan) -> Iterator[None]:
-    """A refusal says which table it was about."""
+    """Provide a refusal says which table it was about."""
     try:
         yield
     except SqliteRefusal as exc:

@@ -5,8 +5,8 @@ Handles transactions and savepoints of SQLite. A single table is in `sqlite.tabl
     table "schema.table"            one for each table of the log, with its columns and primary key
     table "binlogio_position"       one row: the position up to which the tables have all groups, and later groups that they have as well
 
-There is one writer: workers decode in parallel and apply in turn. Event groups are savepoints, several of which make a transaction of SQLite's
-(`groups_per_commit`), so a crash may undo the last ones, with their position.
+There is one writer: workers decode in parallel and apply in turn. Event groups are savepoints, several of which make a
+transaction of SQLite's (`groups_per_commit`), so a crash may undo the last ones, with their position.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ class SqliteTarget:
         return self.progress.low
 
     def session(self, number: int) -> SqliteSession:
-        """A session; all of them write through the one connection."""
+        """Return a session; all of them write through the one connection."""
         _ = number
         return SqliteSession(self)
 
@@ -211,7 +211,7 @@ class SqliteTarget:
         self._tables.clear()
 
     def table(self, plan: TablePlan) -> SqliteTable:
-        """The table of the plan, which is made where it is not there yet."""
+        """Return the table of the plan, which is made where it is not there yet."""
         table = self._tables.get(id(plan))
         if table is None or table.plan is not plan:
             is_made = f"{plan.schema}.{plan.table}" in self._ddl.made
@@ -340,7 +340,10 @@ class SqliteSession:
             raise
 
     def _bulk(self, rows: BulkRows, counts: RowCounts) -> bool:
-        """Many rows at once; False where they do not all fit, so that they are applied one by one to say which does not."""
+        """Many rows at once.
+
+        False where they do not all fit, so that they are applied one by one to say which does not.
+        """
         name = f"{rows.plan.schema}.{rows.plan.table}"
         if not self._target.table(rows.plan).change_all(rows.before, rows.after):
             return False
@@ -420,7 +423,7 @@ def _changes_of(step: RowsStep) -> list[Change]:
 
 
 def _joined(steps: Sequence[Step]) -> Iterator[list[Step]]:
-    """The steps, those together whose rows can be decoded together."""
+    """Yield the steps, those together whose rows can be decoded together."""
     some: list[Step] = []
     for step in steps:
         last = some[-1] if some else None

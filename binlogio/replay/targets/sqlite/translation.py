@@ -1,7 +1,7 @@
 """Executes INSERT, REPLACE, UPDATE and DELETE that are in the log as SQL text in SQLite, or refuses them if the result may differ.
 
-Handles the parts of statements, AUTO_INCREMENT and defaults. Expressions are in `sqlite.expressions`. sqlglot, which parses the
-text, is an optional dependency and imported with the first statement.
+Handles the parts of statements, AUTO_INCREMENT and defaults. Expressions are in `sqlite.expressions`. sqlglot, which
+parses the text, is an optional dependency and imported with the first statement.
 
     insert  := (INSERT | REPLACE) INTO table columns? (VALUES rows | SET ... | SELECT expressions FROM one table WHERE condition)
     update  := UPDATE table SET assignments (WHERE condition)?            delete := DELETE FROM table (WHERE condition)?
@@ -55,7 +55,7 @@ _COMPARED_AS_BYTES: Final = ("integer", "year", "bit", "date", "bytes", "decimal
 
 
 def sqlglot_is_here() -> bool:
-    """Whether statements can be translated at all."""
+    """Return whether statements can be translated at all."""
     try:
         import sqlglot  # noqa: F401, PLC0415 - an extra
     except ImportError:
@@ -91,7 +91,8 @@ class SqliteTranslation:
         """Carry out a statement.
 
         Raises:
-            ReplayError: it cannot be translated without loss, or does not fit the rows that are there; what was done of it is to be undone.
+            ReplayError: it cannot be translated without loss, or does not fit the rows that are there; what was done of
+                it is to be undone.
         """
         event = replace(step.event, schema=step.source_schema)
         text = text_of(event)
@@ -123,7 +124,7 @@ class SqliteTranslation:
         return self._kept.catalogue.known_name(name)
 
     def table(self, node: Any, step: StatementStep, event: QueryEvent, context: ParseContext) -> _Table:
-        """The table that a node names, if statements can be carried out on it."""
+        """Return the table that a node names, if statements can be carried out on it."""
         if type(node).__name__ != "Table":
             raise Untranslatable(shown(node))
         only(node, "this", "db")
@@ -302,7 +303,7 @@ class _Statement:
         self._target.functions.run(f"{verb} INTO {quoted(table.name)} ({names}) {what}", expressions.values)
 
     def _is_generated(self, found: Typed, *, is_given: bool) -> bool:
-        """Whether a server gives the row a number."""
+        """Return whether a server gives the row a number."""
         if not is_given or found.kind == "null":
             return True
         if found.is_constant and found.kind == "integer":
@@ -355,7 +356,10 @@ def _is_default(node: Any) -> bool:
 
 
 def _parsed(text: str, event: QueryEvent, context: ParseContext) -> tuple[Any, bool]:
-    """The tree of a statement, and whether it is a REPLACE. sqlglot has to have seen the same literals as a server."""
+    """Return the tree of a statement, and whether it is a REPLACE.
+
+    Sqlglot has to have seen the same literals as a server.
+    """
     if not sqlglot_is_here():
         raise Untranslatable("sqlglot is not installed: pip install 'binlogio[replay]'")
     import sqlglot  # noqa: PLC0415 - an extra
@@ -381,7 +385,7 @@ def _parsed(text: str, event: QueryEvent, context: ParseContext) -> tuple[Any, b
 
 
 def _texts(tokens: list[Token], kind: str) -> Counter[str]:
-    """The literals of a kind; bytes and bits are not among them."""
+    """Return the literals of a kind; bytes and bits are not among them."""
     before = [Token("", ""), *tokens]
     return Counter(
         token.text

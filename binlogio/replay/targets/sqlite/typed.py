@@ -30,7 +30,9 @@ _OFFSET_SIZE: Final = len("+00:00")
 
 @dataclass(frozen=True, slots=True)
 class Typed:
-    """An expression in SQLite's SQL. `column` says what its values are, as they are stored; `kind` is that of a column, or null, now or utc.
+    """An expression in SQLite's SQL.
+
+    `column` says what its values are, as they are stored; `kind` is that of a column, or null, now or utc.
 
     `value` is that of a constant.
     """
@@ -75,7 +77,7 @@ class StatementContext:
         return integer(value)
 
     def variable(self, name: str) -> Typed:
-        """A user variable."""
+        """Return a user variable."""
         event = self._variables.get(name.casefold())
         if event is None:
             raise Untranslatable(f"the user variable @{name}, which the log does not say")
@@ -94,7 +96,7 @@ class StatementContext:
         return Typed("", "text", replace(TEXT, collation_id=event.collation), charset.decode(event.value), is_constant=True)  # fmt: skip
 
     def now(self, fsp: int, *, is_local: bool) -> str:
-        """The time of the statement with its fraction digits, in UTC or in the session's time zone."""
+        """Return the time of the statement with its fraction digits, in UTC or in the session's time zone."""
         moment = datetime.fromtimestamp(self._event.header.timestamp, timezone.utc)
         if is_local:
             moment += self._offset()
@@ -113,7 +115,7 @@ class StatementContext:
 
 
 def integer(value: int) -> Typed:
-    """A whole number."""
+    """Return a whole number."""
     if not -INTEGER_END <= value < 2 * INTEGER_END:
         return decimal(str(value))
     if value >= INTEGER_END:
@@ -122,5 +124,5 @@ def integer(value: int) -> Typed:
 
 
 def decimal(text: str) -> Typed:
-    """A number with all of its digits."""
+    """Return a number with all of its digits."""
     return Typed("", "decimal", DECIMAL, text, is_constant=True)

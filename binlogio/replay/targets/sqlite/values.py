@@ -32,7 +32,7 @@ _STRINGS: Final = STRINGS | {ColumnType.VAR_STRING}
 
 
 def sqlite_type(column: ColumnPlan) -> str:
-    """The declared type of a column; none where values of two storage classes must stay what they are."""
+    """Return the declared type of a column; none where values of two storage classes must stay what they are."""
     if column.type in _INTEGERS or (column.type == ColumnType.LONGLONG and not column.unsigned):
         return "INTEGER"
     if column.type in (ColumnType.LONGLONG, ColumnType.BIT) or (column.type in _NAMED and column.members is None):
@@ -44,7 +44,7 @@ def sqlite_type(column: ColumnPlan) -> str:
 
 
 def sqlite_value(value: Any, column: ColumnPlan) -> SqliteValue:
-    """The value as it is stored.
+    """Return the value as it is stored.
 
     Raises:
         BinlogFormatError: a JSON document is damaged.
