@@ -35,7 +35,7 @@ LOG_BYTES: Final = int(_ASKED or 64 << 20)
 TRANSACTION_BYTES: Final = int(_ASKED or 1 << 30)  # of the one that is read in bounded memory
 VARIABLES: Final = ServerVariables(sync_binlog=0, binlog_row_metadata="MINIMAL")
 MARIADB_FIXTURE: Final = Path(__file__).parents[1] / "fixtures" / "mariadb1011" / "basic_row" / "binlog.000001"
-_GTID_FLAGS_AT: Final = HEADER_SIZE + 8 + 4  # behind sequence number and domain
+_GTID_FLAGS_AT: Final = HEADER_SIZE + 8 + 4  # after sequence number and domain
 _BETWEEN_GROUPS: Final = frozenset(
     (EventType.ROTATE_EVENT, EventType.STOP_EVENT, EventType.BINLOG_CHECKPOINT_EVENT, EventType.MARIADB_GTID_LIST_EVENT)
 )

@@ -1,7 +1,7 @@
 """How fast a replay is: `python benchmarks/bench_replay.py [--kind mysql|mariadb] [--transactions N] NAME=LOG...`, on real servers, durable settings.
 
 For each log, in one run and in turn: our replay with one worker and with eight, in order and in any order, and the
-vendor's own tool piped into its client; and SQLite. Tables are made anew before each, with the rows that the log found
+vendor's own tool piped into its client; and SQLite. Tables are made again before each, with the rows that the log found
 in them (those that it changes before it inserts them), outside of the time. Wall time counts, since most of it is the
 server's and its disk's; CPU seconds of the server and of its clients stand beside it. The machine should have nothing
 else to do; where it has, look at the CPU seconds, and at the pairs of one round.

@@ -1,4 +1,4 @@
-"""The logs to measure with, and the table and plot behind the benchmarks: pairs measured in turn, in one run."""
+"""The logs to measure with, and the table and plot after the benchmarks: pairs measured in turn, in one run."""
 
 from __future__ import annotations
 

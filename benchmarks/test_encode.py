@@ -1,6 +1,6 @@
 """Writing: record batches to a finished log, and small transactions one by one.
 
-A log that is written has a CRC32 behind every event, so that one pass over its bytes is the limit here as well.
+A log that is written has a CRC32 after every event, so that one pass over its bytes is the limit here as well.
 """
 
 from __future__ import annotations

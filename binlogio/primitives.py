@@ -132,7 +132,7 @@ VarlenSignedInt: Final = ExprAdapter(
 
 
 class _Prefixed(Construct):  # type: ignore[misc]
-    """Bytes behind their length; read by slices, so a length beyond the data costs no memory."""
+    """Bytes after their length; read by slices, so a length beyond the data costs no memory."""
 
     def __init__(self, length: Construct) -> None:
         super().__init__()

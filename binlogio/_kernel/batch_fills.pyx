@@ -61,7 +61,7 @@ def fill_windows(Router router, batches, int descriptor, uint8_t[::1] buffer, in
 
     `batches` has by the number of the plan the open batch or None; all of them may have up to `most_open` bytes of
     values. `buffer` holds the file's bytes from `offset` on between `begin` and `end`; bytes are read up to `read_to`,
-    and little behind it (`step`).
+    and little after it (`step`).
 
     Returns (status, where the router stopped, begin, end, offset, places): as `Router.route`, and by plan where its
     batch stopped, or None where a plan of the last window has no batch, so that its rows are still to be taken. Nothing

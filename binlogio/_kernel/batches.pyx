@@ -203,7 +203,7 @@ cdef class Batch(Heads):
     cdef int64_t _locate(self, RowsEvent* event, int64_t row, int64_t most) noexcept nogil:
         """Find the values of an event's rows from `self.at` on, up to row `most` of the block.
 
-        Returns the row behind the last.
+        Returns the row after the last.
         """
         cdef Plan* plan = &self.plan.core
         cdef const uint8_t* at = self.at

@@ -19,7 +19,7 @@ from binlogio._kernel.text cimport is_utf8
 
 cdef enum:
     LENENC_ROOM = 9
-    DIFF_ROOM = 100  # what a diff may take without its texts, with what may be written behind it
+    DIFF_ROOM = 100  # what a diff may take without its texts, with what may be written after it
 
 
 cdef inline int64_t most_diff_bytes(const Cell* cell, int64_t row, int64_t rows) noexcept nogil:

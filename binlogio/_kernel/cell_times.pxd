@@ -68,7 +68,7 @@ cdef inline bint _moment(int64_t value, Moment* moment) noexcept nogil:
 
 
 cdef inline uint8_t* _fraction(uint8_t* out, int64_t microsecond, int fsp) noexcept nogil:
-    """Return the fraction behind a DATETIME2 or TIMESTAMP2."""
+    """Return the fraction after a DATETIME2 or TIMESTAMP2."""
     if fsp == 0:
         return out
     if fsp <= 2:

@@ -24,7 +24,7 @@ cdef enum:
 
 
 cdef int64_t most_bytes(const Cell* cell, int64_t row, int64_t rows) noexcept nogil:
-    """As many bytes as the values of some rows may take, and what may be written behind them, or more."""
+    """As many bytes as the values of some rows may take, and what may be written after them, or more."""
     cdef int64_t size
     if cell.kind < K_BYTES or cell.kind == K_ENUM_NAMES or cell.kind == K_SET_NAMES:
         return MAX_FIXED * rows
@@ -34,7 +34,7 @@ cdef int64_t most_bytes(const Cell* cell, int64_t row, int64_t rows) noexcept no
     if cell.kind == K_VECTOR or cell.kind == K_JSON:
         size *= 4
     elif cell.kind == K_COMPRESSED:
-        size *= 2  # what is compressed may stand behind it
+        size *= 2  # what is compressed may stand after it
     return size + 72 * rows
 
 
@@ -105,7 +105,7 @@ cdef uint8_t* _native(const Cell* cell, const uint8_t* p, int64_t size, uint8_t*
 cdef uint8_t* _compressed(const Cell* cell, const uint8_t* p, int64_t size, uint8_t* out) noexcept nogil:
     """Return a value of MariaDB's compressed columns.
 
-    Text is put into its character set first, behind what is compressed of it.
+    Text is put into its character set first, after what is compressed of it.
     """
     cdef uint8_t* plain = out + cell.width + COMPRESSED_HEAD + size
     cdef const uint8_t* end

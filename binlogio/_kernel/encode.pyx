@@ -41,7 +41,7 @@ cdef struct Image:
     uint8_t** starts  # where the values of the row stand, and the end; NULL where nobody wants to know
     int count
     int null_bytes
-    uint8_t spare  # bits behind the last null bit, in the last byte
+    uint8_t spare  # bits after the last null bit, in the last byte
 
 
 cdef class RowsEncoder:
@@ -52,7 +52,7 @@ cdef class RowsEncoder:
             one for updates only. before, after: the columns that the images have, in the table's order; None for an
             image that the kind does not have.
         max_size: binlog_row_event_max_size.
-        spare_null_bits: what stands behind the last null bit.
+        spare_null_bits: what stands after the last null bit.
         json_count: how many JSON columns the table has, for PARTIAL_UPDATE_ROWS_EVENT.
         json_cells: for each column of the after image of such an event the number of its JSON column, and its place in
             the before image; -1 where there is none. A document that stays as it is becomes diffs of no bytes.
@@ -240,7 +240,7 @@ cdef class RowsEncoder:
         return out
 
     cdef uint8_t* _write_partial(self, Image* image, int64_t row, uint8_t* out) noexcept nogil:
-        """Return the after image of a partial update, with its options in front, behind the before image.
+        """Return the after image of a partial update, with its options in front, after the before image.
 
         NULL where a value is refused.
         """
@@ -325,7 +325,7 @@ cdef class RowsEncoder:
         if self.event_rows == 1 or size and self.event_size <= self.max_size:
             return False  # a row of no bytes, as INSERT INTO t VALUES () may leave, has an event of its own
         self.memory.size = at
-        # The row stands where checksum and next header go: it is put behind them first.
+        # The row stands where checksum and next header go: it is put after them first.
         moved = at + (CHECKSUM_SIZE if self.buffer.checksum else 0) + HEADER_SIZE + self.head.size
         self.memory.reserve(moved - at + size)
         memmove(self.memory.data + moved, self.memory.data + at, size)

@@ -61,7 +61,7 @@ cdef class EventBuffer:
         return 0
 
     def clear(self, int64_t offset) -> None:
-        """Begin anew at another offset, with the memory that is already there."""
+        """Begin again at another offset, with the memory that is already there."""
         self.check_free()
         if offset < 0:
             raise ValueError(f"offset {offset}")
@@ -98,7 +98,7 @@ cdef class EventBuffer:
 
     def begin_group(self, int type_code, uint32_t timestamp, uint32_t server_id, uint16_t flags, bytes before, bytes behind,
                     int64_t expected_size) -> None:
-        """Keep room for a GTID event in front of the events to come: its body is `before`, the length of the group, `behind`.
+        """Keep room for a GTID event in front of the events to come: its body is `before`, the length of the group, `after`.
 
         Where `expected_size` (of the whole group) has as many bytes as the real one, positions and checksums need not
         be written twice.

@@ -3,8 +3,8 @@
 
 Callers have made the room; only files of the kernel may use these. `cursor` reads the same.
 
-    gtid        := before  transaction_length: lenenc  behind
-    gtid_tagged := 1: varlen  size: varlen  0: varlen  before  transaction_length: varlen  behind
+    gtid        := before  transaction_length: lenenc  after
+    gtid_tagged := 1: varlen  size: varlen  0: varlen  before  transaction_length: varlen  after
 
 Of a tagged one `before` begins with the first field and ends with the id of the length. `size` counts its own bytes as
 those of the fields' size, see `binlogio.events.gtid_tagged`.

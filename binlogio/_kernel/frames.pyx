@@ -31,7 +31,7 @@ cdef struct Scan:
 
 cdef class EventIndex:
     """Columns of one value an event, as buffers: `offset` (i64), `event_size`, `log_pos`, `timestamp`, `server_id` (u32),
-    `flags` (u16), `type_code` (u8). `end` is the offset behind the last event in it."""
+    `flags` (u16), `type_code` (u8). `end` is the offset after the last event in it."""
 
     cdef readonly Memory offset, event_size, log_pos, timestamp, server_id, flags, type_code
     cdef readonly int64_t end
@@ -118,7 +118,7 @@ def scan_headers(const uint8_t[::1] buffer, int64_t offset=0, *, bint checksum, 
 
 cdef class GroupIndex:
     """Columns of one value a group, as buffers: `offset` of its first event (i64), `committed_us` (i64; -1 where the event does not say),
-    `timestamp` of that event (u32). `end` is the offset behind the last event that was scanned."""
+    `timestamp` of that event (u32). `end` is the offset after the last event that was scanned."""
 
     cdef readonly Memory offset, committed_us, timestamp
     cdef readonly int64_t end
@@ -228,7 +228,7 @@ def find_group(const uint8_t[::1] buffer, int64_t offset, *, bint checksum):
 
 
 def pass_events(const uint8_t[::1] buffer, int64_t offset, *, bint checksum):
-    """Return the offset behind the whole events from `offset` on, where `buffer` begins.
+    """Return the offset after the whole events from `offset` on, where `buffer` begins.
 
     -1 where a header among them is none.
 

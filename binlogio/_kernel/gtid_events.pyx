@@ -88,7 +88,7 @@ cdef bint _mysql(Group* group, const uint8_t* body, const uint8_t* end) noexcept
 
 
 cdef bint _tagged(Group* group, const uint8_t* body, const uint8_t* end) noexcept nogil:
-    """Fields in the order of their numbers, each behind its number; three of them may be missing."""
+    """Fields in the order of their numbers, each after its number; three of them may be missing."""
     cdef const uint8_t* at = body
     cdef const uint8_t* before
     cdef uint64_t value = 0
@@ -151,7 +151,7 @@ cdef bint _mariadb(Group* group, const uint8_t* header, const uint8_t* body, con
 
 
 cdef bint _clock_fits(const uint8_t* at, const uint8_t* end) noexcept nogil:
-    """Whether what stands behind the logical clock is whole; each part may be missing, with all behind it."""
+    """Whether what stands after the logical clock is whole; each part may be missing, with all after it."""
     cdef uint64_t length = 0
     if at == end:
         return True

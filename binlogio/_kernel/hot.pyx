@@ -62,7 +62,7 @@ def rows_frame(bytes images, *, int type_code, uint32_t timestamp, uint32_t serv
 def gtid_parts(int flags, bytes uuid, int64_t gno, int64_t last_committed, int64_t sequence_number,
                uint64_t immediate_commit_timestamp, int64_t original_commit_timestamp, uint32_t immediate_server_version,
                int64_t original_server_version, bytes tag=b""):
-    """The body of a GTID event, before and behind the length of its transaction; -1 for an `original` that is the same.
+    """The body of a GTID event, before and after the length of its transaction; -1 for an `original` that is the same.
 
     With a tag it is that of a GTID_TAGGED event, but for its head.
     """
@@ -117,7 +117,7 @@ cdef object _out_of_range():
 
 
 def stamped(tuple frames, *, int64_t offset, bint checksum):
-    """Return the frames of a group, behind each other as they stand at `offset` of their file: positions and checksums are written.
+    """Return the frames of a group, after each other as they stand at `offset` of their file: positions and checksums are written.
 
     Raises:
         BinlogFormatError: a frame is not as long as its header says.
@@ -135,7 +135,7 @@ def transaction(tuple frames, *, int64_t offset, bint checksum, int type_code, u
                 bytes before, bytes behind):
     """A GTID event and the frames of its group, as they stand at `offset` of their file: positions and checksums are written.
 
-    `before` and `behind` are the GTID event's body around the length of the group (`gtid_parts`).
+    `before` and `after` are the GTID event's body around the length of the group (`gtid_parts`).
 
     Raises:
         BinlogFormatError: a frame is not as long as its header says.

@@ -38,7 +38,7 @@ cdef struct Layout:
     int32_t* absent_slot  # slots of the wanted columns that the image lacks
     int32_t* column
     int32_t* width  # bytes of a fixed-size value; minus the bytes of the length where there is one in front
-    int32_t* slot  # where its pointers go; where nobody wants it the one behind the slots
+    int32_t* slot  # where its pointers go; where nobody wants it the one after the slots
     uint8_t* present  # the bitmap it was made for
     bint ready
 

@@ -197,7 +197,7 @@ cdef void mark_partial(Plan* plan, Layout* layout, const uint8_t** pointers, int
 cdef int plain_images(Memory out, Plan* plan, RowsEvent* event) except -1 nogil:
     """Append the images of an event of 5.1 before GA as those of later versions; 0 where they do not fit the plan.
 
-    Each begins with the null bits of the record in memory, and NULL has a value's bytes behind them as well.
+    Each begins with the null bits of the record in memory, and NULL has a value's bytes after them as well.
     """
     cdef const uint8_t* at = event.images
     cdef const uint8_t* end = at + event.size

@@ -152,7 +152,7 @@ cdef class JsonPatcher:
         return self._splice(at, at, not is_first, not is_last)
 
     cdef int _splice(self, const uint8_t* begin, const uint8_t* end, bint comma_before, bint comma_behind) except -1 nogil:
-        """Put the value in the place of a part of the text, with a comma before or behind it."""
+        """Put the value in the place of a part of the text, with a comma before or after it."""
         cdef int64_t head = begin - self.text.data
         cdef int64_t tail = self.text.data + self.text.size - end
         cdef uint8_t* to
@@ -241,7 +241,7 @@ cdef int64_t _leg(const uint8_t** path, const uint8_t* end, const uint8_t** name
 
 
 cdef const uint8_t* _behind_string(const uint8_t* at) noexcept nogil:
-    """Behind a string of our own text."""
+    """After a string of our own text."""
     at += 1
     while at[0] != 34:
         at += 2 if at[0] == 92 else 1
@@ -249,7 +249,7 @@ cdef const uint8_t* _behind_string(const uint8_t* at) noexcept nogil:
 
 
 cdef const uint8_t* _behind_value(const uint8_t* at) noexcept nogil:
-    """Behind a value of our own text, which is in a container."""
+    """After a value of our own text, which is in a container."""
     cdef int64_t depth = 0
     while True:
         if at[0] == 34:

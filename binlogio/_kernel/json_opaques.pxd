@@ -31,7 +31,7 @@ cdef enum:
     MICROSECONDS = 1000000
     FSP = 6
     BASE64_LINE = 57  # bytes of a line of 76 characters
-    BASE64_ROOM = 80  # of a line and the break behind it
+    BASE64_ROOM = 80  # of a line and the break after it
 
 cdef extern from *:
     """

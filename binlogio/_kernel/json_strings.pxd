@@ -36,7 +36,7 @@ cdef extern from *:
 
 cdef enum:
     MAX_ESCAPED = 6  # bytes of \u0000
-    STRING_SLACK = 18  # the quotes, and what is written behind the end
+    STRING_SLACK = 18  # the quotes, and what is written after the end
     SHORT_STRING = 4096  # bytes of a string that room is made for at once
 
 cdef extern from *:

@@ -179,7 +179,7 @@ cdef int _inlined(Memory out, int kind, const uint8_t* p) except -1 nogil:
 
 
 cdef inline bint _varlen(Document* document, int64_t* start, int64_t end, int64_t* size) noexcept nogil:
-    """Return a length, and `start` behind it."""
+    """Return a length, and `start` after it."""
     cdef int i
     cdef uint8_t byte
     size[0] = 0
@@ -219,7 +219,7 @@ cdef int _text(Memory out, Document* document, const uint8_t* p, int64_t size) e
 
 
 cdef int _escape_again(Memory out, int64_t begin) except -1 nogil:
-    """What is behind `begin`, in which there is no control character, as it stands in a JSON string."""
+    """What is after `begin`, in which there is no control character, as it stands in a JSON string."""
     cdef int64_t size = out.size - begin
     cdef uint64_t seen = 0
     cdef uint8_t* to = end_of(out, 2 * size + STRING_SLACK) - size

@@ -152,7 +152,7 @@ cdef inline int64_t json_hex4(const uint8_t* p, const uint8_t* end) noexcept nog
 
 
 cdef inline uint8_t json_escaped(uint8_t c) noexcept nogil:
-    """Return the byte behind a backslash; 0 where there is no such escape."""
+    """Return the byte after a backslash; 0 where there is no such escape."""
     if c == c'"' or c == c"\\" or c == c"/":
         return c
     if c == c"b":

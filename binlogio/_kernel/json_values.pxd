@@ -35,7 +35,7 @@ cdef enum Copied:
 cdef enum Form:
     F_LONG = 0  # may be of any length
     F_SHORT = 1  # a number, a time, or the like
-    F_UTF8 = 2  # text behind its length
+    F_UTF8 = 2  # text after its length
     F_ASCII = 3  # text in a character set that has ASCII
 
 cdef struct Value:

@@ -97,7 +97,7 @@ cdef class Memory:
         return self.size
 
     cdef int reserve(self, int64_t more) except -1 nogil:
-        """Make room for `more` bytes behind the ones there are."""
+        """Make room for `more` bytes after the ones there are."""
         cdef int64_t wanted = self.size + more
         cdef int64_t capacity = 64
         cdef void* moved

@@ -15,7 +15,7 @@ cdef enum:
 
 
 cdef inline uint8_t* end_of(Memory out, int64_t more) except NULL nogil:
-    """Return the end of `out`, with room for `more` bytes behind it. Who writes them moves the end."""
+    """Return the end of `out`, with room for `more` bytes after it. Who writes them moves the end."""
     if out.capacity - out.size < more:
         out.reserve(more)
     return out.data + out.size

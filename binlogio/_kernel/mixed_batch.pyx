@@ -121,7 +121,7 @@ cdef class MixedBatch(Heads):
         return 0
 
     cdef int64_t _rows(self, ImageJson table, RowsEvent* event, int64_t most, int64_t max_bytes) except -1 nogil:
-        """Up to `most` rows of an event from `at` on, which moves behind them; returns how many."""
+        """Up to `most` rows of an event from `at` on, which moves after them; returns how many."""
         cdef Plan* plan = &table.plan.core
         cdef const uint8_t* end = event.images + event.size
         cdef const uint8_t* at

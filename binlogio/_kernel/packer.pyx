@@ -138,7 +138,7 @@ cdef class RowPacker:
         columns: for each column its form, the bits of an integer, another class that values may have, the attribute of
             it that stands for the value (as bytes or an integer), and Cells or None for values, for bytes, for numbers.
             The Cells are the packer's own from then on.
-        spare_null_bits: what stands behind the last null bit.
+        spare_null_bits: what stands after the last null bit.
     """
 
     cdef Slot* slots

@@ -25,7 +25,7 @@ DESCRIPTION = 1  # a description of the format, or the start of encryption: what
 BIG_PAYLOAD = 2  # a compressed transaction that should not be opened as a whole
 BAD_EVENT = 4  # not what its layout says; construct will tell what is wrong
 FULL = 5  # rows that were compressed have become so many that they should be taken before more are opened
-STOP = 6  # an event group begins at or behind `stop_offset`
+STOP = 6  # an event group begins at or after `stop_offset`
 
 cdef enum Status:
     S_NEED_DATA = 0
@@ -165,7 +165,7 @@ cdef class Router:
             self.codes[code] = codes[code]
 
     def stop_at(self, int64_t offset) -> None:
-        """Return STOP before the first event group that begins at or behind `offset`."""
+        """Return STOP before the first event group that begins at or after `offset`."""
         self.stop_offset = offset
 
     def choose(self, *, pos, timestamp, server_ids, operations, wants_group) -> None:
@@ -201,7 +201,7 @@ cdef class Router:
         self.maps.end_statement()
 
     def forget_plans(self) -> None:
-        """Resolve every table map anew: the tables' definitions have changed."""
+        """Resolve every table map again: the tables' definitions have changed."""
         self.maps.forget()
 
     def keep_valid_plans(self) -> list[int]:
@@ -242,7 +242,7 @@ cdef class Router:
         """Walk the events of `data` from `at` on; returns (status, where it stopped).
 
         `data[0]` stands at offset `base` of the file. For the events of a payload `pos` is the offset of the payload
-        event, and `new_pos` tells that its rows begin to be counted. Stops with FULL behind an event whose rows, with
+        event, and `new_pos` tells that its rows begin to be counted. Stops with FULL after an event whose rows, with
         those before, were MOST_KEPT bytes when they were opened.
         """
         cdef int status = S_NEED_DATA
@@ -254,7 +254,7 @@ cdef class Router:
         return status, at
 
     cdef int _route(self, const uint8_t* data, int64_t size, int64_t* at, int64_t base, int64_t pos) except -1 nogil:
-        """One event; moves `at` behind it where it was taken."""
+        """One event; moves `at` after it where it was taken."""
         cdef const uint8_t* p
         cdef const uint8_t* body
         cdef const uint8_t* end

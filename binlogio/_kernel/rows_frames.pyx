@@ -15,7 +15,7 @@ from binlogio._kernel.memory cimport Memory
 
 
 cdef bint read_frame(RowsEvent* event, uint8_t code, const uint8_t* at, const uint8_t* end, uint64_t* columns) noexcept nogil:
-    """Find bitmaps and images behind the post-header of an event of this type; False where they do not fit."""
+    """Find bitmaps and images after the post-header of an event of this type; False where they do not fit."""
     cdef int64_t bitmap_bytes
     if not lenenc(&at, end, columns) or columns[0] > <uint64_t>(8 * (end - at)):
         return False

@@ -41,7 +41,7 @@ cdef class TablePlans:
         free(self.cores)
 
     cdef int forget(self) except -1:
-        """Resolve every table map anew: the tables' definitions have changed."""
+        """Resolve every table map again: the tables' definitions have changed."""
         cdef int i
         self.by_body.clear()
         for i in range(SLOTS):
@@ -84,7 +84,7 @@ cdef class TablePlans:
         return 0
 
     cdef bint take(self, const uint8_t* body, const uint8_t* end) except -1 nogil:
-        """Find the plan for a table map, False where construct refuses it: that of the last map with the same id where the bytes are the same, else by the bytes, else anew."""
+        """Find the plan for a table map, False where construct refuses it: that of the last map with the same id where the bytes are the same, else by the bytes, else again."""
         cdef uint64_t table_id
         cdef Slot* slot
         cdef const uint8_t* rest = body + self.id_size

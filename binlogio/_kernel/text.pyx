@@ -234,7 +234,7 @@ cdef int old_decimal_text(Memory out, const uint8_t* p, int64_t size) except -1 
         at[0] = 48
         at += 1
     if point == size - 1:
-        size -= 1  # nothing behind the point
+        size -= 1  # nothing after the point
     memcpy(at, p + i, size - i)
     out.size = at + (size - i) - out.data
     return 1

@@ -12,7 +12,7 @@ from binlogio._kernel.digits cimport digit_count, put_digits, put_two
 from binlogio._kernel.value_times cimport UNITS, Parts, fraction_of, number2, old_parts, old_time
 
 cdef enum:
-    TIME_TEXT = 64  # with what is written behind the end before it is cut off
+    TIME_TEXT = 64  # with what is written after the end before it is cut off
 
 
 cdef inline uint8_t* put_date(uint8_t* to, uint64_t year, uint64_t month, uint64_t day) noexcept nogil:

@@ -54,7 +54,7 @@ cdef inline void copy_values(uint8_t* out, const uint8_t** pointers, int64_t cou
 
 
 cdef inline void copy_value(uint8_t* out, const uint8_t* p, int64_t size) noexcept nogil:
-    """As memcpy, but without a call where the value is short: from both ends, so that nothing behind it is touched."""
+    """As memcpy, but without a call where the value is short: from both ends, so that nothing after it is touched."""
     cdef uint64_t a, b
     cdef uint32_t c, d
     cdef Sixteen e, f

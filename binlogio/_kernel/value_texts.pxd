@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""Values of any length that go to Arrow a block at a time: bytes behind their length, names of ENUMs' and SETs' members.
+"""Values of any length that go to Arrow a block at a time: bytes after their length, names of ENUMs' and SETs' members.
 
 Callers have checked the bounds, and give a value for each row; only files of the kernel may use these.
 """
@@ -14,7 +14,7 @@ from binlogio._kernel.value_bytes cimport copy_value
 
 cdef inline int64_t append_strings(Memory data, int32_t* offsets, const uint8_t** pointers, int64_t count, int prefix,
                                    bint is_text) except -2 nogil:
-    """Bytes behind `prefix` bytes of length, all copied, then looked at as a whole: text is nearly always ASCII, or at least good.
+    """Bytes after `prefix` bytes of length, all copied, then looked at as a whole: text is nearly always ASCII, or at least good.
 
     Returns the number of the first that is none, or -1.
     """

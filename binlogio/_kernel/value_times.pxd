@@ -42,7 +42,7 @@ cdef inline bint days_of(int64_t year, int64_t month, int64_t day, int64_t* days
 
 
 cdef inline bint fraction_of(const uint8_t* p, int fsp, int64_t* microseconds) noexcept nogil:
-    """Return the fraction behind a DATETIME2 or TIMESTAMP2; False where it is a second or more."""
+    """Return the fraction after a DATETIME2 or TIMESTAMP2; False where it is a second or more."""
     if fsp == 0:
         microseconds[0] = 0
     elif fsp <= 2:
@@ -187,7 +187,7 @@ cdef inline int old_datetime(const uint8_t* p, int fsp, int width, int64_t* out)
 
 
 cdef inline int old_timestamp(const uint8_t* p, int fsp, int width, int64_t* out) noexcept nogil:
-    """Seconds, little-endian; with a fraction big-endian, the fraction behind them."""
+    """Seconds, little-endian; with a fraction big-endian, the fraction after them."""
     cdef int64_t microsecond
     if fsp == 0:
         out[0] = <int64_t>u32(p) * 1000000

@@ -339,7 +339,7 @@ class TableBatches:
                 yield from reader.read((log, None))
 
     def _side_by_side(self, selection: Selection) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """By threads. Where a part lacked what a statement before it says, all begins anew from there."""
+        """By threads. Where a part lacked what a statement before it says, all begins again from there."""
         from binlogio.columnar.parallel.side_by_side import NumberedReader  # noqa: PLC0415 - imports pyarrow
 
         # Construct holds Python's lock, so threads gain it nothing within a log.

@@ -57,7 +57,7 @@ class EventHeader:
     the file says, 32 bits that wrap at 4 GiB and that some servers leave zero; `offset` is ours, in bytes from the
     start of the file. Both stand at the event's end and start. `inner` counts the events inside a
     TRANSACTION_PAYLOAD_EVENT from 0 and is None outside of one; such events have the offset of the payload event.
-    `extra` are the bytes behind the flags in logs whose headers have more than 19 bytes; their meaning is not known.
+    `extra` are the bytes after the flags in logs whose headers have more than 19 bytes; their meaning is not known.
     """
 
     timestamp: int = 0

@@ -170,7 +170,7 @@ class IgnorableEvent:
 
 @dataclass(frozen=True, slots=True)
 class RowsQueryEvent:
-    """The statement behind the rows events that follow (binlog_rows_query_log_events=ON)."""
+    """The statement after the rows events that follow (binlog_rows_query_log_events=ON)."""
 
     sql: bytes
     length: int = 0

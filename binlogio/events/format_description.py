@@ -65,7 +65,7 @@ POST_HEADER_SIZES_V1: Final = (2 + 50 + 4, 11, 0, 0, 0, 18, 0, 4, 4, 4, 4, 18, 0
 
 
 class _ServerVersion(Adapter):  # type: ignore[misc]
-    """Text padded with zero bytes to 50. Whatever stands behind the first zero is kept."""
+    """Text padded with zero bytes to 50. Whatever stands after the first zero is kept."""
 
     def _decode(self, obj: bytes, context: Container, path: str) -> str:
         return obj.rstrip(b"\0").decode("utf-8", "surrogateescape")

@@ -102,7 +102,7 @@ class _Field(Construct):  # type: ignore[misc]
 
 
 class _Unknown(Construct):  # type: ignore[misc]
-    """The fields behind those that we know, unread. The first one's id must be a later one than ours."""
+    """The fields after those that we know, unread. The first one's id must be a later one than ours."""
 
     def _parse(self, stream: BytesIO, context: Container, path: str) -> bytes:
         at = stream.tell()

@@ -25,7 +25,7 @@ START_ENCRYPTION: Final = Struct("scheme" / Int8ul, "key_version" / Int32ul, "no
 
 @dataclass(frozen=True, slots=True)
 class AnnotateRowsEvent:
-    """The statement behind the rows events that follow."""
+    """The statement after the rows events that follow."""
 
     sql: bytes
     header: EventHeader = NEW_HEADER
@@ -41,7 +41,7 @@ class BinlogCheckpointEvent:
 
 @dataclass(frozen=True, slots=True)
 class StartEncryptionEvent:
-    """Everything behind this event is encrypted, event by event, with this version of the key and this nonce."""
+    """Everything after this event is encrypted, event by event, with this version of the key and this nonce."""
 
     scheme: int
     key_version: int

@@ -47,7 +47,7 @@ class Decoder:
         self._known = KnownBodies()
 
     def decode(self, frame: EventFrame) -> Iterator[Any]:
-        """Yield the event of a frame; behind a TRANSACTION_PAYLOAD_EVENT also the events inside it.
+        """Yield the event of a frame; after a TRANSACTION_PAYLOAD_EVENT also the events inside it.
 
         Raises:
             BinlogFormatError: the body does not fit the event's layout.

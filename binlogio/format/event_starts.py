@@ -132,7 +132,7 @@ def _check_by_sizes(opened: OpenedLog, offset: int, *, file: str, is_v4: bool = 
 
 
 class _NextStart(NamedTuple):
-    """Where the counting of events stopped: at an event's start, behind the last whole event, or at a size that no event has."""
+    """Where the counting of events stopped: at an event's start, after the last whole event, or at a size that no event has."""
 
     offset: int
     is_end: bool = False

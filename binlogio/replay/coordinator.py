@@ -116,7 +116,7 @@ class Coordinator:
             raise self._first_failure()
 
     def keep_position(self, logs: Mapping[str, KeptLog]) -> None:
-        """Keep how far the replay is, where only groups that change nothing came behind the last commit.
+        """Keep how far the replay is, where only groups that change nothing came after the last commit.
 
         `logs` by base name.
         """

@@ -2,7 +2,7 @@
 
 Each target stores its position in the transaction of the data.
 
-    progress := low water mark, and the ends of groups behind it that are in the target already; or the GTIDs that the target has executed
+    progress := low water mark, and the ends of groups after it that are in the target already; or the GTIDs that the target has executed
     Groups up to the low water mark are all there. A new file begins only when the one before it has ended altogether.
     Logs of different servers have the same names, so what tells the low water mark's log from others is kept with it.
 """

@@ -315,7 +315,7 @@ def _before(
     """Return the events before the first wanted group at or after `offset`, and where that group starts.
 
     Where there is none: `_NOT_HERE`, or in the last log the start of the last group. None where no event says where
-    groups start. Behind damage, `offset` itself.
+    groups start. After damage, `offset` itself.
     """
     before: list[SkippedEvent] = []
     last = None

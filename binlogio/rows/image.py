@@ -253,7 +253,7 @@ def record_bits(plan: TablePlan) -> tuple[tuple[int, ...], int]:
 
 
 class PreGaImageLayout(RowImageLayout):
-    """A row image of 5.1 before GA: the null bits are those of the record in memory, and NULL has a value's bytes behind it as well.
+    """A row image of 5.1 before GA: the null bits are those of the record in memory, and NULL has a value's bytes after it as well.
 
     Source: sql/log_event_old.cc of 5.1 to 5.7, pack_row_old and unpack_row_old.
     """

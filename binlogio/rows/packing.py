@@ -58,7 +58,7 @@ def number_cells(column: ColumnPlan) -> kernel.Cells | None:
 
 
 def sized_cells(column: ColumnPlan, kind: int, **more: Any) -> kernel.Cells:
-    """Cells for values behind their length."""
+    """Cells for values after their length."""
     return kernel.Cells(kind, column.pack_length, limit=column.length, **more)
 
 

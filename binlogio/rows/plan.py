@@ -109,7 +109,7 @@ class ColumnPlan:
 class TablePlan:
     """The columns of a table, and its primary key as (position, prefix length in characters; 0 for the whole column).
 
-    `spare_null_bits` is what the writer puts behind the last null bit of a row image: 1 in MariaDB and in MySQL before
+    `spare_null_bits` is what the writer puts after the last null bit of a row image: 1 in MariaDB and in MySQL before
     8.0.3, else 0.
     """
 

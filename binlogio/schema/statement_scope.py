@@ -261,7 +261,7 @@ def _list(words: Words, schema: str) -> Iterable[TableName]:
 
 
 def _skip_definer(words: Words) -> None:
-    """Move behind an account or a role: `= user@host`, `= CURRENT_USER()`. SQL SECURITY DEFINER has none."""
+    """Move after an account or a role: `= user@host`, `= CURRENT_USER()`. SQL SECURITY DEFINER has none."""
     if not words.accept("="):
         return
     words.take()

@@ -79,7 +79,7 @@ def _logs_among(filesystem: FileSystem, members: Iterable[FileInfo]) -> list[Fil
 def _open_uri(uri: str) -> tuple[FileSystem, str]:
     """Return the filesystem of a URI, and the path on it.
 
-    Wildcards and the options behind a `?` stay where they belong.
+    Wildcards and the options after a `?` stay where they belong.
     """
     options = _OPTIONS.search(uri)
     named, query = (uri[: options.start()], uri[options.start() :]) if options else (uri, "")

@@ -244,7 +244,7 @@ def _private_use() -> dict[bytes, str]:
 
 
 def _euc_single_shifted() -> dict[bytes, str]:
-    """Half-width katakana behind 0x8e, and JIS X 0212 behind 0x8f."""
+    """Half-width katakana after 0x8e, and JIS X 0212 after 0x8f."""
     table = _codec_table("euc_jp", _pairs(range(0x8E, 0x8F), _EUC))
     table.update(_codec_table("euc_jp", (b"\x8f" + code for code in _pairs(_EUC, _EUC))))
     return table

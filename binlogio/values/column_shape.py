@@ -25,7 +25,7 @@ NEW_TEMPORAL: Final = (ColumnType.TIME2, ColumnType.DATETIME2, ColumnType.TIMEST
 COMPRESSED: Final = (ColumnType.VARCHAR_COMPRESSED, ColumnType.BLOB_COMPRESSED)
 STRINGS: Final = frozenset({*BLOBS, ColumnType.STRING, ColumnType.VARCHAR, *COMPRESSED})
 SIZED: Final = STRINGS | {ColumnType.JSON, ColumnType.GEOMETRY, ColumnType.VECTOR}
-"""Stand behind their length in a row image."""
+"""Stand after their length in a row image."""
 MAX_BITS: Final = 64
 
 

@@ -75,7 +75,7 @@ class Geometry:
         reader = _WkbReader(self.wkb)
         text = reader.geometry(0)
         if reader.at != len(self.wkb):
-            _damaged(f"{len(self.wkb) - reader.at} bytes behind the geometry")
+            _damaged(f"{len(self.wkb) - reader.at} bytes after the geometry")
         return text
 
     def __str__(self) -> str:

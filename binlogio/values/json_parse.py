@@ -124,7 +124,7 @@ class _Parser:
             ) from exc
 
     def varlen(self, start: int, end: int) -> tuple[int, int]:
-        """Return a length, and the offset behind it."""
+        """Return a length, and the offset after it."""
         size = 0
         for index in range(MAX_VARLEN_BYTES):
             byte = self.take(start + index, 1, end)[0]

@@ -71,7 +71,7 @@ _SIZES: Final = {1: Int8ul, 2: Int16ul, 3: Int24ul, 4: Int32ul}
 
 
 class _Sized(Construct):  # type: ignore[misc]
-    """Bytes behind their size; a size beyond the data costs no memory. `most` is the column's limit, for writing."""
+    """Bytes after their size; a size beyond the data costs no memory. `most` is the column's limit, for writing."""
 
     def __init__(self, pack_length: int, most: int) -> None:
         super().__init__()

@@ -76,7 +76,7 @@ def check_fsp(fsp: int) -> int:
 
 
 def fraction_size(fsp: int) -> int:
-    """Bytes of fraction behind TIME2, DATETIME2 and TIMESTAMP2."""
+    """Bytes of fraction after TIME2, DATETIME2 and TIMESTAMP2."""
     return (fsp + 1) // 2
 
 
@@ -210,7 +210,7 @@ def encode_year(value: object) -> int:
 
 
 def _unpack(data: bytes, fsp: int) -> tuple[bool, int, int]:
-    """Sign, integer part and microseconds of a number with an offset of half its range and a fraction behind it."""
+    """Sign, integer part and microseconds of a number with an offset of half its range and a fraction after it."""
     size, bits = fraction_size(fsp), 8 * len(data)
     number = int.from_bytes(data, "big") - (1 << bits - 1)
     whole, fraction = divmod(abs(number), 1 << 8 * size)

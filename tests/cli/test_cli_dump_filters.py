@@ -49,7 +49,7 @@ def test_filters_may_be_repeated() -> None:
 
 
 def test_statement_of_another_table_takes_its_text_with_it() -> None:
-    """ROWS_QUERY belongs to the rows behind it, not to its transaction."""
+    """ROWS_QUERY belongs to the rows after it, not to its transaction."""
     lines = json_of(MYSQL / "rows_query" / "binlog.000001")
     tables = {line["table"] for line in lines if line["type"] == "TABLE_MAP_EVENT"}
     table = min(tables)

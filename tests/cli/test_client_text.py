@@ -190,7 +190,7 @@ def test_the_client_sends_what_the_log_has(kind: str, escapes: bool, options: tu
 
 
 def behind_markers(asked: list[bytes]) -> dict[int, list[bytes]]:
-    """What was asked behind each marker."""
+    """What was asked after each marker."""
     found: dict[int, list[bytes]] = {}
     for sql in asked:
         marker = re.fullmatch(rb"SELECT 'marker (\d+)'", sql)
@@ -202,5 +202,5 @@ def behind_markers(asked: list[bytes]) -> dict[int, list[bytes]]:
 
 
 def squeezed(sql: bytes) -> bytes:
-    """Without white space: the client puts a space behind a comment, and takes away what stands at the ends of a statement."""
+    """Without white space: the client puts a space after a comment, and takes away what stands at the ends of a statement."""
     return b"".join(sql.split())

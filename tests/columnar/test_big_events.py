@@ -27,7 +27,7 @@ ROWS: Final = WINDOW_SIZE // VALUE_SIZE + 4
 
 @pytest.fixture(scope="module")
 def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One transaction of random bytes, which no compression makes smaller, and a small one behind it."""
+    """One transaction of random bytes, which no compression makes smaller, and a small one after it."""
     folder, random = tmp_path_factory.mktemp("big"), Random(4)
     rows = [{"id": i, "b": random.randbytes(VALUE_SIZE)} for i in range(ROWS)]
     variables = ServerVariables(binlog_transaction_compression=True)
@@ -89,7 +89,7 @@ def test_log_that_ends_in_a_big_payload_ends_as_with_the_event_reader(log: Path,
 
 @pytest.mark.parametrize("held", [HEADER_SIZE, HEADER_SIZE + 5, HEADER_SIZE + 9, HEADER_SIZE + 11])
 def test_big_rows_event_of_which_a_window_has_but_the_head_is_read(tmp_path: Path, held: int) -> None:
-    """The first window of the log ends so many bytes behind the event's begin."""
+    """The first window of the log ends so many bytes after the event's begin."""
     value = bytes(2 * WINDOW_SIZE)
     image = b"\0" + len(value).to_bytes(3, "little") + value
     table_map = mapped(table("mediumblob"), "FULL")

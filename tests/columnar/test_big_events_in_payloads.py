@@ -39,7 +39,7 @@ TABLES: Final = {
 
 
 def _change(kind: Any, number: int, count: int, size: int, *, last: bool = True) -> list[Any]:
-    """Return a rows event of table `number` with `count` rows of about `size` bytes, behind its table map."""
+    """Return a rows event of table `number` with `count` rows of about `size` bytes, after its table map."""
     dice, plan = Random(count), resolve_plan(TABLES[number])
     images = [RowImage(plan, (i, dice.randbytes(size))) for i in range(count)]
     common: Any = {"table_id": number, "flags": int(last), "extra": b"", "column_count": 2, "present": b"\3"}
@@ -54,7 +54,7 @@ def _change(kind: Any, number: int, count: int, size: int, *, last: bool = True)
 
 
 def _payload_log(*events: Any) -> bytes:
-    """One transaction in a payload, and a plain one behind it."""
+    """One transaction in a payload, and a plain one after it."""
     inner = [query("BEGIN"), *events, XidEvent(1, header(EventType.XID_EVENT))]
     encoder = Encoder(ParseContext(checksum_algorithm=OFF))
     plain = b"".join(encoder.encode(event) for event in inner)

@@ -58,7 +58,7 @@ def rows() -> pa.RecordBatch:
 
 
 def _compress(path: Path) -> None:
-    """Put all behind the last GTID event into a payload."""
+    """Put all after the last GTID event into a payload."""
     data = path.read_bytes()
     events = [(frame.header, data[frame.header.offset : frame.end]) for frame in frames(data)]
     behind = 1 + max(i for i, (one, _) in enumerate(events) if one.type_code == EventType.GTID_LOG_EVENT)

@@ -82,7 +82,7 @@ def test_flipped_bit_of_a_size_gives_no_rows_that_are_not_in_the_log(
 ) -> None:
     """Of rows events: the bits that make them larger than what is read at a time.
 
-    Also where a log of two MiB goes on behind them.
+    Also where a log of two MiB goes on after them.
     """
     data = path.read_bytes()
     events = [(at, event) for at, event in raw_events(data) if event[4] in {23, 24, 25, 30, 31, 32}]

@@ -50,7 +50,7 @@ def rows_of(source: Any, **options: Any) -> tuple[dict[str, list[Any]], str]:
         for table, batch in binlogio.read_tables(source, **options):
             found.setdefault(table, []).extend({**record, "file": ""} for record in batch.to_pylist())
     except binlogio.BinlogError as exc:
-        return found, str(exc).partition(": at ")[2]  # behind the name
+        return found, str(exc).partition(": at ")[2]  # after the name
     return found, ""
 
 

@@ -1,4 +1,4 @@
-"""Shows the counts of the conformance run behind the tests."""
+"""Shows the counts of the conformance run after the tests."""
 
 from __future__ import annotations
 

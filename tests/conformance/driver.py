@@ -148,7 +148,7 @@ def _differences(
                 if theirs[0] != mine[0] or not mine[2].startswith(theirs[2][:160]):
                     found.append(f"{where}: warning {mine!r}, recorded {theirs!r}")
         if end != step.events[1]:
-            found.append(f"{where}: {end} events in the log behind it, recorded {step.events[1]}")
+            found.append(f"{where}: {end} events in the log after it, recorded {step.events[1]}")
     exact = scenario.group in EXACT_CLOCK_GROUPS
     unordered = any(_JOIN.search(step.sql) for step in scenario.steps)
     for number, (theirs_, ours_) in enumerate(zip(scenario.binlog, events, strict=False)):

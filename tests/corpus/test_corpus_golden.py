@@ -55,7 +55,7 @@ def _plain_bytes(file: CorpusFile) -> bytes:
 def _decryptor_for(file: CorpusFile) -> Callable[[StartEncryptionEvent], Decryptor]:
     """Return the key beside an encrypted file.
 
-    Nothing to do behind START_ENCRYPTION_EVENT where a tool has decrypted the rest.
+    Nothing to do after START_ENCRYPTION_EVENT where a tool has decrypted the rest.
     """
     if not file.encrypted or file.keys is None:
         return lambda event: lambda offset, raw: raw

@@ -178,7 +178,7 @@ def test_statement_ends_where_the_flag_says(case: EventCase) -> None:
         ("broken zlib", "81 14 00112233"),
         ("less than promised", "81 15" + zlib.compress(b"two rows two rows zw").hex()),
         ("more than promised", "81 13" + zlib.compress(b"two rows two rows zw").hex()),
-        ("bytes behind the stream", "81 14" + zlib.compress(b"two rows two rows zw").hex() + "00"),
+        ("bytes after the stream", "81 14" + zlib.compress(b"two rows two rows zw").hex() + "00"),
         ("more than any server could send", "84 40000001" + zlib.compress(b"x").hex()),
     ],
     ids=lambda value: value if value and not value[0].isdigit() else "",

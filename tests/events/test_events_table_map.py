@@ -234,7 +234,7 @@ def test_table_map_without_metadata_is_damaged_where_the_server_wrote_it(version
         ("a length that is none", "010000000000 0100 01 64 00 01 74 00 ff 03 00 01"),
         ("columns beyond the event", "010000000000 0100 01 64 00 01 74 00 fe ffffffffffffff7f 03 00 01"),
         ("members beyond the field", "010000000000 0100 01 64 00 01 74 00 01 03 00 01 06 09 fe ffffffffffffff7f"),
-        ("bytes behind the field's value", "010000000000 0100 01 64 00 01 74 00 01 03 00 01 0a 02 08 00"),
+        ("bytes after the field's value", "010000000000 0100 01 64 00 01 74 00 01 03 00 01 0a 02 08 00"),
     ],
     ids=lambda value: value if " " in value and not value[0].isdigit() else "",
 )

@@ -166,7 +166,7 @@ def test_payload_that_lies_about_its_size_is_refused(size: int, compression: int
 
 
 def test_bomb_is_refused_when_the_promised_size_is_reached() -> None:
-    """64 MiB behind a promise of 100 bytes: no more than one piece is ever opened."""
+    """64 MiB after a promise of 100 bytes: no more than one piece is ever opened."""
     opened: list[int] = []
     with pytest.raises(BinlogFormatError, match="does not have the size"):
         _decode(log(_payload(bytes(1 << 26), size=100)), decompress=_counting(opened))

@@ -78,7 +78,7 @@ def test_mysql_cipher_decrypts_what_it_encrypted(data: bytes, offset: int) -> No
 
 
 def test_mysql_cipher_with_given_password_and_iv_writes_the_servers_file() -> None:
-    """With the password of a real file the header and the bytes behind it come out as the server wrote them."""
+    """With the password of a real file the header and the bytes after it come out as the server wrote them."""
     encrypted = (MYSQL / "binlog.000002").read_bytes()
     keyring = MysqlKeyring.from_file(MYSQL / "keyring")
     parsed = parse_encryption_header(encrypted)

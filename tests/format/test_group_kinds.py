@@ -172,7 +172,7 @@ def test_compressible_groups_become_payloads(checksum: str) -> None:
 
 
 def test_a_leader_that_is_interrupted_leaves_nobody_waiting() -> None:
-    """All in the queue are told, and nobody writes behind what nobody knows."""
+    """All in the queue are told, and nobody writes after what nobody knows."""
     committer = Committer(sync_binlog=1)
     committer.commit("a")
 

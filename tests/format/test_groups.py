@@ -40,7 +40,7 @@ PAYLOAD = TransactionPayloadEvent.create(b"", 255, 0)
 
 OUTSIDE, OPEN, TRANSACTION = "outside", "open", "transaction"
 
-# Events of a log, and where the log stands behind each; `*` marks the events that begin a group.
+# Events of a log, and where the log stands after each; `*` marks the events that begin a group.
 LOGS: dict[str, list[tuple[Any, str]]] = {
     "DDL with a GTID": [(GTID, "*open"), (query("CREATE TABLE t (a INT)"), OUTSIDE)],
     "DDL without": [(query("CREATE TABLE t (a INT)"), "*outside"), (query("DROP TABLE t"), "*outside")],
@@ -95,7 +95,7 @@ LOGS: dict[str, list[tuple[Any, str]]] = {
     "a compressed transaction": [(GTID, "*open"), (PAYLOAD, OUTSIDE)],
     "an incident": [(GTID, "*open"), (IncidentEvent(1, ""), OUTSIDE)],
     "an empty transaction": [(GTID, "*open"), (query("BEGIN"), TRANSACTION), (query("COMMIT"), OUTSIDE)],
-    "the query behind rows, in a transaction": [
+    "the query after rows, in a transaction": [
         (GTID, "*open"),
         (query("BEGIN"), TRANSACTION),
         (RowsQueryEvent(b"INSERT"), TRANSACTION),

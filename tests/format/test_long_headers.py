@@ -299,7 +299,7 @@ def test_event_shorter_than_its_header_is_refused(size: int, tmp_path: Path) -> 
 
 @pytest.mark.usefixtures("kernel")
 def test_size_that_changes_in_a_relay_log_holds_from_there_on(size: int, tmp_path: Path) -> None:
-    """A relay log has a format description of the replica's, and behind it one of the source's."""
+    """A relay log has a format description of the replica's, and after it one of the source's."""
     source = MYSQL / "rowimage_full" / "binlog.000001"
     first = bytearray(next(raw_events(source.read_bytes()))[1])
     first[17] |= 0x40  # RELAY_LOG

@@ -112,7 +112,7 @@ def test_kernel_and_construct_write_the_same_bytes(checksum: str, cache_size: in
 
 
 def test_a_file_says_where_its_domains_are_and_which_logs_a_recovery_needs() -> None:
-    """GTID_LIST and BINLOG_CHECKPOINT; behind a rotation the log before is in the latter first."""
+    """GTID_LIST and BINLOG_CHECKPOINT; after a rotation the log before is in the latter first."""
     storage = MemoryStorage()
     with writer(storage) as log, log.session("shop") as session:
         session.execute(insert(1))

@@ -212,7 +212,7 @@ def test_start_offset_in_an_encrypted_log_of_mariadb_is_decrypted() -> None:
 
 @pytest.mark.parametrize("algorithm", [OFF, CRC32])
 def test_file_over_4_gib_is_read_with_offsets_that_do_not_wrap(tmp_path: Path, algorithm: int) -> None:
-    """A sparse file: a description, a hole, and a group behind 4 GiB whose log_pos has wrapped."""
+    """A sparse file: a description, a hole, and a group after 4 GiB whose log_pos has wrapped."""
     path = tmp_path / "b.000001"
     first = BINLOG_MAGIC + encode([description(algorithm)])
     start = (1 << 32) - 40

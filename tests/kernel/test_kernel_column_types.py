@@ -53,7 +53,7 @@ def log_of_type(code: int, metadata: bytes, images: bytes) -> bytes:
 
 
 def images_of(random: Random) -> list[bytes]:
-    """Rows that have no value, short values, and bytes of any kind, behind null bits that are clear or set."""
+    """Rows that have no value, short values, and bytes of any kind, after null bits that are clear or set."""
     return [
         bytes(ROWS),
         b"\1" * ROWS,

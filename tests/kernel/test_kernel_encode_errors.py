@@ -174,7 +174,7 @@ def test_offsets_that_go_back_or_beyond_are_refused() -> None:
 
 
 def test_a_buffer_that_is_being_read_cannot_grow() -> None:
-    """The memory behind a view stays where it is."""
+    """The memory after a view stays where it is."""
     buffer = EventBuffer(4)
     buffer.add(EventType.XID_EVENT, 0, 1, 0, bytes(8))
     with memoryview(buffer) as view:

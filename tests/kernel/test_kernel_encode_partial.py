@@ -139,7 +139,7 @@ REFUSED: list[tuple[str, list[Any]]] = [
 
 @pytest.mark.parametrize(("what", "diffs"), REFUSED, ids=[what for what, _ in REFUSED])
 def test_what_is_no_diff_is_refused_alike(what: str, diffs: list[Any]) -> None:
-    """With the row and the column, behind a good one."""
+    """With the row and the column, after a good one."""
     plan = table_of(JSON)
     before = batch_of(plan, [[JsonDocument.from_text("{}")]] * 2, set())
     good = [{"operation": 0, "path": "$", "value": "1"}]

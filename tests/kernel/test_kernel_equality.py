@@ -123,7 +123,7 @@ def test_cut_and_flipped_files_are_read_or_refused_alike(case: str) -> None:
 @settings(max_examples=200, suppress_health_check=SLOW)
 @given(st.binary(max_size=400))
 def test_garbage_is_refused_alike(garbage: bytes) -> None:
-    """Behind a good start of a log, and from its first byte on."""
+    """After a good start of a log, and from its first byte on."""
     for data in (garbage, log() + garbage, log(algorithm=OFF) + garbage):
         compiled, construct = (tables_by(kernel, data) for kernel in KERNELS)
 

@@ -152,7 +152,7 @@ def test_rows_of_a_table_whose_batches_are_full_are_given_out_before_the_error_o
 
 @pytest.mark.parametrize("tables", [["d.t1"], None])
 def test_two_tables_that_fail_in_one_window_show_nothing_of_what_is_behind(tables: Any) -> None:
-    """The second one's rows have no values behind the first one's error."""
+    """The second one's rows have no values after the first one's error."""
     good, bad = _change(2, "insert", 3), _change(2, "insert", 3)
     images = bytearray(bad[1].images)
     images[1 + 4] = 0xFF  # the length of the text
@@ -239,7 +239,7 @@ def _raw_event(type_code: int, body: bytes, offset: int) -> bytes:
 
 
 def _said_of_gtids(type_code: int, bodies: list[bytes]) -> list[Any]:
-    """What both kernels say of a GTID event with each of these bodies, and a row behind it."""
+    """What both kernels say of a GTID event with each of these bodies, and a row after it."""
     start, answers = log(), []
     rows = [event for _, event in raw_events(log(*_change(1, "insert", 1)), len(start))]
     for body in bodies:

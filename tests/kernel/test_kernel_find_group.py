@@ -56,7 +56,7 @@ def _first_group(data: bytes, base: int) -> int:
 def test_first_group_is_found_wherever_it_stands(
     near: int, beside: int, before: int, size: int, filling: bytes, noise: bytes
 ) -> None:
-    """Around the places where the high bytes of a position change, and behind bytes that look a little like headers."""
+    """Around the places where the high bytes of a position change, and after bytes that look a little like headers."""
     base = max(4, near + beside)
     lead = (noise + filling * before)[: before + len(noise)]
     group = _event(EventType.GTID_LOG_EVENT, size, base + len(lead), filling)

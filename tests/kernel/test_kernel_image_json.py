@@ -206,7 +206,7 @@ def test_images_have_the_columns_that_the_log_has(code: int, images: bytes, pres
 
 
 def sized(data: bytes) -> bytes:
-    """Bytes behind their length, as JSON columns have it."""
+    """Bytes after their length, as JSON columns have it."""
     return len(data).to_bytes(4, "little") + data
 
 

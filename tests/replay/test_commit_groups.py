@@ -79,7 +79,7 @@ def test_only_what_the_source_let_run_together_shares_a_commit() -> None:
 
 
 def test_large_transactions_are_executed_at_the_same_time_instead() -> None:
-    """One behind the other in one session, they would take longer than their waits for the disk."""
+    """One after the other in one session, they would take longer than their waits for the disk."""
     table_map: Any = None
 
     def of(number: int, size: int) -> Transaction:
@@ -115,7 +115,7 @@ def test_what_was_read_before_an_error_is_given_before_it() -> None:
 
 
 def test_a_group_that_ends_part_by_part_moves_the_low_water_mark_part_by_part() -> None:
-    """Those behind it wait for all of them."""
+    """Those after it wait for all of them."""
     ledger = Ledger(None)
     ends = [Position(FILE, offset) for offset in (200, 300, 400)]
     ledger.begin(Position(FILE, 100), ends[1])

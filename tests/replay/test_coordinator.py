@@ -104,7 +104,7 @@ def test_without_the_order_only_the_clock_is_kept() -> None:
 @pytest.mark.parametrize("together", [1, 8])
 @pytest.mark.parametrize("fails", range(1, 201, 1 if SCHEDULES > 1000 else 7))
 def test_an_error_leaves_exactly_the_transactions_before_it(fails: int, together: int) -> None:
-    """And it is this error that comes out, not those of the workers behind it."""
+    """And it is this error that comes out, not those of the workers after it."""
     target = WrittenDown(fails=fails, delays=random.Random(fails))
     with pytest.raises(ReplayError, match=f"transaction {fails} cannot be applied"):
         run(target, random_clocks(random.Random(fails), 200), workers=8, together=together)

@@ -100,7 +100,7 @@ def test_own_logs_of_a_server_that_was_restored_with_a_position_are_refused(tmp_
 
 
 def test_start_that_contradicts_the_position_is_refused(tmp_path: Path) -> None:
-    """Before it and behind it; --resume and --no-resume decide."""
+    """Before it and after it; --resume and --no-resume decide."""
     (log,) = written(tmp_path / "logs", range(1, 9))
     places = starts(log)
     assert run(tmp_path, [log], "--stop-position", places[6]).exit_code == 0
@@ -124,7 +124,7 @@ def test_start_that_contradicts_the_position_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_same_command_again_goes_on(tmp_path: Path) -> None:
-    """A replay that was stopped has a position behind its start, which is no contradiction."""
+    """A replay that was stopped has a position after its start, which is no contradiction."""
     (log,) = written(tmp_path / "logs", range(1, 9))
     places = starts(log)
     with closing(sqlite3.connect(tmp_path / "x.db")) as connection:

@@ -116,7 +116,7 @@ def test_group_that_was_rolled_back_leaves_nothing(tmp_path: Path, target: Sqlit
 
 
 def test_savepoints_undo_a_part_of_a_group(tmp_path: Path, target: SqliteTarget) -> None:
-    """ROLLBACK TO forgets what came behind the savepoint, even where it made the table."""
+    """ROLLBACK TO forgets what came after the savepoint, even where it made the table."""
     replayed(
         tmp_path,
         target,
@@ -318,7 +318,7 @@ def parallel_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("fails", range(1, MANY + 1, 1 if EVERY else 17))
 def test_transaction_that_fails_leaves_exactly_those_before_it(parallel_log: Path, fails: int) -> None:
-    """With 8 workers; the position is behind the last one that holds, and the next replay stops at the same one."""
+    """With 8 workers; the position is after the last one that holds, and the next replay stops at the same one."""
     with closing(SqliteTarget.open(":memory:")) as target:
         target.execute('CREATE TABLE "d.t" (id, name TEXT, document TEXT, PRIMARY KEY (id))')
         target.execute(f"INSERT INTO \"d.t\" VALUES ({fails}, 'in the way', NULL)")

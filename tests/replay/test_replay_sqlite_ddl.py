@@ -188,7 +188,7 @@ def test_table_of_which_the_log_does_not_tell_is_refused_with_its_rows(tmp_path:
 
 
 def test_columns_of_the_target_alone_are_kept(tmp_path: Path, target: SqliteTarget) -> None:
-    """Columns behind those of the log, indexes and triggers that somebody made."""
+    """Columns after those of the log, indexes and triggers that somebody made."""
     replayed(tmp_path, target, query(T), *inserts(T, *ROWS))
     for sql in (
         "ALTER TABLE \"d.t\" ADD COLUMN mine TEXT NOT NULL DEFAULT 'm'",

@@ -62,7 +62,7 @@ def xa_log(folder: Path, *, rotates: bool = False, **more: Any) -> list[Path]:
 
 
 def after_prepare(logs: list[Path]) -> Position:
-    """Return the place behind the XA PREPARE."""
+    """Return the place after the XA PREPARE."""
     with binlogio.open(logs) as reader:
         for event in reader:
             if isinstance(event, XaPrepareEvent):

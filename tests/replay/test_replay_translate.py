@@ -41,7 +41,7 @@ def intvar(value: int, kind: int = IntvarKind.INSERT_ID_EVENT) -> IntvarEvent:
 
 
 def ran(tmp_path: Path, target: SqliteTarget, *events: Any, create: str = CREATE) -> list[Any]:
-    """What is in the table once the events came behind the first rows."""
+    """What is in the table once the events came after the first rows."""
     replayed(tmp_path, target, query(create), *transaction(START), *transaction(*events))
     return contents(target)
 
@@ -111,7 +111,7 @@ REFUSED: Final = {
     "UPDATE t SET b = '\\%'": "literals that sqlglot reads in another way",
     "UPDATE t SET d = NOW()": "the time in column d",
     "UPDATE t SET v = 'x' /*! WHERE id = 1 */": "comments that are executed",
-    "UPDATE t SET u = 5--1": "without a space behind it",
+    "UPDATE t SET u = 5--1": "without a space after it",
     "DELETE FROM other": "the table d.other: the log does not tell what it is",
     "DELETE t FROM t JOIN t AS o": "TABLES",
     "INSERT INTO t (v) VALUES ('x')": "the number for the AUTO_INCREMENT column, which the log does not say",

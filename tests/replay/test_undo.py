@@ -95,7 +95,7 @@ def test_row_without_a_key_is_found_by_all_it_has(tmp_path: Path) -> None:
 
 
 def test_script_checks_each_row_that_must_be_there(tmp_path: Path) -> None:
-    """Behind UPDATE and DELETE, unless nobody wants it."""
+    """After UPDATE and DELETE, unless nobody wants it."""
     events = group(rows_of((None, ONE)), rows_of((ONE, TWO)), rows_of((TWO, None)))
 
     assert checks_in(undone(tmp_path, *events)) == 2

@@ -48,7 +48,7 @@ def test_change_that_is_text_names_the_format_that_it_lacks(tmp_path: Path) -> N
 
 
 def test_undo_stops_at_the_last_statement(tmp_path: Path) -> None:
-    """Rows behind it are taken back, and what was wrong before it does not matter."""
+    """Rows after it are taken back, and what was wrong before it does not matter."""
     refused = group(rows_of(((1, ABSENT, ABSENT), None)))
     events = [*group(rows_of((None, ONE))), *refused, DDL, *group(rows_of((None, TWO)))]
     ready = undone(tmp_path, *events, on_statement=OnStatement.STOP)
@@ -148,7 +148,7 @@ def xa(step: str) -> Any:
 
 
 def test_xa_transaction_is_taken_back_where_it_was_committed(tmp_path: Path) -> None:
-    """Behind what was committed between prepare and commit."""
+    """After what was committed between prepare and commit."""
     prepare = XaPrepareEvent(0, 1, b"a", b"", header(EventType.XA_PREPARE_LOG_EVENT))
     begun = [xa("START"), *rows_of((None, ONE)), xa("END"), prepare]
     events = [*begun, *group(rows_of((None, TWO))), xa("COMMIT")]

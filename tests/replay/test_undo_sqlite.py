@@ -62,7 +62,7 @@ def replayed(case: Case, path: Path, stop: Position, tables: Any) -> None:
 
 
 def carried_out(case: Case, stretch: Stretch, path: Path, inverse: Path, folder: Path, tables: Any) -> int:
-    """Replay an inverse into the database, behind the log that it is the inverse of.
+    """Replay an inverse into the database, after the log that it is the inverse of.
 
     Returns how many rows it changed.
     """

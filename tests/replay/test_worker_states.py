@@ -96,7 +96,7 @@ def test_filtered_transactions_wait_for_their_turn_as_all_others_do() -> None:
 
 
 def test_filtered_transaction_behind_an_error_is_not_taken_for_done() -> None:
-    """Otherwise a second replay would begin behind what is missing."""
+    """Otherwise a second replay would begin after what is missing."""
     target = WrittenDown(fails=2)
     clocks = [Clock(0, number) for number in range(1, 6)]
     with pytest.raises(ReplayError):
@@ -109,7 +109,7 @@ def test_filtered_transaction_behind_an_error_is_not_taken_for_done() -> None:
 
 
 def test_stop_at_an_error_leaves_no_gaps_to_fill(tmp_path: Path) -> None:
-    """START REPLICA UNTIL SQL_AFTER_MTS_GAPS has nothing to do: with 8 workers, what is there is up to the error, and nothing behind it."""
+    """START REPLICA UNTIL SQL_AFTER_MTS_GAPS has nothing to do: with 8 workers, what is there is up to the error, and nothing after it."""
     with binlogio.open(LOG) as reader:
         starts = [event.header.offset for event in reader if hasattr(event, "gno")]
     path, at = tmp_path / "x.db", starts[120]

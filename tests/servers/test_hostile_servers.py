@@ -94,7 +94,7 @@ def content(server: Instance) -> dict[str, Any]:
             cursor.execute(
                 f"SELECT {prefix}_schema, {prefix}_name, {column} FROM information_schema.{what} WHERE {prefix}_schema NOT IN ({hidden}) ORDER BY 1, 2"
             )
-            # A client writes a line end in its own way, and a space behind a comment.
+            # A client writes a line end in its own way, and a space after a comment.
             found[what] = [(schema, name, "".join(text.split())) for schema, name, text in cursor.fetchall()]
     return found
 

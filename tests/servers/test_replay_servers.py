@@ -277,7 +277,7 @@ def _rows(server: Instance) -> list[tuple[int, int]]:
 def test_an_error_in_a_shared_commit_leaves_exactly_the_transactions_before_it(
     server: Instance, tmp_path: Path, fails: int
 ) -> None:
-    """A row is there already: nothing behind it is applied, and the next replay goes on there."""
+    """A row is there already: nothing after it is applied, and the next replay goes on there."""
     logs = _log_of_inserts(server, tmp_path, 40)
     emptied(server)
     with closing(connect(server)) as connection:
@@ -401,9 +401,7 @@ def test_nothing_is_committed_for_what_is_skipped(server: Instance, tmp_path: Pa
         commits = sum(isinstance(event, XidEvent) for event in reader)
 
     assert _rows(server) == [(n, n) for n in (*range(201, 211), *range(221, 241))]
-    assert (
-        commits == 30 + 3
-    )  # rows of the table of positions, the position behind the filtered ones, the end of the log
+    assert commits == 30 + 3  # rows of the table of positions, the position after the filtered ones, the end of the log
 
 
 def test_statements_of_a_renamed_schema_leave_the_live_one_alone(server: Instance, tmp_path: Path) -> None:

@@ -233,7 +233,7 @@ def test_feed_of_encrypted_logs() -> None:
 
 
 def test_event_that_is_larger_than_a_window_does_not_end_the_scan(tmp_path: Path) -> None:
-    """The groups behind it have their own versions."""
+    """The groups after it have their own versions."""
     table = TableDefinition("shop", "big", (ColumnDefinition("id", "int"), ColumnDefinition("v", "longblob")))
     variables = ServerVariables(binlog_row_metadata="FULL")
     with BinlogWriter(tmp_path / "binlog", variables=variables) as log, log.session("shop") as session:
@@ -267,7 +267,7 @@ def test_kernel_scans_the_groups_that_the_events_begin() -> None:
             assert list(zip(memoryview(found.offset).cast("q"), times, strict=True)) == groups_of(path)
             assert found.end == len(data)
             seen += len(found)
-            for size in range(4, min(len(data), 600)):  # cut anywhere: whole events only, and no byte behind the buffer
+            for size in range(4, min(len(data), 600)):  # cut anywhere: whole events only, and no byte after the buffer
                 part = scan_groups(data[4:size], 4, checksum=True)
                 assert part.end <= size
     assert seen > 100

@@ -44,7 +44,7 @@ def batches(spark: SparkSession) -> list[DataFrame]:
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_batches_make_what_a_replay_of_all_changes_makes(spark: SparkSession, tmp_path: Path, name: str) -> None:
-    """Each batch twice, as after a crash behind its commit; and an old one again."""
+    """Each batch twice, as after a crash after its commit; and an old one again."""
     sink = merge_into(tmp_path / "t", ORDERS, format=name)
     every = batches(spark)
     for number, batch in enumerate(every):
@@ -72,7 +72,7 @@ def test_parquet_files_of_a_crash_before_the_manifest_are_not_read_and_go(spark:
 
 
 def test_parquet_files_without_keys_of_a_batch_stay_as_they_are(spark: SparkSession, tmp_path: Path) -> None:
-    """A batch of new rows adds files; one that changes a row writes the file anew in which that row is.
+    """A batch of new rows adds files; one that changes a row writes the file again in which that row is.
 
     With too many files all are.
     """

@@ -220,7 +220,7 @@ def test_scanned_files_are_cut_where_groups_begin(tmp_path: Path, view: str) -> 
 
 
 def test_scanned_files_that_cannot_be_cut_or_are_damaged_are_pieces(tmp_path: Path) -> None:
-    """A compressed one is whole; behind damage the rest is one piece, whose task says what is wrong."""
+    """A compressed one is whole; after damage the rest is one piece, whose task says what is wrong."""
     packed = tmp_path / "binlog.000001.gz"
     packed.write_bytes(gzip.compress((MYSQL / "gtid_on" / "binlog.000001").read_bytes()))
     scan = {"splitMode": "scan", "maxPartitionBytes": "500"}

@@ -74,7 +74,7 @@ def test_growing_file_gives_whole_transactions_only(path: Path, tmp_path: Path) 
 
 
 def test_file_that_is_not_there_yet_is_waited_for(tmp_path: Path) -> None:
-    """No file, an empty one, a new one behind it."""
+    """No file, an empty one, a new one after it."""
     stream = Stream(tmp_path)
     seen = []
     for source in sorted(ROTATED.glob("binlog.0*")):

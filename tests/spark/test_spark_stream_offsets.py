@@ -276,7 +276,7 @@ def test_offsets_that_mean_the_same_are_the_same_text() -> None:
 
 
 def test_latest_offset_is_the_end_whatever_the_limit_is() -> None:
-    """How far a query is behind: Spark shows it beside the end of the batch."""
+    """How far a query is after: Spark shows it beside the end of the batch."""
     stream = Stream(GTID_ON, maxBytesPerTrigger="1")
     stream.batch()
     end = Stream(GTID_ON)

@@ -37,7 +37,7 @@ WIDE: Final = TableDefinition("d", "t", (ColumnDefinition("id", "bigint"), Colum
 
 @pytest.fixture(name="altered", scope="module")
 def log_of_two_definitions(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three rows; the last one was written behind an ALTER TABLE of nearly everything."""
+    """Three rows; the last one was written after an ALTER TABLE of nearly everything."""
     folder = tmp_path_factory.mktemp("altered")
     variables = ServerVariables(binlog_row_metadata="FULL")
     with BinlogWriter(folder / "binlog", variables=variables) as log, log.session() as session:
@@ -160,7 +160,7 @@ def test_read_across_an_alter_table_is_refused(tmp_path: Path, change: str, view
 
 @pytest.mark.parametrize("change", ALTERED)
 def test_stream_that_meets_an_alter_table_is_refused(tmp_path: Path, change: str) -> None:
-    """Its columns are those of when it began: the changes behind the ALTER TABLE have others."""
+    """Its columns are those of when it began: the changes after the ALTER TABLE have others."""
     folder = log_of(tmp_path / "log", (V_ONLY, (1, 1)))
     given = {"path": str(folder), "table": "d.t"}
     source: Any = BinlogDataSource(given)

@@ -227,7 +227,7 @@ def test_events_have_statements_tables_and_a_body(spark: SparkSession) -> None:
 
 
 def test_unknown_events_are_records_that_can_be_counted(spark: SparkSession, tmp_path: Path) -> None:
-    """A type that nobody knows is there under its number, with its bytes, and the view `rows` goes on behind it."""
+    """A type that nobody knows is there under its number, with its bytes, and the view `rows` goes on after it."""
     log = MYSQL / "checksum_none" / "binlog.000001"
     data = log.read_bytes()
     at = 4 + struct.unpack_from("<I", data, 4 + 9)[0]

@@ -79,7 +79,7 @@ def test_typed_records_are_the_same_when_they_are_read_again(name: str, tmp_path
 
 
 def test_files_are_as_a_server_writes_them(tmp_path: Path) -> None:
-    """Heads say what was before, a file begins the clock anew, all but the last one name the next, and no transaction is in two."""
+    """Heads say what was before, a file begins the clock again, all but the last one name the next, and no transaction is in two."""
     write(cut(numbered(range(1, 161)), 4), tmp_path, maxBinlogSize="4096")
     previous = GtidSet()
     paths = logs(tmp_path)
@@ -122,7 +122,7 @@ def test_append_goes_on_behind_the_logs_that_are_there(tmp_path: Path) -> None:
 def test_heads_that_need_other_room_move_what_follows(tmp_path: Path) -> None:
     """A task guesses that all numbers before its own are in the logs before.
 
-    Where they are not, positions and checksums are made anew.
+    Where they are not, positions and checksums are made again.
     """
     write([numbered(range(1, 3)), numbered(range(10, 12)), numbered(range(20, 22))], tmp_path)
 

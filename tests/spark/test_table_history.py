@@ -32,7 +32,7 @@ def history(*sql: str) -> TableHistory:
     ["TRUNCATE t", "DROP TABLE t", "DROP TABLE IF EXISTS `db`.`t`, u", "DROP DATABASE db", "RENAME TABLE t TO old"],
 )
 def test_only_what_comes_behind_the_last_beginning_counts(again: str) -> None:
-    """What emptied or removed the table, and the CREATE TABLE behind that."""
+    """What emptied or removed the table, and the CREATE TABLE after that."""
     behind = () if again.startswith("TRUNCATE") else (CREATE,)
     life = history(CREATE, again, *behind).life(("db", "t"))
 

@@ -63,7 +63,7 @@ class CrashingStorage:
         self.pending_names.append(("", name, content))
 
     def append(self, name: str, data: bytes | bytearray | memoryview) -> None:
-        """Write behind the end."""
+        """Write after the end."""
         content = self._file(name)
         try:
             self._step()

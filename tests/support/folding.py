@@ -90,7 +90,7 @@ Change = tuple[str, "RowChange"]
 
 @dataclass(slots=True)
 class Fold:
-    """The tables behind the events so far. `engines` says which tables do not roll back."""
+    """The tables after the events so far. `engines` says which tables do not roll back."""
 
     engines: dict[str, str | None] = field(default_factory=dict)
     tables: dict[str, Table] = field(default_factory=dict)

@@ -42,7 +42,7 @@ def opaque(type_code: int, data: bytes) -> bytes:
 
 
 def container(kind: int, values: list[Value], names: list[bytes] | None = None) -> Value:
-    """Return an array or object with its values behind offsets, in the order given, unless they fit their entry."""
+    """Return an array or object with its values after offsets, in the order given, unless they fit their entry."""
     width = WIDTHS[kind]
     at = 2 * width + (1 + width) * len(values) + (width + 2) * len(names or ())
     keys, entries, behind = b"", b"", b""

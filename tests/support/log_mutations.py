@@ -96,7 +96,7 @@ def mutated_log(number: int) -> tuple[str, bytes]:
 
 
 def _some_of(random: Random, seed: Seed) -> list[bytes]:
-    """Return the events of a short log; of a long one the first ones, and a run of those behind."""
+    """Return the events of a short log; of a long one the first ones, and a run of those after."""
     if len(seed.events) <= _MOST_EVENTS:
         return list(seed.events)
     head = list(seed.events[:3])

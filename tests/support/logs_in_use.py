@@ -53,6 +53,6 @@ class LogInUse:
         return [event for _, event in raw_events(self.group(number), 0)]
 
     def append(self, events: list[bytes]) -> None:
-        """Put events behind the end, with the positions that they get there."""
+        """Put events after the end, with the positions that they get there."""
         for event in events:
             self.data.extend(moved(event, len(self.data)))

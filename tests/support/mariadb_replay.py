@@ -1,4 +1,4 @@
-"""What a real MariaDB server logged, executed anew: its statements in our sessions, with the rows that the server changed.
+"""What a real MariaDB server logged, executed again: its statements in our sessions, with the rows that the server changed.
 
 Knows the scripts of `fixtures/mariadb1011`, as far as a session can do what they say: the SQL decides what is executed,
 and when; the log decides what nobody can know without a server, the rows.

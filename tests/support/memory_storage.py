@@ -54,7 +54,7 @@ class MemoryStorage:
         self.files[name] = bytearray()
 
     def append(self, name: str, data: bytes | bytearray | memoryview) -> None:
-        """Write behind the end, or half of it."""
+        """Write after the end, or half of it."""
         if self.fail_append is not None:
             self.fail_append -= 1
             if self.fail_append < 0:

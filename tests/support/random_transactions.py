@@ -136,7 +136,7 @@ class Worker:
         if table.audit and random.random() < 0.8:
             other = next(one for one in found if one.name == table.audit)
         if self._is_statement and self._is_direct and other.is_transactional is not table.is_transactional:
-            return Step(table, slots)  # it would wait, and what comes behind it would not
+            return Step(table, slots)  # it would wait, and what comes after it would not
         if other.name == table.audit:
             return Step(table, slots, other, slots[0])
         return Step(table, slots[:1], other, random.choice(SLOTS))

@@ -253,7 +253,7 @@ def _is_rewritten(facts: StatementFacts) -> bool:
 def _is_text_of(query: str, sql: str, facts: StatementFacts) -> bool:
     """Return whether a text of the log is that of the statement.
 
-    Long ones are cut in the recordings; some are written anew by the server.
+    Long ones are cut in the recordings; some are written again by the server.
     """
     if query == sql.strip():
         return True

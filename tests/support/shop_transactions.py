@@ -121,7 +121,7 @@ class Shop:
             steps = steps[:1]
         elif kind == "xa" or (
             kind == "savepoint" and is_statement
-        ):  # a savepoint waits already, and is what others must not come behind
+        ):  # a savepoint waits already, and is what others must not come after
             steps = [step for step in steps if all(is_transactional(name) for name, _ in step)]
         elif is_statement:
             steps.sort(key=lambda step: any(is_transactional(name) for name, _ in step))

@@ -53,7 +53,7 @@ def events_of(storage: MemoryStorage) -> list[Any]:
 
 
 def shape(events: list[Any]) -> list[str]:
-    """What stands in the logs behind the two events that begin a file, without the GTIDs."""
+    """What stands in the logs after the two events that begin a file, without the GTIDs."""
     words = []
     for event in events:
         if isinstance(event, (FormatDescriptionEvent, PreviousGtidsEvent, GtidEvent, AnonymousGtidEvent)):

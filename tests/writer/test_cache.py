@@ -102,7 +102,7 @@ def test_one_large_write_may_end_behind_the_limit() -> None:
 
 
 def test_truncating_into_the_file_shortens_the_next_buffer_to_a_page_boundary() -> None:
-    """Behind byte 5000 of the file the buffer has room up to a multiple of a page."""
+    """After byte 5000 of the file the buffer has room up to a multiple of a page."""
     buffer = CacheBuffer(PAGE, UNLIMITED)
     buffer.fits([20_000])
 
@@ -160,7 +160,7 @@ def test_a_cache_is_truncated_wherever_its_events_are(keep: int) -> None:
 
 
 def test_an_event_that_does_not_fit_is_refused_with_the_servers_error() -> None:
-    """1197, with the events before it in the cache; and the smaller one behind it fits again."""
+    """1197, with the events before it in the cache; and the smaller one after it fits again."""
     subject = cache(limit=PAGE)
     subject.extend([frame(8000)])
 
@@ -202,7 +202,7 @@ def test_uses_are_counted_when_a_cache_is_emptied() -> None:
 
 
 def test_the_file_goes_away_with_the_events() -> None:
-    """And the cache begins anew in memory."""
+    """And the cache begins again in memory."""
     disk = Disk()
     subject = cache(disk=disk)
     subject.extend([frame(9000)])

@@ -118,7 +118,7 @@ class Execution:
                 client.undo += [(cell, old) for cell, old, _ in changes if is_transactional(cell[0])]
 
     def _is_unsafe(self, client: Client, operation: Operation) -> bool:
-        """Return whether the worklog calls it so: it refers to both kinds of tables, or comes behind a transactional one and is of the other kind."""
+        """Return whether the worklog calls it so: it refers to both kinds of tables, or comes after a transactional one and is of the other kind."""
         kinds = {is_transactional(name) for name in operation.tables}
         return len(kinds) > 1 or (client.has_written and False in kinds)
 

@@ -82,7 +82,7 @@ class Interrupted:
         self.has_ended = Event()
 
     def run(self) -> None:
-        """Queue the three commits behind each other, where that is possible, and wait for them."""
+        """Queue the three commits after each other, where that is possible, and wait for them."""
         flush = self.committer.commits._flush
         threads = [Thread(target=self._commit, args=("interrupted", self.interrupter.start), daemon=True)]
         threads += [Thread(target=self._commit, args=(f"other {n}", lambda: None), daemon=True) for n in range(2)]

@@ -47,7 +47,7 @@ def bad_checksum(log: Log) -> None:
     log.data[-1] ^= 0xFF
 
 
-# What stands behind the last whole group, and how many groups are there afterwards.
+# What stands after the last whole group, and how many groups are there afterwards.
 TRIMMED: Final[dict[str, tuple[Callable[[Log], object], int]]] = {
     "nothing": (lambda log: None, 4),
     "half an event header": (lambda log: log.data.extend(log.group(0)[:10]), 4),
@@ -66,7 +66,7 @@ TRIMMED: Final[dict[str, tuple[Callable[[Log], object], int]]] = {
 
 @pytest.mark.parametrize("damage", TRIMMED)
 def test_what_was_being_written_is_cut_off(damage: str) -> None:
-    """As a 9.7 server does: the file ends behind its last whole group, is not in use, and another one is begun."""
+    """As a 9.7 server does: the file ends after its last whole group, is not in use, and another one is begun."""
     log = Log()
     change, groups = TRIMMED[damage]
     in_use = log.data[IN_USE_AT]
@@ -126,7 +126,7 @@ def test_an_index_that_names_a_missing_log_is_refused() -> None:
 
 @given(st.data())
 def test_damage_in_the_middle_is_refused_with_its_place(data: st.DataObject) -> None:
-    """Whole groups stand behind it: they are not for us to throw away."""
+    """Whole groups stand after it: they are not for us to throw away."""
     log = Log()
     group = data.draw(st.integers(0, 2))
     at = data.draw(st.integers(log.starts[group], log.starts[group + 1] - 1))

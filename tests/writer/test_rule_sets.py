@@ -75,7 +75,7 @@ def run(
 # R), its caches (S for the statement cache, T for the transaction cache) and `!` where the worklog warns; in STATEMENT,
 # ROW and MIXED format. "B" is left out; rows 3 to 5 are statements of their own. Where text and table of the worklog
 # disagree, the text counts:
-#  * row 9 is N behind M in STATEMENT format; it waits, because M does, and is warned of as such (layer 1 says so too);
+#  * row 9 is N after M in STATEMENT format; it waits, because M does, and is warned of as such (layer 1 says so too);
 #  * rows 10 and 11 name the statement that is not warned of N in both; in row 11 it is T;
 #  * layer 2's pseudo-code would put M into the statement cache as long as nothing waits; the text delays M always.
 WORKLOG = {

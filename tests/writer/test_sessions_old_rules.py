@@ -31,7 +31,7 @@ def n_before_and_behind_t(session: Session) -> None:
 
 @pytest.mark.parametrize("rule_set", ["5.0", "5.1.31"])
 def test_statements_that_need_not_wait_are_in_the_log_without_begin(rule_set: str) -> None:
-    """Those behind a transactional one wait with it."""
+    """Those after a transactional one wait with it."""
     storage = MemoryStorage()
 
     with writer(storage, rule_set, binlog_format="STATEMENT") as log, log.session("shop") as session:
@@ -51,7 +51,7 @@ def test_statements_that_need_not_wait_are_in_the_log_without_begin(rule_set: st
 
 @pytest.mark.parametrize("rule_set", ["5.0", "5.1.31"])
 def test_rows_that_need_not_wait_are_in_the_log_without_begin(rule_set: str) -> None:
-    """Rows behind a transactional statement wait with it, in the order of execution."""
+    """Rows after a transactional statement wait with it, in the order of execution."""
     storage = MemoryStorage()
 
     with writer(storage, rule_set, binlog_format="ROW") as log, log.session("shop") as session:
@@ -101,7 +101,7 @@ def test_rows_of_both_kinds_in_one_cache_end_their_statement_once() -> None:
 
 @pytest.mark.parametrize("binlog_format", ["STATEMENT", "ROW"])
 def test_groups_without_begin_are_recovered_whole(binlog_format: str) -> None:
-    """A log that was in use is cut behind the last of them."""
+    """A log that was in use is cut after the last of them."""
     storage, crashed = MemoryStorage(), MemoryStorage()
     with writer(storage, "5.0", binlog_format=binlog_format) as log, log.session("shop") as session:
         session.execute(insert(N, 1))
@@ -116,7 +116,7 @@ def test_groups_without_begin_are_recovered_whole(binlog_format: str) -> None:
 
 # "Definition table for Layer 2 and 3" of WL#2687, its lines F: when the changes of a transaction are flushed, in
 # STATEMENT, ROW and MIXED format. D: when their statement ends; C or R: when the transaction ends, in a group that
-# COMMIT (or XID) or ROLLBACK closes; I: never. N and T behind it are rows of those tables and statements that change
+# COMMIT (or XID) or ROLLBACK closes; I: never. N and T after it are rows of those tables and statements that change
 # them alone, M a statement that changes both.
 FLUSHED: Final = {
     "1.a) B T T C": ("C", "C", "C"),

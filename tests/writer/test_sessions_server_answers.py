@@ -52,7 +52,7 @@ def test_truncation_counts_for_the_cache_of_its_table_s_kind() -> None:
 
 
 def test_the_format_may_be_set_without_autocommit_until_something_is_executed() -> None:
-    """1679 behind a statement that an engine or the log takes part in."""
+    """1679 after a statement that an engine or the log takes part in."""
     with writer(MemoryStorage()) as log, log.session("shop") as session:
         session.set_variables(autocommit=False)
         session.set_variables(binlog_format="ROW")
@@ -82,7 +82,7 @@ def test_a_failed_statement_counts_as_mixed_with_the_next_up_to_the_end_of_a_tra
 
 
 def test_create_table_select_without_autocommit_is_committed_at_once() -> None:
-    """What comes behind it is another transaction."""
+    """What comes after it is another transaction."""
     storage = MemoryStorage()
     facts = StatementFacts(kind=StatementKind.CREATE_SELECT, tables=(table_access(T, write=True),))
 
@@ -106,7 +106,7 @@ def test_create_table_select_without_autocommit_is_committed_at_once() -> None:
 
 
 def test_rows_locked_for_update_violate_gtid_consistency_as_changed_ones_do() -> None:
-    """1785 for a MyISAM table behind an InnoDB one."""
+    """1785 for a MyISAM table after an InnoDB one."""
     with writer(MemoryStorage(), enforce_gtid_consistency="ON") as log, log.session("shop") as session:
         session.begin()
         session.execute(insert(T, 1))
@@ -117,7 +117,7 @@ def test_rows_locked_for_update_violate_gtid_consistency_as_changed_ones_do() ->
 
 
 def test_ddl_and_a_refused_statement_end_what_engines_are_mixed_with() -> None:
-    """A failed statement counts, unless one of these comes behind it."""
+    """A failed statement counts, unless one of these comes after it."""
     both = Statement("UPDATE", [Update(T, []), Update(N, [])])
 
     with writer(MemoryStorage(), enforce_gtid_consistency="ON") as log, log.session("shop") as session:

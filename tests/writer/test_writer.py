@@ -96,7 +96,7 @@ def test_a_transaction_is_as_a_real_server_writes_it() -> None:
     )
     storage = MemoryStorage()
     with writer(storage, binlog_row_metadata="MINIMAL") as log, log.session("corpus") as session:
-        value = real[at + 3].images[1 + 4 + 2 :].decode()  # behind null bits, id and the length
+        value = real[at + 3].images[1 + 4 + 2 :].decode()  # after null bits, id and the length
         session.execute(Statement("INSERT", [Insert(table, [(1, value)])]))
     ours = events_of(storage)[2:7]
     theirs = real[at : at + 5]

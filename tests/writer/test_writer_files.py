@@ -32,7 +32,7 @@ from written_logs import (
 
 
 def test_logs_rotate_between_groups_when_they_are_full() -> None:
-    """Each names the next; the clock begins anew, the GTIDs go on; a group larger than a log stays whole."""
+    """Each names the next; the clock begins again, the GTIDs go on; a group larger than a log stays whole."""
     storage = MemoryStorage()
     with writer(storage, max_binlog_size=4096) as log, log.session() as session:
         for number in range(30):

@@ -224,7 +224,7 @@ def test_numbers_are_given_out_from_the_lowest_on(used: list[tuple[int, int]], t
 
 
 def test_the_last_number_is_the_last() -> None:
-    """Behind it nothing can be logged."""
+    """After it nothing can be logged."""
     tsid = Tsid(Uuid.parse(UUID), NO_TAG)
     gtids = OwnGtids(tsid, GtidSet.from_intervals([(tsid, Interval(1, GNO_END - 1))]))
     assert gtids.peek().gno == GNO_END - 1

@@ -140,7 +140,7 @@ def present_bitmaps(event: RowsEvent) -> tuple[bytes | None, bytes | None]:
 
 
 def _without_spare_bits(present: bytes, column_count: int) -> bytes:
-    """Return the bitmap with bits for columns only: servers set those behind the last column."""
+    """Return the bitmap with bits for columns only: servers set those after the last column."""
     bits = int.from_bytes(present, "little") & (1 << column_count) - 1
     return bits.to_bytes(len(present), "little")
 

@@ -97,7 +97,7 @@ class LogPartReader:
         return lambda _: iter(ConstructReader(log, opened, self._selection, decryptor_for, self._definitions))
 
     def forget_plans(self) -> None:
-        """Ask the definitions anew: they know more than they did."""
+        """Ask the definitions again: they know more than they did."""
         if self._walk is not None:
             self._walk.forget_plans()
 

@@ -2,7 +2,7 @@
 
 A part needs what the parts before it say. Its reader takes what they have said by the time that a table without names
 is met, and notes what its own part says. When the parts before are done, the consumer sees whether that was all; if
-not, the part and those behind it are read again. Most logs have no DDL but at their head, which is waited for. So names
+not, the part and those after it are read again. Most logs have no DDL but at their head, which is waited for. So names
 are those that one reader of whole logs gives. This module handles locks and the order of parts;
 `binlogio.schema.definition_source` interprets statements.
 """
@@ -180,7 +180,7 @@ class PartDefinitions(DefinitionSource):
         """Nothing: the facts tell where logs begin."""
 
     def pass_to(self, offset: int) -> None:
-        """Those who wait for the head of this part need not wait any more behind it."""
+        """Those who wait for the head of this part need not wait any more after it."""
         if offset >= _HEAD_SIZE:
             self._facts.pass_head(self._number)
 
@@ -189,7 +189,7 @@ class PartDefinitions(DefinitionSource):
         self._facts.pass_head(self._number)
 
     def follow(self, event: QueryEvent, context: ParseContext) -> bool:
-        """Take note of a statement, for the parts behind this one too."""
+        """Take note of a statement, for the parts after this one too."""
         if not may_define(event.sql):
             return False
         with self._facts.lock:

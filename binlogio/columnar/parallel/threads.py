@@ -38,7 +38,7 @@ class InOrder(Generic[Part, Result]):
     its part. An error comes where its part's results end; the other threads then stop.
 
     Args:
-        part_at: gives the part of a number, None behind the last; asked by one thread at a time, again and again.
+        part_at: gives the part of a number, None after the last; asked by one thread at a time, again and again.
         open_reader: gives each thread a reader of its own.
         size_of: bytes of a result.
         holds: says of a part's number, when all parts before it are done, whether its results are to be taken.
@@ -68,7 +68,7 @@ class InOrder(Generic[Part, Result]):
         self._ahead = 0  # bytes
         self._kept: Counter[int] = Counter()  # bytes of a part's results that waited, or still do
         self._results: defaultdict[int, deque[tuple[Result, int]]] = defaultdict(deque)
-        self._ends: dict[int, BaseException | None] = {}  # the error behind a part's last result, if there is one
+        self._ends: dict[int, BaseException | None] = {}  # the error after a part's last result, if there is one
         self._stopped = False
         self._own: int | None = None  # part that the consumer's thread has begun
 
@@ -98,7 +98,7 @@ class InOrder(Generic[Part, Result]):
     def _take(self, number: int, own: Iterator[tuple[int, Result]]) -> Iterator[Result]:
         """Yield the results of one part.
 
-        While there are none, the caller's thread makes some, of this part or of one behind it.
+        While there are none, the caller's thread makes some, of this part or of one after it.
         """
         with self._lock:
             waiting = self._results[number]

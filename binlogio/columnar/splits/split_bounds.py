@@ -92,7 +92,7 @@ def is_one_piece(log: LogFile, keyring: Keyring | None = None) -> bool:
 
 
 def group_behind(log: LogFile, offset: int, keyring: Keyring | None = None) -> int | None:
-    """Where the first event group at or behind `offset` begins; None where there is none, or the log is one piece.
+    """Where the first event group at or after `offset` begins; None where there is none, or the log is one piece.
 
     Raises:
         OSError, UnsupportedFeature: as `split_bounds`.
@@ -122,7 +122,7 @@ def _divisible(opened: OpenedLog) -> bool | None:
 
 
 def _has_gtids(opened: OpenedLog, offset: int) -> bool:
-    """Return whether the first event behind those of the file itself begins a group.
+    """Return whether the first event after those of the file itself begins a group.
 
     A log in which nothing happened could be said to.
     """
@@ -157,7 +157,7 @@ class KnownGroups:
 
 
 def group_at(opened: OpenedLog, offset: int, before: int | None, *, has_checksum: bool) -> int | None:
-    """Return the first event group that begins at or behind `offset`, and before `before`.
+    """Return the first event group that begins at or after `offset`, and before `before`.
 
     What the answer is depends on the file and `offset` alone, and no two offsets contradict each other: so ranges have
     each group once, even where something that is none was taken for a group, or one was passed over.

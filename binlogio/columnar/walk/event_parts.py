@@ -31,7 +31,7 @@ def least_for(window: Window) -> int:
 
 
 def decrypted(window: Window, decrypt: Callable[[int, bytes], bytes], limits: Limits) -> Iterator[bytes]:
-    """Yield the plain events behind a START_ENCRYPTION_EVENT, each of which keeps its size readable.
+    """Yield the plain events after a START_ENCRYPTION_EVENT, each of which keeps its size readable.
 
     An unfinished one as it stands.
 

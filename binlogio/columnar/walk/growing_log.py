@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def last_group_end(log: LogFile, start: int = 0, keyring: Keyring | None = None) -> int:
-    """Return the offset behind the last whole event group of a log, `start` where there is none behind it.
+    """Return the offset after the last whole event group of a log, `start` where there is none after it.
 
     `start` is 0, or where an event group begins. Damage ends the search: what is before it is whole.
 

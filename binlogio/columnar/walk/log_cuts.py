@@ -39,7 +39,7 @@ class LogCuts:
         self._growth: float | None = None  # bytes that come of one
 
     def part(self, number: int) -> LogPart | None:
-        """Part `number`; None behind the last."""
+        """Part `number`; None after the last."""
         while number >= len(self._parts) and self._log < len(self._logs):
             self._cut()
         return self._parts[number] if number < len(self._parts) else None

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
     TableBatch = tuple[str, pa.RecordBatch]
 
-_TABLE_ID_SIZE: Final = 6  # bytes; where it is 4, the flags behind it say nothing of the table
+_TABLE_ID_SIZE: Final = 6  # bytes; where it is 4, the flags after it say nothing of the table
 _DESCRIPTION_SIZE: Final = 1 << 10  # bytes that a format description never exceeds by much
 _GROUP_START_SIZE: Final = 1 << 9  # bytes that the first event of a group hardly ever exceeds
 _MOST_TABLES: Final = 1 << 12  # of which is kept what their table maps say; a plan takes some ten kilobytes
@@ -141,7 +141,7 @@ class LogWalk(BigEvents):
         self._window.close()
 
     def forget_plans(self) -> None:
-        """Ask anew what the columns of tables are."""
+        """Ask again what the columns of tables are."""
         self._router.forget_plans()
 
     # --------------------------------------------------------------------------------------------- what becomes of rows
@@ -217,7 +217,7 @@ class LogWalk(BigEvents):
             self._renumber(kept)
 
     def _go_to(self, split: Split) -> bool:
-        """Begin at the first event group of a split, and stop before the first one behind it. False where it has none.
+        """Begin at the first event group of a split, and stop before the first one after it. False where it has none.
 
         Both are looked for in the same way, so that damage between two splits is walked over by the first of them.
         """

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from binlogio.storage.sources import OpenedLog
 
 WINDOW_SIZE: Final = 1 << 20  # fits the cache of a core
-_STEP: Final = 1 << 18  # bytes that are read at a time behind `read_to`
+_STEP: Final = 1 << 18  # bytes that are read at a time after `read_to`
 NO_END: Final = 1 << 62
 _SPARE: Final[deque[bytearray]] = deque(maxlen=4)
 """Buffers of closed windows: to have fresh memory takes longer than to read into it."""
@@ -25,7 +25,7 @@ _SPARE: Final[deque[bytearray]] = deque(maxlen=4)
 class Window:
     """The bytes from `offset` on, of which `view` shows those that are here.
 
-    `read_to` is the offset up to which a window's worth is read at a time, and little behind it: where a split ends.
+    `read_to` is the offset up to which a window's worth is read at a time, and little after it: where a split ends.
 
     Args:
         read: gives up to that many bytes, none at the end.
@@ -116,7 +116,7 @@ class Window:
         """Let a kernel function continue to read the file.
 
         `move` takes the file's descriptor, the buffer, where in it what is held begins and ends, the offset, `read_to`,
-        and how many bytes are read at a time behind that; it returns where what is held begins and ends then, and the
+        and how many bytes are read at a time after that; it returns where what is held begins and ends then, and the
         offset.
         """
         if self._descriptor is not None:

@@ -177,7 +177,7 @@ def effective_defaults(
 def defaults_after(
     before: Mapping[str, Default], changes: ColumnChanges, columns: Sequence[ColumnDefinition]
 ) -> dict[str, Default]:
-    """Return the defaults behind an ALTER TABLE: as the statement says, else as they were, under the names of now."""
+    """Return the defaults after an ALTER TABLE: as the statement says, else as they were, under the names of now."""
     said = effective_defaults(changes.defaults, columns)
     found = {}
     for name in said:

@@ -284,7 +284,7 @@ def _key_attribute(words: Words, column: _Column) -> bool:
 
 
 def skip_check(words: Words) -> None:
-    """Move behind a CHECK, with its name if it has one."""
+    """Move after a CHECK, with its name if it has one."""
     if words.accept("CONSTRAINT") and not words.sees("CHECK"):
         words.name()
     words.expect("CHECK")
@@ -294,7 +294,7 @@ def skip_check(words: Words) -> None:
 
 
 def skip_references(words: Words) -> None:
-    """Move behind what follows REFERENCES."""
+    """Move after what follows REFERENCES."""
     words.table_name()
     if words.sees("("):
         words.skip_group()

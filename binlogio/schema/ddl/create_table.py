@@ -35,7 +35,7 @@ from binlogio.schema.definition import ColumnDefinition, TableDefinition
 VERSIONING_COLUMNS: Final = tuple(
     ColumnDefinition(name, "timestamp(6)", nullable=False, visible=False) for name in ("row_start", "row_end")
 )
-"""What MariaDB adds behind the columns of a table WITH SYSTEM VERSIONING that has none of its own for it."""
+"""What MariaDB adds after the columns of a table WITH SYSTEM VERSIONING that has none of its own for it."""
 
 _KEY_WORDS: Final = ("INDEX", "KEY", "UNIQUE", "PRIMARY", "FULLTEXT", "SPATIAL", "FOREIGN", "CONSTRAINT", "CHECK")
 _KEY_HINTS: Final = ("USING", "TYPE")
@@ -88,7 +88,7 @@ class _Elements:
 
 @dataclass(slots=True)
 class TableOptions:
-    """Options behind the columns, or in an ALTER TABLE."""
+    """Options after the columns, or in an ALTER TABLE."""
 
     charset: str | None = None
     collation: str | None = None
@@ -148,7 +148,7 @@ def parse_table(
 
 
 def read_create_table(words: Words, setting: TableSetting) -> CreateTable:
-    """Return the CREATE TABLE at the place; moves behind it.
+    """Return the CREATE TABLE at the place; moves after it.
 
     Raises:
         UnsupportedFeature: it is not understood.
@@ -157,7 +157,7 @@ def read_create_table(words: Words, setting: TableSetting) -> CreateTable:
 
 
 def read_create_head(words: Words) -> CreateTable:
-    """Return the CREATE TABLE at the place up to the table's name; moves behind that.
+    """Return the CREATE TABLE at the place up to the table's name; moves after that.
 
     Raises:
         UnsupportedFeature: it is not understood.
@@ -174,7 +174,7 @@ def read_create_head(words: Words) -> CreateTable:
 
 
 def read_rest_of_create(words: Words, created: CreateTable, setting: TableSetting) -> CreateTable:
-    """What stands behind the name in a CREATE TABLE; moves behind it.
+    """What stands after the name in a CREATE TABLE; moves after it.
 
     Raises:
         UnsupportedFeature: it is not understood.
@@ -226,7 +226,7 @@ def _elements(words: Words) -> _Elements:
 
 
 def _skip_element(words: Words) -> None:
-    """Move behind a column, which is read when it is known what it inherits."""
+    """Move after a column, which is read when it is known what it inherits."""
     if not words.next.is_name and not words.sees("."):
         words.refuse("a column or a key")
     while words.next.upper not in (",", ")") or words.next.kind == "quoted":

@@ -118,7 +118,7 @@ class PartitionChange:
 
 
 def read_partitions(words: Words) -> Partitions | None:
-    """Return the PARTITION BY anywhere behind the place; None where there is none, or one that is not known here."""
+    """Return the PARTITION BY anywhere after the place; None where there is none, or one that is not known here."""
     while not words.ended and not words.sees("PARTITION", "BY"):
         words.take()
     try:

@@ -507,7 +507,7 @@ def _object(tokens: list[Token]) -> str | None:
 
 
 def _behind_object(words: Words) -> None:
-    """Move behind the word that says what kind of thing is meant, and IF EXISTS."""
+    """Move after the word that says what kind of thing is meant, and IF EXISTS."""
     while words.take().upper not in _OBJECTS:
         pass
     words.accept("IF", "EXISTS")

@@ -197,14 +197,14 @@ class Words:
         return tuple(token.upper for token in ahead) == keywords
 
     def accept(self, *keywords: str) -> bool:
-        """Move behind the tokens if they come next."""
+        """Move after the tokens if they come next."""
         if self.next.upper != keywords[0] or not (len(keywords) == 1 or self.sees(*keywords)):
             return False
         self.at += len(keywords)
         return True
 
     def accept_any(self, *keywords: str) -> str:
-        """Move behind one of the tokens and return it; "" where none comes next."""
+        """Move after one of the tokens and return it; "" where none comes next."""
         found = self.next.upper
         if found not in keywords or not found:
             return ""
@@ -212,7 +212,7 @@ class Words:
         return found
 
     def expect(self, *keywords: str) -> None:
-        """Move behind the tokens.
+        """Move after the tokens.
 
         Raises:
             UnsupportedFeature: something else comes next.
@@ -221,7 +221,7 @@ class Words:
             self.refuse(" ".join(keywords))
 
     def take(self) -> Token:
-        """Return the token at the place; moves behind it."""
+        """Return the token at the place; moves after it."""
         token = self.next
         if token is END:
             self.refuse("more")
@@ -283,7 +283,7 @@ class Words:
         return int(self.take().text[:20])
 
     def skip_group(self) -> None:
-        """Move behind the parentheses that open here, whatever is in them."""
+        """Move after the parentheses that open here, whatever is in them."""
         self.expect("(")
         depth = 1
         while depth:
@@ -291,7 +291,7 @@ class Words:
             depth += {"(": 1, ")": -1}.get(token.upper, 0)
 
     def skip_one(self) -> None:
-        """Move behind one token, or behind a pair of parentheses."""
+        """Move after one token, or after a pair of parentheses."""
         if self.next.upper == "(":
             self.skip_group()
         else:

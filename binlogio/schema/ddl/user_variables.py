@@ -1,4 +1,4 @@
-"""The value of a user variable in the log as SQL: what stands behind `SET @name :=` gives the variable its type, character set and collation again.
+"""The value of a user variable in the log as SQL: what stands after `SET @name :=` gives the variable its type, character set and collation again.
 
 Knows USER_VAR_EVENT's values and literals. Text and bytes are hexadecimal, so no quote, backslash or NUL of a log ever
 stands in SQL.

@@ -109,7 +109,7 @@ class WriteSetBuilder:
 
     @property
     def position(self) -> int:
-        """Behind the last row; what `truncate` takes."""
+        """After the last row; what `truncate` takes."""
         return len(self._hashes)
 
     def add(self, hasher: KeyHasher, *images: Sequence[Any]) -> None:

@@ -159,7 +159,7 @@ class Connection:
     def run_all(self, statements: Sequence[tuple[bytes, int | None]]) -> None:
         """Run statements of our own one after the other, with as few round trips as they need; none of them gives rows.
 
-        With each goes the offset in the log of what it is for, which an error says. Those behind one that fails are not
+        With each goes the offset in the log of what it is for, which an error says. Those after one that fails are not
         run. Raises as `run`.
         """
         some: list[tuple[bytes, int | None]] = []

@@ -271,7 +271,7 @@ class Expressions:
     # ---------------------------------------------------------------------------------------------------- functions
 
     def concat(self, node: Any) -> Typed:
-        """CONCAT, and texts that stand one behind the other."""
+        """CONCAT, and texts that stand one after the other."""
         parts = [self.operand(one) for one in node.expressions]
         for part in parts:
             if part.kind not in ("text", "integer", "decimal", "enum", "set", "date", "datetime", "time", "null"):

@@ -2,7 +2,7 @@
 
 `sqlite.target` decides when they are executed.
 
-    binlogio_position    the place in a log up to where no group is missing (file, offset), ends of groups behind it that are there too (done), and what tells
+    binlogio_position    the place in a log up to where no group is missing (file, offset), ends of groups after it that are there too (done), and what tells
                          the log from others of its name (log); tables of earlier versions lack the last column
 """
 

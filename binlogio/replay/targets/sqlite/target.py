@@ -138,7 +138,7 @@ class SqliteTarget:
 
     @property
     def position(self) -> Position | None:
-        """Behind the last event group before which none is missing."""
+        """After the last event group before which none is missing."""
         return self.progress.low
 
     def session(self, number: int) -> SqliteSession:

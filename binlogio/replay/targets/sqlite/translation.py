@@ -367,7 +367,7 @@ def _parsed(text: str, event: QueryEvent, context: ParseContext) -> tuple[Any, b
 
     mode = session_of(event).sql_mode
     if _EXECUTED_COMMENT.search(text) or _LINE_COMMENT.search(text):
-        raise Untranslatable("comments that are executed, or -- without a space behind it")
+        raise Untranslatable("comments that are executed, or -- without a space after it")
     for bit, mark in _MODES:
         if mode & bit and mark in text.lower():
             raise Untranslatable(f"{mark} under an sql_mode that gives it another meaning")
