@@ -1,7 +1,10 @@
 """Event filters (predicate pushdown): by position, time, server, GTID, table and operation.
 
-Readers skip other events without decoding their rows. GTIDs are a MySQL GTID set, or a MariaDB GTID position, which
-contains the transactions of each of its domains up to that position.
+Readers skip other events without decoding their rows.
+
+    GTIDs        a set of MySQL, or of MariaDB: each GTID stands for its own transaction (`parse_gtid_set`)
+    GTID state   a set of MySQL, or a position of MariaDB, as in @@gtid_slave_pos: each GTID stands for all
+                 transactions of its domain up to it (`parse_gtid_state`)
 """
 
 from __future__ import annotations
@@ -11,9 +14,9 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Final, Union
 
 if TYPE_CHECKING:
-    from binlogio.gtid import Gtid, GtidSet, MariadbGtid, MariadbGtidPosition
+    from binlogio.gtid import Gtid, GtidSet, MariadbGtid, MariadbGtidPosition, MariadbGtidSet
 
-Gtids = Union["GtidSet", "MariadbGtidPosition"]
+Gtids = Union["GtidSet", "MariadbGtidSet", "MariadbGtidPosition"]
 
 LOWEST: Final = 0
 HIGHEST: Final = 1 << 62
@@ -107,8 +110,19 @@ class EventFilter:
         }
 
 
-def parse_gtids(text: str) -> Gtids:
-    """Parse a GTID set, as @@gtid_executed of MySQL, or a GTID position, as @@gtid_slave_pos of MariaDB.
+def parse_gtid_set(text: str) -> GtidSet | MariadbGtidSet:
+    """Parse the GTIDs of single transactions: a GTID set of MySQL, or GTIDs and ranges of MariaDB (`0-1-5,0-1-7..9`).
+
+    Raises:
+        BinlogFormatError: it is neither.
+    """
+    from binlogio.gtid import GtidSet, MariadbGtidSet  # noqa: PLC0415 - only for filters on GTIDs
+
+    return MariadbGtidSet.parse(text) if _MARIADB_GTID.match(text) else GtidSet.parse(text)
+
+
+def parse_gtid_state(text: str) -> GtidSet | MariadbGtidPosition:
+    """Parse the transactions that a server has: a GTID set, as @@gtid_executed of MySQL, or a position, as @@gtid_slave_pos of MariaDB.
 
     Raises:
         BinlogFormatError: it is neither.
@@ -140,5 +154,5 @@ def _has(gtids: Gtids, gtid: str | None) -> bool:
 
 
 _OPERATIONS: Final = {"insert": (0,), "update": (1, 3), "delete": (2,)}  # the kernel's numbers; 3 is a partial update
-_MARIADB_GTID: Final = re.compile(r"\s*\d+-\d+-\d+\s*(?:,|$)")  # domain-server-number
+_MARIADB_GTID: Final = re.compile(r"\s*\d+-\d+-\d+\s*(?:,|\.\.|$)")  # domain-server-number
 EVERY_EVENT: Final = EventFilter()

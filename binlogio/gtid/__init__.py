@@ -1,4 +1,4 @@
-"""Global transaction identifiers of both vendors, and sets of MySQL's.
+"""Global transaction identifiers of both vendors, and sets of them.
 
 `identifiers` has single GTIDs and their text, `sets` the algebra of sets, `layout` the bytes.
 """
@@ -18,7 +18,7 @@ from binlogio.gtid.identifiers import (
     Uuid,
 )
 from binlogio.gtid.layout import GtidSetEncoding, build_gtid_set, parse_gtid_set
-from binlogio.gtid.sets import EMPTY_GTID_SET, GtidSet, Interval
+from binlogio.gtid.sets import EMPTY_GTID_SET, GtidSet, Interval, MariadbGtidSet
 
 __all__ = [
     "EMPTY_GTID_SET",
@@ -32,6 +32,7 @@ __all__ = [
     "Interval",
     "MariadbGtid",
     "MariadbGtidPosition",
+    "MariadbGtidSet",
     "Tag",
     "Tsid",
     "Uuid",

@@ -5,6 +5,9 @@ The bytes are in `binlogio.gtid.layout`.
     set    := (source ("," source)*)?
     source := uuid (":" tag | ":" first ("-" last)?)*         -- numbers belong to the tag before them, the first ones to none
 
+    mariadb := (range ("," range)*)?                          -- MariaDB has no text of sets: this one is binlogio's
+    range   := domain_id "-" server_id "-" first (".." last)?
+
 Source: sql/rpl_gtid_set.cc, Gtid_set::to_string, add_gtid_text; libs/mysql/gtids/strconv/gtid_text_format_conv.h.
 """
 
@@ -16,10 +19,21 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from binlogio.errors import BinlogFormatError
-from binlogio.gtid.identifiers import GNO_END, GNO_MIN, WHITESPACE, Gtid, Tag, Tsid, Uuid, excerpt, parse_number
+from binlogio.gtid.identifiers import (
+    GNO_END,
+    GNO_MIN,
+    WHITESPACE,
+    Gtid,
+    MariadbGtid,
+    Tag,
+    Tsid,
+    Uuid,
+    excerpt,
+    parse_number,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
 
 class Interval(NamedTuple):
@@ -235,3 +249,43 @@ def _parse_source(text: str) -> Iterator[tuple[Tsid, Interval]]:
         _check(start, GNO_END)
         if start < end:
             yield tsid, Interval(start, end)
+
+
+@dataclass(frozen=True, slots=True)
+class MariadbGtidSet:
+    """A set of MariaDB GTIDs: the intervals of each domain and server. Each GTID stands for its own transaction only.
+
+    `MariadbGtidPosition` is the other reading of a list of GTIDs, in which each stands for all transactions of its domain up to it.
+    """
+
+    intervals: Mapping[tuple[int, int], Intervals]
+
+    @classmethod
+    def parse(cls, text: str) -> MariadbGtidSet:
+        """Parse `domain-server-number` and `domain-server-first..last`, separated by commas.
+
+        Raises:
+            BinlogFormatError: a part is neither.
+        """
+        found: dict[tuple[int, int], list[Interval]] = {}
+        for part in text.split(",") if text.strip(WHITESPACE) else ():
+            start, dots, end = part.partition("..")
+            first = MariadbGtid.parse(start)
+            last = parse_number(end.strip(WHITESPACE), "sequence_number") if dots else first.sequence_number
+            if last < first.sequence_number:
+                raise BinlogFormatError("the range of GTIDs ends before it begins", found=excerpt(part))
+            interval = Interval(first.sequence_number, last + 1)
+            found.setdefault((first.domain_id, first.server_id), []).append(interval)
+        return cls({source: _merge(found[source]) for source in sorted(found)})
+
+    def __contains__(self, gtid: MariadbGtid) -> bool:
+        intervals = self.intervals.get((gtid.domain_id, gtid.server_id), ())
+        at = bisect_right(intervals, gtid.sequence_number, key=lambda interval: interval.start)
+        return at > 0 and gtid.sequence_number < intervals[at - 1].end
+
+    def __str__(self) -> str:
+        return ",".join(
+            f"{domain_id}-{server_id}-{start}" + ("" if end == start + 1 else f"..{end - 1}")
+            for (domain_id, server_id), intervals in self.intervals.items()
+            for start, end in intervals
+        )

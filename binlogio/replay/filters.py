@@ -51,7 +51,8 @@ class ReplayFilter:
 
     `start` and `stop` are places (file by base name): groups that begin before `start`, or at or after `stop`, are not
     applied. `start_timestamp` and `stop_timestamp` say the same of a group's first event, in seconds since 1970.
-    `tables` and `exclude_tables` are globs over `schema.table`; `rewrite_db` maps names of schemas.
+    `tables` and `exclude_tables` are globs over `schema.table`; `rewrite_db` maps names of schemas. `after_gtids` and
+    `up_to_gtids` are states of a server: transactions of the one are left out, and those that are not in the other.
     """
 
     start: Position | None = None
@@ -60,6 +61,8 @@ class ReplayFilter:
     stop_timestamp: int | None = None
     include_gtids: Gtids | None = None
     exclude_gtids: Gtids | None = None
+    after_gtids: Gtids | None = None
+    up_to_gtids: Gtids | None = None
     tables: tuple[str, ...] = ()
     exclude_tables: tuple[str, ...] = ()
     rewrite_db: Mapping[str, str] = field(default_factory=dict)
@@ -76,9 +79,11 @@ class ReplayFilter:
             return False
         if self.start_timestamp is not None and timestamp < self.start_timestamp:
             return False
-        if self.include_gtids is not None and not has_gtid(self.include_gtids, gtid):
+        wanted = (self.include_gtids, self.up_to_gtids)
+        unwanted = (self.exclude_gtids, self.after_gtids)
+        if any(gtids is not None and not has_gtid(gtids, gtid) for gtids in wanted):
             return False
-        return self.exclude_gtids is None or not has_gtid(self.exclude_gtids, gtid)
+        return not any(gtids is not None and has_gtid(gtids, gtid) for gtids in unwanted)
 
     def wants_table(self, schema: str, table: str) -> bool:
         """Return whether the rows of a table are wanted."""

@@ -15,7 +15,9 @@ from typing import Final
 from binlogio.errors import BinlogFormatError
 
 INDEX_SUFFIX: Final = ".index"
-_BESIDE_LOGS: Final = (INDEX_SUFFIX, "_crash_safe", ".~rec~", ".state", ".idx")  # the last two are MariaDB's
+GTID_INDEX_SUFFIX: Final = ".idx"
+"""MariaDB's, since 11.4: offsets of GTIDs in the log of the same name."""
+_BESIDE_LOGS: Final = (INDEX_SUFFIX, "_crash_safe", ".~rec~", ".state", GTID_INDEX_SUFFIX)  # the last two are MariaDB's
 _MOST_BYTES: Final = 64 << 20  # of an index file; a million names
 _LOG_NAME: Final = re.compile(r"^(?P<stem>.*)\.(?P<number>\d{1,19})(?P<more>(?:\.[A-Za-z][A-Za-z0-9]*)*)$", re.DOTALL)
 

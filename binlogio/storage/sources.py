@@ -17,6 +17,7 @@ import sys
 import zlib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from glob import glob, has_magic
 from io import FileIO
@@ -25,7 +26,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final, Protocol, cast
 
 from binlogio.constants import BINLOG_MAGIC, ENCRYPTED_MAGIC, INNODB_BINLOG_MAGIC
 from binlogio.errors import BinlogFormatError, Hint, UnsupportedFeature
-from binlogio.storage.index_file import is_beside_logs, is_index_file, log_number, read_index
+from binlogio.storage.index_file import GTID_INDEX_SUFFIX, is_beside_logs, is_index_file, log_number, read_index
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
@@ -357,8 +358,9 @@ def find_logs(source: Source | Iterable[Source], *, filesystem: FileSystem | Non
     """Return the files that `source` names, in the order in which they were written.
 
     A directory gives the binary logs in it, a glob what it matches without the server's own files beside logs, both in
-    the order of their numbers; an index file gives its own order; a list is taken as it stands. Logs that a server
-    purges meanwhile are left out.
+    the order of their numbers; an index file gives its own order; a list is taken in its order. Logs that a server
+    purges meanwhile are left out, and so is the GTID index that MariaDB 11 keeps beside a log of the list
+    (`binlog.000001.idx`), which a shell's `binlog.0*` names as well.
 
     Raises:
         FileNotFoundError: a path, glob or directory that names no file; an index file that names a log that is not
@@ -370,7 +372,19 @@ def find_logs(source: Source | Iterable[Source], *, filesystem: FileSystem | Non
     if hasattr(source, "read"):
         stream = cast("BinaryIO", source)
         return [LogFile(str(getattr(stream, "name", "<stream>")), stream=stream)]
-    return [log for one in source for log in find_logs(one, filesystem=filesystem)]
+    sources = list(source)
+    names = {os.fspath(one) for one in sources if isinstance(one, (str, os.PathLike))}
+    return [
+        log
+        for one in sources
+        if not (isinstance(one, (str, os.PathLike)) and _is_gtid_index_of(names, os.fspath(one)))
+        for log in find_logs(one, filesystem=filesystem)
+    ]
+
+
+def _is_gtid_index_of(names: AbstractSet[str], name: str) -> bool:
+    """Return whether a file is the GTID index (MariaDB, binlog_gtid_index) of a log among `names`."""
+    return name.endswith(GTID_INDEX_SUFFIX) and name.removesuffix(GTID_INDEX_SUFFIX) in names
 
 
 def _find(path: str, filesystem: FileSystem | None) -> Iterator[LogFile]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from datetime import datetime
 from typing import Any, Final, TypeVar
@@ -12,16 +13,19 @@ from binlogio import event_filter
 from binlogio.definition_files import load_definitions
 from binlogio.errors import BinlogError, UnsupportedFeature
 from binlogio.event_filter import Gtids
+from binlogio.gtid import MariadbGtidPosition
 from binlogio.options import DEFAULT_LIMITS, Limits
 from binlogio.schema.given import GivenDefinitions
 from binlogio_cli.main import Refusal, error_text
 
+_GTID_POSITION: Final = re.compile(r"\s*\d+-\d+-\d+\s*(?:,|$)")
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _DEFINITIONS_FILE: Final = f"{__name__}.definitions_file"
 GTIDS_HELP: Final = (
-    "A GTID set (UUID:1-5), or a MariaDB GTID position: 0-1-9 means all transactions of domain 0 up to number 9;"
-    " for 0-1-9 alone add --exclude-gtids 0-1-8."
+    "A GTID set (UUID:1-5:9), or GTIDs of MariaDB (0-1-9, or 0-1-5..9 for a range), each for its own transaction only."
 )
+START_GTIDS_HELP: Final = "Or GTIDs of MariaDB, one for each domain (0-1-9,1-1-7, as in @@gtid_slave_pos): skip what their domains have up to them."
+STOP_GTIDS_HELP: Final = "Or GTIDs of MariaDB: select only what their domains have up to them."
 
 
 def parse_time(ctx: click.Context, param: click.Parameter, text: str | None) -> datetime | None:
@@ -41,7 +45,7 @@ def parse_time(ctx: click.Context, param: click.Parameter, text: str | None) -> 
 
 
 def parse_gtids(ctx: click.Context, param: click.Parameter, text: str | None) -> Gtids | None:
-    """Parse a MySQL GTID set, or a MariaDB GTID position, which means every transaction of its domains up to it.
+    """Parse a GTID set: of MySQL, or GTIDs and ranges of MariaDB.
 
     Raises:
         BadParameter: the text is neither.
@@ -49,10 +53,19 @@ def parse_gtids(ctx: click.Context, param: click.Parameter, text: str | None) ->
     if text is None:
         return None
     try:
-        return event_filter.parse_gtids(text)
+        return event_filter.parse_gtid_set(text)
     except BinlogError as exc:
-        forms = "expected a GTID set such as UUID:1-5:9, or a MariaDB GTID position such as 0-1-100,1-1-7"
+        forms = "expected a GTID set such as UUID:1-5:9, or GTIDs of MariaDB such as 0-1-100,1-1-5..7"
         raise click.BadParameter(f"{exc}; {forms}", ctx, param) from exc
+
+
+def gtid_position(text: str) -> MariadbGtidPosition | None:
+    """Return the GTIDs of a --start-position or --stop-position; None if the text is not such a list.
+
+    Raises:
+        BinlogFormatError: two GTIDs have the same domain, or a number is out of range.
+    """
+    return MariadbGtidPosition.parse(text) if _GTID_POSITION.match(text) else None
 
 
 def definitions_file() -> str | None:

@@ -7,16 +7,27 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
+from binlogio.errors import BinlogFormatError
 from binlogio.options import Position
 from binlogio.replay import ReplayFilter
 from binlogio.replay.starting_place import bounds_of, unknown_tables
 from binlogio_cli.main import Refusal
-from binlogio_cli.option_values import GTIDS_HELP, definitions_option, limits_options, parse_gtids, parse_time
+from binlogio_cli.option_values import (
+    GTIDS_HELP,
+    START_GTIDS_HELP,
+    STOP_GTIDS_HELP,
+    definitions_option,
+    gtid_position,
+    limits_options,
+    parse_gtids,
+    parse_time,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
 
+    from binlogio.gtid import MariadbGtidPosition
     from binlogio.reader import BinlogReader
 
 _MOST_NAMES: Final = 10
@@ -25,13 +36,15 @@ _Command = TypeVar("_Command", bound="Callable[..., Any]")
 _SELECTION: Final = (
     click.option(
         "--start-position",
-        metavar="FILE:OFFSET",
-        help="Start at the first transaction at or after this position, which must be the start of an event.",
+        metavar="POSITION",
+        help="FILE:OFFSET: start at the first transaction at or after this position, which must be the start of an event. "
+        + START_GTIDS_HELP,
     ),
     click.option(
         "--stop-position",
-        metavar="FILE:OFFSET",
-        help="Stop before the first transaction at or after this position, the start of an event or the end of a log.",
+        metavar="POSITION",
+        help="FILE:OFFSET: stop before the first transaction at or after this position, the start of an event or the end of a log. "
+        + STOP_GTIDS_HELP,
     ),
     click.option(
         "--start-datetime",
@@ -104,9 +117,13 @@ def replay_filter(options: dict[str, Any]) -> ReplayFilter:
     for before, arrow, after in rewrites:
         if not (before and arrow and after):
             raise click.UsageError(f"--rewrite-db {before}{arrow}{after}: expected FROM->TO")
+    start, after_gtids = _position("--start-position", options["start_position"])
+    stop, up_to_gtids = _position("--stop-position", options["stop_position"])
     return ReplayFilter(
-        start=_place("--start-position", options["start_position"]),
-        stop=_place("--stop-position", options["stop_position"]),
+        start=start,
+        stop=stop,
+        after_gtids=after_gtids,
+        up_to_gtids=up_to_gtids,
         start_timestamp=_seconds(options["start_datetime"]),
         stop_timestamp=_seconds(options["stop_datetime"]),
         include_gtids=options["include_gtids"],
@@ -135,13 +152,22 @@ def check_selection(reader: BinlogReader, wanted: ReplayFilter) -> None:
         )
 
 
-def _place(option: str, text: str | None) -> Position | None:
+def _position(option: str, text: str | None) -> tuple[Position | None, MariadbGtidPosition | None]:
+    """Return the position in a log, or the GTIDs, that an option gives."""
     if text is None:
-        return None
+        return None, None
+    try:
+        gtids = gtid_position(text)
+    except BinlogFormatError as exc:
+        raise click.UsageError(f"{option} {text}: {exc}") from exc
+    if gtids is not None:
+        return None, gtids
     file, _, offset = text.rpartition(":")
     if not file or not offset.isdecimal():
-        raise click.UsageError(f"{option} {text}: expected FILE:OFFSET, such as binlog.000001:4")
-    return Position(file, int(offset))
+        raise click.UsageError(
+            f"{option} {text}: expected FILE:OFFSET, such as binlog.000001:4, or GTIDs of MariaDB, such as 0-1-9"
+        )
+    return Position(file, int(offset)), None
 
 
 def _seconds(moment: datetime | None) -> int | None:

@@ -75,6 +75,8 @@ class Selection:
     stop: int | None = None
     include_gtids: Gtids | None = None
     exclude_gtids: Gtids | None = None
+    after_gtids: Gtids | None = None
+    up_to_gtids: Gtids | None = None
 
     @property
     def looks_inside(self) -> bool:
@@ -104,9 +106,11 @@ class Selection:
         if self.start is not None and event.header.timestamp < self.start:
             return False
         gtid = getattr(event, "gtid", None)
-        if self.include_gtids is not None and not has_gtid(self.include_gtids, gtid):
+        wanted = (self.include_gtids, self.up_to_gtids)
+        unwanted = (self.exclude_gtids, self.after_gtids)
+        if any(gtids is not None and not has_gtid(gtids, gtid) for gtids in wanted):
             return False
-        return self.exclude_gtids is None or not has_gtid(self.exclude_gtids, gtid)
+        return not any(gtids is not None and has_gtid(gtids, gtid) for gtids in unwanted)
 
 
 def _names_table(sql: str, glob: str) -> bool:

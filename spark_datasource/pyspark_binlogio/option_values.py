@@ -132,10 +132,10 @@ def position(name: str, value: str) -> tuple[str, int]:
 def gtid_set(name: str, value: str) -> str:
     """Return the text of a GTID set of MySQL or of a position of MariaDB, checked."""
     from binlogio.errors import BinlogError  # noqa: PLC0415 - options are parsed where nothing is read
-    from binlogio.event_filter import parse_gtids  # noqa: PLC0415
+    from binlogio.event_filter import parse_gtid_state  # noqa: PLC0415
 
     try:
-        return str(parse_gtids(value.strip()))
+        return str(parse_gtid_state(value.strip()))
     except BinlogError as exc:
         raise refused(name, value, f"a GTID set, or domain-server-number for each domain of MariaDB ({exc})") from exc
 

@@ -7,10 +7,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
+from click.testing import CliRunner
 
 from binlogio.constants import EventType
 from binlogio.events.load import AppendBlockEvent, BeginLoadQueryEvent, ExecuteLoadQueryEvent
 from binlogio.events.statement_context import IntvarEvent
+from binlogio_cli.main import cli
 from corpus import MARIADB, MYSQL
 from dumped_logs import FULL_METADATA, GTID_ON, ROWS, json_of, text_of, write
 from logs import header, transaction
@@ -80,17 +82,43 @@ def _mariadb_numbers(*options: str) -> list[str]:
     return [line["gtid"] for line in json_of(*options, MARIADB / "gtid" / "binlog.000001") if "gtid" in line]
 
 
-def test_position_of_mariadb_chooses_what_its_domains_have_up_to_there() -> None:
-    """As @@gtid_slave_pos means it, whatever server a GTID came from; two options together give one transaction."""
+def test_gtid_of_mariadb_selects_its_own_transaction_only() -> None:
+    """Of this domain and this server; a range has its ends."""
     everything = _mariadb_numbers()
-    first = [gtid for gtid in everything if gtid.startswith("0-")]
 
-    assert _mariadb_numbers("--include-gtids", "0-1-2") == ["0-1-1", "0-1-2"]
-    assert _mariadb_numbers("--include-gtids", " 7-1-1, 0-5-3") == ["0-1-1", "0-1-2", "0-1-3", "7-1-1"]
-    assert _mariadb_numbers("--include-gtids", "0-1-4", "--exclude-gtids", "0-1-3") == ["0-1-4"]
-    assert _mariadb_numbers("--exclude-gtids", "0-1-999") == [gtid for gtid in everything if gtid not in first]
+    assert _mariadb_numbers("--include-gtids", "0-1-2") == ["0-1-2"]
+    assert _mariadb_numbers("--include-gtids", " 7-1-1, 0-5-3, 0-1-2..4,0-1-4 .. 5") == [
+        *("0-1-2", "0-1-3", "0-1-4", "0-1-5"),
+        "7-1-1",
+    ]
+    assert _mariadb_numbers("--exclude-gtids", "0-1-4") == [gtid for gtid in everything if gtid != "0-1-4"]
+    assert _mariadb_numbers("--exclude-gtids", "0-1-1..99999") == [
+        gtid for gtid in everything if not gtid.startswith("0-")
+    ]
     assert _mariadb_numbers("--include-gtids", "9-1-5") == []
-    assert len(first) < len(everything)
+
+
+def test_start_and_stop_positions_of_gtids_are_those_of_the_tool_of_mariadb() -> None:
+    """As `mariadb-binlog` has them: after the one, up to the other; without its domain a start selects all, a stop nothing."""
+    everything = _mariadb_numbers()
+
+    assert _mariadb_numbers("--start-position", "0-1-2") == everything[2:]
+    assert _mariadb_numbers("--stop-position", "0-1-2") == everything[:2] == ["0-1-1", "0-1-2"]
+    assert _mariadb_numbers("--start-position", "0-5-1", "--stop-position", "0-7-3") == ["0-1-2", "0-1-3"]
+    assert _mariadb_numbers("--stop-position", "0-1-1, 7-1-1") == ["0-1-1", "7-1-1"]
+
+
+def test_refused_position_names_what_is_expected() -> None:
+    """Neither an offset nor GTIDs; two of one domain."""
+    for text, message in (
+        ("binlog.000001:4", "not an offset, nor GTIDs of MariaDB"),
+        ("-5", "not an offset, nor GTIDs of MariaDB"),
+        ("0-1-2,0-1-3", "multiple GTIDs of one domain"),
+    ):
+        result = CliRunner().invoke(cli, ["dump", "--start-position", text, str(GTID_ON)])
+
+        assert result.exit_code == 2
+        assert message in result.stderr
 
 
 def test_gtids_of_the_other_vendor_are_in_no_transaction() -> None:

@@ -145,15 +145,18 @@ def test_gtids_and_times_choose_transactions() -> None:
 @pytest.mark.parametrize(
     ("options", "wanted"),
     [
-        (("--include-gtids", "0-1-5"), {"0-1-4", "0-1-5"}),
-        (("--include-gtids", "0-1-5", "--exclude-gtids", "0-1-4"), {"0-1-5"}),
-        (("--exclude-gtids", "0-1-999,4294967295-99-1"), {"7-1-1", "4294967295-99-18446744073709551000"}),
+        (("--include-gtids", "0-1-5"), {"0-1-5"}),
+        (("--include-gtids", "0-1-4..5"), {"0-1-4", "0-1-5"}),
+        (("--stop-position", "0-1-5"), {"0-1-4", "0-1-5"}),
+        (("--start-position", "0-1-4", "--stop-position", "0-1-5"), {"0-1-5"}),
+        (("--start-position", "0-1-999,4294967295-99-1"), {"7-1-1", "4294967295-99-18446744073709551000"}),
+        (("--exclude-gtids", "0-1-1..999,4294967295-99-1"), {"7-1-1", "4294967295-99-18446744073709551000"}),
     ],
 )
-def test_positions_of_mariadb_choose_transactions_for_replay_and_undo(
+def test_gtids_of_mariadb_choose_transactions_for_replay_and_undo(
     options: tuple[str, ...], wanted: set[str], tmp_path: Path
 ) -> None:
-    """The rows that are applied, or taken back, are those of the transactions up to there."""
+    """The rows that are applied or reversed are those of the selected transactions: single ones, ranges, or all after or up to a position."""
     log = MARIADB / "gtid" / "binlog.000001"
     rows = [row for row in binlogio.read_rows(log).to_table().to_pylist() if row["gtid"] in wanted]
     inverse = tmp_path / "undo.000001"

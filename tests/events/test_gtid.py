@@ -20,6 +20,7 @@ from binlogio.gtid import (
     Interval,
     MariadbGtid,
     MariadbGtidPosition,
+    MariadbGtidSet,
     Tag,
     Tsid,
     Uuid,
@@ -370,3 +371,23 @@ def test_the_intervals_of_a_source() -> None:
 def test_an_interval_out_of_range_is_refused(interval: tuple[int, int]) -> None:
     with pytest.raises(BinlogFormatError):
         GtidSet.from_intervals([(SOURCES[0], Interval(*interval))])
+
+
+def test_set_of_mariadb_has_exactly_its_gtids() -> None:
+    """Ranges that touch are one; another server of the domain is another interval."""
+    found = MariadbGtidSet.parse(" 0-2-7 ..9,0-1-3,0-2-10,7-1-18446744073709551615, 0-1-3")
+
+    assert str(found) == "0-1-3,0-2-7..10,7-1-18446744073709551615"
+    assert MariadbGtidSet.parse(str(found)) == found
+    assert [number for number in range(1, 13) if MariadbGtid(0, 2, number) in found] == [7, 8, 9, 10]
+    assert MariadbGtid(0, 1, 3) in found
+    assert MariadbGtid(0, 1, 2) not in found
+    assert MariadbGtid(1, 1, 3) not in found
+    assert str(MariadbGtidSet.parse("")) == ""
+
+
+@pytest.mark.parametrize("text", ["0-1-5..4", "0-1-5..", "0-1-1..0-1-2", "0-1-..5", "0-1-1,,0-1-2", "0-1-01"])
+def test_text_that_is_no_set_of_mariadb_is_refused(text: str) -> None:
+    """Instead of another set than was meant."""
+    with pytest.raises(BinlogFormatError):
+        MariadbGtidSet.parse(text)

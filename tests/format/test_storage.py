@@ -480,3 +480,11 @@ def test_error_of_the_store_is_an_os_error(store: fs.FileSystem) -> None:
 
     with pytest.raises((OSError, pa.ArrowException)):
         found.open()
+
+
+def test_list_passes_over_the_gtid_index_of_a_log_in_it(folder: Path) -> None:
+    """A shell makes it of `binlog.0*`. The index of a log that is not in the list was asked for."""
+    first, second = str(folder / "binlog.000001"), folder / "binlog.000002"
+
+    assert _names(find_logs([first, folder / "binlog.000001.idx", second])) == ["binlog.000001", "binlog.000002"]
+    assert _names(find_logs([folder / "binlog.000001.idx", second])) == ["binlog.000001.idx", "binlog.000002"]

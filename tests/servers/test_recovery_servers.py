@@ -116,7 +116,7 @@ class Drill:
     accident: tuple[str, str]
 
 
-@pytest.fixture(scope="module", params=["mysql", "mariadb"])
+@pytest.fixture(scope="module", params=["mysql", "mariadb", "mariadb118"])
 def drill(request: pytest.FixtureRequest) -> Iterator[Drill]:
     """Load, backup while an XA transaction is prepared, more load, accident, and life that goes on."""
     kind: str = request.param
@@ -143,7 +143,7 @@ def drill(request: pytest.FixtureRequest) -> Iterator[Drill]:
 
 
 def backup(server: Instance) -> bytes:
-    program, *options = DUMP[server.vendor.kind]
+    program, *options = DUMP[server.vendor.client]
     common = ("--single-transaction", "--routines", "--triggers", "--databases", "shop")
     done = server.vendor.run(
         program, "--no-defaults", "-uroot", "-S", f"/run/mysqld/{server.name}.sock", *options, *common
@@ -187,28 +187,22 @@ def test_backup_and_log_by_gtid_end_in_the_tables_before_the_accident(drill: Dri
     """Without those that the dump has, up to that of the accident."""
     found = GTID_SET.search(drill.dump.replace(b"\n", b""))
     assert found is not None
+    option = "--start-position" if drill.target.vendor.is_mariadb else "--exclude-gtids"
     restore(drill)
-    roll_forward(drill, "--exclude-gtids", found[1].decode(), "--stop-position", drill.accident[0], "--workers", "4")
+    roll_forward(drill, option, found[1].decode(), "--stop-position", drill.accident[0], "--workers", "4")
 
     assert tables(drill.target) == drill.before
 
 
 def test_log_without_the_accident_ends_in_the_tables_of_a_server_without_it(drill: Drill) -> None:
-    """The accident is left out, by its GTID or, since a GTID of MariaDB stands for all up to it, by position.
-
-    What came later is there.
-    """
+    """The accident is left out by its GTID; what came later is there."""
     with binlogio.open(drill.logs) as reader:
         gtid = next(str(e.gtid) for e in reader if is_at(reader.position.file, e, drill.accident[0]))
     dumped = PLACE.search(drill.dump)
     assert dumped is not None
     start = f"{dumped[1].decode()}:{int(dumped[2])}"
     restore(drill)
-    if drill.source.vendor.kind == "mysql":
-        roll_forward(drill, "--start-position", start, "--exclude-gtids", gtid)
-    else:
-        roll_forward(drill, "--start-position", start, "--stop-position", drill.accident[0])
-        roll_forward(drill, "--start-position", drill.accident[1], "--no-resume")
+    roll_forward(drill, "--start-position", start, "--exclude-gtids", gtid)
     found = tables(drill.target)
     live = tables(drill.source)
     rows = ("shop.items", "shop.customers")

@@ -12,7 +12,7 @@ import binlogio
 from binlogio import BinlogWriter, ColumnDefinition, Insert, ServerVariables, Statement, TableDefinition, Update
 from binlogio.constants import BINLOG_MAGIC, EventType
 from binlogio.errors import PositionError, ReplayError
-from binlogio.event_filter import parse_gtids
+from binlogio.event_filter import parse_gtid_set
 from binlogio.events.control import XidEvent
 from binlogio.events.gtid import AnonymousGtidEvent, GtidEvent, MariadbGtidEvent
 from binlogio.events.load import BeginLoadQueryEvent, ExecuteLoadQueryEvent
@@ -551,7 +551,7 @@ def test_row_that_is_there_already_says_what_to_do(server: Instance, tmp_path: P
     hint = str(caught.value)
     assert "idempotent=True" in hint
     gtid = hint.partition("exclude_gtids=")[2].split()[0]
-    wanted = ReplayFilter(exclude_gtids=parse_gtids(gtid)) if server.vendor.kind == "mysql" else EVERYTHING
+    wanted = ReplayFilter(exclude_gtids=parse_gtid_set(gtid)) if server.vendor.kind == "mysql" else EVERYTHING
     with (
         closing(
             MysqlTarget.open(url(server), applies_events=applies_events, idempotent=wanted is EVERYTHING)

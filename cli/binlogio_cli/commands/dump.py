@@ -13,12 +13,16 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import click
 
 import binlogio
+from binlogio.errors import BinlogFormatError
 from binlogio_cli.json_dump import JsonDump
 from binlogio_cli.main import say
 from binlogio_cli.option_values import (
     GTIDS_HELP,
+    START_GTIDS_HELP,
+    STOP_GTIDS_HELP,
     definitions_file,
     definitions_option,
+    gtid_position,
     limits_of,
     limits_options,
     parse_gtids,
@@ -31,6 +35,7 @@ from binlogio_cli.torn_tails import say_torn_tails
 
 if TYPE_CHECKING:
     from binlogio.event_filter import Gtids
+    from binlogio.gtid import MariadbGtidPosition
     from binlogio.schema.given import GivenDefinitions
 
 # Options of mysqlbinlog for reading from a server, which are refused: (names, takes a value).
@@ -78,6 +83,21 @@ def _parse_zone(ctx: click.Context, param: click.Parameter, text: str) -> tzinfo
         raise click.BadParameter(reason, ctx, param) from exc
 
 
+def _parse_position(ctx: click.Context, param: click.Parameter, text: str | None) -> int | MariadbGtidPosition | None:
+    """Parse an offset, or GTIDs of MariaDB."""
+    if text is None:
+        return None
+    if text.isdecimal() and text.isascii():
+        return int(text)
+    try:
+        gtids = gtid_position(text)
+    except BinlogFormatError as exc:
+        raise click.BadParameter(str(exc), ctx, param) from exc
+    if gtids is None:
+        raise click.BadParameter(f"{text!r} is not an offset, nor GTIDs of MariaDB such as 0-1-9,1-1-7", ctx, param)
+    return gtids
+
+
 def _not_here(ctx: click.Context, param: click.Parameter, value: Any) -> None:
     if value:
         raise click.UsageError(
@@ -115,8 +135,19 @@ def _habits(command: Any) -> Any:
     metavar="GLOB",
     help="Show only this table, given as t or db.t; may be repeated.",
 )
-@click.option("-j", "--start-position", type=click.IntRange(min=0), help="Start at this offset in the first file.")
-@click.option("--stop-position", type=click.IntRange(min=0), help="Stop before this offset in the last file.")
+@click.option(
+    "-j",
+    "--start-position",
+    metavar="POSITION",
+    callback=_parse_position,
+    help=f"Start at this offset in the first file. {START_GTIDS_HELP}",
+)
+@click.option(
+    "--stop-position",
+    metavar="POSITION",
+    callback=_parse_position,
+    help=f"Stop before this offset in the last file. {STOP_GTIDS_HELP}",
+)
 @click.option(
     "--start-datetime",
     metavar="TIME",
@@ -162,8 +193,8 @@ def command(
     form: str,
     databases: tuple[str, ...],
     tables: tuple[str, ...],
-    start_position: int | None,
-    stop_position: int | None,
+    start_position: int | MariadbGtidPosition | None,
+    stop_position: int | MariadbGtidPosition | None,
     start_datetime: datetime | None,
     stop_datetime: datetime | None,
     time_zone: tzinfo,
@@ -201,12 +232,14 @@ def command(
         stop=_seconds(stop_datetime, time_zone),
         include_gtids=include_gtids,
         exclude_gtids=exclude_gtids,
+        after_gtids=None if isinstance(start_position, int) else start_position,
+        up_to_gtids=None if isinstance(stop_position, int) else stop_position,
     )
     reader = binlogio.open(
         files,
         verify_checksum=not no_verify_checksum,
-        start_offset=start_position,
-        stop_offset=stop_position,
+        start_offset=start_position if isinstance(start_position, int) else None,
+        stop_offset=stop_position if isinstance(stop_position, int) else None,
         limits=limits_of(max_event_size, max_opened_size),
         keyring=keyring,
         definitions=table_definitions,

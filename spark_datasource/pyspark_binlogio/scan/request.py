@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from binlogio.definition_files import load_definitions
-from binlogio.event_filter import EVERY_EVENT, EventFilter, Range, parse_gtids
+from binlogio.event_filter import EVERY_EVENT, EventFilter, Range, parse_gtid_state
 from binlogio.schema.given import GivenDefinitions
 from pyspark_binlogio.option_values import refused
 
@@ -44,7 +44,7 @@ def request_of(options: BinlogOptions) -> Request:
 
         keyring = load_keyring(options.keyring)
     known, wanted = (
-        None if text is None else parse_gtids(text) for text in (options.starting_gtids, options.ending_gtids)
+        None if text is None else parse_gtid_state(text) for text in (options.starting_gtids, options.ending_gtids)
     )
     times = Range()
     if options.starting_timestamp is not None:

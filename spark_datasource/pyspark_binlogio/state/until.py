@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Union
 
-from binlogio.event_filter import Gtids, parse_gtids
+from binlogio.event_filter import Gtids, parse_gtid_state
 from binlogio.options import Position
 
 UntilLike = Union[datetime, "tuple[str, int]", Position, str, None]
@@ -40,6 +40,6 @@ class Until:
             aware = given if given.tzinfo is not None else given.replace(tzinfo=timezone.utc)
             return cls(moment=aware.timestamp())
         if isinstance(given, str):
-            return cls(gtids=parse_gtids(given))
+            return cls(gtids=parse_gtid_state(given))
         file, offset = given
         return cls(position=(file.replace("\\", "/").rpartition("/")[2], offset))
