@@ -11,6 +11,9 @@ from abc import abstractmethod
 from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+import pyarrow as pa
+
 from binlogio._kernel import route
 from binlogio._kernel.crc import crc32_of
 from binlogio.columnar.batches.known_plans import KnownPlan, KnownPlans
@@ -44,8 +47,6 @@ from binlogio.schema.definition_source import DefinitionSource, depends_on_defin
 from binlogio.storage.compression import decompress_zstd
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from binlogio._kernel.images import ImagePlan
     from binlogio.events.rows import RowsEvent
     from binlogio.rows.plan import TablePlan
@@ -530,13 +531,17 @@ class LogWalk(BigEvents):
             self._check_rows(event, plan, first_row=first_row, first_byte=first_byte)
 
     def _before_refusal(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the rows of the events before the one of which a row was refused; all where there is none."""
+        """Return the rows of the events before the refused one, in arrays of their own; all rows if no event was refused.
+
+        A slice would do for the rows, but the children of a struct keep their length in it, and after the refused row
+        they hold bytes that were never checked.
+        """
         if self._refused_at is None:
             return batch
         pos, row = (batch.column(name).to_numpy() for name in ("pos", "row"))
         refused_pos, refused_row = self._refused_at
         behind = (pos > refused_pos) | ((pos == refused_pos) & (row >= refused_row))
-        return batch.slice(0, int(behind.argmax()) if behind.any() else None)
+        return batch.take(pa.array(np.arange(behind.argmax()))) if behind.any() else batch
 
 
 def _post_headers(context: ParseContext) -> tuple[dict[int, int], set[int]]:
