@@ -39,7 +39,8 @@ class Limits:
         event_size: of an event as stored. No server replicates more than its max_allowed_packet, which is 1 GiB at
             most.
         opened_size: of what is compressed and has to be held as a whole once it is opened: a compressed event of
-            MariaDB, an event inside a compressed transaction. A compressed transaction itself may be of any size.
+            MariaDB, a value of one of its compressed columns, an event inside a compressed transaction. A compressed
+            transaction itself may be of any size.
     """
 
     event_size: int = 1 << 30

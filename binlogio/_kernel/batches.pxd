@@ -34,6 +34,7 @@ cdef class Batch(Heads):
     cdef readonly bint failed_partial  # it is a partial update
     cdef readonly bint stopped_at_partial  # the next event is a partial update, and the batch takes none
     cdef bint takes_partial
+    cdef int64_t block_rows  # most rows that are materialised at once
     cdef int64_t event  # where to go on
     cdef const uint8_t* at
     cdef int64_t event_row

@@ -8,7 +8,7 @@ block at a time and then materialised column by column, while the block's bytes 
 from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.stdlib cimport free, malloc
 
-from binlogio._kernel.columns cimport Column
+from binlogio._kernel.columns cimport K_COMPRESSED, Column
 from binlogio._kernel.heads cimport Heads, Presence
 from binlogio._kernel.images cimport (
     DELETE, INSERT, MAX_BLOCK, PARTIAL_UPDATE, UPDATE, ImagePlan, Layout, Operation, Plan, RowsEvent, is_bare_row, locate_image,
@@ -61,6 +61,10 @@ cdef class Batch(Heads):
         self.before = Side(before)
         self.after = Side(after)
         self.takes_partial = takes_partial
+        self.block_rows = MAX_BLOCK
+        for column in self.before.columns + self.after.columns:
+            if (<Column>column).kind == K_COMPRESSED:  # a row may open to a thousand times what it has in the log
+                self.block_rows = 1
         self.failed_event = -1
         for memory, size in zip(self._memories(), plan.batch_sizes):
             (<Memory>memory).reserve(size)
@@ -100,7 +104,7 @@ cdef class Batch(Heads):
 
     cdef int take_rows(self, Router router, int64_t max_rows, int64_t max_bytes) except -1 nogil:
         while self.count < max_rows and self.byte_count() < max_bytes and self.failed_event < 0:
-            if self._block(router, min(MAX_BLOCK, max_rows - self.count)) == 0:
+            if self._block(router, min(self.block_rows, max_rows - self.count)) == 0:
                 break
         return 0
 

@@ -48,7 +48,8 @@ cdef class Column:
     Args:
         kind: one of the numbers above.
         width: bytes of a fixed-size value, or minus the bytes of its length.
-        first, second: precision and scale, fraction digits, or the padded length.
+        first, second: precision and scale, fraction digits, or the padded length; of a compressed column the kind of its text, and
+            how many bytes a value may have once it is opened.
         policy: what becomes of impossible dates.
         names: members of an ENUM or SET, or the 256 characters of a single-byte set, as UTF-8.
         characters: a multi-byte character set.
@@ -369,7 +370,7 @@ cdef class Column:
                         return i
                 elif kind == K_COMPRESSED:
                     self.plain.size = 0
-                    if not inflate_column(self.plain, p, size) or not self._text(self.first, self.plain.data, self.plain.size):
+                    if not inflate_column(self.plain, p, size, self.second) or not self._text(self.first, self.plain.data, self.plain.size):
                         return i
                 elif kind == K_OLD_DECIMAL:
                     if not old_decimal_text(self.data, p, size):

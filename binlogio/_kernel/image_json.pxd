@@ -16,6 +16,7 @@ cdef enum:
 cdef class ImageJson:
     cdef readonly ImagePlan plan
     cdef object by_construct
+    cdef int64_t opened_size
     cdef Memory schema, table
     cdef Value* values
     cdef const uint8_t** pointers

@@ -16,5 +16,11 @@ ByConstruct: TypeAlias = Callable[[int, bytes, bytes | None, int], bytes | None]
 class ImageJson:
     plan: ImagePlan
     def __init__(
-        self, plan: ImagePlan, schema: bytes, table: bytes, values: Sequence[Value], by_construct: ByConstruct
+        self,
+        plan: ImagePlan,
+        schema: bytes,
+        table: bytes,
+        values: Sequence[Value],
+        by_construct: ByConstruct,
+        opened_size: int = ...,
     ) -> None: ...

@@ -65,12 +65,13 @@ cdef class ImageJson:
         by_construct: from a column's position, the bytes of its value, those of the before image, and 1 where the value
             is JSON diffs (2 where the before image does not have the column) to the value in JSON; None where they are
             no value.
+        opened_size: bytes that a value of a compressed column may have once it is opened.
     """
 
-    def __cinit__(self, ImagePlan plan, bytes schema, bytes table, values, by_construct):
+    def __cinit__(self, ImagePlan plan, bytes schema, bytes table, values, by_construct, int64_t opened_size=1 << 28):
         cdef Value* value
         cdef int32_t count = plan.core.column_count
-        self.plan, self.by_construct = plan, by_construct
+        self.plan, self.by_construct, self.opened_size = plan, by_construct, opened_size
         self.schema, self.table = _memory_of(schema), _memory_of(table)
         self.labels, self.names, self.name_offsets, self.plain, self.text = Memory(), Memory(), Memory(), Memory(), Memory()
         self.keep = []
@@ -237,7 +238,7 @@ cdef class ImageJson:
             return append_text(out, b'"', 1)
         if kind == K_COMPRESSED:
             self.plain.size = 0
-            if not inflate_column(self.plain, p, size):
+            if not inflate_column(self.plain, p, size, self.opened_size):
                 return 0
             return self._text(out, value.first, value, self.plain.data, self.plain.size)
         if kind == K_JSON:

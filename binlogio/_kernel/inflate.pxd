@@ -28,5 +28,5 @@ cdef struct Stream:  # zlib.h, z_stream: the same since 1.0
     unsigned long adler
     unsigned long reserved
 
-cdef int inflate_column(Memory out, const uint8_t* p, int64_t size) except -1 nogil
+cdef int inflate_column(Memory out, const uint8_t* p, int64_t size, int64_t most) except -1 nogil
 cdef int inflate(Memory out, const uint8_t* data, int64_t size, int64_t expected, bint raw, bint whole) except -1 nogil

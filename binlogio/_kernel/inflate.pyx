@@ -91,12 +91,13 @@ cdef int inflate(Memory out, const uint8_t* data, int64_t size, int64_t expected
     return 1
 
 
-cdef int inflate_column(Memory out, const uint8_t* p, int64_t size) except -1 nogil:
-    """Append the bytes of a column with the attribute COMPRESSED; 0 where they are none.
+cdef int inflate_column(Memory out, const uint8_t* p, int64_t size, int64_t most) except -1 nogil:
+    """Append the bytes of a value of a COMPRESSED column; 0 if it is invalid, or opens to more than `most` bytes.
 
     `binlogio.values.column_compression` has the form.
     """
     cdef int size_bytes
+    cdef int64_t opened_size
     if size == 0 or p[0] == 0:
         if size > 1:
             memcpy(out.grow(size - 1), p + 1, size - 1)
@@ -104,7 +105,10 @@ cdef int inflate_column(Memory out, const uint8_t* p, int64_t size) except -1 no
     size_bytes = p[0] & SIZE_BYTES
     if p[0] & METHOD != ZLIB or not 1 <= size_bytes <= 4 or size < 1 + size_bytes:
         return 0
-    return inflate(out, p + 1 + size_bytes, size - 1 - size_bytes, <int64_t>big(p + 1, size_bytes), (p[0] & RAW) != 0, False)
+    opened_size = <int64_t>big(p + 1, size_bytes)
+    if opened_size > most:
+        return 0
+    return inflate(out, p + 1 + size_bytes, size - 1 - size_bytes, opened_size, (p[0] & RAW) != 0, False)
 
 
 cdef int _by_python(Memory out, bytes data, int64_t expected, bint raw, bint whole) except -1:

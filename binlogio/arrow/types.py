@@ -167,9 +167,12 @@ def single_byte_table(charset: Charset) -> tuple[bytes, ...]:
     return tuple(table)
 
 
+_MOST_OPENED: Final = (1 << 31) - 1  # bytes of a value in a column, as far as Arrow's offsets go
+
+
 def _compressed(column: ColumnPlan) -> ColumnSpec:
     plain = _text(column)
-    return replace(plain, kind=kernel.COMPRESSED, first=plain.kind)
+    return replace(plain, kind=kernel.COMPRESSED, first=plain.kind, second=min(column.opened_size, _MOST_OPENED))
 
 
 def _json(column: ColumnPlan) -> ColumnSpec:

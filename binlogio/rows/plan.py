@@ -16,6 +16,7 @@ from binlogio.constants import ColumnType, EventType
 from binlogio.errors import BinlogFormatError, Hint, UnsupportedFeature
 from binlogio.events.base import DEFAULT_CONTEXT, ParseContext
 from binlogio.events.format_description import server_version_numbers
+from binlogio.options import DEFAULT_LIMITS
 from binlogio.rows.column_facts import ColumnFacts, column_facts, primary_key
 from binlogio.values.charset import charset_of
 from binlogio.values.column_shape import NEEDS_NO_METADATA, OLD_TEMPORAL, Shape, shape_of
@@ -71,7 +72,7 @@ class ColumnPlan:
     SET or BIT. `unsigned` is False and `collation_id` None where nobody says. `native` is MariaDB's `uuid`, `inet4` or
     `inet6`, which only a definition can tell from BINARY. `generated` is True where a definition or DDL says that the
     server computes the column. `fsp_assumed` marks a column of MariaDB's old temporal types whose fraction digits
-    nobody gives; none are assumed.
+    nobody gives; none are assumed. `opened_size` is how many bytes a compressed value may have once it is opened.
     """
 
     position: int
@@ -93,6 +94,7 @@ class ColumnPlan:
     visible: bool = True
     native: str | None = None
     generated: bool = False
+    opened_size: int = DEFAULT_LIMITS.opened_size
 
     @property
     def vector_function(self) -> str:
@@ -242,6 +244,7 @@ def _column(
         geometry_type=facts.geometry_type,
         dimension=sql.length if is_vector else facts.dimension,
         visible=facts.visible,
+        opened_size=context.limits.opened_size,
         native=sql.name if shape.type == ColumnType.STRING and NATIVE_TYPES.get(sql.name) == shape.length else None,
     )
 

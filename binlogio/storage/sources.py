@@ -109,7 +109,7 @@ class LogFile:
 
 @dataclass(slots=True)
 class OpenedLog:
-    """A file that is open. `seekable` is False for compressed input and pipes."""
+    """A file that is open. `seekable` is False for compressed input, pipes, and file objects that cannot seek."""
 
     stream: ByteStream
     raw: ByteStream  # the file below `stream`, which a GzipFile leaves open
@@ -192,16 +192,38 @@ class OpenedLog:
 
 
 class _Borrowed:
-    """A caller's file object, which stays the caller's to close."""
+    """A caller's file object, which stays the caller's to close. Offsets count from where it was when it was passed in."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
+        self.can_seek = _can_seek(stream)
+        self._start = stream.tell() if self.can_seek else 0
 
     def read(self, size: int = -1, /) -> bytes:
         return self._stream.read(size)
 
+    def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
+        """Set the position to `offset`."""
+        return self._stream.seek(offset + (self._start if whence == os.SEEK_SET else 0), whence) - self._start
+
+    def tell(self) -> int:
+        """Return the position."""
+        return self._stream.tell() - self._start
+
     def close(self) -> None:
         """Do nothing: the caller opened the file."""
+
+
+_REWINDING: Final = frozenset({"GzipFile", "BZ2File", "LZMAFile", "ZstdFile", "ZipExtFile"})
+"""File objects that seek backwards by decompressing everything before the offset once more."""
+
+
+def _can_seek(stream: BinaryIO) -> bool:
+    """Whether a file object can be read twice at no more cost than once."""
+    if any(base.__name__ in _REWINDING for base in type(stream).__mro__):
+        return False
+    seekable = getattr(stream, "seekable", None)
+    return seekable is not None and bool(seekable())
 
 
 class _Replayed:
@@ -328,7 +350,7 @@ def _open_plain(raw: ByteStream, name: str, keyring: Keyring | None) -> OpenedLo
             file=name,
             hint="convert it with the server, or read it with mariadb-binlog",
         )
-    if isinstance(raw, _Borrowed):
+    if isinstance(raw, _Borrowed) and not raw.can_seek:
         return OpenedLog(again, raw, "plain")
     cast("SeekableByteStream", raw).seek(0)
     return OpenedLog(raw, raw, "plain", seekable=True)

@@ -1,7 +1,7 @@
 """MariaDB's compressed columns: VARCHAR, TEXT and BLOB with the attribute COMPRESSED.
 
-Memory is bounded by what the compressed bytes can hold. Values are compressed as by the server's
-defaults: from 100 bytes on, and if the result is shorter.
+Memory is bounded by what the compressed bytes can hold, and by `Limits.opened_size`. Values are compressed as by the
+server's defaults: from 100 bytes on, and if the result is shorter.
 
     value  := nothing, for the empty string | 0x00 bytes | header: u8  size: u8[n], big-endian  zlib
     header := 0x80 (zlib) | 0x08 (a raw deflate stream, without zlib's own header) | n
@@ -14,7 +14,9 @@ from __future__ import annotations
 import zlib
 from typing import Final
 
-from construct import Adapter, Container, ValidationError
+from construct import Adapter, Construct, Container, ValidationError
+
+from binlogio.options import DEFAULT_LIMITS
 
 METHOD: Final = 0xF0
 ZLIB: Final = 0x80
@@ -26,7 +28,11 @@ MAX_RATIO: Final = 1032
 
 
 class CompressedColumn(Adapter):  # type: ignore[misc]
-    """Bytes that stand compressed in the row image."""
+    """Bytes that are compressed in the row image; `most` is how many a value may have once it is opened."""
+
+    def __init__(self, subcon: Construct, most: int = DEFAULT_LIMITS.opened_size) -> None:
+        super().__init__(subcon)
+        self._most = most
 
     def _decode(self, obj: bytes, context: Container, path: str) -> bytes:
         if not obj or obj[0] == 0:
@@ -37,6 +43,11 @@ class CompressedColumn(Adapter):  # type: ignore[misc]
         stream, size = obj[1 + size_bytes :], int.from_bytes(obj[1 : 1 + size_bytes], "big")
         if size > MAX_RATIO * len(stream):
             raise ValidationError(f"{len(stream)} compressed bytes are too few for {size} bytes", path=path)
+        if size > self._most:
+            raise ValidationError(
+                f"{size} uncompressed bytes are larger than the limit of {self._most} (Limits.opened_size, --max-opened-size)",
+                path=path,
+            )
         inflater = zlib.decompressobj(-zlib.MAX_WBITS if head & RAW else zlib.MAX_WBITS)
         try:
             plain = inflater.decompress(stream, size + 1)

@@ -236,7 +236,7 @@ def _varchar(column: ColumnPlan) -> Construct:
 
 
 def _compressed(column: ColumnPlan) -> Construct:
-    source = CompressedColumn(_Sized(column.pack_length, column.length))
+    source = CompressedColumn(_Sized(column.pack_length, column.length), column.opened_size)
     return _text(source, charset_of(column.collation_id))
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import subprocess
 import sys
+import zlib
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,7 +23,7 @@ from binlogio.events.transaction_payload import TransactionPayloadEvent
 from binlogio.format.encoder import Encoder
 from binlogio.implementation import is_compiled
 from binlogio.storage.compression import compress_zstd
-from both_kernels import KERNELS, kernel_set_to, records_of
+from both_kernels import KERNELS, error_of_events, kernel_set_to, records_of
 from corpus import MARIADB, MARIADB118, MYSQL
 from log_cases import MARIADB as MARIADB_VERSION
 from log_cases import table_map_of
@@ -117,12 +119,14 @@ def test_flipped_bit_of_a_size_without_log_pos_gives_no_rows_that_are_not_in_the
         for number, (at, event) in enumerate(events):
             bit = 20 + number % 12
             for room in (0, 2 * MIB):
-                target.write_bytes(with_size(data, at, len(event) ^ 1 << bit) + bytes(room))
-                found, error = _rows(target, read, zero_dates="null")
+                spoilt = with_size(data, at, len(event) ^ 1 << bit) + bytes(room)
+                target.write_bytes(spoilt)
+                for source in (target, io.BytesIO(spoilt)):
+                    found, error = _rows(source, read, zero_dates="null")
 
-                assert error is not None, (at, bit)
-                assert [record[:2] for record in found] == [record[:2] for record in whole if record[0] < at], (at, bit)
-                assert error.offset == at
+                    assert error is not None, (at, bit)
+                    assert [one[:2] for one in found] == [one[:2] for one in whole if one[0] < at], (at, bit)
+                    assert error.offset == at
 
 
 class CountedBytes(io.BytesIO):
@@ -369,3 +373,99 @@ def test_compressed_statement_over_the_limit_is_refused_before_it_is_opened(kern
         with pytest.raises(BinlogFormatError, match="larger than the limit of 1048576"):
             list(binlogio.open(io.BytesIO(data), limits=limits))
         assert len(list(binlogio.open(io.BytesIO(data)))) == 4
+
+
+def _compressed_values(opened_sizes: list[int], kind: T, collation: int) -> bytes:
+    """A MariaDB log of an insert of a row for each size, with a value of a compressed column that opens to so many zeros."""
+    table = table_map_of(
+        [column(T.LONG), column(kind, 4 if kind == T.BLOB_COMPRESSED else 60000, collation_id=collation)]
+    )
+    width = 4 if kind == T.BLOB_COMPRESSED else 2
+    images = b""
+    for number, size in enumerate(opened_sizes):
+        value = b"\x84" + size.to_bytes(4, "big") + zlib.compress(bytes(size), 9)
+        images += b"\0" + number.to_bytes(4, "little") + len(value).to_bytes(width, "little") + value
+    event = WriteRowsEvent(7, 1, b"", 2, b"\3", images, header(EventType.WRITE_ROWS_EVENT))
+    return BINLOG_MAGIC + encode([description(version=MARIADB_VERSION), table, event])
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("collation", [63, 46, 8, 54], ids=["binary", "utf8mb4", "latin1", "utf16"])
+@pytest.mark.parametrize("kind", [T.BLOB_COMPRESSED, T.VARCHAR_COMPRESSED])
+def test_value_of_a_compressed_column_over_the_limit_is_refused(kind: T, collation: int, kernel: str) -> None:
+    """A value may open to exactly the limit; the error of a larger one says where it is and which limit that was."""
+    limits = binlogio.Limits(opened_size=MIB)
+    good = _compressed_values([MIB, 0, MIB], kind, collation)
+    bomb = _compressed_values([MIB, MIB + 2], kind, collation)
+    at = last_event_at(bomb)
+    with kernel_set_to(kernel):
+        for read in READS:
+            assert [error for _, error in [_rows(io.BytesIO(good), read, limits=limits)]] == [None]
+            assert [error for _, error in [_rows(io.BytesIO(bomb), read)]] == [None]
+
+            _, error = _rows(io.BytesIO(bomb), read, limits=limits)
+
+            assert isinstance(error, BinlogFormatError)
+            assert "larger than the limit of 1048576 (Limits.opened_size" in str(error)
+            assert error.offset == at
+            assert str(error.field).startswith("row 1, column c1, byte ")
+        error_found = error_of_events(bomb, limits=limits)
+
+        assert error_found is not None
+        assert (error_found.offset, "1048578" in error_found.text) == (at, True)
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="only Linux tells the peak of one process alone")
+@pytest.mark.skipif(not is_compiled(), reason="construct holds events as a whole")
+def test_compressed_values_are_not_all_opened_at_once(tmp_path: Path) -> None:
+    """40 rows of 32 MiB each, in an event of a megabyte: a row at a time is opened and given out."""
+    path = tmp_path / "binlog.000001"
+    path.write_bytes(_compressed_values([32 * MIB] * 40, T.BLOB_COMPRESSED, 63))
+    found = subprocess.run([sys.executable, "-c", READ_ONE_ROW, str(path)], capture_output=True, text=True, check=True)
+    rows, peak_mb = map(int, found.stdout.split())
+
+    assert rows == 40
+    assert peak_mb < 40 * 32 / 2
+
+
+class _Pipe(io.BytesIO):
+    """A stream that cannot seek."""
+
+    def seekable(self) -> bool:
+        """False."""
+        return False
+
+    def seek(self, *_: Any) -> int:
+        """Raise, as a pipe does."""
+        raise io.UnsupportedOperation
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("read", READS)
+def test_checksum_of_a_big_event_is_compared_first_in_every_source_that_can_be_read_twice(
+    tmp_path: Path, read: str, kernel: str
+) -> None:
+    """A path, a file object, one that is in the middle of other bytes; what cannot be read twice ends with the same error."""
+    data = log(TABLE, big_insert(MIB, 3))
+    spoilt = bytearray(data)
+    spoilt[-1] ^= 1
+    path = tmp_path / "binlog.000001"
+    path.write_bytes(spoilt)
+    inside = io.BytesIO(b"other bytes" + spoilt)
+    inside.seek(len(b"other bytes"))
+    with kernel_set_to(kernel), path.open("rb") as buffered, path.open("rb", buffering=0) as raw:
+        for source in (path, io.BytesIO(spoilt), inside, buffered, raw):
+            found, error = _rows(source, read)
+
+            assert found == []
+            assert isinstance(error, ChecksumMismatch)
+            assert error.offset == last_event_at(spoilt)
+        for stream in (_Pipe(spoilt), gzip.GzipFile(fileobj=io.BytesIO(gzip.compress(spoilt)))):
+            assert isinstance(_rows(stream, read)[1], ChecksumMismatch)
+        for source in (io.BytesIO(data), _Pipe(data), gzip.GzipFile(fileobj=io.BytesIO(gzip.compress(data)))):
+            assert len(_rows(source, read)[0]) == 3
+
+
+def last_event_at(data: bytes | bytearray) -> int:
+    """Where the last event of a log starts."""
+    return max(at for at, _ in raw_events(data))

@@ -20,6 +20,7 @@ from binlogio.columnar.batches.record_types import MIXED_SCHEMA
 from binlogio.columnar.batches.records import Repeated, imported
 from binlogio.constants import ColumnType
 from binlogio.errors import BinlogFormatError
+from binlogio.options import DEFAULT_LIMITS
 from binlogio.primitives import BAD_BYTES
 from binlogio.rows.image import RowChange, RowImage
 from binlogio.values.layout import PARTIAL_JSON, column_layout
@@ -49,7 +50,8 @@ def image_json(plan: TablePlan) -> ImageJson:
     slots = list(range(len(specs)))
     images = ImagePlan(plan, [spec.width for spec in specs], slots, list(plan.json_positions), wanted=True)
     values = [_value(column, spec) for column, spec in zip(plan.columns, specs, strict=True)]
-    return ImageJson(images, _utf8(plan.schema), _utf8(plan.table), values, _ByConstruct(plan))
+    opened_size = plan.columns[0].opened_size if plan.columns else DEFAULT_LIMITS.opened_size
+    return ImageJson(images, _utf8(plan.schema), _utf8(plan.table), values, _ByConstruct(plan), opened_size)
 
 
 def _value(column: ColumnPlan, spec: ColumnSpec) -> Value:

@@ -1,8 +1,8 @@
 """Events that are larger than a window: they come in parts, and no part is kept.
 
 Splits the images of a rows event into parts, and decompresses a transaction while it is read. Where the log can be read
-twice, the checksum is compared before the first row is given out; elsewhere (standard input, compressed and encrypted
-files, file objects) after the last one.
+twice, the checksum is compared before the first row is given out; elsewhere (pipes, compressed and encrypted files) after
+the last one.
 """
 
 from __future__ import annotations
