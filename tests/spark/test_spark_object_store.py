@@ -11,11 +11,11 @@ from urllib.parse import quote
 
 import pytest
 
-from binlogio.errors import BinlogFormatError, UnsupportedFeature
+from binlogio.errors import BinlogFormatError, UnsupportedFeature, WriterStateError
 from corpus import MYSQL
 from spark_frames import GTID_ON, ROTATED, TYPES_INT, tasks
 from spark_streams import Stream
-from spark_writes import cut, definitions, kept, records, stage, write, writer
+from spark_writes import begin_write, cut, definitions, kept, numbered, outlive_write, records, stage, write, writer
 
 pytest.importorskip("pyspark.sql.datasource")
 pytest.importorskip("moto.server")
@@ -214,9 +214,21 @@ def test_abort_leaves_nothing(bucket: Bucket) -> None:
     driver = writer(one.schema, bucket.uri("none"), schemaFile=given)
     messages = [stage(driver, one), stage(driver, other)]
 
-    assert len(bucket.names("none")) == 2
+    assert len([name for name in bucket.names("none") if not name.endswith("/open")]) == 2
     driver.abort(messages)
     assert bucket.names("none") == []
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_task_that_outlives_the_write_leaves_no_object(bucket: Bucket, *, stream: bool) -> None:
+    """An upload ends after the abort, so the object is there once more: the task removes it."""
+    batches = numbered(range(1, 5)).to_batches(max_chunksize=4)
+    for ends_at in range(len(batches) + 1):
+        driver = begin_write(batches[0].schema, bucket.uri("late"), stream=stream)
+        with pytest.raises(WriterStateError, match="the write ended while this task was still running"):
+            outlive_write(driver, batches, ends_at, [])
+
+        assert bucket.names("late") == []
 
 
 def test_stream_follows_objects(bucket: Bucket) -> None:

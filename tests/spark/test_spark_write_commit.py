@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pytest
 
-from binlogio.errors import BinlogFormatError
+from binlogio.errors import BinlogFormatError, WriterStateError
 from binlogio.events.gtid import GtidEvent
 from binlogio.gtid import EMPTY_GTID_SET
 from binlogio.options import ServerVariables
@@ -21,7 +21,21 @@ from binlogio.writer.log.log_storage import LocalStorage
 from corpus import MYSQL
 from crashing_storage import Crash, CrashingStorage
 from spark_frames import load
-from spark_writes import UUID, cut, definitions, events, folder_of, logs, numbered, records, stage, write, writer
+from spark_writes import (
+    UUID,
+    begin_write,
+    cut,
+    definitions,
+    events,
+    folder_of,
+    logs,
+    numbered,
+    outlive_write,
+    records,
+    stage,
+    write,
+    writer,
+)
 
 pytest.importorskip("pyspark.sql.datasource")
 from pyspark_binlogio.write.log_commit import BatchNumber, LogFolder
@@ -114,6 +128,27 @@ def test_only_the_attempt_that_spark_counts_is_written(tmp_path: Path) -> None:
     assert lost.segments[0].name != counted.segments[0].name
     assert len(records(tmp_path)) == 8
     assert sorted(folder_of(tmp_path)) == ["binlog.000001", "binlog.000002", "binlog.index"]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("is_committed", [False, True])
+@pytest.mark.parametrize("place", ["{}", "file://{}"])
+def test_task_that_outlives_the_write_leaves_nothing(
+    tmp_path: Path, place: str, *, is_committed: bool, stream: bool
+) -> None:
+    """Spark ends a write while a task runs: one of a failed job, or the slower attempt. It may be before, in or after any of its files."""
+    first, second = cut(numbered(range(1, 21)), 2)
+    batches = second.to_batches(max_chunksize=2)
+    for ends_at in range(len(batches) + 1):
+        folder = tmp_path / str(ends_at)
+        driver = begin_write(first.schema, place.format(folder), stream=stream, maxBinlogSize="4096")
+        messages = [stage(driver, first)] if is_committed else []
+        with pytest.raises((WriterStateError, FileNotFoundError)):
+            outlive_write(driver, batches, ends_at, messages)
+
+        names = {name for name in folder_of(folder) if not name.endswith(".batches")}
+        assert names == ({"binlog.000001", "binlog.index"} if is_committed else set())
+        assert not (folder / "_binlog_staging").exists()
 
 
 @pytest.mark.parametrize("overwrite", [False, True])

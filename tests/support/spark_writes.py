@@ -16,7 +16,7 @@ from binlogio.reader import open as open_logs
 from spark_frames import tasks
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from pyspark.sql.datasource import DataSourceArrowWriter
@@ -99,6 +99,39 @@ def write(parts: Sequence[pa.Table], folder: Path | str, *, overwrite: bool = Fa
     except BaseException:
         driver.abort(messages)
         raise
+
+
+def begin_write(schema: pa.Schema, folder: Path | str, *, stream: bool, **options: str) -> Any:
+    """Return the writer of a frame, or of a batch of a stream, as the driver has it."""
+    from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415 - there may be no Spark
+
+    from pyspark_binlogio.source import BinlogDataSource  # noqa: PLC0415
+
+    source = BinlogDataSource({**options, "path": str(folder)})
+    return (source.streamWriter if stream else source.writer)(from_arrow_schema(schema), overwrite=False)
+
+
+def end_write(driver: Any, messages: Sequence[Any]) -> None:
+    """Commit the messages, or abort where there are none, with a copy of the writer, as Spark does."""
+    from pyspark.sql.datasource import DataSourceArrowWriter  # noqa: PLC0415 - there may be no Spark
+
+    ending = pickle.loads(pickle.dumps(driver))  # noqa: S301 - our own bytes
+    batch = () if isinstance(driver, DataSourceArrowWriter) else (0,)
+    (ending.commit if messages else ending.abort)(list(messages), *batch)
+
+
+def outlive_write(driver: Any, batches: Sequence[pa.RecordBatch], ends_at: int, messages: Sequence[Any]) -> None:
+    """Run a task during which the write ends, after `ends_at` of its batches."""
+
+    def records_of_the_task() -> Iterator[pa.RecordBatch]:
+        for number, batch in enumerate(batches):
+            if number == ends_at:
+                end_write(driver, messages)
+            yield batch
+        if ends_at == len(batches):
+            end_write(driver, messages)
+
+    pickle.loads(pickle.dumps(driver)).write(records_of_the_task())  # noqa: S301 - our own bytes
 
 
 def logs(folder: Path) -> list[Path]:

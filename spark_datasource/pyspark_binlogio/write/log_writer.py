@@ -3,9 +3,15 @@
 Implements Spark's writer interfaces, and adds missing columns. Transactions, staged files and the commit are in
 `record_runs`, `segments` and `log_commit`.
 
-    a task    stages files in a directory that readers ignore, and returns a description of them
+    driver    makes the staging directory, with a marker that has the id of this attempt to write
+    a task    stages files in that directory, which readers ignore, and returns a description of them
     commit    turns all of them into logs, or none
     abort     removes them
+
+Spark does not wait for the other tasks of a failed job before it calls `abort`, nor for the other attempts of a task
+before `commit`. Both remove the marker first and then the directory. A task that is still running then cannot create
+files in a local directory; on an object store it compares the marker with its own id when it has written its files,
+and removes them.
 
 Defaults of missing columns: one file, rows numbered, server_id 1, gtid and sequence_number NULL (each pos is then a
 transaction), bitmaps of the columns that the images have; with option `table`, its schema and table.
@@ -27,6 +33,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
 from binlogio.columnar.batches.row_records import ROW_COLUMNS
+from binlogio.errors import WriterStateError
 from binlogio.gtid import EMPTY_GTID_SET
 from binlogio.options import ServerVariables
 from binlogio.writer.flavour import flavour_of
@@ -47,6 +54,8 @@ if TYPE_CHECKING:
     from pyspark_binlogio.options import BinlogOptions
 
 STAGING: Final = "_binlog_staging"
+_MARKER: Final = "open"
+_REMOVALS: Final = 100  # of a directory in which a running task creates files
 _NEEDED: Final = ("op", "timestamp", "pos")
 _IMAGES: Final = ("before", "after")
 
@@ -64,8 +73,41 @@ class _LogWriter:
     def __init__(self, options: BinlogOptions, schema: StructType, staging: str) -> None:
         self._options = options
         self._staging = f"{STAGING}/{staging}"
+        self._attempt = uuid.uuid4().hex
         self._variables = server_variables(options)
         _check_columns(arrow_schema(schema), options)
+
+    def _open_staging(self) -> None:
+        """Create the staging directory and its marker. Only the driver does, so a late task cannot create it again."""
+        uri = self._options.paths[0]
+        if "://" not in uri:
+            (Path(uri) / self._staging).mkdir(parents=True, exist_ok=True)
+        else:
+            from pyspark_binlogio.write.object_storage import make_folder  # noqa: PLC0415
+
+            make_folder(uri, self._staging)
+        storage, marker = self._storage(), f"{self._staging}/{_MARKER}"
+        with suppress(FileNotFoundError):  # of an attempt that was killed
+            storage.remove(marker)
+        storage.create(marker)
+        storage.append(marker, self._attempt.encode())
+        storage.close(marker)
+
+    def _refuse_late_task(self) -> None:
+        """Refuse to stage files that no commit or abort will see.
+
+        Raises:
+            WriterStateError: this write was committed or aborted.
+        """
+        marker = f"{self._staging}/{_MARKER}"
+        try:
+            found = self._storage().read(marker)
+        except FileNotFoundError:
+            found = b""
+        if found != self._attempt.encode():
+            raise WriterStateError(
+                "the write ended while this task was still running, so the files of the task were removed", file=marker
+            )
 
     def _storage(self) -> LogStorage:
         uri = self._options.paths[0]
@@ -86,8 +128,6 @@ class _LogWriter:
             BinlogError: a record says what cannot be, or they are not in order.
             OSError: the storage cannot.
         """
-        if "://" not in self._options.paths[0]:
-            (Path(self._options.paths[0]) / self._staging).mkdir(parents=True, exist_ok=True)
         writer = SegmentWriter(
             self._storage(),
             f"{self._staging}/{uuid.uuid4().hex}",
@@ -96,10 +136,12 @@ class _LogWriter:
             executed,
         )
         try:
-            return Staged(tuple(writer.write(transactions(_as_records(batches, self._options)))))
+            staged = Staged(tuple(writer.write(transactions(_as_records(batches, self._options)))))
+            self._refuse_late_task()
         except BaseException:
             writer.remove()
             raise
+        return staged
 
     def _commit(
         self, messages: Iterable[WriterCommitMessage | None], *, overwrite: bool, batch: BatchNumber | None
@@ -110,10 +152,16 @@ class _LogWriter:
         self._clear()
 
     def _clear(self) -> None:
-        """Remove what is staged; files of a task that is still running remain, in a directory that readers ignore."""
-        uri = self._options.paths[0]
+        """Remove what is staged, the marker first, so that tasks that are still running find out."""
+        uri, storage = self._options.paths[0], self._storage()
+        with suppress(OSError):
+            storage.remove(f"{self._staging}/{_MARKER}")
         if "://" not in uri:
-            shutil.rmtree(Path(uri) / self._staging, ignore_errors=True)
+            folder = Path(uri) / self._staging
+            for _ in range(_REMOVALS):
+                shutil.rmtree(folder, ignore_errors=True)
+                if not folder.exists():
+                    break
             with suppress(OSError):  # others may have something there
                 (Path(uri) / STAGING).rmdir()
             return
@@ -132,6 +180,7 @@ class BinlogBatchWriter(_LogWriter, DataSourceArrowWriter):
         folder = self._folder()
         self._batch = _batch_of(options)
         self._executed = EMPTY_GTID_SET if overwrite else folder.executed()
+        self._open_staging()
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Stage the records of a task; errors as those of the records, and of the storage."""
@@ -152,6 +201,7 @@ class BinlogStreamWriter(_LogWriter, DataSourceStreamArrowWriter):
     def __init__(self, options: BinlogOptions, schema: StructType) -> None:
         self._application = options.txn_app_id or options.checkpoint_location or ""
         super().__init__(options, schema, f"{zlib.crc32(self._application.encode()):08x}")
+        self._open_staging()
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Stage the records of a task; errors as in a batch write."""

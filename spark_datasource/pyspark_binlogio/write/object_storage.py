@@ -58,9 +58,8 @@ class ObjectStorage:
 
     def create(self, name: str) -> None:
         """Begin a file, which is there once it is closed."""
-        path = self._path(name)
-        self._filesystem.create_dir(path.rpartition("/")[0], recursive=True)
-        self._open[name] = self._filesystem.open_output_stream(path)
+        self._filesystem.create_dir(self._folder, recursive=True)
+        self._open[name] = self._filesystem.open_output_stream(self._path(name))
 
     def append(self, name: str, data: bytes | bytearray | memoryview) -> None:
         """Write to a file that was begun."""
@@ -114,6 +113,16 @@ class ObjectStorage:
         if info.type == FileType.NotFound:
             raise FileNotFoundError(errno.ENOENT, "no such file", self._path(name))
         return info
+
+
+def make_folder(uri: str, folder: str) -> None:
+    """Create a folder below that of the URI.
+
+    Raises:
+        OSError: the storage cannot.
+    """
+    filesystem, path = _open(uri)
+    filesystem.create_dir(f"{path.rstrip('/')}/{folder}", recursive=True)
 
 
 def remove_folder(uri: str, folder: str) -> None:
