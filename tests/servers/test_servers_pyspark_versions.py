@@ -34,7 +34,7 @@ OWN_WARNINGS: Final = ("ResourceWarning", "pytest.PytestUnraisableExceptionWarni
 SUBSET: Final = {
     "reads": ("test_spark_source.py", "test_spark_views.py", "test_spark_typed.py", "test_spark_change_feed.py", "test_spark_filters.py"),
     "streams": ("test_spark_stream.py", "test_spark_stream_offsets.py", "test_spark_merge.py"),
-    "writes": ("test_spark_write.py",),
+    "writes": ("test_spark_write.py", "test_spark_write_commit.py"),
     "replays": ("test_spark_replay.py",),
 }  # fmt: skip
 

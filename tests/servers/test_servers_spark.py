@@ -1,4 +1,8 @@
-"""Judges that are not ours, of logs that Spark wrote: `mysqlbinlog` reads them, and a server that is fed with them has the same tables."""
+"""Spark against real servers.
+
+`mysqlbinlog` reads the logs that Spark wrote, a server that is fed with them has the same tables, and a stream of a
+server's logs notices that the server began new ones.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +13,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from binlogio import ServerVariables
+from binlogio.errors import BinlogFormatError
 from judged_types import READABLE, TYPES, count_changes, create_statement, expect_tables, write_types
-from real_servers import vendor
+from real_servers import KINDS, vendor
+from spark_streams import Stream
 from spark_writes import cut, records, write
 
 pytest.importorskip("pyspark.sql.datasource")
@@ -68,3 +74,23 @@ def test_server_fed_with_what_spark_writes_has_the_same_tables(images: str) -> N
             server.sql(mysql.run("mysqlbinlog", "--no-defaults", "--skip-gtids", mysql.inside(path)).stdout)
 
         expect_tables(server, TYPES)
+
+
+@pytest.mark.parametrize("more_rows", [1, 60])
+@pytest.mark.parametrize("kind", KINDS)
+def test_stream_refuses_the_logs_of_a_server_that_was_reset(kind: str, more_rows: int) -> None:
+    """The new log of the same name is shorter or longer than the place that the stream has read up to; it is read when asked for."""
+    reset = "RESET MASTER" if vendor(kind).is_mariadb else "RESET BINARY LOGS AND GTIDS"
+    with vendor(kind).server(f"reset{more_rows}", "--binlog-format=ROW") as server:
+        server.sql("CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY)")
+        server.sql("".join(f"INSERT INTO d.t VALUES ({key});" for key in range(20)))
+        stream = Stream(server.data / "binlog.0*", tables="d.t")
+        read = stream.rest()
+        assert len(read) == 20
+
+        server.sql(f"{reset};" + "".join(f"INSERT INTO d.t VALUES ({key});" for key in range(100, 100 + more_rows)))
+        with pytest.raises(BinlogFormatError, match="the logs are not those that the stream has read") as caught:
+            stream.batch()
+        assert "changedLogs" in str(caught.value)
+        again = Stream(server.data / "binlog.0*", stream.offset, tables="d.t", changedLogs="restart")
+        assert len(again.rest()) == more_rows
