@@ -24,7 +24,7 @@ from binlogio import BinlogWriter, ColumnDefinition, Delete, Insert, ServerVaria
 from binlogio.arrow.cells import natural_schema
 from binlogio.arrow.encode import plan_of
 from binlogio.constants import BINLOG_MAGIC, CHECKSUM_SIZE, HEADER_SIZE, EventType
-from binlogio.events.gtid_mariadb import MariadbGtidFlag
+from binlogio.events.mariadb import MariadbGtidFlag
 from binlogio.writer.batches import BatchChange, BatchSession
 
 if TYPE_CHECKING:

@@ -1,20 +1,35 @@
-"""GTID and ANONYMOUS_GTID, which start a transaction, and PREVIOUS_GTIDS, which starts a file.
+"""GTID, ANONYMOUS_GTID and GTID_TAGGED, which start a transaction, and PREVIOUS_GTIDS, which starts a file.
 
-`CODECS` has all GTID events.
+MariaDB's GTID events are in `binlogio.events.mariadb`.
 
-Untagged events only; `gtid_tagged` and `gtid_mariadb` have the others. The layout has grown between server versions and
-only its length identifies it, so every field after `gno` may be missing, with all that follow it.
+The layout of untagged events has grown between server versions and only its length identifies it, so every field after
+`gno` may be missing, with all that follow it.
 
     gtid_event := flags: u8  uuid: u8[16]  gno: s64                                   -- 5.6; gno 0 where anonymous
                   typecode: u8 (2)  last_committed: s64  sequence_number: s64         -- 5.7.5; other typecodes before
-                  immediate_commit_timestamp: u56  (original_commit_timestamp: u56)?  -- 8.0.1; bit 55 says that it follows
+                  immediate_commit_timestamp: u56  (original_commit_timestamp: u56)?  -- 8.0.1; the second if bit 55 is 1
                   transaction_length: lenenc                                          -- 8.0.2
-                  immediate_server_version: u32  (original_server_version: u32)?      -- 8.0.14; bit 31 says that it follows
+                  immediate_server_version: u32  (original_server_version: u32)?      -- 8.0.14; the second if bit 31 is 1
                   commit_group_ticket: u64                                            -- 8.3, group replication only
     previous_gtids_event := gtid_set                                                  -- binlogio.gtid.layout
 
-Source: libs/mysql/binlog/event/control_events.h, Gtid_event, Previous_gtids_event; control_events.cpp,
-Gtid_event::Gtid_event.
+GTID_TAGGED is a message of mysql::serialization, not a fixed layout. Its ids increase; the default of an optional field
+is in parentheses.
+
+    gtid_tagged_event := version: varlen (1)  size: varlen  last_non_ignorable: varlen  field*  unknown: u8[*]
+    field             := id: varlen  value
+         0 flags: varlen                 6 immediate_commit_timestamp: varlen
+         1 uuid: varlen[16]              7 original_commit_timestamp: varlen? (= 6)
+         2 gno: varlen-s64               8 transaction_length: varlen
+         3 tag: length: varlen, bytes    9 immediate_server_version: varlen
+         4 last_committed: varlen-s64   10 original_server_version: varlen? (= 9)
+         5 sequence_number: varlen-s64  11 commit_group_ticket: varlen? (none)
+
+`size` is that of the message with its head. A field has no length of its own, so from the first unknown id on the
+message cannot be read; `last_non_ignorable`, an id plus one or 0, says whether the rest may be ignored.
+
+Source: libs/mysql/binlog/event/control_events.h, Gtid_event, Gtid_event::define_fields, Previous_gtids_event;
+control_events.cpp, Gtid_event::Gtid_event; libs/mysql/serialization/serializer_default_impl.hpp.
 """
 
 from __future__ import annotations
@@ -25,10 +40,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from construct import (
     Adapter,
+    Array,
     Computed,
     Const,
     Construct,
     Container,
+    ExplicitError,
     If,
     Int8ul,
     Int32ul,
@@ -37,46 +54,36 @@ from construct import (
     Rebuild,
     Struct,
     ValidationError,
+    stream_write,
 )
 
 from binlogio.constants import EventType
+from binlogio.errors import UnsupportedFeature
 from binlogio.events.base import NEW_HEADER, EventCodec, EventHeader
-from binlogio.events.gtid_mariadb import (
-    MARIADB_GTID_CODEC,
-    MARIADB_GTID_LIST_CODEC,
-    MariadbGtidEvent,
-    MariadbGtidExtraFlag,
-    MariadbGtidFlag,
-    MariadbGtidListEvent,
-    MariadbGtidListFlag,
-    MariadbXid,
+from binlogio.events.optional_fields import IfMore, OptionalFieldOrder, Trailing, remaining
+from binlogio.gtid import (
+    EMPTY_GTID_SET,
+    GNO_END,
+    GNO_MIN,
+    NIL_UUID,
+    NO_TAG,
+    Gtid,
+    GtidSet,
+    GtidSetEncoding,
+    Tag,
+    Tsid,
+    Uuid,
 )
-from binlogio.events.gtid_tagged import GTID_TAGGED_CODEC, GtidTaggedEvent
-from binlogio.events.optional_fields import IfMore, InOrder, Trailing
-from binlogio.gtid import EMPTY_GTID_SET, GNO_END, GNO_MIN, NIL_UUID, NO_TAG, Gtid, GtidSet, GtidSetEncoding, Tsid, Uuid
-from binlogio.gtid.layout import GTID_SET, UUID
-from binlogio.primitives import Int56ul, LenencInt
+from binlogio.gtid.layout import GTID_SET, TAG, UUID, UuidOf
+from binlogio.primitives import Int56ul, LenencInt, VarlenInt, VarlenSignedInt
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from io import BytesIO
 
-__all__ = [
-    "CODECS",
-    "AnonymousGtidEvent",
-    "GtidEvent",
-    "GtidFlag",
-    "GtidTaggedEvent",
-    "MariadbGtidEvent",
-    "MariadbGtidExtraFlag",
-    "MariadbGtidFlag",
-    "MariadbGtidListEvent",
-    "MariadbGtidListFlag",
-    "MariadbXid",
-    "PreviousGtidsEvent",
-]
-
 LOGICAL_TIMESTAMP_TYPECODE: Final = 2
+SERIALIZATION_VERSION: Final = 1
+LAST_FIELD: Final = 11
 
 
 class GtidFlag(IntFlag):
@@ -85,11 +92,14 @@ class GtidFlag(IntFlag):
     MAY_HAVE_SBR = 1
 
 
-class _Gno(Adapter):  # type: ignore[misc]
-    """A transaction's number; 0, and nothing else, in an anonymous event."""
+class _Range(Adapter):  # type: ignore[misc]
+    """An integer from `first` to `end - 1`.
 
-    def __init__(self, *, first: int, end: int) -> None:
-        super().__init__(Int64sl)
+    The `gno` of an anonymous event is 0 and nothing else; integers of a message have any length, those of a GTID do not.
+    """
+
+    def __init__(self, layout: Construct, first: int, end: int) -> None:
+        super().__init__(layout)
         self.first = first
         self.end = end
 
@@ -104,7 +114,7 @@ class _Gno(Adapter):  # type: ignore[misc]
 class _Typecode(Construct):  # type: ignore[misc]
     """The byte 2 that announces the logical clock.
 
-    None where the body ends or goes on otherwise (then nothing is read).
+    None where the body ends or continues with other bytes (then nothing is read).
     """
 
     def _parse(self, stream: BytesIO, context: Container, path: str) -> int | None:
@@ -184,7 +194,7 @@ def _layout(gno: Construct) -> Struct:
         "immediate_server_version" / Computed(_without_flag("_version", 31)),
         "original_server_version" / If(_has_flag("_version", 31), Int32ul),
         "commit_group_ticket" / If(lambda ctx: ctx._typecode, IfMore(Int64ul)),
-        InOrder(
+        OptionalFieldOrder(
             "last_committed",
             "sequence_number",
             "immediate_commit_timestamp",
@@ -192,15 +202,15 @@ def _layout(gno: Construct) -> Struct:
             "immediate_server_version",
             "commit_group_ticket",
         ),
-        InOrder("immediate_commit_timestamp", "original_commit_timestamp"),
-        InOrder("immediate_server_version", "original_server_version"),
+        OptionalFieldOrder("immediate_commit_timestamp", "original_commit_timestamp"),
+        OptionalFieldOrder("immediate_server_version", "original_server_version"),
         _TrailingFits(),
         "trailing" / Trailing(lambda _, __: b""),
     )
 
 
-GTID: Final = _layout(_Gno(first=GNO_MIN, end=GNO_END))
-ANONYMOUS_GTID: Final = _layout(_Gno(first=0, end=1))
+GTID: Final = _layout(_Range(Int64sl, GNO_MIN, GNO_END))
+ANONYMOUS_GTID: Final = _layout(_Range(Int64sl, 0, 1))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -284,6 +294,192 @@ class AnonymousGtidEvent:
         return self.immediate_server_version if original is None else original
 
 
+class _VarlenBytes(Adapter):  # type: ignore[misc]
+    """Bytes of which each is an integer of its own, one or two bytes long."""
+
+    def _decode(self, obj: list[int], context: Container, path: str) -> bytes:
+        return bytes(obj)
+
+    def _encode(self, obj: bytes, context: Container, path: str) -> list[int]:
+        return list(obj)
+
+
+class _Field(Construct):  # type: ignore[misc]
+    """An id and its value; None where an optional field is not there."""
+
+    def __init__(self, number: int, layout: Construct, *, optional: bool = False) -> None:
+        super().__init__()
+        self.number = number
+        self.layout = layout
+        self.optional = optional
+        self.flagbuildnone = optional
+
+    def _parse(self, stream: BytesIO, context: Container, path: str) -> Any:
+        at = stream.tell()
+        if remaining(stream) and VarlenInt._parsereport(stream, context, path) == self.number:
+            return self.layout._parsereport(stream, context, path)
+        stream.seek(at)
+        if not self.optional:
+            raise ExplicitError(f"field {self.number} of the message is missing", path=path)
+        return None
+
+    def _build(self, obj: Any, stream: BytesIO, context: Container, path: str) -> Any:
+        if obj is None:
+            if not self.optional:
+                raise ExplicitError(f"field {self.number} of the message is required", path=path)
+            return None
+        VarlenInt._build(self.number, stream, context, path)
+        return self.layout._build(obj, stream, context, path)
+
+
+class _Unknown(Construct):  # type: ignore[misc]
+    """The fields after those that we know, unread. The first one's id must be a later one than ours."""
+
+    def _parse(self, stream: BytesIO, context: Container, path: str) -> bytes:
+        at = stream.tell()
+        if remaining(stream):
+            number = VarlenInt._parsereport(stream, context, path)
+            if number <= LAST_FIELD:
+                raise ValidationError(f"field {number} of the message is out of order", path=path)
+            stream.seek(at)
+        return stream.read()
+
+    def _build(self, obj: bytes, stream: BytesIO, context: Container, path: str) -> bytes:
+        stream_write(stream, obj, len(obj), path)
+        return obj
+
+
+class _Version(Adapter):  # type: ignore[misc]
+    """The version of the serialization, of which there is one."""
+
+    def _decode(self, obj: int, context: Container, path: str) -> int:
+        if obj != SERIALIZATION_VERSION:
+            raise UnsupportedFeature(
+                "unknown serialization version",
+                expected=SERIALIZATION_VERSION,
+                found=obj,
+            )
+        return obj
+
+    def _encode(self, obj: int, context: Container, path: str) -> int:
+        return obj
+
+
+class _LastNonIgnorable(Adapter):  # type: ignore[misc]
+    """One more than the id of the last field that a reader has to know; 0 where it may skip what it does not know."""
+
+    def _decode(self, obj: int, context: Container, path: str) -> int:
+        if obj > LAST_FIELD + 1:
+            raise UnsupportedFeature(
+                "unknown field that must not be skipped",
+                expected=f"fields up to {LAST_FIELD}",
+                found=f"field {obj - 1}",
+            )
+        return obj
+
+    _encode = _decode
+
+
+class _SizeIsRight(Construct):  # type: ignore[misc]
+    """No bytes: a check of `_size` against what follows."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.flagbuildnone = True
+
+    def _parse(self, stream: BytesIO, context: Container, path: str) -> None:
+        expected = _message_size(remaining(stream), context.last_non_ignorable_field_id)
+        if context._size != expected:
+            raise ValidationError(f"the message has {expected} bytes, its size field says {context._size}", path=path)
+
+    def _build(self, obj: None, stream: BytesIO, context: Container, path: str) -> None:
+        return
+
+
+def _message_size(fields_size: int, last_non_ignorable_field_id: int) -> int:
+    """Return the size of a message as the server writes it.
+
+    It counts the size's own bytes as those of `fields_size`, which differs for fields of 125 to 127 bytes.
+    """
+    head = SERIALIZATION_VERSION, fields_size, last_non_ignorable_field_id
+    return fields_size + sum(len(VarlenInt.build(number)) for number in head)
+
+
+def _u(bits: int) -> Construct:
+    return _Range(VarlenInt, 0, 1 << bits)
+
+
+FIELDS: Final = Struct(
+    "flags" / _Field(0, _u(8)),
+    "uuid" / _Field(1, UuidOf(_VarlenBytes(Array(16, _u(8))))),
+    "gno" / _Field(2, _Range(VarlenSignedInt, GNO_MIN, GNO_END)),
+    "tag" / _Field(3, TAG),
+    "last_committed" / _Field(4, VarlenSignedInt),
+    "sequence_number" / _Field(5, VarlenSignedInt),
+    "immediate_commit_timestamp" / _Field(6, VarlenInt),
+    "original_commit_timestamp" / _Field(7, VarlenInt, optional=True),
+    "transaction_length" / _Field(8, VarlenInt),
+    "immediate_server_version" / _Field(9, _u(32)),
+    "original_server_version" / _Field(10, _u(32), optional=True),
+    "commit_group_ticket" / _Field(11, VarlenInt, optional=True),
+    "unknown" / _Unknown(),
+)
+
+
+def _fields_size(ctx: Container) -> int:
+    return len(FIELDS.build({field.name: ctx[field.name] for field in FIELDS.subcons}))
+
+
+GTID_TAGGED: Final = Struct(
+    "_version" / Rebuild(_Version(VarlenInt), lambda _: SERIALIZATION_VERSION),
+    "_size" / Rebuild(VarlenInt, lambda ctx: _message_size(_fields_size(ctx), ctx.last_non_ignorable_field_id)),
+    "last_non_ignorable_field_id" / _LastNonIgnorable(VarlenInt),
+    _SizeIsRight(),
+    *FIELDS.subcons,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GtidTaggedEvent:
+    """The first event of a transaction whose GTID has a tag. Fields as in GtidEvent.
+
+    `unknown` holds the fields of a later server, which this one says may be skipped.
+    """
+
+    flags: int = 0
+    uuid: Uuid
+    tag: Tag
+    gno: int
+    last_committed: int
+    sequence_number: int
+    immediate_commit_timestamp: int
+    original_commit_timestamp: int | None = None
+    transaction_length: int
+    immediate_server_version: int
+    original_server_version: int | None = None
+    commit_group_ticket: int | None = None
+    last_non_ignorable_field_id: int = 0
+    unknown: bytes = b""
+    header: EventHeader = NEW_HEADER
+
+    @property
+    def gtid(self) -> Gtid:
+        """The transaction's identifier."""
+        return Gtid(self.uuid, self.tag, self.gno)
+
+    @property
+    def originally_committed(self) -> int:
+        """When the transaction was committed where it began, in microseconds since 1970, UTC."""
+        original = self.original_commit_timestamp
+        return self.immediate_commit_timestamp if original is None else original
+
+    @property
+    def original_version(self) -> int:
+        """The version of the server where the transaction began."""
+        original = self.original_server_version
+        return self.immediate_server_version if original is None else original
+
+
 @dataclass(frozen=True, slots=True)
 class PreviousGtidsEvent:
     """Every GTID that was logged in the files before this one. The second event of a file since 5.6.
@@ -301,7 +497,5 @@ CODECS: Final[tuple[EventCodec[Any], ...]] = (
     EventCodec(EventType.GTID_LOG_EVENT, GTID, GtidEvent),
     EventCodec(EventType.ANONYMOUS_GTID_LOG_EVENT, ANONYMOUS_GTID, AnonymousGtidEvent),
     EventCodec(EventType.PREVIOUS_GTIDS_LOG_EVENT, GTID_SET, PreviousGtidsEvent),
-    GTID_TAGGED_CODEC,
-    MARIADB_GTID_CODEC,
-    MARIADB_GTID_LIST_CODEC,
+    EventCodec(EventType.GTID_TAGGED_LOG_EVENT, GTID_TAGGED, GtidTaggedEvent),
 )

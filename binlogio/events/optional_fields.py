@@ -57,8 +57,8 @@ class Announced(Construct):  # type: ignore[misc]
         return None if obj is None else self.layout._build(obj, stream, context, path)
 
 
-class InOrder(Construct):  # type: ignore[misc]
-    """No bytes: a check that of the named fields those that are there come before those that are None."""
+class OptionalFieldOrder(Construct):  # type: ignore[misc]
+    """No bytes: a check that the named fields that are present come before those that are None."""
 
     def __init__(self, *names: str) -> None:
         super().__init__()

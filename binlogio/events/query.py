@@ -38,7 +38,7 @@ from construct import (
 
 from binlogio.constants import EventType, QueryStatus
 from binlogio.events.base import NEW_HEADER, EventCodec, EventHeader
-from binlogio.events.compressed import MariadbCompressed
+from binlogio.events.mariadb import MariadbCompressed
 from binlogio.primitives import Bytes8, Many, Record, Utf8, Whole, ZeroEnded, read_exactly, utf8_size
 
 

@@ -36,7 +36,7 @@ from construct import (
 
 from binlogio.constants import EventType, RowsFlag
 from binlogio.events.base import NEW_HEADER, EventCodec, EventHeader
-from binlogio.events.compressed import MariadbCompressed
+from binlogio.events.mariadb import MariadbCompressed
 from binlogio.events.table_map import TableId
 from binlogio.primitives import LenencInt, bitmap, read_exactly
 

@@ -21,14 +21,7 @@ from typing import Any, Final
 
 from binlogio.events.control import IncidentEvent, RotateEvent, StopEvent, XaPrepareEvent, XidEvent
 from binlogio.events.format_description import FormatDescriptionEvent, StartV3Event
-from binlogio.events.gtid import (
-    AnonymousGtidEvent,
-    GtidEvent,
-    GtidTaggedEvent,
-    MariadbGtidEvent,
-    MariadbGtidListEvent,
-    PreviousGtidsEvent,
-)
+from binlogio.events.gtid import AnonymousGtidEvent, GtidEvent, GtidTaggedEvent, PreviousGtidsEvent
 from binlogio.events.load import (
     AppendBlockEvent,
     BeginLoadQueryEvent,
@@ -38,6 +31,7 @@ from binlogio.events.load import (
     ExecuteLoadQueryEvent,
     LoadEvent,
 )
+from binlogio.events.mariadb import MariadbGtidEvent, MariadbGtidListEvent
 from binlogio.events.query import QueryEvent
 from binlogio.events.rows import DeleteRowsEvent, PartialUpdateRowsEvent, UpdateRowsEvent, WriteRowsEvent
 from binlogio.events.statement_context import IntvarEvent, RandEvent, UserVarEvent

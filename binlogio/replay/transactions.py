@@ -19,8 +19,6 @@ from binlogio.errors import BinlogError, ReplayError
 from binlogio.events.base import DEFAULT_CONTEXT
 from binlogio.events.control import IncidentEvent, XaPrepareEvent
 from binlogio.events.format_description import FormatDescriptionEvent, StartV3Event
-from binlogio.events.gtid import MariadbGtidEvent
-from binlogio.events.gtid_mariadb import MariadbGtidExtraFlag
 from binlogio.events.load import (
     AppendBlockEvent,
     BeginLoadQueryEvent,
@@ -29,6 +27,7 @@ from binlogio.events.load import (
     ExecuteLoadQueryEvent,
     LoadEvent,
 )
+from binlogio.events.mariadb import MariadbGtidEvent, MariadbGtidExtraFlag
 from binlogio.events.query import QueryEvent
 from binlogio.events.rows import DeleteRowsEvent, WriteRowsEvent
 from binlogio.events.statement_context import IntvarEvent, RandEvent, UserVarEvent

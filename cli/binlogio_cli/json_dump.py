@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, Final
 from binlogio.constants import ColumnType, OptionalMetadataType, QueryStatus
 from binlogio.errors import BinlogError
 from binlogio.events.control import RowsQueryEvent
-from binlogio.events.gtid import AnonymousGtidEvent, GtidEvent, GtidTaggedEvent, MariadbGtidEvent
+from binlogio.events.gtid import AnonymousGtidEvent, GtidEvent, GtidTaggedEvent
 from binlogio.events.load import ExecuteLoadQueryEvent
-from binlogio.events.mariadb import AnnotateRowsEvent
+from binlogio.events.mariadb import AnnotateRowsEvent, MariadbGtidEvent
 from binlogio.events.query import QueryEvent, StatusVar
 from binlogio.events.rows import DeleteRowsEvent, PartialUpdateRowsEvent, UpdateRowsEvent, WriteRowsEvent
 from binlogio.events.table_map import MetadataField, TableMapEvent

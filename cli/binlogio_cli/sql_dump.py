@@ -16,8 +16,9 @@ from binlogio.constants import HeaderFlag, QueryStatus
 from binlogio.errors import ReplayError
 from binlogio.events.control import IncidentEvent, XaPrepareEvent, XidEvent
 from binlogio.events.format_description import FormatDescriptionEvent
-from binlogio.events.gtid import GtidEvent, GtidTaggedEvent, MariadbGtidEvent
+from binlogio.events.gtid import GtidEvent, GtidTaggedEvent
 from binlogio.events.load import ExecuteLoadQueryEvent
+from binlogio.events.mariadb import MariadbGtidEvent
 from binlogio.events.query import QueryEvent
 from binlogio.events.rows import DeleteRowsEvent, PartialUpdateRowsEvent, UpdateRowsEvent, WriteRowsEvent
 from binlogio.events.statement_context import IntvarEvent, RandEvent, UserVarEvent

@@ -18,15 +18,9 @@ from binlogio.events import codec_for
 from binlogio.events.base import build_header
 from binlogio.events.control import IncidentEvent, RowsQueryEvent, XaPrepareEvent, XidEvent
 from binlogio.events.format_description import FormatDescriptionEvent, StartV3Event
-from binlogio.events.gtid import (
-    AnonymousGtidEvent,
-    GtidEvent,
-    GtidTaggedEvent,
-    MariadbGtidEvent,
-    PreviousGtidsEvent,
-)
+from binlogio.events.gtid import AnonymousGtidEvent, GtidEvent, GtidTaggedEvent, PreviousGtidsEvent
 from binlogio.events.load import ExecuteLoadQueryEvent
-from binlogio.events.mariadb import AnnotateRowsEvent
+from binlogio.events.mariadb import AnnotateRowsEvent, MariadbGtidEvent
 from binlogio.events.query import QueryEvent
 from binlogio.events.rows import DeleteRowsEvent, PartialUpdateRowsEvent, UpdateRowsEvent, WriteRowsEvent
 from binlogio.events.statement_context import IntvarEvent, RandEvent, UserVarEvent

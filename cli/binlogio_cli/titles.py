@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from binlogio.constants import ChecksumAlgorithm, EventType, QueryStatus, RowsFlag
 from binlogio.events import control, format_description, group_replication, gtid, load, mariadb, query, rows
 from binlogio.events.base import UnknownEvent
-from binlogio.events.gtid_mariadb import MariadbGtidFlag
+from binlogio.events.mariadb import MariadbGtidFlag
 from binlogio.events.statement_context import IntvarEvent, IntvarKind, RandEvent, UserVarEvent
 from binlogio.events.table_map import TableMapEvent
 from binlogio.events.transaction_payload import CompressionType, TransactionPayloadEvent
@@ -85,7 +85,7 @@ def _gtid(event: Any) -> str:
     return "\t".join((name, *(f"{key}={value}" for key, value in facts if value is not None)))
 
 
-def _mariadb_gtid(event: gtid.MariadbGtidEvent) -> str:
+def _mariadb_gtid(event: mariadb.MariadbGtidEvent) -> str:
     commit = f" cid={event.commit_id}" if event.commit_id is not None else ""
     xid = f" XID {event.xid}" if event.xid is not None else ""
     names = flag_names(event.flags, MariadbGtidFlag).lower()
@@ -159,8 +159,8 @@ _TITLES: Final[dict[type, Callable[[Any], str]]] = {
     gtid.GtidTaggedEvent: _gtid,
     gtid.AnonymousGtidEvent: _gtid,
     gtid.PreviousGtidsEvent: lambda e: "Previous-GTIDs",
-    gtid.MariadbGtidEvent: _mariadb_gtid,
-    gtid.MariadbGtidListEvent: lambda e: f"Gtid list [{', '.join(map(str, e.gtids))}]",
+    mariadb.MariadbGtidEvent: _mariadb_gtid,
+    mariadb.MariadbGtidListEvent: lambda e: f"Gtid list [{', '.join(map(str, e.gtids))}]",
     mariadb.AnnotateRowsEvent: lambda e: "Annotate_rows:",
     mariadb.BinlogCheckpointEvent: lambda e: f"Binlog checkpoint {safe(e.file)}",
     mariadb.StartEncryptionEvent: lambda e: f"Encryption scheme: {e.scheme}, key_version: {e.key_version}",

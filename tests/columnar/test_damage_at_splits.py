@@ -11,8 +11,7 @@ from binlogio.columnar.batches.record_types import Selection
 from binlogio.columnar.rows_reader import read_split
 from binlogio.constants import HEADER_SIZE
 from binlogio.errors import ChecksumMismatch
-from binlogio.events.gtid import GtidEvent
-from binlogio.events.gtid_tagged import GtidTaggedEvent
+from binlogio.events.gtid import GtidEvent, GtidTaggedEvent
 from binlogio.format.splits import Split
 from binlogio.storage.sources import LogFile
 from corpus import MYSQL

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from binlogio.constants import EventType
 from binlogio.errors import BinlogError, BinlogFormatError
-from binlogio.events import EVENT_CODECS, codec_for, default_type, gtid
+from binlogio.events import EVENT_CODECS, codec_for, default_type
 from binlogio.events.base import (
     DEFAULT_CONTEXT,
     NEW_HEADER,
@@ -40,6 +40,7 @@ from events import (
     test_events_transaction_payload,
 )
 from golden_events import V1, V3, EventCase, check_returns_or_raises
+from gtid_cases import GTID_CODECS
 
 CODECS = [*EVENT_CODECS.values(), UNKNOWN]
 # Retired numbers that no server ever wrote an event of; UNKNOWN_EVENT is what all others fall back to.
@@ -73,7 +74,7 @@ def test_every_event_type_has_a_codec() -> None:
 
 
 def test_every_layout_has_golden_bytes() -> None:
-    golden = {case.type_code for case in CASES} | {codec.type_code for codec in gtid.CODECS}
+    golden = {case.type_code for case in CASES} | {codec.type_code for codec in GTID_CODECS}
 
     assert golden == set(EVENT_CODECS)
 

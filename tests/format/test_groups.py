@@ -15,9 +15,9 @@ from binlogio.events.control import (
     XaPrepareEvent,
     XidEvent,
 )
-from binlogio.events.gtid import AnonymousGtidEvent, MariadbGtidEvent, PreviousGtidsEvent
+from binlogio.events.gtid import AnonymousGtidEvent, PreviousGtidsEvent
 from binlogio.events.load import BeginLoadQueryEvent, ExecuteLoadQueryEvent
-from binlogio.events.mariadb import AnnotateRowsEvent, BinlogCheckpointEvent
+from binlogio.events.mariadb import AnnotateRowsEvent, BinlogCheckpointEvent, MariadbGtidEvent
 from binlogio.events.rows import WriteRowsEvent
 from binlogio.events.statement_context import IntvarEvent, UserVarEvent
 from binlogio.events.table_map import TableMapEvent

@@ -15,9 +15,13 @@ from binlogio.constants import EventType
 from binlogio.errors import BinlogError, LoggingError, UnsupportedFeature
 from binlogio.events.base import EventHeader
 from binlogio.events.control import IncidentEvent, XidEvent
-from binlogio.events.gtid import MariadbGtidEvent, MariadbGtidListEvent
-from binlogio.events.gtid_mariadb import MariadbGtidExtraFlag
-from binlogio.events.mariadb import AnnotateRowsEvent, BinlogCheckpointEvent
+from binlogio.events.mariadb import (
+    AnnotateRowsEvent,
+    BinlogCheckpointEvent,
+    MariadbGtidEvent,
+    MariadbGtidExtraFlag,
+    MariadbGtidListEvent,
+)
 from binlogio.events.query import QueryEvent, StatusVar
 from binlogio.events.rows import DeleteRowsEvent, UpdateRowsEvent, WriteRowsEvent
 from binlogio.format.encoder import Encoder

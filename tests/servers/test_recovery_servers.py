@@ -17,7 +17,8 @@ from click.testing import CliRunner
 pytest.importorskip("pymysql")
 
 import binlogio
-from binlogio.events.gtid import GtidEvent, MariadbGtidEvent
+from binlogio.events.gtid import GtidEvent
+from binlogio.events.mariadb import MariadbGtidEvent
 from binlogio_cli.main import cli
 from real_servers import Instance, vendor
 from target_servers import connect, emptied, tables, url

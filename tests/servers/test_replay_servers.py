@@ -14,8 +14,9 @@ from binlogio.constants import BINLOG_MAGIC, EventType
 from binlogio.errors import PositionError, ReplayError
 from binlogio.event_filter import parse_gtid_set
 from binlogio.events.control import XidEvent
-from binlogio.events.gtid import AnonymousGtidEvent, GtidEvent, MariadbGtidEvent
+from binlogio.events.gtid import AnonymousGtidEvent, GtidEvent
 from binlogio.events.load import BeginLoadQueryEvent, ExecuteLoadQueryEvent
+from binlogio.events.mariadb import MariadbGtidEvent
 from binlogio.options import Position
 from binlogio.replay import ReplayFilter, ReplaySummary, replay
 from binlogio.replay.filters import EVERYTHING

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.constants import QueryStatus
 from binlogio.events.control import XaPrepareEvent, XidEvent
-from binlogio.events.gtid_mariadb import MariadbGtidEvent
 from binlogio.events.load import ExecuteLoadQueryEvent
+from binlogio.events.mariadb import MariadbGtidEvent
 from binlogio.events.query import QueryEvent
 from binlogio.values.json import JsonDocument
 from binlogio.values.values import ABSENT

@@ -10,9 +10,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from binlogio.constants import EventType
+from binlogio.events import EVENT_CODECS
 from binlogio.events.base import EventCodec
-from binlogio.events.gtid import CODECS, AnonymousGtidEvent, GtidEvent, GtidFlag, PreviousGtidsEvent
-from binlogio.events.gtid_mariadb import (
+from binlogio.events.gtid import AnonymousGtidEvent, GtidEvent, GtidFlag, GtidTaggedEvent, PreviousGtidsEvent
+from binlogio.events.mariadb import (
     MariadbGtidEvent,
     MariadbGtidExtraFlag,
     MariadbGtidFlag,
@@ -20,11 +22,21 @@ from binlogio.events.gtid_mariadb import (
     MariadbGtidListFlag,
     MariadbXid,
 )
-from binlogio.events.gtid_tagged import GtidTaggedEvent
 from binlogio.gtid import GtidSet, GtidSetEncoding, MariadbGtid, Tag, Tsid, Uuid
 
-GTID, ANONYMOUS, PREVIOUS, TAGGED, MARIADB, MARIADB_LIST = CODECS
-BY_CLASS: dict[type, EventCodec[Any]] = {codec.event_class: codec for codec in CODECS}
+GTID_CODECS: tuple[EventCodec[Any], ...] = tuple(
+    EVENT_CODECS[code]
+    for code in (
+        EventType.GTID_LOG_EVENT,
+        EventType.ANONYMOUS_GTID_LOG_EVENT,
+        EventType.PREVIOUS_GTIDS_LOG_EVENT,
+        EventType.GTID_TAGGED_LOG_EVENT,
+        EventType.MARIADB_GTID_EVENT,
+        EventType.MARIADB_GTID_LIST_EVENT,
+    )
+)
+GTID, ANONYMOUS, PREVIOUS, TAGGED, MARIADB, MARIADB_LIST = GTID_CODECS
+BY_CLASS: dict[type, EventCodec[Any]] = {codec.event_class: codec for codec in GTID_CODECS}
 
 A = Uuid.parse("11111111-2222-3333-4444-555555555555")
 B = Uuid.parse("2f658ac8-e51b-11f1-a314-02fc00000001")

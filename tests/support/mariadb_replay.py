@@ -14,9 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import binlogio.reader
 from binlogio.constants import QueryStatus
 from binlogio.events.control import RotateEvent, StopEvent, XidEvent
-from binlogio.events.gtid import MariadbGtidEvent, MariadbGtidListEvent
-from binlogio.events.gtid_mariadb import MariadbGtidFlag
-from binlogio.events.mariadb import AnnotateRowsEvent
+from binlogio.events.mariadb import AnnotateRowsEvent, MariadbGtidEvent, MariadbGtidFlag, MariadbGtidListEvent
 from binlogio.events.query import QueryEvent
 from binlogio.events.rows import DeleteRowsEvent, UpdateRowsEvent, WriteRowsEvent
 from binlogio.events.table_map import TableMapEvent

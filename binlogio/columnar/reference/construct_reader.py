@@ -25,9 +25,8 @@ from binlogio.errors import BinlogError, MissingTableMap, UnsupportedFeature
 from binlogio.events import EVENT_CODECS
 from binlogio.events.base import UnknownEvent, event_name
 from binlogio.events.format_description import BINLOG_VERSION
-from binlogio.events.gtid import AnonymousGtidEvent, GtidEvent
-from binlogio.events.gtid_mariadb import MariadbGtidEvent
-from binlogio.events.gtid_tagged import GtidTaggedEvent
+from binlogio.events.gtid import AnonymousGtidEvent, GtidEvent, GtidTaggedEvent
+from binlogio.events.mariadb import MariadbGtidEvent
 from binlogio.events.rows import POST_HEADER_V0, POST_HEADER_V1
 from binlogio.events.table_map import TableMapEvent
 from binlogio.format.decoder import ROWS_EVENTS, Decoder

@@ -10,9 +10,8 @@ from typing import Any
 from binlogio.errors import BinlogFormatError
 from binlogio.events.base import event_name
 from binlogio.events.format_description import FormatDescriptionEvent
-from binlogio.events.gtid import AnonymousGtidEvent, GtidEvent
-from binlogio.events.gtid_mariadb import MariadbGtidEvent
-from binlogio.events.gtid_tagged import GtidTaggedEvent
+from binlogio.events.gtid import AnonymousGtidEvent, GtidEvent, GtidTaggedEvent
+from binlogio.events.mariadb import MariadbGtidEvent
 from binlogio.format.groups import GroupPlace, GroupTracker
 
 

@@ -18,7 +18,7 @@ from binlogio.gtid import NO_TAG, Gtid, Tag
 
 if TYPE_CHECKING:
     from binlogio._kernel.event_buffer import EventBuffer
-    from binlogio.events.gtid_mariadb import MariadbXid
+    from binlogio.events.mariadb import MariadbXid
     from binlogio.events.query import MariadbAlterFlags
     from binlogio.format.event_frames import EventFrames
 

@@ -28,8 +28,7 @@ from typing import TYPE_CHECKING, Final
 from binlogio.constants import HEADER_SIZE, TIMESTAMP_BYTES, HeaderFlag
 from binlogio.errors import BinlogFormatError, WriterStateError
 from binlogio.events.base import EventHeader
-from binlogio.events.gtid import MariadbGtidEvent
-from binlogio.events.gtid_mariadb import MariadbGtidExtraFlag, MariadbGtidFlag
+from binlogio.events.mariadb import MariadbGtidEvent, MariadbGtidExtraFlag, MariadbGtidFlag
 from binlogio.gtid import EMPTY_GTID_SET, GNO_END, NO_TAG, Gtid, GtidSet, Interval, MariadbGtid, Tsid
 from binlogio.writer.log.group import Group, GroupEnd, InDomain
 

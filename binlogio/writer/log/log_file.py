@@ -23,8 +23,8 @@ from binlogio.errors import BinlogError, CommitOutcomeUnknown, WriterStateError
 from binlogio.events.base import EventHeader
 from binlogio.events.control import RotateEvent, StopEvent
 from binlogio.events.format_description import BINLOG_VERSION, FormatDescriptionEvent
-from binlogio.events.gtid import MariadbGtidListEvent, PreviousGtidsEvent
-from binlogio.events.mariadb import BinlogCheckpointEvent
+from binlogio.events.gtid import PreviousGtidsEvent
+from binlogio.events.mariadb import BinlogCheckpointEvent, MariadbGtidListEvent
 from binlogio.format.encoder import Encoder
 from binlogio.gtid import GtidSet, GtidSetEncoding, MariadbGtid
 from binlogio.storage.index_file import log_number, next_log_name

@@ -36,14 +36,8 @@ from binlogio.events import codec_for
 from binlogio.events.base import event_name
 from binlogio.events.control import RotateEvent, StopEvent, XidEvent
 from binlogio.events.format_description import FormatDescriptionEvent
-from binlogio.events.gtid import (
-    AnonymousGtidEvent,
-    GtidEvent,
-    GtidTaggedEvent,
-    MariadbGtidEvent,
-    MariadbGtidListEvent,
-    PreviousGtidsEvent,
-)
+from binlogio.events.gtid import AnonymousGtidEvent, GtidEvent, GtidTaggedEvent, PreviousGtidsEvent
+from binlogio.events.mariadb import MariadbGtidEvent, MariadbGtidListEvent
 from binlogio.events.query import QueryEvent
 from binlogio.format.framing import EventFrame, EventFramer
 from binlogio.format.groups import GroupPlace, GroupTracker, ends_transaction, starts_transaction

@@ -16,7 +16,7 @@ import numpy as np
 
 from binlogio.constants import CHECKSUM_SIZE, HEADER_SIZE, SERVER_ID_BYTES, EventType
 from binlogio.errors import BinlogFormatError
-from binlogio.events.gtid_mariadb import MariadbGtidFlag
+from binlogio.events.mariadb import MariadbGtidFlag
 from binlogio.events.query import sizes_before_sql
 from binlogio.gtid import NO_TAG, Gtid, GtidSet, Interval, MariadbGtid, Tsid, Uuid
 from binlogio.gtid.identifiers import GNO_END, GNO_MIN

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Final
 
 from binlogio.constants import QueryStatus
 from binlogio.errors import LoggingError, UnsupportedFeature
-from binlogio.events.gtid_mariadb import MariadbGtidExtraFlag
+from binlogio.events.mariadb import MariadbGtidExtraFlag
 from binlogio.events.query import MariadbAlterFlags
 from binlogio.gtid import MariadbGtid
 from binlogio.writer.log.group import GroupMarks

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from binlogio.errors import LoggingError
 from binlogio.events.control import XaPrepareEvent
-from binlogio.events.gtid_mariadb import MariadbXid
+from binlogio.events.mariadb import MariadbXid
 from binlogio.writer.log.group import GroupMarks
 from binlogio.writer.query_events import boundary_event
 
