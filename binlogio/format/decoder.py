@@ -13,12 +13,12 @@ from typing import Any, Final
 
 from binlogio.constants import MAX_EVENT_SIZE, ChecksumAlgorithm, EventType
 from binlogio.errors import BinlogError, BinlogFormatError, MissingTableMap, UnsupportedFeature
+from binlogio.events import codec_for
 from binlogio.events.base import UNKNOWN, ParseContext, event_name
 from binlogio.events.rows import DeleteRowsEvent, PartialUpdateRowsEvent, UpdateRowsEvent, WriteRowsEvent
 from binlogio.events.table_map import TableMapEvent
 from binlogio.events.transaction_payload import CompressionType, TransactionPayloadEvent
 from binlogio.format.framing import EventFrame, EventFramer, Framing, check_event_size
-from binlogio.format.known_bodies import KnownBodies
 from binlogio.options import Limits
 
 Decompress = Callable[[bytes], Iterator[bytes]]
@@ -29,6 +29,16 @@ Raises BinlogFormatError where it is broken.
 
 ROWS_EVENTS: Final = (WriteRowsEvent, UpdateRowsEvent, DeleteRowsEvent, PartialUpdateRowsEvent)
 _PAYLOAD_CHUNK: Final = 1 << 20
+_WHOLE: Final = frozenset({EventType.TABLE_MAP_EVENT, EventType.QUERY_EVENT})
+_HEADS: Final = frozenset(
+    {
+        EventType.WRITE_ROWS_EVENT_V1, EventType.UPDATE_ROWS_EVENT_V1, EventType.DELETE_ROWS_EVENT_V1,
+        EventType.WRITE_ROWS_EVENT, EventType.UPDATE_ROWS_EVENT, EventType.DELETE_ROWS_EVENT,
+    }
+)  # fmt: skip
+_MOST_BODIES: Final = 512
+_MOST_BYTES: Final = 4096  # of a body that is worth keeping
+_BEGINNING: Final = 10  # bytes: the table id, with which a head's size seldom changes
 
 
 class Decoder:
@@ -44,7 +54,7 @@ class Decoder:
         self._only = only
         self._table_maps: dict[int, TableMapEvent] = {}
         self._statement_ended = False
-        self._known = KnownBodies()
+        self._bodies = ParsedBodies()
 
     def decode(self, frame: EventFrame) -> Iterator[Any]:
         """Yield the event of a frame; after a TRANSACTION_PAYLOAD_EVENT also the events inside it.
@@ -77,7 +87,7 @@ class Decoder:
     def _one(self, frame: EventFrame) -> Any:
         code = frame.header.type_code
         if self._only is None or code in self._only:
-            event = self._known.parse(frame)
+            event = self._bodies.parse(frame)
         else:
             event = UNKNOWN.parse(frame.header, frame.body, frame.context)
         if self._statement_ended:
@@ -175,3 +185,56 @@ def _frames(
 def _whole_frames(framer: EventFramer) -> Iterator[EventFrame]:
     while not isinstance(frame := framer.next_frame(), Framing):
         yield frame
+
+
+class ParsedBodies:
+    """Cache of parsed bodies that a log repeats: table maps, statements such as BEGIN, rows events up to their images.
+
+    Equal bytes give equal events, since a layout is read from its first byte to its last. The codec of an event parses
+    a body that is not in the cache, and raises the errors.
+
+        same := type, format description, and all bytes of the body; of rows events those before the images
+    """
+
+    def __init__(self) -> None:
+        self._context: ParseContext | None = None
+        self._events: dict[tuple[int, bytes], Any] = {}
+        self._sizes: dict[tuple[int, bytes], int] = {}
+
+    def parse(self, frame: EventFrame) -> Any:
+        """Return the event of a frame. Raises as `EventCodec.parse`."""
+        code, body = frame.header.type_code, frame.body
+        if code not in _WHOLE and code not in _HEADS:
+            return codec_for(code).parse(frame.header, body, frame.context)
+        if frame.context is not self._context:
+            self._context = frame.context
+            self._forget()
+        if code in _WHOLE:
+            known = self._events.get((code, body))
+            if known is not None:
+                return replace(known, header=frame.header)
+            event = codec_for(code).parse(frame.header, body, frame.context)
+            if len(body) <= _MOST_BYTES:
+                self._make_room()
+                self._events[code, body] = event
+            return event
+        beginning = (code, body[:_BEGINNING])
+        size = self._sizes.get(beginning, 0)
+        known = self._events.get((code, body[:size])) if size else None
+        if known is not None:
+            return replace(known, images=body[size:], header=frame.header)
+        event = codec_for(code).parse(frame.header, body, frame.context)
+        size = len(body) - len(event.images)
+        if size <= _MOST_BYTES:
+            self._make_room()
+            self._events[code, body[:size]] = replace(event, images=b"")
+            self._sizes[beginning] = size
+        return event
+
+    def _make_room(self) -> None:
+        if len(self._events) >= _MOST_BODIES:
+            self._forget()
+
+    def _forget(self) -> None:
+        self._events.clear()
+        self._sizes.clear()

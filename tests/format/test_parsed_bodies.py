@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from binlogio.errors import BinlogError
 from binlogio.events import codec_for
 from binlogio.events.base import HEADER, parse_header
+from binlogio.format.decoder import ParsedBodies
 from binlogio.format.framing import EventFrame
-from binlogio.format.known_bodies import KnownBodies
 from corpus import MARIADB, MYSQL, frames_of
 
 LOGS = sorted(path for folder in (MYSQL, MARIADB) for path in folder.glob("*/*.0*") if "encrypted" not in str(path))
@@ -36,15 +36,15 @@ def by_codec(frame: EventFrame) -> Any:
 @pytest.mark.parametrize("path", LOGS, ids=lambda path: f"{path.parent.parent.name}-{path.parent.name}-{path.name}")
 def test_events_of_real_logs_are_those_of_their_codecs(path: Path) -> None:
     """The first time, when nothing is known, and the second time, when all is."""
-    frames, known = list(frames_of(path.read_bytes())), KnownBodies()
+    frames, known = list(frames_of(path.read_bytes())), ParsedBodies()
     for frame in frames + frames:
         assert parsed(known.parse, frame) == by_codec(frame)
 
 
 @given(st.data())
-def test_bodies_that_are_nearly_known_are_parsed_anew(data: st.DataObject) -> None:
+def test_bodies_that_are_nearly_known_are_parsed_again(data: st.DataObject) -> None:
     """One byte is another one, or the end is missing, or there is more."""
-    frame, known = data.draw(st.sampled_from(SAMPLE)), KnownBodies()
+    frame, known = data.draw(st.sampled_from(SAMPLE)), ParsedBodies()
     known.parse(frame)
     body = bytearray(frame.body[: data.draw(st.integers(0, len(frame.body)))] + data.draw(st.binary(max_size=3)))
     if body and data.draw(st.booleans()):
@@ -56,7 +56,7 @@ def test_bodies_that_are_nearly_known_are_parsed_anew(data: st.DataObject) -> No
 
 def test_another_format_description_makes_all_unknown() -> None:
     """The same bytes may mean something else in another file."""
-    known = KnownBodies()
+    known = ParsedBodies()
     for frame in SAMPLE:
         known.parse(frame)
     for frame in SAMPLE:
@@ -67,9 +67,9 @@ def test_another_format_description_makes_all_unknown() -> None:
 
 def test_no_more_is_kept_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """A log of many tables pushes bodies out, which are parsed again."""
-    monkeypatch.setattr("binlogio.format.known_bodies._MOST_BODIES", 2)
-    monkeypatch.setattr("binlogio.format.known_bodies._MOST_BYTES", 60)
-    known = KnownBodies()
+    monkeypatch.setattr("binlogio.format.decoder._MOST_BODIES", 2)
+    monkeypatch.setattr("binlogio.format.decoder._MOST_BYTES", 60)
+    known = ParsedBodies()
     for frame in SAMPLE + SAMPLE:
         assert known.parse(frame) == by_codec(frame)
         assert len(known._events) <= 2
