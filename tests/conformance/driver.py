@@ -14,8 +14,8 @@ from typing import Any, Final
 
 from binlogio.errors import LoggingError
 from binlogio.gtid import Gtid
+from binlogio.options import VARIABLE_NAMES, ServerVariables
 from binlogio.reader import open as open_logs
-from binlogio.server_variables import VARIABLE_NAMES, ServerVariables
 from binlogio.writer import BinlogWriter, Session
 from conformance.recorded_form import FILE_EVENTS, Recorder, same_value
 from conformance.scenarios import Json, Scenario

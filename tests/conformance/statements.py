@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.events.statement_context import IntvarEvent, IntvarKind, RandEvent, UserVarEvent, UserVarType
 from binlogio.gtid import Gtid
-from binlogio.server_variables import SESSION_VARIABLES, ServerVariables
+from binlogio.options import SESSION_VARIABLES, ServerVariables
 from binlogio.writer import Delete, Insert, Session, Statement, Update
 from binlogio.writer.log.group import AUTOMATIC
 from binlogio.writer.rules.known_objects import uses_of

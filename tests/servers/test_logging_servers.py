@@ -11,8 +11,8 @@ import pytest
 pymysql = pytest.importorskip("pymysql")
 
 from binlogio.errors import LoggingError  # noqa: E402
+from binlogio.options import ServerVariables  # noqa: E402
 from binlogio.schema import ColumnDefinition, KeyDefinition, TableDefinition  # noqa: E402
-from binlogio.server_variables import ServerVariables  # noqa: E402
 from binlogio.writer.rules.known_objects import KnownObjects  # noqa: E402
 from binlogio.writer.rules.logging_format import (  # noqa: E402
     CacheKind,

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from binlogio.errors import LoggingError
+from binlogio.options import ServerVariables
 from binlogio.schema import ColumnDefinition, KeyDefinition, TableDefinition
-from binlogio.server_variables import ServerVariables
 from binlogio.writer.rules.known_objects import KnownObjects, Trigger
 from binlogio.writer.rules.logging_format import (
     CacheKind,

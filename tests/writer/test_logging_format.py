@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from binlogio.errors import LoggingError
-from binlogio.server_variables import ServerVariables
+from binlogio.options import ServerVariables
 from binlogio.writer.rules.engines import ENGINES, INNODB, MYISAM, PERFORMANCE_SCHEMA, Engine, engine_named
 from binlogio.writer.rules.logging_format import (
     CacheKind,

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from binlogio.errors import UnsupportedFeature
-from binlogio.server_variables import ServerVariables
+from binlogio.options import ServerVariables
 from binlogio.writer.rules.engines import INNODB, MYISAM
 from binlogio.writer.rules.logging_format import (
     CacheKind,

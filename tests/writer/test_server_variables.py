@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from binlogio.errors import LoggingError, UnsupportedFeature
-from binlogio.server_variables import SESSION_VARIABLES, VARIABLE_NAMES, ServerVariables
+from binlogio.options import SESSION_VARIABLES, VARIABLE_NAMES, ServerVariables
 from binlogio.writer.rules.logging_format import SessionState
 from binlogio.writer.session.session_variables import set_session_variables
 

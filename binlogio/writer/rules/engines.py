@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from binlogio.server_variables import ISOLATION_LEVELS
+from binlogio.options import ISOLATION_LEVELS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -15,7 +15,7 @@ from binlogio.writer.rules.statement_facts import LoggingWarning, StatementKind
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from binlogio.server_variables import ServerVariables
+    from binlogio.options import ServerVariables
     from binlogio.writer.rules.statement_facts import SessionState, StatementFacts, TableAccess
 
 _VIOLATIONS: Final = {

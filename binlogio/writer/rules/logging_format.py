@@ -44,7 +44,7 @@ from binlogio.writer.rules.unsafe import UnsafeReason
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from binlogio.server_variables import ServerVariables
+    from binlogio.options import ServerVariables
 
 __all__ = [
     "CacheKind",

@@ -41,7 +41,7 @@ from binlogio.events.format_description import server_version_numbers
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from binlogio.server_variables import ServerVariables
+    from binlogio.options import ServerVariables
 
 
 class Classification(Enum):

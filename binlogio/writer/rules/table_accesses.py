@@ -25,7 +25,7 @@ from __future__ import annotations
 from enum import IntFlag
 from typing import TYPE_CHECKING, Final
 
-from binlogio.server_variables import ISOLATION_LEVELS
+from binlogio.options import ISOLATION_LEVELS
 from binlogio.writer.rules.rule_sets import Classification
 from binlogio.writer.rules.statement_facts import StatementKind
 from binlogio.writer.rules.unsafe import UnsafeReason
@@ -33,7 +33,7 @@ from binlogio.writer.rules.unsafe import UnsafeReason
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from binlogio.server_variables import ServerVariables
+    from binlogio.options import ServerVariables
     from binlogio.writer.rules.rule_sets import RuleSet
     from binlogio.writer.rules.statement_facts import SessionState, StatementFacts, TableAccess
 

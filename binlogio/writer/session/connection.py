@@ -33,8 +33,8 @@ from binlogio.writer.session.transaction import Transaction, end_of_commit, end_
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from binlogio.options import ServerVariables
     from binlogio.schema import TableDefinition
-    from binlogio.server_variables import ServerVariables
     from binlogio.writer.log.group_commit import GroupCommit
     from binlogio.writer.log.log_file import Clock
     from binlogio.writer.rows.kernel import WriterKernel

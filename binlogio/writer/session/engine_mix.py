@@ -16,7 +16,7 @@ from binlogio.writer.rules.statement_facts import LoggingWarning, StatementKind
 from binlogio.writer.rules.table_accesses import refused_by_isolation
 
 if TYPE_CHECKING:
-    from binlogio.server_variables import ServerVariables
+    from binlogio.options import ServerVariables
     from binlogio.writer.rules.statement_facts import StatementFacts, TableAccess
 
 _OPEN_NO_TABLE: Final = (StatementKind.DDL, StatementKind.CREATE_TEMPORARY, StatementKind.DROP_TEMPORARY)

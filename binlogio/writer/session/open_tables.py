@@ -23,9 +23,9 @@ from binlogio.writer.session.engine_mix import EngineMix
 
 if TYPE_CHECKING:
     from binlogio.events.table_map import TableMapEvent
+    from binlogio.options import ServerVariables
     from binlogio.schema import TableDefinition
     from binlogio.schema.column_types import Flavor
-    from binlogio.server_variables import ServerVariables
     from binlogio.writer.rows.kernel import WriterKernel
 
 _WORD: Final = re.compile(r"\w+")

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from types import TracebackType
 
+    from binlogio.options import ServerVariables
     from binlogio.schema import TableDefinition
-    from binlogio.server_variables import ServerVariables
     from binlogio.writer.log.group_events import LoggedGtid
     from binlogio.writer.session.xa import XaXid
 

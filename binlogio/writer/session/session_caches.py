@@ -28,7 +28,7 @@ from binlogio.writer.session.cache import BinlogCache, CachedFrames, CacheStatus
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from binlogio.server_variables import ServerVariables
+    from binlogio.options import ServerVariables
     from binlogio.writer.log.group_commit import GroupCommit
     from binlogio.writer.log.group_events import LoggedGtid
     from binlogio.writer.query_events import QueryContext

@@ -12,12 +12,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.errors import LoggingError
-from binlogio.server_variables import MARIADB_SESSION_VARIABLES, SESSION_VARIABLES, VARIABLE_NAMES
+from binlogio.options import MARIADB_SESSION_VARIABLES, SESSION_VARIABLES, VARIABLE_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from binlogio.server_variables import ServerVariables
+    from binlogio.options import ServerVariables
     from binlogio.writer.rules.logging_format import SessionState
 
 _NOT_IN_TRANSACTION: Final = {
