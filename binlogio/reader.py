@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from binlogio.definition_files import load_definitions
 from binlogio.errors import BinlogError, PositionError, WriterStateError
 from binlogio.events.base import ParseContext
 from binlogio.events.query import QueryEvent
@@ -24,6 +23,7 @@ from binlogio.options import DEFAULT_LIMITS, DEFAULT_READ_OPTIONS, Limits, Posit
 from binlogio.rows.image import RowChange, decode_rows
 from binlogio.rows.plan import TablePlan
 from binlogio.schema.definition_source import DefinitionSource
+from binlogio.schema.given import load_definitions
 from binlogio.storage.compression import decompress_zstd
 from binlogio.storage.sources import LogFile, OpenedLog, SeekableByteStream, Source, find_logs
 
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 
     from pyarrow.fs import FileSystem
 
-    from binlogio.definition_files import Definitions
     from binlogio.schema.ddl.parsed_table import ParsedTable
     from binlogio.schema.definition import TableDefinition
     from binlogio.schema.foreign_keys import Cascade
+    from binlogio.schema.given import Definitions
     from binlogio.storage.encryption import Keyring
 
 

@@ -19,13 +19,13 @@ from binlogio.columnar.parallel.part_definitions import PartFacts
 from binlogio.columnar.parallel.threads import InOrder
 from binlogio.columnar.splits.split_bounds import KnownGroups
 from binlogio.columnar.walk.log_cuts import LogCuts
-from binlogio.definition_files import load_definitions
 from binlogio.errors import BinlogFormatError, UnsupportedFeature
 from binlogio.event_filter import EVERY_EVENT, EventFilter
 from binlogio.format.splits import Split
 from binlogio.implementation import is_compiled
 from binlogio.options import DEFAULT_LIMITS, Limits
 from binlogio.schema.definition_source import DefinitionSource
+from binlogio.schema.given import load_definitions
 from binlogio.storage.sources import Source, find_logs
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from binlogio.columnar.batches.record_types import Selection
     from binlogio.columnar.walk.log_cuts import LogPart
-    from binlogio.definition_files import Definitions
+    from binlogio.schema.given import Definitions
     from binlogio.storage.encryption import Keyring
     from binlogio.storage.sources import LogFile
 

@@ -10,12 +10,11 @@ from typing import Any, Final, TypeVar
 import click
 
 from binlogio import event_filter
-from binlogio.definition_files import load_definitions
 from binlogio.errors import BinlogError, UnsupportedFeature
 from binlogio.event_filter import Gtids
 from binlogio.gtid import MariadbGtidPosition
 from binlogio.options import DEFAULT_LIMITS, Limits
-from binlogio.schema.given import GivenDefinitions
+from binlogio.schema.given import GivenDefinitions, load_definitions
 from binlogio_cli.main import Refusal, error_text
 
 _GTID_POSITION: Final = re.compile(r"\s*\d+-\d+-\d+\s*(?:,|$)")

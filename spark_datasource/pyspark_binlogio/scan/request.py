@@ -9,9 +9,8 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from binlogio.definition_files import load_definitions
 from binlogio.event_filter import EVERY_EVENT, EventFilter, Range, parse_gtid_state
-from binlogio.schema.given import GivenDefinitions
+from binlogio.schema.given import GivenDefinitions, load_definitions
 from pyspark_binlogio.option_values import refused
 
 if TYPE_CHECKING:
