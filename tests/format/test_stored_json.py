@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from binlogio.errors import BinlogError, BinlogFormatError
 from binlogio.options import Position
 from binlogio.replay.targets.mysql.position_table import progress_of
-from binlogio.stored_json import is_list_of, read_stored
+from binlogio.storage.stored_json import is_list_of, read_stored
 from binlogio_cli.main import cli
 from corpus import MYSQL
 

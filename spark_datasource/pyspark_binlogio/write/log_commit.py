@@ -25,7 +25,7 @@ from binlogio.format.encoder import Encoder, stamp
 from binlogio.gtid import EMPTY_GTID_SET, GtidSet
 from binlogio.implementation import is_compiled
 from binlogio.storage.index_file import log_number, next_log_name
-from binlogio.stored_json import read_stored
+from binlogio.storage.stored_json import read_stored
 from binlogio.writer.log.log_file import describe_format
 from binlogio.writer.log.log_index import LogIndex
 from binlogio.writer.log.recovery import examine

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from binlogio.options import Position
 from binlogio.replay.progress import UNKNOWN_LOG, KeptLog, Progress
 from binlogio.replay.targets.mysql.values import text_literal
-from binlogio.stored_json import is_list_of, read_stored
+from binlogio.storage.stored_json import is_list_of, read_stored
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -23,7 +23,7 @@ from binlogio.schema.ddl.column_history import Default
 from binlogio.schema.ddl.parsed_table import Key, ParsedTable
 from binlogio.schema.ddl.partitions import Partitions
 from binlogio.schema.definition import ColumnDefinition
-from binlogio.stored_json import read_stored
+from binlogio.storage.stored_json import read_stored
 
 if TYPE_CHECKING:
     from binlogio.replay.targets.sqlite.connection import SqliteConnection

@@ -14,7 +14,7 @@ from typing import Any, Final
 from binlogio.options import Position
 from binlogio.replay.progress import UNKNOWN_LOG, KeptLog, Progress
 from binlogio.replay.targets.sqlite.connection import DAMAGED_HINT
-from binlogio.stored_json import is_list_of, read_stored
+from binlogio.storage.stored_json import is_list_of, read_stored
 
 _TABLE: Final = "binlogio_position"
 CREATE: Final = f"""
