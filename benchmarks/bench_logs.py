@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from binlogio import BinlogWriter, ColumnDefinition, Delete, Insert, ServerVariables, Statement, TableDefinition, Update
-from binlogio.arrow.cells import natural_schema
+from binlogio.arrow.column_arrays import natural_schema
 from binlogio.arrow.encode import plan_of
 from binlogio.constants import BINLOG_MAGIC, CHECKSUM_SIZE, HEADER_SIZE, EventType
 from binlogio.events.mariadb import MariadbGtidFlag

@@ -122,7 +122,7 @@ def _rows_encoder_of(buffer: EventBuffer | EventFrames) -> type[Any]:
 def _columns_class() -> type[ColumnValues]:
     if not is_compiled():
         return ColumnValues
-    from binlogio.arrow.cells import ColumnArrays  # noqa: PLC0415
+    from binlogio.arrow.column_arrays import ColumnArrays  # noqa: PLC0415
 
     return ColumnArrays
 

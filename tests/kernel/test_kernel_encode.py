@@ -18,7 +18,7 @@ from binlogio import _kernel
 from binlogio._kernel import cells
 from binlogio._kernel.encode import RowsEncoder
 from binlogio._kernel.event_buffer import EventBuffer
-from binlogio.arrow.cells import ColumnArrays
+from binlogio.arrow.column_arrays import ColumnArrays
 from binlogio.arrow.encode import TableEncoder, encode_rows_events
 from binlogio.constants import HEADER_SIZE, ChecksumAlgorithm, EventType, RowsFlag
 from binlogio.constants import ColumnType as T

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from binlogio._kernel import deflate
 from binlogio._kernel.encode import RowsEncoder
 from binlogio._kernel.event_buffer import EventBuffer
-from binlogio.arrow.cells import ColumnArrays
+from binlogio.arrow.column_arrays import ColumnArrays
 from binlogio.constants import ColumnType as T
 from binlogio.errors import BinlogFormatError
 from binlogio.values.column_compression import CompressedColumn
