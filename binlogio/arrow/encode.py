@@ -1,6 +1,6 @@
 """Rows events from record batches, encoded by the kernel if it is compiled.
 
-This module decides which columns an image has and which event type a change has. `cells` and the kernel encode values.
+This module decides which columns an image has and which event type a change has. `column_arrays` and the kernel encode values.
 A row that the kernel refuses is passed to `binlogio.rows`, which encodes it or raises an error that says what is wrong.
 Without the kernel every row takes that path.
 

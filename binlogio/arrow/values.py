@@ -1,6 +1,6 @@
 """Values of Arrow arrays, row by row, in the form that `binlogio.rows` takes.
 
-It needs no compiled kernel; `cells` uses it for values that the kernel refuses.
+It needs no compiled kernel; `column_arrays` uses it for values that the kernel refuses.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class ColumnValues:
     """The values of one column of an image, one batch after the other.
 
-    `cells` is what the kernel reads: nothing here.
+    `cells`, the input of the kernel, is None here.
     """
 
     cells: Any = None
@@ -85,7 +85,7 @@ def _simple(array: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 
 def as_value(value: Any, column: ColumnPlan, *, takes_diffs: bool = False) -> Any:
-    """What `to_pylist` gives, as `binlogio.rows` takes it."""
+    """Return a value of `to_pylist` in the form that `binlogio.rows` takes."""
     if value is None:
         return None
     if column.type == ColumnType.JSON:

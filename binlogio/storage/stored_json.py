@@ -1,7 +1,7 @@
-"""JSON in which a program of ours keeps what it has to know again: in a file, or in a table of a target.
+"""State that binlogio stores as JSON, in a file or in a table of a replay target: positions, table definitions.
 
-Knows that anybody may have damaged it meanwhile, and how that is said. Knows neither files nor databases, and nothing
-of what is kept.
+The JSON may be damaged when it is read back; `read_stored` turns every such damage into one error that says what to do.
+Reading files and databases, and the meaning of the values, belong to the callers.
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ from binlogio.errors import BinlogError, BinlogFormatError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_Kept = TypeVar("_Kept")
+_State = TypeVar("_State")
 
 
-def read_stored(data: str | bytes, build: Callable[[Any], _Kept], *, place: str, hint: str) -> _Kept:
-    """What `build` makes of the JSON value in `data`.
+def read_stored(data: str | bytes, build: Callable[[Any], _State], *, place: str, hint: str) -> _State:
+    """Parse `data` as JSON and return what `build` makes of the value.
 
     Args:
         data: the text, or its UTF-8.
-        build: raises what it will where the value is not as it should be.
-        place: the file, or the table and the column, in which it was found.
-        hint: what to do without it.
+        build: converts the value; raises any error for a value of another form.
+        place: the file, or the table and the column, that holds it.
+        hint: what the user can do about damage.
 
     Raises:
-        BinlogFormatError: this is not what was kept there.
+        BinlogFormatError: `data` is not JSON, or `build` refuses the value.
     """
     try:
         return build(json.loads(data))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, BinlogError) as exc:
         found = f"no {exc}" if isinstance(exc, KeyError) else str(exc)
-        raise BinlogFormatError("what was kept here is damaged", file=place, found=found, hint=hint) from exc
+        raise BinlogFormatError("the stored state is damaged", file=place, found=found, hint=hint) from exc
 
 
 def is_list_of(kind: type, value: object) -> bool:

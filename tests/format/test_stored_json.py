@@ -1,4 +1,4 @@
-"""What a program of ours kept as JSON and somebody damaged: said with its place and with what to do, never as an error of json's own."""
+"""Stored JSON state that was damaged: the error names its place and says what to do; errors of `json` never come out."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def whole_numbers(found: Any) -> list[int]:
 
 
 @pytest.mark.parametrize("text", DAMAGED, ids=lambda text: repr(text[:8]))
-def test_damage_is_said_with_its_place_and_what_to_do(text: str) -> None:
-    """Text that is no JSON, JSON of another form, JSON that is too deep."""
+def test_damage_is_reported_with_its_place_and_what_to_do(text: str) -> None:
+    """Text that is not JSON, JSON of another form, JSON that is nested too deeply."""
     with pytest.raises(BinlogFormatError) as caught:
         read_stored(text, whole_numbers, place="some.file", hint="put it back")
 
@@ -47,7 +47,7 @@ def test_damage_is_said_with_its_place_and_what_to_do(text: str) -> None:
 @given(st.binary(max_size=40))
 @example(b" [1, -2]\n")
 def test_any_bytes_give_the_value_or_one_error(data: bytes) -> None:
-    """Bytes that are no text are no exception."""
+    """Also bytes that are not UTF-8."""
     try:
         found = read_stored(data, whole_numbers, place="some.file", hint="put it back")
     except BinlogError:
@@ -56,7 +56,7 @@ def test_any_bytes_give_the_value_or_one_error(data: bytes) -> None:
 
 
 def replayed_after(damage: str, folder: Path) -> Result:
-    """What the command says to a database that it wrote, and that was damaged since."""
+    """Run the command on a database that it wrote and that was damaged since."""
     arguments = ["replay", "--no-progress", "--to", f"sqlite:///{folder / 'x.db'}", LOG]
     assert CliRunner().invoke(cli, arguments).exit_code == 0
     with closing(sqlite3.connect(folder / "x.db")) as connection, connection:
@@ -80,7 +80,7 @@ def test_replay_into_a_damaged_sqlite_database_says_what_to_do(tmp_path: Path, d
     result = replayed_after(damage, tmp_path)
 
     assert result.exit_code == 1
-    assert result.stderr.startswith(f"binlogio: {place}: what was kept here is damaged, found ")
+    assert result.stderr.startswith(f"binlogio: {place}: the stored state is damaged, found ")
     assert result.stderr.endswith("(restore a copy of the database, or replay into a new one)\n")
 
 
@@ -92,7 +92,7 @@ def test_replay_into_a_damaged_sqlite_database_says_what_to_do(tmp_path: Path, d
         "UPDATE binlogio_tables SET definition = CAST(x'ff' AS TEXT)",
     ],
 )
-def test_replay_into_a_sqlite_database_whose_text_is_none_says_what_to_do(tmp_path: Path, damage: str) -> None:
+def test_replay_into_a_sqlite_database_with_invalid_text_says_what_to_do(tmp_path: Path, damage: str) -> None:
     """SQLite itself takes any bytes for text; Python finds out when it reads the row."""
     result = replayed_after(damage, tmp_path)
 
