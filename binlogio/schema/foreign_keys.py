@@ -39,15 +39,15 @@ class Cascade:
     on_update: str = ""
 
 
-def cascades_in(words: Words, child: tuple[str, str], schema: str) -> tuple[Cascade, ...]:
+def cascades_in(words: Words, child: tuple[str, str]) -> tuple[Cascade, ...]:
     """Return the foreign keys of a CREATE TABLE or an ALTER TABLE that change rows.
 
-    `schema` is the default database.
+    A parent that is named without a schema is in that of the child.
     """
-    return tuple(_cascades(Words(words.tokens, words.sql_mode), child, schema))
+    return tuple(_cascades(Words(words.tokens, words.sql_mode), child))
 
 
-def _cascades(words: Words, child: tuple[str, str], schema: str) -> Iterator[Cascade]:
+def _cascades(words: Words, child: tuple[str, str]) -> Iterator[Cascade]:
     while not words.ended:
         token = words.take()
         if token.kind != "word" or token.upper != "REFERENCES" or not words.next.is_name:
@@ -63,7 +63,7 @@ def _cascades(words: Words, child: tuple[str, str], schema: str) -> Iterator[Cas
         if any(action in _CHANGES for action in actions.values()):
             found = (actions.get(event, "") for event in ("DELETE", "UPDATE"))
             on_delete, on_update = (action if action in _CHANGES else "" for action in found)
-            yield Cascade(child, (schema if given is None else given, name), columns, on_delete, on_update)
+            yield Cascade(child, (child[0] if given is None else given, name), columns, on_delete, on_update)
 
 
 def _columns(words: Words) -> Iterator[str]:

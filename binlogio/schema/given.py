@@ -85,7 +85,7 @@ class GivenDefinitions:
             known = Catalogue() if self._script is None else _catalogue_of(self._script, server)
             for name, value in self._tables.items():
                 if isinstance(value, str):
-                    known.add_cascades(name, cascades_in(Words(tokenize(value, server)), name, name[0]))
+                    known.add_cascades(name, cascades_in(Words(tokenize(value, server)), name))
             found = self._cascades[server] = known
         return found.cascades_of(parent)
 

@@ -162,6 +162,15 @@ def test_statements_tell_of_foreign_keys(statements: list[str], found: list[str]
     assert children(*statements) == found
 
 
+def test_a_parent_without_a_schema_is_in_that_of_the_child() -> None:
+    """Both servers look for it there, whatever the session's default database."""
+    catalogue = Catalogue()
+    follow_statement(catalogue, "CREATE TABLE d.c (a INT REFERENCES p (id) ON DELETE CASCADE)", "x", NEWEST_MYSQL)
+
+    assert [one.child for one in catalogue.cascades_of(("d", "p"))] == [("d", "c")]
+    assert catalogue.cascades_of(("x", "p")) == ()
+
+
 @pytest.mark.server
 @pytest.mark.slow
 @pytest.mark.parametrize("applies_events", [True, False])

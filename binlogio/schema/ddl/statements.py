@@ -216,7 +216,7 @@ class _Statement:
             return
         if names and (self.session.thread_id, *names[0]) not in self.catalogue.temporary:
             name = self.catalogue.known_name(names[0])
-            self.catalogue.add_cascades(name, cascades_in(self.words, name, self.schema))
+            self.catalogue.add_cascades(name, cascades_in(self.words, name))
 
     def _tables_at_risk(self, words: Words) -> list[TableName]:
         """What is doubtful once a statement about a database was not understood: its collation, and its tables if it was to be dropped."""
