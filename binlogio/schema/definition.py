@@ -6,6 +6,8 @@ Table map events are built in `binlogio.schema.table_maps`, values converted in 
                "engine": "InnoDB", "collation": "utf8mb4_0900_ai_ci"}                -- the last four may be missing
     column := {"name": "id", "type": "bigint unsigned", "nullable": false}           -- and the other fields of ColumnDefinition
     key    := {"columns": ["email"], "prefixes": [20]}                               -- prefixes may be missing
+
+A table may also have "foreign_keys": [{"parent": "shop.customers", "on_delete": "CASCADE"}].
 """
 
 from __future__ import annotations
@@ -117,12 +119,38 @@ class KeyDefinition:
 
 
 @dataclass(frozen=True, slots=True)
+class ForeignKeyDefinition:
+    """A foreign key. `parent` is the table that it refers to, as `schema.name`.
+
+    `on_delete` and `on_update` say how it changes rows of its own table: CASCADE, SET NULL, SET DEFAULT, or "" where it
+    changes none.
+    """
+
+    parent: str
+    on_delete: str = ""
+    on_update: str = ""
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> ForeignKeyDefinition:
+        """The foreign key that a JSON object describes.
+
+        Raises:
+            UnsupportedFeature: something is missing, unknown or of the wrong type.
+        """
+        return cls(**_arguments(cls, value, "a foreign key"))
+
+    def to_json(self) -> dict[str, Any]:
+        """The foreign key as a JSON object, without what is as usual."""
+        return _as_json(self)
+
+
+@dataclass(frozen=True, slots=True)
 class TableDefinition:
     """A table. `primary_key` names its columns in the key's order, empty where there is none.
 
     `primary_key_prefixes` has a length in characters for each of them, 0 for the whole column; empty where all are
-    whole. `unique_keys` are the others in the order of their declaration. `is_foreign_key_parent` where a foreign key
-    of some table refers to it, `has_foreign_keys` where it has one itself.
+    whole. `unique_keys` are the others in the order of their declaration. `foreign_keys` are its own;
+    `is_foreign_key_parent` where one of some table refers to it.
     """
 
     schema: str
@@ -134,7 +162,7 @@ class TableDefinition:
     collation: str = DEFAULT_COLLATION
     unique_keys: tuple[KeyDefinition, ...] = ()
     is_foreign_key_parent: bool = False
-    has_foreign_keys: bool = False
+    foreign_keys: tuple[ForeignKeyDefinition, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse what no server would take: the events would refer to columns that are not there."""
@@ -162,6 +190,11 @@ class TableDefinition:
     def full_name(self) -> str:
         """Schema and name with a dot between them."""
         return f"{self.schema}.{self.name}"
+
+    @property
+    def has_foreign_keys(self) -> bool:
+        """Whether rows of the table refer to rows of some table."""
+        return bool(self.foreign_keys)
 
     @property
     def is_transactional(self) -> bool:
@@ -231,6 +264,9 @@ class TableDefinition:
         arguments = _arguments(cls, value, "a table")
         arguments["columns"] = tuple(ColumnDefinition.from_json(column) for column in arguments["columns"])
         arguments["unique_keys"] = tuple(KeyDefinition.from_json(key) for key in arguments.get("unique_keys", ()))
+        arguments["foreign_keys"] = tuple(
+            ForeignKeyDefinition.from_json(key) for key in arguments.get("foreign_keys", ())
+        )
         return cls(**arguments)
 
     def to_json(self) -> dict[str, Any]:
@@ -238,6 +274,8 @@ class TableDefinition:
         lists = {"columns": [column.to_json() for column in self.columns]}
         if self.unique_keys:
             lists["unique_keys"] = [key.to_json() for key in self.unique_keys]
+        if self.foreign_keys:
+            lists["foreign_keys"] = [key.to_json() for key in self.foreign_keys]
         return {**_as_json(self), **lists}
 
 
@@ -251,6 +289,7 @@ _JSON_TYPES: Final[dict[str, tuple[type, ...]]] = {
     "tuple[str, ...] | None": (list, tuple, type(None)),
     "tuple[ColumnDefinition, ...]": (list, tuple),
     "tuple[KeyDefinition, ...]": (list, tuple),
+    "tuple[ForeignKeyDefinition, ...]": (list, tuple),
 }
 _ELEMENT_TYPES: Final[dict[str, type]] = {"tuple[str, ...]": str, "tuple[str, ...] | None": str, "tuple[int, ...]": int}
 
@@ -280,6 +319,6 @@ def _arguments(kind: type, value: Any, what: str) -> dict[str, Any]:
     return arguments
 
 
-def _as_json(value: ColumnDefinition | KeyDefinition | TableDefinition) -> dict[str, Any]:
+def _as_json(value: ColumnDefinition | KeyDefinition | ForeignKeyDefinition | TableDefinition) -> dict[str, Any]:
     given = {field.name: (field.default, getattr(value, field.name)) for field in fields(value)}
     return {name: list(now) if isinstance(now, tuple) else now for name, (usual, now) in given.items() if now != usual}

@@ -5,6 +5,7 @@ Sqlglot as a second opinion.
 
 from __future__ import annotations
 
+import json
 import logging
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 from sqlglot import exp
 
 from binlogio.errors import UnsupportedFeature
-from binlogio.schema import TableDefinition, parse_create_table
+from binlogio.schema import ForeignKeyDefinition, TableDefinition, parse_create_table
 from binlogio.schema.ddl.server_defaults import ServerDefaults
 from binlogio.schema.ddl.tokens import MODE_ANSI_QUOTES, MODE_NO_BACKSLASH_ESCAPES, tokenize
 from corpus import cases
@@ -204,6 +205,42 @@ def test_columns_of_the_primary_key_are_not_null() -> None:
 )
 def test_timestamps_were_not_null_once(text: str, server: ServerDefaults, *, nullable: bool) -> None:
     assert column(text, server).nullable is nullable
+
+
+TO_P: Final = ForeignKeyDefinition("s.p", on_delete="CASCADE")
+TO_Q: Final = ForeignKeyDefinition("o.q", on_update="SET NULL")
+REFERS: Final = (
+    "CREATE TABLE s.c (a INT REFERENCES p (a) ON DELETE CASCADE, b INT, "
+    "CONSTRAINT x FOREIGN KEY (b) REFERENCES o.q (b) ON UPDATE SET NULL)"
+)
+
+
+@pytest.mark.parametrize(
+    ("sql", "server", "expected"),
+    [
+        (REFERS, MYSQL_9, (TO_P, TO_Q)),
+        (REFERS, MYSQL_57, (TO_Q,)),
+        (REFERS, MARIADB_10, (TO_P, TO_Q)),
+        (f"{REFERS} ENGINE=MyISAM", MYSQL_9, ()),
+        (
+            "CREATE TABLE s.c (a INT, FOREIGN KEY (a) REFERENCES p (a) ON DELETE RESTRICT)",
+            MYSQL_9,
+            (ForeignKeyDefinition("s.p"),),
+        ),
+        ("CREATE TABLE s.c (a INT COMMENT 'REFERENCES p (a)', `REFERENCES` INT)", MYSQL_9, ()),
+    ],
+)
+def test_foreign_keys_are_part_of_the_definition(
+    sql: str, server: ServerDefaults, expected: tuple[ForeignKeyDefinition, ...]
+) -> None:
+    """MySQL before 9.0 ignores those of a column, and engines without transactions ignore all."""
+    table = parse_create_table(sql, server=server)
+
+    assert table.foreign_keys == expected
+    assert table.has_foreign_keys == bool(expected)
+    assert not table.is_foreign_key_parent
+    assert parse_create_table("CREATE TABLE s.c (a INT REFERENCES c (a))").is_foreign_key_parent
+    assert TableDefinition.from_json(json.loads(json.dumps(table.to_json()))) == table
 
 
 def test_names_may_be_anything_in_quotes() -> None:

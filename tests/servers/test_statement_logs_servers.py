@@ -14,7 +14,7 @@ from corpus import FIXTURES
 from real_servers import vendor
 
 sys.path.insert(0, str(FIXTURES))
-from record_statement_logs import SETTINGS, STATEMENTS, Recorder  # type: ignore[import-not-found]
+from record_statement_logs import SETTINGS, STATEMENTS, STATEMENTS_WITH_MORE, record_all  # type: ignore[import-not-found]
 
 pytestmark = [pytest.mark.server, pytest.mark.slow]
 CASES: Final = json.loads((FIXTURES / "statement_logs.json").read_text("utf-8"))["cases"]
@@ -25,9 +25,7 @@ def test_a_server_logs_each_statement_as_it_was_recorded() -> None:
     options = [f"--{name.replace('_', '-')}={value}" for name, value in SETTINGS.items()]
 
     with vendor("mysql").server("sl", *options) as instance:
-        recorder = Recorder(str(instance.socket), instance.data)
-        recorder.make()
-        found = [json.loads(json.dumps(recorder.record("a", sql))) for sql in STATEMENTS]
+        found = json.loads(json.dumps(record_all(str(instance.socket), instance.data)))
 
-    assert [case["sql"] for case in CASES] == list(STATEMENTS)
+    assert [case["sql"] for case in CASES] == [*STATEMENTS, *STATEMENTS_WITH_MORE]
     assert [case for case, recorded in zip(found, CASES, strict=True) if case != recorded] == []

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import pytest
 
-from binlogio.constants import HeaderFlag, QueryStatus
+from binlogio.constants import HeaderFlag, QueryStatus, RowsFlag
 from binlogio.errors import LoggingError, UnsupportedFeature
 from binlogio.events.query import QueryEvent
 from binlogio.events.table_map import TableMapEvent
@@ -37,23 +37,13 @@ CASES: Final = RECORDED["cases"]
 FORMATS: Final = ("STATEMENT", "ROW", "MIXED")
 _DDL: Final = re.compile(r"(?:CREATE|ALTER|DROP|RENAME|TRUNCATE|OPTIMIZE|ANALYZE|REPAIR)\b")
 _WITH_TABLES: Final = re.compile(r"(?:DROP (?:TEMPORARY )?TABLES?|CREATE TEMPORARY TABLE|CREATE TABLE .*\bSELECT) ")
-_REFERENCES: Final = re.compile(r"REFERENCES (\S+) ")
-# Foreign keys that change the rows of their table are not declared, so that it is not mapped where they change none.
-CASCADING: Final = ("b.kc",)
 
 
 def tables() -> dict[str, TableDefinition]:
     """Return the tables of the recording."""
     names = [f"s{number:02d}" for number in range(1, 18)]
     texts = [*RECORDED["tables"], *(f"CREATE TABLE {name}.t (id INT PRIMARY KEY, v VARCHAR(20))" for name in names)]
-    parents = {match[1] for text in texts for match in _REFERENCES.finditer(text)}
-    found = {}
-    for text in texts:
-        table = parse_create_table(text)
-        found[table.full_name] = replace(
-            table, has_foreign_keys="FOREIGN KEY" in text, is_foreign_key_parent=table.full_name in parents
-        )
-    return found
+    return {table.full_name: table for table in map(parse_create_table, texts)}
 
 
 TABLES: Final = tables()
@@ -63,14 +53,17 @@ def _body(sql: str) -> StatementFacts:
     """What a trigger or function does."""
     if sql.startswith("SET"):
         sql = f"SELECT {sql.partition('=')[2]}"
-    return facts_from_sql(sql.replace("NEW.id", "1"), "a", TABLES.values())
+    return facts_from_sql(sql.replace("NEW.id", "1").replace("OLD.id", "1"), "a", TABLES.values())
 
 
 OBJECTS: Final = KnownObjects(
     routines={name: _body(sql) for name, sql in RECORDED["functions"].items()},
     triggers=[
-        Trigger(table=f"a.{name}", event="INSERT", body=_body(sql)) for name, sql in RECORDED["triggers"].items()
+        Trigger(table=f"a.{name}", event=event, body=_body(sql))
+        for event, recorded in (("INSERT", "triggers"), ("DELETE", "delete_triggers"))
+        for name, sql in RECORDED[recorded].items()
     ],
+    views=RECORDED["views"],
 )
 TEMPORARY: Final = TableDefinition("a", "tt", (ColumnDefinition("id", "int"),))
 UNCHANGED: Final[dict[str, list[Change]]] = {
@@ -86,7 +79,7 @@ def _changes(sql: str, events: list[dict[str, Any]]) -> list[Change]:
         if "rows" not in event:
             continue
         table = TABLES.get(event["table"]) or _made(sql)
-        is_cascade = event["table"] in CASCADING and "INTO b.kc" not in sql and sql != "DELETE FROM b.kc"
+        is_cascade = bool(event["flags"] & RowsFlag.NO_FOREIGN_KEY_CHECKS) and "foreign_key_checks" not in sql
         olds, news = zip(*event["rows"], strict=True)
         if event["type"] == "WriteRows":
             found.append(Insert(table, news))
@@ -155,19 +148,13 @@ def _logged(storage: MemoryStorage) -> list[dict[str, Any]]:
 
 
 def _compared(events: list[dict[str, Any]], *, keeps_flags: bool) -> list[dict[str, Any]]:
-    """Without the maps of tables that a foreign key might have changed, and the blanks in the texts that the server makes.
+    """Without the blanks in the texts that the server makes.
 
     A DELETE of several tables has the flag of a temporary table where its optimizer has made one for itself; that is
     not compared.
     """
-    changed = {event["table"] for event in events if "rows" in event}
-    left = (
-        event
-        for event in events
-        if not (event["type"] == "TableMap" and event["table"] in CASCADING and event["table"] not in changed)
-    )
     found = []
-    for event in left:
+    for event in events:
         one = dict(event)
         if "sql" in one:
             one["sql"] = " ".join(one["sql"].split())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from typing import Any
 
@@ -10,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from binlogio.errors import UnsupportedFeature
-from binlogio.schema import ColumnDefinition, KeyDefinition, TableDefinition
+from binlogio.schema import ColumnDefinition, ForeignKeyDefinition, KeyDefinition, TableDefinition
 from binlogio.writer.rules.engines import ENGINES, INNODB, MYISAM, PERFORMANCE_SCHEMA
-from binlogio.writer.rules.known_objects import KnownObjects, Trigger, table_access
+from binlogio.writer.rules.known_objects import KnownObjects, Trigger, Uses, table_access
+from binlogio.writer.rules.statement import Statement
 from binlogio.writer.rules.statement_facts import StatementFacts, StatementKind, TableAccess
 from binlogio.writer.rules.statement_text import facts_from_sql
 from binlogio.writer.rules.statement_words import LOGGED_VARIABLES, UNSAFE_FUNCTIONS
@@ -327,6 +329,59 @@ def test_triggers_and_functions_are_sub_statements() -> None:
     assert fired("DELETE FROM t1") == "DELETE"
     assert fired("INSERT INTO t2 SELECT * FROM t1") == ""
     assert fired("LOAD DATA INFILE 'f' REPLACE INTO TABLE t1") == "INSERT DELETE"
+
+
+def test_a_view_is_its_tables() -> None:
+    """Also one of views; and what makes its SELECT unsafe makes the statement so."""
+    views = {
+        "w.v": "SELECT a, b FROM t1",
+        "x.v": "SELECT a FROM t1",  # x.t1
+        "w.vv": "SELECT y.a AS c, y.b AS d, t2.b AS e FROM v y JOIN t2 ON y.a=t2.a",
+        "w.vs": "SELECT a, b FROM t1 WHERE a IN (SELECT a FROM n1) LIMIT 1",
+        "w.vu": "SELECT a, UUID() AS b FROM t1",
+    }
+
+    assert locks("INSERT INTO v VALUES (1,'x')", views=views) == ["w.t1:w"]
+    assert locks("INSERT INTO t2 SELECT a, 'x' FROM x.v", views=views) == ["w.t2:w", "x.t1:r"]
+    assert locks("UPDATE vv SET d='x'", views=views) == ["w.t1:w", "w.t2:r"]
+    assert locks("UPDATE vv SET vv.e='x'", views=views) == ["w.t1:r", "w.t2:w"]
+    assert locks("DELETE FROM vs", views=views) == ["w.t1:w", "w.n1:r"]
+    assert locks("SELECT * FROM v", views=views, temporary_tables=[TableDefinition("w", "v", COLUMNS)]) == ["w.v:r*"]
+    assert reasons("INSERT INTO t2 SELECT a, b FROM vs", views=views) == {"LIMIT"}
+    assert reasons("INSERT INTO t2 SELECT a, b FROM vu", views=views) == {"SYSTEM_FUNCTION"}
+    assert (
+        Statement.from_sql(
+            "INSERT INTO t2 SELECT 1, b FROM q", "w", TABLES, objects=KnownObjects(views={"w.q": "SELECT NOW(3) AS b"})
+        ).uses
+        == Uses.TIME_ZONE | Uses.MICROSECONDS
+    )
+
+
+@pytest.mark.parametrize(
+    ("views", "message"),
+    [
+        ({"w.v": "SELECT * FROM v2", "w.v2": "SELECT * FROM v"}, "the view contains itself, found w.v"),
+        ({"w.v": "SELECT FROM WHERE"}, "sqlglot cannot parse this statement"),
+        ({"w.v": "SELECT * FROM gone"}, "the table is not defined, found w.gone"),
+    ],
+)
+def test_a_view_that_cannot_be_resolved_is_refused(views: dict[str, str], message: str) -> None:
+    """Nothing is guessed of its tables."""
+    with pytest.raises(UnsupportedFeature, match=re.escape(message)):
+        facts("INSERT INTO t1 SELECT * FROM v", views=views)
+
+
+def test_foreign_keys_reach_a_bounded_number_of_tables() -> None:
+    """Each way to a table counts, and there may be very many."""
+    names = [f"k{level}{side}" for level in range(14) for side in "ab"]
+    tables = [TableDefinition("w", "k", COLUMNS)]
+    for index, name in enumerate(names):
+        parents = names[index // 2 * 2 - 2 : index // 2 * 2] or ["k"]
+        keys = tuple(ForeignKeyDefinition(f"w.{parent}", on_delete="CASCADE") for parent in parents)
+        tables.append(TableDefinition("w", name, COLUMNS, foreign_keys=keys))
+
+    with pytest.raises(UnsupportedFeature, match="too many tables are reached by foreign keys"):
+        facts_from_sql("DELETE FROM k", "w", tables)
 
 
 def test_on_duplicate_key_update_is_told() -> None:

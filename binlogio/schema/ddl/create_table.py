@@ -31,6 +31,7 @@ from binlogio.schema.ddl.parsed_table import MOST_COLUMNS, MOST_KEYS, PRIMARY, K
 from binlogio.schema.ddl.server_defaults import NEWEST_MYSQL, ServerDefaults
 from binlogio.schema.ddl.tokens import END, Words, tokenize
 from binlogio.schema.definition import ColumnDefinition, TableDefinition
+from binlogio.schema.foreign_keys import foreign_keys_in
 
 VERSIONING_COLUMNS: Final = tuple(
     ColumnDefinition(name, "timestamp(6)", nullable=False, visible=False) for name in ("row_start", "row_end")
@@ -118,7 +119,10 @@ class TableOptions:
 def parse_create_table(
     sql: str, *, schema: str = "", server: ServerDefaults = NEWEST_MYSQL, collation: str | None = None
 ) -> TableDefinition:
-    """Return the table that a CREATE TABLE statement makes.
+    """Return the table that a CREATE TABLE statement makes, with its foreign keys.
+
+    Which other tables refer to it is not in the statement: `is_foreign_key_parent` is set where the table refers to
+    itself.
 
     Args:
         sql: the statement; a semicolon may end it.
@@ -129,7 +133,12 @@ def parse_create_table(
     Raises:
         UnsupportedFeature: it is no such statement, or one that does not list its columns (LIKE, AS SELECT).
     """
-    return parse_table(sql, schema=schema, server=server, collation=collation).definition()
+    table = parse_table(sql, schema=schema, server=server, collation=collation).definition()
+    if not table.is_transactional:  # engines without transactions ignore foreign keys
+        return table
+    keys = foreign_keys_in(Words(tokenize(sql, server)), (table.schema, table.name), server)
+    refers_to_itself = any(key.parent == table.full_name for key in keys)
+    return replace(table, foreign_keys=keys, is_foreign_key_parent=refers_to_itself)
 
 
 def parse_table(

@@ -9,7 +9,8 @@ THD::query_start_timeval_trunc; recordings of a 9.7.4 server.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections import deque
+from dataclasses import dataclass, field, replace
 from enum import Flag
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
@@ -20,12 +21,13 @@ from binlogio.writer.rules.statement_facts import StatementFacts, StatementKind,
 from binlogio.writer.rules.unsafe import UnsafeReason
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
-    from binlogio.schema import TableDefinition
+    from binlogio.schema import ForeignKeyDefinition, TableDefinition
     from binlogio.writer.rules.engines import Engine
     from binlogio.writer.rules.statement_words import StatementWords
 
+MOST_CASCADES: Final = 4096
 _CSV_TABLES: Final = frozenset(("general_log", "slow_log"))
 # The tables of INFORMATION_SCHEMA that are views of the data dictionary, whose InnoDB tables are locked. A 9.7.4
 # server, asked for each.
@@ -63,6 +65,7 @@ class KnownObjects:
         routines: stored functions, by name or `schema.name`, and what their statements do, together.
         udfs: names of loadable functions.
         triggers: of the tables.
+        views: the SELECT of each view, by `schema.name`; tables without a schema in it are in the schema of the view.
     """
 
     tables: Iterable[TableDefinition] = ()
@@ -70,6 +73,7 @@ class KnownObjects:
     routines: Mapping[str, StatementFacts] = field(default_factory=dict)
     udfs: Collection[str] = ()
     triggers: Iterable[Trigger] = ()
+    views: Mapping[str, str] = field(default_factory=dict)
 
 
 def table_access(
@@ -97,6 +101,15 @@ def table_access(
     )
 
 
+@dataclass(frozen=True, slots=True)
+class _Cascaded:
+    """A table that a foreign key changes by an event (DELETE or UPDATE); `path` are the tables on the way to it."""
+
+    child: TableDefinition
+    event: str
+    path: frozenset[str]
+
+
 class Names:
     """Resolves the names in a statement."""
 
@@ -107,6 +120,11 @@ class Names:
         self._temporary = {table.full_name: table for table in objects.temporary_tables}
         self._routines = {name.upper(): facts for name, facts in objects.routines.items()}
         self._udfs = {name.upper() for name in objects.udfs}
+        self._children: dict[str, list[tuple[TableDefinition, ForeignKeyDefinition]]] = {}
+        for table in self._tables.values():
+            for key in table.foreign_keys:
+                self._children.setdefault(key.parent, []).append((table, key))
+        self.view_words: list[StatementWords] = []  # of the views that were resolved
 
     def access(self, schema: str, name: str, *, write: bool = False, read: bool = False) -> TableAccess | None:
         """Return the table of that name; None where the server does not lock one (parts of INFORMATION_SCHEMA).
@@ -119,13 +137,20 @@ class Names:
         if full_name in self._temporary:
             return table_access(self._temporary[full_name], write=write, read=read, temporary=True)
         if full_name in self._tables:
-            return table_access(self._tables[full_name], write=write, read=read)
+            found = table_access(self._tables[full_name], write=write, read=read)
+            return replace(found, is_foreign_key_parent=True) if full_name in self._children else found
         if schema.lower() == "information_schema" and name.upper() not in DICTIONARY_VIEWS:
             return None
         engine = _system_engine(schema.lower(), name.lower())
         if engine is None:
             raise UnsupportedFeature("the table is not defined", field="sql", found=full_name)
         return TableAccess(schema=schema, name=name, engine=engine, write=write, read=read)
+
+    def view(self, schema: str, name: str) -> str | None:
+        """Return the SELECT of a view; None where the name is not that of a view."""
+        if self.is_temporary(schema, name):
+            return None
+        return self._objects.views.get(f"{schema or self.schema}.{name}")
 
     def is_defined(self, schema: str, name: str) -> bool:
         """Return whether the name is that of a table."""
@@ -135,10 +160,65 @@ class Names:
         """Return whether the name is that of a temporary table."""
         return f"{schema or self.schema}.{name}" in self._temporary
 
+    def columns(self, schema: str, name: str) -> tuple[str, ...]:
+        """Return the names of the columns of a table; none where it is not defined."""
+        full_name = f"{schema or self.schema}.{name}"
+        definition = self._temporary.get(full_name) or self._tables.get(full_name)
+        return () if definition is None else tuple(column.name for column in definition.columns)
+
     def has_foreign_keys(self, table: TableAccess) -> bool:
         """Return whether rows of a table refer to rows of others."""
         definition = self._definition(table)
         return definition is not None and definition.has_foreign_keys
+
+    def cascades(self, changed: Iterable[tuple[TableAccess, Collection[str]]]) -> Iterator[StatementFacts]:
+        """Yield what foreign keys do where tables are changed by the given events of INSERT, UPDATE and DELETE.
+
+        The server locks a child once for each way to it, in the order in which the foreign keys were declared: first
+        the children of the tables of the statement, then, for each of them, what its triggers write and its own
+        children, and so on. It ignores a foreign key of a table to itself, and does not continue from a table that it
+        has come through.
+
+        Raises:
+            UnsupportedFeature: there are more than `MOST_CASCADES`.
+        """
+        waiting: deque[_Cascaded | StatementFacts] = deque()
+        for table, events in changed:
+            if not table.temporary:
+                name = f"{table.schema}.{table.name}"
+                waiting += self._cascaded(name, frozenset(events), frozenset((name,)))
+        locked = 0
+        while waiting:
+            locked += 1
+            if locked > MOST_CASCADES:
+                raise UnsupportedFeature(
+                    "too many tables are reached by foreign keys", field="sql", expected=f"at most {MOST_CASCADES}"
+                )
+            one = waiting.popleft()
+            if isinstance(one, StatementFacts):
+                yield StatementFacts(sub_statements=(one,), is_cascade=True)
+                continue
+            name = one.child.full_name
+            access = table_access(one.child, write=True)
+            if name in self._children:
+                access = replace(access, is_foreign_key_parent=True)
+            yield StatementFacts(verb=one.event, tables=(access,), is_cascade=True)
+            waiting += self._bodies(access, (one.event,))
+            if name not in one.path:
+                waiting += self._cascaded(name, frozenset((one.event,)), one.path | {name})
+
+    def _cascaded(self, parent: str, events: Collection[str], path: frozenset[str]) -> Iterator[_Cascaded]:
+        """Yield the children of a table whose rows foreign keys change at some events."""
+        for child, key in self._children.get(parent, ()):
+            event = _event_at_child(key, events)
+            if event is not None and child.full_name != parent:
+                yield _Cascaded(child, event, path)
+
+    def _bodies(self, table: TableAccess, events: Collection[str]) -> Iterator[StatementFacts]:
+        """Yield what the triggers of a table do at some events."""
+        for trigger in self._objects.triggers:
+            if trigger.table == f"{table.schema}.{table.name}" and trigger.event in events and not table.temporary:
+                yield trigger.body
 
     def _definition(self, table: TableAccess) -> TableDefinition | None:
         return (self._temporary if table.temporary else self._tables).get(f"{table.schema}.{table.name}")
@@ -155,29 +235,36 @@ class Names:
         tables: Iterable[TableAccess],
         *,
         fired: Iterable[tuple[TableAccess, frozenset[str]]] = (),
+        cascading: Iterable[tuple[TableAccess, frozenset[str]]] = (),
         unsafe: Iterable[UnsafeReason] = (),
         updates_on_duplicate: bool = False,
         is_skipped: bool = False,
     ) -> StatementFacts:
-        """Return the facts, with those of the functions that are called and of the triggers that are fired."""
-        names = {f"{self.schema}.{call}".upper() if "." not in call else call for call in words.calls} | words.calls
+        """Return the facts, with those of called functions, of fired triggers, and of foreign keys.
+
+        `fired` are the tables whose triggers the events fire, `cascading` those whose foreign keys they carry out.
+        """
+        calls = words.calls.union(*(view.calls for view in self.view_words))
+        names = {f"{self.schema}.{call}".upper() if "." not in call else call for call in calls} | calls
         called = [facts for name, facts in self._routines.items() if name in names]
-        bodies = [
-            trigger.body
-            for table, events in fired
-            for trigger in self._objects.triggers
-            if trigger.table == f"{table.schema}.{table.name}" and trigger.event in events and not table.temporary
-        ]
-        udfs = (UnsafeReason.UDF,) if words.calls & self._udfs else ()
+        bodies = [body for table, events in fired for body in self._bodies(table, events)]
+        udfs = (UnsafeReason.UDF,) if calls & self._udfs else ()
         return StatementFacts(
             kind=kind,
             verb=words.verb,
             tables=tuple(tables),
-            unsafe=words.unsafe.union(unsafe, udfs),
-            sub_statements=(*called, *bodies),
+            unsafe=words.unsafe.union(unsafe, udfs, *(view.unsafe for view in self.view_words)),
+            sub_statements=(*called, *bodies, *self.cascades(cascading)),
             updates_on_duplicate=updates_on_duplicate,
             is_skipped=is_skipped,
         )
+
+
+def _event_at_child(key: ForeignKeyDefinition, events: Collection[str]) -> str | None:
+    """Return what a foreign key does to the rows of its table, DELETE or UPDATE, at some events at its parent."""
+    if "DELETE" in events and key.on_delete:
+        return "DELETE" if key.on_delete == "CASCADE" else "UPDATE"
+    return "UPDATE" if "UPDATE" in events and key.on_update else None
 
 
 def _system_engine(schema: str, name: str) -> Engine | None:

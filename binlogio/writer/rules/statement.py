@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING, Any, Final
 from binlogio.events.statement_context import IntvarEvent, RandEvent, UserVarEvent
 from binlogio.schema import TableDefinition
 from binlogio.writer.query_events import text_bytes
-from binlogio.writer.rules.known_objects import Uses, table_access, uses_of
+from binlogio.writer.rules.known_objects import Uses, table_access
 from binlogio.writer.rules.statement_facts import StatementFacts, StatementKind, TableAccess
-from binlogio.writer.rules.statement_text import facts_from_sql
-from binlogio.writer.rules.statement_words import read_words
+from binlogio.writer.rules.statement_text import analyze_sql
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -116,6 +115,7 @@ class Statement:
         facts: what is known of it before it is executed; without them it is DML on the tables of its changes.
         locked: tables that it locks for writing, in the order of the locks and as often, whether it changes them or
             not; without them those of the changes.
+        cascades: tables whose rows foreign keys may change, locked after the others unless foreign_key_checks is off.
         context: what its text depends on, in the server's order: LAST_INSERT_ID, INSERT_ID, RAND seeds, user variables.
         error: the number of the error with which it ended, 0 where it succeeded.
         modifies_engine: an engine with two-phase commit has something to commit; None where the changes say it.
@@ -131,6 +131,7 @@ class Statement:
     changes: Sequence[Change] = ()
     facts: StatementFacts | None = None
     locked: Sequence[TableDefinition] = ()
+    cascades: Sequence[TableDefinition] = ()
     context: Sequence[ContextEvent] = ()
     error: int = 0
     modifies_engine: bool | None = None
@@ -163,16 +164,27 @@ class Statement:
                 session executes (BEGIN and the like are methods), or it refers to an undefined table.
         """
         known = tuple(tables)
-        facts = facts_from_sql(sql, schema, known, objects=objects)
-        definitions = {(table.schema, table.name): table for table in known}
-        written = [definitions.get((table.schema, table.name)) for table in facts.all_tables if table.write]
+        facts, uses = analyze_sql(sql, schema, known, objects=objects)
+        definitions = {
+            (table.schema, table.name): table for table in (*(() if objects is None else objects.tables), *known)
+        }
+        written = [
+            definitions.get((table.schema, table.name)) for table in facts.without_cascades().all_tables if table.write
+        ]
+        cascades = [
+            definitions.get((table.schema, table.name))
+            for one in facts.cascades()
+            for table in one.all_tables
+            if table.write
+        ]
         return cls(
             sql,
             changes,
             facts=facts,
             locked=tuple(table for table in written if table is not None),
+            cascades=tuple(table for table in cascades if table is not None),
             updated_tables=updated_tables_of(facts) if facts.kind is StatementKind.DML else None,
-            uses=uses_of(read_words(sql)),
+            uses=uses,
         )
 
     @property

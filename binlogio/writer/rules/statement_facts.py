@@ -5,7 +5,7 @@ The decision is made in `logging_format`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
@@ -120,6 +120,7 @@ class StatementFacts:
         is_skipped: the server returns after it has locked the tables, as with DELETE ... LIMIT 0.
         is_incomplete: it has changed tables that neither its text nor a declared function or trigger names. What else
             may make it unsafe is not known, so that MIXED format logs rows.
+        is_cascade: a foreign key does it, unless foreign_key_checks is off.
     """
 
     kind: StatementKind = StatementKind.DML
@@ -130,6 +131,7 @@ class StatementFacts:
     updates_on_duplicate: bool = False
     is_skipped: bool = False
     is_incomplete: bool = False
+    is_cascade: bool = False
 
     @property
     def all_tables(self) -> tuple[TableAccess, ...]:
@@ -140,6 +142,21 @@ class StatementFacts:
     def sub_statement_tables(self) -> tuple[TableAccess, ...]:
         """The tables that its sub-statements lock."""
         return tuple(table for sub in self.sub_statements for table in sub.all_tables)
+
+    def cascades(self) -> Iterator[StatementFacts]:
+        """Yield what foreign keys do, those in sub-statements too."""
+        for sub in self.sub_statements:
+            if sub.is_cascade:
+                yield sub
+            else:
+                yield from sub.cascades()
+
+    def without_cascades(self) -> StatementFacts:
+        """Return the facts with foreign_key_checks off."""
+        if not self.sub_statements:
+            return self
+        kept = (sub.without_cascades() for sub in self.sub_statements if not sub.is_cascade)
+        return replace(self, sub_statements=tuple(kept))
 
     def all_unsafe(self) -> Iterator[UnsafeReason]:
         """Yield the reasons of the statement and of its sub-statements, in no order."""

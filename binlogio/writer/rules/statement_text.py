@@ -16,12 +16,12 @@ sql/sql_update.cc.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from binlogio.errors import UnsupportedFeature
 from binlogio.writer.rules.engines import INNODB, engine_named
-from binlogio.writer.rules.known_objects import KnownObjects, Names
+from binlogio.writer.rules.known_objects import KnownObjects, Names, uses_of
 from binlogio.writer.rules.statement_facts import StatementFacts, StatementKind, TableAccess
 from binlogio.writer.rules.statement_words import read_words
 from binlogio.writer.rules.unsafe import UnsafeReason
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
     from binlogio.schema import TableDefinition
+    from binlogio.writer.rules.known_objects import Uses
     from binlogio.writer.rules.statement_words import StatementWords
 
 _DML: Final = frozenset(("INSERT", "REPLACE", "UPDATE", "DELETE"))
@@ -49,14 +50,34 @@ def facts_from_sql(
         UnsupportedFeature: sqlglot is not installed or cannot read the text, the statement is not one that a session
             executes (BEGIN and the like are methods), or it refers to an undefined table.
     """
+    return analyze_sql(sql, schema, tables, objects=objects)[0]
+
+
+def analyze_sql(
+    sql: str, schema: str, tables: Iterable[TableDefinition] = (), *, objects: KnownObjects | None = None
+) -> tuple[StatementFacts, Uses]:
+    """Analyze a statement as `facts_from_sql` does, and return what else the statement and the views in it use.
+
+    Raises:
+        UnsupportedFeature: as `facts_from_sql`.
+    """
     known = Names(schema, tables, KnownObjects() if objects is None else objects)
     words = read_words(sql)
+    facts = _facts_of_words(words, known)
+    uses = uses_of(words)
+    for view in known.view_words:
+        uses |= uses_of(view)
+    return facts, uses
+
+
+def _facts_of_words(words: StatementWords, known: Names) -> StatementFacts:
     kind = _kind(words)
     if kind in (StatementKind.DDL, StatementKind.ROW_INJECTION):
         return StatementFacts(kind=kind, verb=words.verb, tables=tuple(_tables_of_ddl(words, known)))
     if kind is StatementKind.LOAD_DATA:
         written = _loaded_table(words, known)
-        return known.facts(words, kind, (written,), fired=[(written, _events(words))])
+        changed = [(written, _events(words))]
+        return known.facts(words, kind, (written,), fired=changed, cascading=changed)
     if kind is StatementKind.SELECT and words.verb not in _PARSED_READS:
         return known.facts(words, kind, ())
     tree = _parse(words)
@@ -200,35 +221,146 @@ def _facts_of_tree(words: StatementWords, kind: StatementKind, tree: exp.Expr, k
     creates = kind in (StatementKind.CREATE_SELECT, StatementKind.CREATE_TEMPORARY_SELECT)
     conflict = tree.find(exp.OnConflict) if isinstance(tree, exp.Insert) else None
     created = [_created(tree, known, temporary=kind is not StatementKind.CREATE_SELECT)] if creates else []
-    nodes = _table_nodes(tree)
-    targets = [] if creates else _targets(tree, nodes, known)
+    target = tree.this.find(exp.Table) if creates else None
+    nodes = [node for node in _table_nodes(tree) if node is not target]
+    views = {id(node): view for node in nodes if (view := _view_of(node, known)) is not None}
+    targets = [] if creates else _targets(tree, nodes, known, views)
     joined = _own_nodes(nodes) if isinstance(tree, exp.Update) else []
     locked = _locked_nodes(tree)
-    tables, written = list(created), []
+    tables, written, changed = list(created), [], []
+    unsafe = set(_reasons(words, kind, tree, updates=conflict is not None))
     for node in nodes:
-        is_target = any(node is target for target in targets)
-        if creates and node is tree.this.find(exp.Table):
-            continue
-        is_written = is_target or any(node is one for one in locked)
-        table = known.access(node.db, node.name, write=is_written, read=not is_written)
-        if table is None:
-            continue
-        if any(node is one for one in joined) or words.verb == "DELETE":
-            checks = words.verb != "DELETE" and known.has_foreign_keys(table)
-            table = replace(table, checks_foreign_keys=checks)
-        tables.append(table)
-        if is_target:
-            written.append(table)
+        is_target = any(node is one for one in targets)
+        is_joined = any(node is one for one in joined)
+        view = views.get(id(node))
+        parts = (_ViewTable(node.db, node.name, is_own=True),) if view is None else view.tables
+        wanted = {one.full_name for one in parts if one.is_own}
+        if view is not None:
+            unsafe |= view.unsafe
+            if isinstance(tree, exp.Update):
+                wanted &= _set_through(view, node, tree, views, known)
+        for one in parts:
+            is_written = one.full_name in wanted and (is_target or any(node is other for other in locked))
+            table = known.access(one.schema, one.name, write=is_written, read=not is_written)
+            if table is None:
+                continue
+            if (is_joined and one.is_own) or words.verb == "DELETE":
+                checks = words.verb != "DELETE" and known.has_foreign_keys(table)
+                table = replace(table, checks_foreign_keys=checks)
+            tables.append(table)
+            if is_target and is_written:
+                written.append(table)
+            if (is_joined and one.is_own) or (is_target and is_written):
+                changed.append(table)  # an UPDATE of several tables locks the children of each that it joins
     events = _events(words, updates_on_duplicate=conflict is not None)
     return known.facts(
         words,
         kind,
         tables,
         fired=[(table, events) for table in written],
-        unsafe=_reasons(words, kind, tree, updates=conflict is not None),
+        cascading=[(table, events) for table in changed],
+        unsafe=unsafe,
         updates_on_duplicate=conflict is not None,
         is_skipped=_is_skipped(words, tree, known),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _ViewTable:
+    """A table of a view. It is the view's own where rows of the view are rows of it."""
+
+    schema: str
+    name: str
+    is_own: bool
+
+    @property
+    def full_name(self) -> str:
+        return f"{self.schema}.{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class _View:
+    """The tables of a view in the order of its text, and why it is unsafe.
+
+    `columns` has the table (`schema.name`) of each column, None for an expression.
+    """
+
+    tables: tuple[_ViewTable, ...]
+    columns: dict[str, str | None]
+    unsafe: frozenset[UnsafeReason]
+
+    @property
+    def own(self) -> frozenset[str]:
+        """Tables of which rows of the view are rows."""
+        return frozenset(table.full_name for table in self.tables if table.is_own)
+
+
+def _view_of(node: exp.Table, known: Names, schema: str = "", inside: tuple[str, ...] = ()) -> _View | None:
+    """Resolve a view to its tables; None where the name is that of a table. `inside` are the views that it is in.
+
+    Raises:
+        UnsupportedFeature: its SELECT cannot be read, or it contains itself.
+    """
+    from sqlglot import exp  # noqa: PLC0415 - needs an extra
+
+    schema = node.db or schema or known.schema
+    text = known.view(schema, node.name)
+    if text is None:
+        return None
+    full_name = f"{schema}.{node.name}"
+    if full_name in inside:
+        raise UnsupportedFeature("the view contains itself", field="views", found=full_name)
+    words = read_words(text)
+    known.view_words.append(
+        replace(words, calls=words.calls | {f"{schema}.{call}".upper() for call in words.calls if "." not in call})
+    )
+    tree = _parse(words)
+    tables: list[_ViewTable] = []
+    sources: list[tuple[str, dict[str, str | None]]] = []
+    unsafe = set(_reasons(words, StatementKind.SELECT, tree, updates=False))
+    for one in _table_nodes(tree):
+        is_own = isinstance(tree, exp.Select) and one.find_ancestor(exp.Select) is tree
+        inner = _view_of(one, known, schema, (*inside, full_name))
+        if inner is None:
+            found = _ViewTable(one.db or schema, one.name, is_own=is_own)
+            tables.append(found)
+            columns: dict[str, str | None] = dict.fromkeys(known.columns(found.schema, found.name), found.full_name)
+        else:
+            tables += (replace(table, is_own=table.is_own and is_own) for table in inner.tables)
+            columns = inner.columns
+            unsafe |= inner.unsafe
+        if is_own:
+            sources.append((one.alias_or_name, columns))
+    return _View(tuple(tables), dict(_columns_of(tree, sources)), frozenset(unsafe))
+
+
+def _columns_of(tree: exp.Expr, sources: list[tuple[str, dict[str, str | None]]]) -> Iterator[tuple[str, str | None]]:
+    """Yield the columns of a view, in small letters, with the table that each is a column of."""
+    from sqlglot import exp  # noqa: PLC0415 - needs an extra
+
+    for one in tree.selects if isinstance(tree, exp.Query) else ():
+        column = one.unalias()
+        if one.is_star:
+            wanted = one.table if isinstance(one, exp.Column) else ""
+            for name, columns in sources:
+                if not wanted or name == wanted:
+                    yield from ((key.casefold(), table) for key, table in columns.items())
+            continue
+        table = None
+        if isinstance(column, exp.Column):
+            for name, columns in sources:
+                known = {key.casefold(): of for key, of in columns.items()}
+                if column.table in ("", name) and column.name.casefold() in known:
+                    table = known[column.name.casefold()]
+        yield one.alias_or_name.casefold(), table
+
+
+def _set_through(view: _View, node: exp.Table, tree: exp.Expr, views: dict[int, _View], known: Names) -> frozenset[str]:
+    """Return the tables of a view of which an UPDATE sets columns."""
+    if len(view.own) == 1:
+        return view.own
+    names = [assignment.this.name for assignment in tree.expressions if _sets(assignment, node, known, views)]
+    return frozenset(table for name in names if (table := view.columns.get(name.casefold())) is not None)
 
 
 def _table_nodes(tree: exp.Expr) -> list[exp.Table]:
@@ -251,7 +383,7 @@ def _table_nodes(tree: exp.Expr) -> list[exp.Table]:
     return sorted(found, key=lambda node: int(node.this.meta.get("start", 0)))
 
 
-def _targets(tree: exp.Expr, nodes: list[exp.Table], known: Names) -> list[exp.Table]:
+def _targets(tree: exp.Expr, nodes: list[exp.Table], known: Names, views: dict[int, _View]) -> list[exp.Table]:
     """Return the tables whose rows the statement changes."""
     from sqlglot import exp  # noqa: PLC0415 - needs an extra
 
@@ -269,7 +401,7 @@ def _targets(tree: exp.Expr, nodes: list[exp.Table], known: Names) -> list[exp.T
     own = _own_nodes(nodes)
     if len(own) == 1:
         return own
-    return [node for node in own if any(_sets(assignment, node, known) for assignment in tree.expressions)]
+    return [node for node in own if any(_sets(assignment, node, known, views) for assignment in tree.expressions)]
 
 
 def _own_nodes(nodes: list[exp.Table]) -> list[exp.Table]:
@@ -279,8 +411,8 @@ def _own_nodes(nodes: list[exp.Table]) -> list[exp.Table]:
     return [node for node in nodes if node.find_ancestor(exp.Subquery, exp.Select) is None]
 
 
-def _sets(assignment: exp.Expr, node: exp.Table, known: Names) -> bool:
-    """Return whether an assignment of an UPDATE is to a column of a table."""
+def _sets(assignment: exp.Expr, node: exp.Table, known: Names, views: dict[int, _View]) -> bool:
+    """Return whether an assignment of an UPDATE is to a column of a table or view."""
     from sqlglot import exp  # noqa: PLC0415 - needs an extra
 
     column = assignment.this
@@ -288,6 +420,9 @@ def _sets(assignment: exp.Expr, node: exp.Table, known: Names) -> bool:
         raise _unreadable(assignment.sql())
     if column.table:
         return bool(column.table == node.alias_or_name)
+    view = views.get(id(node))
+    if view is not None:
+        return column.name.casefold() in view.columns
     access = known.access(node.db, node.name)
     return access is not None and known.is_column(access, column.name)
 

@@ -10,7 +10,7 @@ Source: sql/binlog.cc, THD::binlog_query and binlog_log_row; oracle rules 8.4 an
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -33,6 +33,7 @@ from binlogio.writer.session.cache import BinlogCache, CachePosition
 from binlogio.writer.session.engine_mix import NO_ENGINES
 
 if TYPE_CHECKING:
+    from binlogio.schema import TableDefinition
     from binlogio.writer.session.connection import ConnectionState
 
 TRANSACTION_CACHE_FULL: Final = 1197
@@ -59,6 +60,8 @@ def log_statement(connection: ConnectionState, statement: Statement) -> None:
     if connection.logs_rows_only and _log_plainly(connection, statement):
         return
     facts = facts_of(statement, connection.temporary_tables)
+    if not connection.client.foreign_key_checks:
+        facts = facts.without_cascades()
     decision = decide(connection, facts)
     if decision.format is LoggingFormat.NOT_LOGGED:
         _refuse_unlogged(connection, statement, facts)
@@ -308,7 +311,7 @@ def _log_rows(connection: ConnectionState, statement: Statement, facts: Statemen
         connection.encoder,
         connection.frames,
         context,
-        locked=connection.locked_tables or statement.locked,
+        locked=_locked_tables(connection, statement),
         unlogged=temporary_of(facts),
         writesets=caches.writesets,
         all_wait=all_wait,
@@ -331,6 +334,15 @@ def _log_rows(connection: ConnectionState, statement: Statement, facts: Statemen
     if statement.error and not connection.is_autocommitted and not all_wait:
         caches.transaction.truncate(start)
     _note_changes(connection, statement, facts)
+
+
+def _locked_tables(connection: ConnectionState, statement: Statement) -> Sequence[TableDefinition]:
+    """The tables that are locked for writing while a statement is executed: by LOCK TABLES, or by itself and by foreign keys."""
+    if connection.locked_tables:
+        return connection.locked_tables
+    if statement.cascades and connection.client.foreign_key_checks:
+        return (*statement.locked, *statement.cascades)
+    return statement.locked
 
 
 def _all_rows_wait(connection: ConnectionState, facts: StatementFacts) -> bool:
