@@ -12,7 +12,7 @@ from binlogio.options import Position
 from binlogio.replay import ReplayFilter
 from binlogio.replay.starting_place import bounds_of, unknown_tables
 from binlogio_cli.main import Refusal
-from binlogio_cli.option_values import (
+from binlogio_cli.options import (
     GTIDS_HELP,
     START_GTIDS_HELP,
     STOP_GTIDS_HELP,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from binlogio_cli.client_text import DELIMITER, client_lines
+from binlogio_cli.dump.client_text import DELIMITER, client_lines
 from real_servers import KINDS, vendor
 
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
 """`binlogio dump`: prints events and row changes as text, JSON or SQL.
 
-This file has the options, including those of mysqlbinlog that are accepted or refused. The output formats are in
-`text_dump`, `json_dump` and `sql_dump`, the filters in `selection`.
+This file has the options, including those of mysqlbinlog that are accepted or refused. The output formats
+and the filters are in `binlogio_cli.dump`.
 """
 
 from __future__ import annotations
@@ -14,9 +14,11 @@ import click
 
 import binlogio
 from binlogio.errors import BinlogFormatError
-from binlogio_cli.json_dump import JsonDump
+from binlogio_cli.dump.filters import Selection, Selector
+from binlogio_cli.dump.json_output import JsonDump
+from binlogio_cli.dump.text_output import TextDump, TextStyle
 from binlogio_cli.main import say
-from binlogio_cli.option_values import (
+from binlogio_cli.options import (
     GTIDS_HELP,
     START_GTIDS_HELP,
     STOP_GTIDS_HELP,
@@ -29,8 +31,6 @@ from binlogio_cli.option_values import (
     parse_time,
 )
 from binlogio_cli.output import STDOUT, Dump, OutputFile, force_option, open_output
-from binlogio_cli.selection import Selection, Selector
-from binlogio_cli.text_dump import TextDump, TextStyle
 from binlogio_cli.torn_tails import say_torn_tails
 
 if TYPE_CHECKING:
@@ -247,7 +247,7 @@ def command(
     style = TextStyle(verbosity=verbose, short=short_form, hexdump=hexdump, zone=time_zone)
     dump: Dump
     if form == "sql":
-        from binlogio_cli.sql_dump import SqlDump  # noqa: PLC0415 - replay code is seldom needed
+        from binlogio_cli.dump.sql_output import SqlDump  # noqa: PLC0415 - replay code is seldom needed
 
         dump = SqlDump(reader, gtids=not skip_gtids)
     else:

@@ -23,10 +23,10 @@ from binlogio.replay.targets.mysql.server_rows import KINDS
 from binlogio.replay.targets.sqlite.target import SCHEME
 from binlogio.replay.targets.sqlite.translation import sqlglot_is_here
 from binlogio_cli.main import Refusal, say
-from binlogio_cli.option_values import limits_of
+from binlogio_cli.options import limits_of
+from binlogio_cli.progress import watched
 from binlogio_cli.quoting import safe
 from binlogio_cli.replay_options import check_selection, log_options, replay_filter, selection_options
-from binlogio_cli.replay_progress import watched
 from binlogio_cli.torn_tails import say_torn_tails
 
 if TYPE_CHECKING:

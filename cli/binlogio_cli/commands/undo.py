@@ -13,10 +13,10 @@ import binlogio
 from binlogio.replay.undo import BinlogFile, OnStatement, SqlScript, UndoSummary, undo
 from binlogio.replay.undo.outputs import KINDS
 from binlogio_cli.main import say
-from binlogio_cli.option_values import definitions_file, limits_of
+from binlogio_cli.options import definitions_file, limits_of
 from binlogio_cli.output import OutputFile, force_option
+from binlogio_cli.progress import watched
 from binlogio_cli.replay_options import check_selection, log_options, replay_filter, selection_options
-from binlogio_cli.replay_progress import watched
 from binlogio_cli.torn_tails import say_torn_tails
 
 if TYPE_CHECKING:

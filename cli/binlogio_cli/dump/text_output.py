@@ -25,8 +25,7 @@ from binlogio.events.query import QueryEvent
 from binlogio.events.rows import DeleteRowsEvent, PartialUpdateRowsEvent, UpdateRowsEvent, WriteRowsEvent
 from binlogio.events.statement_context import IntvarEvent, RandEvent, UserVarEvent
 from binlogio.events.transaction_payload import TransactionPayloadEvent
-from binlogio_cli.quoting import hexdump, safe
-from binlogio_cli.statement_text import (
+from binlogio_cli.dump.statement_text import (
     DELIMITER,
     StatementContext,
     client_collation,
@@ -36,8 +35,9 @@ from binlogio_cli.statement_text import (
     timestamp,
     user_var,
 )
-from binlogio_cli.text_rows import row_lines
-from binlogio_cli.titles import short_time, title, utc_time
+from binlogio_cli.dump.text_rows import row_lines
+from binlogio_cli.dump.titles import short_time, title, utc_time
+from binlogio_cli.quoting import hexdump, safe
 
 if TYPE_CHECKING:
     from datetime import tzinfo

@@ -27,9 +27,9 @@ from binlogio.events.transaction_payload import TransactionPayloadEvent
 from binlogio.values.charset import charset_of
 from binlogio.values.text import json_value
 from binlogio.values.values import ABSENT
-from binlogio_cli.statement_text import client_collation
-from binlogio_cli.text_rows import add_column
-from binlogio_cli.titles import iso_time, wire_name
+from binlogio_cli.dump.statement_text import client_collation
+from binlogio_cli.dump.text_rows import add_column
+from binlogio_cli.dump.titles import iso_time, wire_name
 
 if TYPE_CHECKING:
     from datetime import tzinfo

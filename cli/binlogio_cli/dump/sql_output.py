@@ -25,8 +25,8 @@ from binlogio.events.statement_context import IntvarEvent, RandEvent, UserVarEve
 from binlogio.replay.targets.mysql.binlog_statements import BinlogStatements
 from binlogio.replay.targets.mysql.statements import context_of, part_of_context
 from binlogio.schema.ddl.tokens import MODE_ANSI_QUOTES, MODE_NO_BACKSLASH_ESCAPES
-from binlogio_cli.client_text import DELIMITER, client_lines
-from binlogio_cli.statement_text import client_collation
+from binlogio_cli.dump.client_text import DELIMITER, client_lines
+from binlogio_cli.dump.statement_text import client_collation
 
 if TYPE_CHECKING:
     from binlogio.reader import BinlogReader
