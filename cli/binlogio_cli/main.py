@@ -3,8 +3,8 @@
 Each subcommand is a module in `binlogio_cli.commands`, imported when it is called, so that `binlogio --version` does
 not load the library.
 
-    exit code := 0 success  |  1 damaged log or conflict  |  2 wrong usage  |  3 not readable as a binary log  |  4 I/O error
-               | 130 interrupted
+    exit code := 0 success  |  1 damaged log or conflict  |  2 wrong usage  |  3 not readable as a binary log
+               | 4 I/O error  |  130 interrupted
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from typing import IO, TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -21,29 +21,27 @@ from binlogio.errors import (
     BinlogError,
     LoggingError,
     PositionError,
-    Surface,
     UnsupportedFeature,
     WriterStateError,
 )
-from binlogio_cli.quoting import safe
+from binlogio_cli.messages import WRONG_USAGE, error_text, io_error_text, say
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 OK: Final = 0
 DAMAGE: Final = 1
-USAGE: Final = 2
 UNREADABLE: Final = 3
 IO_FAILED: Final = 4
 INTERRUPTED: Final = 128 + 2  # the shell's exit code for a program that SIGINT ended
 
-# The first class that fits decides.
+# The first class that matches gives the exit code.
 _ERROR_CODES: Final[tuple[tuple[type[BinlogError], int], ...]] = (
     (BadMagic, UNREADABLE),
     (UnsupportedFeature, UNREADABLE),
-    (LoggingError, USAGE),
-    (WriterStateError, USAGE),
-    (PositionError, USAGE),
+    (LoggingError, WRONG_USAGE),
+    (WriterStateError, WRONG_USAGE),
+    (PositionError, WRONG_USAGE),
     (BinlogError, DAMAGE),
 )
 
@@ -110,40 +108,12 @@ def _exit_code(run: Callable[[], Any]) -> int:
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
     except OSError as exc:
-        say(_io_sentence(exc))
+        say(io_error_text(exc))
         return IO_FAILED
     except BinlogError as exc:
         say(error_text(exc))
         return next(code for kind, code in _ERROR_CODES if isinstance(exc, kind))
     return code if isinstance(code, int) else OK
-
-
-def error_text(exc: BinlogError) -> str:
-    """Return the message of an error, whose hint names options of the command line."""
-    exc.surface = Surface.COMMAND_LINE
-    return str(exc)
-
-
-class Refusal(click.ClickException):
-    """A usage error with a message of one sentence, shown without the usage text."""
-
-    exit_code = USAGE
-
-    def show(self, file: IO[Any] | None = None) -> None:
-        """Show the message on standard error."""
-        say(self.message)
-
-
-def say(sentence: str) -> None:
-    """Print a message on standard error."""
-    click.echo(f"binlogio: {safe(sentence)}", err=True)
-
-
-def _io_sentence(exc: OSError) -> str:
-    if exc.strerror is None:
-        return str(exc)
-    names = " -> ".join(str(name) for name in (exc.filename, exc.filename2) if name is not None)
-    return f"{names}: {exc.strerror}" if names else exc.strerror
 
 
 def _forget_stdout() -> None:
@@ -166,7 +136,8 @@ def _show_version(ctx: click.Context, _: click.Parameter, value: bool) -> None: 
 @click.group(
     cls=LazyGroup,
     context_settings={"help_option_names": ["-?", "--help"], "max_content_width": 110},
-    epilog="Exit codes: 0 success, 1 damaged log or conflict with the target, 2 wrong usage, 3 input not readable as a binary log, 4 I/O error.",
+    epilog="Exit codes: 0 success, 1 damaged log or conflict with the target, 2 wrong usage, 3 input not readable as a"
+    " binary log, 4 I/O error.",
 )
 @click.option(
     "-V",

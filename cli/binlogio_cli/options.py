@@ -15,7 +15,7 @@ from binlogio.event_filter import Gtids
 from binlogio.gtid import MariadbGtidPosition
 from binlogio.options import DEFAULT_LIMITS, Limits
 from binlogio.schema.given import GivenDefinitions, load_definitions
-from binlogio_cli.main import Refusal, error_text
+from binlogio_cli.messages import Refusal, error_text
 
 _GTID_POSITION: Final = re.compile(r"\s*\d+-\d+-\d+\s*(?:,|$)")
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -23,7 +23,10 @@ _DEFINITIONS_FILE: Final = f"{__name__}.definitions_file"
 GTIDS_HELP: Final = (
     "A GTID set (UUID:1-5:9), or GTIDs of MariaDB (0-1-9, or 0-1-5..9 for a range), each for its own transaction only."
 )
-START_GTIDS_HELP: Final = "Or GTIDs of MariaDB, one for each domain (0-1-9,1-1-7, as in @@gtid_slave_pos): skip what their domains have up to them."
+START_GTIDS_HELP: Final = (
+    "Or GTIDs of MariaDB, one for each domain (0-1-9,1-1-7, as in @@gtid_slave_pos): skip what their domains "
+    "have up to them."
+)
 STOP_GTIDS_HELP: Final = "Or GTIDs of MariaDB: select only what their domains have up to them."
 
 
@@ -99,7 +102,7 @@ def limits_options(command: _Command) -> _Command:
 
 
 def limits_of(max_event_size: int, max_opened_size: int) -> Limits:
-    """Return the limits that the options give."""
+    """Return the limits given by the options."""
     return Limits(event_size=max_event_size, opened_size=max_opened_size)
 
 
@@ -108,5 +111,6 @@ definitions_option: Final = click.option(
     type=click.Path(exists=True, dir_okay=False),
     metavar="FILE",
     callback=_load_definitions,
-    help="Columns and keys of tables, for logs without them: CREATE TABLE statements, or JSON as in scripts of `binlogio write`.",
+    help="Columns and keys of tables, for logs without them: CREATE TABLE statements, or JSON as in scripts of "
+    "`binlogio write`.",
 )

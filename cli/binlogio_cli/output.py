@@ -20,7 +20,7 @@ import click
 
 from binlogio.constants import NEW_FILE_MODE
 from binlogio.errors import BinlogError
-from binlogio_cli.main import Refusal
+from binlogio_cli.messages import Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -31,7 +31,7 @@ _NO_HARD_LINKS: Final = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EML
 
 
 class Output:
-    """Text to a binary stream. UTF-8 whatever the locale says, so that a log's text is never lost to it.
+    """Text for a binary stream, in UTF-8 whatever the locale is.
 
     `errors` is the error handler for bytes that are not text (surrogates): `surrogateescape` writes the original bytes.
     """
@@ -45,7 +45,7 @@ class Output:
         self._stream.write(text.encode("utf-8", self._errors))
 
     def write_all(self, chunks: Iterable[str]) -> None:
-        """Write the chunks one after the other, as they come."""
+        """Write the chunks as they arrive."""
         for chunk in chunks:
             self.write(chunk)
 
@@ -56,14 +56,16 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class OutputFile:
-    """Where output goes: the file `path`, or standard output where it is None or `-`. Make it with `checked`."""
+    """The destination of output: the file `path`, or standard output if it is None. Made by `checked`."""
 
     path: str | None
     replaces: bool
 
     @classmethod
     def checked(cls, path: str | None, inputs: Iterable[str | None], *, force: bool) -> OutputFile:
-        """Return the output `path` of a command that reads `inputs` (`-` is standard input; names that are no local files are ignored).
+        """Return the output `path` of a command that reads `inputs`.
+
+        `-` is standard input; names that are not local files are ignored.
 
         Raises:
             Refusal: the output is one of the inputs, or it exists and `force` is not set.
@@ -96,7 +98,7 @@ class OutputFile:
             with Path(self.path).open("wb") as device:
                 yield device
         else:
-            target = os.path.realpath(self.path)  # a symbolic link stays, and what it names is replaced
+            target = os.path.realpath(self.path)  # a symbolic link stays, and its target is replaced
             side = os.path.join(os.path.dirname(target), f".binlogio-{secrets.token_hex(8)}.part")  # noqa: PTH118, PTH120
             try:
                 with open(side, "xb", opener=_private) as file:
@@ -144,7 +146,7 @@ def _stat(path: str | None) -> os.stat_result | None:
 def _stat_stream(stream: Any) -> os.stat_result | None:
     try:
         return os.fstat(stream.fileno())
-    except (OSError, ValueError, AttributeError):  # replaced by one without a file below it
+    except (OSError, ValueError, AttributeError):  # replaced by a stream without a file
         return None
 
 
@@ -152,7 +154,7 @@ def _stat_stream(stream: Any) -> os.stat_result | None:
 def open_output(output: OutputFile, errors: str = "backslashreplace") -> Iterator[Output]:
     """Provide the output as text; `errors` as for `Output`.
 
-    After damage in the input the file holds what was before it, as standard output does.
+    If the input is damaged, the file has the output from before the damage, as standard output does.
 
     Raises:
         OSError: the file cannot be written.
@@ -162,10 +164,10 @@ def open_output(output: OutputFile, errors: str = "backslashreplace") -> Iterato
 
 
 class Dump(Protocol):
-    """A way to show events. Every method gives text, ready to be written."""
+    """An output format of `dump`."""
 
     def event(self, event: object) -> Iterator[str]:
-        """One event; in several chunks where it may be large."""
+        """Yield the text of one event, in several chunks if it may be large."""
 
     def foot(self) -> Iterator[str]:
         """Yield the text after the last event."""

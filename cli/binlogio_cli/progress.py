@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def watched(files: Sequence[str], *, is_shown: bool = True) -> Iterator[Watch]:
-    """What is to be told of every transaction that is applied; shows the bar meanwhile."""
+    """Show the bar, and provide the function to be called with every transaction that is applied."""
     sizes = {Path(file).name: _size(file) for file in files}
     if not is_shown or not sys.stderr.isatty() or not all(sizes.values()):
         yield lambda _: None

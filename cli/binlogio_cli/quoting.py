@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# C0 and C1 controls, marks that turn the direction of text, line and paragraph separators, surrogates (bytes that are
-# no UTF-8).
+# C0 and C1 controls, marks that change the direction of text, line and paragraph separators, surrogates (bytes that
+# are not UTF-8).
 _ACTS: Final = "\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
 _UNSAFE: Final = re.compile(f"[{_ACTS}]")
 _UNSAFE_IN_LINES: Final = re.compile(f"(?![\t\n])[{_ACTS}]")
@@ -25,12 +25,12 @@ def _escape(match: re.Match[str]) -> str:
 
 
 def safe(text: str) -> str:
-    """One line of `text`, in which every character that would act on a terminal is written as an escape."""
+    """Return `text` on one line, with escapes for all characters that act on a terminal."""
     return _UNSAFE.sub(_escape, text)
 
 
 def safe_lines(text: str) -> str:
-    """As `safe`, for text that may have several lines: tabs and newlines stay."""
+    """Return `text` as `safe` does, but keep tabs and newlines."""
     return _UNSAFE_IN_LINES.sub(_escape, text.replace("\r\n", "\n"))
 
 
@@ -40,15 +40,15 @@ def identifier(name: str) -> str:
 
 
 def table_name(schema: str, table: str) -> str:
-    """`schema`.`table`."""
+    """Return the qualified name of a table, `schema`.`table`."""
     return f"{identifier(schema)}.{identifier(table)}"
 
 
 def string_literal(text: str) -> str:
-    """`text` as SQL that is this text in every sql_mode.
+    """Return `text` as an SQL literal that has this value in every sql_mode.
 
-    What would act on a terminal, and a backslash, which means something else in every mode, go as hexadecimal digits,
-    with the text beside them.
+    Text with a backslash, whose meaning depends on the mode, or with a character that acts on a terminal becomes a
+    hexadecimal literal with the text in a comment.
     """
     if "\\" not in text and safe(text) == text:
         return "'" + text.replace("'", "''") + "'"
@@ -56,12 +56,12 @@ def string_literal(text: str) -> str:
 
 
 def bytes_literal(data: bytes, shown: str) -> str:
-    """`data` as SQL, and what it is for people."""
+    """Return `data` as a hexadecimal literal, with its text in a comment."""
     return f"0x{data.hex()} /* {safe(shown).replace('*/', '* /')} */"
 
 
 def hexdump(data: bytes, offset: int) -> Iterator[str]:
-    """Lines of 16 bytes: offset, hexadecimal, printable ASCII."""
+    """Yield lines of 16 bytes: offset, hexadecimal, printable ASCII."""
     for at in range(0, len(data), _HEXDUMP_WIDTH):
         row = data[at : at + _HEXDUMP_WIDTH]
         left, right = row[:8].hex(" "), row[8:].hex(" ")

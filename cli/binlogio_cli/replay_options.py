@@ -11,7 +11,7 @@ from binlogio.errors import BinlogFormatError
 from binlogio.options import Position
 from binlogio.replay import ReplayFilter
 from binlogio.replay.starting_place import bounds_of, unknown_tables
-from binlogio_cli.main import Refusal
+from binlogio_cli.messages import Refusal
 from binlogio_cli.options import (
     GTIDS_HELP,
     START_GTIDS_HELP,
@@ -37,14 +37,14 @@ _SELECTION: Final = (
     click.option(
         "--start-position",
         metavar="POSITION",
-        help="FILE:OFFSET: start at the first transaction at or after this position, which must be the start of an event. "
-        + START_GTIDS_HELP,
+        help="FILE:OFFSET: start at the first transaction at or after this position, which must be the start "
+        "of an event. " + START_GTIDS_HELP,
     ),
     click.option(
         "--stop-position",
         metavar="POSITION",
-        help="FILE:OFFSET: stop before the first transaction at or after this position, the start of an event or the end of a log. "
-        + STOP_GTIDS_HELP,
+        help="FILE:OFFSET: stop before the first transaction at or after this position, the start of an event "
+        "or the end of a log. " + STOP_GTIDS_HELP,
     ),
     click.option(
         "--start-datetime",
@@ -67,7 +67,8 @@ _SELECTION: Final = (
         "tables",
         multiple=True,
         metavar="GLOB",
-        help="Select only these tables (schema.table): their rows, and the statements that change them; may be repeated.",
+        help="Select only these tables (schema.table): their rows, and the statements that change them; "
+        "may be repeated.",
     ),
     click.option(
         "--exclude-table",

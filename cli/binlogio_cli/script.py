@@ -3,17 +3,18 @@
 `binlogio.writer` writes the log. Values are as in `binlogio.schema.json_values`.
 
     variables := {"do": "variables", name: value...}                                     -- only before everything else
-    table     := {"do": "table", "schema", "name", "columns": [{"name", "type"...}...], "primary_key": [name...], "engine"...}
+    table     := {"do": "table", "schema", "name", "columns": [{"name", "type"...}...], "primary_key": [name...],
+                  "engine"...}
     statement := {"session": name, "do": "execute", "sql": text, "changes": [change...]}
     change    := {"insert": table, "rows": [row...]}  |  {"delete": table, "rows": [row...]}
-               | {"update": table, "before": [row...], "after": [row...]}                -- columns missing after are as before,
-                                                                                         -- all others are NULL where
-                                                                                         missing
-    other     := {"session": name, "do": "begin" | "commit" | "rollback"}  |  {"do": "ddl", "sql", "schema"?}  |  {"do": "rotate"}
+               | {"update": table, "before": [row...], "after": [row...]}
+    other     := {"session": name, "do": "begin" | "commit" | "rollback"}  |  {"do": "rotate"}
+               | {"do": "ddl", "sql", "schema"?}
 
-A statement is logged as its text has it; where the text cannot be read, rows are logged in MIXED format, and the report
-says so. A line may also have "at", the time from there on (ISO 8601), and "schema", the session's default database.
-Empty lines and lines that begin with # do not count.
+A column that is missing in "after" has the value of "before"; all other missing columns are NULL. How a statement is
+logged depends on its text; if the text cannot be parsed, rows are logged in MIXED format, and the report says so. A
+line may also have "at", the time from there on (ISO 8601), and "schema", the session's default database. Empty lines
+and lines that start with # are ignored.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ class ScriptError(Exception):
         super().__init__(f"{script}:{line}: {reason}")
 
 
-class _Refused(Exception):
+class _InvalidLine(Exception):
     """The reason why a line is refused, without its number."""
 
 
@@ -68,7 +69,7 @@ def read_lines(script: str, lines: Iterable[str]) -> list[tuple[int, Json]]:
             value = json.loads(line)
         except json.JSONDecodeError as exc:
             raise ScriptError(script, number, f"not JSON: {exc.msg} at column {exc.colno}") from exc
-        except ValueError as exc:  # Python converts no longer ones
+        except ValueError as exc:  # Python refuses to convert longer ones
             limit = sys.get_int_max_str_digits()
             raise ScriptError(script, number, f"a whole number of more than {limit} digits") from exc
         except RecursionError as exc:
@@ -82,7 +83,7 @@ def read_lines(script: str, lines: Iterable[str]) -> list[tuple[int, Json]]:
 
 
 def _refuse_surrogates(script: str, number: int, line: Any) -> None:
-    """Refuse halves of surrogate pairs, which are no characters and cannot be written as UTF-8."""
+    """Refuse halves of surrogate pairs, which are not characters and cannot be written as UTF-8."""
     pending = [line]
     while pending:
         value = pending.pop()
@@ -99,12 +100,12 @@ def _refuse_surrogates(script: str, number: int, line: Any) -> None:
 
 
 def variables_of(script: str, lines: list[tuple[int, Json]], overrides: Mapping[str, Any]) -> ServerVariables:
-    """Return the server variables of the script's first line, with `overrides` on top.
+    """Return the server variables of the script's first line, replaced by `overrides`.
 
-    The line is taken away from `lines`.
+    The line is removed from `lines`.
 
     Raises:
-        ScriptError: the line has a variable that we do not know, or a value that no server takes.
+        ScriptError: the line has an unknown variable, or a value that no server accepts.
         BinlogError: an override is such a value.
     """
     values: dict[str, Any] = {}
@@ -116,7 +117,7 @@ def variables_of(script: str, lines: list[tuple[int, Json]], overrides: Mapping[
         for name, value in values.items():
             _check_variable(name, value)
         ServerVariables(**values)
-    except (BinlogError, _Refused) as exc:
+    except (BinlogError, _InvalidLine) as exc:
         raise ScriptError(script, number, str(exc)) from exc
     return ServerVariables(**{**values, **overrides})
 
@@ -124,14 +125,14 @@ def variables_of(script: str, lines: list[tuple[int, Json]], overrides: Mapping[
 def _check_variable(name: str, value: Any) -> None:
     kinds = {field.name: str(field.type) for field in fields(ServerVariables)}
     if name not in kinds:
-        raise _Refused(f"no variable {name!r}; there are {', '.join(kinds)}")
+        raise _InvalidLine(f"unknown variable {name!r}; expected one of {', '.join(kinds)}")
     expected = {"int": (int,), "bool": (bool,), "str": (str,)}.get(kinds[name], (str, type(None)))
     if not isinstance(value, expected) or (isinstance(value, bool) and bool not in expected):
-        raise _Refused(f"variable {name} is {value!r}, which is not of type {kinds[name]}")
+        raise _InvalidLine(f"variable {name} is {value!r}, which is not of type {kinds[name]}")
 
 
 class ScriptClock:
-    """The time of the script where it says one, else that of the machine. In microseconds since 1970."""
+    """The time of the script if it sets one, else that of the machine, in microseconds since 1970."""
 
     def __init__(self) -> None:
         self._at: int | None = None
@@ -141,7 +142,7 @@ class ScriptClock:
         return time.time_ns() // 1000 if self._at is None else self._at
 
     def start(self, script: str, lines: Iterable[tuple[int, Json]]) -> None:
-        """Begin at the first time of the script, so that the log's own events have it too.
+        """Start at the first time of the script, so that the log's own events have it too.
 
         Raises:
             ScriptError: the text is not a time.
@@ -150,7 +151,7 @@ class ScriptClock:
             if "at" in line:
                 try:
                     self.set(line["at"])
-                except _Refused as exc:
+                except _InvalidLine as exc:
                     raise ScriptError(script, number, str(exc)) from exc
                 return
 
@@ -161,17 +162,19 @@ class ScriptClock:
             aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=timezone.utc)
             at = round(aware.timestamp() * _MICROSECONDS)
         except (ValueError, OverflowError) as exc:
-            raise _Refused(f'"at" is {str(text)[:80]!r}, not a time such as "2026-11-20T12:00:00Z"') from exc
+            raise _InvalidLine(f'"at" is {str(text)[:80]!r}, not a time such as "2026-11-20T12:00:00Z"') from exc
         if not 0 <= at < _END_OF_TIME:
-            raise _Refused(f'"at" is {str(text)[:80]!r}, not a time from 1970 to 2106, which is what an event can have')
+            raise _InvalidLine(
+                f'"at" is {str(text)[:80]!r}, not a time from 1970 to 2106, which is what an event can have'
+            )
         self._at = at
 
 
 class ScriptRunner:
-    """Runs the lines of a script, or of several, on a writer."""
+    """Interpreter of scripts: runs their lines on a writer."""
 
     def __init__(self, writer: BinlogWriter, clock: ScriptClock, report: Callable[[str], None]) -> None:
-        """Prepare; `report` takes warnings, and what was assumed of a statement."""
+        """Prepare; `report` is called with warnings and with assumptions about statements."""
         self.statements = 0
         self._report = report
         self._place = ""
@@ -181,21 +184,21 @@ class ScriptRunner:
         self._sessions: dict[str, Session] = {}
 
     def run(self, script: str, lines: Iterable[tuple[int, Json]]) -> None:
-        """Run the lines; sessions and tables of a script before stay.
+        """Run the lines; sessions and tables of earlier scripts are kept.
 
         Raises:
-            ScriptError: a line is not understood, or the writer refuses it.
+            ScriptError: a line is invalid, or the writer refuses it.
             OSError: the log cannot be written.
         """
         for number, line in lines:
             self._place = f"{script}:{number}"
             try:
                 self._run(line)
-            except (BinlogError, _Refused) as exc:
+            except (BinlogError, _InvalidLine) as exc:
                 raise ScriptError(script, number, str(exc)) from exc
 
     def close(self) -> None:
-        """End the sessions: what they have not committed is rolled back."""
+        """Close the sessions; open transactions are rolled back."""
         for session in self._sessions.values():
             session.close()
 
@@ -205,38 +208,38 @@ class ScriptRunner:
         do = line.get("do")
         action = _ACTIONS.get(do) if isinstance(do, str) else None
         if action is None:
-            raise _Refused(f'"do" is {do!r}; it can be {", ".join(_ACTIONS)}, and variables on the first line')
+            raise _InvalidLine(f'"do" is {do!r}; it can be {", ".join(_ACTIONS)}, and variables on the first line')
         run, allowed = action
         unknown = [name for name in line if name not in (*_COMMON, *allowed)] if allowed is not None else []
         if unknown:
-            raise _Refused(
-                f"{do} with {', '.join(map(repr, unknown))}; it knows {', '.join((*_COMMON, *(allowed or ())))}"
+            raise _InvalidLine(
+                f"{do} with {', '.join(map(repr, unknown))}; expected {', '.join((*_COMMON, *(allowed or ())))}"
             )
         run(self, line)
 
     def table(self, line: Json) -> None:
-        """Define a table; a second definition takes the place of the first."""
+        """Define a table; a second definition replaces the first."""
         definition = TableDefinition.from_json(
             {name: value for name, value in line.items() if name not in ("do", "at", "session")}
         )
         self._tables[definition.full_name] = definition
 
     def begin(self, line: Json) -> None:
-        """BEGIN."""
+        """Run BEGIN."""
         self._session(line).begin()
 
     def commit(self, line: Json) -> None:
-        """COMMIT."""
+        """Run COMMIT."""
         self._session(line).commit()
 
     def rollback(self, line: Json) -> None:
-        """ROLLBACK."""
+        """Run ROLLBACK."""
         session = self._session(line)
         session.rollback()
         self._report_warnings(session)
 
     def execute(self, line: Json) -> None:
-        """A statement and its row changes."""
+        """Run a statement with its row changes."""
         sql = _text(line, "sql")
         is_upsert = _MAKES_UPSERTS.match(sql) is not None
         changes = tuple(self._change(change, replaces_insert=is_upsert) for change in _list(line, "changes"))
@@ -246,7 +249,7 @@ class ScriptRunner:
         self.statements += 1
 
     def _statement(self, session: Session, sql: str, changes: tuple[Change, ...]) -> Statement:
-        """Return the statement as its text has it, or, where that cannot be read, as its changes do."""
+        """Return the statement with the facts of its text, or, if that cannot be parsed, of its changes."""
         try:
             return Statement.from_sql(sql, session.schema, self._tables.values(), changes)
         except UnsupportedFeature as exc:
@@ -260,7 +263,8 @@ class ScriptRunner:
             return Statement(sql, changes)
         how = "it is logged as its text, as if it were safe" if binlog_format == "STATEMENT" else "its rows are logged"
         self._report(
-            f"{self._place}: assumed that the statement changes the tables of its changes and no others; {how}: {reason}"
+            f"{self._place}: assumed that the statement changes the tables of its changes and no others; "
+            f"{how}: {reason}"
         )
         tables = dict.fromkeys(change.table for change in changes)
         facts = StatementFacts(tables=tuple(table_access(table, write=True) for table in tables), is_incomplete=True)
@@ -271,20 +275,20 @@ class ScriptRunner:
             self._report(f"{self._place}: {warning.level} {warning.errno}: {warning.message}")
 
     def ddl(self, line: Json) -> None:
-        """A statement that is logged as text."""
+        """Run a statement that is logged as text."""
         session = self._session(line)
         session.ddl(_text(line, "sql"))
         self._report_warnings(session)
         self.statements += 1
 
     def rotate(self, line: Json) -> None:
-        """FLUSH BINARY LOGS."""
+        """Run FLUSH BINARY LOGS."""
         self._writer.rotate()
 
     def _session(self, line: Json) -> Session:
         name = line.get("session", "")
         if not isinstance(name, str):
-            raise _Refused(f'"session" is {name!r}, not text')
+            raise _InvalidLine(f'"session" is {name!r}, not text')
         session = self._sessions.get(name)
         if session is None:
             session = self._sessions[name] = self._writer.session()
@@ -295,26 +299,28 @@ class ScriptRunner:
     def _change(self, change: Any, *, replaces_insert: bool) -> Change:
         kinds = [kind for kind in ("insert", "update", "delete") if isinstance(change, dict) and kind in change]
         if len(kinds) != 1:
-            raise _Refused(
+            raise _InvalidLine(
                 f"a change has one of insert, update and delete, with a table's name; found {json.dumps(change)[:80]}"
             )
         kind = kinds[0]
         table = self._tables.get(change[kind]) if isinstance(change[kind], str) else None
         if table is None:
-            raise _Refused(f"no table {change[kind]!r} was defined; there are {', '.join(self._tables) or 'none'}")
+            raise _InvalidLine(
+                f"no table {change[kind]!r} was defined; defined are {', '.join(self._tables) or 'no tables'}"
+            )
         if kind != "update":
             rows = tuple(_whole_row(row, table) for row in _list(change, "rows"))
             return Insert(table, rows) if kind == "insert" else Delete(table, rows)
         before, after = _list(change, "before"), _list(change, "after")
         if len(before) != len(after):
-            raise _Refused(f"an update with {len(before)} rows before and {len(after)} after")
+            raise _InvalidLine(f"an update with {len(before)} rows before and {len(after)} after")
         rows_of = tuple((_whole_row(old, table), _row(new, table)) for old, new in zip(before, after, strict=True))
         return Update(table, rows_of, replaces_insert=replaces_insert)
 
 
 _Action = tuple[Callable[[ScriptRunner, Json], None], tuple[str, ...] | None]
 _ACTIONS: Final[dict[str, _Action]] = {
-    "table": (ScriptRunner.table, None),  # the definition itself refuses what it does not know
+    "table": (ScriptRunner.table, None),  # the definition refuses unknown names
     "begin": (ScriptRunner.begin, ()),
     "commit": (ScriptRunner.commit, ()),
     "rollback": (ScriptRunner.rollback, ()),
@@ -326,7 +332,7 @@ _ACTIONS: Final[dict[str, _Action]] = {
 
 def _row(row: Any, table: TableDefinition) -> dict[str, Any]:
     if not isinstance(row, dict):
-        raise _Refused(f"a row is an object with the names of columns; found {json.dumps(row)[:80]}")
+        raise _InvalidLine(f"a row is an object with the names of columns; found {json.dumps(row)[:80]}")
     columns = ((table.columns[table.column_index(name)], value) for name, value in row.items())
     return {column.name: value_from_json(value, column) for column, value in columns}
 
@@ -347,4 +353,4 @@ def _text(line: Json, name: str) -> str:
 
 
 def _refuse_type(name: str, expected: str, value: Any) -> NoReturn:
-    raise _Refused(f'"{name}" is {json.dumps(value)[:80]}, not {expected}')
+    raise _InvalidLine(f'"{name}" is {json.dumps(value)[:80]}, not {expected}')

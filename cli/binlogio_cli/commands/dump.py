@@ -14,10 +14,10 @@ import click
 
 import binlogio
 from binlogio.errors import BinlogFormatError
-from binlogio_cli.dump.filters import Selection, Selector
+from binlogio_cli.dump.filters import DumpFilter, FilteredDump
 from binlogio_cli.dump.json_output import JsonDump
 from binlogio_cli.dump.text_output import TextDump, TextStyle
-from binlogio_cli.main import say
+from binlogio_cli.messages import say, say_torn_tails
 from binlogio_cli.options import (
     GTIDS_HELP,
     START_GTIDS_HELP,
@@ -31,7 +31,6 @@ from binlogio_cli.options import (
     parse_time,
 )
 from binlogio_cli.output import STDOUT, Dump, OutputFile, force_option, open_output
-from binlogio_cli.torn_tails import say_torn_tails
 
 if TYPE_CHECKING:
     from binlogio.event_filter import Gtids
@@ -225,7 +224,7 @@ def command(
         raise click.UsageError(
             "--format sql needs a pipe or --result-file: bytes of the log could be control sequences of the terminal"
         )
-    selection = Selection(
+    selection = DumpFilter(
         databases=databases,
         tables=tables,
         start=_seconds(start_datetime, time_zone),
@@ -256,7 +255,7 @@ def command(
     target = OutputFile.checked(result_file, inputs, force=force)
     with reader, open_output(target, "surrogateescape" if form == "sql" else "backslashreplace") as output:
         try:
-            output.write_all(Selector(reader, selection, dump.event).choose())
+            output.write_all(FilteredDump(reader, selection, dump.event).choose())
         finally:
             output.flush()
             say_torn_tails(reader)

@@ -22,12 +22,11 @@ from binlogio.replay.targets.mysql.address import SCHEMES, MysqlAddress, without
 from binlogio.replay.targets.mysql.server_rows import KINDS
 from binlogio.replay.targets.sqlite.target import SCHEME
 from binlogio.replay.targets.sqlite.translation import sqlglot_is_here
-from binlogio_cli.main import Refusal, say
+from binlogio_cli.messages import Refusal, say, say_torn_tails
 from binlogio_cli.options import limits_of
 from binlogio_cli.progress import watched
 from binlogio_cli.quoting import safe
 from binlogio_cli.replay_options import check_selection, log_options, replay_filter, selection_options
-from binlogio_cli.torn_tails import say_torn_tails
 
 if TYPE_CHECKING:
     from binlogio.options import Position
@@ -40,7 +39,7 @@ _EXAMPLE: Final = """\b
 Examples:
   binlogio replay --to sqlite:///shop.db binlog.000041 binlog.000042
   binlogio replay --to sqlite:////tmp/shop.db --table-definitions tables.sql /var/lib/mysql/binlog.index
-  binlogio replay --to 'mysql://root@/?unix_socket=/run/mysqld/mysqld.sock' --workers 8 --stop-datetime '2024-05-01 12:00:00' binlog.0*
+  binlogio replay --to 'mysql://root@localhost/' --workers 8 --stop-datetime '2026-11-20 12:00:00' binlog.0*
 """
 
 
@@ -51,10 +50,17 @@ Examples:
     "target_url",
     required=True,
     metavar="URL",
-    help="The target: sqlite:///FILE (created if it does not exist); mysql://USER@HOST/?unix_socket=PATH with the options ssl-mode, ssl-ca and "
-    "password-file (the password may also be in MYSQL_PWD); or dry-run: (prints statements and counts, changes nothing).",
+    help="The target: sqlite:///FILE (created if it does not exist); mysql://USER@HOST/?unix_socket=PATH with the "
+    "options ssl-mode, ssl-ca and password-file (the password may also be in MYSQL_PWD); or dry-run: (prints "
+    "statements and counts, changes nothing).",
 )
-@click.option("--workers", type=click.IntRange(1, 1024), default=1, show_default=True, help="Number of transactions applied in parallel.")  # fmt: skip
+@click.option(
+    "--workers",
+    type=click.IntRange(1, 1024),
+    default=1,
+    show_default=True,
+    help="Number of transactions applied in parallel.",
+)
 @click.option(
     "--preserve-commit-order/--no-preserve-commit-order",
     default=True,
@@ -64,21 +70,22 @@ Examples:
 @click.option(
     "--transactions-per-commit",
     type=click.IntRange(1),
-    help="For server targets with commits in order: the most transactions of the log that share one commit. Default: the number of workers.",
+    help="For server targets with commits in order: the most transactions of the log that share one commit. "
+    "Default: the number of workers.",
 )
 @click.option(
     "--gtids",
     type=click.Choice(["keep", "new"]),
-    help="For MySQL targets: keep the GTIDs of the log (gtid_next), or let the server assign new ones. Default: keep, if the server has "
-    "gtid_mode=ON and no filter by table is given.",
+    help="For MySQL targets: keep the GTIDs of the log (gtid_next), or let the server assign new ones. Default: keep, "
+    "if the server has gtid_mode=ON and no filter by table is given.",
 )
 @selection_options
 @click.option(
     "--resume/--no-resume",
     "resumes",
     default=None,
-    help="Continue at the position stored in the target, or ignore it. If neither is given, the replay continues there, and a stored "
-    "position that contradicts the logs or --start-position is an error.",
+    help="Continue at the position stored in the target, or ignore it. If neither is given, the replay continues "
+    "there, and a stored position that contradicts the logs or --start-position is an error.",
 )
 @click.option(
     "--idempotent", is_flag=True, help="Replace existing rows, and ignore missing rows (replica_exec_mode=IDEMPOTENT)."
@@ -86,7 +93,8 @@ Examples:
 @click.option(
     "--translate",
     is_flag=True,
-    help="For SQLite targets: execute statements that are in the log as SQL text, if they can be translated without loss.",
+    help="For SQLite targets: execute statements that are in the log as SQL text, if they can be translated "
+    "without loss.",
 )
 @click.option(
     "--apply",
@@ -99,7 +107,8 @@ Examples:
 @click.option(
     "--ignore-cascades",
     is_flag=True,
-    help="Continue if foreign keys of the source changed rows (ON DELETE, ON UPDATE) that are not in the log, and the target does not have these keys.",
+    help="Continue if foreign keys of the source changed rows (ON DELETE, ON UPDATE) that are not in the log, "
+    "and the target does not have these keys.",
 )
 @log_options
 @click.option("--no-progress", is_flag=True, help="Do not show a progress bar.")
@@ -185,7 +194,8 @@ def _report_server(summary: ReplaySummary) -> None:
         )
         return
     click.echo(
-        f"{summary.events} rows events were applied by the server itself, which chose how to find rows; its counters grew by"
+        f"{summary.events} rows events were applied by the server itself, which chose how to find rows; "
+        "its counters grew by"
     )
     for table in sorted({table for table, _ in summary.server_rows}):
         counts = ((summary.server_rows[table, kind], kind) for kind in KINDS)
@@ -221,14 +231,16 @@ def _report(summary: ReplaySummary, reader: BinlogReader) -> None:
         click.echo(f"position: {safe(summary.position.file)} {summary.position.offset}")
     if summary.incomplete_inserts:
         say(
-            f"{summary.incomplete_inserts} inserted rows lack columns in the log (binlog_row_image=MINIMAL): these columns have the default"
+            f"{summary.incomplete_inserts} inserted rows lack columns in the log "
+            "(binlog_row_image=MINIMAL): these columns have the default"
             " values of the target, or NULL; the values of the source are not known"
         )
     if summary.prepared:
         say(f"{summary.prepared} XA transactions are prepared; their XA COMMIT is not in the logs")
     if summary.keeps_gtids and summary.skipped_groups and not summary.groups:
         say(
-            "the server has executed the GTIDs of all event groups, so nothing was applied; --gtids new applies them again with new GTIDs"
+            "the server has executed the GTIDs of all event groups, so nothing was applied; --gtids new "
+            "applies them again with new GTIDs"
         )
     say_torn_tails(reader)
     if summary.unfinished:

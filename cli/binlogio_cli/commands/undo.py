@@ -12,12 +12,11 @@ import click
 import binlogio
 from binlogio.replay.undo import BinlogFile, OnStatement, SqlScript, UndoSummary, undo
 from binlogio.replay.undo.outputs import KINDS
-from binlogio_cli.main import say
+from binlogio_cli.messages import say, say_torn_tails
 from binlogio_cli.options import definitions_file, limits_of
 from binlogio_cli.output import OutputFile, force_option
 from binlogio_cli.progress import watched
 from binlogio_cli.replay_options import check_selection, log_options, replay_filter, selection_options
-from binlogio_cli.torn_tails import say_torn_tails
 
 if TYPE_CHECKING:
     from binlogio.reader import BinlogReader
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from binlogio.replay.undo.outputs import UndoOutput
     from binlogio.schema.given import GivenDefinitions
 
+_NOT_UNDONE: Final = "their changes of non-transactional tables are not undone"
 _EXAMPLE: Final = """\b
 Examples: reverse the changes of one table since noon, as SQL and as a binary log; apply both to the server
   binlogio undo --table shop.orders --start-datetime '2024-05-01 12:00:00' --output undo.sql binlog.0*
@@ -50,8 +50,8 @@ Examples: reverse the changes of one table since noon, as SQL and as a binary lo
     type=click.Choice([one.value for one in OnStatement]),
     default=OnStatement.REFUSE.value,
     show_default=True,
-    help="What to do about DDL and other SQL statements, which cannot be undone: refuse the undo; stop, which undoes only what follows the "
-    "last such statement; or skip them.",
+    help="What to do about DDL and other SQL statements, which cannot be undone: refuse the undo; stop, which undoes "
+    "only what follows the last such statement; or skip them.",
 )
 @click.option("--no-check-rows", is_flag=True, help="Write SQL that ignores missing rows instead of failing.")
 @selection_options
@@ -114,22 +114,23 @@ def _report(summary: UndoSummary, reader: BinlogReader) -> None:
         say(f"  {table}: {', '.join(counts)}")
     if summary.end is not None:
         say(
-            f"the undo leads back to {summary.end.file} {summary.end.offset}, after the last statement that cannot be undone"
+            f"the undo leads back to {summary.end.file} {summary.end.offset},"
+            " after the last statement that cannot be undone"
         )
     for count, what in (
         (summary.statements, "statements cannot be undone and were left as they are"),
         (summary.filtered_groups, "event groups were left out by the filters"),
-        (summary.rolled_back_groups, "event groups were rolled back in the log; their changes of non-transactional tables are not undone"),
-        (summary.rolled_back_events, "rows events were rolled back to a savepoint; their changes of non-transactional tables are not undone"),
+        (summary.rolled_back_groups, f"event groups were rolled back in the log; {_NOT_UNDONE}"),
+        (summary.rolled_back_events, f"rows events were rolled back to a savepoint; {_NOT_UNDONE}"),
         (summary.sequence_events, "rows events of sequences are left out: sequences do not go back"),
         (summary.prepared, "XA transactions are prepared and not undone; their XA COMMIT is not in the logs"),
-    ):  # fmt: skip
+    ):
         if count:
             say(f"{count} {what}")
     for (parent, child), count in sorted(summary.lost_cascades.items()):
         say(
-            f"warning: {count} rows events of {parent} changed rows of {child} by a foreign key, which the source does not log:"
-            f" these rows of {child} are not reversed"
+            f"warning: {count} rows events of {parent} changed rows of {child} by a foreign key, which the source does"
+            f" not log: these rows of {child} are not reversed"
         )
     say_torn_tails(reader)
     if summary.unfinished:

@@ -14,7 +14,7 @@ import click
 from binlogio.errors import BinlogError
 from binlogio.options import ServerVariables
 from binlogio.writer import BinlogWriter
-from binlogio_cli.main import Refusal, error_text
+from binlogio_cli.messages import Refusal, error_text
 from binlogio_cli.quoting import safe
 from binlogio_cli.script import Json, ScriptClock, ScriptError, ScriptRunner, read_lines, variables_of
 

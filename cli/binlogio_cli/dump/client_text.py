@@ -1,10 +1,10 @@
-"""Statements as the client program reads them from standard input, such that no statement is split or taken for a command.
+"""Statements on the standard input of the client program, so that none is split or taken for a client command.
 
 The client parses quotes, comments, the delimiter and its own commands. A statement that it would split differently from
 the server is sent as hexadecimal digits in a prepared statement, in the session's character set.
 
-    statement := sql newline delimiter newline                                         -- where the client reads it as it is
-               | SET @binlogio = x'sql'  PREPARE binlogio FROM @binlogio  EXECUTE ...   -- where it does not
+    statement := sql newline delimiter newline                                         -- if it is sent unchanged
+               | SET @binlogio = x'sql'  PREPARE binlogio FROM @binlogio  EXECUTE ...   -- if not
 
 Source: client/mysql.cc, read_and_execute, add_line, find_command; measured with the clients of MySQL 9.7 and MariaDB
 10.11.
@@ -24,17 +24,18 @@ if TYPE_CHECKING:
 DELIMITER: Final = "/*!*/;"
 
 _COMMANDS: Final = (
-    "charset clear connect delimiter edit ego exit go help nopager notee nowarning pager print prompt query_attributes quit rehash"
-    " resetconnection sandbox source ssl_session_data_print status system tee use warnings"
+    "charset clear connect delimiter edit ego exit go help nopager notee nowarning pager print prompt query_attributes"
+    " quit rehash resetconnection sandbox source ssl_session_data_print status system tee use warnings"
 )
 _COMMAND_LINE: Final = re.compile(
     rf"^\s*(?:\?|(?:{'|'.join(_COMMANDS.split())})\b)".encode(), re.IGNORECASE | re.MULTILINE
 )
-# What client and server cut alike. Neighbours in quotes, 'a''b', count as two; a backslash at the end of a line is
-# lost; what is executed in a comment has no comment in it.
+# Text that client and server split in the same way. Adjacent quoted strings, 'a''b', are two tokens; the client drops a
+# backslash at the end of a line; a comment that is executed contains no comment.
 _BACKTICKS: Final = rb"`[^`\\]*(?:\\(?!\n)[^`\\]*)*`"
 _TOKEN: Final = rb"""[^'"`\\/*#-]+ | \*(?!/) | {strings} | {backticks}
-                   | /(?!\*) | /\*!(?:[^'"`\\/*#-] | {strings} | {backticks})*\*/ | /\*(?![!+M])[^*/]*(?:(?:\*(?!/)|/(?!\*))[^*/]*)*\*/
+                   | /(?!\*) | /\*!(?:[^'"`\\/*#-] | {strings} | {backticks})*\*/
+                   | /\*(?![!+M])[^*/]*(?:(?:\*(?!/)|/(?!\*))[^*/]*)*\*/
                    | \#[^\n]* | -(?!-[\x00-\x20]|-\Z) | --(?=[\ \t\n]|\Z)[^\n]*"""
 
 

@@ -2,9 +2,9 @@
 
 The output of a group is buffered as strings until it is known whether the group has anything to show.
 
-    A group is chosen by its GTID and by the time of its first event.
-    A statement counts for its default database, as in the server's tool; a row change for the database of its table.
-    With a table filter, a statement counts where its text names the table.
+    A group is selected by its GTID and by the time of its first event.
+    A statement belongs to its default database, as in mysqlbinlog; a row change to the database of its table.
+    A table filter selects a statement if its text names the table.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ _WORDS: Final = re.compile(r"`((?:[^`]|``)+)`|([\w$]+)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Selection:
-    """What to show. Empty tuples and None mean everything.
+class DumpFilter:
+    """Filter of `dump`. Empty tuples and None select everything.
 
     `databases` and `tables` are globs; a table glob with a dot is `database.table`. Times in seconds since 1970, UTC:
     groups that begin before `start` are left out, and the first one at or after `stop` ends the output.
@@ -80,7 +80,7 @@ class Selection:
 
     @property
     def looks_inside(self) -> bool:
-        """True where what a group changes decides, not only how it begins."""
+        """True if the selection depends on the changes of a group, not only on its first event."""
         return bool(self.databases or self.tables)
 
     def wants_database(self, database: str) -> bool:
@@ -119,18 +119,18 @@ def _names_table(sql: str, glob: str) -> bool:
     return any(fnmatchcase(quoted.replace("``", "`") or word, name) for quoted, word in _WORDS.findall(sql))
 
 
-class Selector:
-    """Goes through a log and gives the text of what was chosen.
+class FilteredDump:
+    """The text of the selected events of a log.
 
-    Groups of which nothing is left are left out as a whole.
+    Groups without a selected change are left out as a whole.
 
     Args:
-        reader: where the events come from.
-        selection: what to show.
-        render: makes the text of one event, in chunks. Called for the event that the reader gave last.
+        reader: the source of events.
+        selection: the filter.
+        render: returns the text of one event, in chunks. Called for the event that the reader returned last.
     """
 
-    def __init__(self, reader: BinlogReader, selection: Selection, render: Render) -> None:
+    def __init__(self, reader: BinlogReader, selection: DumpFilter, render: Render) -> None:
         self._reader = reader
         self._selection = selection
         self._render_event = render
@@ -142,7 +142,7 @@ class Selector:
         self._statement_head: list[str] = []
 
     def choose(self) -> Iterator[str]:
-        """Yield the text of the events to show."""
+        """Yield the text of the selected events."""
         for event in self._reader:
             if event.header.inner is None and not self._follow(event):
                 return
@@ -152,7 +152,7 @@ class Selector:
                 yield from self._inside(event)
 
     def _render(self, event: Any) -> Iterator[str]:
-        """Yield the text of an event; an error about a value in it gets its place."""
+        """Yield the text of an event; add file and position to an error about its values."""
         try:
             yield from self._render_event(event)
         except BinlogError as exc:
@@ -164,7 +164,7 @@ class Selector:
             raise
 
     def _follow(self, event: Any) -> bool:
-        """Update the group state. Returns False where the output ends."""
+        """Update the group state. Returns False if the output ends here."""
         if isinstance(event, _DESCRIPTIONS):
             self._groups = GroupTracker()
         was_inside = self._groups.place is not GroupPlace.OUTSIDE
@@ -182,7 +182,7 @@ class Selector:
         return True
 
     def _outside(self, event: Any) -> Iterator[str]:
-        """Events of the file itself: the format description always, the others by their time."""
+        """Yield events outside groups: the format description always, the others by their time."""
         start = self._selection.start
         if isinstance(event, _DESCRIPTIONS) or start is None or event.header.timestamp >= start:
             yield from self._render(event)

@@ -2,8 +2,9 @@
 
 Statements and identifiers are text; other bytes are "0x" and hexadecimal digits.
 
-    event := {"file"?, "type", "pos", "end", "inner"?, "timestamp", "server_id", "flags", "log_pos", "checksum"?, field...}
-    rows  := event with "schema", "table", "rows": [{"before"?: {column: value...}, "after"?: {...}}...] in the place of images
+    event := {"file"?, "type", "pos", "end", "inner"?, "timestamp", "server_id", "flags", "log_pos", "checksum"?,
+              field...}
+    rows  := event with "schema", "table", "rows": [{"before"?: {column: value...}, "after"?: {...}}...]
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from binlogio.values.charset import charset_of
 from binlogio.values.text import json_value
 from binlogio.values.values import ABSENT
 from binlogio_cli.dump.statement_text import client_collation
-from binlogio_cli.dump.text_rows import add_column
+from binlogio_cli.dump.text_output import add_column
 from binlogio_cli.dump.titles import iso_time, wire_name
 
 if TYPE_CHECKING:
@@ -50,11 +51,11 @@ class JsonDump:
         self._zone = zone
 
     def foot(self) -> Iterator[str]:
-        """Nothing."""
+        """Return no text: a file of JSON lines has no end."""
         return iter(())
 
     def event(self, event: Any) -> Iterator[str]:
-        """One line, which is whole or not there at all: values are decoded before it begins."""
+        """Yield one line. It is complete or missing: values are decoded before it begins."""
         line = _dumps({**self._place(event), **self._fields(event)})
         if isinstance(event, _ROWS):
             rows = ", ".join(_dumps(_row(number, change)) for number, change in enumerate(self._reader.rows(event)))
@@ -88,7 +89,7 @@ class JsonDump:
                 "schema": table.schema,
                 "table": table.table,
             }
-        # A field of an event that has the name of a header field keeps it apart: GTID flags are not event flags.
+        # `flags` is a field of the header too: GTID flags are not event flags.
         values = {
             "event_flags" if field.name == "flags" else field.name: _json(getattr(event, field.name))
             for field in fields(event)
@@ -116,7 +117,7 @@ def _image(number: int, image: RowImage) -> dict[str, Any]:
 
 
 def _dumps(value: Any) -> str:
-    """ASCII only, so that nothing in a log acts on the terminal."""
+    """Return JSON in ASCII, so that no text of a log acts on the terminal."""
     return json.dumps(value, separators=(", ", ": "))
 
 

@@ -55,10 +55,10 @@ class SqlDump:
             yield "DELIMITER ;\n"
 
     def event(self, event: Any) -> Iterator[str]:
-        """One event; nothing for those that change nothing.
+        """Yield the SQL of one event; nothing for events that change nothing.
 
         Raises:
-            ReplayError: the event cannot be said in SQL.
+            ReplayError: the event has no form in SQL.
         """
         if not self._is_begun:
             self._is_begun = True
@@ -72,17 +72,17 @@ class SqlDump:
         return self._reader.context.is_mariadb
 
     def description(self, event: FormatDescriptionEvent) -> Iterator[str]:
-        """How the rows events look that come next."""
+        """Yield the format description, which the server needs for the rows events that follow."""
         yield from _lines(self._binlog.describe(event))
         if not self._is_mariadb:
-            yield from _lines("/*!50700 SET @@session.gtid_next = 'AUTOMATIC' */")  # which the description has undone
+            yield from _lines("/*!50700 SET @@session.gtid_next = 'AUTOMATIC' */")  # which the description has reset
 
     def rows(self, event: Any) -> Iterator[str]:
         """Yield the rows, for the server's own applier."""
         yield from _lines(self._binlog.rows([(self._reader.table_map(event), event)]))
 
     def query(self, event: QueryEvent) -> Iterator[str]:
-        """Yield the statement, and what it was run with."""
+        """Yield the statement, after the session variables that it ran with."""
         is_suppressed = event.header.flags & HeaderFlag.SUPPRESS_USE
         named = replace(event, schema="") if is_suppressed else event
         for sql in context_of(named, (), is_mariadb=self._is_mariadb):
@@ -92,18 +92,18 @@ class SqlDump:
         yield from client_lines(event.sql, client_collation(event), escapes=escapes)
 
     def part(self, event: Any) -> Iterator[str]:
-        """What the next statement depends on."""
+        """Yield a part of the context of the next statement: INSERT_ID, a seed of RAND() or a user variable."""
         for sql in part_of_context(event, is_mariadb=self._is_mariadb):
             yield from _lines(sql)
 
     def gtid(self, event: Any) -> Iterator[str]:
-        """Yield the name of the transaction."""
+        """Yield the statement that sets the GTID of the transaction."""
         if self._gtids and event.gtid is not None:
             self._has_gtid = True
             yield from _lines(f"SET @@session.gtid_next = '{event.gtid}'")
 
     def mariadb_gtid(self, event: MariadbGtidEvent) -> Iterator[str]:
-        """Yield the name of the transaction, and its beginning."""
+        """Yield the statements that set the GTID of the transaction and start it."""
         if self._gtids:
             settings = (
                 ("gtid_domain_id", event.domain_id),
@@ -115,7 +115,7 @@ class SqlDump:
             yield from _lines("START TRANSACTION")
 
     def load(self, event: ExecuteLoadQueryEvent) -> NoReturn:
-        """The log has the file itself, for which SQL has no place.
+        """Refuse LOAD DATA: its file is in the log, and SQL text cannot hold it.
 
         Raises:
             ReplayError: always.
@@ -128,7 +128,7 @@ class SqlDump:
         raise refusal
 
     def incident(self, event: IncidentEvent) -> NoReturn:
-        """What follows may not fit what came before.
+        """Refuse an incident: the source lost changes, so the SQL would not give the same data.
 
         Raises:
             ReplayError: always.
@@ -139,8 +139,8 @@ class SqlDump:
 
 
 def _lines(sql: str) -> Iterator[str]:
-    """SQL of our own, in UTF-8: the only thing of the log in it that is not digits is a name."""
-    if sql.startswith("USE "):  # at the beginning of a line it is the client's own, and no prepared statement takes it
+    """Return the lines of a statement that binlogio has made: digits and names, in UTF-8."""
+    if sql.startswith("USE "):  # a client command at the start of a line, and not allowed in a prepared statement
         return iter((f"/**/ {sql}\n{DELIMITER}\n",))
     return client_lines(sql.encode("utf-8", "surrogateescape"), _UTF8MB4, escapes=False)
 

@@ -41,21 +41,21 @@ def sql_text(sql: bytes, collation_id: int | None = None) -> str:
 
 
 def client_collation(event: Any) -> int | None:
-    """Return the collation of the client's character set, where the event says it."""
+    """Return the collation of the client's character set, or None if the event has none."""
     charsets = (variable.value for variable in event.status_vars if variable.code == QueryStatus.CHARSET)
     charset = next(charsets, None)
     return charset.client if isinstance(charset, SessionCharset) else None
 
 
-class StatementContext:
-    """The session state that was shown so far; starts again with every file."""
+class PrintedContext:
+    """The session state that has been printed; starts empty in every file."""
 
     def __init__(self) -> None:
         self._schema = ""
         self._shown: dict[int | str, Any] = {}
 
     def use(self, schema: str) -> Iterator[str]:
-        """USE, where the default database is another one than before."""
+        """Yield USE if the default database has changed."""
         if schema and schema != self._schema:
             self._schema = schema
             yield f"use {identifier(schema)}{DELIMITER}"
@@ -90,7 +90,7 @@ def _auto_increment(value: AutoIncrement) -> str:
 
 
 def _charset(value: SessionCharset) -> str:
-    """What is shown is UTF-8, whatever the client sent."""
+    """Return the settings of the client's character set; the text is UTF-8, whatever the client sent."""
     charset = charset_of(value.client)
     if charset is None:
         client = str(value.client)
@@ -120,7 +120,7 @@ _SETTINGS: Final[dict[int, Any]] = {
 
 
 def timestamp(event: Any) -> str:
-    """SET TIMESTAMP, with the microseconds that the statement saw."""
+    """Return SET TIMESTAMP, with the microseconds that the statement saw."""
     microseconds = event.status(QueryStatus.MICROSECONDS)
     if microseconds is None:
         microseconds = event.status(QueryStatus.MARIADB_HRNOW)
@@ -129,16 +129,16 @@ def timestamp(event: Any) -> str:
 
 
 def intvar(event: IntvarEvent) -> str:
-    """SET INSERT_ID or LAST_INSERT_ID."""
+    """Return SET INSERT_ID or SET LAST_INSERT_ID."""
     name = "LAST_INSERT_ID" if event.kind == IntvarKind.LAST_INSERT_ID_EVENT else "INSERT_ID"
     return f"SET {name}={event.value}{DELIMITER}"
 
 
 def rand(event: RandEvent) -> str:
-    """Return the seeds of RAND()."""
+    """Return SET for the seeds of RAND()."""
     return f"SET @@RAND_SEED1={event.seed1}, @@RAND_SEED2={event.seed2}{DELIMITER}"
 
 
 def user_var(event: UserVarEvent) -> str:
-    """SET @variable."""
+    """Return SET for a user variable."""
     return f"SET @{identifier(event.name)}:={user_variable_value(event)}{DELIMITER}"

@@ -1,19 +1,26 @@
 """Text output of `dump`: similar to mysqlbinlog, with decoded row changes.
 
-Titles, statements and rows are in `titles`, `statement_text` and `text_rows`.
+Columns have their names if the log has them, else @1, @2 and so on. Titles and statements are in `titles` and
+`statement_text`.
 
-    event := "# at" offset   "#"date time "server id" n "end_log_pos" n "CRC32" 0x...  TAB title   hexdump?   body
-    body  := statement "/*!*/;"  |  "### " row change ...  |  "# " fact ...
+    event  := "# at" offset   "#"date time "server id" n "end_log_pos" n "CRC32" 0x...  TAB title   hexdump?   body
+    body   := statement "/*!*/;"  |  row* |  "# " fact ...
+    row    := "### INSERT INTO" table "### SET" column*  |  "### UPDATE" table "### WHERE" column* "### SET" column*
+            | "### DELETE FROM" table "### WHERE" column*
+    column := "###   " name "=" value  ("/*" type nullable "*/")?       -- the type with -vv
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import timezone
+from datetime import date, timedelta, timezone
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
-from binlogio.constants import HeaderFlag
+from binlogio.constants import ColumnType, HeaderFlag
+from binlogio.errors import BinlogError
 from binlogio.events import codec_for
 from binlogio.events.base import build_header
 from binlogio.events.control import IncidentEvent, RowsQueryEvent, XaPrepareEvent, XidEvent
@@ -25,9 +32,13 @@ from binlogio.events.query import QueryEvent
 from binlogio.events.rows import DeleteRowsEvent, PartialUpdateRowsEvent, UpdateRowsEvent, WriteRowsEvent
 from binlogio.events.statement_context import IntvarEvent, RandEvent, UserVarEvent
 from binlogio.events.transaction_payload import TransactionPayloadEvent
+from binlogio.values.geometry import SRID_SIZE, Geometry
+from binlogio.values.json_diff import JsonDiffs
+from binlogio.values.text import value_text
+from binlogio.values.values import ABSENT
 from binlogio_cli.dump.statement_text import (
     DELIMITER,
-    StatementContext,
+    PrintedContext,
     client_collation,
     intvar,
     rand,
@@ -35,21 +46,39 @@ from binlogio_cli.dump.statement_text import (
     timestamp,
     user_var,
 )
-from binlogio_cli.dump.text_rows import row_lines
 from binlogio_cli.dump.titles import short_time, title, utc_time
-from binlogio_cli.quoting import hexdump, safe
+from binlogio_cli.quoting import bytes_literal, hexdump, identifier, safe, string_literal, table_name
 
 if TYPE_CHECKING:
     from datetime import tzinfo
 
     from binlogio.reader import BinlogReader
+    from binlogio.rows.image import RowImage
+    from binlogio.rows.plan import ColumnPlan
 
 _NEW_FILE: Final = (FormatDescriptionEvent, StartV3Event)
+_ROWS: Final = (WriteRowsEvent, UpdateRowsEvent, DeleteRowsEvent, PartialUpdateRowsEvent)
+_LITERAL: Final = (int, float, Decimal, bytes)
+_PLAIN_NAME: Final = re.compile(r"@\d+")
+_WITH_LENGTH: Final = (ColumnType.STRING, ColumnType.VARCHAR, ColumnType.VARCHAR_COMPRESSED, ColumnType.BIT)
+_WITH_FRACTION: Final = (ColumnType.TIME2, ColumnType.DATETIME2, ColumnType.TIMESTAMP2)
+_SQL_NAMES: Final = {
+    ColumnType.TINY: "TINYINT",
+    ColumnType.SHORT: "SHORTINT",
+    ColumnType.INT24: "MEDIUMINT",
+    ColumnType.LONG: "INT",
+    ColumnType.LONGLONG: "LONGINT",
+    ColumnType.NEWDECIMAL: "DECIMAL",
+    ColumnType.VARCHAR: "VARSTRING",
+    ColumnType.TIME2: "TIME",
+    ColumnType.DATETIME2: "DATETIME",
+    ColumnType.TIMESTAMP2: "TIMESTAMP",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextStyle:
-    """How much to show.
+    """Options of the text output.
 
     `verbosity` 2 adds the types of columns; `short` leaves out everything but statements and row changes.
     """
@@ -66,7 +95,7 @@ class TextDump:
     def __init__(self, reader: BinlogReader, style: TextStyle) -> None:
         self._reader = reader
         self._style = style
-        self._context = StatementContext()
+        self._context = PrintedContext()
         self._file = ""
 
     def foot(self) -> Iterator[str]:
@@ -75,9 +104,9 @@ class TextDump:
             yield "# End of log\n"
 
     def event(self, event: Any) -> Iterator[str]:
-        """One event."""
+        """Yield the lines of one event."""
         if isinstance(event, _NEW_FILE):
-            self._context = StatementContext()
+            self._context = PrintedContext()
         if not self._style.short:
             yield from self._head()
             yield from (f"{line}\n" for line in self._place(event))
@@ -88,7 +117,10 @@ class TextDump:
     def _head(self) -> Iterator[str]:
         """Yield the lines before the first event of the output and of each file."""
         if not self._file:
-            yield "# binlogio dump. Row changes are comments: this text is to be read; what a server takes is --format sql.\n"
+            yield (
+                "# binlogio dump. Row changes are comments: this text is to be read; what a server takes is "
+                "--format sql.\n"
+            )
         file = self._reader.position.file
         if file != self._file and len(self._reader.files) > 1:
             yield f"# File {safe(file)}\n"
@@ -160,14 +192,16 @@ def _incident(event: IncidentEvent) -> Iterator[str]:
 
 
 def _payload(event: TransactionPayloadEvent) -> Iterator[str]:
-    yield f"# The events of the payload follow, opened: {event.uncompressed_size} bytes, and {len(event.payload)} in the file"
+    yield (
+        f"# The events of the payload follow, opened: {event.uncompressed_size} bytes, and "
+        f"{len(event.payload)} in the file"
+    )
 
 
 def _one(text: str) -> Iterator[str]:
     yield text
 
 
-_ROWS: Final = (WriteRowsEvent, UpdateRowsEvent, DeleteRowsEvent, PartialUpdateRowsEvent)
 _Body = Callable[[Any], Iterator[str]]
 _SHORT_BODIES: Final[dict[type, _Body]] = {
     IntvarEvent: lambda event: _one(intvar(event)),
@@ -191,3 +225,81 @@ _BODIES: Final[dict[type, _Body]] = {
     IncidentEvent: _incident,
     TransactionPayloadEvent: _payload,
 }
+
+
+def row_lines(event: Any, reader: BinlogReader, *, types: bool = False) -> Iterator[str]:
+    """Yield the lines of a rows event, which must be the last event that the reader gave.
+
+    `types` adds what each column is.
+    """
+    plan = reader.plan(event)
+    name = table_name(plan.schema, plan.table)
+    for number, change in enumerate(reader.rows(event)):
+        if change.before is None and change.after is not None:
+            yield f"### INSERT INTO {name}"
+            yield "### SET"
+            yield from _columns(number, change.after, types=types)
+        elif change.before is not None and change.after is None:
+            yield f"### DELETE FROM {name}"  # noqa: S608 - a comment to read
+            yield "### WHERE"
+            yield from _columns(number, change.before, types=types)
+        elif change.before is not None and change.after is not None:
+            yield f"### UPDATE {name}"
+            yield "### WHERE"
+            yield from _columns(number, change.before, types=types)
+            yield "### SET"
+            yield from _columns(number, change.after, types=types)
+
+
+def _columns(number: int, image: RowImage, *, types: bool) -> Iterator[str]:
+    for column, value in zip(image.plan.columns, image.values, strict=True):
+        if value is not ABSENT:
+            comment = f" /* {_type_text(column, value)} */" if types else ""
+            try:
+                text = sql_value(value, column)
+            except BinlogError as exc:
+                add_column(exc, number, column)
+                raise
+            yield f"###   {_label(column)}={text}{comment}"
+
+
+def add_column(exc: BinlogError, number: int, column: ColumnPlan) -> None:
+    """Add to an error about a value which row of its event (from 0 on) and which column it is in."""
+    exc.field = ": ".join(filter(None, (f"row {number}, column {column.label}", exc.field)))
+
+
+def _label(column: ColumnPlan) -> str:
+    return column.label if _PLAIN_NAME.fullmatch(column.label) else identifier(column.label)
+
+
+def sql_value(value: Any, column: ColumnPlan) -> str:
+    """Return the value as SQL that gives it, safe to show."""
+    if value is None:
+        return "NULL"
+    if isinstance(value, JsonDiffs):
+        return value.sql(_label(column), quoted=string_literal)
+    if isinstance(value, Geometry):
+        return bytes_literal(value.srid.to_bytes(SRID_SIZE, "little") + value.wkb, value_text(value, column))
+    if isinstance(value, tuple):
+        return f"{column.vector_function}('{value_text(value, column)}')"
+    if isinstance(value, _LITERAL):
+        return value_text(value, column) if value != b"" else "''"
+    if isinstance(value, date | timedelta):
+        return f"'{value_text(value, column)}'"
+    return string_literal(value_text(value, column))
+
+
+def _type_text(column: ColumnPlan, value: Any) -> str:
+    name = _SQL_NAMES.get(column.type, column.type.name)
+    arguments = ""
+    if column.type == ColumnType.NEWDECIMAL:
+        arguments = f"({column.precision},{column.scale})"
+    elif column.type in _WITH_FRACTION:
+        arguments = f"({column.fsp})"
+    elif column.type in _WITH_LENGTH:
+        arguments = f"({column.length})"
+    unsigned = " UNSIGNED" if column.unsigned else ""
+    return (
+        f"@{column.position + 1} {name}{arguments}{unsigned} meta={column.metadata} nullable={int(column.nullable)}"
+        f" is_null={int(value is None)}"
+    )

@@ -1,4 +1,4 @@
-"""Titles of events in the text of `dump`: the kind of event and its fields, in one line, with the terms of mysqlbinlog."""
+"""Titles of events in text output: type and fields in one line, with the terms of mysqlbinlog."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ _MICROSECONDS: Final = 1_000_000
 
 
 def title(event: Any) -> str:
-    """Return the event's kind and facts; the server's tool writes a tab between the facts of most kinds."""
+    """Return the event's type and fields; as in mysqlbinlog, most are separated by tabs."""
     describe = _TITLES.get(type(event))
     return describe(event) if describe is not None else type(event).__name__
 
 
 def short_time(seconds: int, zone: tzinfo) -> str:
-    """Return a header's timestamp as the server's tool writes it, `261120 19:59:41`."""
+    """Return a header's timestamp as mysqlbinlog writes it: `261120 19:59:41`."""
     return datetime.fromtimestamp(seconds, zone).strftime("%y%m%d %H:%M:%S")
 
 
 def iso_time(microseconds: int, zone: tzinfo = timezone.utc, separator: str = "T") -> str:
-    """Microseconds since 1970 as ISO 8601, the fraction where there is one; beyond the calendar, the number itself."""
+    """Format microseconds since 1970 as ISO 8601; a value beyond the calendar is returned as a number."""
     try:
         moment = datetime.fromtimestamp(microseconds // _MICROSECONDS, zone)
     except (OverflowError, ValueError, OSError):
@@ -42,7 +42,7 @@ def iso_time(microseconds: int, zone: tzinfo = timezone.utc, separator: str = "T
 
 
 def utc_time(microseconds: int) -> str:
-    """Microseconds since 1970 as `2026-11-20 19:57:28.960020 UTC`."""
+    """Format microseconds since 1970 as `2026-11-20 19:57:28.960020 UTC`."""
     return iso_time(microseconds, separator=" ").replace("+00:00", " UTC")
 
 

@@ -1,0 +1,54 @@
+"""Messages on standard error, and the errors that end a command with one sentence."""
+
+from __future__ import annotations
+
+from typing import IO, TYPE_CHECKING, Any, Final
+
+import click
+
+from binlogio.errors import BinlogError, Surface
+from binlogio_cli.quoting import safe
+
+if TYPE_CHECKING:
+    from binlogio.reader import BinlogReader
+
+WRONG_USAGE: Final = 2  # the exit code
+
+
+def error_text(exc: BinlogError) -> str:
+    """Return the message of an error, whose hint names options of the command line."""
+    exc.surface = Surface.COMMAND_LINE
+    return str(exc)
+
+
+class Refusal(click.ClickException):
+    """A usage error with a message of one sentence, shown without the usage text."""
+
+    exit_code = WRONG_USAGE
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        """Show the message on standard error."""
+        say(self.message)
+
+
+def say(sentence: str) -> None:
+    """Print a message on standard error."""
+    click.echo(f"binlogio: {safe(sentence)}", err=True)
+
+
+def io_error_text(exc: OSError) -> str:
+    """Return the message of an I/O error: the names of the files, and the reason."""
+    if exc.strerror is None:
+        return str(exc)
+    names = " -> ".join(str(name) for name in (exc.filename, exc.filename2) if name is not None)
+    return f"{names}: {exc.strerror}" if names else exc.strerror
+
+
+def say_torn_tails(reader: BinlogReader) -> None:
+    """Print where the last complete event group ends, for each log with a torn tail."""
+    for (file, last_good_offset), tail in reader.torn_tails:
+        say(
+            f"{file}: at {tail.offset}: the log was in use and ends in {tail.size} bytes of an "
+            f"incomplete event ({tail.reason});"
+            f" the last complete event group ends at {last_good_offset}"
+        )
