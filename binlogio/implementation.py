@@ -30,6 +30,7 @@ MODULES: Final = (
     "hot",
     "mixed_batch",
     "packer",
+    "python_rows",
 )  # these import the others
 
 

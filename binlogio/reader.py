@@ -19,8 +19,9 @@ from binlogio.format.decoder import Decoder
 from binlogio.format.event_starts import check_event_start, check_start, no_event_at
 from binlogio.format.framing import EventFrame, EventFramer, Framing, TornTail
 from binlogio.format.groups import GroupPlace, GroupTracker
+from binlogio.format.row_changes import row_changes
 from binlogio.options import DEFAULT_LIMITS, DEFAULT_READ_OPTIONS, Limits, Position, ReadOptions
-from binlogio.rows.image import RowChange, decode_rows
+from binlogio.rows.image import RowChange
 from binlogio.rows.plan import TablePlan
 from binlogio.schema.definition_source import DefinitionSource
 from binlogio.schema.given import load_definitions
@@ -238,7 +239,7 @@ class BinlogReader:
             BinlogFormatError: a row image does not fit its table.
         """
         try:
-            yield from decode_rows(event, self.plan(event))
+            yield from row_changes(event, self.plan(event))
         except BinlogError as exc:
             exc.locate(file=self._position.file)
             raise

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from binlogio.errors import Hint, ReplayError
 from binlogio.events.rows import DeleteRowsEvent
-from binlogio.rows.image import decode_rows
+from binlogio.format.row_changes import row_changes as changes_of
 from binlogio.values.values import ABSENT
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def row_changes(step: RowsStep) -> Iterator[Change]:
     """
     if step.plan is None:
         raise step.refusal if step.refusal is not None else AssertionError(step)
-    for change in decode_rows(step.event, step.plan):
+    for change in changes_of(step.event, step.plan):
         after = change.applied()
         yield change.before.values if change.before else None, after.values if after else None
 

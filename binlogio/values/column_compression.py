@@ -34,7 +34,15 @@ class CompressedColumn(Adapter):  # type: ignore[misc]
         super().__init__(subcon)
         self._most = most
 
-    def _decode(self, obj: bytes, context: Container, path: str) -> bytes:
+    def plain(self, stored: bytes) -> bytes:
+        """Return the value of which `stored` are the bytes after their length.
+
+        Raises:
+            ValidationError: they are no compressed value.
+        """
+        return self._decode(stored, None, "")
+
+    def _decode(self, obj: bytes, context: Container | None, path: str) -> bytes:
         if not obj or obj[0] == 0:
             return obj[1:]
         head, size_bytes = obj[0], obj[0] & SIZE_BYTES

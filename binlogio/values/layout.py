@@ -70,7 +70,7 @@ if TYPE_CHECKING:
 _SIZES: Final = {1: Int8ul, 2: Int16ul, 3: Int24ul, 4: Int32ul}
 
 
-class _Sized(Construct):  # type: ignore[misc]
+class Sized(Construct):  # type: ignore[misc]
     """Bytes after their size; a size beyond the data costs no memory. `most` is the column's limit, for writing."""
 
     def __init__(self, pack_length: int, most: int) -> None:
@@ -91,7 +91,7 @@ class _Sized(Construct):  # type: ignore[misc]
         return obj
 
 
-class _Coded(Adapter):  # type: ignore[misc]
+class Coded(Adapter):  # type: ignore[misc]
     """What `source` reads, through a pair of functions."""
 
     def __init__(self, source: Construct, decode: Callable[[Any], Any], encode: Callable[[Any], Any]) -> None:
@@ -123,7 +123,7 @@ def _integer(column: ColumnPlan) -> Construct:
 
 def _decimal(column: ColumnPlan) -> Construct:
     precision, scale = column.precision, column.scale
-    return _Coded(
+    return Coded(
         Bytes(decimal_size(precision, scale)),
         lambda data: decode_decimal(data, precision, scale),
         lambda value: encode_decimal(value, precision, scale),
@@ -131,7 +131,7 @@ def _decimal(column: ColumnPlan) -> Construct:
 
 
 def _old_decimal(column: ColumnPlan) -> Construct:
-    return _Coded(Bytes(column.length), decode_old_decimal, lambda value: encode_old_decimal(value, column.length))
+    return Coded(Bytes(column.length), decode_old_decimal, lambda value: encode_old_decimal(value, column.length))
 
 
 def _bit(column: ColumnPlan) -> Construct:
@@ -140,7 +140,7 @@ def _bit(column: ColumnPlan) -> Construct:
             raise BinlogFormatError(f"the value does not fit BIT({column.length})", found=repr(value))
         return value
 
-    return _Coded(BytesInteger(column.pack_length), lambda number: number, encode)
+    return Coded(BytesInteger(column.pack_length), lambda number: number, encode)
 
 
 # ---------------------------------------------------------------------------------------------------- temporal
@@ -176,7 +176,7 @@ _TEMPORAL: Final[dict[ColumnType, _Codec]] = {
 def _temporal(column: ColumnPlan) -> Construct:
     size, decode, encode = _TEMPORAL[column.type]
     fsp = column.fsp
-    return _Coded(Bytes(size(fsp)), lambda data: decode(data, fsp), lambda value: encode(value, fsp))
+    return Coded(Bytes(size(fsp)), lambda data: decode(data, fsp), lambda value: encode(value, fsp))
 
 
 # ------------------------------------------------------------------------------------------- strings and blobs
@@ -185,7 +185,7 @@ def _temporal(column: ColumnPlan) -> Construct:
 def _text(source: Construct, charset: Charset | None) -> Construct:
     """Text in its character set; bytes where there is none, and where the bytes are no text in it."""
     if charset is None:
-        return _Coded(source, lambda data: data, _to_bytes)
+        return Coded(source, lambda data: data, _to_bytes)
 
     def decode(data: bytes) -> str | bytes:
         try:
@@ -201,7 +201,7 @@ def _text(source: Construct, charset: Charset | None) -> Construct:
         except UnicodeEncodeError as exc:
             raise BinlogFormatError(f"{charset.name} cannot encode the text", found=repr(value)) from exc
 
-    return _Coded(source, decode, encode)
+    return Coded(source, decode, encode)
 
 
 def _to_bytes(value: object) -> bytes:
@@ -211,20 +211,20 @@ def _to_bytes(value: object) -> bytes:
 
 
 def _string(column: ColumnPlan) -> Construct:
-    source, size = _Sized(column.pack_length, column.length), column.length
+    source, size = Sized(column.pack_length, column.length), column.length
     if column.native is not None:
         native = column.native
-        return _Coded(
+        return Coded(
             source,
             lambda data: decode_native(data.ljust(size, b"\0"), native),
             lambda value: encode_native(value, native, size).rstrip(b"\0"),
         )
     if column.collation_id == BINARY_COLLATION:
-        return _Coded(source, lambda data: data.ljust(size, b"\0"), lambda value: _to_bytes(value).rstrip(b"\0"))
+        return Coded(source, lambda data: data.ljust(size, b"\0"), lambda value: _to_bytes(value).rstrip(b"\0"))
     charset = charset_of(column.collation_id)
     if charset is None:
         return _text(source, None)
-    return _Coded(
+    return Coded(
         _text(source, charset),
         lambda value: value,
         lambda value: value.rstrip(" ") if isinstance(value, str) else value,
@@ -232,11 +232,11 @@ def _string(column: ColumnPlan) -> Construct:
 
 
 def _varchar(column: ColumnPlan) -> Construct:
-    return _text(_Sized(column.pack_length, column.length), charset_of(column.collation_id))
+    return _text(Sized(column.pack_length, column.length), charset_of(column.collation_id))
 
 
 def _compressed(column: ColumnPlan) -> Construct:
-    source = CompressedColumn(_Sized(column.pack_length, column.length), column.opened_size)
+    source = CompressedColumn(Sized(column.pack_length, column.length), column.opened_size)
     return _text(source, charset_of(column.collation_id))
 
 
@@ -249,7 +249,7 @@ def _json(column: ColumnPlan) -> Construct:
             raise BinlogFormatError("expected a JsonDocument", found=repr(value))
         return value.binary
 
-    return _Coded(_Sized(column.pack_length, column.length), JsonDocument, encode)
+    return Coded(Sized(column.pack_length, column.length), JsonDocument, encode)
 
 
 def _geometry(column: ColumnPlan) -> Construct:
@@ -264,7 +264,7 @@ def _geometry(column: ColumnPlan) -> Construct:
             return _to_bytes(value)
         return value.srid.to_bytes(SRID_SIZE, "little") + value.wkb
 
-    return _Coded(_Sized(column.pack_length, column.length), decode, encode)
+    return Coded(Sized(column.pack_length, column.length), decode, encode)
 
 
 def _vector(column: ColumnPlan) -> Construct:
@@ -281,7 +281,7 @@ def _vector(column: ColumnPlan) -> Construct:
         except (struct.error, OverflowError) as exc:
             raise BinlogFormatError(f"not a vector of 32-bit floats: {exc}") from exc
 
-    return _Coded(_Sized(column.pack_length, column.length), decode, encode)
+    return Coded(Sized(column.pack_length, column.length), decode, encode)
 
 
 # ------------------------------------------------------------------------------------------------ ENUM and SET
@@ -306,7 +306,7 @@ def _enum(column: ColumnPlan) -> Construct:
             return 0
         raise BinlogFormatError("not an ENUM member", found=repr(value))
 
-    return _Coded(BytesInteger(column.pack_length, swapped=True), decode, encode)
+    return Coded(BytesInteger(column.pack_length, swapped=True), decode, encode)
 
 
 def _set(column: ColumnPlan) -> Construct:
@@ -327,7 +327,7 @@ def _set(column: ColumnPlan) -> Construct:
             raise BinlogFormatError("not SET members", found=repr(value))
         return sum(1 << i for i, name in enumerate(names or ()) if name in wanted)
 
-    return _Coded(BytesInteger(column.pack_length, swapped=True), decode, encode)
+    return Coded(BytesInteger(column.pack_length, swapped=True), decode, encode)
 
 
 def _to_int(value: object) -> int:
@@ -338,8 +338,8 @@ def _to_int(value: object) -> int:
 
 # --------------------------------------------------------------------------------------------------- dispatch
 
-_DATE: Final = _Coded(Int24ul, temporal.decode_date, temporal.encode_date)
-_YEAR: Final = _Coded(Int8ul, temporal.decode_year, temporal.encode_year)
+_DATE: Final = Coded(Int24ul, temporal.decode_date, temporal.encode_date)
+_YEAR: Final = Coded(Int8ul, temporal.decode_year, temporal.encode_year)
 
 COLUMN_LAYOUTS: Final[dict[ColumnType, Callable[[ColumnPlan], Construct]]] = {
     **dict.fromkeys(_INTEGERS, _integer),
@@ -398,7 +398,7 @@ def skipped_layout(column: ColumnPlan) -> Construct:
     return _Skipped(layout)
 
 
-_PARTIAL_JSON: Final = _Sized(4, (1 << 32) - 1)
+_PARTIAL_JSON: Final = Sized(4, (1 << 32) - 1)
 PARTIAL_JSON: Final = diffs_layout(_PARTIAL_JSON)
 """The layout of a JSON column that a partial update changes: u32 size, diffs."""
 

@@ -6,27 +6,17 @@ parses it and raises the error.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
-from binlogio.constants import EventType
-from binlogio.events.rows import DeleteRowsEvent, PartialUpdateRowsEvent, UpdateRowsEvent, WriteRowsEvent
+from binlogio.events.rows import PartialUpdateRowsEvent, UpdateRowsEvent
+from binlogio.format.row_changes import OPERATIONS
 from binlogio.implementation import is_compiled
-from binlogio.rows.image import decode_rows
+from binlogio.rows.image import PRE_GA_EVENTS, decode_rows
 
 if TYPE_CHECKING:
     from binlogio._kernel.images import ImagePlan
     from binlogio.events.rows import RowsEvent
     from binlogio.rows.plan import TablePlan
-
-_OPERATIONS: Final[dict[type, int]] = {
-    WriteRowsEvent: 0,
-    UpdateRowsEvent: 1,
-    DeleteRowsEvent: 2,
-    PartialUpdateRowsEvent: 3,
-}
-_BEFORE_GA: Final = frozenset(
-    (EventType.PRE_GA_WRITE_ROWS_EVENT, EventType.PRE_GA_UPDATE_ROWS_EVENT, EventType.PRE_GA_DELETE_ROWS_EVENT)
-)
 
 
 class RowCounts:
@@ -44,11 +34,11 @@ class RowCounts:
             BinlogFormatError: its images do not fit the table's columns.
         """
         rows = -1
-        if is_compiled() and event.header.type_code not in _BEFORE_GA and event.column_count == len(plan.columns):
+        if is_compiled() and event.header.type_code not in PRE_GA_EVENTS and event.column_count == len(plan.columns):
             after = (
                 event.present_after if isinstance(event, (UpdateRowsEvent, PartialUpdateRowsEvent)) else event.present
             )
-            rows = self._of(plan).row_count(_OPERATIONS[type(event)], event.present, after, event.images)
+            rows = self._of(plan).row_count(OPERATIONS[type(event)], event.present, after, event.images)
         return sum(1 for _ in decode_rows(event, plan, ())) if rows < 0 else rows
 
     def _of(self, plan: TablePlan) -> Any:

@@ -1,0 +1,41 @@
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from binlogio._kernel.images import ImagePlan
+from binlogio.rows.image import RowChange
+
+SIGNED: int
+UNSIGNED: int
+FLOAT: int
+DOUBLE: int
+BITS: int
+YEAR: int
+DATE: int
+DATETIME2: int
+TIMESTAMP2: int
+TIME2: int
+DECIMAL: int
+UTF8: int
+BYTES: int
+PADDED: int
+ENUM: int
+CALL: int
+NOTHING: int
+
+class RowDecoder:
+    def __init__(
+        self,
+        images: ImagePlan,
+        plan: object,
+        values: list[tuple[int, int, int, int, int, int]],
+        functions: Sequence[Callable[[bytes], Any]],
+        names: list[list[str] | None],
+        diffs: Callable[[bytes], Any],
+        image: type,
+        change: type,
+        absent: object,
+        errors: tuple[type[BaseException], ...],
+    ) -> None: ...
+    def changes(
+        self, operation: int, present: bytes, present_after: bytes, images: bytes
+    ) -> list[RowChange] | None: ...

@@ -1,0 +1,61 @@
+"""Row changes of rows events: by the compiled kernel, and by construct where there is none or where it refuses the event.
+
+`binlogio.rows.image` is the specification; it raises all errors.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from binlogio.events.rows import (
+    DeleteRowsEvent,
+    PartialUpdateRowsEvent,
+    RowsEvent,
+    UpdateRowsEvent,
+    WriteRowsEvent,
+)
+from binlogio.implementation import is_compiled
+from binlogio.rows.image import PRE_GA_EVENTS, RowChange, decode_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from binlogio._kernel.python_rows import RowDecoder
+    from binlogio.rows.plan import TablePlan
+
+OPERATIONS: Final[dict[type, int]] = {
+    WriteRowsEvent: 0,
+    UpdateRowsEvent: 1,
+    DeleteRowsEvent: 2,
+    PartialUpdateRowsEvent: 3,
+}
+"""The kernel's numbers of what a rows event does."""
+
+_MOST_DECODERS: Final = 512
+_decoders: Final[dict[int, tuple[TablePlan, RowDecoder]]] = {}
+"""By the identity of a plan: its hash takes as long as a row."""
+
+
+def row_changes(event: RowsEvent, plan: TablePlan) -> Iterator[RowChange]:
+    """Return the row changes of a rows event; `plan` is that of its table map.
+
+    Raises:
+        BinlogFormatError: as `binlogio.rows.image.decode_rows`.
+    """
+    if event.column_count == len(plan.columns) and event.header.type_code not in PRE_GA_EVENTS and is_compiled():
+        after = event.present_after if isinstance(event, (UpdateRowsEvent, PartialUpdateRowsEvent)) else event.present
+        changes = _decoder(plan).changes(OPERATIONS[type(event)], event.present, after, event.images)
+        if changes is not None:
+            return iter(changes)
+    return decode_rows(event, plan)
+
+
+def _decoder(plan: TablePlan) -> RowDecoder:
+    found = _decoders.get(id(plan))
+    if found is None:
+        from binlogio.rows.unpacking import row_decoder  # noqa: PLC0415 - there may be no kernel
+
+        if len(_decoders) >= _MOST_DECODERS:
+            _decoders.clear()
+        found = _decoders[id(plan)] = plan, row_decoder(plan)
+    return found[1]

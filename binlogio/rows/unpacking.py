@@ -1,0 +1,108 @@
+"""Row images to Python values by the compiled kernel: how it reads each column of a table.
+
+The kernel reads the frequent types itself (`binlogio._kernel.python_rows`). The functions for all others are those of
+the construct layouts (`binlogio.values.layout`), so that a type is described once. `binlogio.rows.image` is the oracle;
+`binlogio.rows.packing` is the other direction.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import TYPE_CHECKING, Any, Final
+
+from construct import Bytes
+
+from binlogio._kernel import images
+from binlogio._kernel import python_rows as kernel
+from binlogio.constants import ColumnType
+from binlogio.errors import BinlogFormatError
+from binlogio.primitives import BAD_BYTES
+from binlogio.rows.image import RowChange, RowImage
+from binlogio.values.charset import BINARY_COLLATION, UTF8, charset_of
+from binlogio.values.column_compression import CompressedColumn
+from binlogio.values.column_shape import BLOBS
+from binlogio.values.layout import PARTIAL_JSON, Coded, Sized, column_layout, wire_width
+from binlogio.values.values import ABSENT, EnumValue
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+    from construct import Construct
+
+    from binlogio.rows.plan import ColumnPlan, TablePlan
+
+_INTEGERS: Final = frozenset(
+    {ColumnType.TINY, ColumnType.SHORT, ColumnType.INT24, ColumnType.LONG, ColumnType.LONGLONG}
+)
+_FORMS: Final = {
+    ColumnType.FLOAT: kernel.FLOAT,
+    ColumnType.DOUBLE: kernel.DOUBLE,
+    ColumnType.BIT: kernel.BITS,
+    ColumnType.YEAR: kernel.YEAR,
+    ColumnType.DATE: kernel.DATE,
+    ColumnType.NEWDATE: kernel.DATE,
+    ColumnType.DATETIME2: kernel.DATETIME2,
+    ColumnType.TIMESTAMP2: kernel.TIMESTAMP2,
+    ColumnType.TIME2: kernel.TIME2,
+    ColumnType.NEWDECIMAL: kernel.DECIMAL,
+    ColumnType.NULL: kernel.NOTHING,
+}
+_TEXTS: Final = frozenset({ColumnType.VARCHAR, ColumnType.STRING, *BLOBS})
+
+
+def row_decoder(plan: TablePlan, wanted: Collection[int] | None = None) -> kernel.RowDecoder:
+    """Return the decoder of a table's rows events; `wanted` has the positions of the columns, None for all."""
+    columns = plan.columns
+    slots = [column.position if wanted is None or column.position in wanted else -1 for column in columns]
+    widths = [wire_width(column) for column in columns]
+    return kernel.RowDecoder(
+        images.ImagePlan(plan, widths, slots, list(plan.json_positions), wanted=True),
+        plan,
+        [
+            (_form(column), width, column.fsp, column.length, column.precision, column.scale)
+            for column, width in zip(columns, widths, strict=True)
+        ],
+        [_function(column_layout(column)) for column in columns],
+        [_names(column) for column in columns],
+        lambda data: PARTIAL_JSON.parse(len(data).to_bytes(4, "little") + data),
+        RowImage,
+        RowChange,
+        ABSENT,
+        (*BAD_BYTES, BinlogFormatError),
+    )
+
+
+def _form(column: ColumnPlan) -> int:
+    """Return how the kernel makes the values of a column; CALL where the column's function makes them."""
+    if column.type in _INTEGERS:
+        return kernel.UNSIGNED if column.unsigned else kernel.SIGNED
+    if column.type == ColumnType.ENUM and column.members is not None:
+        return kernel.ENUM
+    if column.type not in _TEXTS or column.native is not None:
+        return _FORMS.get(column.type, kernel.CALL)
+    charset = charset_of(column.collation_id)
+    if charset is None:
+        is_padded = column.type == ColumnType.STRING and column.collation_id == BINARY_COLLATION
+        return kernel.PADDED if is_padded else kernel.BYTES
+    return kernel.UTF8 if charset.name in UTF8 else kernel.CALL
+
+
+def _names(column: ColumnPlan) -> list[str] | None:
+    if column.type != ColumnType.ENUM or column.members is None:
+        return None
+    return [EnumValue(name, index) for index, name in enumerate(("", *column.members))]
+
+
+def _function(layout: Construct) -> Callable[[bytes], Any]:
+    """Return the function from the bytes of a value, without those of its length, to what `layout` makes of them."""
+    steps: list[Callable[[Any], Any]] = []
+    while isinstance(layout, Coded):
+        steps.append(layout.decode)
+        layout = layout.subcon
+    if isinstance(layout, CompressedColumn):
+        steps.append(layout.plain)
+    elif not isinstance(layout, (Sized, Bytes)):
+        steps.append(layout.parse)
+    if len(steps) == 1:
+        return steps[0]
+    return lambda data: reduce(lambda value, step: step(value), reversed(steps), data)

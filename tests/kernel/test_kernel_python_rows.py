@@ -1,0 +1,94 @@
+"""Row changes by the kernel and by construct: the same Python values of the same classes, and the same errors."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+import binlogio
+from binlogio._kernel.images import ImagePlan
+from binlogio._kernel.python_rows import CALL, DATE, SIGNED, UTF8, RowDecoder
+from binlogio.errors import BinlogError
+from binlogio.format.row_changes import row_changes
+from binlogio.rows.image import RowChange, RowImage, decode_rows
+from both_kernels import Said
+from corpus import CorpusFile, files
+from log_cases import Rows, damaged_rows, raw_rows, rows
+
+SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
+
+
+def changes_or_error(decode: Any, event: Any, plan: Any) -> str | Said:
+    """Return the changes as text, in which the class of each value shows, or the error."""
+    try:
+        return repr(list(decode(event, plan)))
+    except BinlogError as exc:
+        return Said.of(exc)
+
+
+def check_log(data: bytes) -> int:
+    """Compare the changes of each rows event of a log; returns the number of events."""
+    count = 0
+    try:
+        with binlogio.open(io.BytesIO(data)) as reader:
+            for event in reader:
+                if hasattr(event, "images"):
+                    plan = reader.plan(event)
+                    count += 1
+                    assert changes_or_error(decode_rows, event, plan) == changes_or_error(row_changes, event, plan)
+    except BinlogError:
+        pass
+    return count
+
+
+@settings(max_examples=300, suppress_health_check=SLOW)
+@given(rows())
+def test_changes_of_every_type_are_the_same(case: Rows) -> None:
+    """Tables of random columns, in all row images."""
+    assert check_log(case.log())
+
+
+@settings(max_examples=300, suppress_health_check=SLOW)
+@given(damaged_rows())
+def test_damaged_rows_raise_the_same_errors(case: Rows) -> None:
+    """Images that are cut, too long, or that have other bytes."""
+    check_log(case.log())
+
+
+@settings(max_examples=500, suppress_health_check=SLOW)
+@given(raw_rows())
+def test_values_of_any_bytes_are_the_same(case: Rows) -> None:
+    """One column of each type, bytes that no server would write among them."""
+    check_log(case.log())
+
+
+@pytest.mark.parametrize("one", [one for one in files() if not (one.keys or one.damaged)], ids=lambda one: one.id)
+def test_changes_of_real_logs_are_the_same(one: CorpusFile) -> None:
+    """All logs of the corpus, as they are."""
+    with binlogio.open(one.path) as reader:
+        for event in reader:
+            if hasattr(event, "images"):
+                plan = reader.plan(event)
+
+                assert changes_or_error(decode_rows, event, plan) == changes_or_error(row_changes, event, plan)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        (SIGNED, 9, 0, 0, 0, 0),
+        (DATE, 4, 0, 0, 0, 0),
+        (UTF8, 3, 0, 0, 0, 0),
+        (UTF8, -5, 0, 0, 0, 0),
+        (CALL, -5, 0, 0, 0, 0),
+    ],
+)
+def test_widths_that_a_form_does_not_have_are_refused(value: tuple[int, int, int, int, int, int]) -> None:
+    """As many bytes are read as the form says."""
+    images = ImagePlan(None, [value[1]], [0], [], wanted=True)
+
+    with pytest.raises(ValueError, match="no value of form"):
+        RowDecoder(images, None, [value], [bytes], [None], bytes, RowImage, RowChange, None, ())
