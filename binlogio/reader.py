@@ -23,8 +23,8 @@ from binlogio.format.row_changes import row_changes
 from binlogio.options import DEFAULT_LIMITS, DEFAULT_READ_OPTIONS, Limits, Position, ReadOptions
 from binlogio.rows.image import RowChange
 from binlogio.rows.plan import TablePlan
-from binlogio.schema.definition_source import DefinitionSource
 from binlogio.schema.given import load_definitions
+from binlogio.schema.source import DefinitionSource
 from binlogio.storage.compression import decompress_zstd
 from binlogio.storage.sources import LogFile, OpenedLog, SeekableByteStream, Source, find_logs
 
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 
     from pyarrow.fs import FileSystem
 
+    from binlogio.schema.ddl.foreign_keys import Cascade
     from binlogio.schema.ddl.parsed_table import ParsedTable
     from binlogio.schema.definition import TableDefinition
-    from binlogio.schema.foreign_keys import Cascade
     from binlogio.schema.given import Definitions
     from binlogio.storage.encryption import Keyring
 

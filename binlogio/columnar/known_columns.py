@@ -1,6 +1,6 @@
 """The columns of a table without rows in the log: from definitions, from the log's DDL, or from a table map of rows that are not selected.
 
-`binlogio.schema.definition_source` interprets definitions and DDL.
+`binlogio.schema.source` interprets definitions and DDL.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from binlogio.columnar.parallel.log_parts import LogPartReader
 from binlogio.reader import BinlogReader
-from binlogio.schema.definition_source import DefinitionSource
+from binlogio.schema.source import DefinitionSource
 
 if TYPE_CHECKING:
     from binlogio.columnar.batches.record_types import Selection

@@ -24,8 +24,8 @@ from binlogio.event_filter import EVERY_EVENT, EventFilter
 from binlogio.format.splits import Split
 from binlogio.implementation import is_compiled
 from binlogio.options import DEFAULT_LIMITS, Limits
-from binlogio.schema.definition_source import DefinitionSource
 from binlogio.schema.given import load_definitions
+from binlogio.schema.source import DefinitionSource
 from binlogio.storage.sources import Source, find_logs
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from binlogio.replay.transactions import RowsStep
-    from binlogio.schema.foreign_keys import Cascade
+    from binlogio.schema.ddl.foreign_keys import Cascade
 
 Image = tuple[Any, ...]
 Change = tuple[Image | None, Image | None]

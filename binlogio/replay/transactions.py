@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from binlogio.replay.key_source import KeySource
     from binlogio.replay.starting_place import PreparedPlace
     from binlogio.rows.plan import TablePlan
-    from binlogio.schema.foreign_keys import Cascade
+    from binlogio.schema.ddl.foreign_keys import Cascade
 
 _NO_PROGRESS: Final = Progress()
 _NEW_FILE: Final = (FormatDescriptionEvent, StartV3Event)

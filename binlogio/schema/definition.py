@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.errors import UnsupportedFeature
 from binlogio.schema.collations import BINARY, collation_id, default_collation
-from binlogio.schema.column_types import MEMBER_TYPES, TEXT_TYPES, Flavor, SqlType, parse_sql_type
 from binlogio.schema.table_maps import build_table_map
+from binlogio.schema.types import MEMBER_TYPES, TEXT_TYPES, Flavor, SqlType, parse_sql_type
 
 if TYPE_CHECKING:
     from binlogio.events.table_map import TableMapEvent

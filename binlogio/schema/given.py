@@ -20,14 +20,14 @@ from pathlib import Path
 from typing import Any, Final, Union
 
 from binlogio.errors import UnsupportedFeature
-from binlogio.schema.catalogue import Catalogue, TableName
+from binlogio.schema.ddl.catalogue import Catalogue, TableName
 from binlogio.schema.ddl.create_table import parse_table
+from binlogio.schema.ddl.foreign_keys import Cascade, cascades_in
 from binlogio.schema.ddl.parsed_table import ParsedTable
 from binlogio.schema.ddl.server_defaults import NEWEST_MYSQL, ServerDefaults
 from binlogio.schema.ddl.statements import follow_statement
 from binlogio.schema.ddl.tokens import Token, Words, tokenize
 from binlogio.schema.definition import TableDefinition
-from binlogio.schema.foreign_keys import Cascade, cascades_in
 
 _FORMS: Final = "a TableDefinition, a CREATE TABLE text, or a JSON object"
 

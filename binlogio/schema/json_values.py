@@ -17,8 +17,8 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, Final, NoReturn
 
 from binlogio.errors import BinlogError, BinlogFormatError
-from binlogio.schema.column_types import BINARY_TYPES, GEOMETRY_TYPES, NAMED_TYPES, TEXT_TYPES, SqlType
 from binlogio.schema.definition import ColumnDefinition
+from binlogio.schema.types import BINARY_TYPES, GEOMETRY_TYPES, NAMED_TYPES, TEXT_TYPES, SqlType
 from binlogio.values import temporal
 from binlogio.values.geometry import SRID_SIZE, Geometry
 from binlogio.values.json import JsonDocument

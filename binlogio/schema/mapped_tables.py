@@ -15,8 +15,8 @@ from binlogio.errors import UnsupportedFeature
 from binlogio.events.base import DEFAULT_CONTEXT, ParseContext
 from binlogio.rows.plan import ColumnPlan, resolve_plan
 from binlogio.schema.collations import collation_name, max_character_bytes
-from binlogio.schema.column_types import GEOMETRY_TYPES, MEMBER_TYPES, TEXT_TYPES, member_text, parse_sql_type
 from binlogio.schema.definition import DEFAULT_COLLATION, ColumnDefinition, TableDefinition
+from binlogio.schema.types import GEOMETRY_TYPES, MEMBER_TYPES, TEXT_TYPES, member_text, parse_sql_type
 from binlogio.values.charset import BINARY_COLLATION
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ from binlogio.schema.identifiers import backticked
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from binlogio.schema.catalogue import TableName
+    from binlogio.schema.ddl.catalogue import TableName
     from binlogio.schema.ddl.server_defaults import ServerDefaults
 
 TABLES: Final = "tables"

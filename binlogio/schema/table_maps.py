@@ -1,7 +1,7 @@
 """Builds TABLE_MAP_EVENTs from table definitions, with the optional metadata that a server writes, in its order.
 
 Selects the fields for binlog_row_metadata and the columns of each. Bytes are in `binlogio.events.table_map`,
-types in `binlogio.schema.column_types`.
+types in `binlogio.schema.types`.
 
     MINIMAL := SIGNEDNESS? charsets of text? GEOMETRY_TYPE? VECTOR_DIMENSIONALITY?
     FULL    := MINIMAL COLUMN_NAME charsets of ENUM and SET? SET_STR_VALUE? ENUM_STR_VALUE? primary key? COLUMN_VISIBILITY
@@ -22,7 +22,7 @@ from binlogio.constants import OptionalMetadataType, TableMapFlag
 from binlogio.errors import UnsupportedFeature
 from binlogio.events.table_map import DefaultCharset, MetadataField, TableMapEvent
 from binlogio.schema.collations import collation_id, max_character_bytes
-from binlogio.schema.column_types import (
+from binlogio.schema.types import (
     BINARY_TYPES,
     GEOMETRY_TYPES,
     MEMBER_TYPES,

@@ -16,7 +16,7 @@ from binlogio.options import Position
 from binlogio.replay import ReplayFilter, SqliteTarget, replay
 from binlogio.replay.undo import SqlScript, undo
 from binlogio.schema import TableDefinition
-from binlogio.schema.catalogue import Catalogue
+from binlogio.schema.ddl.catalogue import Catalogue
 from binlogio.schema.ddl.server_defaults import NEWEST_MYSQL
 from binlogio.schema.ddl.statements import follow_statement
 from binlogio_cli.main import cli

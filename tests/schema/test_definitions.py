@@ -19,8 +19,8 @@ from binlogio.columnar.walk import log_cuts
 from binlogio.constants import TableMapFlag
 from binlogio.format.splits import Split
 from binlogio.implementation import is_compiled
-from binlogio.schema.definition_source import DefinitionSource
 from binlogio.schema.given import GivenDefinitions
+from binlogio.schema.source import DefinitionSource
 from binlogio.storage.sources import LogFile
 from corpus import MARIADB, MARIADB118, MYSQL
 from defined_logs import CONTEXT, CREATE, INTS, MARIADB_CONTEXT, everywhere, insert, mapped, save, table

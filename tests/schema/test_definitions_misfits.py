@@ -14,9 +14,9 @@ from binlogio.errors import BinlogFormatError
 from binlogio.events.rows import WriteRowsEvent
 from binlogio.events.table_map import TableMapEvent
 from binlogio.reader import BinlogReader
-from binlogio.schema import definition_source
-from binlogio.schema.definition_source import DefinitionSource
+from binlogio.schema import source as definition_source
 from binlogio.schema.given import GivenDefinitions
+from binlogio.schema.source import DefinitionSource
 from binlogio.storage.sources import LogFile
 from binlogio_cli.main import cli
 from defined_logs import CONTEXT, CREATE, INTS, by_events, everywhere, insert, mapped, save, table

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from binlogio.schema.catalogue import Catalogue
+from binlogio.schema.ddl.catalogue import Catalogue
 from binlogio.schema.ddl.statements import follow_statement
 from followed_ddl import MARIADB, MYSQL, START, after, shape
 

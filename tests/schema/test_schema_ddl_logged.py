@@ -12,7 +12,7 @@ from binlogio.events.base import ParseContext
 from binlogio.events.query import QueryEvent, SessionCharset, StatusVar
 from binlogio.events.table_map import TableMapEvent
 from binlogio.reader import BinlogReader
-from binlogio.schema.catalogue import Catalogue
+from binlogio.schema.ddl.catalogue import Catalogue
 from binlogio.schema.ddl.logged_ddl import body_may_define, follow_event, may_define
 from binlogio.schema.ddl.statements import SessionFacts, follow_statement
 from binlogio.storage.sources import LogFile

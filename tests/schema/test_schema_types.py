@@ -15,7 +15,7 @@ from binlogio.schema.collations import (
     default_collation,
     max_character_bytes,
 )
-from binlogio.schema.column_types import binlog_type, member_text, parse_sql_type
+from binlogio.schema.types import binlog_type, member_text, parse_sql_type
 from binlogio.values.charset import CHARSET_NAMES
 
 

@@ -14,7 +14,7 @@ import pytest
 from binlogio.constants import EventType
 from binlogio.events.query import QueryEvent
 from binlogio.reader import BinlogReader
-from binlogio.schema.catalogue import Catalogue
+from binlogio.schema.ddl.catalogue import Catalogue
 from binlogio.schema.ddl.logged_ddl import follow_event
 from binlogio.schema.ddl.parsed_table import ParsedTable
 from binlogio.storage.sources import LogFile

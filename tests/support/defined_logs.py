@@ -21,7 +21,7 @@ from logs import header, log, query
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from binlogio.schema.column_types import Flavor
+    from binlogio.schema.types import Flavor
 
 
 CONTEXT: Final = ParseContext(server_version="9.7.4")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from binlogio.schema.catalogue import Catalogue
+from binlogio.schema.ddl.catalogue import Catalogue
 from binlogio.schema.ddl.server_defaults import ServerDefaults
 from binlogio.schema.ddl.statements import follow_statement
 

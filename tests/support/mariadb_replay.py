@@ -19,7 +19,7 @@ from binlogio.events.query import QueryEvent
 from binlogio.events.rows import DeleteRowsEvent, UpdateRowsEvent, WriteRowsEvent
 from binlogio.events.table_map import TableMapEvent
 from binlogio.options import VARIABLE_NAMES, ServerVariables
-from binlogio.schema.catalogue import Catalogue
+from binlogio.schema.ddl.catalogue import Catalogue
 from binlogio.schema.ddl.logged_ddl import follow_event
 from binlogio.values.values import ABSENT
 from binlogio.writer import Delete, Insert, Statement, StatementFacts, StatementKind, Update, XaXid

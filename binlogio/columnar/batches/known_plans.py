@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 if TYPE_CHECKING:
     from binlogio.events.base import ParseContext
     from binlogio.rows.plan import TablePlan
-    from binlogio.schema.catalogue import KnownTable
-    from binlogio.schema.definition_source import DefinitionSource
+    from binlogio.schema.ddl.catalogue import KnownTable
+    from binlogio.schema.source import DefinitionSource
 
 _MOST: Final = 1 << 10
 

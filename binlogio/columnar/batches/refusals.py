@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from binlogio.events.transaction_payload import TransactionPayloadEvent
     from binlogio.format.framing import EventFrame
     from binlogio.rows.plan import TablePlan
-    from binlogio.schema.definition_source import DefinitionSource
+    from binlogio.schema.source import DefinitionSource
 
 
 def refuse_event(

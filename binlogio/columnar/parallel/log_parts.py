@@ -12,7 +12,7 @@ from binlogio.columnar.batches.known_plans import KnownPlans
 from binlogio.columnar.splits.split_bounds import KnownGroups
 from binlogio.implementation import is_compiled
 from binlogio.reader import mariadb_decryptor_for
-from binlogio.schema.definition_source import DefinitionSource
+from binlogio.schema.source import DefinitionSource
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

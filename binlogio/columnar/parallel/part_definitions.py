@@ -4,7 +4,7 @@ A part needs what the parts before it say. Its reader takes what they have said 
 is met, and notes what its own part says. When the parts before are done, the consumer sees whether that was all; if
 not, the part and those after it are read again. Most logs have no DDL but at their head, which is waited for. So names
 are those that one reader of whole logs gives. This module handles locks and the order of parts;
-`binlogio.schema.definition_source` interprets statements.
+`binlogio.schema.source` interprets statements.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from threading import Event, Lock
 from typing import TYPE_CHECKING, Final
 
 from binlogio.schema.ddl.logged_ddl import may_define
-from binlogio.schema.definition_source import DefinitionSource
+from binlogio.schema.source import DefinitionSource
 
 if TYPE_CHECKING:
     from binlogio.events.base import ParseContext
     from binlogio.events.query import QueryEvent
     from binlogio.events.table_map import TableMapEvent
-    from binlogio.schema.catalogue import KnownTable, TableName
+    from binlogio.schema.ddl.catalogue import KnownTable, TableName
     from binlogio.schema.ddl.server_defaults import ServerDefaults
     from binlogio.schema.given import Described, GivenDefinitions
 

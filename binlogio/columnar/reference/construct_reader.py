@@ -32,7 +32,7 @@ from binlogio.events.table_map import TableMapEvent
 from binlogio.format.decoder import ROWS_EVENTS, Decoder
 from binlogio.format.framing import EventFrame, EventFramer, Framing, TornTail
 from binlogio.rows.plan import resolve_plan
-from binlogio.schema.definition_source import DefinitionSource
+from binlogio.schema.source import DefinitionSource
 from binlogio.storage.compression import decompress_zstd
 
 if TYPE_CHECKING:

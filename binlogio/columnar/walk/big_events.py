@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from binlogio.columnar.batches.record_types import Selection
-    from binlogio.schema.definition_source import DefinitionSource
+    from binlogio.schema.source import DefinitionSource
 
     TableBatch = tuple[str, pa.RecordBatch]
 

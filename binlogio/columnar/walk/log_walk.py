@@ -43,7 +43,7 @@ from binlogio.format.framing import EventFrame, EventFramer, Framing, TornTail
 from binlogio.format.splits import Split
 from binlogio.rows.image import record_bits
 from binlogio.rows.plan import resolve_plan
-from binlogio.schema.definition_source import DefinitionSource, depends_on_definitions
+from binlogio.schema.source import DefinitionSource, depends_on_definitions
 from binlogio.storage.compression import decompress_zstd
 
 if TYPE_CHECKING:

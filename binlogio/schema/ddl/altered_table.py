@@ -14,13 +14,13 @@ from typing import Final
 
 from binlogio.errors import UnsupportedFeature
 from binlogio.schema.collations import BINARY, charset_of_collation, max_character_bytes
-from binlogio.schema.column_types import MEMBER_TYPES, TEXT_TYPES, member_text
 from binlogio.schema.ddl.column_text import ParsedColumn, TableSetting, parse_column
 from binlogio.schema.ddl.create_table import VERSIONING_COLUMNS, TableOptions, keys_of_column, versioned
 from binlogio.schema.ddl.parsed_table import Key, ParsedTable
 from binlogio.schema.ddl.server_defaults import ServerDefaults
 from binlogio.schema.ddl.tokens import Words
 from binlogio.schema.definition import ColumnDefinition
+from binlogio.schema.types import MEMBER_TYPES, TEXT_TYPES, member_text
 from binlogio.values.charset import charset_named
 
 _JSON_COLLATION: Final = "utf8mb4_bin"

@@ -14,7 +14,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from binlogio.schema.column_types import GEOMETRY_TYPES
 from binlogio.schema.ddl.alter_table import read_clauses
 from binlogio.schema.ddl.column_text import NOW
 from binlogio.schema.ddl.create_table import begins_key
@@ -22,6 +21,7 @@ from binlogio.schema.ddl.parsed_table import ParsedTable
 from binlogio.schema.ddl.server_defaults import ServerDefaults
 from binlogio.schema.ddl.tokens import Words
 from binlogio.schema.definition import ColumnDefinition
+from binlogio.schema.types import GEOMETRY_TYPES
 
 _NUMBERS: Final = ("tinyint", "smallint", "mediumint", "int", "bigint", "float", "double", "decimal", "bit", "year")
 _ZERO_TIMES: Final = {

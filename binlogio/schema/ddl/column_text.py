@@ -17,7 +17,10 @@ from typing import Final
 
 from binlogio.errors import UnsupportedFeature
 from binlogio.schema.collations import BINARY, charset_of_collation, max_character_bytes
-from binlogio.schema.column_types import (
+from binlogio.schema.ddl.server_defaults import ServerDefaults
+from binlogio.schema.ddl.tokens import MODE_REAL_AS_FLOAT, Words
+from binlogio.schema.definition import ColumnDefinition
+from binlogio.schema.types import (
     BINARY_TYPES,
     GEOMETRY_TYPES,
     MEMBER_TYPES,
@@ -27,9 +30,6 @@ from binlogio.schema.column_types import (
     member_text,
     parse_sql_type,
 )
-from binlogio.schema.ddl.server_defaults import ServerDefaults
-from binlogio.schema.ddl.tokens import MODE_REAL_AS_FLOAT, Words
-from binlogio.schema.definition import ColumnDefinition
 from binlogio.values.charset import charset_named
 
 _NAMES: Final = {

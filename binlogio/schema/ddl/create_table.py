@@ -27,11 +27,11 @@ from binlogio.schema.ddl.column_text import (
     skip_check,
     skip_references,
 )
+from binlogio.schema.ddl.foreign_keys import foreign_keys_in
 from binlogio.schema.ddl.parsed_table import MOST_COLUMNS, MOST_KEYS, PRIMARY, Key, ParsedTable
 from binlogio.schema.ddl.server_defaults import NEWEST_MYSQL, ServerDefaults
 from binlogio.schema.ddl.tokens import END, Words, tokenize
 from binlogio.schema.definition import ColumnDefinition, TableDefinition
-from binlogio.schema.foreign_keys import foreign_keys_in
 
 VERSIONING_COLUMNS: Final = tuple(
     ColumnDefinition(name, "timestamp(6)", nullable=False, visible=False) for name in ("row_start", "row_end")

@@ -20,7 +20,7 @@ from binlogio.values.charset import charset_of
 if TYPE_CHECKING:
     from binlogio.events.base import ParseContext
     from binlogio.events.query import QueryEvent
-    from binlogio.schema.catalogue import Catalogue
+    from binlogio.schema.ddl.catalogue import Catalogue
 
 _FIRST_WORDS: Final = (b"CREATE", b"ALTER", b"RENAME", b"DROP", b"SET")  # SET STATEMENT ... FOR, in MariaDB
 _LOOKED_AT: Final = 64  # bytes

@@ -23,7 +23,7 @@ from binlogio.schema.collations import (
 
 if TYPE_CHECKING:
     from binlogio.events.base import ParseContext
-    from binlogio.schema.column_types import Flavor
+    from binlogio.schema.types import Flavor
 
 _VERSION: Final = re.compile(r"(\d{1,3})\.(\d{1,3})\.(\d{1,3})")
 _MARIADB_VERSION: Final = re.compile(

@@ -18,8 +18,8 @@ from itertools import chain, islice
 from typing import Final
 
 from binlogio.errors import UnsupportedFeature
-from binlogio.schema.catalogue import Catalogue, KnownDatabase, KnownTable, TableName
 from binlogio.schema.ddl.alter_table import alter_table
+from binlogio.schema.ddl.catalogue import Catalogue, KnownDatabase, KnownTable, TableName
 from binlogio.schema.ddl.column_text import TableSetting
 from binlogio.schema.ddl.create_table import (
     CreateTable,
@@ -29,11 +29,11 @@ from binlogio.schema.ddl.create_table import (
     read_create_head,
     read_rest_of_create,
 )
+from binlogio.schema.ddl.foreign_keys import cascades_in
 from binlogio.schema.ddl.parsed_table import Key, ParsedTable
 from binlogio.schema.ddl.server_defaults import ServerDefaults
 from binlogio.schema.ddl.tokens import Token, Words, iter_tokens
 from binlogio.schema.definition import ColumnDefinition
-from binlogio.schema.foreign_keys import cascades_in
 
 _MOST_TOKENS: Final = 1 << 18  # more than any table of 4096 columns needs
 _HEAD: Final = 6  # words that say what a statement is about

@@ -24,8 +24,8 @@ from dataclasses import dataclass, field, replace
 from typing import Final, NoReturn
 
 from binlogio.errors import UnsupportedFeature
-from binlogio.schema.column_types import unescape_text
 from binlogio.schema.ddl.server_defaults import NEWEST_MYSQL, ServerDefaults
+from binlogio.schema.types import unescape_text
 
 MODE_REAL_AS_FLOAT: Final = 1 << 0
 MODE_ANSI_QUOTES: Final = 1 << 2

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from binlogio.events.table_map import TableMapEvent
     from binlogio.options import ServerVariables
     from binlogio.schema import TableDefinition
-    from binlogio.schema.column_types import Flavor
+    from binlogio.schema.types import Flavor
     from binlogio.writer.rows.kernel import WriterKernel
 
 _WORD: Final = re.compile(r"\w+")

@@ -14,7 +14,7 @@ from binlogio.errors import BinlogError, ReplayError, UnsupportedFeature
 from binlogio.events.base import ParseContext
 from binlogio.events.query import QueryEvent
 from binlogio.schema import TableDefinition, from_table_map
-from binlogio.schema.catalogue import Catalogue, KnownTable, TableName
+from binlogio.schema.ddl.catalogue import Catalogue, KnownTable, TableName
 from binlogio.schema.ddl.logged_ddl import follow_event, server_of, session_of, text_of
 from binlogio.schema.ddl.parsed_table import PRIMARY, Key, ParsedTable
 from binlogio.schema.ddl.tokens import Token, Words, tokenize

@@ -16,12 +16,12 @@ from binlogio.events.base import ParseContext
 from binlogio.rows.plan import TablePlan, resolve_plan
 from binlogio.schema.ddl.column_history import ColumnChanges, Default
 from binlogio.schema.ddl.server_defaults import ServerDefaults
-from binlogio.schema.definition_source import DefinitionSource
 from binlogio.schema.given import GivenDefinitions
+from binlogio.schema.source import DefinitionSource
 from pyspark_binlogio.history.log_marks import END_OF_LOG, Mapped, Place
 
 if TYPE_CHECKING:
-    from binlogio.schema.catalogue import TableName
+    from binlogio.schema.ddl.catalogue import TableName
     from binlogio.schema.definition import TableDefinition
 
 BEGIN: Final = Place(-1, 0)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from binlogio.events.base import ParseContext
     from binlogio.events.query import QueryEvent
-    from binlogio.schema.catalogue import Catalogue, TableName
+    from binlogio.schema.ddl.catalogue import Catalogue, TableName
     from binlogio.schema.definition import TableDefinition
     from pyspark_binlogio.history.log_marks import Place
 

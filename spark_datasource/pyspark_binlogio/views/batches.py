@@ -19,7 +19,7 @@ from binlogio.constants import EventType
 from binlogio.errors import BinlogError
 from binlogio.options import ReadOptions
 from binlogio.reader import BinlogReader
-from binlogio.schema.definition_source import DefinitionSource
+from binlogio.schema.source import DefinitionSource
 
 if TYPE_CHECKING:
     from pyspark_binlogio.scan.partitions import Piece

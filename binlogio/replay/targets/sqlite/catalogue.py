@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.replay.targets.sqlite.connection import DAMAGED_HINT
 from binlogio.replay.targets.table_facts import NO_FACTS, TableFacts
-from binlogio.schema.catalogue import Catalogue, KnownTable
+from binlogio.schema.ddl.catalogue import Catalogue, KnownTable
 from binlogio.schema.ddl.column_history import Default
 from binlogio.schema.ddl.parsed_table import Key, ParsedTable
 from binlogio.schema.ddl.partitions import Partitions
@@ -27,7 +27,7 @@ from binlogio.storage.stored_json import read_stored
 
 if TYPE_CHECKING:
     from binlogio.replay.targets.sqlite.connection import SqliteConnection
-    from binlogio.schema.catalogue import TableName
+    from binlogio.schema.ddl.catalogue import TableName
 
 TABLE: Final = "binlogio_tables"
 _CREATE: Final = f"CREATE TABLE IF NOT EXISTS {TABLE} (name TEXT PRIMARY KEY, definition TEXT NOT NULL)"

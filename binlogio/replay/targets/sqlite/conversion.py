@@ -19,9 +19,9 @@ from binlogio.constants import ColumnType
 from binlogio.errors import BinlogError
 from binlogio.replay.targets.sqlite.values import SqliteValue, sqlite_value
 from binlogio.schema.collations import collation_name, max_character_bytes
-from binlogio.schema.column_types import BINARY_TYPES
 from binlogio.schema.definition import ColumnDefinition
 from binlogio.schema.json_values import value_from_json
+from binlogio.schema.types import BINARY_TYPES
 from binlogio.values.charset import BINARY_COLLATION, charset_of
 from binlogio.values.column_shape import BLOBS
 from binlogio.values.floating import float_text

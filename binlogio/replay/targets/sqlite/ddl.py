@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from binlogio.events.query import QueryEvent
     from binlogio.replay.targets.sqlite.connection import SqliteConnection
     from binlogio.replay.transactions import StatementStep
-    from binlogio.schema.catalogue import TableName
+    from binlogio.schema.ddl.catalogue import TableName
     from binlogio.schema.ddl.parsed_table import ParsedTable
 
 _OBJECTS: Final = ("TABLE", "TABLES", "INDEX", "TRIGGER")

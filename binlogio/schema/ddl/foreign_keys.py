@@ -1,7 +1,7 @@
 """Foreign keys in DDL: which tables they refer to, and which rows of their own table they change.
 
 A foreign key changes rows by ON DELETE and ON UPDATE with CASCADE, SET NULL or SET DEFAULT. Parses the clause of CREATE
-TABLE and ALTER TABLE. `binlogio.schema.catalogue` tracks the existing tables.
+TABLE and ALTER TABLE. `binlogio.schema.ddl.catalogue` tracks the existing tables.
 
     references := REFERENCES name ("(" column ("," column)* ")")? (MATCH word)? (ON (DELETE | UPDATE) action)*
     action     := CASCADE | SET NULL | SET DEFAULT | RESTRICT | NO ACTION

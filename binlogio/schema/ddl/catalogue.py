@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from binlogio.schema.ddl.foreign_keys import Cascade
 from binlogio.schema.ddl.parsed_table import ParsedTable
-from binlogio.schema.foreign_keys import Cascade
 
 TableName = tuple[str, str]
 """Schema and name."""

@@ -22,13 +22,13 @@ from binlogio.errors import BinlogError, BinlogFormatError, UnsupportedFeature
 from binlogio.events import codec_for
 from binlogio.events.base import EventHeader
 from binlogio.rows.plan import NATIVE_TYPES, ColumnPlan, TablePlan, resolve_plan
-from binlogio.schema.catalogue import Catalogue, KnownTable, TableName
 from binlogio.schema.collations import max_character_bytes
-from binlogio.schema.column_types import binlog_type
+from binlogio.schema.ddl.catalogue import Catalogue, KnownTable, TableName
 from binlogio.schema.ddl.logged_ddl import body_may_define, follow_event, may_define
 from binlogio.schema.ddl.server_defaults import ServerDefaults
 from binlogio.schema.definition import ColumnDefinition, PlanColumn, TableDefinition
 from binlogio.schema.given import Described, GivenDefinitions
+from binlogio.schema.types import binlog_type
 from binlogio.values.charset import BINARY_COLLATION
 from binlogio.values.column_shape import shape_of
 
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from binlogio.events.base import ParseContext
     from binlogio.events.query import QueryEvent
     from binlogio.events.table_map import TableMapEvent
-    from binlogio.schema.column_types import Flavor
-    from binlogio.schema.foreign_keys import Cascade
+    from binlogio.schema.ddl.foreign_keys import Cascade
+    from binlogio.schema.types import Flavor
 
 _FLOAT32_SIZE: Final = 4  # bytes of a VECTOR's dimension
 _MOST_PENDING: Final = 4 << 20  # bytes of statements that wait for somebody to ask
