@@ -1,32 +1,52 @@
-"""Column plans: all facts that decoding and encoding need, computed once per table map.
+"""The plan of a table map: everything about each column that decoding and encoding need, computed once per table map.
 
-Joins the table map (`column_shape`, `column_facts`) with a table definition. Values are in `binlogio.values`.
+Joins the table map with a table definition. Values are in `binlogio.values`.
 
-The optional metadata says little in its MINIMAL form, and nothing before MySQL 8.0.1 and MariaDB 10.5; a definition
-fills in what the binlog leaves out. If both give a fact, the binlog takes precedence.
+The optional metadata is small in its MINIMAL form, and missing before MySQL 8.0.1 and MariaDB 10.5; a definition fills
+in what the binlog leaves out. If both give a fact, the binlog takes precedence.
+
+Each field of the optional metadata lists values for the columns of some types only, in the order of the table. MySQL
+and MariaDB agree on all but one: in MariaDB a GEOMETRY column counts as a character column. (MariaDB's own mysqlbinlog
+counts otherwise than its server writes: it skips YEAR and compressed columns.)
+
+Source: sql/log_event.cc, Table_map_log_event::init_metadata_fields, is_numeric_type, is_character_type; MariaDB:
+sql/log_event_server.cc.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
-from binlogio.constants import ColumnType, EventType
+from binlogio.constants import ColumnType, EventType, OptionalMetadataType
 from binlogio.errors import BinlogFormatError, Hint, UnsupportedFeature
 from binlogio.events.base import DEFAULT_CONTEXT, ParseContext
 from binlogio.events.format_description import server_version_numbers
 from binlogio.options import DEFAULT_LIMITS
-from binlogio.rows.column_facts import ColumnFacts, column_facts, primary_key
 from binlogio.values.charset import charset_of
-from binlogio.values.column_shape import NEEDS_NO_METADATA, OLD_TEMPORAL, Shape, shape_of
+from binlogio.values.column_shape import INTEGERS, NEEDS_NO_METADATA, OLD_TEMPORAL, STRINGS, Shape, shape_of
 from binlogio.values.decimal import check_precision
 from binlogio.values.temporal import check_fsp
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
-    from binlogio.events.table_map import TableMapEvent
+    from binlogio.events.table_map import DefaultCharset, TableMapEvent
+
+NUMERIC: Final = frozenset(
+    {*INTEGERS, ColumnType.YEAR, ColumnType.FLOAT, ColumnType.DOUBLE, ColumnType.NEWDECIMAL, ColumnType.DECIMAL}
+)
+"""Have a bit in SIGNEDNESS. YEAR is one, BIT is not."""
+
+CHARACTER: Final = STRINGS | {ColumnType.VECTOR}
+"""Have a collation in DEFAULT_CHARSET or COLUMN_CHARSET.
+
+VECTOR is one, JSON is not; ENUM and SET have fields of their own.
+"""
+
+CHARACTER_MARIADB: Final = CHARACTER | {ColumnType.GEOMETRY}
+ENUM_AND_SET: Final = frozenset({ColumnType.ENUM, ColumnType.SET})
 
 NATIVE_TYPES: Final = {"uuid": 16, "inet6": 16, "inet4": 4}
 """MariaDB's types that a table map shows as BINARY, and their size in bytes."""
@@ -36,31 +56,22 @@ _ALPHA_POST_HEADER: Final = 4 + 2  # of the table map
 _ROWS_V1_SINCE: Final = (5, 1, 16)
 ZEROED_NULL_BITS_SINCE: Final = (8, 0, 3)
 _VERSION: Final = re.compile(r"(\d{1,3})\.(\d{1,3})\.(\d{1,3})")
-_SQL_TYPE: Final = re.compile(r"\s*(\w+)\s*(?:\(\s*(\d{1,5})\s*(?:,\s*(\d{1,3})\s*)?\))?")
+_TYPE_TEXT: Final = re.compile(r"\s*(\w+)\s*(?:\(\s*(\d{1,5})\s*(?:,\s*(\d{1,3})\s*)?\))?")
 
 
-class ColumnDefinition(Protocol):
-    """What a table definition says of one column."""
+@dataclass(frozen=True, slots=True)
+class DefinedColumn:
+    """A column of a table definition, as far as a plan needs it.
 
-    @property
-    def name(self) -> str:
-        """The column's name."""
+    `sql_type` is the type in SQL, such as `inet6`, `uuid`, `datetime(3)`, `decimal(10,2)`. `collation_id` is that of a
+    character column; 63 for binary ones, None if unknown. `members` are those of an ENUM or SET; empty for other types.
+    """
 
-    @property
-    def sql_type(self) -> str:
-        """The type as SQL has it, such as `inet6`, `uuid`, `datetime(3)`, `decimal(10,2)`."""
-
-    @property
-    def unsigned(self) -> bool:
-        """True for UNSIGNED."""
-
-    @property
-    def collation_id(self) -> int | None:
-        """The collation of a character column; 63 for binary ones, None where unknown."""
-
-    @property
-    def members(self) -> tuple[str, ...]:
-        """The members of an ENUM or SET; empty for other types."""
+    name: str
+    sql_type: str = ""
+    unsigned: bool = False
+    collation_id: int | None = None
+    members: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,7 +146,7 @@ class TablePlan:
 def resolve_plan(
     event: TableMapEvent,
     context: ParseContext = DEFAULT_CONTEXT,
-    definition: Sequence[ColumnDefinition] | None = None,
+    definition: Sequence[DefinedColumn] | None = None,
 ) -> TablePlan:
     """Return the plan of a table map.
 
@@ -154,13 +165,13 @@ def resolve_plan(
         raise
 
 
-def _resolve(event: TableMapEvent, context: ParseContext, definition: Sequence[ColumnDefinition] | None) -> TablePlan:
+def _resolve(event: TableMapEvent, context: ParseContext, definition: Sequence[DefinedColumn] | None) -> TablePlan:
     event, count = _filled_in(event, context), len(event.column_types)
     for what, found in (("metadata", event.metadata), ("null bits", event.nullable), ("definition", definition)):
         if found is not None and len(found) != count:
             raise BinlogFormatError(f"the {what} has the wrong number of columns", expected=count, found=len(found))
     shapes = [shape_of(kind, metadata) for kind, metadata in zip(event.column_types, event.metadata, strict=True)]
-    facts = column_facts(event, [shape.type for shape in shapes], mariadb=context.is_mariadb)
+    facts = _column_facts(event, [shape.type for shape in shapes], mariadb=context.is_mariadb)
     columns = tuple(
         _column(
             position, event, shapes[position], facts[position], definition[position] if definition else None, context
@@ -171,7 +182,7 @@ def _resolve(event: TableMapEvent, context: ParseContext, definition: Sequence[C
         schema=event.schema,
         table=event.table,
         columns=columns,
-        primary_key=primary_key(event),
+        primary_key=_primary_key(event),
         spare_null_bits=_spare_null_bits(context),
     )
 
@@ -215,11 +226,11 @@ def _column(
     position: int,
     event: TableMapEvent,
     shape: Shape,
-    facts: ColumnFacts,
-    definition: ColumnDefinition | None,
+    facts: _ColumnFacts,
+    definition: DefinedColumn | None,
     context: ParseContext,
 ) -> ColumnPlan:
-    sql = _SqlType.of(definition)
+    sql = _TypeText.of(definition)
     unsigned, collation_id = facts.unsigned, facts.collation_id
     if definition is not None:
         unsigned = definition.unsigned if unsigned is None else unsigned
@@ -250,7 +261,7 @@ def _column(
 
 
 @dataclass(frozen=True, slots=True)
-class _SqlType:
+class _TypeText:
     """The parts of a type's SQL text that matter here."""
 
     name: str = ""
@@ -258,15 +269,15 @@ class _SqlType:
     scale: int = 0
 
     @classmethod
-    def of(cls, definition: ColumnDefinition | None) -> _SqlType:
-        match = _SQL_TYPE.match(definition.sql_type) if definition is not None else None
+    def of(cls, definition: DefinedColumn | None) -> _TypeText:
+        match = _TYPE_TEXT.match(definition.sql_type) if definition is not None else None
         if match is None:
             return cls()
         name, length, scale = match.groups(default="0")
         return cls(name.lower(), int(length), int(scale))
 
 
-def _old_decimal_length(sql: _SqlType, *, unsigned: bool) -> int:
+def _old_decimal_length(sql: _TypeText, *, unsigned: bool) -> int:
     """Bytes of a DECIMAL column of before 5.0.3: digits, point and sign. The binlog does not say."""
     if not sql.length:
         raise UnsupportedFeature(
@@ -278,7 +289,7 @@ def _old_decimal_length(sql: _SqlType, *, unsigned: bool) -> int:
 
 
 def _members(
-    facts: ColumnFacts, collation_id: int | None, definition: ColumnDefinition | None, kind: ColumnType
+    facts: _ColumnFacts, collation_id: int | None, definition: DefinedColumn | None, kind: ColumnType
 ) -> tuple[str, ...] | None:
     if kind not in (ColumnType.ENUM, ColumnType.SET):
         return None
@@ -289,3 +300,131 @@ def _members(
         return tuple(charset.decode(member) if charset else member.decode() for member in facts.members)
     except UnicodeDecodeError:
         return tuple(member.decode("utf-8", "surrogateescape") for member in facts.members)
+
+
+# ------------------------------------------------------------------------------------------- optional metadata
+
+
+@dataclass(frozen=True, slots=True)
+class _ColumnFacts:
+    """What the optional metadata says of one column; None where it says nothing.
+
+    `members` are in the column's character set.
+    """
+
+    name: str | None = None
+    unsigned: bool | None = None
+    collation_id: int | None = None
+    members: tuple[bytes, ...] | None = None
+    geometry_type: int | None = None
+    dimension: int | None = None
+    visible: bool = True
+
+
+def _column_facts(event: TableMapEvent, types: Sequence[ColumnType], *, mariadb: bool) -> tuple[_ColumnFacts, ...]:
+    """Return the facts of each column; `types` are the real ones.
+
+    Raises:
+        BinlogFormatError: a field has not as many values as there are columns for them.
+    """
+    character = CHARACTER_MARIADB if mariadb else CHARACTER
+    reader = _OptionalMetadata(event, types)
+    collations = reader.collations(
+        OptionalMetadataType.DEFAULT_CHARSET, OptionalMetadataType.COLUMN_CHARSET, character
+    ) | reader.collations(
+        OptionalMetadataType.ENUM_AND_SET_DEFAULT_CHARSET,
+        OptionalMetadataType.ENUM_AND_SET_COLUMN_CHARSET,
+        ENUM_AND_SET,
+    )
+    names = reader.each(OptionalMetadataType.COLUMN_NAME, tuple(ColumnType))
+    unsigned = reader.bits(OptionalMetadataType.SIGNEDNESS, NUMERIC)
+    members = reader.each(OptionalMetadataType.ENUM_STR_VALUE, (ColumnType.ENUM,))
+    members |= reader.each(OptionalMetadataType.SET_STR_VALUE, (ColumnType.SET,))
+    geometry_types = reader.each(OptionalMetadataType.GEOMETRY_TYPE, (ColumnType.GEOMETRY,))
+    dimensions = reader.each(OptionalMetadataType.VECTOR_DIMENSIONALITY, (ColumnType.VECTOR,))
+    visible = reader.bits(OptionalMetadataType.COLUMN_VISIBILITY, tuple(ColumnType))
+    return tuple(
+        _ColumnFacts(
+            name=names.get(position),
+            unsigned=unsigned.get(position),
+            collation_id=collations.get(position),
+            members=members.get(position),
+            geometry_type=geometry_types.get(position),
+            dimension=dimensions.get(position),
+            visible=visible.get(position, True),
+        )
+        for position in range(len(types))
+    )
+
+
+def _primary_key(event: TableMapEvent) -> tuple[tuple[int, int], ...]:
+    """Position and prefix length (in characters, 0 for all) of each column of the primary key.
+
+    Empty where nothing is said.
+
+    Raises:
+        BinlogFormatError: a position beyond the table.
+    """
+    simple = event.optional(OptionalMetadataType.SIMPLE_PRIMARY_KEY)
+    key = event.optional(OptionalMetadataType.PRIMARY_KEY_WITH_PREFIX)
+    parts = tuple(key) if key is not None else tuple((position, 0) for position in simple or ())
+    for position, _ in parts:
+        if position >= len(event.column_types):
+            raise BinlogFormatError(
+                "the primary key refers to a column that does not exist", found=f"column {position}"
+            )
+    return parts
+
+
+class _OptionalMetadata:
+    """Gives each value of a field to its column, by position."""
+
+    def __init__(self, event: TableMapEvent, types: Sequence[ColumnType]) -> None:
+        self._event = event
+        self._types = types
+
+    def each(self, kind: OptionalMetadataType, of: Collection[ColumnType]) -> dict[int, Any]:
+        """One value for each column whose type is among `of`."""
+        values = self._event.optional(kind)
+        if values is None:
+            return {}
+        return dict(zip(self._positions(kind, of, len(values)), values, strict=True))
+
+    def bits(self, kind: OptionalMetadataType, of: Collection[ColumnType]) -> dict[int, bool]:
+        """As `each`; the values are bits, filled up to whole bytes."""
+        values = self._event.optional(kind)
+        if values is None:
+            return {}
+        positions = [position for position, column in enumerate(self._types) if column in of]
+        if len(values) != (len(positions) + 7) // 8 * 8:
+            raise self._mismatch(kind, len(positions), len(values))
+        return dict(zip(positions, values, strict=False))
+
+    def collations(
+        self, default: OptionalMetadataType, each: OptionalMetadataType, of: Collection[ColumnType]
+    ) -> dict[int, int]:
+        """Collation ids of the columns whose type is among `of`, from whichever of the two fields is there."""
+        charset: DefaultCharset | None = self._event.optional(default)
+        if charset is None:
+            return self.each(each, of)
+        positions = [position for position, column in enumerate(self._types) if column in of]
+        found = dict.fromkeys(positions, charset.default)
+        for index, collation_id in charset.exceptions:
+            if index >= len(positions):
+                raise self._mismatch(default, len(positions), index + 1)
+            found[positions[index]] = collation_id
+        return found
+
+    def _positions(self, kind: OptionalMetadataType, of: Collection[ColumnType], count: int) -> list[int]:
+        positions = [position for position, column in enumerate(self._types) if column in of]
+        if len(positions) != count:
+            raise self._mismatch(kind, len(positions), count)
+        return positions
+
+    @staticmethod
+    def _mismatch(kind: OptionalMetadataType, expected: int, found: int) -> BinlogFormatError:
+        return BinlogFormatError(
+            f"the column count of the optional metadata {kind.name} does not match the table",
+            expected=expected,
+            found=found,
+        )

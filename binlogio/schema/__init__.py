@@ -8,9 +8,14 @@ CREATE TABLE makes; `value_from_json`, column values as scripts have them.
 from __future__ import annotations
 
 from binlogio.schema.ddl.create_table import parse_create_table
-from binlogio.schema.definition import ColumnDefinition, ForeignKeyDefinition, KeyDefinition, TableDefinition
+from binlogio.schema.definition import (
+    ColumnDefinition,
+    ForeignKeyDefinition,
+    KeyDefinition,
+    TableDefinition,
+    from_table_map,
+)
 from binlogio.schema.json_values import value_from_json
-from binlogio.schema.mapped_tables import from_table_map
 
 __all__ = [
     "ColumnDefinition",

@@ -1,28 +1,60 @@
-"""Table definitions: columns, keys, engine, and their JSON form. The log describes a table by a TableMapEvent.
+"""Table definitions: columns, keys, engine; their JSON form; and the TABLE_MAP_EVENT of a table, in both directions.
 
-Table map events are built in `binlogio.schema.table_maps`, values converted in `binlogio.schema.json_values`.
+Column values are converted in `binlogio.schema.json_values`; the bytes of the event are in `binlogio.events.table_map`.
 
-    table  := {"schema": "shop", "name": "orders", "columns": [column...], "primary_key": ["id"], "unique_keys": [key...],
-               "engine": "InnoDB", "collation": "utf8mb4_0900_ai_ci"}                -- the last four may be missing
-    column := {"name": "id", "type": "bigint unsigned", "nullable": false}           -- and the other fields of ColumnDefinition
-    key    := {"columns": ["email"], "prefixes": [20]}                               -- prefixes may be missing
+    table  := {"schema": "shop", "name": "orders", "columns": [column...], "primary_key": ["id"],
+               "unique_keys": [key...],
+               "foreign_keys": [{"parent": "shop.customers", "on_delete": "CASCADE"}],
+               "engine": "InnoDB", "collation": "utf8mb4_0900_ai_ci"}         -- all after columns may be missing
+    column := {"name": "id", "type": "bigint unsigned", "nullable": false}    -- and the other fields of ColumnDefinition
+    key    := {"columns": ["email"], "prefixes": [20]}                        -- prefixes may be missing
 
-A table may also have "foreign_keys": [{"parent": "shop.customers", "on_delete": "CASCADE"}].
+A server writes the optional metadata of a table map, in this order, by binlog_row_metadata:
+
+    MINIMAL := SIGNEDNESS? charsets of text? GEOMETRY_TYPE? VECTOR_DIMENSIONALITY?
+    FULL    := MINIMAL COLUMN_NAME charsets of ENUM and SET? SET_STR_VALUE? ENUM_STR_VALUE? primary key?
+               COLUMN_VISIBILITY
+    NO_LOG  := nothing                                                        -- MariaDB's default
+
+VECTOR counts as text there (binary), GEOMETRY in MariaDB only; MariaDB has neither VECTOR_DIMENSIONALITY nor
+COLUMN_VISIBILITY, and shows a VECTOR as a VARBINARY of four bytes a dimension.
+
+An event does not contain: the engine, SRIDs, the lengths of INT(n), FLOAT(m,d) and TEXT(n), and, in MariaDB, UUID and
+INET4/6 (they look like BINARY) and INVISIBLE.
+
+Source: sql/log_event.cc, Table_map_log_event::init_metadata_fields and the functions that it calls; fixtures of both
+servers.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
 from typing import TYPE_CHECKING, Any, Final
 
+from binlogio.constants import ColumnType, OptionalMetadataType, TableMapFlag
 from binlogio.errors import UnsupportedFeature
-from binlogio.schema.collations import BINARY, collation_id, default_collation
-from binlogio.schema.table_maps import build_table_map
-from binlogio.schema.types import MEMBER_TYPES, TEXT_TYPES, Flavor, SqlType, parse_sql_type
+from binlogio.events.base import DEFAULT_CONTEXT, ParseContext
+from binlogio.events.table_map import DefaultCharset, MetadataField, TableMapEvent
+from binlogio.rows.plan import ColumnPlan, DefinedColumn, resolve_plan
+from binlogio.schema.collations import BINARY, collation_id, collation_name, default_collation, max_character_bytes
+from binlogio.schema.types import (
+    BINARY_TYPES,
+    GEOMETRY_TYPES,
+    MEMBER_TYPES,
+    NAMED_TYPES,
+    TEXT_TYPES,
+    SqlType,
+    Vendor,
+    binlog_type,
+    member_text,
+    parse_sql_type,
+)
+from binlogio.values.charset import BINARY_COLLATION, charset_of
 
 if TYPE_CHECKING:
-    from binlogio.events.table_map import TableMapEvent
+    from collections.abc import Iterable
 
 DEFAULT_COLLATION: Final = "utf8mb4_0900_ai_ci"
 
@@ -81,17 +113,6 @@ class ColumnDefinition:
     def to_json(self) -> dict[str, Any]:
         """Return the column as a JSON object, without what is as usual."""
         return _as_json(self)
-
-
-@dataclass(frozen=True, slots=True)
-class PlanColumn:
-    """What a column is once its table's collation is known: a `binlogio.rows.plan.ColumnDefinition`."""
-
-    name: str
-    sql_type: str
-    unsigned: bool
-    collation_id: int | None
-    members: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,12 +239,12 @@ class TableDefinition:
             found=repr(name),
         )
 
-    def collation_of(self, column: ColumnDefinition, flavor: Flavor = "mysql") -> str:
+    def collation_of(self, column: ColumnDefinition, vendor: Vendor = "mysql") -> str:
         """Return the name of a column's collation: its own, its character set's, the table's.
 
         `binary` where it holds no text.
         """
-        if column.sql_type.name == "json" and flavor == "mariadb":
+        if column.sql_type.name == "json" and vendor == "mariadb":
             return "utf8mb4_bin"  # JSON is LONGTEXT there
         if column.sql_type.name not in (*TEXT_TYPES, *MEMBER_TYPES):
             return BINARY
@@ -231,28 +252,28 @@ class TableDefinition:
             return column.collation
         return default_collation(column.charset) if column.charset is not None else self.collation
 
-    def plan_columns(self, flavor: Flavor = "mysql") -> tuple[PlanColumn, ...]:
+    def plan_columns(self, vendor: Vendor = "mysql") -> tuple[DefinedColumn, ...]:
         """Return the columns as `binlogio.rows.plan.resolve_plan` takes them beside a table map."""
         return tuple(
-            PlanColumn(
+            DefinedColumn(
                 name=column.name,
                 sql_type=column.type,
                 unsigned=column.sql_type.is_unsigned,
-                collation_id=collation_id(self.collation_of(column, flavor), is_mariadb=flavor == "mariadb"),
+                collation_id=collation_id(self.collation_of(column, vendor), is_mariadb=vendor == "mariadb"),
                 members=column.sql_type.members,
             )
             for column in self.columns
         )
 
     def table_map(
-        self, table_id: int, row_metadata: str = "FULL", flavor: Flavor = "mysql", *, flags: int | None = None
+        self, table_id: int, row_metadata: str = "FULL", vendor: Vendor = "mysql", *, flags: int | None = None
     ) -> TableMapEvent:
         """Return the TABLE_MAP_EVENT that a server writes for this table with binlog_row_metadata = `row_metadata`.
 
         Raises:
             UnsupportedFeature: a column's type or collation cannot be.
         """
-        return build_table_map(self, table_id, row_metadata, flavor, flags=flags)
+        return build_table_map(self, table_id, row_metadata, vendor, flags=flags)
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> TableDefinition:
@@ -322,3 +343,258 @@ def _arguments(kind: type, value: Any, what: str) -> dict[str, Any]:
 def _as_json(value: ColumnDefinition | KeyDefinition | ForeignKeyDefinition | TableDefinition) -> dict[str, Any]:
     given = {field.name: (field.default, getattr(value, field.name)) for field in fields(value)}
     return {name: list(now) if isinstance(now, tuple) else now for name, (usual, now) in given.items() if now != usual}
+
+
+# ----------------------------------------------------------------------------------- TABLE_MAP_EVENT of a definition
+
+ROW_METADATA: Final = ("NO_LOG", "MINIMAL", "FULL")
+_DEFAULT_VECTOR_DIMENSIONS: Final = 2048
+_CHARACTER_TYPES: Final[dict[Vendor, frozenset[str]]] = {
+    "mysql": frozenset((*TEXT_TYPES, *BINARY_TYPES, "vector")),
+    "mariadb": frozenset((*TEXT_TYPES, *BINARY_TYPES, *GEOMETRY_TYPES, *NAMED_TYPES, "json", "vector")),
+}
+
+
+def build_table_map(
+    table: TableDefinition, table_id: int, row_metadata: str, vendor: Vendor, *, flags: int | None = None
+) -> TableMapEvent:
+    """Return the event that a server writes for `table` with binlog_row_metadata = `row_metadata`.
+
+    Raises:
+        UnsupportedFeature: a column's type or collation cannot be.
+    """
+    if row_metadata.upper() not in ROW_METADATA:
+        raise UnsupportedFeature(
+            "invalid value of a server variable",
+            field="binlog_row_metadata",
+            expected=" or ".join(ROW_METADATA),
+            found=repr(row_metadata),
+        )
+    types = [column.sql_type for column in table.columns]
+    widths = [max_character_bytes(table.collation_of(column, vendor)) for column in table.columns]
+    codes = [binlog_type(sql_type, width, vendor) for sql_type, width in zip(types, widths, strict=True)]
+    optional: tuple[MetadataField, ...] = ()
+    if row_metadata.upper() != "NO_LOG":
+        optional = _always(table, types, vendor)
+    if row_metadata.upper() == "FULL":
+        optional += _full(table, types, vendor)
+    return TableMapEvent(
+        table_id=table_id,
+        flags=(TableMapFlag.BIT_LEN_EXACT if flags is None else flags),
+        schema=table.schema,
+        table=table.name,
+        column_types=tuple(code for code, _ in codes),
+        metadata=tuple(metadata for _, metadata in codes),
+        nullable=tuple(column.nullable for column in table.columns),
+        optional_metadata=optional,
+    )
+
+
+def _always(table: TableDefinition, types: list[SqlType], vendor: Vendor) -> tuple[MetadataField, ...]:
+    fields = []
+    signs = [sql_type.is_unsigned for sql_type in types if sql_type.is_number]
+    if signs:
+        fields.append(MetadataField(OptionalMetadataType.SIGNEDNESS, _padded(signs)))
+    fields += _charsets(
+        table,
+        types,
+        _CHARACTER_TYPES[vendor],
+        (OptionalMetadataType.DEFAULT_CHARSET, OptionalMetadataType.COLUMN_CHARSET),
+        vendor,
+    )
+    shapes = tuple(GEOMETRY_TYPES.index(sql_type.name) for sql_type in types if sql_type.name in GEOMETRY_TYPES)
+    if shapes:
+        fields.append(MetadataField(OptionalMetadataType.GEOMETRY_TYPE, shapes))
+    vectors = (sql_type for sql_type in types if sql_type.name == "vector")
+    dimensions = tuple((sql_type.arguments or (_DEFAULT_VECTOR_DIMENSIONS,))[0] for sql_type in vectors)
+    if dimensions and vendor == "mysql":
+        fields.append(MetadataField(OptionalMetadataType.VECTOR_DIMENSIONALITY, dimensions))
+    return tuple(fields)
+
+
+def _full(table: TableDefinition, types: list[SqlType], vendor: Vendor) -> tuple[MetadataField, ...]:
+    fields = [MetadataField(OptionalMetadataType.COLUMN_NAME, tuple(column.name for column in table.columns))]
+    fields += _charsets(
+        table,
+        types,
+        frozenset(MEMBER_TYPES),
+        (OptionalMetadataType.ENUM_AND_SET_DEFAULT_CHARSET, OptionalMetadataType.ENUM_AND_SET_COLUMN_CHARSET),
+        vendor,
+    )
+    for name, kind in ("set", OptionalMetadataType.SET_STR_VALUE), ("enum", OptionalMetadataType.ENUM_STR_VALUE):
+        members = tuple(
+            _encoded_members(table, column, sql_type, vendor)
+            for column, sql_type in zip(table.columns, types, strict=True)
+            if sql_type.name == name
+        )
+        if members:
+            fields.append(MetadataField(kind, members))
+    if table.primary_key:
+        fields.append(_primary_key(table))
+    if vendor == "mysql":
+        fields.append(
+            MetadataField(OptionalMetadataType.COLUMN_VISIBILITY, _padded(column.visible for column in table.columns))
+        )
+    return tuple(fields)
+
+
+def _padded(bits: Iterable[bool]) -> tuple[bool, ...]:
+    """Bits filled up with False to whole bytes."""
+    given = tuple(bits)
+    return given + (False,) * (-len(given) % 8)
+
+
+def _charsets(
+    table: TableDefinition,
+    types: list[SqlType],
+    wanted: frozenset[str],
+    kinds: tuple[OptionalMetadataType, OptionalMetadataType],
+    vendor: Vendor,
+) -> tuple[MetadataField, ...]:
+    """Return the collations of the columns of the wanted types: a default and exceptions, or one by one where the server takes that for shorter."""
+    ids = [
+        collation_id(table.collation_of(column, vendor), is_mariadb=vendor == "mariadb")
+        for column, sql_type in zip(table.columns, types, strict=True)
+        if sql_type.name in wanted
+    ]
+    if not ids:
+        return ()
+    default_kind, column_kind = kinds
+    counts = Counter(ids)
+    default = min(counts, key=lambda one: (-counts[one], one))
+    if len(ids) < 1 + 2 * (len(ids) - counts[default]):
+        return (MetadataField(column_kind, tuple(ids)),)
+    exceptions = tuple((index, one) for index, one in enumerate(ids) if one != default)
+    return (MetadataField(default_kind, DefaultCharset(default, exceptions)),)
+
+
+def _encoded_members(
+    table: TableDefinition, column: ColumnDefinition, sql_type: SqlType, vendor: Vendor
+) -> tuple[bytes, ...]:
+    number = collation_id(table.collation_of(column, vendor), is_mariadb=vendor == "mariadb")
+    charset = charset_of(number)
+    try:
+        return tuple(
+            member.encode("utf-8", "surrogateescape") if charset is None else charset.encode(member)
+            for member in sql_type.members
+        )
+    except UnicodeEncodeError as exc:
+        raise UnsupportedFeature(
+            "an ENUM or SET member cannot be encoded in the column's character set",
+            field=f"{table.full_name}.{column.name}",
+            found=repr(exc.object),
+        ) from exc
+
+
+def _primary_key(table: TableDefinition) -> MetadataField:
+    indexes = tuple(table.column_index(name) for name in table.primary_key)
+    if not any(table.primary_key_prefixes):
+        return MetadataField(OptionalMetadataType.SIMPLE_PRIMARY_KEY, indexes)
+    pairs = tuple(zip(indexes, table.primary_key_prefixes, strict=True))
+    return MetadataField(OptionalMetadataType.PRIMARY_KEY_WITH_PREFIX, pairs)
+
+
+# ----------------------------------------------------------------------------------- definition of a TABLE_MAP_EVENT
+
+_NUMBERS: Final = {
+    ColumnType.TINY: "tinyint",
+    ColumnType.SHORT: "smallint",
+    ColumnType.INT24: "mediumint",
+    ColumnType.LONG: "int",
+    ColumnType.LONGLONG: "bigint",
+    ColumnType.FLOAT: "float",
+    ColumnType.DOUBLE: "double",
+}
+_TEMPORALS: Final = {
+    ColumnType.TIME2: "time",
+    ColumnType.DATETIME2: "datetime",
+    ColumnType.TIMESTAMP2: "timestamp",
+}
+_PLAIN: Final = {ColumnType.DATE: "date", ColumnType.YEAR: "year", ColumnType.JSON: "json"}
+_BLOBS: Final = {1: "tiny", 2: "", 3: "medium", 4: "long"}
+_LENGTHS: Final = {ColumnType.STRING: "char binary", ColumnType.VARCHAR: "varchar varbinary"}
+_STRINGS: Final = (*_LENGTHS, ColumnType.BLOB, ColumnType.BLOB_COMPRESSED, ColumnType.VARCHAR_COMPRESSED)
+
+
+def from_table_map(event: TableMapEvent, context: ParseContext = DEFAULT_CONTEXT) -> TableDefinition:
+    """Return the definition of the table that `event` maps; `context` tells MariaDB from MySQL.
+
+    Raises:
+        BinlogFormatError: the event's metadata makes no sense.
+        UnsupportedFeature: it leaves out names or character sets, or has a type of before MySQL 5.6 and MariaDB 10.1.
+    """
+    plan = resolve_plan(event, context)
+    columns = tuple(_mapped_column(column, f"{event.schema}.{event.table}.{column.label}") for column in plan.columns)
+    prefixes = tuple(prefix for _, prefix in plan.primary_key)
+    return TableDefinition(
+        schema=event.schema,
+        name=event.table,
+        columns=columns,
+        primary_key=tuple(columns[position].name for position, _ in plan.primary_key),
+        primary_key_prefixes=prefixes if any(prefixes) else (),
+    )
+
+
+def _mapped_column(column: ColumnPlan, field: str) -> ColumnDefinition:
+    if column.name is None:
+        raise _too_little("the name of a column", field)
+    sql_type = _type_text(column, field)
+    collation = None
+    if parse_sql_type(sql_type).name in (*TEXT_TYPES, *MEMBER_TYPES) and column.collation_id is not None:
+        collation = collation_name(column.collation_id)
+    return ColumnDefinition(
+        name=column.name,
+        type=sql_type,
+        nullable=column.nullable,
+        collation=None if collation == DEFAULT_COLLATION else collation,
+        visible=column.visible,
+    )
+
+
+def _too_little(what: str, field: str) -> UnsupportedFeature:
+    return UnsupportedFeature(
+        f"the table map does not say {what}", field=field, hint="the server wrote it without binlog_row_metadata=FULL"
+    )
+
+
+def _type_text(column: ColumnPlan, field: str) -> str:
+    sign = " unsigned" if column.unsigned else ""
+    if column.type in _NUMBERS:
+        return _NUMBERS[column.type] + sign
+    if column.type in _PLAIN:
+        return _PLAIN[column.type]
+    if column.type in _TEMPORALS:
+        return _TEMPORALS[column.type] + (f"({column.fsp})" if column.fsp else "")
+    if column.type == ColumnType.NEWDECIMAL:
+        return f"decimal({column.precision},{column.scale}){sign}"
+    if column.type == ColumnType.BIT:
+        return f"bit({column.length})"
+    if column.type == ColumnType.GEOMETRY:
+        return GEOMETRY_TYPES[column.geometry_type or 0]
+    if column.type == ColumnType.VECTOR and column.dimension is not None:
+        return f"vector({column.dimension})"
+    if column.type in (ColumnType.ENUM, ColumnType.SET):
+        return _members_text(column, field)
+    if column.type in _STRINGS:
+        return _string_text(column, field)
+    raise UnsupportedFeature("the SQL type of this column cannot be determined", field=field, found=column.type.name)
+
+
+def _members_text(column: ColumnPlan, field: str) -> str:
+    if column.members is None or column.collation_id is None:
+        raise _too_little(f"the members of the {column.type.name}", field)
+    return f"{column.type.name.lower()}({','.join(map(member_text, column.members))})"
+
+
+def _string_text(column: ColumnPlan, field: str) -> str:
+    if column.collation_id is None:
+        raise _too_little("the character set of a column", field)
+    binary = column.collation_id == BINARY_COLLATION
+    if column.type in (ColumnType.BLOB, ColumnType.BLOB_COMPRESSED):
+        compressed = " compressed" if column.type == ColumnType.BLOB_COMPRESSED else ""
+        return f"{_BLOBS[column.metadata]}{'blob' if binary else 'text'}{compressed}"
+    width = max_character_bytes(collation_name(column.collation_id))
+    if column.type == ColumnType.VARCHAR_COMPRESSED:
+        return f"{'varbinary' if binary else 'varchar'}({(column.metadata - 1) // width}) compressed"
+    text_name, binary_name = _LENGTHS[column.type].split()
+    return f"{binary_name if binary else text_name}({column.length // width})"

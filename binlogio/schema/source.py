@@ -21,12 +21,12 @@ from binlogio.constants import ColumnType, EventType, OptionalMetadataType, Tabl
 from binlogio.errors import BinlogError, BinlogFormatError, UnsupportedFeature
 from binlogio.events import codec_for
 from binlogio.events.base import EventHeader
-from binlogio.rows.plan import NATIVE_TYPES, ColumnPlan, TablePlan, resolve_plan
+from binlogio.rows.plan import NATIVE_TYPES, ColumnPlan, DefinedColumn, TablePlan, resolve_plan
 from binlogio.schema.collations import max_character_bytes
 from binlogio.schema.ddl.catalogue import Catalogue, KnownTable, TableName
 from binlogio.schema.ddl.logged_ddl import body_may_define, follow_event, may_define
 from binlogio.schema.ddl.server_defaults import ServerDefaults
-from binlogio.schema.definition import ColumnDefinition, PlanColumn, TableDefinition
+from binlogio.schema.definition import ColumnDefinition, TableDefinition
 from binlogio.schema.given import Described, GivenDefinitions
 from binlogio.schema.types import binlog_type
 from binlogio.values.charset import BINARY_COLLATION
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from binlogio.events.query import QueryEvent
     from binlogio.events.table_map import TableMapEvent
     from binlogio.schema.ddl.foreign_keys import Cascade
-    from binlogio.schema.types import Flavor
+    from binlogio.schema.types import Vendor
 
 _FLOAT32_SIZE: Final = 4  # bytes of a VECTOR's dimension
 _MOST_PENDING: Final = 4 << 20  # bytes of statements that wait for somebody to ask
@@ -134,20 +134,20 @@ class DefinitionSource:
         described = self._given.find(event.schema, event.table, server) if self._given is not None else None
         names = event.optional(OptionalMetadataType.COLUMN_NAME)
         if names is not None:
-            if described is None or _contradiction(described, event, server.flavor) is not None:
+            if described is None or _contradiction(described, event, server.vendor) is not None:
                 described = self._learned(event, server)
-            columns = None if described is None else described.definition.plan_columns(server.flavor)
+            columns = None if described is None else described.definition.plan_columns(server.vendor)
             return resolve_plan(event, context, columns)
         if described is not None:
             described = _with_generated_key(described, event)
-            misfit = _misfit(described.definition, event, server.flavor)
+            misfit = _misfit(described.definition, event, server.vendor)
             if misfit is not None and self._given is not None and self._given.passes_over:
                 described = None
             elif misfit is not None:
                 raise misfit
         else:
             described = self._learned(event, server)
-        return resolve_plan(event, context) if described is None else _plan(described, event, context, server.flavor)
+        return resolve_plan(event, context) if described is None else _plan(described, event, context, server.vendor)
 
     def given(self, schema: str, table: str, context: ParseContext) -> TableDefinition | None:
         """What the user says of a table; None where it was not given."""
@@ -166,8 +166,8 @@ class DefinitionSource:
             if known is None or known.is_tentative or self._catalogue.is_ambiguous((schema, table)):
                 return None
             described = Described.of(known.table)
-        event = described.definition.table_map(1, "MINIMAL", server.flavor)
-        return _plan(described, event, context, server.flavor)
+        event = described.definition.table_map(1, "MINIMAL", server.vendor)
+        return _plan(described, event, context, server.vendor)
 
     def logged(self, schema: str, table: str) -> KnownTable | None:
         """What the DDL up to here says of a table; None where it does not say."""
@@ -205,10 +205,10 @@ class DefinitionSource:
             return None
         try:
             described = _with_generated_key(Described.of(known.table), event)
-            reason = _contradiction(described, event, server.flavor)
+            reason = _contradiction(described, event, server.vendor)
             is_ambiguous = self._catalogue.is_ambiguous(name)
             is_doubtful = reason is None and (known.is_tentative or is_ambiguous)
-            if is_doubtful and not _is_exactly(described.definition, event, server.flavor):
+            if is_doubtful and not _is_exactly(described.definition, event, server.vendor):
                 reason = "CREATE TABLE IF NOT EXISTS found another table there"
                 if is_ambiguous:
                     reason = f"the log defines {'.'.join(self._catalogue.known_name(name))}, which is another table"
@@ -278,10 +278,10 @@ def _is_ambiguous(column: ColumnPlan) -> bool:
     return column.fsp_assumed
 
 
-def _contradiction(described: Described, event: TableMapEvent, flavor: Flavor) -> str | None:
+def _contradiction(described: Described, event: TableMapEvent, vendor: Vendor) -> str | None:
     """What of a definition the table map contradicts, the names included where the map has them."""
     definition = described.definition
-    misfit = _misfit(definition, event, flavor)
+    misfit = _misfit(definition, event, vendor)
     if misfit is not None:
         return str(misfit)
     names = event.optional(OptionalMetadataType.COLUMN_NAME)
@@ -299,13 +299,13 @@ def _follows(last: str, name: str) -> bool:
     return before[1] == after[1] and int(after[2]) == int(before[2]) + 1
 
 
-def _plan(described: Described, event: TableMapEvent, context: ParseContext, flavor: Flavor) -> TablePlan:
+def _plan(described: Described, event: TableMapEvent, context: ParseContext, vendor: Vendor) -> TablePlan:
     """Return the plan, with key and visibility from the definition.
 
     Both come from FULL metadata only, which there is none of.
     """
     definition = described.definition
-    plan = resolve_plan(event, context, _plan_columns(described, event, flavor))
+    plan = resolve_plan(event, context, _plan_columns(described, event, vendor))
     prefixes = definition.primary_key_prefixes or (0,) * len(definition.primary_key)
     key = tuple(
         (definition.column_index(name), size) for name, size in zip(definition.primary_key, prefixes, strict=True)
@@ -317,24 +317,24 @@ def _plan(described: Described, event: TableMapEvent, context: ParseContext, fla
     return replace(plan, columns=columns, primary_key=key)
 
 
-def _plan_columns(described: Described, event: TableMapEvent, flavor: Flavor) -> Sequence[PlanColumn]:
+def _plan_columns(described: Described, event: TableMapEvent, vendor: Vendor) -> Sequence[DefinedColumn]:
     """Return the columns; where the map's widths belie an assumed character set, no assumed one is taken for true."""
     definition = described.definition
-    columns = definition.plan_columns(flavor)
+    columns = definition.plan_columns(vendor)
     assumed = [i for i, column in enumerate(definition.columns) if column.name.casefold() in described.assumed]
-    if not event.metadata or all(_as_mapped(definition, i, event, flavor) for i in assumed):
+    if not event.metadata or all(_as_mapped(definition, i, event, vendor) for i in assumed):
         return columns
     return tuple(replace(column, collation_id=None) if i in assumed else column for i, column in enumerate(columns))
 
 
-def _mapped(definition: TableDefinition, index: int, flavor: Flavor) -> tuple[int, int]:
+def _mapped(definition: TableDefinition, index: int, vendor: Vendor) -> tuple[int, int]:
     """Return the type code and metadata that a table map should have for a column."""
     column = definition.columns[index]
-    return binlog_type(column.sql_type, max_character_bytes(definition.collation_of(column, flavor)), flavor)
+    return binlog_type(column.sql_type, max_character_bytes(definition.collation_of(column, vendor)), vendor)
 
 
-def _as_mapped(definition: TableDefinition, index: int, event: TableMapEvent, flavor: Flavor) -> bool:
-    return _mapped(definition, index, flavor) == (event.column_types[index], event.metadata[index])
+def _as_mapped(definition: TableDefinition, index: int, event: TableMapEvent, vendor: Vendor) -> bool:
+    return _mapped(definition, index, vendor) == (event.column_types[index], event.metadata[index])
 
 
 def _with_generated_key(described: Described, event: TableMapEvent) -> Described:
@@ -346,7 +346,7 @@ def _with_generated_key(described: Described, event: TableMapEvent) -> Described
     return replace(described, definition=replace(definition, columns=columns, primary_key=(_GENERATED_KEY.name,)))
 
 
-def _misfit(definition: TableDefinition, event: TableMapEvent, flavor: Flavor) -> BinlogFormatError | None:
+def _misfit(definition: TableDefinition, event: TableMapEvent, vendor: Vendor) -> BinlogFormatError | None:
     """What of a definition cannot be true of the table that is mapped; None where it may be true."""
     expected: object = f"{len(definition.columns)} columns, as the table definition has"
     found = f"{len(event.column_types)} columns in the table map"
@@ -355,7 +355,7 @@ def _misfit(definition: TableDefinition, event: TableMapEvent, flavor: Flavor) -
         for i, column in enumerate(definition.columns if event.metadata else ()):
             mapped = _kind(event.column_types[i], event.metadata[i])
             if mapped is not None and mapped not in _kinds(
-                _mapped(definition, i, flavor), event.column_types[i], flavor
+                _mapped(definition, i, vendor), event.column_types[i], vendor
             ):
                 field += f".{column.name}"
                 expected, found = f"{column.type}, as the table definition has", f"{mapped.name} in the table map"
@@ -373,7 +373,7 @@ def _misfit(definition: TableDefinition, event: TableMapEvent, flavor: Flavor) -
     )
 
 
-def _kinds(mapped: tuple[int, int], code: int, flavor: Flavor) -> set[ColumnType | None]:
+def _kinds(mapped: tuple[int, int], code: int, vendor: Vendor) -> set[ColumnType | None]:
     """Return the types that a column of a definition may have in a log."""
     kind = _kind(*mapped)
     if kind == ColumnType.VARCHAR and code == ColumnType.VAR_STRING:  # a table of before 5.0.3
@@ -393,12 +393,12 @@ def _kind(code: int, metadata: int) -> ColumnType | None:
     return _SAME.get(kind, kind)
 
 
-def _is_exactly(definition: TableDefinition, event: TableMapEvent, flavor: Flavor) -> bool:
+def _is_exactly(definition: TableDefinition, event: TableMapEvent, vendor: Vendor) -> bool:
     """Return whether the server would write just this table map for the definition."""
     row_metadata = "MINIMAL" if event.optional_metadata else "NO_LOG"
     if event.optional(OptionalMetadataType.COLUMN_NAME) is not None:
         row_metadata = "FULL"
-    ours = definition.table_map(event.table_id, row_metadata, flavor)
+    ours = definition.table_map(event.table_id, row_metadata, vendor)
     return (ours.column_types, ours.metadata, ours.nullable, ours.optional_metadata) == (
         event.column_types,
         event.metadata,

@@ -23,7 +23,7 @@ from typing import Final, Literal
 from binlogio.constants import ColumnType
 from binlogio.errors import UnsupportedFeature
 
-Flavor = Literal["mysql", "mariadb"]
+Vendor = Literal["mysql", "mariadb"]
 
 _TYPE: Final = re.compile(
     r"\s*(?P<name>[a-z][a-z0-9_]*(?:\s+(?:precision|varying))?)\s*"
@@ -120,7 +120,7 @@ def parse_sql_type(text: str) -> SqlType:
     )
 
 
-def binlog_type(sql_type: SqlType, max_character_bytes: int = 1, flavor: Flavor = "mysql") -> tuple[int, int]:
+def binlog_type(sql_type: SqlType, max_character_bytes: int = 1, vendor: Vendor = "mysql") -> tuple[int, int]:
     """Return the column's type code in a TABLE_MAP_EVENT, and its metadata as one integer (0 where the type has none).
 
     `max_character_bytes` belongs to the column's character set and counts for the text types only.
@@ -129,9 +129,9 @@ def binlog_type(sql_type: SqlType, max_character_bytes: int = 1, flavor: Flavor 
         UnsupportedFeature: a length that the server does not allow.
     """
     code, metadata = _BUILDERS[sql_type.name](sql_type, max_character_bytes)
-    if flavor == "mariadb" and code == ColumnType.JSON:
+    if vendor == "mariadb" and code == ColumnType.JSON:
         code, metadata = ColumnType.BLOB, _BLOB_SIZES["longtext"]  # an alias there
-    if flavor == "mariadb" and code == ColumnType.VECTOR:
+    if vendor == "mariadb" and code == ColumnType.VECTOR:
         dimension = _one(sql_type, None, 1, _MAX_VARCHAR_BYTES // _FLOAT32_SIZE)
         code, metadata = ColumnType.VARCHAR, dimension * _FLOAT32_SIZE
     if sql_type.is_compressed:

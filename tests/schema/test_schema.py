@@ -83,8 +83,8 @@ def _table_maps(case: Case) -> list[TableMapEvent]:
 def test_a_definition_gives_the_table_map_that_the_server_wrote(case: Case) -> None:
     """Byte for byte, types, metadata, null bits and optional metadata."""
     expected = case.load("expected.json")
-    flavor = "mariadb" if "mariadb" in case.id else "mysql"
-    usual = {"mariadb": "NO_LOG", "mysql": "MINIMAL"}[flavor]
+    vendor = "mariadb" if "mariadb" in case.id else "mysql"
+    usual = {"mariadb": "NO_LOG", "mysql": "MINIMAL"}[vendor]
     metadata = case.folder.name.removeprefix("metadata_").upper() if "metadata_" in case.id else usual
     tables = {name: _definition(name, table) for name, table in expected["tables"].items()}
     last = {f"{event.schema}.{event.table}": event for event in _table_maps(case)}
@@ -93,7 +93,7 @@ def test_a_definition_gives_the_table_map_that_the_server_wrote(case: Case) -> N
     assert as_created or case.folder.name == "format_statement"
     for name in as_created:
         event = last[name]
-        ours = tables[name].table_map(event.table_id, metadata, flavor, flags=event.flags)  # type: ignore[arg-type]
+        ours = tables[name].table_map(event.table_id, metadata, vendor, flags=event.flags)  # type: ignore[arg-type]
 
         assert CODEC.build(ours) == CODEC.build(event), name
 
@@ -110,18 +110,18 @@ def test_the_fixtures_hold_table_maps_of_full_metadata() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "flavor", "context"),
+    ("name", "vendor", "context"),
     [
         ("mysql97/metadata_full", "mysql", DEFAULT_CONTEXT),
         ("mariadb118/metadata_full", "mariadb", ParseContext(server_version="11.8.6-MariaDB-log")),
     ],
 )
 def test_a_definition_read_from_full_metadata_gives_the_same_table_map(
-    name: str, flavor: Any, context: ParseContext
+    name: str, vendor: Any, context: ParseContext
 ) -> None:
     """Nothing of the metadata is lost on the way through a definition."""
     for event in _table_maps(FULL_METADATA[name]):
-        again = from_table_map(event, context).table_map(event.table_id, "FULL", flavor, flags=event.flags)
+        again = from_table_map(event, context).table_map(event.table_id, "FULL", vendor, flags=event.flags)
 
         assert CODEC.build(again) == CODEC.build(event)
 

@@ -154,7 +154,7 @@ def test_a_collation_comes_from_column_table_or_server(
 ) -> None:
     table = parse_create_table(f"CREATE TABLE s.t (c {text}) {options}", server=server)
 
-    assert table.collation_of(table.columns[0], server.flavor) == expected
+    assert table.collation_of(table.columns[0], server.vendor) == expected
 
 
 def test_a_database_has_a_collation_too() -> None:
@@ -355,7 +355,7 @@ def test_what_show_create_table_prints_is_understood(case: Case) -> None:
         assert [one.nullable for one in ours] == [one["nullable"] for one in columns]
         for mine, theirs in zip(ours, columns, strict=True):
             if theirs.get("collation") and theirs["data_type"] != "json":
-                assert table.collation_of(mine, server.flavor) == theirs["collation"], mine.name
+                assert table.collation_of(mine, server.vendor) == theirs["collation"], mine.name
 
 
 def test_sqlglot_sees_the_same_columns_where_it_understands() -> None:

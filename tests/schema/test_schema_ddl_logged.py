@@ -177,6 +177,6 @@ def _as_logged(definition: Any, event: TableMapEvent, context: ParseContext) -> 
     level = "MINIMAL" if event.optional_metadata else "NO_LOG"
     if event.optional(OptionalMetadataType.COLUMN_NAME) is not None:
         level = "FULL"
-    flavor = "mariadb" if context.is_mariadb else "mysql"
-    made: TableMapEvent = definition.table_map(event.table_id, level, flavor, flags=event.flags)
+    vendor = "mariadb" if context.is_mariadb else "mysql"
+    made: TableMapEvent = definition.table_map(event.table_id, level, vendor, flags=event.flags)
     return made

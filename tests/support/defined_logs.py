@@ -21,7 +21,7 @@ from logs import header, log, query
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from binlogio.schema.types import Flavor
+    from binlogio.schema.types import Vendor
 
 
 CONTEXT: Final = ParseContext(server_version="9.7.4")
@@ -36,8 +36,8 @@ def table(*types: str, name: str = "t", collation: str = "utf8mb4_0900_ai_ci", *
     return TableDefinition("d", name, columns, collation=collation, **options)
 
 
-def mapped(definition: TableDefinition, level: str = "MINIMAL", flavor: Flavor = "mysql") -> TableMapEvent:
-    event = definition.table_map(9, level, flavor)
+def mapped(definition: TableDefinition, level: str = "MINIMAL", vendor: Vendor = "mysql") -> TableMapEvent:
+    event = definition.table_map(9, level, vendor)
     return replace(event, header=header(EventType.TABLE_MAP_EVENT))
 
 

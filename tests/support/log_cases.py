@@ -21,9 +21,8 @@ from binlogio.events.table_map import MetadataField, TableMapEvent
 from binlogio.events.transaction_payload import TransactionPayloadEvent
 from binlogio.format.encoder import Encoder
 from binlogio.gtid import Uuid
-from binlogio.rows.column_facts import CHARACTER, NUMERIC
 from binlogio.rows.image import RowChange, RowImage, encode_partial_rows, encode_rows
-from binlogio.rows.plan import ColumnPlan, resolve_plan
+from binlogio.rows.plan import CHARACTER, NUMERIC, ColumnPlan, resolve_plan
 from binlogio.storage.compression import compress_zstd
 from binlogio.values.json import JsonDocument
 from binlogio.values.json_diff import JsonDiff, JsonDiffOperation, JsonDiffs

@@ -5,7 +5,6 @@ The bytes of `VALUES` are from real servers (fixtures types_*) unless the note s
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
 from typing import Any
@@ -22,17 +21,6 @@ from binlogio.values.values import EnumValue, SetValue
 MARIADB = ParseContext(server_version="10.11.18-MariaDB")
 UTF8MB4, LATIN1, BINARY = 255, 8, 63
 UTC = timezone.utc
-
-
-@dataclass(frozen=True)
-class Definition:
-    """A column of a table definition."""
-
-    name: str
-    sql_type: str = ""
-    unsigned: bool = False
-    collation_id: int | None = None
-    members: tuple[str, ...] = ()
 
 
 def column(column_type: int, metadata: int = 0, **more: Any) -> ColumnPlan:

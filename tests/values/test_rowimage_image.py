@@ -15,11 +15,11 @@ from binlogio.errors import BinlogFormatError
 from binlogio.events.base import NEW_HEADER, EventHeader
 from binlogio.events.rows import DeleteRowsEvent, PartialUpdateRowsEvent, RowsEvent, UpdateRowsEvent, WriteRowsEvent
 from binlogio.rows.image import PreGaImageLayout, RowChange, RowImage, decode_rows, encode_partial_rows, encode_rows
-from binlogio.rows.plan import TablePlan, resolve_plan
+from binlogio.rows.plan import DefinedColumn, TablePlan, resolve_plan
 from binlogio.values.json import JsonDocument
 from binlogio.values.json_diff import JsonDiff, JsonDiffOperation, JsonDiffs
 from binlogio.values.values import ABSENT
-from rowimage_cases import MARIADB, Definition, plan, table_map
+from rowimage_cases import MARIADB, plan, table_map
 
 INT, CHAR, JSON = (T.LONG, 0), (T.STRING, 0xFE0A), (T.JSON, 4)
 TABLE = plan(INT, CHAR, INT, names="abc")
@@ -308,7 +308,7 @@ def test_a_row_that_only_a_definition_can_explain_says_so() -> None:
     row = "00 01000000 0101010101010101 02000000"
     with pytest.raises(BinlogFormatError, match="give the table's definition"):
         decode_rows(_write(row), resolve_plan(event, MARIADB))
-    known = resolve_plan(event, MARIADB, [Definition("a"), Definition("b", "datetime(6)"), Definition("c")])
+    known = resolve_plan(event, MARIADB, [DefinedColumn("a"), DefinedColumn("b", "datetime(6)"), DefinedColumn("c")])
 
     assert len(list(decode_rows(_write(row), known))) == 1
 

@@ -14,8 +14,8 @@ from binlogio.constants import OptionalMetadataType as O
 from binlogio.errors import BinlogError, BinlogFormatError, UnsupportedFeature
 from binlogio.events.base import ParseContext
 from binlogio.events.table_map import DefaultCharset, MetadataField
-from binlogio.rows.plan import ColumnPlan, resolve_plan
-from rowimage_cases import BINARY, LATIN1, MARIADB, UTF8MB4, Definition, column, plan, table_map
+from binlogio.rows.plan import ColumnPlan, DefinedColumn, resolve_plan
+from rowimage_cases import BINARY, LATIN1, MARIADB, UTF8MB4, column, plan, table_map
 
 CHAR, ENUM1, SET8 = (T.STRING, 0xFE0A), (T.STRING, 0xF701), (T.STRING, 0xF808)
 INT, YEAR, BIT, JSON, BLOB = (T.LONG, 0), (T.YEAR, 0), (T.BIT, 0x0101), (T.JSON, 4), (T.BLOB, 2)
@@ -191,10 +191,10 @@ def test_optional_metadata_of_another_number_of_columns_is_refused(fields: dict[
 def test_a_definition_fills_in_what_the_binlog_leaves_out() -> None:
     """And where both speak, the binlog is right."""
     definition = [
-        Definition("a", "int unsigned", unsigned=True),
-        Definition("b", "char(10)", collation_id=LATIN1),
-        Definition("c", "enum('x','y')", members=("x", "y")),
-        Definition("d", "datetime(3)"),
+        DefinedColumn("a", "int unsigned", unsigned=True),
+        DefinedColumn("b", "char(10)", collation_id=LATIN1),
+        DefinedColumn("c", "enum('x','y')", members=("x", "y")),
+        DefinedColumn("d", "datetime(3)"),
     ]
     event = table_map(INT, CHAR, ENUM1, (T.DATETIME, 0))
     columns = resolve_plan(event, MARIADB, definition).columns
@@ -217,7 +217,7 @@ def test_only_a_definition_tells_mariadb_s_own_types_from_binary() -> None:
     """UUID, INET4 and INET6, where the size agrees."""
     event = table_map((T.STRING, 0xFE10), (T.STRING, 0xFE10), (T.STRING, 0xFE04), (T.STRING, 0xFE10))
     names = ("uuid", "INET6", "inet4", "inet4")
-    columns = resolve_plan(event, MARIADB, [Definition(name, name) for name in names]).columns
+    columns = resolve_plan(event, MARIADB, [DefinedColumn(name, name) for name in names]).columns
 
     assert [found.native for found in columns] == ["uuid", "inet6", "inet4", None]
     assert [found.native for found in resolve_plan(event, MARIADB).columns] == [None] * 4
@@ -229,16 +229,17 @@ def test_old_temporal_columns_of_mariadb_say_that_their_fraction_is_a_guess() ->
 
     assert resolve_plan(event, MARIADB).columns[0].fsp_assumed
     assert not resolve_plan(event).columns[0].fsp_assumed
-    assert not resolve_plan(event, MARIADB, [Definition("t", "time")]).columns[0].fsp_assumed
+    assert not resolve_plan(event, MARIADB, [DefinedColumn("t", "time")]).columns[0].fsp_assumed
 
 
 def test_a_decimal_of_before_5_0_needs_a_definition() -> None:
     """Its width is nowhere in the binlog."""
     event = table_map((T.DECIMAL, 0))
 
-    assert resolve_plan(event, definition=[Definition("d", "decimal(10,2)")]).columns[0].length == 12
+    assert resolve_plan(event, definition=[DefinedColumn("d", "decimal(10,2)")]).columns[0].length == 12
     assert (
-        resolve_plan(event, definition=[Definition("d", "decimal(10) unsigned", unsigned=True)]).columns[0].length == 10
+        resolve_plan(event, definition=[DefinedColumn("d", "decimal(10) unsigned", unsigned=True)]).columns[0].length
+        == 10
     )
     with pytest.raises(UnsupportedFeature):
         resolve_plan(event)
@@ -274,7 +275,7 @@ def test_spare_null_bits_follow_the_server(version: str, bits: int) -> None:
 def test_a_definition_of_another_table_is_refused() -> None:
     """As far as the number of columns tells."""
     with pytest.raises(BinlogFormatError):
-        resolve_plan(table_map(INT), definition=[Definition("a"), Definition("b")])
+        resolve_plan(table_map(INT), definition=[DefinedColumn("a"), DefinedColumn("b")])
     with pytest.raises(BinlogFormatError):
         resolve_plan(replace(table_map(INT), nullable=()))
 

@@ -386,7 +386,7 @@ def _finish(column: _Column, setting: TableSetting) -> ParsedColumn:
         collation, is_assumed = _collation(column, setting)
     sql_type = _type_text(column, collation, members=_member_texts(column, collation, is_assumed=is_assumed))
     parsed = parse_sql_type(sql_type)
-    binlog_type(parsed, max_character_bytes(collation) if collation else 1, server.flavor)
+    binlog_type(parsed, max_character_bytes(collation) if collation else 1, server.vendor)
     if parsed.name not in (*TEXT_TYPES, *MEMBER_TYPES):
         collation, is_assumed = None, False
     nullable = column.nullable

@@ -23,7 +23,7 @@ from binlogio.schema.collations import (
 
 if TYPE_CHECKING:
     from binlogio.events.base import ParseContext
-    from binlogio.schema.types import Flavor
+    from binlogio.schema.types import Vendor
 
 _VERSION: Final = re.compile(r"(\d{1,3})\.(\d{1,3})\.(\d{1,3})")
 _MARIADB_VERSION: Final = re.compile(
@@ -56,7 +56,7 @@ class ServerDefaults:
         return cls(context.is_mariadb, (major, minor, patch))
 
     @property
-    def flavor(self) -> Flavor:
+    def vendor(self) -> Vendor:
         """The vendor, as type names need it."""
         return "mariadb" if self.is_mariadb else "mysql"
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from binlogio.events.table_map import TableMapEvent
     from binlogio.options import ServerVariables
     from binlogio.schema import TableDefinition
-    from binlogio.schema.types import Flavor
+    from binlogio.schema.types import Vendor
     from binlogio.writer.rows.kernel import WriterKernel
 
 _WORD: Final = re.compile(r"\w+")
@@ -80,7 +80,7 @@ class OpenTables:
     def __init__(self, variables: ServerVariables, kernel: WriterKernel | None) -> None:
         self._row_metadata = variables.binlog_row_metadata
         self._context = describe_format(variables).context
-        self._flavor: Flavor = "mariadb" if variables.is_mariadb else "mysql"
+        self._vendor: Vendor = "mariadb" if variables.is_mariadb else "mysql"
         self._usual_collation = collation_name(flavour_of(variables.server_version).query.collation)
         self._kernel = kernel
         self._lock = Lock()
@@ -121,12 +121,12 @@ class OpenTables:
             self._by_identity.clear()
 
     def _open(self, definition: TableDefinition) -> OpenTable:
-        mapped = definition if self._flavor == "mysql" else _with_known_collations(definition, self._usual_collation)
-        full = mapped.table_map(self._next_id, "FULL", self._flavor)
-        plan = resolve_plan(full, self._context, definition=mapped.plan_columns(self._flavor))
+        mapped = definition if self._vendor == "mysql" else _with_known_collations(definition, self._usual_collation)
+        full = mapped.table_map(self._next_id, "FULL", self._vendor)
+        plan = resolve_plan(full, self._context, definition=mapped.plan_columns(self._vendor))
         table = OpenTable(
             definition=definition,
-            table_map=mapped.table_map(self._next_id, self._row_metadata, self._flavor),
+            table_map=mapped.table_map(self._next_id, self._row_metadata, self._vendor),
             plan=plan,
             packer=self._kernel.row_packer(plan) if self._kernel is not None else None,
         )

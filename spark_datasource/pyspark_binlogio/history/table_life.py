@@ -71,10 +71,10 @@ class Stretch:
     def _planned(self) -> TablePlan | None:
         if self.definition is None:
             return None
-        flavor = ServerDefaults.of(self.flavor_of).flavor if self.flavor_of is not None else "mysql"
-        event = self.definition.table_map(1, "FULL", flavor)
+        vendor = ServerDefaults.of(self.flavor_of).vendor if self.flavor_of is not None else "mysql"
+        event = self.definition.table_map(1, "FULL", vendor)
         context = self.flavor_of if self.flavor_of is not None else ParseContext()
-        return resolve_plan(event, context, self.definition.plan_columns(flavor))
+        return resolve_plan(event, context, self.definition.plan_columns(vendor))
 
 
 @dataclass(frozen=True, slots=True)

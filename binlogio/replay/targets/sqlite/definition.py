@@ -52,8 +52,8 @@ class SqliteDefinition:
         Raises:
             BinlogError: a column's type or collation cannot be.
         """
-        definition, flavor = table.definition(), ServerDefaults.of(context).flavor
-        plan = resolve_plan(definition.table_map(1, "FULL", flavor), context, definition.plan_columns(flavor))
+        definition, vendor = table.definition(), ServerDefaults.of(context).vendor
+        plan = resolve_plan(definition.table_map(1, "FULL", vendor), context, definition.plan_columns(vendor))
         return cls(table, definition, plan, defaults)
 
     @property
