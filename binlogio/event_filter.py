@@ -11,12 +11,19 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, Final, Union
+from typing import TYPE_CHECKING, Any, Final, Protocol, Union
 
 if TYPE_CHECKING:
     from binlogio.gtid import Gtid, GtidSet, MariadbGtid, MariadbGtidPosition, MariadbGtidSet
 
-Gtids = Union["GtidSet", "MariadbGtidSet", "MariadbGtidPosition"]
+
+class MariadbGtids(Protocol):
+    """GTIDs of MariaDB: a set, a position, or the state of a server."""
+
+    def __contains__(self, gtid: MariadbGtid, /) -> bool: ...
+
+
+Gtids = Union["GtidSet", MariadbGtids]
 
 LOWEST: Final = 0
 HIGHEST: Final = 1 << 62

@@ -76,7 +76,8 @@ def replay(
     summary = ReplaySummary()
     bounds = bounds_of(reader, wanted)
     names = [base_name(log.name) for log in reader.logs]
-    target.prepare(_plan(reader, bounds, wanted, gtids))
+    plan = replace(_plan(reader, bounds, wanted), gtids=gtids, in_order=preserve_commit_order)
+    target.prepare(plan)
     progress = target.progress
     resumed = None if resumes is False else resumed_at(reader, progress, bounds, resumes=resumes)
     if resumes is False:
@@ -112,12 +113,11 @@ def replay(
     return summary
 
 
-def _plan(reader: BinlogReader, bounds: Bounds, wanted: ReplayFilter, gtids: str | None) -> ReplayPlan:
+def _plan(reader: BinlogReader, bounds: Bounds, wanted: ReplayFilter) -> ReplayPlan:
     """Return what the target must know before the first change."""
     log = reader.logs[bounds.start.number] if reader.logs else None
     identity = None if log is None or log.stream is not None else log_identity(log, reader.keyring)
     return ReplayPlan(
-        gtids=gtids,
         first_gtid=None if identity is None else identity.first_gtid,
         is_whole=not (wanted.tables or wanted.exclude_tables or wanted.rewrite_db),
     )

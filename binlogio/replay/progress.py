@@ -23,7 +23,7 @@ from binlogio.replay.filters import is_before
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from binlogio.gtid import GtidSet
+    from binlogio.event_filter import Gtids
     from binlogio.replay.transactions import Transaction
 
 
@@ -94,7 +94,7 @@ class Progress:
     low: Position | None = None
     done: frozenset[int] = frozenset()
     log: KeptLog = UNKNOWN_LOG
-    gtids: GtidSet | None = None
+    gtids: Gtids | None = None
 
     def has(self, transaction: Transaction) -> bool:
         """Return whether the group is there."""

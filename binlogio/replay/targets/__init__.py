@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 class ReplayPlan:
     """What a target has to know of a replay before the first change.
 
-    `gtids` is "keep" where transactions shall have the GTIDs of the source, "new" where they shall get new ones, None
-    where the target decides. `first_gtid` is that of the first log, None where it has none. `is_whole` where all of
-    each transaction is applied, under the source's names.
+    `gtids` is "keep" where transactions shall have the GTIDs of the source, "new" where they shall get new ones, None where the target decides. `first_gtid` is that of
+    the first log, None where it has none. `is_whole` where all of each transaction is applied, under the source's names, `in_order` where transactions commit in the order of the log.
     """
 
     gtids: str | None = None
     first_gtid: str | None = None
     is_whole: bool = True
+    in_order: bool = True
 
 
 class Session(Protocol):

@@ -76,8 +76,9 @@ Examples:
 @click.option(
     "--gtids",
     type=click.Choice(["keep", "new"]),
-    help="For MySQL targets: keep the GTIDs of the log (gtid_next), or let the server assign new ones. Default: keep, "
-    "if the server has gtid_mode=ON and no filter by table is given.",
+    help="For server targets: keep the GTIDs of the log, or let the server assign new ones. Default: keep, if the server "
+    "is MySQL with gtid_mode=ON and no filter by table is given. MariaDB needs log_bin=ON, gtid_strict_mode=ON, and a "
+    "server_id that the log does not have.",
 )
 @selection_options
 @click.option(

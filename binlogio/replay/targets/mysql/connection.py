@@ -14,6 +14,7 @@ from pymysql.constants import CLIENT, COMMAND, CR, ER
 from binlogio.errors import ReplayError
 from binlogio.replay.coordinator import LockRefused
 from binlogio.replay.find_row import ER_DUP_ENTRY, ER_KEY_NOT_FOUND, RowConflict
+from binlogio.replay.targets.mysql.kept_gtids import OUT_OF_ORDER, OUT_OF_ORDER_HINT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -268,7 +269,7 @@ def _translated(exc: BaseException) -> ReplayError | ConnectionError:
     if code in _LOST or not code:
         return ConnectionError(f"the connection to the server was lost: {_message(exc)}")
     kind = RowConflict if code in (ER_DUP_ENTRY, ER_KEY_NOT_FOUND) else ReplayError
-    return kind(f"ERROR {_message(exc)}")
+    return kind(f"ERROR {_message(exc)}", hint=OUT_OF_ORDER_HINT if code == OUT_OF_ORDER else None)
 
 
 def _message(exc: BaseException) -> str:

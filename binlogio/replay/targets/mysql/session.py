@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Any, Final
 from pymysql.constants import ER
 
 from binlogio.errors import Hint, ReplayError
-from binlogio.gtid import Gtid
+from binlogio.gtid import Gtid, MariadbGtid
 from binlogio.replay import statements
 from binlogio.replay.find_row import ER_DUP_ENTRY, ER_KEY_NOT_FOUND, RowConflict, RowNotFound
 from binlogio.replay.row_changes import cascades_refused, lost_cascades, row_changes
 from binlogio.replay.summary import RowCounts
 from binlogio.replay.targets.mysql import position_table
 from binlogio.replay.targets.mysql.binlog_statements import BinlogStatements
+from binlogio.replay.targets.mysql.kept_gtids import automatic_statement, gtid_statements
 from binlogio.replay.targets.mysql.other_vendor import (
     ANY_ENGINE,
     description_for,
@@ -93,7 +94,7 @@ class MysqlSession:
         self._binlog = BinlogStatements()
         self._tables: dict[int, MysqlTable] = {}
         self._own: list[int] = []
-        self._gtid: Gtid | None = None
+        self._gtid: Gtid | MariadbGtid | None = None
         self._file = ""
         self._is_open = False
         self._is_changed = False
@@ -110,7 +111,7 @@ class MysqlSession:
         self._waiting = []
         if self._keeps_gtids and not transaction.is_filtered:
             self._take_gtid(transaction)
-        elif not transaction.steps:
+        if self._gtid is None and not transaction.steps:
             return
         described = transaction.description
         self._is_other = described is not None and described.context.is_mariadb != self._connection.is_mariadb
@@ -127,7 +128,7 @@ class MysqlSession:
             self._describe_for_triggers(transaction)
         gtid = self._gtid
         if gtid is not None and not transaction.commits_itself:
-            self._waiting.append((_gtid_next(gtid), None))
+            self._waiting += gtid_statements(gtid)
         if (has_rows and gtid is None) or not transaction.commits_itself:
             self._waiting.append((b"BEGIN", None))
         self._is_open = has_rows or not transaction.commits_itself
@@ -194,31 +195,58 @@ class MysqlSession:
         self.counts.add(self._pending_counts)
 
     def _take_gtid(self, transaction: Transaction) -> None:
-        """The transaction shall have its GTID here.
+        """The transaction shall have its GTID here; one that changes nothing leaves no trace in the log of MariaDB.
 
         Raises:
-            ReplayError: it has none.
+            ReplayError: it has none, or MariaDB could log it as several event groups.
         """
-        if not isinstance(transaction.gtid, Gtid):
+        is_mariadb = self._connection.is_mariadb
+        if not isinstance(transaction.gtid, MariadbGtid if is_mariadb else Gtid):
             refusal = ReplayError(
-                "the transaction has no MySQL GTID to keep",
+                f"the transaction has no {'MariaDB' if is_mariadb else 'MySQL'} GTID to keep",
                 found="none" if transaction.gtid is None else str(transaction.gtid),
                 hint=(Hint.NEW_GTIDS, "then start after the last transaction that the target has"),
             )
             refusal.locate(offset=transaction.start.offset)
             raise refusal
+        if isinstance(transaction.gtid, MariadbGtid):
+            if not transaction.steps:
+                return
+            self._refuse_several_groups(transaction)
         self._gtid = transaction.gtid
 
-    def _commit_gtid(self, gtid: Gtid) -> None:
-        """Commit; a statement that the server did not log leaves the GTID to an empty transaction, so that no number is missing."""
-        is_logged = self._is_open
-        self._connection.run_all([*([(b"COMMIT", None)] if self._is_open else []), (_AUTOMATIC, None)])
+    def _refuse_several_groups(self, transaction: Transaction) -> None:
+        """Refuse what MariaDB could log as several event groups, of which only the first would have the GTID.
+
+        Raises:
+            ReplayError: it could.
+        """
+        others = [step for step in transaction.steps if not isinstance(step, RowsStep) and not _is_savepoint(step)]
+        wanted = [step for step in others if not isinstance(step, StatementStep) or step.is_wanted]
+        for step in wanted:
+            statement = step.statement if isinstance(step, StatementStep) else None
+            changes_rows = isinstance(statement, statements.OtherStatement) and statement.changes_rows
+            if isinstance(step, LoadStep) or changes_rows:
+                raise _several_groups(step, "a statement that changes rows, as SQL text")
+            if isinstance(step, StatementStep) and len(transaction.steps) > 1:
+                raise _several_groups(step, "a statement with its rows, such as CREATE TABLE ... SELECT")
+        rows = [step for step in transaction.steps if isinstance(step, RowsStep)]
+        tables = {(step.table_map.schema, step.table_map.table) for step in rows}
+        lasting = [name for name in tables if not self._server_tables.is_transactional(*name, self._connection.ask)]
+        is_one = self._sends_events(transaction) and sum(step.event.ends_statement for step in rows) == 1
+        if lasting and (len(lasting) < len(tables) or not is_one or _size(rows) > self._most_event_bytes):
+            raise _several_groups(rows[0], f"changes of {'.'.join(lasting[0])}, which is not transactional or missing")
+
+    def _commit_gtid(self, gtid: Gtid | MariadbGtid) -> None:
+        """Commit; a statement that MySQL did not log leaves the GTID to an empty transaction, so that no number is missing."""
+        is_logged, automatic = self._is_open, automatic_statement(gtid)
+        self._connection.run_all([*([(b"COMMIT", None)] if self._is_open else []), (automatic, None)])
         self._is_open, self._gtid = False, None
-        if not is_logged:
+        if not is_logged and isinstance(gtid, Gtid):
             ((is_executed,),) = self._connection.ask(f"SELECT GTID_SUBSET('{gtid}', @@global.gtid_executed)")
             if not is_executed:
-                empty = (_gtid_next(gtid), b"BEGIN", b"COMMIT", _AUTOMATIC)
-                self._connection.run_all([(sql, None) for sql in empty])
+                empty = [*gtid_statements(gtid), *((sql, None) for sql in (b"BEGIN", b"COMMIT", automatic))]
+                self._connection.run_all(empty)
         self.counts.add(self._pending_counts)
 
     def rollback(self) -> None:
@@ -226,7 +254,7 @@ class MysqlSession:
         self._waiting = []
         if self._is_open or self._gtid is not None:
             self._is_open = False
-            automatic = [(_AUTOMATIC, None)] if self._gtid is not None else []
+            automatic = [] if self._gtid is None else [(automatic_statement(self._gtid), None)]
             self._gtid = None
             self._connection.run_all([(b"ROLLBACK", None), *automatic])
 
@@ -271,7 +299,7 @@ class MysqlSession:
                 self._connection.run(sql, tolerated=(ER.BAD_DB_ERROR,) if sql.startswith("USE ") else ())
             text = self._text(step)
             if self._gtid is not None and transaction.commits_itself:  # only now: what gives the context ends it
-                self._connection.run(_gtid_next(self._gtid))
+                self._connection.run_all(gtid_statements(self._gtid))
             found = self._connection.run(text, expected_error=step.event.error_code, tolerated=tolerated)
             self._is_changed = True
             self._server_tables.changed()
@@ -458,11 +486,24 @@ class MysqlSession:
             counts.updates += 1
 
 
-def _gtid_next(gtid: Gtid) -> bytes:
-    return f"SET @@session.gtid_next = '{gtid}'".encode()
+def _is_savepoint(step: Step) -> bool:
+    return isinstance(step, StatementStep) and isinstance(step.statement, statements.Savepoint | statements.RollbackTo)
 
 
-_AUTOMATIC: Final = b"SET @@session.gtid_next = 'AUTOMATIC'"
+def _several_groups(step: Step, what: str) -> ReplayError:
+    refusal = ReplayError(
+        "MariaDB could log the transaction as several event groups, which do not all have its GTID",
+        found=what,
+        hint=Hint.NEW_GTIDS,
+    )
+    refusal.locate(offset=step.offset)
+    return refusal
+
+
+def _size(rows: Sequence[RowsStep]) -> int:
+    return sum(len(step.event.images) for step in rows)
+
+
 _UNKNOWN_ERROR: Final = f"ERROR {ER.UNKNOWN_ERROR}:"
 _CONVERSION_FAILED: Final = str(ER_REPLICA_CONVERSION_FAILED)
 _LAST_LOGGED: Final = (

@@ -6,8 +6,7 @@ DDL commits before and after itself, so its position cannot be part of it: it is
 it. A replay that finds one announced and not confirmed does it again, and takes "exists already" and "does not exist"
 for an answer.
 
-With the GTIDs of the source, each transaction has its own at the target, and `gtid_executed` says what is there, DDL
-included: no position is kept then.
+With the GTIDs of the source (`kept_gtids`), each transaction has its own at the target, which says by them what is there, DDL included: no position is kept then.
 """
 
 from __future__ import annotations
@@ -15,11 +14,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from binlogio.errors import Hint, ReplayError
-from binlogio.gtid import GtidSet
 from binlogio.replay.targets.mysql import position_table
 from binlogio.replay.targets.mysql.address import MysqlAddress
 from binlogio.replay.targets.mysql.connection import Connection
+from binlogio.replay.targets.mysql.kept_gtids import executed_gtids, keeps_gtids
 from binlogio.replay.targets.mysql.server_rows import counted_rows, counted_since
 from binlogio.replay.targets.mysql.server_tables import ServerTables
 from binlogio.replay.targets.mysql.session import MysqlSession
@@ -31,11 +29,6 @@ if TYPE_CHECKING:
     from binlogio.replay.targets import ReplayPlan
 
 _WORKERS_AT_FIRST: Final = 16
-
-
-def is_mysql_gtid(text: str | None) -> bool:
-    """Return whether a GTID is one of MySQL: with colons, where MariaDB has hyphens only."""
-    return text is not None and ":" in text
 
 
 class MysqlTarget:
@@ -87,16 +80,10 @@ class MysqlTarget:
         Raises:
             ReplayError: the GTIDs of the source shall be kept, and the server cannot do that.
         """
-        mode = "OFF" if self._connection.is_mariadb else str(self._connection.ask("SELECT @@global.gtid_mode")[0][0])
-        if plan.gtids == "keep" and mode == "OFF":
-            raise ReplayError(
-                "the target cannot keep the GTIDs of the source",
-                expected="a MySQL server with gtid_mode=ON",
-                found="MariaDB" if self._connection.is_mariadb else "gtid_mode=OFF",
-                hint=Hint.NEW_GTIDS,
-            )
-        is_usual = mode == "ON" and plan.is_whole and is_mysql_gtid(plan.first_gtid) and self._progress.low is None
-        self._keeps_gtids = plan.gtids == "keep" or (plan.gtids is None and is_usual)
+        connection, has_position = self._connection, self._progress.low is not None
+        self._keeps_gtids = keeps_gtids(
+            plan, connection.ask, is_mariadb=connection.is_mariadb, has_position=has_position
+        )
         self.shares_commits = not self._keeps_gtids
         self._read()
 
@@ -168,5 +155,5 @@ class MysqlTarget:
         rows = self._connection.ask(read) if found else []
         self._progress, self._pending, self._workers = position_table.progress_of(rows)
         if self._keeps_gtids:
-            ((executed,),) = self._connection.ask("SELECT @@global.gtid_executed")
-            self._progress = replace(self._progress, gtids=GtidSet.parse(str(executed)))
+            gtids = executed_gtids(self._connection.ask, is_mariadb=self._connection.is_mariadb)
+            self._progress = replace(self._progress, gtids=gtids)
