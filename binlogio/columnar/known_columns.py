@@ -13,7 +13,7 @@ from binlogio.reader import BinlogReader
 from binlogio.schema.source import DefinitionSource
 
 if TYPE_CHECKING:
-    from binlogio.columnar.batches.record_types import Selection
+    from binlogio.columnar.record_types import Selection
     from binlogio.events.base import ParseContext
     from binlogio.events.table_map import TableMapEvent
     from binlogio.rows.plan import TablePlan

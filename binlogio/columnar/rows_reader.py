@@ -14,11 +14,11 @@ from fnmatch import fnmatchcase
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, overload
 
-from binlogio.columnar.batches.known_plans import KnownPlans
+from binlogio.columnar.parallel.log_cuts import LogCuts
 from binlogio.columnar.parallel.part_definitions import PartFacts
 from binlogio.columnar.parallel.threads import InOrder
 from binlogio.columnar.splits.split_bounds import KnownGroups
-from binlogio.columnar.walk.log_cuts import LogCuts
+from binlogio.columnar.walk.table_plans import KnownPlans
 from binlogio.errors import BinlogFormatError, UnsupportedFeature
 from binlogio.event_filter import EVERY_EVENT, EventFilter
 from binlogio.format.splits import Split
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyarrow.fs import FileSystem
 
-    from binlogio.columnar.batches.record_types import Selection
-    from binlogio.columnar.walk.log_cuts import LogPart
+    from binlogio.columnar.parallel.log_cuts import LogPart
+    from binlogio.columnar.record_types import Selection
     from binlogio.schema.given import Definitions
     from binlogio.storage.encryption import Keyring
     from binlogio.storage.sources import LogFile
@@ -239,7 +239,7 @@ class MixedBatches:
 
 def mixed_schema() -> pa.Schema:
     """Return the columns of a record whose images are JSON text."""
-    from binlogio.columnar.batches.record_types import MIXED_SCHEMA  # noqa: PLC0415 - imports pyarrow
+    from binlogio.columnar.record_types import MIXED_SCHEMA  # noqa: PLC0415 - imports pyarrow
 
     return MIXED_SCHEMA
 
@@ -301,8 +301,8 @@ class TableBatches:
         Raises:
             BinlogFormatError: neither the definitions that were given nor the logs say what its columns are.
         """
-        from binlogio.columnar.batches.record_types import RecordType, Selection  # noqa: PLC0415
         from binlogio.columnar.known_columns import known_plan  # noqa: PLC0415 - imports pyarrow
+        from binlogio.columnar.record_types import RecordType, Selection  # noqa: PLC0415
 
         if self._tables is not None and len(self._tables) == 1:
             selection = Selection(wants=self._wants, **self._options)
@@ -317,13 +317,13 @@ class TableBatches:
         )
 
     def __iter__(self) -> Iterator[tuple[str, pa.RecordBatch]]:
-        from binlogio.columnar.batches.record_types import Selection  # noqa: PLC0415 - imports pyarrow
+        from binlogio.columnar.record_types import Selection  # noqa: PLC0415 - imports pyarrow
 
         return self._batches(Selection(wants=self._wants, **self._options))
 
     def mixed(self) -> Iterator[tuple[str, pa.RecordBatch]]:
         """Batches of all tables, with JSON images, in the order of the log."""
-        from binlogio.columnar.batches.record_types import Selection  # noqa: PLC0415 - imports pyarrow
+        from binlogio.columnar.record_types import Selection  # noqa: PLC0415 - imports pyarrow
 
         return self._batches(Selection(wants=self._wants, mixed=True, **self._options))
 

@@ -23,7 +23,7 @@ from binlogio.replay.transactions import TransactionReader
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from binlogio.columnar.walk.skipped_events import SkippedEvent
+    from binlogio.columnar.splits.skipped_events import SkippedEvent
     from binlogio.reader import BinlogReader
     from binlogio.replay.progress import Progress
     from binlogio.replay.starting_place import Bounds, LogPlace, SkippedPart

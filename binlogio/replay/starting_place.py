@@ -18,7 +18,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from binlogio.columnar.splits.log_identity import log_identity
-from binlogio.columnar.walk.skipped_events import SkippedEvent, skipped_events
+from binlogio.columnar.splits.skipped_events import SkippedEvent, skipped_events
 from binlogio.constants import BINLOG_MAGIC, EventType
 from binlogio.errors import BinlogFormatError, Hint, PositionError
 from binlogio.events.control import XaPrepareEvent

@@ -10,7 +10,7 @@ import pytest
 
 import binlogio
 from binlogio import BinlogError, BinlogWriter, ColumnDefinition, Insert, ServerVariables, Statement, TableDefinition
-from binlogio.columnar.walk.windows import WINDOW_SIZE
+from binlogio.columnar.windows import WINDOW_SIZE
 from binlogio.constants import HEADER_SIZE, EventType
 from binlogio.events.rows import WriteRowsEvent
 from defined_logs import mapped, save, table

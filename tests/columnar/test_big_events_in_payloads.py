@@ -9,7 +9,7 @@ from typing import Any, Final
 import pytest
 
 import logs
-from binlogio.columnar.walk.windows import WINDOW_SIZE
+from binlogio.columnar.windows import WINDOW_SIZE
 from binlogio.constants import ColumnType, EventType
 from binlogio.event_filter import EventFilter
 from binlogio.events.base import ParseContext

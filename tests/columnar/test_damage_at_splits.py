@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import binlogio
-from binlogio.columnar.batches.record_types import Selection
+from binlogio.columnar.record_types import Selection
 from binlogio.columnar.rows_reader import read_split
 from binlogio.constants import HEADER_SIZE
 from binlogio.errors import ChecksumMismatch

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from binlogio.columnar.walk.log_cuts import LogCuts
+from binlogio.columnar.parallel.log_cuts import LogCuts
 from binlogio.storage.sources import LogFile
 
 if TYPE_CHECKING:
-    from binlogio.columnar.walk.log_cuts import LogPart
+    from binlogio.columnar.parallel.log_cuts import LogPart
 
 MIB = 1 << 20
 

@@ -17,7 +17,7 @@ from binlogio import (
     Statement,
     TableDefinition,
 )
-from binlogio.columnar.batches.row_records import ROW_COLUMNS, row_records
+from binlogio.columnar.reference.row_records import ROW_COLUMNS, row_records
 from corpus import FIXTURES
 
 if TYPE_CHECKING:

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from binlogio.columnar.batches.record_types import Selection
 from binlogio.columnar.parallel.log_parts import LogPartReader
+from binlogio.columnar.record_types import Selection
 from binlogio.columnar.rows_reader import read_split
-from binlogio.columnar.walk.windows import WINDOW_SIZE
+from binlogio.columnar.windows import WINDOW_SIZE
 from binlogio.constants import BINLOG_MAGIC, EventType, HeaderFlag
 from binlogio.events.base import ParseContext
 from binlogio.events.gtid import GtidEvent

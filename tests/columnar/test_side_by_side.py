@@ -18,9 +18,8 @@ from binlogio import (
     Statement,
     TableDefinition,
 )
-from binlogio.columnar.parallel import part_definitions
-from binlogio.columnar.walk import log_cuts
-from binlogio.columnar.walk.log_cuts import LogCuts
+from binlogio.columnar.parallel import log_cuts, part_definitions
+from binlogio.columnar.parallel.log_cuts import LogCuts
 from binlogio.implementation import is_compiled
 from corpus import FIXTURES
 

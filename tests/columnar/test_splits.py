@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 import binlogio
 from binlogio import BinlogWriter, ColumnDefinition, Insert, ServerVariables, Statement, TableDefinition
-from binlogio.columnar.batches.record_types import Selection
 from binlogio.columnar.batches.records import Repeated
 from binlogio.columnar.batches.table_batches import ColumnarReader
-from binlogio.columnar.walk import log_cuts
+from binlogio.columnar.parallel import log_cuts
+from binlogio.columnar.record_types import Selection
 from binlogio.constants import BINLOG_MAGIC, HeaderFlag
 from binlogio.format.encoder import Encoder
 from binlogio.format.splits import Split, cut

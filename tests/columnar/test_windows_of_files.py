@@ -12,7 +12,7 @@ import pytest
 
 import binlogio
 from binlogio import BinlogWriter, ColumnDefinition, Insert, ServerVariables, Statement, TableDefinition
-from binlogio.columnar.walk import windows
+from binlogio.columnar import windows
 from binlogio.implementation import is_compiled
 from binlogio.storage.sources import LogFile, OpenedLog
 

@@ -11,8 +11,8 @@ import pytest
 from click.testing import CliRunner
 
 import binlogio
+from binlogio.columnar.splits.skipped_events import skipped_events
 from binlogio.columnar.splits.split_bounds import is_one_piece
-from binlogio.columnar.walk.skipped_events import skipped_events
 from binlogio.constants import BINLOG_MAGIC, CHECKSUM_SIZE, HEADER_SIZE, TYPE_CODE_AT, EventType
 from binlogio.errors import BinlogError, BinlogFormatError, UnsupportedFeature
 from binlogio.events.format_description import FormatDescriptionEvent

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import binlogio
-from binlogio.columnar.batches.row_records import row_records
+from binlogio.columnar.reference.row_records import row_records
 from binlogio.constants import BINLOG_MAGIC, EventType
 from binlogio.events.base import EventHeader
 from binlogio.events.control import XidEvent

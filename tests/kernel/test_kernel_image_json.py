@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from binlogio._kernel.floating import json_number
 from binlogio._kernel.mixed_batch import MixedBatch
-from binlogio.columnar.batches.mixed_records import image_json, mixed_record_batch
+from binlogio.columnar.batches.mixed_batches import image_json, mixed_record_batch
 from binlogio.columnar.batches.records import Repeated
-from binlogio.columnar.batches.row_records import image_text
+from binlogio.columnar.reference.row_records import image_text
 from binlogio.constants import ColumnType as T
 from binlogio.constants import EventType
 from binlogio.errors import BinlogFormatError

@@ -10,7 +10,7 @@ import pytest
 
 import binlogio
 from binlogio import BinlogWriter, ColumnDefinition, ServerVariables, TableDefinition
-from binlogio.columnar.walk.windows import WINDOW_SIZE
+from binlogio.columnar.windows import WINDOW_SIZE
 from binlogio.implementation import is_compiled
 from binlogio.writer.batches import BatchChange, BatchSession
 

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import binlogio
-from binlogio.columnar.batches.record_types import Selection
+from binlogio.columnar.parallel import log_cuts
 from binlogio.columnar.parallel.log_parts import LogPartReader
-from binlogio.columnar.walk import log_cuts
+from binlogio.columnar.record_types import Selection
 from binlogio.constants import TableMapFlag
 from binlogio.format.splits import Split
 from binlogio.implementation import is_compiled

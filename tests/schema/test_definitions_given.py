@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 import binlogio
-from binlogio.columnar.walk import log_cuts
+from binlogio.columnar.parallel import log_cuts
 from binlogio.errors import UnsupportedFeature
 from binlogio.schema import from_table_map
 from binlogio.schema.ddl.server_defaults import ServerDefaults

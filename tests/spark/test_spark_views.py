@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from binlogio.columnar.batches.row_records import ROW_COLUMNS
+from binlogio.columnar.reference.row_records import ROW_COLUMNS
 from corpus import MARIADB, MYSQL
 from pyspark_binlogio import register
 from pyspark_binlogio.views.event_records import EVENT_COLUMNS

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from binlogio._kernel.mixed_batch import MixedBatch
-from binlogio.columnar.batches.mixed_records import image_json, mixed_record_batch
-from binlogio.columnar.batches.row_records import image_text
+from binlogio.columnar.batches.mixed_batches import image_json, mixed_record_batch
+from binlogio.columnar.reference.row_records import image_text
 from binlogio.columnar.walk.event_parts import MOST_BYTES
 from binlogio.columnar.walk.log_walk import LogWalk
 from binlogio.errors import BinlogFormatError

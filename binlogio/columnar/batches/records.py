@@ -22,7 +22,7 @@ from binlogio._kernel.images import ImagePlan
 from binlogio._kernel.json_diff import json_texts
 from binlogio.arrow.character_tables import characters_of
 from binlogio.arrow.types import ZERO_DATES, ColumnSpec, column_spec
-from binlogio.columnar.batches.record_types import RecordType
+from binlogio.columnar.record_types import RecordType
 from binlogio.errors import BinlogError
 from binlogio.primitives import BAD_BYTES
 from binlogio.values.json import JsonDocument

@@ -15,7 +15,7 @@ from binlogio.events.base import EventHeader
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from binlogio.columnar.batches.record_types import Selection
+    from binlogio.columnar.record_types import Selection
     from binlogio.events.base import ParseContext
     from binlogio.events.rows import RowsEvent
     from binlogio.events.transaction_payload import TransactionPayloadEvent

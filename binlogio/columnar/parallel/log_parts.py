@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from binlogio.columnar.batches.known_plans import KnownPlans
 from binlogio.columnar.splits.split_bounds import KnownGroups
+from binlogio.columnar.walk.table_plans import KnownPlans
 from binlogio.implementation import is_compiled
 from binlogio.reader import mariadb_decryptor_for
 from binlogio.schema.source import DefinitionSource
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from binlogio.columnar.batches.record_types import Selection
+    from binlogio.columnar.record_types import Selection
     from binlogio.columnar.walk.log_walk import LogWalk
     from binlogio.format.splits import Split
     from binlogio.storage.encryption import Keyring

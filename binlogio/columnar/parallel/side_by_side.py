@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from binlogio.columnar.batches.known_plans import KnownPlans
-    from binlogio.columnar.batches.record_types import Selection
     from binlogio.columnar.parallel.part_definitions import PartFacts
+    from binlogio.columnar.record_types import Selection
     from binlogio.columnar.splits.split_bounds import KnownGroups
+    from binlogio.columnar.walk.table_plans import KnownPlans
     from binlogio.format.splits import Split
     from binlogio.storage.encryption import Keyring
     from binlogio.storage.sources import LogFile

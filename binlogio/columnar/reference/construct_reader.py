@@ -10,8 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from binlogio.columnar.batches.record_types import RecordType, Selection
-from binlogio.columnar.batches.row_records import OPERATIONS
+from binlogio.columnar.record_types import RecordType, Selection
 from binlogio.columnar.reference.construct_records import (
     ImagePair,
     MixedRecords,
@@ -20,6 +19,7 @@ from binlogio.columnar.reference.construct_records import (
     image_pairs,
     text_pairs,
 )
+from binlogio.columnar.reference.row_records import OPERATIONS
 from binlogio.constants import EventType
 from binlogio.errors import BinlogError, MissingTableMap, UnsupportedFeature
 from binlogio.events import EVENT_CODECS

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from binlogio.columnar.batches.record_types import MIXED_SCHEMA
-from binlogio.columnar.batches.row_records import OPERATIONS, image_text, present_bitmaps
+from binlogio.columnar.record_types import MIXED_SCHEMA
+from binlogio.columnar.reference.row_records import OPERATIONS, image_text, present_bitmaps
 from binlogio.constants import ColumnType
 from binlogio.errors import BinlogFormatError, Hint
 from binlogio.events.base import event_name
@@ -26,7 +26,7 @@ from binlogio.values.text import value_text
 from binlogio.values.values import ABSENT, EnumValue, SetValue
 
 if TYPE_CHECKING:
-    from binlogio.columnar.batches.record_types import RecordType
+    from binlogio.columnar.record_types import RecordType
     from binlogio.events.rows import RowsEvent
     from binlogio.rows.image import RowImage
     from binlogio.rows.plan import ColumnPlan, TablePlan

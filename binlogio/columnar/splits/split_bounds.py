@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 from zlib import crc32
 
-from binlogio.columnar.walk.windows import Window
+from binlogio.columnar.windows import Window
 from binlogio.constants import CHECKSUM_SIZE, EVENT_SIZE_BYTES, HEADER_SIZE, LOG_POS_BYTES, TYPE_CODE_AT, EventType
 from binlogio.errors import BinlogError, BinlogFormatError
 from binlogio.format.framing import EventFrame, EventFramer

@@ -17,7 +17,7 @@ from binlogio.columnar.batches.refusals import refuse_event, refuse_payload
 from binlogio.columnar.reference.construct_reader import ROWS_TYPES
 from binlogio.columnar.walk.event_bytes import EventBytes
 from binlogio.columnar.walk.event_parts import event_size, part_event, prefix_size, reader_of
-from binlogio.columnar.walk.windows import WINDOW_SIZE, Window
+from binlogio.columnar.windows import WINDOW_SIZE, Window
 from binlogio.constants import CHECKSUM_SIZE, EVENT_SIZE_BYTES, HEADER_SIZE, EventType
 from binlogio.errors import BinlogError, BinlogFormatError, ChecksumMismatch
 from binlogio.events import codec_for
@@ -31,7 +31,7 @@ from binlogio.storage.compression import decompress_zstd, open_zstd
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from binlogio.columnar.batches.record_types import Selection
+    from binlogio.columnar.record_types import Selection
     from binlogio.schema.source import DefinitionSource
 
     TableBatch = tuple[str, pa.RecordBatch]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from binlogio._kernel.crc import crc32_of
 
 if TYPE_CHECKING:
-    from binlogio.columnar.walk.windows import Window
+    from binlogio.columnar.windows import Window
 
 
 class EventBytes:

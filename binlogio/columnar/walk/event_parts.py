@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
-from binlogio.columnar.walk.windows import WINDOW_SIZE, Window
+from binlogio.columnar.windows import WINDOW_SIZE, Window
 from binlogio.constants import EVENT_SIZE_BYTES, HEADER_SIZE
 from binlogio.events import codec_for
 from binlogio.events.base import EventHeader, ParseContext, parse_header

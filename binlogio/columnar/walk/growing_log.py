@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from binlogio.columnar.splits.split_bounds import GROUP_STARTS
 from binlogio.columnar.walk.event_parts import least_for
-from binlogio.columnar.walk.windows import Window
+from binlogio.columnar.windows import Window
 from binlogio.constants import BINLOG_MAGIC
 from binlogio.errors import BinlogFormatError
 from binlogio.implementation import is_compiled

@@ -16,15 +16,15 @@ import pyarrow as pa
 
 from binlogio._kernel import route
 from binlogio._kernel.crc import crc32_of
-from binlogio.columnar.batches.known_plans import KnownPlan, KnownPlans
-from binlogio.columnar.batches.record_types import Selection
 from binlogio.columnar.batches.records import Repeated, TableRecords
 from binlogio.columnar.batches.refusals import refuse_event, rows_event
+from binlogio.columnar.record_types import Selection
 from binlogio.columnar.reference.construct_reader import OPENED_TYPES, ConstructReader, RowsWalk
 from binlogio.columnar.splits.split_bounds import KnownGroups
 from binlogio.columnar.walk.big_events import IN_PARTS, BigEvents, unreadable
 from binlogio.columnar.walk.event_parts import decrypted, event_size, reader_of
-from binlogio.columnar.walk.windows import NO_END, WINDOW_SIZE, Window
+from binlogio.columnar.walk.table_plans import KnownPlan, KnownPlans
+from binlogio.columnar.windows import NO_END, WINDOW_SIZE, Window
 from binlogio.constants import (
     BIG_EVENT_SIZE,
     BINLOG_MAGIC,

@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from binlogio.columnar.batches.row_records import present_bitmaps
 from binlogio.columnar.reference.group_context import GroupContext
+from binlogio.columnar.reference.row_records import present_bitmaps
 from binlogio.events.base import NEW_HEADER, ParseContext
 from binlogio.events.control import IncidentEvent, XaPrepareEvent
 from binlogio.events.load import ExecuteLoadQueryEvent

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from binlogio.columnar.splits.group_starts import splits_at_groups
+from binlogio.columnar.splits.group_scan import splits_at_groups
 from binlogio.columnar.splits.split_bounds import is_one_piece
 from binlogio.event_filter import EventFilter, Range
 from binlogio.format.event_starts import check_event_start

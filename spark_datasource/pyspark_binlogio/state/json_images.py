@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812
 
-from binlogio.columnar.batches.record_types import RecordType
+from binlogio.columnar.record_types import RecordType
 from binlogio.rows.plan import TablePlan, resolve_plan
 from pyspark_binlogio.option_values import BinlogOptionError
 from pyspark_binlogio.spark_types import quoted, spark_ddl, spark_type

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812
 
-from binlogio.columnar.batches.record_types import RecordType
+from binlogio.columnar.record_types import RecordType
 from binlogio.errors import BinlogError
 from binlogio.event_filter import EventFilter
 from binlogio.storage.index_file import log_number

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from binlogio.columnar.splits.log_identity import HEAD_EVENTS, head_frames
 from binlogio.columnar.splits.split_bounds import GROUP_STARTS, WHOLE, split_bounds
-from binlogio.columnar.walk.windows import WINDOW_SIZE, Window
+from binlogio.columnar.windows import WINDOW_SIZE, Window
 from binlogio.constants import BINLOG_MAGIC, EVENT_SIZE_BYTES, HEADER_SIZE, EventType, HeaderFlag
 from binlogio.errors import BinlogError
 from binlogio.format.groups import GroupTracker

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import pyarrow as pa
 
-from binlogio.columnar.batches.record_types import Selection
-from binlogio.columnar.batches.row_records import ROW_COLUMNS
+from binlogio.columnar.record_types import Selection
+from binlogio.columnar.reference.row_records import ROW_COLUMNS
 from binlogio.columnar.rows_reader import DEFAULT_BATCH_ROWS, read_split
 from binlogio.format.splits import Split
 from binlogio.storage.index_file import log_number

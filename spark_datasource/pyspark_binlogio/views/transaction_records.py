@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.columnar.batches.row_counts import RowCounts
-from binlogio.columnar.batches.row_records import OPERATIONS
 from binlogio.columnar.reference.group_context import GroupContext
+from binlogio.columnar.reference.row_records import OPERATIONS
 from binlogio.events.control import IncidentEvent, RowsQueryEvent, XaPrepareEvent, XidEvent
 from binlogio.events.gtid import AnonymousGtidEvent, GtidEvent, GtidTaggedEvent
 from binlogio.events.load import ExecuteLoadQueryEvent

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from binlogio.columnar.batches.row_records import ROW_COLUMNS, row_records
+from binlogio.columnar.reference.row_records import ROW_COLUMNS, row_records
 from binlogio.implementation import is_compiled
 from pyspark_binlogio.spark_types import VARIANT
 from pyspark_binlogio.views.batches import ARROW_TYPES, record_batches

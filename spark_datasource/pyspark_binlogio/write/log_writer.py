@@ -32,7 +32,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
-from binlogio.columnar.batches.row_records import ROW_COLUMNS
+from binlogio.columnar.reference.row_records import ROW_COLUMNS
 from binlogio.errors import WriterStateError
 from binlogio.gtid import EMPTY_GTID_SET
 from binlogio.options import ServerVariables

@@ -11,7 +11,7 @@ import numpy as np
 
 from binlogio.columnar.splits.split_bounds import GROUP_STARTS
 from binlogio.columnar.walk.event_parts import least_for
-from binlogio.columnar.walk.windows import Window
+from binlogio.columnar.windows import Window
 from binlogio.constants import BINLOG_MAGIC
 from binlogio.errors import BinlogFormatError
 from binlogio.format.splits import Split

@@ -16,8 +16,8 @@ from binlogio._kernel.image_json import DOUBLE, FLOAT, NOTHING, SIGNED, UNSIGNED
 from binlogio._kernel.images import ImagePlan
 from binlogio.arrow.character_tables import characters_of
 from binlogio.arrow.types import ColumnSpec, column_spec
-from binlogio.columnar.batches.record_types import MIXED_SCHEMA
 from binlogio.columnar.batches.records import Repeated, imported
+from binlogio.columnar.record_types import MIXED_SCHEMA
 from binlogio.constants import ColumnType
 from binlogio.errors import BinlogFormatError
 from binlogio.options import DEFAULT_LIMITS

@@ -13,7 +13,7 @@ import numpy as np
 
 from binlogio.columnar.splits.split_bounds import GROUP_STARTS
 from binlogio.columnar.walk.event_parts import least_for
-from binlogio.columnar.walk.windows import Window
+from binlogio.columnar.windows import Window
 from binlogio.constants import CHECKSUM_SIZE, EventType
 from binlogio.errors import BinlogError
 from binlogio.events.base import parse_header
