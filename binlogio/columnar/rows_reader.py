@@ -15,6 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, overload
 
 from binlogio.columnar.parallel.log_cuts import LogCuts
+from binlogio.columnar.parallel.log_parts import LogPartReader, NumberedReader
 from binlogio.columnar.parallel.part_definitions import PartFacts
 from binlogio.columnar.parallel.threads import InOrder
 from binlogio.columnar.splits.split_bounds import KnownGroups
@@ -24,6 +25,7 @@ from binlogio.event_filter import EVERY_EVENT, EventFilter
 from binlogio.format.splits import Split
 from binlogio.implementation import is_compiled
 from binlogio.options import DEFAULT_LIMITS, Limits
+from binlogio.reader import BinlogReader
 from binlogio.schema.given import load_definitions
 from binlogio.schema.source import DefinitionSource
 from binlogio.storage.sources import Source, find_logs
@@ -35,6 +37,9 @@ if TYPE_CHECKING:
 
     from binlogio.columnar.parallel.log_cuts import LogPart
     from binlogio.columnar.record_types import Selection
+    from binlogio.events.base import ParseContext
+    from binlogio.events.table_map import TableMapEvent
+    from binlogio.rows.plan import TablePlan
     from binlogio.schema.given import Definitions
     from binlogio.storage.encryption import Keyring
     from binlogio.storage.sources import LogFile
@@ -301,12 +306,11 @@ class TableBatches:
         Raises:
             BinlogFormatError: neither the definitions that were given nor the logs say what its columns are.
         """
-        from binlogio.columnar.known_columns import known_plan  # noqa: PLC0415 - imports pyarrow
         from binlogio.columnar.record_types import RecordType, Selection  # noqa: PLC0415
 
         if self._tables is not None and len(self._tables) == 1:
             selection = Selection(wants=self._wants, **self._options)
-            plan = known_plan(self._tables[0], self._logs, selection, self._keyring)
+            plan = _known_plan(self._tables[0], self._logs, selection, self._keyring)
             if plan is not None:
                 return RecordType.of(plan, selection.columns, zero_dates=selection.zero_dates).schema
         raise BinlogFormatError(
@@ -328,8 +332,6 @@ class TableBatches:
         return self._batches(Selection(wants=self._wants, mixed=True, **self._options))
 
     def _batches(self, selection: Selection) -> Iterator[tuple[str, pa.RecordBatch]]:
-        from binlogio.columnar.parallel.log_parts import LogPartReader  # noqa: PLC0415 - imports pyarrow
-
         if self._threads > 1:
             yield from self._side_by_side(selection)
             return
@@ -340,8 +342,6 @@ class TableBatches:
 
     def _side_by_side(self, selection: Selection) -> Iterator[tuple[str, pa.RecordBatch]]:
         """By threads. Where a part lacked what a statement before it says, all begins again from there."""
-        from binlogio.columnar.parallel.side_by_side import NumberedReader  # noqa: PLC0415 - imports pyarrow
-
         # Construct holds Python's lock, so threads gain it nothing within a log.
         cuts = LogCuts(self._logs, self._threads if is_compiled() else 1)
         done, known, known_groups, known_plans = 0, DefinitionSource(), KnownGroups(), KnownPlans()
@@ -379,8 +379,6 @@ def read_split(
         BinlogError: the bytes are not a binary log.
         OSError: the file cannot be read.
     """
-    from binlogio.columnar.parallel.log_parts import LogPartReader  # noqa: PLC0415 - imports pyarrow
-
     with closing(LogPartReader(selection, keyring)) as reader:
         yield from reader.read((log, split))
 
@@ -553,3 +551,42 @@ def read_rows(
         limits=limits,
     )
     return MixedBatches(selected) if table is None else RowBatches(selected)
+
+
+class _MappedTables(DefinitionSource):
+    """Definitions that remember the last table map of each wanted table."""
+
+    def __init__(self, selection: Selection) -> None:
+        super().__init__(selection.definitions)
+        self.plans: dict[str, TablePlan] = {}
+
+    def plan(self, event: TableMapEvent, context: ParseContext) -> TablePlan:
+        found = super().plan(event, context)
+        self.plans[found.full_name] = found
+        return found
+
+
+def _known_plan(name: str, logs: list[LogFile], selection: Selection, keyring: Keyring | None) -> TablePlan | None:
+    """Return the plan of a table of which the logs hold no wanted row; None if nothing says what its columns are.
+
+    The logs are read again if no definition was given.
+
+    Raises:
+        BinlogError: the bytes are not a binary log.
+        UnsupportedFeature: a column of a type without values.
+    """
+    schema, _, table = name.partition(".")
+    if not logs:
+        return None
+    with BinlogReader(logs[-1:], keyring=keyring) as reader:
+        next(iter(reader), None)
+        context = reader.context
+    source = _MappedTables(selection)
+    given = source.unmapped_plan(schema, table, context)
+    if given is not None:
+        return given
+    with closing(LogPartReader(selection, keyring, definitions=source)) as parts:
+        for log in logs:
+            for _ in parts.read((log, None)):
+                pass
+    return source.unmapped_plan(schema, table, context) or source.plans.get(name)

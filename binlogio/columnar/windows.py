@@ -10,6 +10,8 @@ from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
+from binlogio.constants import EVENT_SIZE_BYTES, HEADER_SIZE
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 WINDOW_SIZE: Final = 1 << 20  # fits the cache of a core
 _STEP: Final = 1 << 18  # bytes that are read at a time after `read_to`
 NO_END: Final = 1 << 62
+_MOST_SEARCHED: Final = 64 << 20  # the most bytes that are read to see whether something is an event
 _SPARE: Final[deque[bytearray]] = deque(maxlen=4)
 """Buffers of closed windows: to have fresh memory takes longer than to read into it."""
 
@@ -141,6 +144,15 @@ class Window:
         data = self._read(len(room))
         room[: len(data)] = data
         return len(data)
+
+
+def least_for(window: Window) -> int:
+    """Bytes that the event at the window's start needs, where that is what stands there.
+
+    Else a few more than there are.
+    """
+    size = int.from_bytes(window.view[EVENT_SIZE_BYTES], "little") if window.held >= HEADER_SIZE else 0
+    return max(window.held + 1, min(size, _MOST_SEARCHED))
 
 
 def _buffer(size: int) -> bytearray:

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 import binlogio
-from binlogio.columnar.walk.growing_log import last_group_end
+from binlogio.columnar.splits.group_scan import last_group_end
 from binlogio.constants import BINLOG_MAGIC
 from binlogio.errors import TruncatedEvent
 from binlogio.storage.compression import compress_zstd

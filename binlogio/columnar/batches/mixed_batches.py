@@ -1,7 +1,8 @@
-"""Records of any tables, in the order of the log, from the kernel's buffers: their images are JSON text.
+"""Record batches of any tables, in the order of the log, by the compiled kernel: their images are JSON text.
 
 Translates column plans into the kernel's JSON encoders, and encodes with construct the values that the kernel does not
-support (geometry, JSON diffs). `binlogio.values.text` defines the text of values.
+support (geometry, JSON diffs). `binlogio.values.text` defines the text of values. `log_walk` handles windows,
+encryption and payloads. If the kernel refuses an event, construct parses it and raises the error.
 """
 
 from __future__ import annotations
@@ -14,28 +15,37 @@ from binlogio._kernel import column_kinds as kinds
 from binlogio._kernel.arrow_nodes import head_nodes, presence_node, text_node
 from binlogio._kernel.image_json import DOUBLE, FLOAT, NOTHING, SIGNED, UNSIGNED, ImageJson
 from binlogio._kernel.images import ImagePlan
+from binlogio._kernel.mixed_batch import MixedBatch
 from binlogio.arrow.character_tables import characters_of
 from binlogio.arrow.types import ColumnSpec, column_spec
 from binlogio.columnar.batches.records import Repeated, imported
 from binlogio.columnar.record_types import MIXED_SCHEMA
+from binlogio.columnar.reference.row_records import image_text
+from binlogio.columnar.walk.log_walk import LogWalk
 from binlogio.constants import ColumnType
 from binlogio.errors import BinlogFormatError
+from binlogio.events.base import event_name
 from binlogio.options import DEFAULT_LIMITS
 from binlogio.primitives import BAD_BYTES
-from binlogio.rows.image import RowChange, RowImage
+from binlogio.rows.image import RowChange, RowImage, decode_rows
 from binlogio.values.layout import PARTIAL_JSON, column_layout
 from binlogio.values.text import json_value
 from binlogio.values.values import ABSENT
 
 if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator
+
     import pyarrow as pa
 
     from binlogio._kernel.arrow_arrays import Node
     from binlogio._kernel.image_json import Value
-    from binlogio._kernel.mixed_batch import ImageTexts, MixedBatch
+    from binlogio._kernel.mixed_batch import ImageTexts
+    from binlogio.events.base import EventHeader
+    from binlogio.events.rows import RowsEvent
     from binlogio.rows.plan import ColumnPlan, TablePlan
 
 _NUMBERS: Final = {ColumnType.FLOAT: FLOAT, ColumnType.DOUBLE: DOUBLE, ColumnType.NULL: NOTHING}
+_BATCH_BYTES: Final = 64 << 20  # of values in one batch
 _IN_BEFORE_IMAGE: Final = 1  # how a JSON diff finds its column in the before image
 _ASCII: Final = tuple(bytes([byte]) for byte in range(128))
 
@@ -122,3 +132,79 @@ def mixed_record_batch(batch: MixedBatch, file: str, repeated: Repeated) -> pa.R
 
 def _texts(side: ImageTexts, count: int) -> Node:
     return text_node(side.offsets, side.texts, count, side.validity, count - side.rows)
+
+
+class MixedReader(LogWalk):
+    """One log's row changes as ("", batch) pairs: a batch is of no table alone."""
+
+    def __init__(self, *args: Any, **more: Any) -> None:
+        super().__init__(*args, **more)
+        self._tables: dict[int, TablePlan] = {}
+        self._json: dict[int, ImageJson] = {}
+        self._sizes: list[int] = []  # of the memories of the batch before
+        self._failed: MixedBatch | None = None
+
+    def _forget_rows(self) -> None:
+        super()._forget_rows()
+        self._failed = None
+
+    def _take(self, number: int, plan: TablePlan) -> ImagePlan:
+        self._tables[number], self._json[number] = plan, image_json(plan)
+        return self._json[number].plan
+
+    def _renumber(self, kept: list[int]) -> None:
+        self._tables = {new: self._tables[old] for new, old in enumerate(kept) if old in self._tables}
+        self._json = {new: self._json[old] for new, old in enumerate(kept) if old in self._json}
+
+    def _new_batch(self) -> MixedBatch:
+        return MixedBatch([self._json.get(number) for number in range(self._plans)], self._sizes)
+
+    def _flush(self) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """Give out what the router has collected, in its order."""
+        place = (0, 0, 0)
+        while place[0] < self._router.rows_event_count:
+            batch = self._new_batch()
+            place = batch.fill(self._router, *place, self._selection.batch_rows, _BATCH_BYTES)
+            if batch.failed_event >= 0:
+                self._failed = batch
+                self._refuse_rows(batch.failed_event, place[1:])
+            if batch.count:
+                self._sizes = batch.sizes
+                yield "", mixed_record_batch(batch, self._log.name, self._repeated)
+        self._router.clear()
+
+    def _give_out(self) -> Iterator[tuple[str, pa.RecordBatch]]:
+        if self._failed is not None and self._failed.count:
+            found = self._before_refusal(mixed_record_batch(self._failed, self._log.name, self._repeated))
+            if found.num_rows:
+                yield "", found
+
+    def _flush_part(
+        self, header: EventHeader, size: int, first_row: int, *, first_byte: int, last: bool
+    ) -> Generator[tuple[str, pa.RecordBatch], None, tuple[int, int]]:
+        place, rows = (0, 0, 0), 0
+        while place[0] < self._router.rows_event_count:
+            batch = self._new_batch()
+            place = batch.fill(self._router, *place, self._selection.batch_rows, _BATCH_BYTES)
+            rows += batch.count
+            if batch.failed_event >= 0 and (last or not batch.failed_in_images):
+                self._refuse_rows(batch.failed_event, place[1:], first_row=first_row, first_byte=first_byte)
+            if batch.count:
+                self._sizes = batch.sizes
+                yield "", mixed_record_batch(batch, self._log.name, self._repeated)
+            if batch.failed_event >= 0:
+                return place[2], rows
+        return size, rows
+
+    def _table(self, number: int) -> TablePlan | None:
+        return self._tables.get(number)
+
+    def _check_rows(self, event: RowsEvent, number: int, *, first_row: int, first_byte: int) -> None:
+        try:
+            for change in decode_rows(event, self._tables[number], first_row=first_row, first_byte=first_byte):
+                after = change.applied()
+                image_text(change.before)
+                image_text(after)
+        except BinlogFormatError as exc:
+            exc.locate(offset=event.header.offset, event_type=event_name(event.header.type_code))
+            raise

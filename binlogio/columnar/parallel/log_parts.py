@@ -1,13 +1,14 @@
 """Reads parts of logs one after another in one thread, and keeps the open file and its table plans between parts.
 
-`binlogio.columnar.batches.table_batches` reads a part, or `binlogio.columnar.reference.construct_reader` without the
-kernel.
+`batches` reads a part with the kernel, `reference.construct_reader` without it. If other threads read other parts,
+parts are numbered, and `part_definitions` passes table definitions from a part to later ones.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from binlogio.columnar.parallel.part_definitions import PartDefinitions
 from binlogio.columnar.splits.split_bounds import KnownGroups
 from binlogio.columnar.walk.table_plans import KnownPlans
 from binlogio.implementation import is_compiled
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from binlogio.columnar.parallel.part_definitions import PartFacts
     from binlogio.columnar.record_types import Selection
     from binlogio.columnar.walk.log_walk import LogWalk
     from binlogio.format.splits import Split
@@ -75,7 +77,7 @@ class LogPartReader:
     def _reader_of(self, log: LogFile, opened: OpenedLog) -> Callable[[Split | None], Iterator[TableBatch]]:
         decryptor_for = mariadb_decryptor_for(self._keyring)
         if is_compiled():
-            from binlogio.columnar.batches.mixed_reader import MixedReader  # noqa: PLC0415
+            from binlogio.columnar.batches.mixed_batches import MixedReader  # noqa: PLC0415
             from binlogio.columnar.batches.records import Repeated  # noqa: PLC0415
             from binlogio.columnar.batches.table_batches import ColumnarReader  # noqa: PLC0415 - there is none without the kernel
 
@@ -108,3 +110,38 @@ class LogPartReader:
         if self._walk is not None:
             self._walk.close()
         self._log = self._opened = self._read = self._walk = None
+
+
+class NumberedReader:
+    """Reads parts of logs, each with its number."""
+
+    def __init__(
+        self,
+        selection: Selection,
+        keyring: Keyring | None,
+        facts: PartFacts,
+        known_groups: KnownGroups,
+        known_plans: KnownPlans,
+    ) -> None:
+        self._definitions = PartDefinitions(selection.definitions, facts)
+        self._reader = LogPartReader(
+            selection, keyring, definitions=self._definitions, known_groups=known_groups, known_plans=known_plans
+        )
+
+    def read(self, part: tuple[int, tuple[LogFile, Split | None]], /) -> Iterator[TableBatch]:
+        """Yield the row changes of a part.
+
+        Raises:
+            OSError, BinlogError: as `LogPartReader.read`.
+        """
+        number, place = part
+        if self._definitions.begin_part(number):
+            self._reader.forget_plans()
+        try:
+            yield from self._reader.read(place)
+        finally:
+            self._definitions.end_part()
+
+    def close(self) -> None:
+        """Give back the file that is open."""
+        self._reader.close()

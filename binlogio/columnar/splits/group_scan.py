@@ -1,6 +1,7 @@
-"""Where the event groups of a log begin, by going from event to event: what no value can be mistaken for.
+"""Event groups of a log, found by scanning event headers from a known place.
 
-Uses only sizes and types of events. The whole log is read.
+No value can be mistaken for an event. Bodies are not decoded; `last_group_end` parses the last group. `split_bounds`
+searches for a group in the middle of a log instead.
 """
 
 from __future__ import annotations
@@ -10,11 +11,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from binlogio.columnar.splits.split_bounds import GROUP_STARTS
-from binlogio.columnar.walk.event_parts import least_for
-from binlogio.columnar.windows import Window
+from binlogio.columnar.windows import Window, least_for
 from binlogio.constants import BINLOG_MAGIC
 from binlogio.errors import BinlogFormatError
 from binlogio.format.splits import Split
+from binlogio.implementation import is_compiled
+from binlogio.options import ReadOptions
+from binlogio.reader import BinlogReader
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,3 +55,51 @@ def splits_at_groups(log: LogFile, within: Split, max_bytes: int, keyring: Keyri
     finally:
         opened.close()
     yield Split(start, within.end)
+
+
+def last_group_end(log: LogFile, start: int = 0, keyring: Keyring | None = None) -> int:
+    """Return the offset after the last whole event group of a log, `start` where there is none after it.
+
+    `start` is 0, or where an event group begins. Damage ends the search: what is before it is whole.
+
+    Raises:
+        OSError: the file cannot be read.
+        UnsupportedFeature: it is encrypted, and there is no key.
+    """
+    last = _last_group_start(log, start, keyring) if is_compiled() else None
+    begin = start if last is None else last
+    reader = BinlogReader([log], ReadOptions(verify_checksum=False, start_offset=begin or None), keyring=keyring)
+    end = begin
+    with reader:
+        try:
+            for _ in reader:
+                end = max(end, reader.last_good_offset)
+        except BinlogFormatError:
+            return end
+    return max(end, reader.last_good_offset)
+
+
+def _last_group_start(log: LogFile, start: int, keyring: Keyring | None) -> int | None:
+    """Where the last event that begins a group stands; None where nothing says it."""
+    from binlogio._kernel.frames import scan_headers  # noqa: PLC0415 - there may be none
+
+    opened = log.open(keyring)
+    found = None
+    try:
+        if not opened.seekable:
+            return None
+        window = Window(opened.read, readinto=opened.readinto)
+        window.go_to(max(start, len(BINLOG_MAGIC)), opened)
+        while window.fill(least_for(window)):
+            index = scan_headers(window.view, window.offset, checksum=False, verify=False, stop_at_description=False)
+            codes, offsets = memoryview(index.type_code), memoryview(index.offset).cast("q")
+            for number in range(len(index) - 1, -1, -1):
+                if codes[number] in GROUP_STARTS:
+                    found = int(offsets[number])
+                    break
+            window.take(index.end - window.offset)
+    except BinlogFormatError:
+        return found
+    finally:
+        opened.close()
+    return found

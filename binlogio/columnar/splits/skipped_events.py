@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from binlogio.columnar.splits.split_bounds import GROUP_STARTS
-from binlogio.columnar.walk.event_parts import least_for
-from binlogio.columnar.windows import Window
+from binlogio.columnar.windows import Window, least_for
 from binlogio.constants import CHECKSUM_SIZE, EventType
 from binlogio.errors import BinlogError
 from binlogio.events.base import parse_header

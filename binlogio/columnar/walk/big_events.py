@@ -8,15 +8,14 @@ the last one.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from binlogio._kernel import route
+from binlogio._kernel.crc import crc32_of
 from binlogio.columnar.batches.refusals import refuse_event, refuse_payload
 from binlogio.columnar.reference.construct_reader import ROWS_TYPES
-from binlogio.columnar.walk.event_bytes import EventBytes
-from binlogio.columnar.walk.event_parts import event_size, part_event, prefix_size, reader_of
 from binlogio.columnar.windows import WINDOW_SIZE, Window
 from binlogio.constants import CHECKSUM_SIZE, EVENT_SIZE_BYTES, HEADER_SIZE, EventType
 from binlogio.errors import BinlogError, BinlogFormatError, ChecksumMismatch
@@ -24,7 +23,7 @@ from binlogio.events import codec_for
 from binlogio.events.base import EventHeader, ParseContext, build_header, event_name, parse_header
 from binlogio.events.transaction_payload import CompressionType, TransactionPayloadEvent, parse_payload_head
 from binlogio.format.decoder import plain_payload
-from binlogio.format.framing import EventFrame, EventFramer, TornTail
+from binlogio.format.framing import EventFrame, EventFramer, TornTail, check_event_size
 from binlogio.rows.image import decode_rows
 from binlogio.storage.compression import decompress_zstd, open_zstd
 
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from binlogio.columnar.record_types import Selection
+    from binlogio.options import Limits
     from binlogio.schema.source import DefinitionSource
 
     TableBatch = tuple[str, pa.RecordBatch]
@@ -377,3 +377,92 @@ def unreadable(offset: int, type_code: int | None) -> BinlogFormatError:
         event_type=None if type_code is None else event_name(type_code),
         hint="set BINLOGIO_KERNEL=construct to read it without the kernel",
     )
+
+
+class EventBytes:
+    """The bytes of an event at a window's start, which go by: those that were read are no longer in the window.
+
+    `left` are still to come, `checksum` is the CRC32 of those that have gone by, where `is_summed`. Short of bytes
+    where the log ends within the event.
+    """
+
+    def __init__(self, window: Window, size: int, *, is_summed: bool = True) -> None:
+        self.left = size
+        self.is_summed = is_summed
+        self.checksum = 0
+        self._window = window
+
+    def read(self, size: int) -> bytes:
+        """Up to `size` bytes; none at the end of the event or of the log."""
+        window = self._window
+        if not self.left or (not window.held and not window.fill()):
+            return b""
+        part = bytes(window.view[: min(size, self.left, window.held)])
+        if self.is_summed:
+            self.checksum = crc32_of(part, self.checksum)
+        self.left -= len(part)
+        window.take(len(part))
+        return part
+
+
+def decrypted(window: Window, decrypt: Callable[[int, bytes], bytes], limits: Limits) -> Iterator[bytes]:
+    """Yield the plain events after a START_ENCRYPTION_EVENT, each of which keeps its size readable.
+
+    An unfinished one as it stands.
+
+    Raises:
+        BinlogFormatError: an event is larger than the limit.
+    """
+    while window.fill(HEADER_SIZE):
+        size = event_size(window.view)
+        check_event_size(size, window.offset, limits)
+        if not window.fill(size):
+            break
+        yield decrypt(window.offset, bytes(window.view[:size]))
+        window.take(size)
+    yield bytes(window.view)
+
+
+def reader_of(chunks: Iterator[bytes]) -> Callable[[int], bytes]:
+    """Chunks of any size as a function that gives as many bytes as are asked for."""
+    rest = b""
+
+    def read(size: int) -> bytes:
+        nonlocal rest
+        while not rest:
+            chunk = next(chunks, None)
+            if chunk is None:
+                return b""
+            rest = chunk
+        data, rest = rest[:size], rest[size:]
+        return data
+
+    return read
+
+
+def event_size(view: memoryview) -> int:
+    """What the header at the start of `view` says, in bytes; at least a header."""
+    return max(HEADER_SIZE, int.from_bytes(view[EVENT_SIZE_BYTES], "little"))
+
+
+def part_event(header: EventHeader, prefix: bytes, images: bytes) -> bytes:
+    """Return a part of a rows event as a whole event, for the kernel: no checksum, no end of statement."""
+    size = HEADER_SIZE + len(prefix) + len(images)
+    return (
+        header.timestamp.to_bytes(4, "little")
+        + bytes([header.type_code])
+        + header.server_id.to_bytes(4, "little")
+        + size.to_bytes(4, "little")
+        + bytes(6)
+        + prefix
+        + images
+    )
+
+
+def prefix_size(view: memoryview, header: EventHeader, context: ParseContext) -> int:
+    """Bytes of a rows event before its images: header, post-header, extra row info, width, bitmaps."""
+    raw = bytes(view[:HEADER_SIZE])
+    codec = codec_for(header.type_code)
+    probe = bytes(view[HEADER_SIZE : min(len(view), WINDOW_SIZE)])
+    event = codec.parse(parse_header(raw, header.offset, context), probe, context)
+    return HEADER_SIZE + len(probe) - len(event.images)

@@ -21,8 +21,7 @@ from binlogio.columnar.batches.refusals import refuse_event, rows_event
 from binlogio.columnar.record_types import Selection
 from binlogio.columnar.reference.construct_reader import OPENED_TYPES, ConstructReader, RowsWalk
 from binlogio.columnar.splits.split_bounds import KnownGroups
-from binlogio.columnar.walk.big_events import IN_PARTS, BigEvents, unreadable
-from binlogio.columnar.walk.event_parts import decrypted, event_size, reader_of
+from binlogio.columnar.walk.big_events import IN_PARTS, BigEvents, decrypted, event_size, reader_of, unreadable
 from binlogio.columnar.walk.table_plans import KnownPlan, KnownPlans
 from binlogio.columnar.windows import NO_END, WINDOW_SIZE, Window
 from binlogio.constants import (

@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
+from binlogio.columnar.splits.group_scan import last_group_end
 from binlogio.columnar.splits.log_identity import LogIdentity, log_identity, tail_checksum
 from binlogio.columnar.splits.split_bounds import group_behind, is_one_piece
-from binlogio.columnar.walk.growing_log import last_group_end
 from binlogio.errors import BinlogFormatError
 from binlogio.event_filter import HIGHEST, Range
 from binlogio.format.event_starts import check_event_start
