@@ -43,7 +43,7 @@ MIXED_SCHEMA: Final = pa.schema([*HEAD, pa.field("before", pa.string()), pa.fiel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Selection:
+class RowSelection:
     """Projection, filters and conversion options of a read.
 
     Args:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, overload
 from binlogio.columnar.parallel.log_cuts import LogCuts
 from binlogio.columnar.parallel.log_parts import LogPartReader, NumberedReader
 from binlogio.columnar.parallel.part_definitions import PartFacts
-from binlogio.columnar.parallel.threads import InOrder
+from binlogio.columnar.parallel.threads import OrderedResults
 from binlogio.columnar.splits.split_bounds import KnownGroups
 from binlogio.columnar.walk.table_plans import KnownPlans
 from binlogio.errors import BinlogFormatError, UnsupportedFeature
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
 
     from binlogio.columnar.parallel.log_cuts import LogPart
-    from binlogio.columnar.record_types import Selection
+    from binlogio.columnar.record_types import RowSelection
     from binlogio.events.base import ParseContext
     from binlogio.events.table_map import TableMapEvent
     from binlogio.rows.plan import TablePlan
@@ -306,10 +306,10 @@ class TableBatches:
         Raises:
             BinlogFormatError: neither the definitions that were given nor the logs say what its columns are.
         """
-        from binlogio.columnar.record_types import RecordType, Selection  # noqa: PLC0415
+        from binlogio.columnar.record_types import RecordType, RowSelection  # noqa: PLC0415
 
         if self._tables is not None and len(self._tables) == 1:
-            selection = Selection(wants=self._wants, **self._options)
+            selection = RowSelection(wants=self._wants, **self._options)
             plan = _known_plan(self._tables[0], self._logs, selection, self._keyring)
             if plan is not None:
                 return RecordType.of(plan, selection.columns, zero_dates=selection.zero_dates).schema
@@ -321,17 +321,17 @@ class TableBatches:
         )
 
     def __iter__(self) -> Iterator[tuple[str, pa.RecordBatch]]:
-        from binlogio.columnar.record_types import Selection  # noqa: PLC0415 - imports pyarrow
+        from binlogio.columnar.record_types import RowSelection  # noqa: PLC0415 - imports pyarrow
 
-        return self._batches(Selection(wants=self._wants, **self._options))
+        return self._batches(RowSelection(wants=self._wants, **self._options))
 
     def mixed(self) -> Iterator[tuple[str, pa.RecordBatch]]:
         """Batches of all tables, with JSON images, in the order of the log."""
-        from binlogio.columnar.record_types import Selection  # noqa: PLC0415 - imports pyarrow
+        from binlogio.columnar.record_types import RowSelection  # noqa: PLC0415 - imports pyarrow
 
-        return self._batches(Selection(wants=self._wants, mixed=True, **self._options))
+        return self._batches(RowSelection(wants=self._wants, mixed=True, **self._options))
 
-    def _batches(self, selection: Selection) -> Iterator[tuple[str, pa.RecordBatch]]:
+    def _batches(self, selection: RowSelection) -> Iterator[tuple[str, pa.RecordBatch]]:
         if self._threads > 1:
             yield from self._side_by_side(selection)
             return
@@ -340,14 +340,14 @@ class TableBatches:
             for log in self._logs:
                 yield from reader.read((log, None))
 
-    def _side_by_side(self, selection: Selection) -> Iterator[tuple[str, pa.RecordBatch]]:
+    def _side_by_side(self, selection: RowSelection) -> Iterator[tuple[str, pa.RecordBatch]]:
         """By threads. Where a part lacked what a statement before it says, all begins again from there."""
         # Construct holds Python's lock, so threads gain it nothing within a log.
         cuts = LogCuts(self._logs, self._threads if is_compiled() else 1)
         done, known, known_groups, known_plans = 0, DefinitionSource(), KnownGroups(), KnownPlans()
         while cuts.part(done) is not None:
             facts = PartFacts(done, known)
-            in_order = InOrder(
+            in_order = OrderedResults(
                 partial(_part_at, cuts, facts),
                 partial(NumberedReader, selection, self._keyring, facts, known_groups, known_plans),
                 _batch_size,
@@ -366,7 +366,7 @@ class TableBatches:
 
 
 def read_split(
-    log: LogFile, split: Split | None, selection: Selection, keyring: Keyring | None = None
+    log: LogFile, split: Split | None, selection: RowSelection, keyring: Keyring | None = None
 ) -> Iterator[tuple[str, pa.RecordBatch]]:
     """(table, record batch) pairs of the event groups that begin in a byte range of a log.
 
@@ -556,7 +556,7 @@ def read_rows(
 class _MappedTables(DefinitionSource):
     """Definitions that remember the last table map of each wanted table."""
 
-    def __init__(self, selection: Selection) -> None:
+    def __init__(self, selection: RowSelection) -> None:
         super().__init__(selection.definitions)
         self.plans: dict[str, TablePlan] = {}
 
@@ -566,7 +566,7 @@ class _MappedTables(DefinitionSource):
         return found
 
 
-def _known_plan(name: str, logs: list[LogFile], selection: Selection, keyring: Keyring | None) -> TablePlan | None:
+def _known_plan(name: str, logs: list[LogFile], selection: RowSelection, keyring: Keyring | None) -> TablePlan | None:
     """Return the plan of a table of which the logs hold no wanted row; None if nothing says what its columns are.
 
     The logs are read again if no definition was given.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import binlogio
-from binlogio.columnar.record_types import Selection
+from binlogio.columnar.record_types import RowSelection
 from binlogio.columnar.rows_reader import read_split
 from binlogio.constants import HEADER_SIZE
 from binlogio.errors import ChecksumMismatch
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 LOG = MYSQL / "gtid_on" / "binlog.000001"
-WANTED = Selection(
+WANTED = RowSelection(
     wants=lambda _schema, _table: True, columns=None, zero_dates="text", verify_checksum=True, batch_rows=100
 )
 

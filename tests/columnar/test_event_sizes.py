@@ -462,8 +462,8 @@ def test_checksum_of_a_big_event_is_compared_first_in_every_source_that_can_be_r
             assert error.offset == last_event_at(spoilt)
         for stream in (_Pipe(spoilt), gzip.GzipFile(fileobj=io.BytesIO(gzip.compress(spoilt)))):
             assert isinstance(_rows(stream, read)[1], ChecksumMismatch)
-        for source in (io.BytesIO(data), _Pipe(data), gzip.GzipFile(fileobj=io.BytesIO(gzip.compress(data)))):
-            assert len(_rows(source, read)[0]) == 3
+        for whole in (io.BytesIO(data), _Pipe(data), gzip.GzipFile(fileobj=io.BytesIO(gzip.compress(data)))):
+            assert len(_rows(whole, read)[0]) == 3
 
 
 def last_event_at(data: bytes | bytearray) -> int:

@@ -7,7 +7,7 @@ from threading import Event
 
 import pytest
 
-from binlogio.columnar.parallel.threads import MOST_AHEAD, InOrder
+from binlogio.columnar.parallel.threads import MOST_AHEAD, OrderedResults
 
 RESULT_BYTES = MOST_AHEAD // 4
 RESULTS_A_PART = 50
@@ -44,7 +44,7 @@ def test_results_and_the_error_come_in_the_order_of_the_parts(threads: int) -> N
     found = []
 
     def read_all() -> None:
-        for result in InOrder(_at(range(9)), lambda: _Counting(read_on, [], open_readers), lambda _: 1).results(
+        for result in OrderedResults(_at(range(9)), lambda: _Counting(read_on, [], open_readers), lambda _: 1).results(
             threads
         ):
             found.append(result)  # noqa: PERF402 - what came before the error counts
@@ -59,7 +59,7 @@ def test_results_and_the_error_come_in_the_order_of_the_parts(threads: int) -> N
 def test_readers_wait_for_a_consumer_that_is_slow() -> None:
     """The first part waits for an event, so that the consumer does; the second part must not go on for ever."""
     read_on, made = Event(), list[int]()
-    results = InOrder(_at(range(4)), lambda: _Counting(read_on, made, []), lambda _: RESULT_BYTES).results(2)
+    results = OrderedResults(_at(range(4)), lambda: _Counting(read_on, made, []), lambda _: RESULT_BYTES).results(2)
     for _ in range(RESULTS_A_PART // 2):
         next(results)
     ahead = made.count(1)
@@ -77,7 +77,7 @@ def test_a_reader_that_cannot_be_opened_is_an_error() -> None:
         raise OSError("no more files")
 
     with pytest.raises(OSError, match="no more files"):
-        list(InOrder(_at(range(3)), refuse, lambda _: 1).results(2))
+        list(OrderedResults(_at(range(3)), refuse, lambda _: 1).results(2))
 
 
 @pytest.mark.parametrize("first_bad", [0, 4, 8])
@@ -86,7 +86,7 @@ def test_parts_from_one_that_does_not_hold_on_are_left_out(first_bad: int) -> No
     parts = [0, 1, 2, 3, 4, 6, 7, 8, 9]
     read_on, open_readers = Event(), list[int]()
     read_on.set()
-    in_order = InOrder(
+    in_order = OrderedResults(
         _at(parts),
         lambda: _Counting(read_on, [], open_readers),
         lambda _: 1,
@@ -106,7 +106,9 @@ def test_who_cuts_the_parts_learns_what_came_of_those_that_waited() -> None:
         read_on.set()
         return 1
 
-    found = list(InOrder(_at(range(2)), lambda: _Counting(read_on, [], []), made, learn=learned.__setitem__).results(2))
+    found = list(
+        OrderedResults(_at(range(2)), lambda: _Counting(read_on, [], []), made, learn=learned.__setitem__).results(2)
+    )
 
     assert len(found) == 2 * RESULTS_A_PART
     assert learned

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from binlogio.columnar.parallel.log_parts import LogPartReader
-from binlogio.columnar.record_types import Selection
+from binlogio.columnar.record_types import RowSelection
 from binlogio.columnar.rows_reader import read_split
 from binlogio.columnar.windows import WINDOW_SIZE
 from binlogio.constants import BINLOG_MAGIC, EventType, HeaderFlag
@@ -70,7 +70,7 @@ def _torn_log(path: Path) -> tuple[LogFile, int]:
 def test_a_part_behind_a_torn_tail_is_read_as_by_another_reader(tmp_path: Path, mixed: bool) -> None:
     """The torn payload gives no row: its size reaches past the end of the log, which is known before any of it is read."""
     log, behind = _torn_log(tmp_path / "binlog.000001")
-    wanted = Selection(
+    wanted = RowSelection(
         wants=lambda _schema, _table: True,
         columns=None,
         zero_dates="error",

@@ -16,7 +16,7 @@ from binlogio import BinlogWriter, ColumnDefinition, Insert, ServerVariables, St
 from binlogio.columnar.batches.records import Repeated
 from binlogio.columnar.batches.table_batches import ColumnarReader
 from binlogio.columnar.parallel import log_cuts
-from binlogio.columnar.record_types import Selection
+from binlogio.columnar.record_types import RowSelection
 from binlogio.constants import BINLOG_MAGIC, HeaderFlag
 from binlogio.format.encoder import Encoder
 from binlogio.format.splits import Split, cut
@@ -37,7 +37,7 @@ FILES = [
         "mariadb118/types",
     )
 ]
-EVERYTHING = Selection(
+EVERYTHING = RowSelection(
     wants=lambda schema, table: True, columns=None, zero_dates="null", verify_checksum=True, batch_rows=1 << 16
 )
 

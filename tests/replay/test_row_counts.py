@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import binlogio
-from binlogio.columnar.batches.row_counts import RowCounts
+from binlogio.columnar.batches.row_counts import RowCounter
 from binlogio.constants import ColumnType as T
 from binlogio.constants import EventType
 from binlogio.errors import BinlogFormatError
@@ -38,7 +38,7 @@ TWO = TablePlan(schema="d", table="t", columns=(column(T.LONG), column(T.VARCHAR
 @pytest.mark.parametrize(("case", "log"), LOGS, ids=[f"{case.id}/{log.name}" for case, log in LOGS])
 def test_events_of_servers_have_as_many_rows_as_are_decoded(case: Case, log: Path) -> None:
     """Encrypted ones too; only a few have no rows."""
-    counts = RowCounts()
+    counts = RowCounter()
     expected, found = [], []
     with binlogio.open(log, keyring=case.keys) as reader:
         for event in reader:
@@ -63,6 +63,6 @@ def test_any_bytes_have_as_many_rows_as_are_decoded_or_are_refused(data: bytes, 
         expected = sum(1 for _ in decode_rows(event, TWO, ()))
     except BinlogFormatError:
         with pytest.raises(BinlogFormatError):
-            RowCounts().of(event, TWO)
+            RowCounter().of(event, TWO)
     else:
-        assert expected == RowCounts().of(event, TWO)
+        assert expected == RowCounter().of(event, TWO)

@@ -15,7 +15,7 @@ import pytest
 import binlogio
 from binlogio.columnar.parallel import log_cuts
 from binlogio.columnar.parallel.log_parts import LogPartReader
-from binlogio.columnar.record_types import Selection
+from binlogio.columnar.record_types import RowSelection
 from binlogio.constants import TableMapFlag
 from binlogio.format.splits import Split
 from binlogio.implementation import is_compiled
@@ -248,7 +248,7 @@ def test_who_reads_a_part_of_a_log_does_not_follow_its_statements() -> None:
     """All parts must have the same columns."""
     path = MYSQL / "ddl_mix" / "binlog.000001"
     file = LogFile(str(path), path.stat().st_size)
-    selection = Selection(
+    selection = RowSelection(
         wants=lambda schema, name: name == "t", columns=None, zero_dates="null", verify_checksum=True, batch_rows=100
     )
     points = [0, path.stat().st_size // 2, path.stat().st_size]

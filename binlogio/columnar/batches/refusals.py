@@ -15,7 +15,7 @@ from binlogio.events.base import EventHeader
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from binlogio.columnar.record_types import Selection
+    from binlogio.columnar.record_types import RowSelection
     from binlogio.events.base import ParseContext
     from binlogio.events.rows import RowsEvent
     from binlogio.events.transaction_payload import TransactionPayloadEvent
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def refuse_event(
-    frame: EventFrame, selection: Selection, table: TablePlan | None, definitions: DefinitionSource
+    frame: EventFrame, selection: RowSelection, table: TablePlan | None, definitions: DefinitionSource
 ) -> None:
     """Raise what is wrong with an event; `table` is that of a rows event, None where nothing defines it.
 
@@ -42,7 +42,7 @@ def refuse_payload(
     context: ParseContext,
     chunks: Iterator[bytes],
     start: int,
-    selection: Selection,
+    selection: RowSelection,
     table: TablePlan | None,
     definitions: DefinitionSource,
 ) -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from binlogio.rows.plan import TablePlan
 
 
-class RowCounts:
+class RowCounter:
     """Counts the rows of events; keeps what the kernel needs of each table."""
 
     def __init__(self) -> None:

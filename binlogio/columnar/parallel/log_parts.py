@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from binlogio.columnar.parallel.part_definitions import PartFacts
-    from binlogio.columnar.record_types import Selection
+    from binlogio.columnar.record_types import RowSelection
     from binlogio.columnar.walk.log_walk import LogWalk
     from binlogio.format.splits import Split
     from binlogio.storage.encryption import Keyring
@@ -39,7 +39,7 @@ class LogPartReader:
 
     def __init__(
         self,
-        selection: Selection,
+        selection: RowSelection,
         keyring: Keyring | None,
         *,
         definitions: DefinitionSource | None = None,
@@ -117,7 +117,7 @@ class NumberedReader:
 
     def __init__(
         self,
-        selection: Selection,
+        selection: RowSelection,
         keyring: Keyring | None,
         facts: PartFacts,
         known_groups: KnownGroups,

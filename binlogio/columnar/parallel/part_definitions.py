@@ -40,7 +40,7 @@ class LogBegin:
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
+class DdlStatement:
     """A statement that could change a definition."""
 
     event: QueryEvent
@@ -63,7 +63,7 @@ class Belied:
         source.forget(self.name, self.reason)
 
 
-Fact = LogBegin | Statement | Belied
+Fact = LogBegin | DdlStatement | Belied
 
 
 class PartFacts:
@@ -193,7 +193,7 @@ class PartDefinitions(DefinitionSource):
         if not may_define(event.sql):
             return False
         with self._facts.lock:
-            self._note(Statement(event, context))
+            self._note(DdlStatement(event, context))
         return self._known is not None and super().follow(event, context)
 
     def is_still_known(self, schema: str, table: str, known: KnownTable | None) -> bool:

@@ -31,7 +31,7 @@ class PartReader(Protocol[Part_contra, Result_co]):
         """Give back what is open."""
 
 
-class InOrder(Generic[Part, Result]):
+class OrderedResults(Generic[Part, Result]):
     """The results of each part, in order, by threads that take one part after another.
 
     A thread waits if the results that were not consumed yet exceed `MOST_AHEAD` bytes, unless the consumer waits for

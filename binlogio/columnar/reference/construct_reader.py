@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from binlogio.columnar.record_types import RecordType, Selection
+from binlogio.columnar.record_types import RecordType, RowSelection
 from binlogio.columnar.reference.construct_records import (
     ImagePair,
     MixedRecords,
@@ -83,7 +83,7 @@ class RowsWalk:
         table: stands for the table map of every rows event that comes without one.
     """
 
-    def __init__(self, selection: Selection, definitions: DefinitionSource, table: TablePlan | None = None) -> None:
+    def __init__(self, selection: RowSelection, definitions: DefinitionSource, table: TablePlan | None = None) -> None:
         self._selection = selection
         self._definitions = definitions
         self._decoder = Decoder(decompress=decompress_zstd, only=OPENED_TYPES)
@@ -221,7 +221,7 @@ class ConstructReader:
         self,
         log: LogFile,
         opened: OpenedLog,
-        selection: Selection,
+        selection: RowSelection,
         decryptor_for: Any = None,
         definitions: DefinitionSource | None = None,
         frames: Iterator[EventFrame] | None = None,

@@ -41,17 +41,17 @@ GROUP_STARTS: Final = (
 """Events that begin a group; what the kernel looks for."""
 
 
-class Bounds(NamedTuple):
+class SplitBounds(NamedTuple):
     """Offsets at which events begin; None for the beginning or the end of the file."""
 
     start: int | None
     stop: int | None
 
 
-WHOLE: Final = Bounds(None, None)
+WHOLE: Final = SplitBounds(None, None)
 
 
-def split_bounds(log: LogFile, split: Split, keyring: Keyring | None = None) -> Bounds | None:
+def split_bounds(log: LogFile, split: Split, keyring: Keyring | None = None) -> SplitBounds | None:
     """Return the event groups that begin in `split`; None where none does.
 
     What stands before the first group belongs to the split at 0.
@@ -73,7 +73,7 @@ def split_bounds(log: LogFile, split: Split, keyring: Keyring | None = None) -> 
         start = None if split.start == 0 else group_at(opened, split.start, split.end, has_checksum=has_checksum)
         if start is None and split.start > 0:
             return None
-        return Bounds(start, group_at(opened, split.end, None, has_checksum=has_checksum))
+        return SplitBounds(start, group_at(opened, split.end, None, has_checksum=has_checksum))
     finally:
         opened.close()
 

@@ -30,7 +30,7 @@ from binlogio.storage.compression import decompress_zstd, open_zstd
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from binlogio.columnar.record_types import Selection
+    from binlogio.columnar.record_types import RowSelection
     from binlogio.options import Limits
     from binlogio.schema.source import DefinitionSource
 
@@ -49,7 +49,7 @@ class BigEvents(ABC):
     torn_tail: TornTail | None
     _window: Window
     _context: ParseContext
-    _selection: Selection
+    _selection: RowSelection
     _definitions: DefinitionSource
     _router: route.Router
 

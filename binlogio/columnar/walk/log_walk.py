@@ -18,7 +18,7 @@ from binlogio._kernel import route
 from binlogio._kernel.crc import crc32_of
 from binlogio.columnar.batches.records import Repeated, TableRecords
 from binlogio.columnar.batches.refusals import refuse_event, rows_event
-from binlogio.columnar.record_types import Selection
+from binlogio.columnar.record_types import RowSelection
 from binlogio.columnar.reference.construct_reader import OPENED_TYPES, ConstructReader, RowsWalk
 from binlogio.columnar.splits.split_bounds import KnownGroups
 from binlogio.columnar.walk.big_events import IN_PARTS, BigEvents, decrypted, event_size, reader_of, unreadable
@@ -67,7 +67,7 @@ class LogWalk(BigEvents):
         self,
         log: LogFile,
         opened: OpenedLog,
-        selection: Selection,
+        selection: RowSelection,
         repeated: Repeated,
         decryptor_for: Any = None,
         definitions: DefinitionSource | None = None,

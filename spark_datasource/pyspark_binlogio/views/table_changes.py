@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import pyarrow as pa
 
-from binlogio.columnar.record_types import Selection
+from binlogio.columnar.record_types import RowSelection
 from binlogio.columnar.reference.row_records import ROW_COLUMNS
 from binlogio.columnar.rows_reader import DEFAULT_BATCH_ROWS, read_split
 from binlogio.format.splits import Split
@@ -170,9 +170,9 @@ def _refuse_own_names(image: pa.DataType) -> None:
         )
 
 
-def _selection(request: Request, *, mixed: bool = False) -> Selection:
+def _selection(request: Request, *, mixed: bool = False) -> RowSelection:
     options, where = request.options, request.where
-    return Selection(
+    return RowSelection(
         wants=lambda schema, table: (
             (not options.tables or options.tables(schema, table)) and where.wants_table(schema, table)
         ),

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from binlogio.columnar.batches.row_counts import RowCounts
+from binlogio.columnar.batches.row_counts import RowCounter
 from binlogio.columnar.reference.group_context import GroupContext
 from binlogio.columnar.reference.row_records import OPERATIONS
 from binlogio.events.control import IncidentEvent, RowsQueryEvent, XaPrepareEvent, XidEvent
@@ -108,7 +108,7 @@ def transaction_records(reader: BinlogReader, tables: TableFilter, where: EventF
     Raises:
         BinlogError: the bytes are no binary log.
     """
-    context, tracker, counts = GroupContext(), GroupTracker(), RowCounts()
+    context, tracker, counts = GroupContext(), GroupTracker(), RowCounter()
     group: _Group | None = None
     ended = 0
     for event in reader:
@@ -153,7 +153,7 @@ def _finished(group: _Group, file: str, end: int, tables: TableFilter, where: Ev
     yield group.record(file, end)
 
 
-def _add(group: _Group, event: Any, reader: BinlogReader, counts: RowCounts) -> None:
+def _add(group: _Group, event: Any, reader: BinlogReader, counts: RowCounter) -> None:
     group.events += 1
     op = OPERATIONS.get(type(event))
     if op is not None:
