@@ -24,7 +24,7 @@ from binlogio.writer.query_events import QueryContext
 from binlogio.writer.rows.frames import FrameBuilder
 from binlogio.writer.rows.rows_builder import RowsRules
 from binlogio.writer.rows.value_checks import check_batch
-from binlogio.writer.rules.gtid_consistency import refusal
+from binlogio.writer.rules.logging_format import refusal
 from binlogio.writer.rules.row_image import RowOperation, image_columns
 
 if TYPE_CHECKING:

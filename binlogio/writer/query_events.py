@@ -1,4 +1,4 @@
-"""Query events: statements, BEGIN and the other boundaries, with the status variables of a 9.7 server or of another flavour.
+"""Query events: statements, BEGIN and the other boundaries, with the status variables of a 9.7 server or of another server version.
 
 The status variables of DDL are in `session.ddl`.
 
@@ -25,7 +25,7 @@ from binlogio.errors import BinlogFormatError
 from binlogio.events.base import EventHeader
 from binlogio.events.load import ExecuteLoadQueryEvent
 from binlogio.events.query import AutoIncrement, QueryEvent, SessionCharset, StatusVar
-from binlogio.writer.flavour import DEFAULT_FLAVOUR, DEFAULT_SQL_MODE, UTF8MB4_0900_AI_CI, Flavour
+from binlogio.writer.server_format import DEFAULT_SERVER_FORMAT, DEFAULT_SQL_MODE, UTF8MB4_0900_AI_CI, ServerFormat
 
 CATALOG: Final = "std"
 MAX_UPDATED_SCHEMAS: Final = 16
@@ -57,7 +57,7 @@ class QueryContext:
         time_zone: where the statement uses it, else empty.
         microseconds: of the statement's start, where it uses them.
         compressed_size: texts of that many bytes and more are compressed, where the server does that.
-        flavour: of the server.
+        server_format: of the server.
     """
 
     thread_id: int
@@ -74,7 +74,7 @@ class QueryContext:
     time_zone: str = ""
     microseconds: int | None = None
     compressed_size: int | None = None
-    flavour: Flavour = DEFAULT_FLAVOUR
+    server_format: ServerFormat = DEFAULT_SERVER_FORMAT
 
     @property
     def key(self) -> tuple[object, ...]:
@@ -143,14 +143,14 @@ def boundary_event(context: QueryContext, sql: bytes, *, xid: int | None = None)
     `xid` as in `table_ddl_event`.
     """
     more = (*statement_vars(context), *collation_vars(context), *_xid_vars(xid))
-    flags = flags_of(context) if context.flavour.query.marks_commits or sql != b"COMMIT" else 0
+    flags = flags_of(context) if context.server_format.query.marks_commits or sql != b"COMMIT" else 0
     return query_event(context, sql, context.schema, more, flags | HeaderFlag.SUPPRESS_USE)
 
 
 def statement_event(context: QueryContext, sql: bytes, *, error_code: int = 0) -> QueryEvent:
     """Return a statement as its text."""
     more = [*statement_vars(context), *collation_vars(context)]
-    if context.flavour.query.has_requirements and _changes_rows_itself(sql):
+    if context.server_format.query.has_requirements and _changes_rows_itself(sql):
         more.append(StatusVar(QueryStatus.UNNAMED_21, 0))
     return text_event(context, sql, context.schema, tuple(more), flags_of(context), error_code)
 
@@ -187,7 +187,7 @@ def table_ddl_event(
     With MariaDB's `xid` of atomic DDL.
     """
     more = [*statement_vars(context), *collation_vars(context), *_xid_vars(xid)]
-    if requires_primary_key and context.flavour.query.has_requirements:
+    if requires_primary_key and context.server_format.query.has_requirements:
         more.append(StatusVar(QueryStatus.SQL_REQUIRE_PRIMARY_KEY, 0))
     return text_event(context, sql, context.schema, tuple(more), flags_of(context))
 
@@ -204,10 +204,10 @@ def statement_vars(context: QueryContext) -> tuple[StatusVar, ...]:
         found.append(StatusVar(QueryStatus.TIME_ZONE, context.time_zone))
     if context.updated_tables:
         found.append(StatusVar(QueryStatus.TABLE_MAP_FOR_UPDATE, context.updated_tables))
-    if context.updated_schemas != () and context.flavour.query.has_updated_schemas:
+    if context.updated_schemas != () and context.server_format.query.has_updated_schemas:
         found.append(StatusVar(QueryStatus.UPDATED_DB_NAMES, context.updated_schemas))
     if context.microseconds is not None:
-        found.append(StatusVar(context.flavour.query.microseconds, context.microseconds))
+        found.append(StatusVar(context.server_format.query.microseconds, context.microseconds))
     return tuple(found)
 
 
@@ -217,7 +217,7 @@ def _xid_vars(xid: int | None) -> tuple[StatusVar, ...]:
 
 def collation_vars(context: QueryContext) -> tuple[StatusVar, ...]:
     """Return the status variables that follow them in all events of 8.0 and later."""
-    return (_DEFAULT_COLLATION_VAR,) if context.flavour.query.has_requirements else ()
+    return (_DEFAULT_COLLATION_VAR,) if context.server_format.query.has_requirements else ()
 
 
 def _changes_rows_itself(sql: bytes) -> bool:
@@ -241,7 +241,7 @@ def query_event(
     charset = SessionCharset(context.collation, context.collation, context.collation)
     numbers = AutoIncrement(*context.auto_increment)
     session_vars = (
-        StatusVar(QueryStatus.FLAGS2, context.flags2 | context.flavour.query.flags2),
+        StatusVar(QueryStatus.FLAGS2, context.flags2 | context.server_format.query.flags2),
         StatusVar(QueryStatus.SQL_MODE, context.sql_mode),
         StatusVar(QueryStatus.CATALOG_NZ, CATALOG),
         *(() if numbers == AutoIncrement(1, 1) else (StatusVar(QueryStatus.AUTO_INCREMENT, numbers),)),

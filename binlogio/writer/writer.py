@@ -18,8 +18,8 @@ from binlogio.options import Position, ServerVariables
 from binlogio.writer.log.group_commit import GroupCommit, Wait, system_wait
 from binlogio.writer.log.gtids import DomainState
 from binlogio.writer.log.log_file import ActiveLog, Clock
+from binlogio.writer.log.log_index import logs_before, logs_up_to
 from binlogio.writer.log.log_storage import LocalStorage, LogStorage
-from binlogio.writer.log.purge import logs_before, logs_up_to
 from binlogio.writer.log.recovery import examine, recover
 from binlogio.writer.rows.kernel import writer_kernel
 from binlogio.writer.session.cache import CacheStatus, SpillFile, TemporaryFile

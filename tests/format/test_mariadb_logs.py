@@ -36,8 +36,7 @@ from binlogio.writer.log.group import Group, GroupEnd, InDomain
 from binlogio.writer.log.group_log import GroupLog, PendingCommit
 from binlogio.writer.log.gtids import DomainState
 from binlogio.writer.log.log_file import ActiveLog, describe_format
-from binlogio.writer.log.recovery import examine
-from binlogio.writer.log.whole_groups import GtidRuns, skip_plain_groups
+from binlogio.writer.log.recovery import GtidRuns, examine, skip_plain_groups
 from binlogio.writer.rows.frames import MAX_SHORT_TEXT, FrameBuilder
 from memory_storage import MemoryStorage
 from written_logs import events_of

@@ -24,7 +24,7 @@ from binlogio.writer.rules.logging_format import (  # noqa: E402
 )
 from binlogio.writer.rules.statement_text import facts_from_sql  # noqa: E402
 from binlogio.writer.rules.statement_words import LOGGED_VARIABLES, UNSAFE_FUNCTIONS  # noqa: E402
-from binlogio.writer.session.engine_mix import NO_ENGINES, mix_engines  # noqa: E402
+from binlogio.writer.session.transaction import NO_ENGINES, mix_engines  # noqa: E402
 from real_servers import vendor  # noqa: E402 - after the skip
 
 pytestmark = [pytest.mark.server, pytest.mark.slow]

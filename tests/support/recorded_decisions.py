@@ -28,7 +28,7 @@ from binlogio.writer.rules.logging_format import (
     decide_logging_format,
 )
 from binlogio.writer.rules.statement_text import facts_from_sql
-from binlogio.writer.session.engine_mix import NO_ENGINES, EngineMix, mix_engines
+from binlogio.writer.session.transaction import NO_ENGINES, EngineMix, mix_engines
 from corpus import ROOT
 
 Json = dict[str, Any]

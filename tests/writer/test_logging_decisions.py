@@ -14,7 +14,7 @@ import pytest
 
 from binlogio.errors import LoggingError
 from binlogio.writer.rules.logging_format import CacheKind, LoggingDecision, LoggingFormat
-from binlogio.writer.session.engine_mix import mix_engines
+from binlogio.writer.session.transaction import mix_engines
 from recorded_decisions import RECORDINGS, TEXT_LENGTH, Case, recorded_cases
 
 pytestmark = pytest.mark.slow

@@ -10,7 +10,7 @@ import pytest
 from binlogio.errors import LoggingError, UnsupportedFeature
 from binlogio.options import SESSION_VARIABLES, VARIABLE_NAMES, ServerVariables
 from binlogio.writer.rules.logging_format import SessionState
-from binlogio.writer.session.session_variables import set_session_variables
+from binlogio.writer.session.session import set_session_variables
 
 USUAL = ServerVariables()
 

@@ -17,8 +17,7 @@ from binlogio.gtid import NO_TAG, Gtid, GtidSet, Tag, Uuid
 from binlogio.implementation import CONSTRUCT, VARIABLE
 from binlogio.writer.log.group import ANONYMOUS, AUTOMATIC, Automatic, Group, NextGtid
 from binlogio.writer.log.log_file import describe_format
-from binlogio.writer.log.recovery import LogState, examine
-from binlogio.writer.log.whole_groups import GtidRuns, skip_plain_groups
+from binlogio.writer.log.recovery import GtidRuns, LogState, examine, skip_plain_groups
 from committers import UUID, Committer
 from corpus import FIXTURES, frames_of
 from logs import IN_USE_AT
@@ -136,7 +135,7 @@ def test_both_ways_find_the_same_in_the_logs_of_a_real_server(name: str, monkeyp
 
 def test_groups_larger_than_a_window_are_skipped_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
     """The window grows, and is small again."""
-    monkeypatch.setattr("binlogio.writer.log.whole_groups.WINDOW_SIZE", 1 << 10)
+    monkeypatch.setattr("binlogio.writer.log.recovery.WINDOW_SIZE", 1 << 10)
     storage = log([0, 5, 0, 5, 5] * 20)
     start = next(frame.end for number, frame in enumerate(frames_of(bytes(storage.files[NAME]))) if number == 1)
     gtids, sizes = GtidRuns(), list[int]()

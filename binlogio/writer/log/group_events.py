@@ -23,17 +23,17 @@ from binlogio.events.transaction_payload import CompressionType, TransactionPayl
 from binlogio.format.encoder import Encoder, stamp
 from binlogio.format.event_frames import EventFrames
 from binlogio.gtid import NIL_UUID, Gtid, MariadbGtid
-from binlogio.writer.flavour import flavour_of
 from binlogio.writer.log.group import Group
 from binlogio.writer.log.gtids import MariadbGtidFrames
 from binlogio.writer.log.log_file import describe_format
+from binlogio.writer.server_format import server_format_of
 
 if TYPE_CHECKING:
     from binlogio._kernel.event_buffer import EventBuffer
     from binlogio.options import ServerVariables
+    from binlogio.writer.log.dependency_tracker import LogicalTimestamp
     from binlogio.writer.log.group import FilledGroup
     from binlogio.writer.log.log_file import Clock
-    from binlogio.writer.log.logical_clock import LogicalTimestamp
     from binlogio.writer.rows.kernel import WriterKernel
 
 MAX_PAYLOAD_SIZE: Final = 1 << 30  # libs/mysql/binlog/event/binlog_event.h, max_log_event_size
@@ -48,16 +48,16 @@ class GroupEvents:
     """
 
     def __init__(self, variables: ServerVariables, clock: Clock, kernel: WriterKernel | None) -> None:
-        self._flavour = flavour_of(variables.server_version)
+        self._server_format = server_format_of(variables.server_version)
         self._encoder = Encoder(describe_format(variables).context)
         self.has_checksum: Final = self._encoder.context.has_checksum
         self._server_id = variables.server_id
         self._version_number = _version_number(variables.server_version)
         self._clock = clock
-        self._domains = MariadbGtidFrames(self._encoder, has_thread_ids=self._flavour.has_thread_ids)
+        self._domains = MariadbGtidFrames(self._encoder, has_thread_ids=self._server_format.has_thread_ids)
         self.commit_id: int | None = None
         self._stamped = kernel.stamped if kernel is not None else None
-        self._kernel = kernel if self._flavour.has_commit_times else None
+        self._kernel = kernel if self._server_format.has_commit_times else None
         self._buffer: EventBuffer | None = None
         self._gtid_frame_size = 0  # of the last one: the best guess for the next
 
@@ -157,7 +157,7 @@ class GroupEvents:
     def _with_gtid(self, group: Group, gtid: LoggedGtid, clock: LogicalTimestamp) -> Iterator[bytes]:
         if isinstance(gtid, MariadbGtid):
             yield self._domains.frame(group, gtid, self.commit_id)
-        elif gtid is not None or self._flavour.has_anonymous_gtids:
+        elif gtid is not None or self._server_format.has_anonymous_gtids:
             yield self._gtid_frame(group, gtid, clock)
         yield from group.frames
 
@@ -175,7 +175,7 @@ class GroupEvents:
             if gtid.tag:
                 fields["tag"] = gtid.tag
                 kind = GtidTaggedEvent
-        if not self._flavour.has_commit_times:
+        if not self._server_format.has_commit_times:
             return self._encoder.encode(kind(**fields))
         fields |= {"immediate_commit_timestamp": self._clock(), "immediate_server_version": self._version_number}
         body_size, length, frame = group.size, -1, b""

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, cast
 
 from binlogio.errors import BinlogError, CommitOutcomeUnknown, UnsupportedFeature, WriterStateError
 from binlogio.gtid import EMPTY_GTID_SET, Gtid, GtidSet, MariadbGtid, Tag, Uuid
-from binlogio.writer.flavour import flavour_of
 from binlogio.writer.log.commit_stages import Enrolled
+from binlogio.writer.log.dependency_tracker import WRITESET, DependencyTracker
 from binlogio.writer.log.group import Anonymous, Automatic, FilledGroup, Group, GroupEnd, InDomain
 from binlogio.writer.log.group_events import GroupEvents, LoggedGtid
 from binlogio.writer.log.gtids import DomainState, GtidState
-from binlogio.writer.log.logical_clock import WRITESET, LogicalClock
+from binlogio.writer.server_format import server_format_of
 
 if TYPE_CHECKING:
     from binlogio.options import ServerVariables
@@ -77,9 +77,9 @@ class GroupLog:
     ) -> None:
         self.log = log
         self.events = GroupEvents(variables, clock, kernel)
-        self._flavour = flavour_of(variables.server_version)
-        tracking = WRITESET if self._flavour.always_writeset else variables.binlog_transaction_dependency_tracking
-        self.clock = LogicalClock(tracking, variables.binlog_transaction_dependency_history_size)
+        self._server_format = server_format_of(variables.server_version)
+        tracking = WRITESET if self._server_format.always_writeset else variables.binlog_transaction_dependency_tracking
+        self.clock = DependencyTracker(tracking, variables.binlog_transaction_dependency_history_size)
         self.is_open = False
         self._uuid = uuid
         self._gtids = GtidState(uuid)
@@ -100,7 +100,7 @@ class GroupLog:
     @property
     def logged(self) -> LoggedGtids:
         """What the next file begins with."""
-        return self._domains.gtids if self._flavour.has_domains else self._gtids.used
+        return self._domains.gtids if self._server_format.has_domains else self._gtids.used
 
     def is_used(self, gtid: Gtid) -> bool:
         """Return whether a group has this GTID."""
@@ -154,7 +154,9 @@ class GroupLog:
         """
         start, before = self.log.size, self.clock.counter
         pending: list[bytes] = []
-        self.events.commit_id = next(self._commit_ids) if self._flavour.has_domains and _are_parallel(commits) else None
+        self.events.commit_id = (
+            next(self._commit_ids) if self._server_format.has_domains and _are_parallel(commits) else None
+        )
         try:
             for commit in commits:
                 self._flush_one(commit, pending)
@@ -227,7 +229,7 @@ class GroupLog:
         return chosen
 
     def _refuse_tag(self, tag: Tag) -> None:
-        if not self._flavour.has_tags:
+        if not self._server_format.has_tags:
             raise UnsupportedFeature("this server version does not support GTID tags", field="gtid_next", found=tag)
 
     def _give_back(self, before: int, gtids: Sequence[LoggedGtid]) -> None:

@@ -28,8 +28,8 @@ from binlogio.events.mariadb import BinlogCheckpointEvent, MariadbGtidListEvent
 from binlogio.format.encoder import Encoder
 from binlogio.gtid import GtidSet, GtidSetEncoding, MariadbGtid
 from binlogio.storage.index_file import log_number, next_log_name
-from binlogio.writer.flavour import flavour_of
 from binlogio.writer.log.log_index import LogIndex
+from binlogio.writer.server_format import server_format_of
 
 if TYPE_CHECKING:
     from binlogio.options import ServerVariables
@@ -53,15 +53,15 @@ def describe_format(variables: ServerVariables, created: int = 0) -> FormatDescr
 
     `created` in seconds since 1970, 0 but after a start.
     """
-    flavour = flavour_of(variables.server_version)
+    server_format = server_format_of(variables.server_version)
     crc32 = ChecksumAlgorithm.CRC32 if variables.binlog_checksum == "CRC32" else ChecksumAlgorithm.OFF
     return FormatDescriptionEvent(
         binlog_version=BINLOG_VERSION,
         server_version=variables.server_version,
         created=created,
         header_size=HEADER_SIZE,
-        post_header_sizes=flavour.post_header_sizes,
-        checksum_algorithm=crc32 if flavour.has_checksum else None,
+        post_header_sizes=server_format.post_header_sizes,
+        checksum_algorithm=crc32 if server_format.has_checksum else None,
     )
 
 
@@ -77,7 +77,7 @@ class ActiveLog:
         self._storage = storage
         self._variables = variables
         self._clock = clock
-        self._flavour = flavour_of(variables.server_version)
+        self._server_format = server_format_of(variables.server_version)
         self.index: Final = LogIndex(stem, storage)
         self._encoder = Encoder(describe_format(variables).context)
         self._broken = True  # until it is open
@@ -252,7 +252,7 @@ class ActiveLog:
             yield MariadbGtidListEvent(previous, header=self._header())
             for name in checkpoints:
                 yield BinlogCheckpointEvent(name, header=self._header())
-        elif self._flavour.has_gtids:
+        elif self._server_format.has_gtids:
             encoding = GtidSetEncoding.TAGGED if previous.has_tags else GtidSetEncoding.UNTAGGED
             yield PreviousGtidsEvent(gtid_set=previous, encoding=encoding, header=self._header(HeaderFlag.IGNORABLE))
 

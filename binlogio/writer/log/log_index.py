@@ -1,4 +1,4 @@
-"""The index file of a series of logs, and the register of files that are being added or removed.
+"""The index file of a series of logs, the register of files that are being added or removed, and the choice of logs to purge.
 
 Files, index and register change in an order that leaves the index correct after a crash at any point: it names exactly
 the logs that exist.
@@ -9,18 +9,23 @@ the logs that exist.
     index, register := (name newline)*        -- names begin with "./"; an unfinished last line of the register does not count
 
 The index is replaced as a whole: the new one is written beside it, synced, and renamed. Source: sql/binlog.cc,
-MYSQL_BIN_LOG::add_log_to_index, purge_logs, purge_index_entry, move_crash_safe_index_file_to_index_file.
+MYSQL_BIN_LOG::add_log_to_index, purge_logs, purge_logs_before_date, purge_index_entry,
+move_crash_safe_index_file_to_index_file.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta, timezone
+from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
-from binlogio.errors import BinlogFormatError
+from binlogio.errors import BinlogFormatError, WriterStateError
 from binlogio.storage.index_file import INDEX_SUFFIX, log_number
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from binlogio.writer.log.log_storage import LogStorage
 
 CRASH_SAFE_SUFFIX: Final = "_crash_safe"  # after the index's own name, as the server has it
@@ -166,3 +171,28 @@ class LogIndex:
 
 def _log_of(line: str) -> str:
     return line.removeprefix(_HERE)
+
+
+# ---------------------------------------------------------------------------------------------- choice of logs to purge
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+
+def logs_up_to(names: Sequence[str], to: str) -> tuple[str, ...]:
+    """Return the logs in front of `to`.
+
+    Raises:
+        WriterStateError: there is no such log.
+    """
+    if to not in names:
+        raise WriterStateError("the log is not in the index", file=to)
+    return tuple(takewhile(lambda name: name != to, names))
+
+
+def logs_before(storage: LogStorage, names: Sequence[str], time: datetime, *, active: str) -> tuple[str, ...]:
+    """Return the oldest logs, up to the first that was written to at `time` or later, or is the active one.
+
+    A naive time is local.
+    """
+    limit = (time.astimezone(timezone.utc) - _EPOCH) // timedelta(microseconds=1)
+    return tuple(takewhile(lambda name: name != active and storage.modified(name) < limit, names))

@@ -16,16 +16,16 @@ from binlogio.events.control import XidEvent
 from binlogio.events.mariadb import AnnotateRowsEvent
 from binlogio.events.rows import DeleteRowsEvent, PartialUpdateRowsEvent, UpdateRowsEvent, WriteRowsEvent
 from binlogio.format.encoder import Encoder
-from binlogio.writer.flavour import flavour_of
 from binlogio.writer.log.log_file import describe_format
 from binlogio.writer.query_events import QueryContext, begin_event, commit_event
 from binlogio.writer.rows.kernel import WriterKernel
+from binlogio.writer.server_format import server_format_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from binlogio.options import ServerVariables
-    from binlogio.writer.rows.row_shapes import RowShape
+    from binlogio.writer.rows.row_encoder import RowShape
     from binlogio.writer.session.open_tables import OpenTable
 
 MAX_TEMPLATES: Final = 1024
@@ -42,8 +42,8 @@ class FrameBuilder:
 
     def __init__(self, variables: ServerVariables, kernel: WriterKernel | None) -> None:
         self._encoder = Encoder(describe_format(variables).context)
-        self._flavour = flavour_of(variables.server_version)
-        rows = self._flavour.rows
+        self._server_format = server_format_of(variables.server_version)
+        rows = self._server_format.rows
         self._types: dict[type[Any], EventType] = {
             WriteRowsEvent: rows.write,
             UpdateRowsEvent: rows.update,
@@ -78,7 +78,7 @@ class FrameBuilder:
 
     def opening(self, context: QueryContext) -> tuple[bytes, ...]:
         """What a cache begins with: BEGIN, and nothing where the GTID event says it."""
-        return () if self._flavour.has_domains else (self.begin(context),)
+        return () if self._server_format.has_domains else (self.begin(context),)
 
     def begin(self, context: QueryContext) -> bytes:
         """BEGIN."""

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from binlogio.schema import TableDefinition
     from binlogio.writer.query_events import QueryContext
     from binlogio.writer.rows.frames import FrameBuilder
-    from binlogio.writer.rows.row_shapes import EncodedRow, RowEncoder, RowShape
+    from binlogio.writer.rows.row_encoder import EncodedRow, RowEncoder, RowShape
     from binlogio.writer.rows.writeset import WriteSetBuilder
     from binlogio.writer.session.open_tables import OpenTable, OpenTables
 

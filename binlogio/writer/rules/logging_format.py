@@ -5,7 +5,7 @@ Pure functions, called before the statement is executed.
 In the server's order:
 
     not at all            sql_log_bin=0; a SELECT without a function that writes; only local tables are written
-    1786, 3748, 1785      GTID consistency, see `gtid_consistency`
+    1786, 3748, 1785      GTID consistency: the statement would write two groups, which one GTID cannot name
     1665                  InnoDB below REPEATABLE READ in STATEMENT format, when its tables are locked
     1667                  engines that log themselves beside others
     1661 to 1666          engines that cannot have the format, see `_format`
@@ -14,7 +14,10 @@ In the server's order:
     ROW                   rows
     not at all            rows of temporary tables alone
 
-Source: sql/binlog.cc, THD::decide_logging_format, Query_log_event's choice of a cache; ha_innodb.cc, external_lock;
+Violations of GTID consistency are refused, warned of, or accepted, by enforce_gtid_consistency.
+
+Source: sql/binlog.cc, THD::decide_logging_format, THD::is_ddl_gtid_compatible, THD::is_dml_gtid_compatible,
+handle_gtid_consistency_violation, Query_log_event's choice of a cache; ha_innodb.cc, external_lock;
 WL#2687; recordings of a 9.7.4 server. Where they differ, the server is right for rule set 9.7: LOAD DATA is not unsafe
 and gives no warning, and a text goes to the transaction cache because of what the statement writes, never of what it
 reads. The server honours binlog_direct_non_transactional_updates in MIXED format too, whatever its manual says
@@ -26,7 +29,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from binlogio.errors import LoggingError
-from binlogio.writer.rules.gtid_consistency import check_ddl, check_dml
 from binlogio.writer.rules.rule_sets import Classification, rules_of
 from binlogio.writer.rules.statement_facts import (
     CacheKind,
@@ -338,3 +340,79 @@ def _blackhole_warning(variables: ServerVariables, facts: StatementFacts) -> tup
             ),
         ),
     )
+
+
+# ----------------------------------------------------------------------------------------------------- GTID consistency
+
+_VIOLATIONS: Final = {
+    1785: (
+        "ER_GTID_UNSAFE_NON_TRANSACTIONAL_TABLE",
+        (
+            "Statement violates GTID consistency: Updates to non-transactional tables can only be done in either autocommitted "
+            "statements or single-statement transactions, and never in the same statement as updates to transactional tables."
+        ),
+    ),
+    1786: (
+        "ER_GTID_UNSAFE_CREATE_SELECT",
+        "Statement violates GTID consistency: CREATE TABLE ... SELECT.",
+    ),
+    3748: (
+        "ER_CLIENT_GTID_UNSAFE_CREATE_DROP_TEMP_TABLE_IN_TRX_IN_SBR",
+        (
+            "Statement violates GTID consistency: CREATE TEMPORARY TABLE and DROP TEMPORARY TABLE are not allowed inside a "
+            "transaction or inside a procedure in a transactional context when @@session.binlog_format=STATEMENT."
+        ),
+    ),
+}
+_TEMPORARY: Final = (
+    StatementKind.CREATE_TEMPORARY,
+    StatementKind.CREATE_TEMPORARY_SELECT,
+    StatementKind.DROP_TEMPORARY,
+)
+
+
+def check_ddl(variables: ServerVariables, facts: StatementFacts, state: SessionState) -> tuple[LoggingWarning, ...]:
+    """Warnings of CREATE and DROP TABLE.
+
+    Raises:
+        LoggingError: the statement is refused.
+    """
+    if facts.kind is StatementKind.CREATE_SELECT and facts.tables and not facts.tables[0].engine.atomic_ddl:
+        return _violation(variables, state, 1786)
+    if facts.kind in _TEMPORARY and variables.binlog_format == "STATEMENT" and state.in_transaction:
+        return _violation(variables, state, 3748)
+    return ()
+
+
+def check_dml(
+    variables: ServerVariables, state: SessionState, written: Sequence[TableAccess], *, is_row: bool
+) -> tuple[LoggingWarning, ...]:
+    """Warnings of a statement that writes tables. `is_row`: it is logged as rows, if at all.
+
+    Raises:
+        LoggingError: the statement is refused.
+    """
+    transactional = any(table.engine.transactional for table in written)
+    others = [table for table in written if not table.engine.transactional]
+    if not others or (is_row and all(table.temporary for table in others)):
+        return ()
+    if transactional or not state.transaction_cache_is_empty:
+        return _violation(variables, state, 1785)
+    return ()
+
+
+def refusal(errno: int) -> LoggingError:
+    """Return the error of a statement that one GTID cannot name."""
+    symbol, message = _VIOLATIONS[errno]
+    return LoggingError(message, errno=errno, symbol=symbol)
+
+
+def _violation(variables: ServerVariables, state: SessionState, errno: int) -> tuple[LoggingWarning, ...]:
+    symbol, message = _VIOLATIONS[errno]
+    has_gtid = not variables.is_mariadb and variables.gtid_mode in ("ON", "ON_PERMISSIVE")
+    has_gtid |= state.has_assigned_gtid
+    if has_gtid or variables.gtid_consistency == "ON":
+        raise refusal(errno)
+    if variables.gtid_consistency == "WARN":
+        return (LoggingWarning(level="Warning", errno=errno, symbol=symbol, message=message),)
+    return ()

@@ -17,18 +17,24 @@ from binlogio.constants import RowsFlag
 from binlogio.errors import LoggingError, WriterStateError
 from binlogio.events.query import Invoker
 from binlogio.gtid import Gtid
-from binlogio.writer.flavour import DEFAULT_SQL_MODE, UTF8MB4_0900_AI_CI, flavour_of
 from binlogio.writer.log.group import GroupEnd, GroupMarks, InDomain
 from binlogio.writer.log.log_file import MICROSECONDS_PER_SECOND
 from binlogio.writer.query_events import QueryContext
 from binlogio.writer.rows.frames import FrameBuilder
-from binlogio.writer.rows.row_shapes import RowEncoder
+from binlogio.writer.rows.row_encoder import RowEncoder
 from binlogio.writer.rows.rows_builder import RowsRules
 from binlogio.writer.rules.known_objects import Uses
 from binlogio.writer.rules.statement_facts import LoggingWarning, SessionState, StatementFacts
-from binlogio.writer.session.engine_mix import NO_ENGINES, EngineMix, mix_engines
-from binlogio.writer.session.session_caches import SessionCaches
-from binlogio.writer.session.transaction import Transaction, end_of_commit, end_of_rollback
+from binlogio.writer.server_format import DEFAULT_SQL_MODE, UTF8MB4_0900_AI_CI, server_format_of
+from binlogio.writer.session.cache import SessionCaches
+from binlogio.writer.session.transaction import (
+    NO_ENGINES,
+    EngineMix,
+    TransactionState,
+    end_of_commit,
+    end_of_rollback,
+    mix_engines,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -106,7 +112,7 @@ class ConnectionState:
         self.thread_id = thread_id
         self.schema = schema
         self.group_commit = group_commit
-        self.flavour = flavour_of(variables.server_version)
+        self.server_format = server_format_of(variables.server_version)
         self.tables = tables
         self.frames = FrameBuilder(variables, kernel)
         self.caches = SessionCaches(
@@ -120,7 +126,7 @@ class ConnectionState:
         )
         self.next_xid = next_xid
         self.next_file_id = next_file_id
-        self.transaction = Transaction()
+        self.transaction = TransactionState()
         self.engine_mix: EngineMix = NO_ENGINES
         self.has_begun = False
         self.is_closed = False
@@ -131,7 +137,7 @@ class ConnectionState:
         self.warnings: list[LoggingWarning] = []
         self._clock = clock
         self._row_packer = kernel.row_packer if kernel is not None else None
-        query = self.flavour.query
+        query = self.server_format.query
         self.set_variables(variables, ClientVariables(sql_mode=query.sql_mode, collation=query.collation))
 
     def set_variables(self, variables: ServerVariables, client: ClientVariables) -> None:
@@ -139,7 +145,7 @@ class ConnectionState:
         self.variables = variables
         self.client = client
         partial_json = "PARTIAL_JSON" in variables.binlog_row_value_options
-        has_domains = self.flavour.has_domains
+        has_domains = self.server_format.has_domains
         self.compressed_size = (
             variables.log_bin_compress_min_len if has_domains and variables.log_bin_compress else None
         )
@@ -148,7 +154,7 @@ class ConnectionState:
             rows_query=variables.binlog_rows_query_log_events and not has_domains,
             annotates_rows=variables.binlog_annotate_row_events and has_domains,
             compressed_size=self.compressed_size,
-            flags=int(client.rows_flags) | self.flavour.rows.flags,
+            flags=int(client.rows_flags) | self.server_format.rows.flags,
             partial_json=partial_json and not has_domains,
         )
         self.frames.server_id = variables.server_id
@@ -157,7 +163,7 @@ class ConnectionState:
         self.encoder = RowEncoder(
             variables.binlog_row_image,
             partial_json=self.rules.partial_json,
-            image_rules=self.flavour.rows.images,
+            image_rules=self.server_format.rows.images,
             row_packer=self._row_packer,
         )
         self.auto_increment = client.auto_increment_increment, client.auto_increment_offset
@@ -262,7 +268,7 @@ class ConnectionState:
             time_zone=client.time_zone if uses and Uses.TIME_ZONE in uses else "",
             microseconds=now % MICROSECONDS_PER_SECOND if uses and Uses.MICROSECONDS in uses else None,
             compressed_size=self.compressed_size,
-            flavour=self.flavour,
+            server_format=self.server_format,
         )
 
     def state(self) -> SessionState:
@@ -299,7 +305,7 @@ class ConnectionState:
     def _joins_caches(self) -> bool:
         """Return whether the statement cache waits for the end of the transaction that the statement is."""
         return (
-            self.flavour.joins_caches
+            self.server_format.joins_caches
             and self.is_autocommitted
             and self.transaction.modifies_engine
             and not self.caches.transaction.is_empty
@@ -339,7 +345,7 @@ class ConnectionState:
                     if variables.binlog_transaction_compression
                     else None,
                     marks=self.marks(ends_statement=context is not None, end=end),
-                    creates_table=self.transaction.is_ddl and self.flavour.has_domains,
+                    creates_table=self.transaction.is_ddl and self.server_format.has_domains,
                 )
         finally:
             self.forget()

@@ -123,7 +123,7 @@ def ddl_event(
     `schemas` are those that it changes, None looks for them in the text. `is_atomic`: it is one transaction; None
     decides by the text. `invoker` is the session's account, `alter` a half of MariaDB's ALTER TABLE in two phases.
     """
-    text, query = _text(sql), context.flavour.query
+    text, query = _text(sql), context.server_format.query
     database, table = _DATABASE_DDL.match(text), _TABLE_DDL.match(text)
     schema = _name(database, 2) if database is not None else context.schema
     more = [*statement_vars(context)]

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, Final
 from binlogio.rows.plan import TablePlan, resolve_plan
 from binlogio.schema.collations import collation_name
 from binlogio.schema.definition import DEFAULT_COLLATION
-from binlogio.writer.flavour import flavour_of
 from binlogio.writer.log.log_file import describe_format
 from binlogio.writer.rows.value_checks import Check, checks_of
 from binlogio.writer.rows.writeset import KeyHasher
 from binlogio.writer.rules.engines import INNODB
 from binlogio.writer.rules.known_objects import table_access
-from binlogio.writer.session.engine_mix import EngineMix
+from binlogio.writer.server_format import server_format_of
+from binlogio.writer.session.transaction import EngineMix
 
 if TYPE_CHECKING:
     from binlogio.events.table_map import TableMapEvent
@@ -81,7 +81,7 @@ class OpenTables:
         self._row_metadata = variables.binlog_row_metadata
         self._context = describe_format(variables).context
         self._vendor: Vendor = "mariadb" if variables.is_mariadb else "mysql"
-        self._usual_collation = collation_name(flavour_of(variables.server_version).query.collation)
+        self._usual_collation = collation_name(server_format_of(variables.server_version).query.collation)
         self._kernel = kernel
         self._lock = Lock()
         self._tables: dict[TableDefinition, OpenTable] = {}

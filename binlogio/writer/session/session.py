@@ -1,15 +1,19 @@
-"""Sessions: the statements and transactions of one client.
+"""Sessions: the statements, transactions and variables of one client.
 
 The commands write to the caches through `connection`, `statement_log`, `table_statements` and `xa`; `logging_format`
 decides the format of a statement; `binlogio.writer.log` writes files.
 
     statement as text  -> context events and a Query event, in the cache that the decision names
     statement as rows  -> table maps and rows events, each in the cache of its table's kind
-    end of a statement -> the statement cache is a group; outside of a transaction the transaction cache is the next
-    group
+    end of a statement -> the statement cache is a group; outside of a transaction the transaction cache is the next group
     DDL                -> commits the open transaction, then is a separate group
 
-Source: WL#2687; sql/binlog.cc; oracle rules 8.4, 8.5 and D1 to D18.
+A variable is refused where the server refuses it (which variable cannot be set when); its value is checked by
+`ServerVariables`.
+
+Source: WL#2687; sql/binlog.cc; oracle rules 8.4, 8.5 and D1 to D18; sql/sys_vars.cc, binlog_format_check,
+binlog_direct_check, check_sql_log_bin, check_outside_trx, check_binlog_trx_compression; a 9.7.4 server, asked for each
+variable.
 """
 
 from __future__ import annotations
@@ -17,6 +21,8 @@ from __future__ import annotations
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, Final
 
+from binlogio.errors import LoggingError
+from binlogio.options import MARIADB_SESSION_VARIABLES, SESSION_VARIABLES, VARIABLE_NAMES
 from binlogio.schema.identifiers import backticked
 from binlogio.writer.log.group import AUTOMATIC, NextGtid
 from binlogio.writer.query_events import boundary_event, text_bytes
@@ -24,19 +30,19 @@ from binlogio.writer.rules.known_objects import table_access
 from binlogio.writer.rules.statement import Statement
 from binlogio.writer.rules.statement_facts import LoggingWarning, StatementFacts, StatementKind
 from binlogio.writer.session.connection import ClientVariables, ConnectionState
-from binlogio.writer.session.engine_mix import NO_ENGINES
-from binlogio.writer.session.session_variables import set_session_variables
 from binlogio.writer.session.statement_log import log_statement
 from binlogio.writer.session.table_statements import disconnect, log_create_select, log_ddl, log_temporary_table
+from binlogio.writer.session.transaction import NO_ENGINES
 from binlogio.writer.session.xa import xa_commit, xa_end, xa_prepare, xa_rollback, xa_start
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from types import TracebackType
 
     from binlogio.options import ServerVariables
     from binlogio.schema import TableDefinition
     from binlogio.writer.log.group_events import LoggedGtid
+    from binlogio.writer.rules.logging_format import SessionState
     from binlogio.writer.session.xa import XaXid
 
 _CLIENT_VARIABLES: Final = frozenset(field.name for field in fields(ClientVariables))
@@ -173,7 +179,7 @@ class Session:
         if not savepoint.is_logged:
             connection.roll_back_cache(connection.context())  # the log itself took no part then
         elif caches.transaction.cannot_roll_back or (
-            connection.flavour.keeps_savepoints and transaction.changed_non_transactional
+            connection.server_format.keeps_savepoints and transaction.changed_non_transactional
         ):
             self._log_boundary(text_bytes(f"ROLLBACK TO {backticked(name)}"))
         else:
@@ -295,3 +301,88 @@ class Session:
         context = connection.context()
         frame = connection.frames.encode(boundary_event(context, sql))
         connection.caches.add(connection.caches.transaction, (frame,), context)
+
+
+# ------------------------------------------------------------------------------------------------------------ variables
+
+_NOT_IN_TRANSACTION: Final = {
+    "binlog_format": (
+        1679,
+        "ER_INSIDE_TRANSACTION_PREVENTS_SWITCH_BINLOG_FORMAT",
+        "Cannot modify @@session.binlog_format inside a transaction",
+    ),
+    "binlog_direct_non_transactional_updates": (
+        1685,
+        "ER_INSIDE_TRANSACTION_PREVENTS_SWITCH_BINLOG_DIRECT",
+        "Cannot modify @@session.binlog_direct_non_transactional_updates inside a transaction",
+    ),
+    "sql_log_bin": (
+        1694,
+        "ER_INSIDE_TRANSACTION_PREVENTS_SWITCH_SQL_LOG_BIN",
+        "Cannot modify @@session.sql_log_bin inside a transaction",
+    ),
+    **{
+        name: (
+            1766,
+            "ER_VARIABLE_NOT_SETTABLE_IN_TRANSACTION",
+            f"The system variable {name} cannot be set when there is an ongoing transaction.",
+        )
+        for name in (
+            "binlog_row_value_options",
+            "binlog_transaction_compression",
+            "binlog_transaction_compression_level_zstd",
+        )
+    },
+    **dict.fromkeys(
+        ("gtid_domain_id", "gtid_seq_no"),
+        (
+            1953,
+            "ER_INSIDE_TRANSACTION_PREVENTS_SWITCH_GTID_DOMAIN_ID_SEQ_NO",
+            "Cannot modify @@session.gtid_domain_id or @@session.gtid_seq_no inside a transaction",
+        ),
+    ),
+}
+
+
+def set_session_variables(
+    variables: ServerVariables, state: SessionState, values: Mapping[str, Any]
+) -> ServerVariables:
+    """Return the variables of a session after SET SESSION.
+
+    `state.in_transaction` counts here from the first statement on where there is no autocommit.
+
+    Raises:
+        LoggingError: there is no such variable, it is a global one, or it cannot be set now.
+        UnsupportedFeature: a variable cannot have this value.
+    """
+    for name in values:
+        _check(name, variables, state)
+    return replace(variables, **values)
+
+
+def _check(name: str, variables: ServerVariables, state: SessionState) -> None:
+    if name not in VARIABLE_NAMES:
+        raise LoggingError(f"Unknown system variable '{name}'", errno=1193, symbol="ER_UNKNOWN_SYSTEM_VARIABLE")
+    if name not in (MARIADB_SESSION_VARIABLES if variables.is_mariadb else SESSION_VARIABLES):
+        raise LoggingError(
+            f"Variable '{name}' is a GLOBAL variable and should be set with SET GLOBAL",
+            errno=1229,
+            symbol="ER_GLOBAL_VARIABLE",
+        )
+    if name == "binlog_format" and state.has_temporary_tables and variables.is_mariadb:
+        if variables.binlog_format == "ROW":
+            raise LoggingError(
+                "Cannot switch out of the row-based binary log format when the session has open temporary tables",
+                errno=1559,
+                symbol="ER_TEMP_TABLE_PREVENTS_SWITCH_OUT_OF_RBR",
+            )
+    elif name == "binlog_format" and state.has_temporary_tables:
+        raise LoggingError(
+            "Changing @@session.binlog_format is disallowed when the session has open temporary table(s). You could "
+            "wait until these temporary table(s) are dropped and try again.",
+            errno=3745,
+            symbol="ER_TEMP_TABLE_PREVENTS_SWITCH_SESSION_BINLOG_FORMAT",
+        )
+    if state.in_transaction and name in _NOT_IN_TRANSACTION:
+        errno, symbol, message = _NOT_IN_TRANSACTION[name]
+        raise LoggingError(message, errno=errno, symbol=symbol)

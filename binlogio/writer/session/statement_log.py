@@ -30,7 +30,7 @@ from binlogio.writer.rules.statement_facts import (
     StatementKind,
 )
 from binlogio.writer.session.cache import BinlogCache, CachePosition
-from binlogio.writer.session.engine_mix import NO_ENGINES
+from binlogio.writer.session.transaction import NO_ENGINES
 
 if TYPE_CHECKING:
     from binlogio.schema import TableDefinition
@@ -114,7 +114,7 @@ def _log_plainly(connection: ConnectionState, statement: Statement) -> bool:
     cache, writeset = caches.transaction, caches.writesets.get(True)
     if is_cascade(change):
         return False
-    names_table = connection.flavour.query.names_single_table and isinstance(change, Update)
+    names_table = connection.server_format.query.names_single_table and isinstance(change, Update)
     checks = table.definition.has_foreign_keys and not isinstance(change, Delete)
     is_alone = table.definition.is_foreign_key_parent or (checks and connection.client.foreign_key_checks)
     context = connection.plain_context(int(names_table), any_schema=is_alone)
@@ -220,7 +220,7 @@ def context_of(
         schemas = None
     return connection.context(
         updated_tables=_updated_tables(statement)
-        if len(facts.tables) > 1 or connection.flavour.query.names_single_table
+        if len(facts.tables) > 1 or connection.server_format.query.names_single_table
         else 0,
         updated_schemas=schemas,
         is_thread_specific=Uses.THREAD_ID in statement.uses or any(table.temporary for table in facts.all_tables),

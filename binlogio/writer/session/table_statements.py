@@ -26,8 +26,8 @@ from binlogio.errors import LoggingError, UnsupportedFeature
 from binlogio.events.mariadb import MariadbGtidExtraFlag
 from binlogio.events.query import MariadbAlterFlags
 from binlogio.gtid import MariadbGtid
+from binlogio.writer.log.dependency_tracker import is_barrier
 from binlogio.writer.log.group import GroupMarks
-from binlogio.writer.log.logical_clock import is_barrier
 from binlogio.writer.query_events import table_ddl_event, updated_schemas
 from binlogio.writer.rows.rows_builder import build_statement
 from binlogio.writer.rules.statement import Statement, facts_of
@@ -41,7 +41,6 @@ from binlogio.writer.session.ddl import (
     is_drop_table,
     is_logged_ddl,
 )
-from binlogio.writer.session.engine_mix import NO_ENGINES
 from binlogio.writer.session.statement_log import (
     context_of,
     decide,
@@ -49,6 +48,7 @@ from binlogio.writer.session.statement_log import (
     refers_to_rows,
     refuse_changes,
 )
+from binlogio.writer.session.transaction import NO_ENGINES
 
 if TYPE_CHECKING:
     from binlogio.writer.query_events import QueryContext
@@ -116,7 +116,7 @@ def log_create_select(connection: ConnectionState, statement: Statement) -> None
     if decision.format is LoggingFormat.STATEMENT:
         if not statement.error:
             connection.warnings += decision.warnings_when_cached
-            is_atomic = None if connection.flavour.query.has_atomic_engines else False
+            is_atomic = None if connection.server_format.query.has_atomic_engines else False
             schemas = statement.updated_schemas
             if schemas is None and facts.tables:  # those that functions read are not among them
                 schemas = updated_schemas(table.schema for table in facts.tables)
@@ -162,7 +162,9 @@ def log_temporary_table(connection: ConnectionState, statement: Statement) -> No
         sql = statement.sql_bytes
         if drops:
             sql = drop_tables(sql, tables, connection.schema, temporary=True)
-        is_atomic = facts.kind is StatementKind.CREATE_TEMPORARY and not connection.flavour.query.has_atomic_engines
+        is_atomic = (
+            facts.kind is StatementKind.CREATE_TEMPORARY and not connection.server_format.query.has_atomic_engines
+        )
         xid = connection.next_xid() if is_atomic else None
         frame = connection.frames.encode(table_ddl_event(context, sql, requires_primary_key=not drops, xid=xid))
         if decision.statement_cache is CacheKind.DIRECT:
@@ -226,7 +228,7 @@ def _write_ddl(
     context = connection.context(is_thread_specific=is_thread_specific, updated_schemas=None if any_schema else ())
     connection.caches.end_statement()
     alter = None
-    if connection.variables.binlog_alter_two_phase and connection.flavour.has_domains and is_alter_table(sql):
+    if connection.variables.binlog_alter_two_phase and connection.server_format.has_domains and is_alter_table(sql):
         alter = MariadbAlterFlags(_COMMIT_ALTER, _begin_alter(connection, context, sql))
     event = ddl_event(
         context,
@@ -267,12 +269,12 @@ def _drop_tables(connection: ConnectionState, statement: Statement, facts: State
     for table in facts.tables:
         if table.temporary:
             continue
-        if table.engine.atomic_ddl or table.is_missing or not connection.flavour.query.has_atomic_engines:
+        if table.engine.atomic_ddl or table.is_missing or not connection.server_format.query.has_atomic_engines:
             together.append(table)
         else:
             groups.append((False, [table]))
     if together:
-        if connection.flavour.query.has_atomic_engines:
+        if connection.server_format.query.has_atomic_engines:
             together.sort(key=lambda table: table.is_missing)
         groups.append((True, together))
     dropped: list[str] = []
@@ -304,7 +306,7 @@ def _log_created_rows(connection: ConnectionState, statement: Statement, facts: 
     any_schema = refers_to_rows(connection, facts)
     caches, context = connection.caches, connection.context(updated_schemas=None if any_schema else ())
     created = statement.locked[0]
-    is_one_group = not connection.flavour.query.has_atomic_engines
+    is_one_group = not connection.server_format.query.has_atomic_engines
     starts_transaction = created.is_transactional or is_one_group
     if not starts_transaction and not statement.error:
         sql = create_table(created, connection.schema, starts_transaction=False)

@@ -1,12 +1,16 @@
-"""State of a transaction beside its events: savepoints, and the changes that ROLLBACK cannot undo.
+"""State of a transaction beside its events: savepoints, changes that ROLLBACK cannot undo, and the engines that it writes.
 
 The rules that end a transaction are the same in every format.
 
     COMMIT    an empty cache writes nothing; XID if an engine with two-phase commit has something to commit, else COMMIT
     ROLLBACK  a cache with a statement that cannot be undone ends in ROLLBACK; any other is discarded
 
-Source: sql/binlog.cc, MYSQL_BIN_LOG::commit and rollback; sql/transaction_info.h, Transaction_ctx; oracle rules D6, D7,
-D11.
+Warning 6414: a statement or transaction writes tables of engines that are not composable. InnoDB and BLACKHOLE are
+composable; every other engine only with itself. A transaction gives one warning, before any other decision about its
+statement, so that a statement that is refused has the warning too.
+
+Source: sql/binlog.cc, MYSQL_BIN_LOG::commit and rollback, THD::check_and_emit_warning_for_non_composable_engines;
+sql/transaction_info.h, Transaction_ctx; oracle rules D6, D7, D11; recordings of a 9.7.4 server.
 """
 
 from __future__ import annotations
@@ -16,9 +20,13 @@ from typing import TYPE_CHECKING, Final
 
 from binlogio.errors import LoggingError
 from binlogio.writer.log.group import GroupEnd
-from binlogio.writer.rules.statement_facts import LoggingWarning
+from binlogio.writer.rules.rule_sets import rules_of
+from binlogio.writer.rules.statement_facts import LoggingWarning, StatementKind
+from binlogio.writer.rules.table_accesses import refused_by_isolation
 
 if TYPE_CHECKING:
+    from binlogio.options import ServerVariables
+    from binlogio.writer.rules.statement_facts import StatementFacts, TableAccess
     from binlogio.writer.session.cache import BinlogCache, CachePosition
 
 _NOT_UNDONE: Final = LoggingWarning(
@@ -42,7 +50,7 @@ _DROPPED: Final = LoggingWarning(
 
 
 @dataclass(frozen=True, slots=True)
-class Savepoint:
+class CacheSavepoint:
     """A savepoint: the position of the transaction cache after its event, and the participants of the transaction."""
 
     name: str
@@ -53,7 +61,7 @@ class Savepoint:
 
 
 @dataclass(slots=True)
-class Transaction:
+class TransactionState:
     """One transaction, or one statement outside of any.
 
     `is_logged`: something of it went into a cache. `is_registered`: the log or an engine takes part. `modifies_engine`:
@@ -69,7 +77,7 @@ class Transaction:
     dropped_temporary: bool = False
     used_temporary: bool = False
     is_ddl: bool = False
-    savepoints: list[Savepoint] = field(default_factory=list)
+    savepoints: list[CacheSavepoint] = field(default_factory=list)
 
     def clear(self) -> None:
         """The next transaction begins."""
@@ -96,9 +104,9 @@ class Transaction:
     def add_savepoint(self, name: str, position: CachePosition) -> None:
         """Remember a savepoint; one of the same name is forgotten."""
         self.savepoints = [savepoint for savepoint in self.savepoints if not _same(savepoint.name, name)]
-        self.savepoints.append(Savepoint(name, position, self.is_logged, self.is_registered, self.modifies_engine))
+        self.savepoints.append(CacheSavepoint(name, position, self.is_logged, self.is_registered, self.modifies_engine))
 
-    def return_to(self, name: str) -> Savepoint:
+    def return_to(self, name: str) -> CacheSavepoint:
         """Remove the savepoints after one, which stays.
 
         Raises:
@@ -123,7 +131,7 @@ class Transaction:
         raise LoggingError(f"SAVEPOINT {name} does not exist", errno=1305, symbol="ER_SP_DOES_NOT_EXIST")
 
 
-def end_of_commit(cache: BinlogCache, transaction: Transaction) -> GroupEnd | None:
+def end_of_commit(cache: BinlogCache, transaction: TransactionState) -> GroupEnd | None:
     """What COMMIT closes the transaction cache with; None where there is nothing to close."""
     if cache.is_empty:
         return None
@@ -143,3 +151,60 @@ def end_of_rollback(cache: BinlogCache) -> GroupEnd | None:
 
 def _same(name: str, other: str) -> bool:
     return name.casefold() == other.casefold()
+
+
+# -------------------------------------------------------------------------------------- engines that are not composable
+
+_OPEN_NO_TABLE: Final = (StatementKind.DDL, StatementKind.CREATE_TEMPORARY, StatementKind.DROP_TEMPORARY)
+_COMPOSABLE: Final = ("InnoDB", "BLACKHOLE")
+
+
+@dataclass(frozen=True, slots=True)
+class EngineMix:
+    """The first table that a transaction has written, and whether it was warned; NO_ENGINES at its beginning.
+
+    A server forgets it when a transaction ends in which some engine or the log took part: one that only wrote to
+    temporary MyISAM tables in ROW or MIXED format, or to MyISAM tables with sql_log_bin=0, is remembered into the next.
+    """
+
+    table: TableAccess | None = None
+    has_warned: bool = False
+
+
+NO_ENGINES: Final = EngineMix()
+
+
+def mix_engines(
+    mix: EngineMix, variables: ServerVariables, facts: StatementFacts
+) -> tuple[EngineMix, LoggingWarning | None]:
+    """What a transaction has written after a statement, and the warning of the statement, where its rule set has one."""
+    tables = () if facts.kind in _OPEN_NO_TABLE or not rules_of(variables).warns_of_engines else facts.all_tables
+    if refused_by_isolation(variables, tables) is not None:
+        return mix, None
+    first = mix.table
+    for table in tables:
+        if mix.has_warned or not table.write:
+            break
+        if table.engine.name == "PERFORMANCE_SCHEMA":
+            continue
+        if first is not None and not _go_together(first.engine.name, table.engine.name):
+            return EngineMix(first, has_warned=True), _warning(table, first)
+        first = first or table
+    return EngineMix(first, has_warned=mix.has_warned), None
+
+
+def _go_together(one: str, other: str) -> bool:
+    return one == other or (one in _COMPOSABLE and other in _COMPOSABLE)
+
+
+def _warning(table: TableAccess, first: TableAccess) -> LoggingWarning:
+    one, other = table.engine.name, first.engine.name
+    return LoggingWarning(
+        level="Warning",
+        errno=6414,
+        symbol="ER_DEPRECATE_NON_COMPOSABLE_MULTIPLE_ENGINE",
+        message=(
+            f"Combining the storage engines {one} and {other} is deprecated, but the statement or transaction updates both the "
+            f"{one} table {table.schema}.{table.name} and the {other} table {first.schema}.{first.name}."
+        ),
+    )

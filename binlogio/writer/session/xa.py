@@ -58,7 +58,7 @@ def xa_start(connection: ConnectionState, xid: XaXid) -> None:
     if connection.xa is not None or connection.in_transaction:
         raise _wrong_state("XAER_OUTSIDE: Some work is done outside global transaction", 1400, "ER_XAER_OUTSIDE")
     connection.xa = XaTransaction(xid)
-    if not connection.flavour.has_domains:
+    if not connection.server_format.has_domains:
         connection.caches.xa_start = b"XA START " + xid.text
 
 
@@ -91,7 +91,7 @@ def xa_commit(connection: ConnectionState, xid: XaXid, *, one_phase: bool = Fals
     """
     if one_phase:
         _own(connection, xid, is_idle=True)
-        if connection.flavour.has_domains:
+        if connection.server_format.has_domains:
             connection.end_by_commit()
         else:
             _flush(connection, xid, one_phase=1)

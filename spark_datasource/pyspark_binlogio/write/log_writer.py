@@ -36,8 +36,8 @@ from binlogio.columnar.reference.row_records import ROW_COLUMNS
 from binlogio.errors import WriterStateError
 from binlogio.gtid import EMPTY_GTID_SET
 from binlogio.options import ServerVariables
-from binlogio.writer.flavour import flavour_of
 from binlogio.writer.log.log_storage import LocalStorage
+from binlogio.writer.server_format import server_format_of
 from pyspark_binlogio.option_values import BinlogOptionError, nearest
 from pyspark_binlogio.pyspark_api import arrow_schema
 from pyspark_binlogio.spark_types import VARIANT
@@ -232,7 +232,7 @@ def server_variables(options: BinlogOptions) -> ServerVariables:
         raise BinlogOptionError(
             "binlog: option serverVersion: expected a MySQL version, since Spark writes logs of MySQL servers only"
         )
-    flavour_of(variables.server_version)
+    server_format_of(variables.server_version)
     return variables
 
 

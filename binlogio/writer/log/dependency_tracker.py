@@ -36,7 +36,7 @@ LogicalTimestamp = tuple[int, int]
 """The clock of one group in its file: last_committed, sequence_number."""
 
 
-class LogicalClock:
+class DependencyTracker:
     """Gives each group its place. Not for several threads at once, but for `max_committed`.
 
     Args:

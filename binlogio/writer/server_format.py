@@ -80,11 +80,11 @@ class QueryVariables:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Flavour:
+class ServerFormat:
     """The choices of a server version.
 
     Args:
-        name: what the flavour is called.
+        name: what it is called.
         post_header_sizes: of the format description, from type 1 on.
         has_checksum: the format description names a checksum algorithm.
         has_gtids: a file begins with PREVIOUS_GTIDS, and groups may have a GTID.
@@ -131,11 +131,11 @@ _MARIADB_10_11: Final = (
     + "041304000d0808080a0a0a"
 )
 
-_FLAVOURS: Final[tuple[tuple[Version, Version, Flavour], ...]] = (
+_MYSQL_FORMATS: Final[tuple[tuple[Version, Version, ServerFormat], ...]] = (
     (
         (8, 0, 20),
         (8, 0, 26),
-        Flavour(
+        ServerFormat(
             name="8.0",
             post_header_sizes=_sizes(_8_0),
             has_checksum=True,
@@ -147,7 +147,7 @@ _FLAVOURS: Final[tuple[tuple[Version, Version, Flavour], ...]] = (
     (
         (9, 0, 0),
         (10, 0, 0),
-        Flavour(
+        ServerFormat(
             name="9.0",
             post_header_sizes=_sizes(_9_0),
             has_checksum=True,
@@ -159,7 +159,7 @@ _FLAVOURS: Final[tuple[tuple[Version, Version, Flavour], ...]] = (
         ),
     ),
 )
-_MARIADB_10: Final = Flavour(
+_MARIADB_10: Final = ServerFormat(
     name="MariaDB 10.11",
     post_header_sizes=_sizes(_MARIADB_10_11),
     has_checksum=True,
@@ -186,7 +186,7 @@ _MARIADB_10: Final = Flavour(
         collation=_UTF8MB4_GENERAL_CI,
     ),
 )
-_MARIADB_FLAVOURS: Final[tuple[tuple[Version, Version, Flavour], ...]] = (
+_MARIADB_FORMATS: Final[tuple[tuple[Version, Version, ServerFormat], ...]] = (
     ((10, 11, 0), (10, 12, 0), _MARIADB_10),
     (
         (11, 8, 0),
@@ -199,30 +199,30 @@ _MARIADB_FLAVOURS: Final[tuple[tuple[Version, Version, Flavour], ...]] = (
         ),
     ),
 )
-DEFAULT_FLAVOUR: Final = _FLAVOURS[-1][2]
+DEFAULT_SERVER_FORMAT: Final = _MYSQL_FORMATS[-1][2]
 
 
 @lru_cache(maxsize=64)
-def flavour_of(server_version: str) -> Flavour:
+def server_format_of(server_version: str) -> ServerFormat:
     """Return the choices of a version such as `9.7.4` or `10.11.18-MariaDB`.
 
     Raises:
         UnsupportedFeature: the format of its logs is not known.
     """
     numbers = server_version_numbers(server_version)
-    for since, until, flavour in _MARIADB_FLAVOURS if "MariaDB" in server_version else _FLAVOURS:
+    for since, until, server_format in _MARIADB_FORMATS if "MariaDB" in server_version else _MYSQL_FORMATS:
         if since <= numbers < until:
-            return flavour
+            return server_format
     raise UnsupportedFeature(
         "writing logs of this server version is not supported",
         field="server_version",
-        expected=f"MySQL {_known(_FLAVOURS)}; MariaDB {_known(_MARIADB_FLAVOURS)}",
+        expected=f"MySQL {_known(_MYSQL_FORMATS)}; MariaDB {_known(_MARIADB_FORMATS)}",
         found=server_version,
     )
 
 
-def _known(flavours: tuple[tuple[Version, Version, Flavour], ...]) -> str:
-    return ", ".join(f"{_text(since)} to before {_text(until)}" for since, until, _ in flavours)
+def _known(formats: tuple[tuple[Version, Version, ServerFormat], ...]) -> str:
+    return ", ".join(f"{_text(since)} to before {_text(until)}" for since, until, _ in formats)
 
 
 def _text(version: Version) -> str:

@@ -1,10 +1,12 @@
-"""Row encoder: chooses the columns of each image, and packs their values with the kernel or with construct.
+"""Row encoder: puts the values of a changed row in order, chooses the columns of each image, and packs them.
 
-The choice of columns is `rules.row_image`'s. Events and caches are not known here.
+Values are packed with the kernel or with construct. The choice of columns is made by `rules.row_image`; events are
+built in `rows_builder`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,7 +16,6 @@ from binlogio.rows.image import RowChange, RowImage, encode_partial_rows, encode
 from binlogio.values.json import JsonDocument
 from binlogio.values.json_diff import JsonDiffs
 from binlogio.values.values import ABSENT
-from binlogio.writer.rows.row_values import changed_row, given_columns, new_row, whole_row, with_documents
 from binlogio.writer.rows.value_checks import check_time, check_value
 from binlogio.writer.rules.row_image import MYSQL_IMAGES, ImageRules, RowOperation, image_columns
 from binlogio.writer.rules.statement import Change, Delete, Insert, Row, Update
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from binlogio.rows.plan import TablePlan
+    from binlogio.writer.rules.statement import Row
     from binlogio.writer.session.open_tables import OpenTable
 
 MAX_SHAPES: Final = 1024
@@ -254,3 +256,84 @@ def _diffs_size(diffs: JsonDiffs) -> int:
 
 def _column(table: OpenTable, position: int) -> str:
     return f"{table.definition.full_name}.{table.definition.columns[position].name}"
+
+
+# ------------------------------------------------------------------------------------- values in the order of the table
+
+
+def whole_row(row: Row, table: OpenTable, needed: tuple[int, ...]) -> list[Any]:
+    """Return the values of a row that was in the table, so that none of those `needed` can be guessed.
+
+    Others may be ABSENT.
+    """
+    definition = table.definition
+    if not isinstance(row, Mapping):
+        if len(row) != len(definition.columns):
+            raise UnsupportedFeature(
+                "the number of values differs from the number of columns",
+                field=definition.full_name,
+                expected=len(definition.columns),
+                found=len(row),
+            )
+        return list(row)
+    if len(row) == len(table.names):
+        try:
+            return [row[name] for name in table.names]
+        except KeyError:
+            pass  # another case, or another name
+    given = values_by_position(row, table)
+    missing = [definition.columns[index].name for index in needed if index not in given]
+    if missing:
+        raise UnsupportedFeature(
+            "the row has no value for some columns", field=definition.full_name, found=", ".join(missing)
+        )
+    return [given.get(index, ABSENT) for index in range(len(definition.columns))]
+
+
+def new_row(row: Row, table: OpenTable, needed: tuple[int, ...]) -> list[Any]:
+    """As `whole_row`, but nullable columns that a mapping lacks are NULL."""
+    if not isinstance(row, Mapping) or len(row) == len(table.names):
+        return whole_row(row, table, needed)
+    missing = {column.name.casefold(): column.name for column in table.definition.columns if column.nullable}
+    for name in row:
+        missing.pop(name.casefold(), None)
+    return whole_row({**row, **dict.fromkeys(missing.values())}, table, needed)
+
+
+def changed_row(old: list[Any], new: Row, table: OpenTable) -> list[Any]:
+    """Return the values after an update: what a mapping lacks is as before."""
+    if not isinstance(new, Mapping):
+        return whole_row(new, table, ())
+    values = list(old)
+    for index, value in values_by_position(new, table).items():
+        values[index] = value
+    return values
+
+
+def given_columns(row: Row, table: OpenTable) -> tuple[int, ...]:
+    """Return the positions of the columns that a row has a value for."""
+    if isinstance(row, Mapping):
+        return tuple(sorted(values_by_position(row, table)))
+    return tuple(range(len(table.names)))
+
+
+def values_by_position(row: Mapping[str, Any], table: OpenTable) -> dict[int, Any]:
+    """Return the values of a mapping by the positions of their columns."""
+    return {table.definition.column_index(name): value for name, value in row.items()}
+
+
+def with_documents(old: list[Any], new: list[Any]) -> list[Any]:
+    """Return the values after an update with JSON documents in the place of JSON diffs.
+
+    Raises:
+        UnsupportedFeature: there is no document to apply them to.
+        BinlogFormatError: the diffs do not fit the document.
+    """
+    values = list(new)
+    for index, value in enumerate(values):
+        if isinstance(value, JsonDiffs):
+            document = old[index]
+            if not isinstance(document, JsonDocument):
+                raise UnsupportedFeature("JSON diffs need a document in the before image", found=repr(document))
+            values[index] = value.apply(document)
+    return values

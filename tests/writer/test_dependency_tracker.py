@@ -12,8 +12,14 @@ from hypothesis import strategies as st
 
 from binlogio.schema import ColumnDefinition, KeyDefinition, TableDefinition
 from binlogio.values.values import EnumValue
+from binlogio.writer.log.dependency_tracker import (
+    COMMIT_ORDER,
+    WRITESET,
+    WRITESET_SESSION,
+    DependencyTracker,
+    is_barrier,
+)
 from binlogio.writer.log.group import Group, WriteSet
-from binlogio.writer.log.logical_clock import COMMIT_ORDER, WRITESET, WRITESET_SESSION, LogicalClock, is_barrier
 from binlogio.writer.rows.writeset import KeyHasher, WriteSetBuilder
 
 A, B, C, D, E, F = ({"hashes": (number,)} for number in range(6))
@@ -21,7 +27,7 @@ NO_KEY: Final[dict[str, Any]] = {"has_missing_keys": True}
 DDL: Final = None
 
 
-def run(clock: LogicalClock, *writesets: dict[str, Any] | None) -> list[tuple[int, int]]:
+def run(clock: DependencyTracker, *writesets: dict[str, Any] | None) -> list[tuple[int, int]]:
     """Transactions of one statement each, one after the other."""
     found = []
     for given_set in writesets:
@@ -56,13 +62,13 @@ def test_last_committed_is_what_a_server_writes(name: str) -> None:
     """Recordings of a 9.7 server, each in a new file."""
     writesets, expected = RECORDED[name]
 
-    assert run(LogicalClock(), *writesets) == [(parent, number) for number, parent in enumerate(expected, 1)]
+    assert run(DependencyTracker(), *writesets) == [(parent, number) for number, parent in enumerate(expected, 1)]
 
 
 @pytest.mark.parametrize("writeset", [WriteSet((1,)), None])
 def test_transactions_that_overlap_have_the_parent_that_was_committed_when_they_ran(writeset: WriteSet | None) -> None:
     """Recording "interleaved commits": the second does not depend on the first, the third on both."""
-    clock = LogicalClock(COMMIT_ORDER)
+    clock = DependencyTracker(COMMIT_ORDER)
     before = clock.step(Group(frames=(), timestamp=0, commit_parent=clock.max_committed, writeset=writeset))
     clock.committed(1)
     clock.rotate()
@@ -78,19 +84,19 @@ def test_transactions_that_overlap_have_the_parent_that_was_committed_when_they_
 
 def test_a_group_that_says_nothing_depends_on_the_one_before_it() -> None:
     """The second cache of a session, and whoever does not know."""
-    clock = LogicalClock()
+    clock = DependencyTracker()
 
     assert [clock.step(Group(frames=(), timestamp=0)) for _ in range(3)] == [(0, 1), (1, 2), (2, 3)]
 
 
 def test_commit_order_knows_no_rows() -> None:
     """binlog_transaction_dependency_tracking=COMMIT_ORDER."""
-    assert [parent for parent, _ in run(LogicalClock(COMMIT_ORDER), A, B, C)] == [0, 1, 2]
+    assert [parent for parent, _ in run(DependencyTracker(COMMIT_ORDER), A, B, C)] == [0, 1, 2]
 
 
 def test_writeset_session_keeps_the_order_of_a_session() -> None:
     """Its own last group is its parent, whatever rows it changed."""
-    clock = LogicalClock(WRITESET_SESSION)
+    clock = DependencyTracker(WRITESET_SESSION)
     found = []
     for number, thread in enumerate((1, 2, 1, 2, 3), 1):
         group = Group(
@@ -104,14 +110,14 @@ def test_writeset_session_keeps_the_order_of_a_session() -> None:
 
 def test_a_full_history_begins_anew() -> None:
     """The group that does not fit is still compared; later ones depend on it."""
-    clock = LogicalClock(WRITESET, history_size=3)
+    clock = DependencyTracker(WRITESET, history_size=3)
 
     assert [parent for parent, _ in run(clock, A, B, C, D, B, E)] == [0, 1, 1, 1, 4, 4]
 
 
 def test_after_a_barrier_nothing_goes_before_it() -> None:
     """ANALYZE and CREATE DATABASE: a parent that is older is lifted to them."""
-    clock = LogicalClock(COMMIT_ORDER)
+    clock = DependencyTracker(COMMIT_ORDER)
     run(clock, A, B)
     parent = clock.max_committed
     clock.step(Group(frames=(), timestamp=0, commit_parent=parent, is_barrier=True))
@@ -138,7 +144,7 @@ def test_barriers_are_known_by_their_first_words(sql: bytes, *, expected: bool) 
 
 def test_numbers_begin_anew_in_each_file() -> None:
     """Parents in another file are 0, and the first group of a file is everybody's parent."""
-    clock = LogicalClock()
+    clock = DependencyTracker()
     run(clock, A, B)
     clock.rotate()
 
@@ -153,7 +159,7 @@ def test_groups_that_were_taken_back_leave_no_trace_but_caution(
     before: list[dict[str, Any] | None], after: list[dict[str, Any] | None]
 ) -> None:
     """Numbers go on where they were; no parent is smaller than it would have been, and none is in the future."""
-    clock, other = LogicalClock(), LogicalClock()
+    clock, other = DependencyTracker(), DependencyTracker()
     run(clock, *before)
     run(other, *before)
     mark = clock.counter
@@ -169,7 +175,7 @@ def test_groups_that_were_taken_back_leave_no_trace_but_caution(
 @given(st.lists(st.frozensets(st.integers(0, 5), min_size=1), max_size=30), st.integers(1, 8))
 def test_transactions_that_share_a_row_are_never_applied_together(rows: list[frozenset[int]], size: int) -> None:
     """Whatever the history's size: last_committed is at least the last group with one of the same rows."""
-    clock = LogicalClock(WRITESET, history_size=size)
+    clock = DependencyTracker(WRITESET, history_size=size)
     found = run(clock, *({"hashes": tuple(row)} for row in rows))
     for number, row in enumerate(rows, 1):
         last = max((earlier for earlier, other in enumerate(rows[: number - 1], 1) if other & row), default=0)
