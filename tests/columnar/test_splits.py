@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 import binlogio
 from binlogio import BinlogWriter, ColumnDefinition, Insert, ServerVariables, Statement, TableDefinition
-from binlogio.columnar.batches.records import Repeated
-from binlogio.columnar.batches.table_batches import ColumnarReader
+from binlogio.columnar.batches.table_batches import TableBatcher
 from binlogio.columnar.parallel import log_cuts
 from binlogio.columnar.record_types import RowSelection
+from binlogio.columnar.walk.log_walk import LogWalk
 from binlogio.constants import BINLOG_MAGIC, HeaderFlag
 from binlogio.format.encoder import Encoder
 from binlogio.format.splits import Split, cut
@@ -50,7 +50,7 @@ def _read(path: Path, split: Split | None) -> list[Record]:
     try:
         return [
             (table, record["pos"], record["row"], repr((record["before"], record["after"], record["gtid"])))
-            for table, batch in ColumnarReader(log, opened, EVERYTHING, Repeated()).read(split)
+            for table, batch in LogWalk(log, opened, EVERYTHING, TableBatcher).read(split)
             for record in batch.to_pylist()
         ]
     finally:
@@ -121,7 +121,7 @@ def _in_splits(path: Path, keyring: Path | None, count: int) -> list[int]:
     found = []
     for split in cut(path.stat().st_size, count):
         opened = log.open(ring)
-        reader = ColumnarReader(log, opened, EVERYTHING, Repeated(), mariadb_decryptor_for(ring))
+        reader = LogWalk(log, opened, EVERYTHING, TableBatcher, decryptor_for=mariadb_decryptor_for(ring))
         found += [pos for _, batch in reader.read(split) for pos in batch.column("pos").to_pylist()]
         opened.close()
     return found

@@ -19,15 +19,14 @@ from binlogio._kernel.mixed_batch import MixedBatch
 from binlogio.arrow.character_tables import characters_of
 from binlogio.arrow.types import ColumnSpec, column_spec
 from binlogio.columnar.batches.records import Repeated, imported
+from binlogio.columnar.batches.refusals import RefusedRows
 from binlogio.columnar.record_types import MIXED_SCHEMA
-from binlogio.columnar.reference.row_records import image_text
-from binlogio.columnar.walk.log_walk import LogWalk
+from binlogio.columnar.reference.construct_records import text_pairs
 from binlogio.constants import ColumnType
 from binlogio.errors import BinlogFormatError
-from binlogio.events.base import event_name
 from binlogio.options import DEFAULT_LIMITS
 from binlogio.primitives import BAD_BYTES
-from binlogio.rows.image import RowChange, RowImage, decode_rows
+from binlogio.rows.image import RowChange, RowImage
 from binlogio.values.layout import PARTIAL_JSON, column_layout
 from binlogio.values.text import json_value
 from binlogio.values.values import ABSENT
@@ -40,8 +39,12 @@ if TYPE_CHECKING:
     from binlogio._kernel.arrow_arrays import Node
     from binlogio._kernel.image_json import Value
     from binlogio._kernel.mixed_batch import ImageTexts
+    from binlogio._kernel.route import Router
+    from binlogio.columnar.batches.refusals import RowsPart
+    from binlogio.columnar.batches.row_batcher import TableBatch
+    from binlogio.columnar.record_types import RowSelection
+    from binlogio.columnar.windows import Window
     from binlogio.events.base import EventHeader
-    from binlogio.events.rows import RowsEvent
     from binlogio.rows.plan import ColumnPlan, TablePlan
 
 _NUMBERS: Final = {ColumnType.FLOAT: FLOAT, ColumnType.DOUBLE: DOUBLE, ColumnType.NULL: NOTHING}
@@ -134,77 +137,91 @@ def _texts(side: ImageTexts, count: int) -> Node:
     return text_node(side.offsets, side.texts, count, side.validity, count - side.rows)
 
 
-class MixedReader(LogWalk):
-    """One log's row changes as ("", batch) pairs: a batch is of no table alone."""
+class MixedBatcher:
+    """Makes batches of all tables in the order of the log. No batch continues in the next window.
 
-    def __init__(self, *args: Any, **more: Any) -> None:
-        super().__init__(*args, **more)
+    Args:
+        router: finds the rows.
+        selection: which rows are wanted.
+        file: name of the log.
+    """
+
+    def __init__(self, router: Router, selection: RowSelection, file: str) -> None:
+        self._router = router
+        self._selection = selection
+        self._file = file
+        self._repeated = Repeated()
+        self._refused = RefusedRows(router, self._plan_of, self._check_rows)
         self._tables: dict[int, TablePlan] = {}
         self._json: dict[int, ImageJson] = {}
-        self._sizes: list[int] = []  # of the memories of the batch before
+        self._sizes: list[int] = []  # of the memory blocks of the batch before
         self._failed: MixedBatch | None = None
 
-    def _forget_rows(self) -> None:
-        super()._forget_rows()
+    def begin_split(self) -> None:
+        """Begin with a split: drop refused rows."""
+        self._router.clear()
+        self._refused.forget()
         self._failed = None
 
-    def _take(self, number: int, plan: TablePlan) -> ImagePlan:
+    def add_table(self, number: int, plan: TablePlan) -> ImagePlan:
+        """Add a table, and return the kernel's plan of it."""
         self._tables[number], self._json[number] = plan, image_json(plan)
         return self._json[number].plan
 
-    def _renumber(self, kept: list[int]) -> None:
+    def keep_tables(self, kept: list[int]) -> None:
+        """Drop all tables but those whose old numbers are in `kept`, in the order of their new numbers."""
         self._tables = {new: self._tables[old] for new, old in enumerate(kept) if old in self._tables}
         self._json = {new: self._json[old] for new, old in enumerate(kept) if old in self._json}
 
-    def _new_batch(self) -> MixedBatch:
-        return MixedBatch([self._json.get(number) for number in range(self._plans)], self._sizes)
+    def route(self, window: Window) -> tuple[int, int]:
+        """Route a window."""
+        return self._router.route(window.view, 0, window.offset)
 
-    def _flush(self) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """Give out what the router has collected, in its order."""
+    def _new_batch(self) -> MixedBatch:
+        numbers = range(1 + max(self._json, default=-1))
+        return MixedBatch([self._json.get(number) for number in numbers], self._sizes)
+
+    def flush(self) -> Iterator[TableBatch]:
+        """Yield all rows that the router has found, in their order."""
         place = (0, 0, 0)
         while place[0] < self._router.rows_event_count:
             batch = self._new_batch()
             place = batch.fill(self._router, *place, self._selection.batch_rows, _BATCH_BYTES)
             if batch.failed_event >= 0:
                 self._failed = batch
-                self._refuse_rows(batch.failed_event, place[1:])
+                self._refused.refuse(batch.failed_event, place[1:])
             if batch.count:
                 self._sizes = batch.sizes
-                yield "", mixed_record_batch(batch, self._log.name, self._repeated)
+                yield "", mixed_record_batch(batch, self._file, self._repeated)
         self._router.clear()
 
-    def _give_out(self) -> Iterator[tuple[str, pa.RecordBatch]]:
+    def give_out(self) -> Iterator[TableBatch]:
+        """Yield the rows before one that was refused."""
         if self._failed is not None and self._failed.count:
-            found = self._before_refusal(mixed_record_batch(self._failed, self._log.name, self._repeated))
+            found = self._refused.rows_before(mixed_record_batch(self._failed, self._file, self._repeated))
             if found.num_rows:
                 yield "", found
 
-    def _flush_part(
+    def flush_part(
         self, header: EventHeader, size: int, first_row: int, *, first_byte: int, last: bool
-    ) -> Generator[tuple[str, pa.RecordBatch], None, tuple[int, int]]:
+    ) -> Generator[TableBatch, None, tuple[int, int]]:
+        """Yield the rows of one part of a rows event that is read in parts; see `RowBatcher`."""
         place, rows = (0, 0, 0), 0
         while place[0] < self._router.rows_event_count:
             batch = self._new_batch()
             place = batch.fill(self._router, *place, self._selection.batch_rows, _BATCH_BYTES)
             rows += batch.count
             if batch.failed_event >= 0 and (last or not batch.failed_in_images):
-                self._refuse_rows(batch.failed_event, place[1:], first_row=first_row, first_byte=first_byte)
+                self._refused.refuse(batch.failed_event, place[1:], first_row=first_row, first_byte=first_byte)
             if batch.count:
                 self._sizes = batch.sizes
-                yield "", mixed_record_batch(batch, self._log.name, self._repeated)
+                yield "", mixed_record_batch(batch, self._file, self._repeated)
             if batch.failed_event >= 0:
                 return place[2], rows
         return size, rows
 
-    def _table(self, number: int) -> TablePlan | None:
+    def _plan_of(self, number: int) -> TablePlan | None:
         return self._tables.get(number)
 
-    def _check_rows(self, event: RowsEvent, number: int, *, first_row: int, first_byte: int) -> None:
-        try:
-            for change in decode_rows(event, self._tables[number], first_row=first_row, first_byte=first_byte):
-                after = change.applied()
-                image_text(change.before)
-                image_text(after)
-        except BinlogFormatError as exc:
-            exc.locate(offset=event.header.offset, event_type=event_name(event.header.type_code))
-            raise
+    def _check_rows(self, rows: RowsPart, number: int) -> None:
+        text_pairs(rows.event, self._tables[number], first_row=rows.first_row, first_byte=rows.first_byte)

@@ -6,15 +6,19 @@ that both implementations raise the same one.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from binlogio.columnar.reference.construct_reader import ROWS_TYPES, RowsWalk
+from binlogio.errors import BinlogFormatError
 from binlogio.events import EVENT_CODECS
-from binlogio.events.base import EventHeader
+from binlogio.events.base import EventHeader, event_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
+    import pyarrow as pa
+
+    from binlogio._kernel.route import Router
     from binlogio.columnar.record_types import RowSelection
     from binlogio.events.base import ParseContext
     from binlogio.events.rows import RowsEvent
@@ -68,3 +72,82 @@ def rows_event(
         common["present_after"] = present_after
     event: RowsEvent = codec.event_class(images=images, header=EventHeader(type_code=code, offset=pos), **common)
     return event
+
+
+class RefusedRows:
+    """Finds the first row that the kernel refuses, raises construct's error about it, and cuts batches before it.
+
+    Args:
+        router: has the rows events.
+        plan_of: returns the plan of a table by its number; None for a table that is not selected.
+        check: raises construct's error about the rows of an event of the table of that number; returns if there is
+            none.
+    """
+
+    def __init__(
+        self, router: Router, plan_of: Callable[[int], TablePlan | None], check: Callable[[RowsPart, int], None]
+    ) -> None:
+        self._router = router
+        self._plan_of = plan_of
+        self._check = check
+        self._first: tuple[int, int] | None = None  # position and number of the first row of the refused event
+
+    def forget(self) -> None:
+        """Begin with other rows events, of which none is refused."""
+        self._first = None
+
+    def refuse(
+        self, last: int, start: tuple[int, int] | None = None, *, first_row: int = 0, first_byte: int = 0
+    ) -> NoReturn:
+        """Raise construct's error about the first rows event, up to number `last`, of which it refuses a row.
+
+        Args:
+            last: number of an event that the kernel refuses.
+            start: row and byte of that event before which the kernel has found all rows good. Construct takes
+                microseconds for a row, and a compressed event may have millions.
+            first_row: rows before the event, if it is a part of another.
+            first_byte: bytes of images before the event, if it is a part of another.
+        """
+        if start is not None:
+            row, at = start
+            self._check_event(last, at, first_row=first_row + row, first_byte=first_byte + at)
+        for number in range(last + 1):
+            self._check_event(number, 0, first_row=first_row, first_byte=first_byte)
+        _, _, pos, _, _, _ = self._router.rows_event(last)
+        raise unreadable(pos, None)
+
+    def _check_event(self, number: int, at: int, *, first_row: int, first_byte: int) -> None:
+        """Check the images of rows event `number` from byte `at` on."""
+        code, table, pos, present, present_after, images = self._router.rows_event(number)
+        plan = self._plan_of(table)
+        self._first = pos, self._router.first_row(number)
+        if plan is not None:
+            event = rows_event(code, pos, len(plan.columns), present, present_after, images[at:])
+            self._check(RowsPart(event, first_row, first_byte), table)
+
+    def rows_before(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the rows of a batch that are before the refused event; all if no row was refused."""
+        if self._first is None:
+            return batch
+        pos, row = (batch.column(name).to_numpy() for name in ("pos", "row"))
+        refused_pos, refused_row = self._first
+        refused = (pos > refused_pos) | ((pos == refused_pos) & (row >= refused_row))
+        return batch.slice(0, int(refused.argmax()) if refused.any() else None)
+
+
+class RowsPart(NamedTuple):
+    """Rows of an event from a row on: the event with their images, and the rows and bytes of the event before them."""
+
+    event: RowsEvent
+    first_row: int
+    first_byte: int
+
+
+def unreadable(offset: int, type_code: int | None) -> BinlogFormatError:
+    """Return the internal error that kernel and construct disagree: the kernel refuses an event, construct does not."""
+    return BinlogFormatError(
+        "the compiled kernel cannot read the event",
+        offset=offset,
+        event_type=None if type_code is None else event_name(type_code),
+        hint="set BINLOGIO_KERNEL=construct to read it without the kernel",
+    )

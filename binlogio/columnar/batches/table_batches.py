@@ -6,12 +6,12 @@ full. `log_walk` reads the log.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from binlogio._kernel.batch_fills import fill_all, fill_windows
-from binlogio.columnar.batches.records import JsonTexts, TableRecords
+from binlogio.columnar.batches.records import JsonTexts, Repeated, TableRecords
+from binlogio.columnar.batches.refusals import RefusedRows
 from binlogio.columnar.reference.construct_records import image_pairs
-from binlogio.columnar.walk.log_walk import LogWalk
 from binlogio.constants import EventType
 
 if TYPE_CHECKING:
@@ -21,12 +21,14 @@ if TYPE_CHECKING:
 
     from binlogio._kernel.batches import Batch
     from binlogio._kernel.images import ImagePlan
+    from binlogio._kernel.route import Router
+    from binlogio.columnar.batches.refusals import RowsPart
+    from binlogio.columnar.batches.row_batcher import TableBatch
+    from binlogio.columnar.record_types import RowSelection
+    from binlogio.columnar.windows import Window
     from binlogio.events.base import EventHeader
-    from binlogio.events.rows import RowsEvent
-    from binlogio.format.splits import Split
     from binlogio.rows.plan import TablePlan
 
-    TableBatch = tuple[str, pa.RecordBatch]
     Place = tuple[int, int, int]  # rows event, row and byte in it
 
 BATCH_BYTES: Final = 4 << 20  # of values in one batch
@@ -34,31 +36,40 @@ _OPEN_BYTES: Final = 12 << 20  # of values in all batches that are not yet given
 _OPEN_TABLES: Final = 1 << 9  # tables that have such a batch; an empty one takes some kilobytes
 
 
-class ColumnarReader(LogWalk):
-    """One log's row changes as (table, batch) pairs, each batch of one table."""
+class TableBatcher:
+    """Makes batches of one table each. A table's batch is given out when it is full, or with the last row.
 
-    def __init__(self, *args: Any, **more: Any) -> None:
-        super().__init__(*args, **more)
+    Args:
+        router: finds the rows.
+        selection: which columns are wanted, and how.
+        file: name of the log.
+    """
+
+    def __init__(self, router: Router, selection: RowSelection, file: str) -> None:
+        self._router = router
+        self._selection = selection
+        self._file = file
+        self._repeated = Repeated()
+        self._refused = RefusedRows(router, self._plan_of, self._check_rows)
         self._records: dict[int, TableRecords] = {}
-        self._ready: list[TableBatch] = []  # of the window at hand, where an event before theirs may yet be refused
-        self._failed: list[
-            Place
-        ] = []  # events of the window at hand that do not fit, and from which row on; -1 for any
+        self._filled: list[tuple[int, Place]] | None = None  # places up to which `route` has filled batches itself
+        self._ready: list[TableBatch] = []  # of the current window, in which an event before theirs may yet be refused
+        self._failed: list[Place] = []  # events of the current window that do not fit, from which row on; -1 for any
         self._open: dict[tuple[str, str], tuple[int, Batch]] = {}  # by schema and table: number of the plan, its batch
-        self._met: dict[tuple[str, str], int] = {}  # those that had rows in the split at hand
+        self._met: dict[tuple[str, str], int] = {}  # tables that had rows in the current split
 
-    def read(self, split: Split | None) -> Iterator[TableBatch]:
-        """As for any walk. The tables of the split before have their batches from the first window on."""
+    def begin_split(self) -> None:
+        """Begin with a split: drop refused rows. The tables of the split before have batches from the first window on."""
         met, self._met = self._met, {}
         for key, number in met.items():
             self._batch(key, number)
-        yield from super().read(split)
-
-    def _forget_rows(self) -> None:
-        super()._forget_rows()
+        self._router.clear()
+        self._refused.forget()
         self._failed.clear()
+        self._filled = None
 
-    def _take(self, number: int, plan: TablePlan) -> ImagePlan:
+    def add_table(self, number: int, plan: TablePlan) -> ImagePlan:
+        """Add a table, and return the kernel's plan of it."""
         records = TableRecords.of(
             plan,
             self._selection.columns_of(plan),
@@ -68,17 +79,17 @@ class ColumnarReader(LogWalk):
         self._records[number] = records
         return records.images
 
-    def _renumber(self, kept: list[int]) -> None:
+    def keep_tables(self, kept: list[int]) -> None:
+        """Drop all tables but those whose old numbers are in `kept`, in the order of their new numbers."""
         numbers = {old: new for new, old in enumerate(kept)}
         self._records = {new: self._records[old] for old, new in numbers.items() if old in self._records}
         self._met = {key: numbers[old] for key, old in self._met.items() if old in numbers}
 
-    def _take_window(self) -> Generator[TableBatch, None, tuple[int, int]]:
-        """As for one window; where batches are open, for as many windows of a file as go into them."""
-        window = self._window
+    def route(self, window: Window) -> tuple[int, int]:
+        """Route a window; if batches are open, as many windows of a file as fit into them."""
         if not self._open or not window.is_a_file:
-            return (yield from super()._take_window())
-        batches: list[Batch | None] = [None] * self._plans
+            return self._router.route(window.view, 0, window.offset)
+        batches: list[Batch | None] = [None] * (1 + max(number for number, _ in self._open.values()))
         for number, batch in self._open.values():
             batches[number] = batch
         found: list[tuple[int, int, list[tuple[int, Place]] | None]] = []
@@ -94,20 +105,22 @@ class ColumnarReader(LogWalk):
             return begin, end, offset
 
         window.move(move)
-        ((status, at, places),) = found
-        self._definitions.pass_to(window.offset)
-        if places is None:
-            yield from self._flush()
-            return status, at
-        self._note_failures(batch for _, batch in self._open.values())
-        for number, place in places:
-            plan = self._records[number].plan
-            yield from self._flush_table((plan.schema, plan.table), number, place)
-        yield from self._end_window()
-        yield from self._forget_idle_tables()
+        ((status, at, self._filled),) = found
         return status, at
 
-    def _flush(self) -> Iterator[TableBatch]:
+    def flush(self) -> Iterator[TableBatch]:
+        """Copy the rows that the router has found, and yield the batches that are full."""
+        filled, self._filled = self._filled, None
+        if filled is None:
+            yield from self._flush_found()
+        else:
+            self._note_failures(batch for _, batch in self._open.values())
+            for number, place in filled:
+                plan = self._records[number].plan
+                yield from self._flush_table((plan.schema, plan.table), number, place)
+        yield from self._end_window()
+
+    def _flush_found(self) -> Iterator[TableBatch]:
         found: dict[tuple[str, str], tuple[int, int]] = {}
         again: list[tuple[int, int]] = []  # where a table is another one
         for number, first_event in self._router.found():
@@ -120,7 +133,6 @@ class ColumnarReader(LogWalk):
         for number, first_event in again:
             plan = self._records[number].plan
             yield from self._flush_tables({(plan.schema, plan.table): (number, first_event)})
-        yield from self._end_window()
 
     def _end_window(self) -> Iterator[TableBatch]:
         """Leave a window whose rows are taken.
@@ -133,11 +145,11 @@ class ColumnarReader(LogWalk):
         if self._failed:
             last, row, at = min(self._failed)
             is_known = all(row >= 0 for _, row, _ in self._failed)
-            self._refuse_rows(last, (row, at) if is_known else None)
+            self._refused.refuse(last, (row, at) if is_known else None)
         self._router.clear()
         yield from self._give_out_ready()
         if len(self._open) > _OPEN_TABLES or sum(batch.value_bytes for _, batch in self._open.values()) > _OPEN_BYTES:
-            yield from self._give_out()
+            yield from self.give_out()
 
     def _flush_tables(self, found: dict[tuple[str, str], tuple[int, int]]) -> Iterator[TableBatch]:
         """Take the rows of some tables: number of the plan and its first event by schema and table."""
@@ -205,9 +217,10 @@ class ColumnarReader(LogWalk):
                     return
             place = after
 
-    def _flush_part(
+    def flush_part(
         self, header: EventHeader, size: int, first_row: int, *, first_byte: int, last: bool
     ) -> Generator[TableBatch, None, tuple[int, int]]:
+        """Yield the rows of one part of a rows event that is read in parts; see `RowBatcher`."""
         router, taken, rows = self._router, size, 0
         for number, _ in router.found():
             records = self._records[number]
@@ -218,19 +231,20 @@ class ColumnarReader(LogWalk):
                 rows += batch.count
                 if batch.failed_event >= 0 and (last or not batch.failed_in_images):
                     start = batch.failed_row, batch.failed_at
-                    self._refuse_rows(batch.failed_event, start, first_row=first_row, first_byte=first_byte)
+                    self._refused.refuse(batch.failed_event, start, first_row=first_row, first_byte=first_byte)
                 if batch.count:
                     texts = records.new_texts()
                     found = self._arrow(records, batch, texts)
                     if not texts.are_complete:
-                        self._refuse_rows(0, first_row=first_row, first_byte=first_byte)
+                        self._refused.refuse(0, first_row=first_row, first_byte=first_byte)
                     yield records.plan.full_name, found
                 if batch.failed_event >= 0:
                     taken = place[2]
                     break
         return taken, rows
 
-    def _give_out(self) -> Iterator[TableBatch]:
+    def give_out(self) -> Iterator[TableBatch]:
+        """Yield the batches that are not full either; after a refused row, the rows before it."""
         while self._open:
             self._close_batch(next(iter(self._open)))
         yield from self._give_out_ready()
@@ -239,7 +253,7 @@ class ColumnarReader(LogWalk):
         """Give out what is complete; where an event was refused, up to that."""
         ready, self._ready = self._ready, []
         for table, batch in ready:
-            found = self._before_refusal(batch)
+            found = self._refused.rows_before(batch)
             if found.num_rows:
                 yield table, found
 
@@ -252,11 +266,11 @@ class ColumnarReader(LogWalk):
             self._met[key] = number
 
     def _arrow(self, records: TableRecords, batch: Batch, texts: JsonTexts) -> pa.RecordBatch:
-        return records.record_batch(batch, self._log.name, self._repeated, texts)
+        return records.record_batch(batch, self._file, self._repeated, texts)
 
-    def _table(self, number: int) -> TablePlan | None:
+    def _plan_of(self, number: int) -> TablePlan | None:
         records = self._records.get(number)
         return None if records is None else records.plan
 
-    def _check_rows(self, event: RowsEvent, number: int, *, first_row: int, first_byte: int) -> None:
-        image_pairs(event, self._records[number].type, first_row=first_row, first_byte=first_byte)
+    def _check_rows(self, rows: RowsPart, number: int) -> None:
+        image_pairs(rows.event, self._records[number].type, first_row=rows.first_row, first_byte=rows.first_byte)

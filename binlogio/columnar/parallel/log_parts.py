@@ -77,23 +77,21 @@ class LogPartReader:
     def _reader_of(self, log: LogFile, opened: OpenedLog) -> Callable[[Split | None], Iterator[TableBatch]]:
         decryptor_for = mariadb_decryptor_for(self._keyring)
         if is_compiled():
-            from binlogio.columnar.batches.mixed_batches import MixedReader  # noqa: PLC0415
-            from binlogio.columnar.batches.records import Repeated  # noqa: PLC0415
-            from binlogio.columnar.batches.table_batches import ColumnarReader  # noqa: PLC0415 - there is none without the kernel
+            from binlogio.columnar.batches.mixed_batches import MixedBatcher  # noqa: PLC0415
+            from binlogio.columnar.batches.table_batches import TableBatcher  # noqa: PLC0415
+            from binlogio.columnar.walk.log_walk import LogWalk  # noqa: PLC0415 - there is none without the kernel
 
-            reader = MixedReader if self._selection.mixed else ColumnarReader
-            walk = reader(
+            self._walk = LogWalk(
                 log,
                 opened,
                 self._selection,
-                Repeated(),
-                decryptor_for,
-                self._definitions,
-                self._known_groups,
-                self._known_plans,
+                MixedBatcher if self._selection.mixed else TableBatcher,
+                decryptor_for=decryptor_for,
+                definitions=self._definitions,
+                known_groups=self._known_groups,
+                known_plans=self._known_plans,
             )
-            self._walk = walk
-            return walk.read
+            return self._walk.read
         from binlogio.columnar.reference.construct_reader import ConstructReader  # noqa: PLC0415
 
         return lambda _: iter(ConstructReader(log, opened, self._selection, decryptor_for, self._definitions))

@@ -80,15 +80,17 @@ def image_pairs(event: RowsEvent, kind: RecordType, *, first_row: int = 0, first
     return pairs
 
 
-def text_pairs(event: RowsEvent, plan: TablePlan) -> list[ImagePair]:
+def text_pairs(event: RowsEvent, plan: TablePlan, *, first_row: int = 0, first_byte: int = 0) -> list[ImagePair]:
     """Return the before and the after image of each row of an event as JSON text, each a tuple of one value.
+
+    `first_row` and `first_byte` as in `decode_rows`.
 
     Raises:
         BinlogFormatError: the images do not fit the table, or hold a document or a geometry that is damaged.
     """
     pairs = []
     try:
-        for change in decode_rows(event, plan):
+        for change in decode_rows(event, plan, first_row=first_row, first_byte=first_byte):
             after = change.applied()
             pairs.append((_text(change.before), _text(after)))
     except BinlogFormatError as exc:

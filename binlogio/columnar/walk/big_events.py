@@ -7,34 +7,31 @@ the last one.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from binlogio._kernel import route
 from binlogio._kernel.crc import crc32_of
-from binlogio.columnar.batches.refusals import refuse_event, refuse_payload
+from binlogio.columnar.batches.refusals import refuse_event, refuse_payload, unreadable
 from binlogio.columnar.reference.construct_reader import ROWS_TYPES
+from binlogio.columnar.walk.log_cursor import event_size, reader_of
 from binlogio.columnar.windows import WINDOW_SIZE, Window
 from binlogio.constants import CHECKSUM_SIZE, EVENT_SIZE_BYTES, HEADER_SIZE, EventType
-from binlogio.errors import BinlogError, BinlogFormatError, ChecksumMismatch
+from binlogio.errors import BinlogError, ChecksumMismatch
 from binlogio.events import codec_for
-from binlogio.events.base import EventHeader, ParseContext, build_header, event_name, parse_header
+from binlogio.events.base import EventHeader, ParseContext, event_name, parse_header
 from binlogio.events.transaction_payload import CompressionType, TransactionPayloadEvent, parse_payload_head
 from binlogio.format.decoder import plain_payload
-from binlogio.format.framing import EventFrame, EventFramer, TornTail, check_event_size
+from binlogio.format.framing import EventFrame
 from binlogio.rows.image import decode_rows
 from binlogio.storage.compression import decompress_zstd, open_zstd
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
+    from binlogio.columnar.batches.row_batcher import RowBatcher, TableBatch
     from binlogio.columnar.record_types import RowSelection
-    from binlogio.options import Limits
+    from binlogio.columnar.walk.log_cursor import LogCursor
     from binlogio.schema.source import DefinitionSource
-
-    TableBatch = tuple[str, pa.RecordBatch]
 
 IN_PARTS: Final = frozenset(
     code for code in ROWS_TYPES if EventType.PRE_GA_DELETE_ROWS_EVENT < code < EventType.WRITE_ROWS_COMPRESSED_EVENT_V1
@@ -43,63 +40,46 @@ IN_PARTS: Final = frozenset(
 _HEAD_SIZE: Final = 1 << 10  # bytes in which the fields before a payload are looked for
 
 
-class BigEvents(ABC):
-    """What a walk over a log does where an event is larger than its window."""
+class BigEvents:
+    """Reads the events of a log that are larger than a window.
 
-    torn_tail: TornTail | None
-    _window: Window
-    _context: ParseContext
-    _selection: RowSelection
-    _definitions: DefinitionSource
-    _router: route.Router
+    Args:
+        cursor: where the walk is in the log.
+        router: finds rows in the bytes that it is given.
+        batcher: makes batches of them.
+        selection: which rows are wanted.
+        definitions: what the columns of tables are.
+        forget_idle_tables: yields the rows of all tables and forgets most of them, if there are many.
+    """
 
-    @abstractmethod
-    def _flush(self) -> Iterator[TableBatch]:
-        """Take all rows that the router has found, which point into the window; give out what is full."""
-
-    @abstractmethod
-    def _flush_part(
-        self, header: EventHeader, size: int, first_row: int, *, first_byte: int, last: bool
-    ) -> Generator[TableBatch, None, tuple[int, int]]:
-        """Give out the one event that is a part of another, with `size` bytes of images.
-
-        Returns how many of them are whole rows, and these.
-        """
-
-    def _give_out(self) -> Iterator[TableBatch]:
-        """Give out what is not full either."""
-        yield from ()
-
-    @abstractmethod
-    def _forget_idle_tables(self) -> Iterator[TableBatch]:
-        """Where there are many tables, give out the rows of all and forget what is not needed now."""
-
-    @abstractmethod
-    def _judge(self, offset: int) -> EventFramer:
-        """Return a framer that goes on at `offset`, to tell what is wrong there."""
-
-    @abstractmethod
-    def _is_verified(self, size: int) -> bool:
-        """Compare the checksum of the event at the window's start, of so many bytes, by reading it twice.
-
-        False where that cannot be done.
-
-        Raises:
-            ChecksumMismatch: it is another one.
-        """
+    def __init__(
+        self,
+        cursor: LogCursor,
+        router: route.Router,
+        batcher: RowBatcher,
+        selection: RowSelection,
+        definitions: DefinitionSource,
+        forget_idle_tables: Callable[[], Iterator[TableBatch]],
+    ) -> None:
+        self._cursor = cursor
+        self._router = router
+        self._batcher = batcher
+        self._selection = selection
+        self._definitions = definitions
+        self._forget_idle_tables = forget_idle_tables
 
     # ------------------------------------------------------------------------------------------- compressed transactions
 
-    def _open_big_payload(self, raw: bytes) -> Iterator[TableBatch]:
+    def open_big_payload(self, raw: bytes) -> Iterator[TableBatch]:
         """Yield a compressed transaction that is here as a whole, and is not when it is opened."""
-        header = parse_header(raw, self._window.offset, self._context)
-        end = len(raw) - CHECKSUM_SIZE * self._context.has_checksum
-        event = codec_for(header.type_code).parse(header, raw[HEADER_SIZE:end], self._context)
+        header = parse_header(raw, self._cursor.window.offset, self._cursor.context)
+        end = len(raw) - CHECKSUM_SIZE * self._cursor.context.has_checksum
+        event = codec_for(header.type_code).parse(header, raw[HEADER_SIZE:end], self._cursor.context)
         chunks = plain_payload(event, decompress_zstd)
         yield from self._walk_payload(chunks, event)
-        self._window.take(len(raw))
+        self._cursor.window.take(len(raw))
 
-    def _is_streamed(self, header: EventHeader) -> bool:
+    def is_streamed(self, header: EventHeader) -> bool:
         """Return True for a compressed transaction with nothing odd before its payload.
 
         Others have to be here as a whole.
@@ -110,10 +90,12 @@ class BigEvents(ABC):
     def _payload_head(self, header: EventHeader) -> tuple[TransactionPayloadEvent, int] | None:
         if header.type_code != EventType.TRANSACTION_PAYLOAD_EVENT:
             return None
-        body_size = header.event_size - HEADER_SIZE - CHECKSUM_SIZE * self._context.has_checksum
-        return parse_payload_head(bytes(self._window.view[HEADER_SIZE : HEADER_SIZE + _HEAD_SIZE]), body_size, header)
+        body_size = header.event_size - HEADER_SIZE - CHECKSUM_SIZE * self._cursor.context.has_checksum
+        return parse_payload_head(
+            bytes(self._cursor.window.view[HEADER_SIZE : HEADER_SIZE + _HEAD_SIZE]), body_size, header
+        )
 
-    def _stream_payload(self, header: EventHeader) -> Generator[TableBatch, None, bool]:
+    def stream_payload(self, header: EventHeader) -> Generator[TableBatch, None, bool]:
         """Yield a compressed transaction that is opened while it is read.
 
         False where the log ends before the event does.
@@ -133,11 +115,11 @@ class BigEvents(ABC):
             raise
         return self._verify_rest(header, body) or self._end_inside(header)
 
-    def _body(self, header: EventHeader) -> EventBytes:
+    def _body(self, header: EventHeader) -> _EventBytes:
         """Return the bytes of the event at the window's start, whose checksum was compared where that could be done."""
-        size = header.event_size - CHECKSUM_SIZE * self._context.has_checksum
-        is_verified = self._selection.verify_checksum and self._is_verified(header.event_size)
-        return EventBytes(self._window, size, is_summed=not is_verified)
+        size = header.event_size - CHECKSUM_SIZE * self._cursor.context.has_checksum
+        is_verified = self._selection.verify_checksum and self._cursor.is_verified(header.event_size)
+        return _EventBytes(self._cursor.window, size, is_summed=not is_verified)
 
     def _walk_payload(self, chunks: Iterator[bytes], event: TransactionPayloadEvent) -> Iterator[TableBatch]:
         """Yield the rows of a payload's events, whose plain bytes come in chunks.
@@ -152,7 +134,7 @@ class BigEvents(ABC):
         while inner.fill():
             status, at = self._router.route(inner.view, 0, 0, pos=header.offset, new_pos=new_pos)
             new_pos = False
-            yield from self._flush()
+            yield from self._batcher.flush()
             yield from self._forget_idle_tables()
             inner.take(at)
             if status == route.FULL:
@@ -168,7 +150,7 @@ class BigEvents(ABC):
         if inner.held or failure:
             self._refuse_inner(inner, event, failure)
 
-    def _refuse_payload(self, frame: EventFrame) -> None:
+    def refuse_payload(self, frame: EventFrame) -> None:
         """Raise what construct says of a payload that the kernel refused at `Router.payload_stop`."""
         event = codec_for(frame.header.type_code).parse(frame.header, frame.body, frame.context)
         failure: list[BinlogError] = []
@@ -186,16 +168,16 @@ class BigEvents(ABC):
         raw = bytes(inner.view[: event_size(inner.view)]) if inner.held >= HEADER_SIZE else b""
         is_rows_event = False
         if raw:
-            header = parse_header(raw, event.header.offset, self._context)
+            header = parse_header(raw, event.header.offset, self._cursor.context)
             is_rows_event = header.type_code in ROWS_TYPES
             if header.type_code in IN_PARTS and len(raw) == header.event_size:
                 window = Window(reader_of(iter([raw])))
                 window.fill(len(raw))
-                for _ in self._rows_in_parts(window, EventBytes(window, len(raw)), header, is_inner=True):
+                for _ in self._rows_in_parts(window, _EventBytes(window, len(raw)), header, is_inner=True):
                     pass  # rows of a refused event are given out where it is larger than a window only
         table = self._router.last_table if is_rows_event else None
         chunks = _failing(_rest(inner), failure)
-        refuse_payload(event, self._context, chunks, inner.offset, self._selection, table, self._definitions)
+        refuse_payload(event, self._cursor.context, chunks, inner.offset, self._selection, table, self._definitions)
         raise unreadable(event.header.offset, event.header.type_code)
 
     def _can_be_whole(self, inner: Window, size: int) -> bool:
@@ -216,7 +198,7 @@ class BigEvents(ABC):
         """That of a rows event larger than a window inside a payload; None where another event comes next."""
         if inner.held < HEADER_SIZE or event_size(inner.view) <= WINDOW_SIZE:
             return None
-        found = parse_header(bytes(inner.view[:HEADER_SIZE]), header.offset, self._context)
+        found = parse_header(bytes(inner.view[:HEADER_SIZE]), header.offset, self._cursor.context)
         return found if found.type_code in IN_PARTS else None
 
     def _stream_inner_rows(self, inner: Window, header: EventHeader) -> Generator[TableBatch, None, bool]:
@@ -224,20 +206,20 @@ class BigEvents(ABC):
 
         False where the payload ends within it.
         """
-        yield from self._give_out()
-        return (yield from self._rows_in_parts(inner, EventBytes(inner, header.event_size), header, is_inner=True))
+        yield from self._batcher.give_out()
+        return (yield from self._rows_in_parts(inner, _EventBytes(inner, header.event_size), header, is_inner=True))
 
     # ------------------------------------------------------------------------------------------------------- rows events
 
-    def _stream_rows(self, header: EventHeader) -> Generator[TableBatch, None, bool]:
+    def stream_rows(self, header: EventHeader) -> Generator[TableBatch, None, bool]:
         """Yield a rows event larger than a window: its images come in parts, each part as an event of its own to the kernel.
 
         False where the log ends before the event does.
         """
-        yield from self._give_out()
+        yield from self._batcher.give_out()
         body = self._body(header)
         try:
-            is_whole = yield from self._rows_in_parts(self._window, body, header)
+            is_whole = yield from self._rows_in_parts(self._cursor.window, body, header)
         except BinlogError:
             if not self._verify_rest(header, body):
                 return self._end_inside(header)
@@ -245,7 +227,7 @@ class BigEvents(ABC):
         return (is_whole and self._verify_rest(header, body)) or self._end_inside(header)
 
     def _rows_in_parts(
-        self, window: Window, body: EventBytes, header: EventHeader, *, is_inner: bool = False
+        self, window: Window, body: _EventBytes, header: EventHeader, *, is_inner: bool = False
     ) -> Generator[TableBatch, None, bool]:
         """Yield the rows of an event at the start of `window`, whose bytes `body` has.
 
@@ -253,14 +235,14 @@ class BigEvents(ABC):
 
         Rows of the events inside a payload are counted from the first one on, and errors count those of the event.
         """
-        begin = prefix_size(window.view, header, self._context)
+        begin = _prefix_size(window.view, header, self._cursor.context)
         prefix = body.read(begin)[HEADER_SIZE:]
         ends_statement = bool(prefix[6] & 1)
         prefix = prefix[:6] + bytes([prefix[6] & ~1]) + prefix[7:]
         numbered_from = self._router.inner_rows if is_inner else 0
         size, rows = body.left, 0
-        part_header = replace(header, type_code=self._context.wire_type(header.type_code))
-        part = bytearray(part_event(part_header, prefix, b""))
+        part_header = replace(header, type_code=self._cursor.context.wire_type(header.type_code))
+        part = bytearray(_part_event(part_header, prefix, b""))
         images_at = wanted = len(part)
         while body.left or len(part) > images_at:
             # At least as much again as there is of a row that is not whole: each of its bytes is looked at a few times,
@@ -279,7 +261,7 @@ class BigEvents(ABC):
                 if not body.left and taken < held:
                     self._refuse_unwanted(part, header, rows + new_rows, images_at + taken, first_byte + taken)
             else:
-                taken, new_rows = yield from self._flush_part(
+                taken, new_rows = yield from self._batcher.flush_part(
                     header, held, rows, first_byte=first_byte, last=not body.left
                 )
             self._router.clear()
@@ -301,9 +283,9 @@ class BigEvents(ABC):
         router.number_rows_from(first_row)
         status, _ = router.route(part, 0, header.offset)
         router.number_rows_from(0)
-        router.describe_part(checksum=self._context.has_checksum)
+        router.describe_part(checksum=self._cursor.context.has_checksum)
         if status == route.BAD_EVENT:
-            frame = EventFrame(header, bytes(part[HEADER_SIZE:]), None, self._context)
+            frame = EventFrame(header, bytes(part[HEADER_SIZE:]), None, self._cursor.context)
             refuse_event(frame, self._selection, router.last_table, self._definitions)
             raise unreadable(header.offset, header.type_code)
 
@@ -311,20 +293,20 @@ class BigEvents(ABC):
         self, part: bytearray, header: EventHeader, first_row: int, begin: int, first_byte: int
     ) -> None:
         """Raise what construct says of a row at byte `begin` of a part, which the kernel refused without a look at its values."""
-        event = codec_for(header.type_code).parse(header, bytes(part[HEADER_SIZE:]), self._context)
+        event = codec_for(header.type_code).parse(header, bytes(part[HEADER_SIZE:]), self._cursor.context)
         images = bytes(part[begin:])
         decode_rows(
             replace(event, images=images), self._router.last_table, (), first_row=first_row, first_byte=first_byte
         )
         raise unreadable(header.offset, header.type_code)
 
-    def _verify_rest(self, header: EventHeader, body: EventBytes) -> bool:
+    def _verify_rest(self, header: EventHeader, body: _EventBytes) -> bool:
         """Pass what is left of an event's body, and compare its checksum; False where the log ends before that."""
-        window = self._window
+        window = self._cursor.window
         while body.left:
             if not body.read(WINDOW_SIZE):
                 return False
-        if not self._context.has_checksum:
+        if not self._cursor.context.has_checksum:
             return True
         if not window.fill(CHECKSUM_SIZE):
             return False
@@ -337,13 +319,7 @@ class BigEvents(ABC):
         return True
 
     def _end_inside(self, header: EventHeader) -> bool:
-        """Return the log ends within an event of which parts were given out already."""
-        framer = self._judge(header.offset)
-        raw = build_header(header, self._context)
-        framer.feed(raw)
-        framer.finish(skipped=self._window.offset + self._window.held - header.offset - len(raw))
-        framer.next_frame()
-        self.torn_tail = framer.torn_tail
+        self._cursor.end_inside(header)
         return False
 
 
@@ -369,17 +345,7 @@ def _failing(chunks: Iterator[bytes], failure: list[BinlogError]) -> Iterator[by
         raise failure[0]
 
 
-def unreadable(offset: int, type_code: int | None) -> BinlogFormatError:
-    """Of an event that the kernel refuses and construct does not, which is a mistake of ours."""
-    return BinlogFormatError(
-        "the compiled kernel cannot read the event",
-        offset=offset,
-        event_type=None if type_code is None else event_name(type_code),
-        hint="set BINLOGIO_KERNEL=construct to read it without the kernel",
-    )
-
-
-class EventBytes:
+class _EventBytes:
     """The bytes of an event at a window's start, which go by: those that were read are no longer in the window.
 
     `left` are still to come, `checksum` is the CRC32 of those that have gone by, where `is_summed`. Short of bytes
@@ -405,47 +371,7 @@ class EventBytes:
         return part
 
 
-def decrypted(window: Window, decrypt: Callable[[int, bytes], bytes], limits: Limits) -> Iterator[bytes]:
-    """Yield the plain events after a START_ENCRYPTION_EVENT, each of which keeps its size readable.
-
-    An unfinished one as it stands.
-
-    Raises:
-        BinlogFormatError: an event is larger than the limit.
-    """
-    while window.fill(HEADER_SIZE):
-        size = event_size(window.view)
-        check_event_size(size, window.offset, limits)
-        if not window.fill(size):
-            break
-        yield decrypt(window.offset, bytes(window.view[:size]))
-        window.take(size)
-    yield bytes(window.view)
-
-
-def reader_of(chunks: Iterator[bytes]) -> Callable[[int], bytes]:
-    """Chunks of any size as a function that gives as many bytes as are asked for."""
-    rest = b""
-
-    def read(size: int) -> bytes:
-        nonlocal rest
-        while not rest:
-            chunk = next(chunks, None)
-            if chunk is None:
-                return b""
-            rest = chunk
-        data, rest = rest[:size], rest[size:]
-        return data
-
-    return read
-
-
-def event_size(view: memoryview) -> int:
-    """What the header at the start of `view` says, in bytes; at least a header."""
-    return max(HEADER_SIZE, int.from_bytes(view[EVENT_SIZE_BYTES], "little"))
-
-
-def part_event(header: EventHeader, prefix: bytes, images: bytes) -> bytes:
+def _part_event(header: EventHeader, prefix: bytes, images: bytes) -> bytes:
     """Return a part of a rows event as a whole event, for the kernel: no checksum, no end of statement."""
     size = HEADER_SIZE + len(prefix) + len(images)
     return (
@@ -459,7 +385,7 @@ def part_event(header: EventHeader, prefix: bytes, images: bytes) -> bytes:
     )
 
 
-def prefix_size(view: memoryview, header: EventHeader, context: ParseContext) -> int:
+def _prefix_size(view: memoryview, header: EventHeader, context: ParseContext) -> int:
     """Bytes of a rows event before its images: header, post-header, extra row info, width, bitmaps."""
     raw = bytes(view[:HEADER_SIZE])
     codec = codec_for(header.type_code)

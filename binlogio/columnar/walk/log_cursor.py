@@ -1,0 +1,285 @@
+"""Position of a walk in a log: the window of bytes there, and the format description that is valid there.
+
+Handles format descriptions, encryption and torn tails, and judges the size and the checksum of an event before it is
+read. `log_walk` and `big_events` read the events.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from binlogio._kernel.crc import crc32_of
+from binlogio.columnar.windows import WINDOW_SIZE, Window
+from binlogio.constants import (
+    BIG_EVENT_SIZE,
+    BINLOG_MAGIC,
+    CHECKSUM_SIZE,
+    EVENT_SIZE_BYTES,
+    HEADER_SIZE,
+    TYPE_CODE_AT,
+    EventType,
+)
+from binlogio.errors import ChecksumMismatch
+from binlogio.events import EVENT_CODECS
+from binlogio.events.base import ParseContext, build_header, event_name
+from binlogio.format.framing import EventFrame, EventFramer, Framing, TornTail, check_event_size
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from binlogio._kernel.route import Router
+    from binlogio.columnar.record_types import RowSelection
+    from binlogio.events.base import EventHeader
+    from binlogio.events.mariadb import StartEncryptionEvent
+    from binlogio.format.framing import Decryptor
+    from binlogio.options import Limits
+    from binlogio.storage.sources import OpenedLog
+
+    DecryptorFor = Callable[[StartEncryptionEvent], Decryptor]
+
+DESCRIPTION_SIZE: Final = 1 << 10  # bytes that a format description never exceeds by much
+
+
+class LogCursor:
+    """Window, framer and parse context of an opened log at the place that a walk has reached.
+
+    `torn_tail` describes the unfinished end of the log once it was reached. `framer` has read the last format
+    description; `context` is what it says.
+    """
+
+    def __init__(
+        self, opened: OpenedLog, selection: RowSelection, decryptor_for: DecryptorFor | None, router: Router
+    ) -> None:
+        self.window = Window(opened.read, readinto=opened.readinto, descriptor=opened.descriptor)
+        self.framer = EventFramer(
+            verify_checksum=selection.verify_checksum, decryptor_for=decryptor_for, limits=selection.limits
+        )
+        self.context = ParseContext()
+        self.torn_tail: TornTail | None = None
+        self.is_decrypted = False
+        self._opened = opened
+        self._can_go_back = opened.seekable
+        self._selection = selection
+        self._decryptor_for = decryptor_for
+        self._router = router
+
+    def take_magic(self) -> bool:
+        """Take the magic number. Return False if the file has none because it is too short; the framer judges that."""
+        window, framer = self.window, self.framer
+        window.fill()
+        if window.held >= len(BINLOG_MAGIC) and bytes(window.view[:4]) == BINLOG_MAGIC:
+            framer.feed(BINLOG_MAGIC)
+            framer.next_frame()
+            window.take(len(BINLOG_MAGIC))
+            return True
+        framer.feed(bytes(window.view))
+        framer.finish()
+        framer.next_frame()
+        return False
+
+    def take_description(self) -> EventFrame | Framing | None:
+        """Take a format description (or, first in a relay log, a ROTATE), which is valid from here on.
+
+        A START_ENCRYPTION_EVENT is framed, but not taken: `decrypt` does that. Returns None at the end of the log, and
+        what the framer returns if it needs more bytes.
+        """
+        window = self.window
+        size = event_size(window.view) if window.fill(HEADER_SIZE) else 0
+        if size > BIG_EVENT_SIZE and not self.has_room_for(size):
+            return None
+        if not size or not window.fill(size):
+            self._end(self._framer_here())
+            return None
+        raw = self.event_bytes()
+        framer = self._framer_here()
+        framer.feed(raw)
+        frame = framer.next_frame()
+        if isinstance(frame, EventFrame) and frame.header.type_code != EventType.START_ENCRYPTION_EVENT:
+            self.framer = framer
+            self.context = framer.context
+            window.take(len(raw))
+        return frame
+
+    def decrypt(self, frame: EventFrame) -> None:
+        """Take a START_ENCRYPTION_EVENT, and continue with the plain events after it."""
+        window, decryptor_for = self.window, self._decryptor_for
+        if decryptor_for is None:
+            raise AssertionError("the framer refuses the event if there is no keyring")
+        window.take(len(self.event_bytes()))
+        start = EVENT_CODECS[EventType.START_ENCRYPTION_EVENT].parse(frame.header, frame.body, self.context)
+        plain = _decrypted(window, decryptor_for(start), self._selection.limits)
+        self.window = Window(reader_of(plain), window.offset)
+        self._can_go_back = False
+        self.is_decrypted = True
+
+    def is_one_piece(self) -> bool:
+        """Return True for a log in which no event can be found by its position.
+
+        Relay logs have the positions of their source, encrypted logs hide them.
+        """
+        if self.framer.is_relay_log:
+            return True
+        window = self.window
+        window.fill(HEADER_SIZE)
+        return window.held >= HEADER_SIZE and window.view[TYPE_CODE_AT] == EventType.START_ENCRYPTION_EVENT
+
+    def event_bytes(self) -> bytes:
+        """Return the event at the window's start, as far as it is in the window."""
+        view = self.window.view
+        size = int.from_bytes(view[EVENT_SIZE_BYTES], "little")
+        return bytes(view[:size]) if size >= HEADER_SIZE else bytes(view)
+
+    def fill_or_end(self, least: int) -> bool:
+        """Fill the window with at least `least` bytes. Return False if the log ends within the event there."""
+        if self.window.fill(least):
+            return True
+        self.end_in_window()
+        return False
+
+    def has_room_for(self, size: int) -> bool:
+        """Judge the size of a big event at the window's start before it is read.
+
+        Return False if the file ends within it, which is then a torn tail.
+
+        Raises:
+            BinlogError: the size contradicts the position, is beyond the limit, or beyond the end of a file that was
+                closed.
+        """
+        window, framer = self.window, self.judge(self.window.offset)
+        framer.feed(bytes(window.view[:HEADER_SIZE]))
+        framer.next_frame()
+        if not self._can_go_back:
+            return True
+        left = self._opened.end() - window.offset
+        self._opened.seek(window.offset + window.held)
+        if left >= size:
+            return True
+        framer.finish(skipped=left - HEADER_SIZE)
+        framer.next_frame()
+        self.torn_tail = framer.torn_tail
+        return False
+
+    def is_verified(self, size: int) -> bool:
+        """Compare the checksum of the event at the window's start, of `size` bytes, by reading the event twice.
+
+        Return False if that is not possible: the log cannot be read twice, or ends within the event.
+
+        Raises:
+            ChecksumMismatch: the checksum is wrong.
+        """
+        if not self._can_go_back or not self.context.has_checksum:
+            return False
+        window, opened = self.window, self._opened
+        opened.seek(window.offset)
+        left, checksum = size - CHECKSUM_SIZE, 0
+        while left and (part := opened.read(min(left, WINDOW_SIZE))):
+            checksum = crc32_of(part, checksum)
+            left -= len(part)
+        stored = opened.read(CHECKSUM_SIZE)
+        opened.seek(window.offset + window.held)
+        if left or len(stored) < CHECKSUM_SIZE:
+            return False
+        if int.from_bytes(stored, "little") != checksum:
+            raise ChecksumMismatch(
+                offset=window.offset,
+                expected=int.from_bytes(stored, "little"),
+                actual=checksum,
+                event_type=event_name(window.view[TYPE_CODE_AT]),
+            )
+        return True
+
+    def judge(self, offset: int) -> EventFramer:
+        """Return a framer that continues at `offset`; it raises the error about the bytes there."""
+        framer = EventFramer(
+            verify_checksum=self._selection.verify_checksum,
+            context=self.context,
+            offset=offset,
+            decryptor_for=self._decryptor_for,
+            has_positions=not self.is_decrypted,
+        )
+        framer.in_use, framer.is_relay_log = self.framer.in_use, self.framer.is_relay_log
+        framer.position_shift = self._router.position_shift
+        return framer
+
+    def _framer_here(self) -> EventFramer:
+        return self.framer if self.framer.offset == self.window.offset else self.judge(self.window.offset)
+
+    def end_in_window(self) -> None:
+        """End the log within the event at the window's start: a torn tail.
+
+        Raises:
+            BinlogError: the log was closed, so that it is truncated; or the bytes there are not an event.
+        """
+        self._end(self.judge(self.window.offset))
+
+    def _end(self, framer: EventFramer) -> None:
+        framer.feed(bytes(self.window.view))
+        framer.finish()
+        framer.next_frame()
+        self.torn_tail = framer.torn_tail
+
+    def end_inside(self, header: EventHeader) -> None:
+        """End the log within an event of which parts were read already: a torn tail.
+
+        Raises:
+            BinlogError: the log was closed, so that it is truncated.
+        """
+        framer = self.judge(header.offset)
+        raw = build_header(header, self.context)
+        framer.feed(raw)
+        framer.finish(skipped=self.window.offset + self.window.held - header.offset - len(raw))
+        framer.next_frame()
+        self.torn_tail = framer.torn_tail
+
+    def frames_left(self) -> Iterator[EventFrame]:
+        """Yield the events from the window's start to the end of the log, for construct."""
+        window, framer = self.window, self.framer
+        while (frame := framer.next_frame()) is not Framing.END:
+            if isinstance(frame, EventFrame):
+                yield frame
+            elif window.fill():
+                framer.feed(bytes(window.view))
+                window.take(window.held)
+            else:
+                framer.finish()
+        self.torn_tail = framer.torn_tail
+
+
+def event_size(view: memoryview) -> int:
+    """Return the event size in the header at the start of `view`, in bytes; at least the size of a header."""
+    return max(HEADER_SIZE, int.from_bytes(view[EVENT_SIZE_BYTES], "little"))
+
+
+def reader_of(chunks: Iterator[bytes]) -> Callable[[int], bytes]:
+    """Return a function that reads up to a number of bytes from chunks of any size."""
+    rest = b""
+
+    def read(size: int) -> bytes:
+        nonlocal rest
+        while not rest:
+            chunk = next(chunks, None)
+            if chunk is None:
+                return b""
+            rest = chunk
+        data, rest = rest[:size], rest[size:]
+        return data
+
+    return read
+
+
+def _decrypted(window: Window, decrypt: Decryptor, limits: Limits) -> Iterator[bytes]:
+    """Yield the plain events after a START_ENCRYPTION_EVENT, whose sizes are not encrypted.
+
+    An unfinished event comes last, as it is in the log.
+
+    Raises:
+        BinlogFormatError: an event is larger than the limit.
+    """
+    while window.fill(HEADER_SIZE):
+        size = event_size(window.view)
+        check_event_size(size, window.offset, limits)
+        if not window.fill(size):
+            break
+        yield decrypt(window.offset, bytes(window.view[:size]))
+        window.take(size)
+    yield bytes(window.view)
