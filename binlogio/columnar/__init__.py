@@ -1,7 +1,8 @@
-"""Logs to record batches: how a log is walked, its rows events located, and their columns made into Arrow arrays.
+"""Row changes of logs as Arrow record batches.
 
-`rows_reader` is the way in (`binlogio.read_rows`, `binlogio.read_tables`). Each step has a module for the compiled
-kernel and one for construct, which is slow and serves as the reference.
+`binlogio.read_rows` and `binlogio.read_tables` (in `rows_reader`) are public. A walk reads a log window by window with
+the compiled kernel, a batcher makes record batches of the rows it finds, and threads read parts of logs; construct does
+the same slowly, as the reference.
 
-    log -> windows -> log_walk -> table_batches | mixed_batches -> rows_reader
+    log -> windows -> walk -> batches -> parallel -> rows_reader
 """

@@ -73,7 +73,7 @@ class RowSelection:
     json_diffs: str = "error"
 
     def columns_of(self, plan: TablePlan) -> Collection[str] | None:
-        """Names of the wanted columns of a table; None for all."""
+        """Return the names of the wanted columns of a table; None for all."""
         if self.columns is None or not self.may_lack_columns:
             return self.columns
         return [column.label for column in plan.columns if column.label in self.columns]
@@ -81,9 +81,9 @@ class RowSelection:
 
 @dataclass(frozen=True, slots=True)
 class RecordType:
-    """The records of one table map: its plan, which of its columns are wanted and how they become Arrow, and the schema of a batch.
+    """Records of one table map: its plan, the wanted columns with their Arrow types, and the schema of a batch.
 
-    `widths` are those of all columns of the table (`ColumnSpec.width`), `columns` and `specs` are the wanted ones.
+    `widths` has `ColumnSpec.width` of all columns of the table, `columns` and `specs` have the wanted ones.
     """
 
     plan: TablePlan
@@ -102,8 +102,8 @@ class RecordType:
         """Return the records of a plan; `wanted` names columns, None means all.
 
         Raises:
-            BinlogFormatError: a wanted column that the table does not have.
-            UnsupportedFeature: a column of a type without values.
+            BinlogFormatError: the table lacks a wanted column.
+            UnsupportedFeature: a column has a type without values.
         """
         specs = [column_spec(column, zero_dates=zero_dates) for column in plan.columns]
         labels = [column.label for column in plan.columns]

@@ -76,7 +76,8 @@ class RowBatches:
                     field=self._tables.names,
                     expected=first,
                     found=name,
-                    hint="use read_tables(), which gives batches per table, or read_rows() without table=, which gives JSON",
+                    hint="use read_tables(), which gives batches per table, "
+                    "or read_rows() without table=, which gives JSON",
                 )
             yield batch
 
@@ -121,7 +122,7 @@ class RowBatches:
         return self.to_table().to_pandas()
 
     def to_reader(self) -> pa.RecordBatchReader:
-        """Return a stream of batches with the columns of the first; what DuckDB and Polars read without a copy.
+        """Return a stream of batches with the columns of the first. DuckDB and Polars read it without a copy.
 
         Raises:
             BinlogFormatError: the logs contain no row of the table, and its columns are unknown; or, while reading, the
@@ -236,7 +237,7 @@ class MixedBatches:
         return self.to_table().to_pandas()
 
     def to_reader(self) -> pa.RecordBatchReader:
-        """Return a stream of batches, what DuckDB and Polars read without a copy."""
+        """Return a stream of batches. DuckDB and Polars read it without a copy."""
         import pyarrow as pa  # noqa: PLC0415
 
         return pa.RecordBatchReader.from_batches(mixed_schema(), iter(self))
@@ -250,9 +251,9 @@ def mixed_schema() -> pa.Schema:
 
 
 class TableBatches:
-    """(`schema.table`, record batch) pairs of every table that is asked for, in one pass over the logs.
+    """(`schema.table`, record batch) pairs of every selected table, in one pass over the logs.
 
-    If that is one table, it is an Arrow stream too (`schema`, `__arrow_c_stream__`).
+    If the rows are of one table, it is an Arrow stream too (`schema`, `__arrow_c_stream__`).
     """
 
     def __init__(
@@ -274,7 +275,7 @@ class TableBatches:
 
     @property
     def names(self) -> str:
-        """The tables that were asked for."""
+        """The names of the selected tables."""
         return ", ".join(self._tables) if self._tables is not None else "every table"
 
     @property
@@ -301,10 +302,10 @@ class TableBatches:
         return RowBatches(self).__arrow_c_stream__(requested_schema)
 
     def known_schema(self) -> pa.Schema:
-        """Return the columns of the records of the one table that was asked for, of which the logs hold no row.
+        """Return the columns of the records of the one selected table, of which the logs have no row.
 
         Raises:
-            BinlogFormatError: neither the definitions that were given nor the logs say what its columns are.
+            BinlogFormatError: neither the given definitions nor the logs define its columns.
         """
         from binlogio.columnar.record_types import RecordType, RowSelection  # noqa: PLC0415
 
@@ -326,7 +327,7 @@ class TableBatches:
         return self._batches(RowSelection(wants=self._wants, **self._options))
 
     def mixed(self) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """Batches of all tables, with JSON images, in the order of the log."""
+        """Yield batches of all tables, with JSON images, in the order of the log."""
         from binlogio.columnar.record_types import RowSelection  # noqa: PLC0415 - imports pyarrow
 
         return self._batches(RowSelection(wants=self._wants, mixed=True, **self._options))
@@ -341,8 +342,11 @@ class TableBatches:
                 yield from reader.read((log, None))
 
     def _side_by_side(self, selection: RowSelection) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """By threads. Where a part lacked what a statement before it says, all begins again from there."""
-        # Construct holds Python's lock, so threads gain it nothing within a log.
+        """Yield batches that several threads read.
+
+        If a part lacked a statement before it, reading begins again there.
+        """
+        # Construct holds the GIL, so that threads do not help within a log.
         cuts = LogCuts(self._logs, self._threads if is_compiled() else 1)
         done, known, known_groups, known_plans = 0, DefinitionSource(), KnownGroups(), KnownPlans()
         while cuts.part(done) is not None:
@@ -368,12 +372,10 @@ class TableBatches:
 def read_split(
     log: LogFile, split: Split | None, selection: RowSelection, keyring: Keyring | None = None
 ) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """(table, record batch) pairs of the event groups that begin in a byte range of a log.
+    """Yield (table, record batch) pairs of the event groups in a byte range of a log; of the whole log if it is None.
 
-    Of the whole log where there is none.
-
-    A log that is one piece (relay, encrypted or compressed, or without the kernel) belongs to the range that begins at
-    0.
+    The groups that begin in the range are read to their ends. A log that is one piece (relay, encrypted or compressed,
+    or without the kernel) belongs to the range that begins at 0.
 
     Raises:
         BinlogError: the bytes are not a binary log.
@@ -394,7 +396,7 @@ def _part_at(cuts: LogCuts, facts: PartFacts, number: int) -> tuple[int, LogPart
 
 
 def _batch_size(result: tuple[str, pa.RecordBatch]) -> int:
-    size: int = result[1].get_total_buffer_size()  # a tenth of what `nbytes` takes
+    size: int = result[1].get_total_buffer_size()  # takes a tenth of the time of `nbytes`
     return size
 
 
@@ -440,7 +442,7 @@ def read_tables(
 
     Raises:
         OSError: a file does not exist or cannot be opened.
-        UnsupportedFeature: a definition is not understood.
+        UnsupportedFeature: a definition is not supported.
         BinlogError: while iterating, where the bytes are not a binary log, or a definition has other columns than the
             table.
     """
@@ -523,7 +525,9 @@ def read_rows(
     definitions: Definitions | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> RowBatches | MixedBatches:
-    """Read the row changes of one table (`schema.table`, or a glob that matches one table) as typed columns, or of all tables with JSON images.
+    """Read the row changes of one table as typed columns, or of all tables with JSON images.
+
+    `table` is `schema.table`, or a glob that matches one table.
 
     Iterating gives `pyarrow.RecordBatch`es with one record per row change: its position, its operation, and `before`
     and `after` as structs of the table's columns, null if the change has no such image. `before_present` and
@@ -554,7 +558,7 @@ def read_rows(
 
 
 class _MappedTables(DefinitionSource):
-    """Definitions that remember the last table map of each wanted table."""
+    """Definitions that keep the plan of the last table map of each wanted table."""
 
     def __init__(self, selection: RowSelection) -> None:
         super().__init__(selection.definitions)
@@ -567,13 +571,13 @@ class _MappedTables(DefinitionSource):
 
 
 def _known_plan(name: str, logs: list[LogFile], selection: RowSelection, keyring: Keyring | None) -> TablePlan | None:
-    """Return the plan of a table of which the logs hold no wanted row; None if nothing says what its columns are.
+    """Return the plan of a table of which the logs have no wanted row; None if its columns are not defined.
 
     The logs are read again if no definition was given.
 
     Raises:
         BinlogError: the bytes are not a binary log.
-        UnsupportedFeature: a column of a type without values.
+        UnsupportedFeature: a column has a type without values.
     """
     schema, _, table = name.partition(".")
     if not logs:

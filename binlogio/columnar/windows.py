@@ -1,7 +1,7 @@
-"""A log as a window of bytes that moves over it, in constant memory.
+"""Window of bytes that moves over a log, in constant memory.
 
-Moves the remaining bytes to the front and reads new ones after them. One buffer is used again and again: what points
-into it is good until the next `fill`.
+Moves the remaining bytes to the front and reads new ones after them. One buffer is reused: memoryviews of it are valid
+until the next `fill`.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ _STEP: Final = 1 << 18  # bytes that are read at a time after `read_to`
 NO_END: Final = 1 << 62
 _MOST_SEARCHED: Final = 64 << 20  # the most bytes that are read to see whether something is an event
 _SPARE: Final[deque[bytearray]] = deque(maxlen=4)
-"""Buffers of closed windows: to have fresh memory takes longer than to read into it."""
+"""Buffers of closed windows: allocating memory takes longer than reading into it."""
 
 
 class Window:
-    """The bytes from `offset` on, of which `view` shows those that are here.
+    """The bytes of a log from `offset` on; `view` shows those that were read.
 
-    `read_to` is the offset up to which a window's worth is read at a time, and little after it: where a split ends.
+    `read_to` is the end of a split: whole windows are read before it, and small steps after it.
 
     Args:
-        read: gives up to that many bytes, none at the end.
-        readinto: fills a part of memory and says how much of it, where the source can do that; then `read` is not
-            called.
-        descriptor: of the file that these read, where it is one; None else.
-        offset: where the first byte stands.
+        read: returns up to that many bytes, none at the end.
+        offset: of the first byte.
+        size: of the buffer, in bytes.
+        readinto: fills memory and returns the number of bytes, if the source supports that; then `read` is not called.
+        descriptor: of the file that these read; None if it is not a file.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Window:
         self._end = 0
 
     def close(self) -> None:
-        """Leave the memory to other windows; what points into it is good no more."""
+        """Release the memory for other windows. Memoryviews of it are no longer valid."""
         self._begin = self._end = 0
         buffer, self._buffer = self._buffer, bytearray()
         if len(buffer) == WINDOW_SIZE:
@@ -66,30 +66,30 @@ class Window:
 
     @property
     def view(self) -> memoryview:
-        """What is here and not yet taken."""
+        """The bytes that were read and not yet taken."""
         return memoryview(self._buffer)[self._begin : self._end]
 
     @property
     def held(self) -> int:
-        """How many bytes that is."""
+        """The number of bytes that were read and not yet taken."""
         return self._end - self._begin
 
     def go_to(self, offset: int, opened: OpenedLog) -> None:
-        """Go on at `offset` of a file that can seek."""
+        """Continue at `offset` of a file that can seek."""
         opened.seek(offset)
         self.offset = offset
         self._begin = self._end = 0
         self.at_end = False
 
     def take(self, count: int) -> None:
-        """Leave `count` bytes behind."""
+        """Advance by `count` bytes."""
         self._begin += count
         self.offset += count
 
     def fill(self, least: int = 1) -> bool:
-        """Have at least `least` bytes, and where bytes are read as many as fit; False where the log ends before that.
+        """Read until there are at least `least` bytes. Return False if the log ends before that.
 
-        The buffer grows as bytes come in, not by what `least` says.
+        If bytes are read, as many as fit. The buffer grows with the bytes that were read, not with `least`.
         """
         if self.held >= least:
             return True
@@ -118,9 +118,9 @@ class Window:
     def move(self, move: Callable[[int, bytearray, int, int, int, int, int], tuple[int, int, int]]) -> None:
         """Let a kernel function continue to read the file.
 
-        `move` takes the file's descriptor, the buffer, where in it what is held begins and ends, the offset, `read_to`,
-        and how many bytes are read at a time after that; it returns where what is held begins and ends then, and the
-        offset.
+        `move` takes the file's descriptor, the buffer, the begin and end of the held bytes in it, the offset,
+        `read_to`, and the bytes that are read at a time after that. It returns the begin and end of the held bytes, and
+        the offset.
         """
         if self._descriptor is not None:
             self._begin, self._end, self.offset = move(
@@ -128,7 +128,7 @@ class Window:
             )
 
     def _move_up(self, size: int) -> None:
-        """Let the buffer begin with what is held, and have `size` bytes, or as many as that is."""
+        """Move the held bytes to the start of the buffer, and give it `size` bytes, or as many as are held."""
         held = self.held
         if len(self._buffer) != max(size, held):
             buffer = bytearray(max(size, held))
@@ -147,9 +147,9 @@ class Window:
 
 
 def least_for(window: Window) -> int:
-    """Bytes that the event at the window's start needs, where that is what stands there.
+    """Return the bytes that the event at the window's start needs, or a few more than there are.
 
-    Else a few more than there are.
+    More, if the bytes there are not an event.
     """
     size = int.from_bytes(window.view[EVENT_SIZE_BYTES], "little") if window.held >= HEADER_SIZE else 0
     return max(window.held + 1, min(size, _MOST_SEARCHED))

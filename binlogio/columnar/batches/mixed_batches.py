@@ -54,7 +54,7 @@ _ASCII: Final = tuple(bytes([byte]) for byte in range(128))
 
 
 def image_json(plan: TablePlan) -> ImageJson:
-    """How the images of a table become JSON.
+    """Return the kernel's JSON encoder for the images of a table.
 
     Raises:
         UnsupportedFeature: a column of a type without values.
@@ -84,24 +84,24 @@ def _json_text(text: str) -> bytes:
 
 
 def _utf8(text: str) -> bytes:
-    r"""What is no character is written as \udcff, as JSON does it."""
+    r"""Encode text as UTF-8; bytes that are not characters become \udcff, as in JSON."""
     return text.encode("utf-8", "backslashreplace")
 
 
 @dataclass(frozen=True, slots=True)
 class _ByConstruct:
-    """Values that the kernel has no text for."""
+    """Encoder of the values for which the kernel has no text."""
 
     plan: TablePlan
 
     def __call__(self, position: int, data: bytes, before: bytes | None, diffs: int, /) -> bytes | None:
-        """Return the JSON of a value; None where it is none, which the whole event then tells.
+        """Return the JSON of a value; None if it is invalid, and construct then raises the error of the whole event.
 
         Args:
             position: of the column.
-            data: the value as it stands in the image.
-            before: the one of the before image, where there is one.
-            diffs: 0 where `data` is a value, 1 where it is JSON diffs, 2 where the before image does not have the
+            data: the bytes of the value in the image.
+            before: the value in the before image, if there is one.
+            diffs: 0 if `data` is a value, 1 if it is JSON diffs, 2 if it is JSON diffs and the before image lacks the
                 column.
         """
         column = self.plan.columns[position]
@@ -119,7 +119,7 @@ class _ByConstruct:
 
 
 def mixed_record_batch(batch: MixedBatch, file: str, repeated: Repeated) -> pa.RecordBatch:
-    """Return the Arrow form of a batch; takes its buffers, which must not grow any more."""
+    """Return a batch as an Arrow record batch. It takes over the buffers, which must not grow any more."""
     count = batch.count
     nodes = [
         *head_nodes(batch, repeated.text(file, count)),

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TableRecords:
-    """One table map's records, and where the kernel finds their values in a row image."""
+    """Records of one table map: their type, and the kernel's plan of a row image."""
 
     type: RecordType
     images: ImagePlan
@@ -62,7 +62,7 @@ class TableRecords:
 
     @property
     def plan(self) -> TablePlan:
-        """What the table map says."""
+        """The plan of the table map."""
         return self.type.plan
 
     @staticmethod
@@ -72,7 +72,7 @@ class TableRecords:
         return ImagePlan(plan, widths, [-1] * len(widths), list(plan.json_positions), wanted=False)
 
     def new_batch(self, *, with_diffs: bool = False, takes_partial: bool = True) -> Batch:
-        """Return an empty batch; `with_diffs` where JSON values may be diffs, which then are applied in Python."""
+        """Return an empty batch. With `with_diffs`, JSON values may be diffs, which are then applied in Python."""
         return Batch(
             self.images,
             self._kernel_columns(with_diffs=with_diffs),
@@ -85,15 +85,16 @@ class TableRecords:
         return [
             Column(
                 kinds.FLAGGED if with_diffs and spec.kind == kinds.JSON else spec.kind,
-                spec.width, spec.first, spec.second, policy, spec.names, None if spec.charset is None else characters_of(spec.charset),
+                spec.width, spec.first, spec.second, policy, spec.names,
+                None if spec.charset is None else characters_of(spec.charset),
             )
             for spec in self.type.specs
         ]  # fmt: skip
 
     def record_batch(self, batch: Batch, file: str, repeated: Repeated, texts: JsonTexts) -> pa.RecordBatch:
-        """Return the Arrow form of a batch that is full; takes its buffers, which must not grow any more.
+        """Return a batch as an Arrow record batch. It takes over the buffers, which must not grow any more.
 
-        `texts` are its JSON diffs, applied.
+        `texts` applies the JSON diffs of the batch.
         """
         batch.finish()
         count = batch.count
@@ -114,7 +115,7 @@ class TableRecords:
         return found
 
     def new_texts(self) -> JsonTexts:
-        """For the JSON diffs of a batch."""
+        """Return an object that applies the JSON diffs of a batch."""
         return JsonTexts(takes_operations=self.type.json_diffs == "operations")
 
     def _lack_documents(self, batch: pa.RecordBatch) -> bool:
@@ -150,7 +151,7 @@ class TableRecords:
 
 def imported(count: int, nodes: Sequence[Node | pa.Array], schema: pa.Schema) -> pa.RecordBatch:
     """Return a record batch of columns of `count` rows, whose memory must not grow any more."""
-    exported = Exported(count, nodes)  # which frees what nobody has imported
+    exported = Exported(count, nodes)  # frees what is not imported
     return pa.RecordBatch._import_from_c(exported.address, schema)
 
 
@@ -160,16 +161,16 @@ _MOST_REPEATED: Final = 1 << 9  # arrays of each kind that are kept
 
 @dataclass(slots=True)
 class Repeated:
-    """Arrays of one value again and again, made once and then sliced.
+    """Cache of arrays of one repeated value, which are made once and then sliced.
 
-    A log of many tables has many values, of which some are kept.
+    A log of many tables has many values; the cache keeps some of them.
     """
 
     texts: dict[str, pa.Array] = field(default_factory=dict)
     empty: dict[pa.DataType, pa.Array] = field(default_factory=dict)
 
     def text(self, value: str, count: int) -> pa.Array:
-        """`count` times the same text."""
+        """Return an array of `count` times the same text."""
         array = self.texts.get(value)
         if array is None or len(array) < count:
             data = value.encode("utf-8", "replace")
@@ -182,7 +183,7 @@ class Repeated:
         return array.slice(0, count)
 
     def nulls(self, arrow_type: pa.DataType, count: int) -> pa.Array:
-        """`count` nulls."""
+        """Return an array of `count` nulls."""
         array = self.empty.get(arrow_type)
         if array is None or len(array) < count:
             if len(self.empty) >= _MOST_REPEATED:
@@ -192,7 +193,7 @@ class Repeated:
 
 
 def _form(spec: ColumnSpec) -> int:
-    """Of which blocks of memory a column is made."""
+    """Return the kernel's number for the memory layout of a column."""
     if spec.type == _NULL:
         return kinds.FORM_NULL
     if spec.kind in _NESTED:
@@ -209,12 +210,12 @@ _DIFFS: Final = diffs_layout(GreedyBytes)
 
 @dataclass(slots=True)
 class JsonTexts:
-    """The texts of JSON values of a batch that holds diffs.
+    """Texts of the JSON values of a batch that has JSON diffs.
 
-    `are_complete` is False after one that has none, which construct then tells.
-
-    `takes_operations` if diffs without a document before them are the text of their operations; `has_operations` once
-    there were some.
+    Args:
+        takes_operations: diffs without a document before them become the text of their operations.
+        are_complete: False after an invalid value, whose error construct then raises.
+        has_operations: True after diffs without a document before them.
     """
 
     takes_operations: bool = False
@@ -222,9 +223,9 @@ class JsonTexts:
     has_operations: bool = False
 
     def of(self, value: bytes, before: bytes | None) -> str:
-        """Return the text of a document, or of JSON diffs applied to the one of the before image.
+        """Return the text of a document, or of the before image's document with JSON diffs applied.
 
-        A flag before each says which it is.
+        The first byte of each is a flag that says which it is.
         """
         try:
             if value[0] == 0:

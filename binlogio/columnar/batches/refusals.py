@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 def refuse_event(
     frame: EventFrame, selection: RowSelection, table: TablePlan | None, definitions: DefinitionSource
 ) -> None:
-    """Raise what is wrong with an event; `table` is that of a rows event, None where nothing defines it.
+    """Raise construct's error about an event; `table` is the one of a rows event, None if no table map defines it.
 
     Raises:
         BinlogError: construct refuses the event, or one inside it.
@@ -50,9 +50,9 @@ def refuse_payload(
     table: TablePlan | None,
     definitions: DefinitionSource,
 ) -> None:
-    """Raise what is wrong with the events of a payload from byte `start` on, before which the kernel found all good.
+    """Raise construct's error about the events of a payload from byte `start` on; the kernel accepted those before.
 
-    `table` is that of the event there, if it is a rows event. The events before are not read again: there may be
+    `table` is the one of the event there, if it is a rows event. The events before are not read again: they may have
     millions of rows.
 
     Raises:
@@ -65,7 +65,7 @@ def refuse_payload(
 def rows_event(
     code: int, pos: int, column_count: int, present: bytes, present_after: bytes, images: bytes
 ) -> RowsEvent:
-    """Return a rows event that the kernel has found, as far as its rows need it."""
+    """Return a rows event that the kernel has found, with the fields that decoding its rows needs."""
     codec = EVENT_CODECS[code]
     common: dict[str, Any] = {"table_id": 0, "flags": 0, "extra": b"", "column_count": column_count, "present": present}
     if "present_after" in codec.names:

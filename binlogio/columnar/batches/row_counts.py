@@ -6,7 +6,7 @@ parses it and raises the error.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from binlogio.events.rows import PartialUpdateRowsEvent, UpdateRowsEvent
 from binlogio.format.row_changes import OPERATIONS
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class RowCounter:
-    """Counts the rows of events; keeps what the kernel needs of each table."""
+    """Counts the rows of events; caches the kernel's plan of each table."""
 
     def __init__(self) -> None:
         self._images: dict[
@@ -28,7 +28,7 @@ class RowCounter:
         ] = {}  # by identity: hashing a plan takes as long as counting
 
     def of(self, event: RowsEvent, plan: TablePlan) -> int:
-        """How many rows the event has.
+        """Return the number of rows of an event.
 
         Raises:
             BinlogFormatError: its images do not fit the table's columns.
@@ -41,7 +41,7 @@ class RowCounter:
             rows = self._of(plan).row_count(OPERATIONS[type(event)], event.present, after, event.images)
         return sum(1 for _ in decode_rows(event, plan, ())) if rows < 0 else rows
 
-    def _of(self, plan: TablePlan) -> Any:
+    def _of(self, plan: TablePlan) -> ImagePlan:
         found = self._images.get(id(plan))
         if found is None:
             from binlogio.columnar.batches.records import TableRecords  # noqa: PLC0415 - needs the kernel

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     Place = tuple[int, int, int]  # rows event, row and byte in it
 
 BATCH_BYTES: Final = 4 << 20  # of values in one batch
-_OPEN_BYTES: Final = 12 << 20  # of values in all batches that are not yet given out
-_OPEN_TABLES: Final = 1 << 9  # tables that have such a batch; an empty one takes some kilobytes
+_OPEN_BYTES: Final = 12 << 20  # of values in all open batches
+_OPEN_TABLES: Final = 1 << 9  # tables with an open batch; an empty one takes some kilobytes
 
 
 class TableBatcher:
@@ -59,7 +59,7 @@ class TableBatcher:
         self._met: dict[tuple[str, str], int] = {}  # tables that had rows in the current split
 
     def begin_split(self) -> None:
-        """Begin with a split: drop refused rows. The tables of the split before have batches from the first window on."""
+        """Begin with a split: drop refused rows. Tables of the split before have batches from the first window on."""
         met, self._met = self._met, {}
         for key, number in met.items():
             self._batch(key, number)
@@ -122,7 +122,7 @@ class TableBatcher:
 
     def _flush_found(self) -> Iterator[TableBatch]:
         found: dict[tuple[str, str], tuple[int, int]] = {}
-        again: list[tuple[int, int]] = []  # where a table is another one
+        again: list[tuple[int, int]] = []  # tables whose plan has changed
         for number, first_event in self._router.found():
             plan = self._records[number].plan
             if (plan.schema, plan.table) in found:
@@ -135,12 +135,10 @@ class TableBatcher:
             yield from self._flush_tables({(plan.schema, plan.table): (number, first_event)})
 
     def _end_window(self) -> Iterator[TableBatch]:
-        """Leave a window whose rows are taken.
-
-        Those of all tables, since the ones before an event that is refused are given out.
+        """Leave a window after the rows of all tables in it were copied; those before a refused event are yielded too.
 
         Raises:
-            BinlogError: what is wrong with the first of the events that do not fit.
+            BinlogError: the first event that was refused.
         """
         if self._failed:
             last, row, at = min(self._failed)
@@ -152,10 +150,10 @@ class TableBatcher:
             yield from self.give_out()
 
     def _flush_tables(self, found: dict[tuple[str, str], tuple[int, int]]) -> Iterator[TableBatch]:
-        """Take the rows of some tables: number of the plan and its first event by schema and table."""
+        """Copy the rows of some tables, given as number of the plan and its first event by schema and table."""
         batches = []
         for key, (number, _) in found.items():
-            if key in self._open and self._open[key][0] != number:  # the table was another one
+            if key in self._open and self._open[key][0] != number:  # the plan of the table has changed
                 self._close_batch(key)
             batches.append(self._batch(key, number))
         first_events = [first_event for _, first_event in found.values()]
@@ -165,13 +163,13 @@ class TableBatcher:
             yield from self._flush_table(key, number, place)
 
     def _flush_table(self, key: tuple[str, str], number: int, place: Place) -> Iterator[TableBatch]:
-        """Go on with a table whose batch was filled up to `place`."""
+        """Continue with a table whose batch was filled up to `place`."""
         while True:
             batch = self._batch(key, number)
             if batch.failed_event >= 0 or place[0] >= self._router.rows_event_count:
                 return
             self._close_batch(key)
-            if self._router.kept_bytes > _OPEN_BYTES and not self._failed:  # one event that was compressed
+            if self._router.kept_bytes > _OPEN_BYTES and not self._failed:  # of one compressed event
                 yield from self._give_out_ready()
             if batch.stopped_at_partial:
                 self._flush_partial(key, number, place)
@@ -192,10 +190,7 @@ class TableBatcher:
         return self._open[key][1]
 
     def _flush_partial(self, key: tuple[str, str], number: int, place: Place) -> None:
-        """The rows from the first partial update on.
-
-        Where the kernel refuses them for their JSON diffs, these are applied in Python.
-        """
+        """Copy the rows from the first partial update on. JSON diffs that the kernel refuses are applied in Python."""
         records, with_diffs = self._records[number], False
         while place[0] < self._router.rows_event_count:
             batch = records.new_batch(with_diffs=with_diffs)
@@ -205,7 +200,7 @@ class TableBatcher:
                     with_diffs = True
                     continue
                 self._note_failures([batch])
-                if with_diffs:  # a document of a row before may be damaged, which construct has to say
+                if with_diffs:  # a document of an earlier row may be damaged; construct finds it
                     self._failed.append((batch.failed_event, -1, 0))
                 self._open[key] = number, batch
                 return
@@ -250,7 +245,7 @@ class TableBatcher:
         yield from self._give_out_ready()
 
     def _give_out_ready(self) -> Iterator[TableBatch]:
-        """Give out what is complete; where an event was refused, up to that."""
+        """Yield complete batches; after a refused event, the rows before it."""
         ready, self._ready = self._ready, []
         for table, batch in ready:
             found = self._refused.rows_before(batch)
@@ -258,7 +253,7 @@ class TableBatcher:
                 yield table, found
 
     def _close_batch(self, key: tuple[str, str]) -> None:
-        """Have the rows of a table ready, and go on with another batch."""
+        """Make the open batch of a table ready. Its next rows get another batch."""
         number, batch = self._open.pop(key)
         if batch.count:
             records = self._records[number]

@@ -1,1 +1,5 @@
-"""Reading a log by several threads, in the order of the log."""
+"""Reading logs with several threads, with the results in the order of the logs.
+
+`LogCuts` cuts logs into parts, a `LogPartReader` reads parts in one thread, and `OrderedResults` runs the threads.
+`PartFacts` passes table definitions from a part to later ones.
+"""

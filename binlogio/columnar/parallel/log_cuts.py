@@ -1,4 +1,4 @@
-"""Logs cut into the parts that threads read, one thread after another.
+"""Logs, cut into the parts that threads read.
 
 The size of a part adapts to the size of its results, which wait for the consumer and should still be in the CPU cache
 then. Towards the end of a log its parts get smaller, so that all threads are busy to the end. Not thread-safe.
@@ -20,32 +20,33 @@ if TYPE_CHECKING:
 _SMALLEST: Final = 2 << 20  # bytes; less is not worth a thread
 _LARGEST: Final = 8 << 20
 _FIRST: Final = 3 << 20  # until the size of the first results is known
-_MOST_RESULTS: Final = 10 << 20  # bytes that should come of one
+_MOST_RESULTS: Final = 10 << 20  # bytes of results that a part should have
 
 
 class LogCuts:
-    """The parts of logs, in their order, each cut when it is first asked for.
+    """Parts of logs, in their order; each is cut when it is first requested.
 
     Args:
-        threads: how many read; with one, logs are whole.
+        logs: the logs.
+        threads: number of threads that read; logs are not cut for one thread.
     """
 
     def __init__(self, logs: Sequence[LogFile], threads: int) -> None:
         self._logs = logs
         self._threads = threads
         self._parts: list[LogPart] = []
-        self._log = 0  # that the next part is of
-        self._at = 0  # where it begins
-        self._growth: float | None = None  # bytes that come of one
+        self._log = 0  # number of the log of the next part
+        self._at = 0  # offset of the next part
+        self._growth: float | None = None  # bytes of results by bytes of a part
 
     def part(self, number: int) -> LogPart | None:
-        """Part `number`; None after the last."""
+        """Return part `number`; None after the last."""
         while number >= len(self._parts) and self._log < len(self._logs):
             self._cut()
         return self._parts[number] if number < len(self._parts) else None
 
     def learn(self, part: LogPart, size: int) -> None:
-        """`size` bytes came of a part; those that are not cut yet may become larger or smaller."""
+        """Adapt the size of later parts: the results of `part` have `size` bytes."""
         split = part[1]
         if split is not None:
             self._growth = size / (split.end - split.start)
@@ -60,7 +61,7 @@ class LogCuts:
             self._at = end
 
     def _end(self, log: LogFile, start: int) -> int | None:
-        """Where the part of a log that begins at `start` ends; None for a log that is one part."""
+        """Return the end of the part that begins at `start`; None for a log that is one part."""
         if self._threads == 1 or log.size is None or log.stream is not None:
             return None
         most = _FIRST if self._growth is None else min(_LARGEST, int(_MOST_RESULTS / self._growth))

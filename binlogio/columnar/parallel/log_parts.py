@@ -33,8 +33,12 @@ if TYPE_CHECKING:
 class LogPartReader:
     """Reads splits of logs, or whole ones, as (table, batch) pairs.
 
-    `definitions` say what the columns of tables are; without them nothing is learned from the DDL in the logs.
-    `known_groups` are those that other readers of the logs know too, as `known_plans` are.
+    Args:
+        selection: which rows are wanted, and how.
+        keyring: the keys of encrypted logs.
+        definitions: what the columns of tables are; without them the DDL in the logs is ignored.
+        known_groups: event groups that other readers of the logs have found.
+        known_plans: table plans that other readers of the logs have.
     """
 
     def __init__(
@@ -97,12 +101,12 @@ class LogPartReader:
         return lambda _: iter(ConstructReader(log, opened, self._selection, decryptor_for, self._definitions))
 
     def forget_plans(self) -> None:
-        """Ask the definitions again: they know more than they did."""
+        """Resolve every table map again: the definitions have changed."""
         if self._walk is not None:
             self._walk.forget_plans()
 
     def close(self) -> None:
-        """Give back the file that is open."""
+        """Close the open file."""
         if self._opened is not None:
             self._opened.close()
         if self._walk is not None:
@@ -111,7 +115,7 @@ class LogPartReader:
 
 
 class NumberedReader:
-    """Reads parts of logs, each with its number."""
+    """Reads numbered parts of logs in one thread, while other threads read other parts."""
 
     def __init__(
         self,
@@ -141,5 +145,5 @@ class NumberedReader:
             self._definitions.end_part()
 
     def close(self) -> None:
-        """Give back the file that is open."""
+        """Close the open file."""
         self._reader.close()

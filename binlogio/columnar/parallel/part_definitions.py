@@ -1,9 +1,9 @@
 """Names from the DDL in logs whose parts are read at the same time.
 
-A part needs what the parts before it say. Its reader takes what they have said by the time that a table without names
-is met, and notes what its own part says. When the parts before are done, the consumer sees whether that was all; if
-not, the part and those after it are read again. Most logs have no DDL but at their head, which is waited for. So names
-are those that one reader of whole logs gives. This module handles locks and the order of parts;
+A part needs the DDL of the parts before it. Its reader uses the DDL that they have found by the time that it needs the
+names of a table, and records the DDL of its own part. When the parts before are done, the consumer checks whether that
+was all; if not, it reads the part and those after it again. In most logs all DDL is at the head, for which readers
+wait. So names are the same as those of one reader of whole logs. This module handles locks and the order of parts;
 `binlogio.schema.source` interprets statements.
 """
 
@@ -30,48 +30,48 @@ _HEAD_SIZE: Final = 1 << 16  # bytes of a log that are its head
 
 @dataclass(frozen=True, slots=True)
 class LogBegin:
-    """A log begins."""
+    """Fact: a log begins."""
 
     name: str
 
-    def tell(self, source: DefinitionSource) -> None:
-        """Have a source know it."""
+    def apply(self, source: DefinitionSource) -> None:
+        """Apply the fact to a source."""
         DefinitionSource.begin_log(source, self.name)
 
 
 @dataclass(frozen=True, slots=True)
 class DdlStatement:
-    """A statement that could change a definition."""
+    """Fact: a statement that may change a definition."""
 
     event: QueryEvent
     context: ParseContext = field(compare=False)
 
-    def tell(self, source: DefinitionSource) -> None:
-        """Have a source know it."""
+    def apply(self, source: DefinitionSource) -> None:
+        """Apply the fact to a source."""
         DefinitionSource.follow(source, self.event, self.context)
 
 
 @dataclass(frozen=True, slots=True)
-class Belied:
-    """A table map that belies what statements said of the table."""
+class Contradiction:
+    """Fact: a table map contradicts the definition that statements gave of the table."""
 
     name: TableName
     reason: str
 
-    def tell(self, source: DefinitionSource) -> None:
-        """Have a source know it."""
+    def apply(self, source: DefinitionSource) -> None:
+        """Apply the fact to a source."""
         source.forget(self.name, self.reason)
 
 
-Fact = LogBegin | DdlStatement | Belied
+Fact = LogBegin | DdlStatement | Contradiction
 
 
 class PartFacts:
-    """What each of some parts says of tables, as far as it was read.
+    """Facts about tables that were found in each part so far.
 
     Args:
         first: number of the first part.
-        before: knows what was said before that.
+        before: the definitions before that part.
     """
 
     def __init__(self, first: int, before: DefinitionSource) -> None:
@@ -80,23 +80,26 @@ class PartFacts:
         self._begins: dict[int, LogBegin] = {}
         self._heads = {first: Event()}
         self._facts: dict[int, list[Fact]] = {}
-        self._taken: dict[int, list[Fact]] = {}  # of the parts that needed it: what was known when they did
-        self._told: list[Fact] | None = None  # what `_knowing` was told
-        self._knowing = DefinitionSource()
+        self._taken: dict[int, list[Fact]] = {}  # by part that needed definitions: the facts that it used
+        self._applied: list[Fact] | None = None  # the facts that `_current` has applied
+        self._current = DefinitionSource()
 
     def begin_log(self, number: int, name: str) -> None:
-        """A log begins with part `number`, if that was not recorded yet."""
+        """Record that a log begins with part `number`."""
         with self.lock:
             self._begins.setdefault(number, LogBegin(name))
             self._heads.setdefault(number, Event())
 
     def pass_head(self, number: int) -> None:
-        """The head of part `number` was read, or will not be read."""
+        """Stop waiting for the head of part `number`: it was read, or will not be read."""
         if number in self._heads:
             self._heads[number].set()
 
     def wait_for_head(self, number: int) -> None:
-        """Wait for the facts at the head of the log that part `number` is of; without them it may be read in vain."""
+        """Wait for the facts at the head of the log of part `number`.
+
+        Without them the part may have to be read again.
+        """
         if number in self._heads:
             return
         with self.lock:
@@ -104,11 +107,11 @@ class PartFacts:
         head.wait(_LONGEST_WAIT_S)
 
     def note(self, number: int, fact: Fact) -> None:
-        """Take note of a fact of part `number`. The caller has the lock."""
+        """Record a fact of part `number`. The caller has the lock."""
         self._facts.setdefault(number, []).append(fact)
 
     def before(self, number: int) -> list[Fact]:
-        """What is known before the first event of part `number`. The caller has the lock."""
+        """Return the facts before the first event of part `number`. The caller has the lock."""
         begin = self._begins.get(number)
         return self._of_parts_before(number) + ([] if begin is None else [begin])
 
@@ -121,36 +124,36 @@ class PartFacts:
         return found
 
     def of(self, number: int) -> list[Fact]:
-        """What part `number` has said. The caller has the lock."""
+        """Return the facts of part `number`. The caller has the lock."""
         return self._facts.get(number, [])
 
     def take(self, number: int, known: list[Fact]) -> None:
-        """Part `number` needs what is known before it. The caller has the lock."""
+        """Record that part `number` uses the facts `known` before it. The caller has the lock."""
         self._taken[number] = known
 
-    def tell(self, facts: list[Fact], source: DefinitionSource) -> None:
-        """Have a source know these facts. The caller has the lock."""
-        if self._told != facts:
-            self._told = list(facts)
-            self._knowing.adopt(self._before)
+    def apply(self, facts: list[Fact], source: DefinitionSource) -> None:
+        """Apply facts to a source. The caller has the lock."""
+        if self._applied != facts:
+            self._applied = list(facts)
+            self._current.adopt(self._before)
             for fact in facts:
-                fact.tell(self._knowing)
-        source.adopt(self._knowing)
+                fact.apply(self._current)
+        source.adopt(self._current)
 
     def holds(self, number: int) -> bool:
-        """Return whether part `number` knew, if it had to, all that the parts before it have said, which are done."""
+        """Return whether part `number` used all facts of the parts before it, which are done, or needed none."""
         with self.lock:
             return number not in self._taken or self._taken[number] == self.before(number)
 
     def all_before(self, number: int) -> DefinitionSource:
-        """What the parts before number `number` say, after all readers have stopped."""
+        """Return the definitions after the parts before `number`. All readers have stopped."""
         known = DefinitionSource()
-        self.tell(self._of_parts_before(number), known)
+        self.apply(self._of_parts_before(number), known)
         return known
 
 
 class PartDefinitions(DefinitionSource):
-    """The definitions for one part after another, which others are read beside."""
+    """Definitions for the reader of one part after another, while other readers read other parts."""
 
     def __init__(self, given: GivenDefinitions | None, facts: PartFacts) -> None:
         super().__init__(given)
@@ -159,9 +162,9 @@ class PartDefinitions(DefinitionSource):
         self._known: list[Fact] | None = None  # None until the first request
 
     def begin_part(self, number: int) -> bool:
-        """Go on with a part, once its log's head is known.
+        """Begin a part after the head of its log was read.
 
-        True where plans that were made before may no longer be right.
+        Returns True if plans that were made before may be wrong now.
         """
         self._facts.wait_for_head(number)
         with self._facts.lock:
@@ -177,19 +180,19 @@ class PartDefinitions(DefinitionSource):
             return True
 
     def begin_log(self, name: str) -> None:
-        """Nothing: the facts tell where logs begin."""
+        """Do nothing: the facts include where logs begin."""
 
     def pass_to(self, offset: int) -> None:
-        """Those who wait for the head of this part need not wait any more after it."""
+        """Release the readers that wait for the head of this part, if it has passed."""
         if offset >= _HEAD_SIZE:
             self._facts.pass_head(self._number)
 
     def end_part(self) -> None:
-        """The part was read to its end."""
+        """End a part that was read to its end."""
         self._facts.pass_head(self._number)
 
     def follow(self, event: QueryEvent, context: ParseContext) -> bool:
-        """Take note of a statement, for the parts after this one too."""
+        """Record a statement, for later parts too."""
         if not may_define(event.sql):
             return False
         with self._facts.lock:
@@ -197,7 +200,7 @@ class PartDefinitions(DefinitionSource):
         return self._known is not None and super().follow(event, context)
 
     def is_still_known(self, schema: str, table: str, known: KnownTable | None) -> bool:
-        """As in a reader of whole logs."""
+        """Return whether a definition is still the one that statements give, as in a reader of whole logs."""
         self._ask()
         return super().is_still_known(schema, table, known)
 
@@ -208,17 +211,17 @@ class PartDefinitions(DefinitionSource):
     def _belie(self, name: TableName, reason: str) -> None:
         super()._belie(name, reason)
         with self._facts.lock:
-            self._note(Belied(name, reason))
+            self._note(Contradiction(name, reason))
 
     def _ask(self) -> None:
-        """Know what was said up to here, which from now on must have been all."""
+        """Apply the facts up to here. If others are found later, the part is read again."""
         if self._known is not None:
             return
         with self._facts.lock:
             before = self._facts.before(self._number)
             self._facts.take(self._number, before)
             self._known = before + self._facts.of(self._number)
-            self._facts.tell(self._known, self)
+            self._facts.apply(self._known, self)
 
     def _note(self, fact: Fact) -> None:
         self._facts.note(self._number, fact)

@@ -25,24 +25,25 @@ class PartReader(Protocol[Part_contra, Result_co]):
     """Reads parts, one after another, in one thread."""
 
     def read(self, part: Part_contra, /) -> Iterator[Result_co]:
-        """Return the results of one part."""
+        """Yield the results of one part."""
 
     def close(self) -> None:
-        """Give back what is open."""
+        """Close what is open."""
 
 
 class OrderedResults(Generic[Part, Result]):
-    """The results of each part, in order, by threads that take one part after another.
+    """Results of parts in the order of the parts, computed by threads that take one part after another.
 
-    A thread waits if the results that were not consumed yet exceed `MOST_AHEAD` bytes, unless the consumer waits for
-    its part. An error comes where its part's results end; the other threads then stop.
+    A thread waits if the results that are not consumed yet exceed `MOST_AHEAD` bytes, unless the consumer waits for
+    its part. An error is raised after the results of its part; the other threads then stop.
 
     Args:
-        part_at: gives the part of a number, None after the last; asked by one thread at a time, again and again.
-        open_reader: gives each thread a reader of its own.
-        size_of: bytes of a result.
-        holds: says of a part's number, when all parts before it are done, whether its results are to be taken.
-        learn: is told of a part how many bytes its results had together, where all of them waited; called as `part_at`.
+        part_at: returns the part of a number, None after the last; called by one thread at a time, repeatedly.
+        open_reader: returns a reader for a thread.
+        size_of: returns the bytes of a result.
+        holds: called with the number of a part when all parts before it are done; returns whether its results are
+            valid.
+        learn: called, like `part_at`, with a part and the bytes of its results, if all of them were queued.
         first: number of the first part.
     """
 
@@ -61,21 +62,21 @@ class OrderedResults(Generic[Part, Result]):
         self._holds = holds
         self._learn = learn
         self._lock = Lock()
-        self._arrival = Condition(self._lock)  # what the consumer waits for
-        self._room = Condition(self._lock)  # what threads wait for
-        self._next = first  # part that no thread has taken
-        self._wanted = first  # part that the consumer is at
+        self._arrival = Condition(self._lock)  # the consumer waits for it
+        self._room = Condition(self._lock)  # threads wait for it
+        self._next = first  # number of the first part that no thread has taken
+        self._wanted = first  # number of the part whose results the consumer takes
         self._ahead = 0  # bytes
-        self._kept: Counter[int] = Counter()  # bytes of a part's results that waited, or still do
+        self._kept: Counter[int] = Counter()  # by part: bytes of the results that were queued
         self._results: defaultdict[int, deque[tuple[Result, int]]] = defaultdict(deque)
         self._ends: dict[int, BaseException | None] = {}  # the error after a part's last result, if there is one
         self._stopped = False
-        self._own: int | None = None  # part that the consumer's thread has begun
+        self._own: int | None = None  # number of the part that the consumer's thread has begun
 
     def results(self, threads: int) -> Generator[Result, None, int]:
-        """All results, computed by `threads` threads, one of them the caller's.
+        """Yield all results, computed by `threads` threads, one of them the caller's.
 
-        Returns the number of the first part that does not hold.
+        Returns the number of the first part that is not valid.
         """
         with ThreadPoolExecutor(max(1, threads - 1), "binlogio-read") as pool, closing(self._read()) as own:
             try:
@@ -98,12 +99,12 @@ class OrderedResults(Generic[Part, Result]):
     def _take(self, number: int, own: Iterator[tuple[int, Result]]) -> Iterator[Result]:
         """Yield the results of one part.
 
-        While there are none, the caller's thread makes some, of this part or of one after it.
+        While there are none, the caller's thread computes results of this part or of a later one.
         """
         with self._lock:
             waiting = self._results[number]
         while True:
-            ended = number in self._ends  # before the look at what is there: results come first
+            ended = number in self._ends  # before looking at the queue: results come first
             if waiting:
                 with self._lock:
                     result, size = waiting.popleft()
@@ -123,7 +124,7 @@ class OrderedResults(Generic[Part, Result]):
             raise error
 
     def _make(self, own: Iterator[tuple[int, Result]]) -> tuple[int, Result] | None:
-        """Return the next result of the consumer's thread; None where there is no part or no room for it."""
+        """Return the next result of the consumer's thread; None if there is no part or no room for it."""
         with self._lock:
             if self._own != self._wanted and self._ahead > MOST_AHEAD:
                 return None
@@ -138,7 +139,7 @@ class OrderedResults(Generic[Part, Result]):
                     return
 
     def _read(self) -> Generator[tuple[int, Result], None, None]:
-        """Results of one part after another that no thread has taken, each with the number of its part."""
+        """Yield results, with the numbers of their parts, of parts that no other thread has taken."""
         reader: PartReader[Part, Result] | None = None
         try:
             while (taken := self._next_part()) is not None:
@@ -150,7 +151,7 @@ class OrderedResults(Generic[Part, Result]):
                         yield number, result
                 except (GeneratorExit, KeyboardInterrupt):
                     raise
-                except BaseException as exc:  # noqa: BLE001 - carried to the consumer, who raises it where the part ends
+                except BaseException as exc:  # noqa: BLE001 - the consumer raises it at the end of the part
                     end = exc
                 with self._lock:
                     self._ends[number] = end

@@ -1,4 +1,4 @@
-"""Logs to record batches by construct alone: what `table_batches` does without the compiled kernel, a hundred times as slowly.
+"""Logs to record batches by construct alone, without the compiled kernel; a hundred times as slow as with it.
 
 Parses only the events that rows depend on, as the kernel does. It is the kernel's oracle: for an event that the kernel
 refuses, this code raises the error.
@@ -6,7 +6,7 @@ refuses, this code raises the error.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -39,8 +39,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from binlogio.events.base import ParseContext
+    from binlogio.events.mariadb import StartEncryptionEvent
     from binlogio.events.rows import RowsEvent
     from binlogio.events.transaction_payload import TransactionPayloadEvent
+    from binlogio.format.framing import Decryptor
     from binlogio.rows.plan import TablePlan
     from binlogio.storage.sources import LogFile, OpenedLog
 
@@ -58,14 +60,14 @@ OPENED_TYPES: Final = ROWS_TYPES | {
 
 _STATEMENTS: Final = (EventType.QUERY_EVENT, EventType.QUERY_COMPRESSED_EVENT)
 FoundRows = tuple[RecordType, "RowsEvent", RowsSource, list[ImagePair]]
-"""The type of a table's records, a rows event of it, where that stands, and the images of its rows."""
+"""The type of a table's records, a rows event of it, the source of the event, and the images of its rows."""
 
 _MOST_BYTES: Final = 64 << 20  # of images in one batch
 _MIXED_ROWS: Final = 1 << 12  # most rows of a batch whose images are JSON text
 
 
 def _check_no_rows(frame: EventFrame) -> None:
-    """Refuse rows in a log of a server that had none."""
+    """Refuse rows events in a log of a server that had none."""
     if frame.header.type_code in ROWS_TYPES:
         raise UnsupportedFeature(
             f"a log of format version {frame.context.binlog_version} cannot contain rows events",
@@ -78,9 +80,9 @@ class RowsWalk:
     """Takes the events of a log one after the other and yields those with selected rows.
 
     Args:
-        selection: what is wanted.
-        definitions: say what the columns of a table are.
-        table: stands for the table map of every rows event that comes without one.
+        selection: which rows are wanted.
+        definitions: what the columns of a table are.
+        table: the table of every rows event without a table map.
     """
 
     def __init__(self, selection: RowSelection, definitions: DefinitionSource, table: TablePlan | None = None) -> None:
@@ -95,10 +97,10 @@ class RowsWalk:
         self._table = None if table is None else self._type_of(table)
 
     def take(self, frame: EventFrame) -> Iterator[FoundRows]:
-        """Yield the rows events of a frame, of which there are several where it is a compressed transaction.
+        """Yield the rows events of a frame; a compressed transaction may have several.
 
         Raises:
-            BinlogError: the event is not what its layout says.
+            BinlogError: the event does not match its layout.
         """
         if frame.header.type_code in _STATEMENTS:
             self._definitions.follow_body(frame.header.type_code, frame.body, frame.context)
@@ -112,10 +114,10 @@ class RowsWalk:
     def take_payload(
         self, event: TransactionPayloadEvent, context: ParseContext, chunks: Iterator[bytes], start: int
     ) -> Iterator[FoundRows]:
-        """Yield the rows events of a payload from byte `start` on, as `Decoder.decode_payload` has them.
+        """Yield the rows events of a payload from byte `start` on, as `Decoder.decode_payload` yields them.
 
         Raises:
-            BinlogError: an event is not what its layout says.
+            BinlogError: an event does not match its layout.
         """
         yield from self._take_events(self._decoder.decode_payload(event, context, chunks, start), context)
 
@@ -211,10 +213,9 @@ def _source_of(event: Any) -> RowsSource:
 
 
 class ConstructReader:
-    """One log's row changes as (table, batch) pairs; `torn_tail` afterwards tells of an unfinished end.
+    """Reads the row changes of one log as (table, batch) pairs; `torn_tail` then describes an unfinished end.
 
-    `frames` are the events of the log from where another reader has left it; without them the log is read from its
-    start.
+    `frames` are the events that another reader has not read; without them the log is read from its start.
     """
 
     def __init__(
@@ -222,7 +223,7 @@ class ConstructReader:
         log: LogFile,
         opened: OpenedLog,
         selection: RowSelection,
-        decryptor_for: Any = None,
+        decryptor_for: Callable[[StartEncryptionEvent], Decryptor] | None = None,
         definitions: DefinitionSource | None = None,
         frames: Iterator[EventFrame] | None = None,
     ) -> None:
@@ -241,7 +242,7 @@ class ConstructReader:
         return self._mixed() if self._selection.mixed else self._typed()
 
     def _mixed(self) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """Records of all tables in the order of the log."""
+        """Yield records of all tables in the order of the log."""
         walk, pending = RowsWalk(self._selection, self._definitions), MixedRecords()
         most = min(self._selection.batch_rows, _MIXED_ROWS)
         try:

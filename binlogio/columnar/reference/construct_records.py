@@ -45,7 +45,7 @@ TIMES: Final = frozenset({ColumnType.TIME, ColumnType.TIME2})
 _READ_EVENTS: Final = "read the log event by event, or leave the column out"
 
 ImageValues = tuple[Any, ...] | None
-"""The values of an image's wanted columns as Arrow takes them; None where there is no such image."""
+"""The values of an image's wanted columns in the form that Arrow accepts; None if there is no such image."""
 
 ImagePair = tuple[ImageValues, ImageValues]
 """The images of a row before and after the change."""
@@ -53,7 +53,7 @@ ImagePair = tuple[ImageValues, ImageValues]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowsSource:
-    """Where the rows of an event stand: in which transaction, and how many rows before them have the same position."""
+    """Source of the rows of an event: their transaction, and the number of rows before them at the same position."""
 
     gtid: str | None = None
     last_committed: int | None = None
@@ -65,7 +65,7 @@ def image_pairs(event: RowsEvent, kind: RecordType, *, first_row: int = 0, first
     """Return the before and the after image of each row of an event; `first_row` and `first_byte` as in `decode_rows`.
 
     Raises:
-        BinlogFormatError: the images do not fit the table, or a value does not fit Arrow's type for its column.
+        BinlogFormatError: the images do not fit the table, or the Arrow type of a column cannot represent a value.
     """
     wanted = frozenset(column.position for column in kind.columns)
     pairs = []
@@ -86,7 +86,7 @@ def text_pairs(event: RowsEvent, plan: TablePlan, *, first_row: int = 0, first_b
     `first_row` and `first_byte` as in `decode_rows`.
 
     Raises:
-        BinlogFormatError: the images do not fit the table, or hold a document or a geometry that is damaged.
+        BinlogFormatError: the images do not fit the table, or contain a damaged document or geometry.
     """
     pairs = []
     try:
@@ -110,10 +110,10 @@ def _values(image: RowImage | None, kind: RecordType) -> ImageValues:
 
 
 def _arrow_value(value: Any, column: ColumnPlan, kind: RecordType) -> Any:
-    """Return a value as pyarrow takes it.
+    """Return a value in the form that pyarrow accepts.
 
     Raises:
-        BinlogFormatError: Arrow's type for the column does not hold it.
+        BinlogFormatError: the Arrow type of the column cannot represent it.
     """
     if value is None or value is ABSENT:
         return None
@@ -183,14 +183,14 @@ def _refused(column: ColumnPlan, reason: str, found: object, hint: str | Hint = 
 
 @dataclass(slots=True)
 class PendingRecords:
-    """The records of one table map that are not yet given out. `size` is that of their images in the log, in bytes."""
+    """Records of one table map that were not returned yet. `size` is the size of their images in the log, in bytes."""
 
     kind: RecordType
     rows: list[tuple[Any, ...]] = field(default_factory=list)
     size: int = 0
 
     def add(self, event: RowsEvent, source: RowsSource, pairs: list[ImagePair]) -> None:
-        """Take the rows of an event."""
+        """Add the rows of an event."""
         header, head = event.header, _head(event, source)
         present = present_bitmaps(event)
         for row, (before, after) in enumerate(pairs, start=source.first_row):
@@ -228,7 +228,7 @@ class MixedRecords:
     rows: list[tuple[Any, ...]] = field(default_factory=list)
 
     def add(self, file: str, plan: TablePlan, event: RowsEvent, source: RowsSource, pairs: list[ImagePair]) -> None:
-        """Take the rows of an event."""
+        """Add the rows of an event."""
         head, present = _head(event, source), present_bitmaps(event)
         name, table = _escaped(plan.schema), _escaped(plan.table)
         file = file.encode("utf-8", "replace").decode()
@@ -259,7 +259,7 @@ def _head(event: RowsEvent, source: RowsSource) -> tuple[Any, ...]:
 
 
 def _escaped(text: str) -> str:
-    r"""Bytes that are no UTF-8 are written as \udcff, as the kernel writes them."""
+    r"""Return text in which bytes that are not UTF-8 are written as \udcff, as the kernel writes them."""
     return text.encode("utf-8", "backslashreplace").decode()
 
 

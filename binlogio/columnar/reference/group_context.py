@@ -1,4 +1,4 @@
-"""Which transaction an event belongs to: the GTID and the logical clock of the group around it.
+"""The transaction of an event: GTID and logical clock of the event group around it.
 
 Evaluates the events that begin a group; `binlogio.format.groups` finds the ends of groups.
 """
@@ -16,10 +16,10 @@ from binlogio.format.groups import GroupPlace, GroupTracker
 
 
 class GroupContext:
-    """Follows the groups of one log. Feed it every event, those inside payloads too.
+    """Tracks the event groups of one log. Feed it every event, those inside payloads too.
 
     `gtid` is text: `uuid:number`, `uuid:tag:number`, or MariaDB's `domain-server-number`; None in an anonymous group
-    and between groups. `last_committed` and `sequence_number` are MySQL's logical clock, None where the server had
+    and between groups. `last_committed` and `sequence_number` are MySQL's logical clock, None if the server has
     none, as MariaDB.
     """
 
@@ -30,13 +30,13 @@ class GroupContext:
         self._tracker = GroupTracker()
 
     def feed(self, event: Any) -> None:
-        """Take the next event. The group that an event ends is still the one around that event.
+        """Take the next event. An event that ends a group still belongs to it.
 
         Raises:
-            BinlogFormatError: the event has a GTID that no server can have given.
+            BinlogFormatError: the event has an invalid GTID.
         """
         if event.header.inner is not None:
-            return  # the payload event around it has ended the group for the tracker, but not for what is inside
+            return  # the payload event has ended the group for the tracker, but not for the events in it
         try:
             self._feed(event)
         except BinlogFormatError as exc:

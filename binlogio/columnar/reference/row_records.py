@@ -59,10 +59,10 @@ _US_PER_S: Final = 1_000_000
 def row_records(
     reader: BinlogReader, tables: Callable[[str, str], bool] | None = None, where: EventFilter = EVERY_EVENT
 ) -> Iterator[tuple[Any, ...]]:
-    """Yield the row changes of the log that `tables` and `where` want, as tuples in the order of `ROW_COLUMNS`.
+    """Yield the row changes of the log that `tables` and `where` select, as tuples in the order of `ROW_COLUMNS`.
 
     Raises:
-        BinlogError: the bytes are no binary log.
+        BinlogError: the bytes are not a binary log.
     """
     group = GroupContext()
     at, row = Position("", -1), 0
@@ -81,7 +81,7 @@ def row_records(
                 row += _count_skipped(reader, event)
                 continue
             records = list(_records(reader, event, group, row))
-        except BinlogError as exc:  # documents and geometries are opened here, where nobody else knows the event
+        except BinlogError as exc:  # documents and geometries are parsed here; only here the event is known
             exc.locate(
                 file=reader.position.file,
                 offset=event.header.offset,
@@ -101,7 +101,7 @@ def _is_wanted(event: RowsEvent, where: EventFilter, gtid: str | None) -> bool:
 
 
 def _count_skipped(reader: BinlogReader, event: RowsEvent) -> int:
-    """Changes at a position that other events share; a position of one event alone needs no count."""
+    """Return the number of changes of an event that shares its position with others; 0 for other events."""
     return 0 if event.header.inner is None else sum(1 for _ in reader.rows(event))
 
 
@@ -127,7 +127,7 @@ def _records(reader: BinlogReader, event: RowsEvent, group: GroupContext, row: i
 
 
 def present_bitmaps(event: RowsEvent) -> tuple[bytes | None, bytes | None]:
-    """Which columns the before and the after images have; None where there is no such image.
+    """Return the bitmaps of the columns in the before and the after images; None if there is no such image.
 
     Bits past the last column are clear.
     """
@@ -146,10 +146,10 @@ def _without_spare_bits(present: bytes, column_count: int) -> bytes:
 
 
 def image_text(image: RowImage | None) -> str | None:
-    """Return the columns that the image has, and their values, as JSON; None where there is no image.
+    """Return the columns in an image, and their values, as JSON; None if there is no image.
 
     Raises:
-        BinlogFormatError: a JSON document or a geometry is damaged; says in which column.
+        BinlogFormatError: a JSON document or a geometry is damaged; the message names the column.
     """
     if image is None:
         return None

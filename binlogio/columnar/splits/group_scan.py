@@ -27,12 +27,14 @@ if TYPE_CHECKING:
 
 
 def splits_at_groups(log: LogFile, within: Split, max_bytes: int, keyring: Keyring | None = None) -> Iterator[Split]:
-    """Ranges that cover `within`, each but the first from a group on, and no shorter than `max_bytes` but for the last.
+    """Yield ranges that cover `within`: each but the first begins with a group.
 
-    `log` is not one piece. Where it is damaged, the rest is one range.
+    Each but the last has at least `max_bytes` bytes.
+
+    `log` must not be one piece. From damage on, the rest is one range.
 
     Raises:
-        OSError, UnsupportedFeature: it cannot be read.
+        OSError, UnsupportedFeature: the log cannot be read.
     """
     from binlogio._kernel.frames import scan_headers  # noqa: PLC0415 - there may be none
 
@@ -58,9 +60,9 @@ def splits_at_groups(log: LogFile, within: Split, max_bytes: int, keyring: Keyri
 
 
 def last_group_end(log: LogFile, start: int = 0, keyring: Keyring | None = None) -> int:
-    """Return the offset after the last whole event group of a log, `start` where there is none after it.
+    """Return the offset after the last complete event group of a log; `start` if there is none after it.
 
-    `start` is 0, or where an event group begins. Damage ends the search: what is before it is whole.
+    `start` is 0 or the offset of an event group. Damage ends the search: the groups before it are complete.
 
     Raises:
         OSError: the file cannot be read.
@@ -80,7 +82,7 @@ def last_group_end(log: LogFile, start: int = 0, keyring: Keyring | None = None)
 
 
 def _last_group_start(log: LogFile, start: int, keyring: Keyring | None) -> int | None:
-    """Where the last event that begins a group stands; None where nothing says it."""
+    """Return the offset of the last event that begins a group; None if there is none, or the log cannot seek."""
     from binlogio._kernel.frames import scan_headers  # noqa: PLC0415 - there may be none
 
     opened = log.open(keyring)

@@ -1,4 +1,4 @@
-"""Which log a file holds: facts at its head that tell it from another log of the same name.
+"""Identity of the log in a file: facts at its head that distinguish it from another log of the same name.
 
 Servers number their logs, so after RESET, a failover or the restore of a backup another log has the name of one that
 was read before. The head of a log says when it was created (time of the format description), by which server (server
@@ -44,9 +44,9 @@ HEAD_EVENTS: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogIdentity:
-    """What the head of a log says.
+    """Facts at the head of a log.
 
-    `created` is in seconds since 1970; `first_gtid` is None without GTIDs, and before the first group.
+    `created` is in seconds since 1970; `first_gtid` is None without GTIDs, and if the log has no group yet.
     """
 
     created: int
@@ -68,7 +68,7 @@ class LogIdentity:
 
 
 def log_identity(log: LogFile, keyring: Keyring | None = None) -> LogIdentity | None:
-    """What the head of `log` says; None if the log is empty, ends in its head, or its head is damaged.
+    """Return the identity of `log`; None if the log is empty, ends in its head, or its head is damaged.
 
     Raises:
         OSError: the file cannot be read.
@@ -95,7 +95,7 @@ def log_identity(log: LogFile, keyring: Keyring | None = None) -> LogIdentity | 
 
 
 def head_frames(opened: OpenedLog, keyring: Keyring | None) -> Iterator[EventFrame]:
-    """Yield the first events of a log that was just opened, as far as they are whole.
+    """Yield the first complete events of a log that was just opened.
 
     Raises:
         BinlogFormatError: one of them is damaged.

@@ -1,4 +1,4 @@
-"""The events of a part of a log that is not read: walks headers, and parses only the requested events.
+"""Events of a part of a log that is not read: scans headers, and parses only the requested events.
 
 For readers that begin in the middle of a log and need some events before that place: DDL, which names columns, or XA
 PREPARE. Checksums are not compared, row images are not read. Where the compiled kernel cannot hop (compressed,
@@ -41,7 +41,7 @@ _BEGIN: Final = b"BEGIN"
 
 
 class SkippedEvent(NamedTuple):
-    """An event, framed only where it is asked for."""
+    """An event whose frame is built on request."""
 
     type_code: int
     offset: int
@@ -52,7 +52,7 @@ class SkippedEvent(NamedTuple):
 
     @property
     def starts_group(self) -> bool:
-        """True for the events with which servers of today begin an event group (GTIDs, anonymous ones too)."""
+        """Whether current servers begin an event group with this event (GTIDs, anonymous ones too)."""
         return self.type_code in GROUP_STARTS
 
     @property
@@ -60,7 +60,7 @@ class SkippedEvent(NamedTuple):
         """The event with its header.
 
         Raises:
-            BinlogFormatError: it is too short.
+            BinlogFormatError: the event is too short.
         """
         if self.framed is not None:
             return self.framed
@@ -72,16 +72,18 @@ class SkippedEvent(NamedTuple):
 def skipped_events(
     log: LogFile, keyring: Keyring | None = None, also: tuple[EventType, ...] = ()
 ) -> Iterator[SkippedEvent]:
-    """Yield the events of a log that begin groups, hold statements other than BEGIN, prepare XA transactions, or are compressed transactions.
+    """Yield the events of a log that are needed to begin in the middle of it.
+
+    These begin groups, contain statements other than BEGIN, prepare XA transactions, or are compressed transactions.
 
     Args:
         log: the log.
         keyring: the keys of encrypted logs.
-        also: types of events that are given as well.
+        also: types of other events to yield.
 
     Raises:
         OSError: the file cannot be read.
-        BinlogFormatError: it is damaged, as far as sizes and the events that are looked into tell.
+        BinlogFormatError: the sizes of events, or the events that are parsed, are damaged.
         UnsupportedFeature: it is encrypted, and there is no key.
     """
     opened = log.open(keyring)
@@ -114,7 +116,7 @@ def _frames(opened: OpenedLog, framer: EventFramer) -> Iterator[EventFrame]:
 
 
 def _may_hop(framer: EventFramer, opened: OpenedLog, frame: EventFrame) -> bool:
-    """Return whether headers alone lead from event to event from here on, and types are what they say."""
+    """Return whether headers alone lead to the next event from here on, and type codes have their usual meaning."""
     context = framer.context
     return (
         is_compiled()
@@ -151,7 +153,7 @@ def _hop(opened: OpenedLog, framer: EventFramer, also: tuple[EventType, ...]) ->
 
 
 def _is_shown(code: int, data: bytes, body_at: int) -> bool:
-    """Return whether an event whose body begins at `body_at` is one to look at."""
+    """Return whether to yield an event whose body begins at `body_at`."""
     if code != EventType.QUERY_EVENT:
         return code in _SHOWN
     if len(data) < body_at + POST_HEADER:

@@ -1,7 +1,7 @@
-"""Where the event groups of a byte range of a log begin and end: for readers that go event by event.
+"""Bounds of the event groups of a byte range of a log, for readers that read event by event.
 
-Decides which logs cannot be split, and searches for a group in the middle of a file. Reads the file's head, and around
-the two ends of the range.
+Decides which logs cannot be split, and searches for a group in the middle of a file. Reads the head of the file, and
+the bytes around the two ends of the range.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ GROUP_STARTS: Final = (
     EventType.GTID_TAGGED_LOG_EVENT,
     EventType.MARIADB_GTID_EVENT,
 )
-"""Events that begin a group; what the kernel looks for."""
+"""Types of the events that begin a group, for which the kernel searches."""
 
 
 class SplitBounds(NamedTuple):
@@ -52,18 +52,18 @@ WHOLE: Final = SplitBounds(None, None)
 
 
 def split_bounds(log: LogFile, split: Split, keyring: Keyring | None = None) -> SplitBounds | None:
-    """Return the event groups that begin in `split`; None where none does.
+    """Return the bounds of the event groups that begin in `split`; None if there are none.
 
-    What stands before the first group belongs to the split at 0.
+    The bytes before the first group belong to the split at 0.
 
     A log that is one piece (relay, encrypted or compressed) belongs to the split at 0 as a whole; so does one that is
-    damaged at its head, where the reader will say so.
+    damaged at its head, about which the reader raises the error.
 
     Raises:
         OSError: the file cannot be read.
         UnsupportedFeature: it is encrypted, and there is no key.
     """
-    if not is_compiled():  # which looks for groups
+    if not is_compiled():  # which searches for groups
         return WHOLE if split.start == 0 else None
     opened = log.open(keyring)
     try:
@@ -92,7 +92,7 @@ def is_one_piece(log: LogFile, keyring: Keyring | None = None) -> bool:
 
 
 def group_behind(log: LogFile, offset: int, keyring: Keyring | None = None) -> int | None:
-    """Where the first event group at or after `offset` begins; None where there is none, or the log is one piece.
+    """Return the offset of the first event group at or after `offset`; None if there is none, or the log is one piece.
 
     Raises:
         OSError, UnsupportedFeature: as `split_bounds`.
@@ -124,7 +124,7 @@ def _divisible(opened: OpenedLog) -> bool | None:
 def _has_gtids(opened: OpenedLog, offset: int) -> bool:
     """Return whether the first event after those of the file itself begins a group.
 
-    A log in which nothing happened could be said to.
+    An empty log counts as having GTIDs.
     """
     while True:
         opened.seek(offset)
@@ -137,7 +137,10 @@ def _has_gtids(opened: OpenedLog, offset: int) -> bool:
 
 
 class KnownGroups:
-    """Where event groups were found, for several readers of the ranges of the same logs: the end of one range is the start of another."""
+    """Cache of event groups that were found, for several readers of ranges of the same logs.
+
+    The end of one range is the start of another.
+    """
 
     def __init__(self) -> None:
         self._found: dict[tuple[str, int], int | None] = {}
@@ -145,12 +148,12 @@ class KnownGroups:
     def group_at(
         self, name: str, opened: OpenedLog, offset: int, before: int | None, *, has_checksum: bool
     ) -> int | None:
-        """As the function, for the log of that name."""
+        """Return the result of the function `group_at` for the log of that name."""
         place = name, offset
         if place not in self._found:
             found = group_at(opened, offset, before, has_checksum=has_checksum)
             if found is None and before is not None:
-                return None  # none before that, which does not say where there is one
+                return None  # none before `before`; there may be one after it
             self._found[place] = found
         found = self._found[place]
         return None if found is None or (before is not None and found >= before) else found
@@ -159,8 +162,8 @@ class KnownGroups:
 def group_at(opened: OpenedLog, offset: int, before: int | None, *, has_checksum: bool) -> int | None:
     """Return the first event group that begins at or after `offset`, and before `before`.
 
-    What the answer is depends on the file and `offset` alone, and no two offsets contradict each other: so ranges have
-    each group once, even where something that is none was taken for a group, or one was passed over.
+    The result depends on the file and `offset` alone, and the results for two offsets never contradict each other. So
+    ranges have each group once, even if other bytes were taken for a group, or a group was missed.
     """
     from binlogio._kernel.frames import find_group  # noqa: PLC0415 - there may be none
 
@@ -180,15 +183,16 @@ def group_at(opened: OpenedLog, offset: int, before: int | None, *, has_checksum
         if not window.fill(window.held + 1):
             if window.held < HEADER_SIZE:
                 return None
-            window.take(1)  # nothing follows that could make it one
+            window.take(1)  # no bytes follow that could make it a group
     return None
 
 
 def _leads_on(window: Window, opened: OpenedLog, *, has_checksum: bool) -> bool:
-    """Return whether events follow each other from the window's start on, as far as `_HORIZON`: a value that was made to look like events ends before.
+    """Return whether events follow each other from the window's start on, up to `_HORIZON`.
 
-    An event, or its header, that reaches beyond the end of the file is the torn tail of a log in use, or made up: then
-    the file must not end with a whole event, and what is whole has to have the right checksums.
+    A column value that was made to look like events ends before. An event, or its header, that extends beyond the end
+    of the file is the torn tail of a log in use, or forged: then the file must not end with a complete event, and the
+    complete events must have valid checksums.
     """
     from binlogio._kernel.frames import pass_events  # noqa: PLC0415
 
@@ -201,10 +205,10 @@ def _leads_on(window: Window, opened: OpenedLog, *, has_checksum: bool) -> bool:
                 data = memoryview(opened.read(max(HEADER_SIZE, horizon - at)))
                 if len(data) < HEADER_SIZE:  # the file was shortened
                     return False
-            behind = pass_events(data, at, checksum=has_checksum)
-            if behind < 0:
+            passed = pass_events(data, at, checksum=has_checksum)
+            if passed < 0:
                 return False
-            at = behind if behind > at else at + int.from_bytes(data[EVENT_SIZE_BYTES], "little")
+            at = passed if passed > at else at + int.from_bytes(data[EVENT_SIZE_BYTES], "little")
         if at + HEADER_SIZE <= end:
             opened.seek(at)
             return _could_be_event(opened.read(HEADER_SIZE), at)
@@ -217,7 +221,7 @@ def _leads_on(window: Window, opened: OpenedLog, *, has_checksum: bool) -> bool:
 
 
 def _ends_whole(opened: OpenedLog, end: int, *, has_checksum: bool) -> bool:
-    """Return whether the last bytes of a file are an event, as that of a log that was closed, or whose last transaction was committed."""
+    """Return whether a file ends with a complete event: it was closed, or its last transaction is committed."""
     opened.seek(max(0, end - _LONGEST_END))
     data = opened.read(_LONGEST_END)
     ends = (end & _LOW_BITS).to_bytes(4, "little")
@@ -236,7 +240,7 @@ def _has_its_checksum(event: bytes) -> bool:
 
 
 def _has_right_checksums(opened: OpenedLog, offset: int) -> bool:
-    """Return whether all whole events from `offset` on have them, as far as `_HORIZON`."""
+    """Return whether the complete events from `offset` on, up to `_HORIZON`, have valid checksums."""
     from binlogio._kernel.frames import scan_headers  # noqa: PLC0415
 
     opened.seek(offset)
@@ -248,6 +252,9 @@ def _has_right_checksums(opened: OpenedLog, offset: int) -> bool:
 
 
 def _could_be_event(head: bytes, offset: int) -> bool:
-    """Return whether a header has a size, and a log_pos that is where the event ends, or zero as some servers have it inside of a group."""
+    """Return whether a header has a valid size, and a log_pos that is the end of the event.
+
+    Some servers write zero inside of a group.
+    """
     size, log_pos = int.from_bytes(head[EVENT_SIZE_BYTES], "little"), int.from_bytes(head[LOG_POS_BYTES], "little")
     return size >= HEADER_SIZE and log_pos in (0, offset + size & _LOW_BITS)

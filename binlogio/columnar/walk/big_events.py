@@ -1,8 +1,8 @@
-"""Events that are larger than a window: they come in parts, and no part is kept.
+"""Events that are larger than a window: they are read in parts, and no part is kept.
 
-Splits the images of a rows event into parts, and decompresses a transaction while it is read. Where the log can be read
-twice, the checksum is compared before the first row is given out; elsewhere (pipes, compressed and encrypted files) after
-the last one.
+Splits the images of a rows event into parts, and decompresses a transaction while it is read. If the log can be read
+twice, the checksum is compared before the first row is yielded; else (pipes, compressed and encrypted files) after the
+last one.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 IN_PARTS: Final = frozenset(
     code for code in ROWS_TYPES if EventType.PRE_GA_DELETE_ROWS_EVENT < code < EventType.WRITE_ROWS_COMPRESSED_EVENT_V1
 )
-"""Types of the events whose images may come in parts; those of others are made into plain ones as a whole."""
-_HEAD_SIZE: Final = 1 << 10  # bytes in which the fields before a payload are looked for
+"""Types of the events whose images are read in parts; compressed images are decompressed as a whole."""
+_HEAD_SIZE: Final = 1 << 10  # bytes in which the fields before a payload are searched for
 
 
 class BigEvents:
@@ -68,10 +68,10 @@ class BigEvents:
         self._definitions = definitions
         self._forget_idle_tables = forget_idle_tables
 
-    # ------------------------------------------------------------------------------------------- compressed transactions
+    # ---------------------------------------------------------------------------------------- compressed transactions
 
     def open_big_payload(self, raw: bytes) -> Iterator[TableBatch]:
-        """Yield a compressed transaction that is here as a whole, and is not when it is opened."""
+        """Yield the rows of a compressed transaction in the window that is too large to be decompressed as a whole."""
         header = parse_header(raw, self._cursor.window.offset, self._cursor.context)
         end = len(raw) - CHECKSUM_SIZE * self._cursor.context.has_checksum
         event = codec_for(header.type_code).parse(header, raw[HEADER_SIZE:end], self._cursor.context)
@@ -80,9 +80,9 @@ class BigEvents:
         self._cursor.window.take(len(raw))
 
     def is_streamed(self, header: EventHeader) -> bool:
-        """Return True for a compressed transaction with nothing odd before its payload.
+        """Return True for a compressed transaction with only known fields before its payload.
 
-        Others have to be here as a whole.
+        Others are read as a whole.
         """
         head = self._payload_head(header)
         return head is not None and head[0].compression_type == CompressionType.ZSTD
@@ -96,10 +96,7 @@ class BigEvents:
         )
 
     def stream_payload(self, header: EventHeader) -> Generator[TableBatch, None, bool]:
-        """Yield a compressed transaction that is opened while it is read.
-
-        False where the log ends before the event does.
-        """
+        """Yield the rows of a compressed transaction while it is read. Return False if the log ends within it."""
         head = self._payload_head(header)
         if head is None:
             return False
@@ -116,7 +113,7 @@ class BigEvents:
         return self._verify_rest(header, body) or self._end_inside(header)
 
     def _body(self, header: EventHeader) -> _EventBytes:
-        """Return the bytes of the event at the window's start, whose checksum was compared where that could be done."""
+        """Return the bytes of the event at the window's start. Verify its checksum first if that is possible."""
         size = header.event_size - CHECKSUM_SIZE * self._cursor.context.has_checksum
         is_verified = self._selection.verify_checksum and self._cursor.is_verified(header.event_size)
         return _EventBytes(self._cursor.window, size, is_summed=not is_verified)
@@ -125,7 +122,7 @@ class BigEvents:
         """Yield the rows of a payload's events, whose plain bytes come in chunks.
 
         Raises:
-            BinlogError: what construct says of the first event that the kernel refuses.
+            BinlogError: construct's error about the first event that the kernel refuses.
         """
         header, size = event.header, event.uncompressed_size
         failure: list[BinlogError] = []
@@ -151,7 +148,7 @@ class BigEvents:
             self._refuse_inner(inner, event, failure)
 
     def refuse_payload(self, frame: EventFrame) -> None:
-        """Raise what construct says of a payload that the kernel refused at `Router.payload_stop`."""
+        """Raise construct's error about a payload that the kernel refused at `Router.payload_stop`."""
         event = codec_for(frame.header.type_code).parse(frame.header, frame.body, frame.context)
         failure: list[BinlogError] = []
         inner = Window(reader_of(_until_failure(plain_payload(event, decompress_zstd), failure)))
@@ -161,9 +158,9 @@ class BigEvents:
         self._refuse_inner(inner, event, failure)
 
     def _refuse_inner(self, inner: Window, event: TransactionPayloadEvent, failure: list[BinlogError]) -> None:
-        """Raise what construct says of the event at the start of `inner`; those of the payload before it are good.
+        """Raise construct's error about the event at the start of `inner`; those of the payload before it are valid.
 
-        Of a rows event that is here as a whole, construct reads the row that the kernel refuses and those after it.
+        Of a complete rows event, construct reads the row that the kernel refuses and those after it.
         """
         raw = bytes(inner.view[: event_size(inner.view)]) if inner.held >= HEADER_SIZE else b""
         is_rows_event = False
@@ -174,7 +171,7 @@ class BigEvents:
                 window = Window(reader_of(iter([raw])))
                 window.fill(len(raw))
                 for _ in self._rows_in_parts(window, _EventBytes(window, len(raw)), header, is_inner=True):
-                    pass  # rows of a refused event are given out where it is larger than a window only
+                    pass  # rows of a refused event are yielded only if it is larger than a window
         table = self._router.last_table if is_rows_event else None
         chunks = _failing(_rest(inner), failure)
         refuse_payload(event, self._cursor.context, chunks, inner.offset, self._selection, table, self._definitions)
@@ -185,36 +182,33 @@ class BigEvents:
         return inner.held < HEADER_SIZE or event_size(inner.view) <= size - inner.offset
 
     def _fill_inner(self, inner: Window, size: int) -> bool:
-        """Have the event at the window's start as a whole.
-
-        False where it is larger than what is left of the payload, or than the limit.
-        """
+        """Read the whole event at the window's start. Return False if it exceeds the payload's rest, or the limit."""
         least = event_size(inner.view) if inner.held >= HEADER_SIZE else HEADER_SIZE
         if least > min(size - inner.offset, self._selection.limits.opened_size):
             return False
         return inner.fill(least)
 
     def _inner_header(self, inner: Window, header: EventHeader) -> EventHeader | None:
-        """That of a rows event larger than a window inside a payload; None where another event comes next."""
+        """Return the header of a rows event larger than a window inside a payload; None if another event comes next."""
         if inner.held < HEADER_SIZE or event_size(inner.view) <= WINDOW_SIZE:
             return None
         found = parse_header(bytes(inner.view[:HEADER_SIZE]), header.offset, self._cursor.context)
         return found if found.type_code in IN_PARTS else None
 
     def _stream_inner_rows(self, inner: Window, header: EventHeader) -> Generator[TableBatch, None, bool]:
-        """Yield a rows event inside a payload that is larger than a window, and has no checksum of its own.
+        """Yield the rows of an event inside a payload that is larger than a window, and has no checksum of its own.
 
-        False where the payload ends within it.
+        Return False if the payload ends within it.
         """
         yield from self._batcher.give_out()
         return (yield from self._rows_in_parts(inner, _EventBytes(inner, header.event_size), header, is_inner=True))
 
-    # ------------------------------------------------------------------------------------------------------- rows events
+    # ---------------------------------------------------------------------------------------------------- rows events
 
     def stream_rows(self, header: EventHeader) -> Generator[TableBatch, None, bool]:
-        """Yield a rows event larger than a window: its images come in parts, each part as an event of its own to the kernel.
+        """Yield the rows of an event larger than a window; the kernel gets each part of its images as an event.
 
-        False where the log ends before the event does.
+        Return False if the log ends within the event.
         """
         yield from self._batcher.give_out()
         body = self._body(header)
@@ -229,11 +223,11 @@ class BigEvents:
     def _rows_in_parts(
         self, window: Window, body: _EventBytes, header: EventHeader, *, is_inner: bool = False
     ) -> Generator[TableBatch, None, bool]:
-        """Yield the rows of an event at the start of `window`, whose bytes `body` has.
+        """Yield the rows of an event at the start of `window`; `body` reads its bytes.
 
-        False where these end before the event does.
+        Return False if these end within it.
 
-        Rows of the events inside a payload are counted from the first one on, and errors count those of the event.
+        Rows of the events inside a payload are numbered from its first row; errors number those of the event.
         """
         begin = _prefix_size(window.view, header, self._cursor.context)
         prefix = body.read(begin)[HEADER_SIZE:]
@@ -245,8 +239,8 @@ class BigEvents:
         part = bytearray(_part_event(part_header, prefix, b""))
         images_at = wanted = len(part)
         while body.left or len(part) > images_at:
-            # At least as much again as there is of a row that is not whole: each of its bytes is looked at a few times,
-            # however long it is.
+            # Read at least as much again as there is of an incomplete row, so that each of its bytes is scanned a few
+            # times only, however long it is.
             wanted = len(part) + max(WINDOW_SIZE, len(part) - images_at)
             while len(part) < wanted and (more := body.read(wanted - len(part))):
                 part += more
@@ -274,9 +268,9 @@ class BigEvents:
         return True
 
     def _route_part(self, part: bytearray, header: EventHeader, first_row: int) -> None:
-        """Show the kernel a part of a rows event, whose rows are numbered from `first_row` on.
+        """Route a part of a rows event, whose rows are numbered from `first_row` on.
 
-        It must stay as it is until they are taken.
+        `part` must not change until they are copied.
         """
         router = self._router
         router.describe_part(checksum=False)
@@ -292,7 +286,7 @@ class BigEvents:
     def _refuse_unwanted(
         self, part: bytearray, header: EventHeader, first_row: int, begin: int, first_byte: int
     ) -> None:
-        """Raise what construct says of a row at byte `begin` of a part, which the kernel refused without a look at its values."""
+        """Raise construct's error about a row at byte `begin` of a part; the kernel refused it before decoding it."""
         event = codec_for(header.type_code).parse(header, bytes(part[HEADER_SIZE:]), self._cursor.context)
         images = bytes(part[begin:])
         decode_rows(
@@ -301,7 +295,7 @@ class BigEvents:
         raise unreadable(header.offset, header.type_code)
 
     def _verify_rest(self, header: EventHeader, body: _EventBytes) -> bool:
-        """Pass what is left of an event's body, and compare its checksum; False where the log ends before that."""
+        """Skip the rest of an event's body, and compare its checksum. Return False if the log ends before that."""
         window = self._cursor.window
         while body.left:
             if not body.read(WINDOW_SIZE):
@@ -324,7 +318,7 @@ class BigEvents:
 
 
 def _until_failure(chunks: Iterator[bytes], failure: list[BinlogError]) -> Iterator[bytes]:
-    """Yield the chunks before an error, which is left in `failure`: the events before it are read first."""
+    """Yield the chunks before an error, and append the error to `failure`: the events before it are read first."""
     try:
         yield from chunks
     except BinlogError as exc:
@@ -332,24 +326,23 @@ def _until_failure(chunks: Iterator[bytes], failure: list[BinlogError]) -> Itera
 
 
 def _rest(window: Window) -> Iterator[bytes]:
-    """All that is still to come in a window, in pieces."""
+    """Yield the rest of a window in pieces."""
     while window.fill():
         yield bytes(window.view)
         window.take(window.held)
 
 
 def _failing(chunks: Iterator[bytes], failure: list[BinlogError]) -> Iterator[bytes]:
-    """Chunks, and then the error that `failure` has by then."""
+    """Yield chunks, then raise the error in `failure`, if there is one by then."""
     yield from chunks
     if failure:
         raise failure[0]
 
 
 class _EventBytes:
-    """The bytes of an event at a window's start, which go by: those that were read are no longer in the window.
+    """Bytes of an event at a window's start; those that were read are no longer in the window.
 
-    `left` are still to come, `checksum` is the CRC32 of those that have gone by, where `is_summed`. Short of bytes
-    where the log ends within the event.
+    `left` is the number of bytes not read yet. `checksum` is the CRC32 of those that were read, if `is_summed`.
     """
 
     def __init__(self, window: Window, size: int, *, is_summed: bool = True) -> None:
@@ -359,7 +352,7 @@ class _EventBytes:
         self._window = window
 
     def read(self, size: int) -> bytes:
-        """Up to `size` bytes; none at the end of the event or of the log."""
+        """Return up to `size` bytes; none at the end of the event or of the log."""
         window = self._window
         if not self.left or (not window.held and not window.fill()):
             return b""
@@ -372,7 +365,7 @@ class _EventBytes:
 
 
 def _part_event(header: EventHeader, prefix: bytes, images: bytes) -> bytes:
-    """Return a part of a rows event as a whole event, for the kernel: no checksum, no end of statement."""
+    """Return a part of a rows event as an event for the kernel, without a checksum."""
     size = HEADER_SIZE + len(prefix) + len(images)
     return (
         header.timestamp.to_bytes(4, "little")
@@ -386,7 +379,7 @@ def _part_event(header: EventHeader, prefix: bytes, images: bytes) -> bytes:
 
 
 def _prefix_size(view: memoryview, header: EventHeader, context: ParseContext) -> int:
-    """Bytes of a rows event before its images: header, post-header, extra row info, width, bitmaps."""
+    """Return the size of a rows event before its images: header, post-header, extra row info, width, bitmaps."""
     raw = bytes(view[:HEADER_SIZE])
     codec = codec_for(header.type_code)
     probe = bytes(view[HEADER_SIZE : min(len(view), WINDOW_SIZE)])

@@ -1,8 +1,8 @@
-"""A walk over a log by the compiled kernel, window by window, in bounded memory.
+"""Walk over the events of a log by the compiled kernel, window by window, in bounded memory.
 
-Handles the events at which the kernel stops: format descriptions, encryption, torn tails. `big_events` reads events
-larger than a window. If the kernel refuses an event, construct parses it and raises the error. Construct also reads
-logs whose event headers have more than 19 bytes. Subclasses build batches from the rows.
+`log_cursor` handles format descriptions, encryption and torn tails, `big_events` reads events larger than a window, and
+a `RowBatcher` makes batches of the rows. If the kernel refuses an event, construct parses it and raises the error.
+Construct also reads logs whose event headers have more than 19 bytes.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ if TYPE_CHECKING:
     from binlogio.rows.plan import TablePlan
     from binlogio.storage.sources import LogFile, OpenedLog
 
-_TABLE_ID_SIZE: Final = 6  # bytes; where it is 4, the flags after it say nothing of the table
+_TABLE_ID_SIZE: Final = 6  # bytes; if it is 4, two bytes of flags follow, which plans do not depend on
 _GROUP_START_SIZE: Final = 1 << 9  # bytes that the first event of a group hardly ever exceeds
-_MOST_TABLES: Final = 1 << 12  # of which is kept what their table maps say; a plan takes some ten kilobytes
-_OPEN_AT_ONCE: Final = WINDOW_SIZE  # payloads that open to no more than this are opened as a whole
+_MOST_TABLES: Final = 1 << 12  # whose plans are kept; a plan takes some ten kilobytes
+_OPEN_AT_ONCE: Final = WINDOW_SIZE  # bytes; payloads up to this plain size are decompressed as a whole
 
 
 class LogWalk:
@@ -85,7 +85,7 @@ class LogWalk:
         self._selection = selection
         self._described = False
         self._is_left_to_construct = False
-        self._is_at_event = True  # a split may begin where the window does; else a group has to be looked for
+        self._is_at_event = True  # a split may begin at the window; else a group is searched for
         self._plans = 0
         self._images: dict[TablePlan, ImagePlan] = {}
         self._resolved: dict[bytes, tuple[KnownPlan, ImagePlan]] = {}
@@ -142,7 +142,7 @@ class LogWalk:
         """Resolve every table map again: the definitions of tables have changed."""
         self._router.forget_plans()
 
-    # ------------------------------------------------------------------------------------------------ walking
+    # -------------------------------------------------------------------------------------------------------- walking
 
     def _walk(self) -> Iterator[TableBatch]:
         cursor = self._cursor
@@ -169,7 +169,7 @@ class LogWalk:
                 self._refuse(cursor.event_bytes())
 
     def _forget_idle_tables(self) -> Iterator[TableBatch]:
-        """Where there are many tables, give out the rows of all and keep only those whose table maps are valid now."""
+        """If there are many tables, yield the rows of all, and keep only the tables whose table maps are valid now."""
         if self._plans > _MOST_TABLES:
             yield from self._batcher.give_out()
             kept = self._router.keep_valid_plans()
@@ -180,9 +180,9 @@ class LogWalk:
             self._batcher.keep_tables(kept)
 
     def _go_to(self, split: Split) -> bool:
-        """Begin at the first event group of a split, and stop before the first one after it. False where it has none.
+        """Go to the first event group of a split, and stop before the first one after it. Return False if it has none.
 
-        Both are looked for in the same way, so that damage between two splits is walked over by the first of them.
+        Both are searched for in the same way, so that the first of two splits reads damage between them.
         """
         window = self._cursor.window
         if self._cursor.is_one_piece():
@@ -230,7 +230,7 @@ class LogWalk:
         return cursor.fill_or_end(header.event_size)
 
     def _describe(self) -> bool:
-        """Take a format description, which is valid from here on. Return False if the kernel reads no more of the log."""
+        """Take a format description, valid from here on. Return False if the kernel reads no more of the log."""
         cursor = self._cursor
         frame = cursor.take_description()
         if frame is None:
@@ -258,13 +258,13 @@ class LogWalk:
         return True
 
     def _pass_old_log(self) -> None:
-        """Go to the end of a log of before MySQL 5.0, which has no rows."""
+        """Go to the end of a log from before MySQL 5.0, which has no rows."""
         walk = RowsWalk(self._selection, self._definitions)
         for frame in self._frames_left():
             list(walk.take(frame))
 
     def _read_by_construct(self) -> Iterator[TableBatch]:
-        """Return the rows of the rest of a log whose headers have a size that the kernel does not know."""
+        """Return the rows of the rest of a log whose headers have a size that the kernel does not support."""
         return iter(
             ConstructReader(
                 self._log, self._opened, self._selection, definitions=self._definitions, frames=self._frames_left()
@@ -277,10 +277,10 @@ class LogWalk:
             self._definitions.pass_to(frame.header.offset)
             yield frame
 
-    # ------------------------------------------------------------------------------------------- callbacks of the router
+    # ---------------------------------------------------------------------------------------- callbacks of the router
 
     def _resolve(self, body: bytes) -> ImagePlan | None:
-        """Return the kernel's plan for the body of a table map; None where construct refuses it."""
+        """Return the kernel's plan for the body of a table map; None if construct refuses it."""
         key = body[_TABLE_ID_SIZE:]
         if key in self._resolved:
             found, images = self._resolved[key]
@@ -319,13 +319,13 @@ class LogWalk:
         return KnownPlan(plan, is_wanted=True, by_statements=by_statements, known=known)
 
     def _follow(self, code: int, body: bytes) -> bool:
-        """Return a statement that could change what a table is; True where plans may be wrong now."""
+        """Apply a statement that may change a definition. Return True if plans may be wrong now."""
         return self._definitions.follow_body(code, body, self._cursor.context)
 
     def _open_payload(self, body: bytes, pos: int) -> bytes | None:
-        """Return the events of a payload that is not too big; None where it is to be streamed.
+        """Return the events of a payload; None if it is too large, and is decompressed while it is read.
 
-        Of a damaged one those before the damage.
+        Of a damaged payload, the events before the damage.
         """
         header = EventHeader(type_code=EventType.TRANSACTION_PAYLOAD_EVENT, offset=pos)
         opened = bytearray()
@@ -336,13 +336,13 @@ class LogWalk:
             for chunk in plain_payload(event, decompress_zstd):
                 opened += chunk
         except BinlogError:
-            opened += b"\0"  # no event, so that the payload is refused
+            opened += b"\0"  # not an event, so that the payload is refused
         return bytes(opened)
 
-    # -------------------------------------------------------------------------------------------------- refusals
+    # ------------------------------------------------------------------------------------------------------- refusals
 
     def _refuse(self, raw: bytes) -> None:
-        """Raise what construct says of an event that the kernel refused."""
+        """Raise construct's error about an event that the kernel refused."""
         offset = self._cursor.window.offset
         framer = self._cursor.judge(offset)
         framer.feed(raw)
@@ -356,7 +356,7 @@ class LogWalk:
 
 
 def _post_headers(context: ParseContext) -> tuple[dict[int, int], set[int]]:
-    """Return the size of each type's post-header in bytes, and the types with one of a size that no server has."""
+    """Return the size of each type's post-header in bytes, and the types whose size no server has."""
     sizes, unknown = {}, set()
     for code in OPENED_TYPES:
         known = EVENT_CODECS[code].post_header_sizes

@@ -18,7 +18,7 @@ _MOST: Final = 1 << 10
 
 
 class KnownPlan(NamedTuple):
-    """What a table map says. `by_statements` where that depends on `known`, which statements said of the table."""
+    """Plan of a table map. With `by_statements` it depends on `known`, the definition of the table from DDL."""
 
     plan: TablePlan
     is_wanted: bool
@@ -31,7 +31,7 @@ class KnownPlan(NamedTuple):
 
 
 class KnownPlans:
-    """The plans of table maps for readers that want the same."""
+    """Cache of the plans of table maps for readers with the same selection."""
 
     def __init__(self) -> None:
         self._found: dict[tuple[bytes, ParseContext], KnownPlan] = {}
