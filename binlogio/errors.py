@@ -80,6 +80,10 @@ class Hint(Enum):
         "resumes=False ignores the target's position",
         "--no-resume ignores the target's position",
     )
+    NEW_SOURCE = (
+        "logs of one more source: resumes=False starts with the first one, and a start position there",
+        "logs of one more source: --no-resume starts with the first one, and --start-position there",
+    )
     NO_RESUME_AT = (
         "to leave the transaction out, start at {} with resumes=False",
         "to leave the transaction out: --start-position {} --no-resume",

@@ -15,6 +15,7 @@ from binlogio.options import Position
 from binlogio.replay.coordinator import Coordinator
 from binlogio.replay.filters import EVERYTHING, ReplayFilter
 from binlogio.replay.key_source import KeySource
+from binlogio.replay.progress import STREAM_SOURCE, source_name
 from binlogio.replay.starting_place import BEGINNING, base_name, bounds_of, resumed_at, skip_to
 from binlogio.replay.summary import ReplaySummary
 from binlogio.replay.targets import ReplayPlan
@@ -43,6 +44,7 @@ def replay(
     wanted: ReplayFilter = EVERYTHING,
     resumes: bool | None = None,
     gtids: str | None = None,
+    source: str | None = None,
     ignore_cascades: bool = False,
     watch: Callable[[Transaction], None] = lambda _: None,
 ) -> ReplaySummary:
@@ -63,6 +65,8 @@ def replay(
         gtids: "keep" gives transactions the GTIDs that they have in the log, "new" those that the target gives them.
             None keeps them where the target is a MySQL server with gtid_mode=ON, the log has them, all of each
             transaction is wanted, and no earlier replay kept a position in the target.
+        source: the name under which the target stores the position of these logs, which two sources with the same
+            server id need; by default the server id.
         ignore_cascades: whether to go on where foreign keys of the source changed rows that are not in the log and the
             target cannot change them.
         watch: called with every transaction that is in the target, from any thread.
@@ -76,7 +80,7 @@ def replay(
     summary = ReplaySummary()
     bounds = bounds_of(reader, wanted)
     names = [base_name(log.name) for log in reader.logs]
-    plan = replace(_plan(reader, bounds, wanted), gtids=gtids, in_order=preserve_commit_order)
+    plan = replace(_plan(reader, bounds, wanted, source), gtids=gtids, in_order=preserve_commit_order)
     target.prepare(plan)
     progress = target.progress
     resumed = None if resumes is False else resumed_at(reader, progress, bounds, resumes=resumes)
@@ -113,11 +117,13 @@ def replay(
     return summary
 
 
-def _plan(reader: BinlogReader, bounds: Bounds, wanted: ReplayFilter) -> ReplayPlan:
+def _plan(reader: BinlogReader, bounds: Bounds, wanted: ReplayFilter, source: str | None) -> ReplayPlan:
     """Return what the target must know before the first change."""
     log = reader.logs[bounds.start.number] if reader.logs else None
     identity = None if log is None or log.stream is not None else log_identity(log, reader.keyring)
+    is_stream = log is not None and log.stream is not None
     return ReplayPlan(
+        source=source or (STREAM_SOURCE if is_stream else source_name(identity)),
         first_gtid=None if identity is None else identity.first_gtid,
         is_whole=not (wanted.tables or wanted.exclude_tables or wanted.rewrite_db),
     )

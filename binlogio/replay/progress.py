@@ -13,7 +13,7 @@ import json
 from collections import deque
 from dataclasses import dataclass
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.columnar.splits.log_identity import LogIdentity
 from binlogio.event_filter import has_gtid
@@ -82,6 +82,25 @@ class KeptLog:
 
 
 UNKNOWN_LOG = KeptLog()
+UNKNOWN_SOURCE: Final = ""
+"""The source of a position that was stored without one; it counts for any source that has no position of its own."""
+
+
+STREAM_SOURCE: Final = "<stream>"
+
+
+def source_name(identity: LogIdentity | None) -> str:
+    """Return the name under which the position of a source is stored, if the caller gives none: its server id."""
+    return UNKNOWN_SOURCE if identity is None else str(identity.server_id)
+
+
+def stored_source(file: str, log: str | None) -> str:
+    """Return the source of a position that an earlier version stored, which kept one position for all sources."""
+    try:
+        identity = None if log is None else KeptLog.from_json(json.loads(log)).identity
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return UNKNOWN_SOURCE  # damaged: an error where it is read
+    return STREAM_SOURCE if file.startswith("<") else source_name(identity)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,12 +108,14 @@ class Progress:
     """What is in a target; `done` are ends of groups of the file of `low`, `log` tells which log that is.
 
     `gtids` are those that the target has executed, where it keeps the GTIDs of the source; None where it does not.
+    `others` are the positions of other sources in the target.
     """
 
     low: Position | None = None
     done: frozenset[int] = frozenset()
     log: KeptLog = UNKNOWN_LOG
     gtids: Gtids | None = None
+    others: tuple[Progress, ...] = ()
 
     def has(self, transaction: Transaction) -> bool:
         """Return whether the group is there."""
@@ -109,7 +130,7 @@ class Progress:
         """Return the same, with all groups up to `low` in `log` and those that end at `ends`."""
         before = self.done if self.low is not None and self.low.file == low.file else frozenset()
         done = {offset for offset in (*before, *(end.offset for end in ends)) if offset > low.offset}
-        return Progress(low, frozenset(done), log, self.gtids)
+        return Progress(low, frozenset(done), log, self.gtids, self.others)
 
     @classmethod
     def of(cls, parts: Iterable[Progress]) -> Progress:

@@ -31,9 +31,10 @@ from binlogio.storage.compression import decompress_zstd
 from binlogio.storage.index_file import log_number
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from binlogio.columnar.splits.log_identity import LogIdentity
+    from binlogio.errors import HintPart, Hints
     from binlogio.options import Position
     from binlogio.reader import BinlogReader
     from binlogio.replay.filters import ReplayFilter
@@ -167,6 +168,9 @@ def resumed_at(reader: BinlogReader, progress: Progress, bounds: Bounds, *, resu
         OSError, BinlogError: a log cannot be read.
     """
     kept = progress.low
+    is_new = kept is None and progress.others and progress.gtids is None and bounds.given is None
+    if is_new and reader.logs:
+        raise _new_source(reader, progress.others, bounds)
     if kept is None or not reader.logs or any(log.stream is not None for log in reader.logs):
         return None
     numbers = numbers_of(reader, kept.file)
@@ -204,6 +208,38 @@ def resumed_at(reader: BinlogReader, progress: Progress, bounds: Bounds, *, resu
             hint=(Hint.RESUME, Hint.NO_RESUME),
         )
     return place
+
+
+def _new_source(reader: BinlogReader, others: Sequence[Progress], bounds: Bounds) -> PositionError:
+    """Return the refusal of logs of a source that the target has no position of, although it has one of others.
+
+    These logs may be of another source, or of the same data by another server (failover): the caller has to say where
+    they begin.
+    """
+    other = next((one for one in others if one.low is not None and numbers_of(reader, one.low.file)), others[0])
+    name = "" if other.low is None else other.low.file
+    refusal = PositionError(
+        f"the target has a position of another source, {_text(other.low)}",
+        expected=str(other.log.identity),
+        found=base_name(reader.logs[bounds.start.number].name),
+    )
+    try:
+        if reader.logs[bounds.start.number].stream is not None:
+            pass  # its head is read only with the rest
+        elif numbers_of(reader, name):
+            check_identity(other.log, name, log_identity(reader.logs[numbers_of(reader, name)[0]], reader.keyring))
+        else:
+            _check_next_log(reader, other, bounds)
+    except PositionError as exc:
+        refusal = exc
+    refusal.hint = (*_hints(refusal.hint), Hint.NEW_SOURCE)
+    return refusal
+
+
+def _hints(hint: Hints | None) -> tuple[HintPart, ...]:
+    if hint is None:
+        return ()
+    return hint if isinstance(hint, tuple) else (hint,)
 
 
 def check_identity(log: KeptLog, name: str, found: LogIdentity | None) -> None:

@@ -104,7 +104,7 @@ def test_replay_into_a_sqlite_database_with_invalid_text_says_what_to_do(tmp_pat
 @pytest.mark.parametrize("done", DAMAGED, ids=lambda text: repr(text[:8]))
 def test_damaged_position_of_a_server_says_what_to_do(done: str) -> None:
     """Of any of its workers."""
-    rows = [("binlog.000001", 4, "[200]", None, 0, None), ("binlog.000001", 4, done, None, 1, None)]
+    rows = [("", "binlog.000001", 4, "[200]", None, 0, None), ("", "binlog.000001", 4, done, None, 1, None)]
     with pytest.raises(BinlogFormatError, match="drop it and start the replay after") as caught:
         progress_of(rows)
 

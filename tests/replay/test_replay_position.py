@@ -137,13 +137,27 @@ def test_the_same_command_again_goes_on(tmp_path: Path) -> None:
     assert run(tmp_path, [log], *start).stdout.startswith("replayed 0 event groups")
 
 
+def as_earlier_versions(connection: sqlite3.Connection, columns: str) -> None:
+    """Give the table of positions the form that it had: one row, for all sources."""
+    rows = connection.execute(f"SELECT 0, {columns} FROM binlogio_position").fetchall()
+    connection.execute("DROP TABLE binlogio_position")
+    kept = "".join(f", {name}" for name in columns.split(", ")[3:])
+    connection.execute(
+        "CREATE TABLE binlogio_position (id INTEGER PRIMARY KEY CHECK (id = 0), file TEXT NOT NULL,"
+        f" \"offset\" INTEGER NOT NULL, done TEXT NOT NULL DEFAULT '[]'{kept})"
+    )
+    connection.executemany(
+        f"INSERT INTO binlogio_position VALUES (0{', ?' * len(columns.split(', '))})", [row[1:] for row in rows]
+    )
+
+
 def test_position_of_an_earlier_version_is_refused_or_noted_anew(tmp_path: Path) -> None:
     """It does not say of which server's log it is; --resume takes it for one of these."""
     (log,) = written(tmp_path / "logs", range(1, 9))
     places = starts(log)
     assert run(tmp_path, [log], "--stop-position", places[6]).exit_code == 0
     with closing(sqlite3.connect(tmp_path / "x.db")) as connection, connection:
-        connection.execute("ALTER TABLE binlogio_position DROP COLUMN log")
+        as_earlier_versions(connection, 'file, "offset", done')
     facts = (
         f"the target has the position {places[6]}, but not which server's log it is in",
         "--resume continues",
@@ -231,3 +245,63 @@ def test_two_logs_of_one_name_are_told_apart(tmp_path: Path) -> None:
 
     assert "is in several of the given logs" in result.stderr
     assert rows(tmp_path) == [1, 2]
+
+
+def test_two_sources_have_a_position_each(tmp_path: Path) -> None:
+    """Logs of the second one are refused once, until the caller says where they begin; from then on both continue."""
+    mine = written(tmp_path / "mine", range(1, 4), range(4, 6), server_id=7)
+    other = written(tmp_path / "other", range(11, 14), range(14, 17), server_id=8)
+    assert run(tmp_path, mine[:1]).exit_code == 0
+    result = run(tmp_path, other[:1])
+
+    facts = ("another log of the name binlog.000001", "server with id 7", "server with id 8", "logs of one more source")
+    refused(result, tmp_path, *facts, kept=[1, 2, 3])
+    refused(run(tmp_path, other[:1], "--resume"), tmp_path, *facts, kept=[1, 2, 3])
+    assert run(tmp_path, other[:1], "--start-position", starts(other[0])[3]).exit_code == 0
+    assert rows(tmp_path) == [1, 2, 3, 12, 13]
+    for logs in (mine, other, mine, other):
+        assert run(tmp_path, logs, "--workers", "4").exit_code == 0
+    assert rows(tmp_path) == [1, 2, 3, 4, 5, 12, 13, 14, 15, 16]
+    with closing(sqlite3.connect(tmp_path / "x.db")) as connection:
+        found = connection.execute("SELECT source, file FROM binlogio_position ORDER BY 1").fetchall()
+    assert found == [("7", "binlog.000002"), ("8", "binlog.000002")]
+
+
+def test_forgotten_position_is_that_of_the_source_of_the_logs(tmp_path: Path) -> None:
+    """The other source continues."""
+    mine = written(tmp_path / "mine", range(1, 4), range(4, 6), server_id=7)
+    other = written(tmp_path / "other", range(11, 14), server_id=8)
+    assert run(tmp_path, mine[:1]).exit_code == 0
+    assert run(tmp_path, other, "--no-resume").exit_code == 0
+    with closing(sqlite3.connect(tmp_path / "x.db")) as connection, connection:
+        connection.execute('DELETE FROM "d.t" WHERE id > 10')
+    assert run(tmp_path, other, "--no-resume").exit_code == 0
+    assert run(tmp_path, mine).exit_code == 0
+
+    assert rows(tmp_path) == [1, 2, 3, 4, 5, 11, 12, 13]
+
+
+def test_two_sources_with_one_server_id_have_names(tmp_path: Path) -> None:
+    """Without them the second one is refused, since its log contradicts the position."""
+    mine = written(tmp_path / "mine", range(1, 4))
+    other = written(tmp_path / "other", range(11, 14))
+    assert run(tmp_path, mine, "--source", "east").exit_code == 0
+    again = run(tmp_path, mine, "--source", "west")
+    refused(again, tmp_path, "a position of another source", "logs of one more source", kept=[1, 2, 3])
+    assert run(tmp_path, other, "--source", "west", "--no-resume").exit_code == 0
+    for logs, name in ((mine, "east"), (other, "west")):
+        assert run(tmp_path, logs, "--source", name).stdout.startswith("replayed 0 event groups")
+    assert rows(tmp_path) == [1, 2, 3, 11, 12, 13]
+
+
+def test_position_that_an_earlier_version_stored_for_all_sources_is_that_of_its_log(tmp_path: Path) -> None:
+    """Its log has the server id."""
+    mine = written(tmp_path / "mine", range(1, 9), server_id=7)
+    other = written(tmp_path / "other", range(11, 14), server_id=8)
+    assert run(tmp_path, mine, "--stop-position", starts(mine[0])[6]).exit_code == 0
+    with closing(sqlite3.connect(tmp_path / "x.db")) as connection, connection:
+        as_earlier_versions(connection, 'file, "offset", done, log')
+    refused(run(tmp_path, other), tmp_path, "another log of the name", kept=[1, 2, 3, 4])
+    assert run(tmp_path, mine).exit_code == 0
+    assert run(tmp_path, other, "--no-resume").exit_code == 0
+    assert rows(tmp_path) == [*range(1, 9), 11, 12, 13]

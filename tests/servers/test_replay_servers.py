@@ -481,7 +481,10 @@ def test_position_is_that_of_one_log(server: Instance, tmp_path: Path) -> None:
     with pytest.raises(PositionError, match="another log of the name") as caught:
         applied(other)
     assert "resumes=False" in str(caught.value)
-    server.sql("ALTER TABLE binlogio_replay.position DROP COLUMN log")
+    server.sql(
+        "ALTER TABLE binlogio_replay.position DROP COLUMN log, DROP PRIMARY KEY, DROP COLUMN source,"
+        " ADD PRIMARY KEY (worker)"
+    )  # as in the first versions
     with pytest.raises(PositionError, match="not which server's log it is in"):
         applied(mine)
     assert applied(mine, resumes=True) == [*range(1, 21)]
@@ -489,6 +492,10 @@ def test_position_is_that_of_one_log(server: Instance, tmp_path: Path) -> None:
     server.sql("TRUNCATE d.t")
     assert applied(other, resumes=False) == [*range(1, 31)]
     assert applied(other) == [*range(1, 31)]
+    assert applied(mine) == [*range(1, 31)]  # its position is still there
+    server.sql("DELETE FROM d.t WHERE id > 10")
+    assert applied(mine) == [*range(1, 11)]
+    server.sql("DELETE FROM binlogio_replay.position WHERE source <> ''")
 
 
 @pytest.mark.parametrize("applies_events", [True, False])

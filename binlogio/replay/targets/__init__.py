@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from binlogio.replay.progress import UNKNOWN_SOURCE
+
 if TYPE_CHECKING:
     from binlogio.options import Position
     from binlogio.replay.progress import KeptLog, Ledger, Progress
@@ -20,14 +22,17 @@ if TYPE_CHECKING:
 class ReplayPlan:
     """What a target has to know of a replay before the first change.
 
-    `gtids` is "keep" where transactions shall have the GTIDs of the source, "new" where they shall get new ones, None where the target decides. `first_gtid` is that of
-    the first log, None where it has none. `is_whole` where all of each transaction is applied, under the source's names, `in_order` where transactions commit in the order of the log.
+    `gtids` is "keep" where transactions shall have the GTIDs of the source, "new" where they shall get new ones, None
+    where the target decides. `first_gtid` is that of the first log, None where it has none. `is_whole` where all of
+    each transaction is applied, under the source's names, `in_order` where transactions commit in the order of the log.
+    `source` names the server of the logs: the target stores a position for each.
     """
 
     gtids: str | None = None
     first_gtid: str | None = None
     is_whole: bool = True
     in_order: bool = True
+    source: str = UNKNOWN_SOURCE
 
 
 class Session(Protocol):

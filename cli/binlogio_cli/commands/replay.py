@@ -89,6 +89,11 @@ Examples:
     "there, and a stored position that contradicts the logs or --start-position is an error.",
 )
 @click.option(
+    "--source",
+    metavar="NAME",
+    help="Store the position under this name. Default: the server id in the logs. Needed for two sources with one server id.",
+)
+@click.option(
     "--idempotent", is_flag=True, help="Replace existing rows, and ignore missing rows (replica_exec_mode=IDEMPOTENT)."
 )
 @click.option(
@@ -151,6 +156,7 @@ def command(
                 wanted=wanted,
                 resumes=options["resumes"],
                 gtids=options["gtids"],
+                source=options["source"],
                 ignore_cascades=options["ignore_cascades"],
                 watch=watch,
             )

@@ -2,79 +2,136 @@
 
 `mysql.session` decides when they are executed.
 
-    binlogio_replay.position    a row for each worker: up to where no group is missing (low), and its own groups after that (done); all of a file.
-                                pending: the end of a group that commits by itself (DDL) and that was begun.
-                                log: what tells the file from others of its name; tables of earlier versions lack it.
+    binlogio_replay.position    rows for each source (its server id, or a name that the user gives), one for each worker:
+                                up to where no group is missing (low), and its own groups after that (done); all of a
+                                file. pending: the end of a group that commits by itself (DDL) and that was begun.
+                                log: what tells the file from others of its name.
+
+Tables of earlier versions have no source, and the first ones no log: `upgrades` adds both.
 """
 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.options import Position
-from binlogio.replay.progress import UNKNOWN_LOG, KeptLog, Progress
+from binlogio.replay.progress import UNKNOWN_LOG, UNKNOWN_SOURCE, KeptLog, Progress, stored_source
 from binlogio.replay.targets.mysql.values import text_literal
 from binlogio.storage.stored_json import is_list_of, read_stored
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Set as AbstractSet
 
 SCHEMA: Final = "binlogio_replay"
+MAX_SOURCE: Final = 128  # characters of the name of a source
 _TABLE: Final = f"{SCHEMA}.position"
+_SOURCE: Final = f"source VARCHAR({MAX_SOURCE}) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL DEFAULT ''"
 _CREATE_TABLE: Final = (
-    f"CREATE TABLE IF NOT EXISTS {_TABLE} (worker INT PRIMARY KEY, file VARCHAR(512) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,"
-    " low BIGINT UNSIGNED NOT NULL, done LONGTEXT NOT NULL, pending BIGINT UNSIGNED NULL, log LONGTEXT NULL) ENGINE=InnoDB"
+    f"CREATE TABLE IF NOT EXISTS {_TABLE} (worker INT NOT NULL,"
+    " file VARCHAR(512) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,"
+    " low BIGINT UNSIGNED NOT NULL, done LONGTEXT NOT NULL, pending BIGINT UNSIGNED NULL, log LONGTEXT NULL,"
+    f" {_SOURCE}, PRIMARY KEY (source, worker)) ENGINE=InnoDB"
 )
 COLUMNS: Final = (
     f"SELECT column_name FROM information_schema.columns WHERE table_schema = '{SCHEMA}' AND table_name = 'position'"  # noqa: S608
 )
-ADD_LOG: Final = f"ALTER TABLE {_TABLE} ADD COLUMN log LONGTEXT NULL"
-FORGET: Final = f"UPDATE {_TABLE} SET file = '', low = 0, done = '[]', pending = NULL, log = NULL"  # noqa: S608
+_ADD_LOG: Final = f"ALTER TABLE {_TABLE} ADD COLUMN log LONGTEXT NULL"
+_ADD_SOURCE: Final = f"ALTER TABLE {_TABLE} ADD COLUMN {_SOURCE}, DROP PRIMARY KEY, ADD PRIMARY KEY (source, worker)"
 CREATE: Final = (f"CREATE DATABASE IF NOT EXISTS {SCHEMA}", _CREATE_TABLE)
 _WITHOUT_IT: Final = (
     "restore a copy of the table, or drop it and start the replay after the last transaction that the server has"
 )
-READ: Final = f"SELECT file, low, done, pending, worker, log FROM {_TABLE}"  # noqa: S608
-READ_WITHOUT_LOG: Final = READ.replace(", log ", ", NULL ")
 
 
-def rows_for(workers: Iterable[int]) -> str:
+def read(columns: AbstractSet[str]) -> str:
+    """Return the query of the rows of a table that has these columns."""
+    log, source = ("log" if "log" in columns else "NULL"), ("source" if "source" in columns else "''")
+    return f"SELECT {source}, file, low, done, pending, worker, {log} FROM {_TABLE}"  # noqa: S608
+
+
+def upgrades(columns: AbstractSet[str]) -> tuple[str, ...]:
+    """Return the statements that give the table of an earlier version the columns of this one."""
+    added = (("log", _ADD_LOG), ("source", _ADD_SOURCE))
+    return tuple(sql for name, sql in added if name not in columns)
+
+
+def adoptions(rows: Sequence[Sequence[Any]], source: str) -> Iterator[str]:
+    """Yield the statements that give rows without a source theirs: that of their log, or `source` if they do not say."""
+    for found, file, _, _, _, worker, log in rows:
+        if found == UNKNOWN_SOURCE and file:
+            owner = stored_source(file, log) or source
+            yield (
+                f"UPDATE IGNORE {_TABLE} SET source = {text_literal(owner)}"  # noqa: S608
+                f" WHERE source = '{UNKNOWN_SOURCE}' AND worker = {int(worker)}"
+            )
+
+
+def forget(source: str) -> str:
+    """Return the statement that forgets the position of a source, and those that are of no known source."""
+    return f"DELETE FROM {_TABLE} WHERE source IN ({text_literal(source)}, '{UNKNOWN_SOURCE}')"  # noqa: S608
+
+
+def rows_for(source: str, workers: Iterable[int]) -> str:
     """Return the statement that gives workers their rows."""
-    rows = ", ".join(f"({worker}, '', 0, '[]', NULL, NULL)" for worker in workers)
-    return f"INSERT IGNORE INTO {_TABLE} VALUES {rows}"  # noqa: S608
+    rows = ", ".join(f"({worker}, '', 0, '[]', NULL, NULL, {text_literal(source)})" for worker in workers)
+    return f"INSERT IGNORE INTO {_TABLE} (worker, file, low, done, pending, log, source) VALUES {rows}"  # noqa: S608
 
 
-def begun(worker: int, start: Position, end: Position, log: KeptLog) -> str:
+def begun(source: str, worker: int, start: Position, end: Position, log: KeptLog) -> str:
     """Return the statement that announces a group which commits by itself."""
     return (
         f"UPDATE {_TABLE} SET file = {text_literal(start.file)}, low = {start.offset}, done = '[]',"  # noqa: S608
-        f" pending = {end.offset}, log = {_log_literal(log)} WHERE worker = {worker}"
+        f" pending = {end.offset}, log = {_log_literal(log)} WHERE {_of(source, worker)}"
     )
 
 
-def reached(worker: int, low: Position, done: Sequence[int], log: KeptLog) -> str:
+def reached(source: str, worker: int, low: Position, done: Sequence[int], log: KeptLog) -> str:
     """Return the statement that keeps how far a worker is: `done` are ends of its groups after `low`."""
     return (
         f"UPDATE {_TABLE} SET file = {text_literal(low.file)}, low = {low.offset}, done = '{json.dumps(done)}',"  # noqa: S608
-        f" pending = NULL, log = {_log_literal(log)} WHERE worker = {worker}"
+        f" pending = NULL, log = {_log_literal(log)} WHERE {_of(source, worker)}"
     )
 
 
-def progress_of(rows: Sequence[Sequence[Any]]) -> tuple[Progress, frozenset[Position], frozenset[int]]:
-    """What the answer to READ says: which groups are there, the ends of those that were begun, and which workers have a row.
+def progress_of(
+    rows: Sequence[Sequence[Any]], source: str = UNKNOWN_SOURCE
+) -> tuple[Progress, frozenset[Position], frozenset[int]]:
+    """Return what the answer to `read` says of a source.
+
+    Which groups are there, the ends of those that were begun, and which workers have a row.
 
     Raises:
         BinlogFormatError: the answer is damaged.
     """
-    known = [(file, int(low), done, pending, log) for file, low, done, pending, _, log in rows if file]
-    parts = [
-        Progress(Position(file, low), read_stored(done, _ends, place=_TABLE, hint=_WITHOUT_IT), _log(log))
-        for file, low, done, _, log in known
-    ]
-    pending = frozenset(Position(file, int(end)) for file, _, _, end, _ in known if end is not None)
-    return Progress.of(parts), pending, frozenset(int(row[4]) for row in rows)
+    found: dict[str, list[Sequence[Any]]] = {}
+    for row in rows:
+        owner = str(row[0]) or (stored_source(row[1], row[6]) if row[1] else UNKNOWN_SOURCE)
+        found.setdefault(owner, []).append(row)
+    own = found.pop(source, [])
+    workers = frozenset(int(row[5]) for row in own if row[0] == source)
+    if not any(row[1] for row in own):
+        own = found.pop(UNKNOWN_SOURCE, [])
+    others = tuple(one for one in (_progress(found[name]) for name in sorted(found)) if one.low is not None)
+    pending = frozenset(Position(row[1], int(row[4])) for row in own if row[1] and row[4] is not None)
+    return replace(_progress(own), others=others), pending, workers
+
+
+def _progress(rows: Sequence[Sequence[Any]]) -> Progress:
+    """Return what the rows of a source say together."""
+    return Progress.of(
+        Progress(Position(file, int(low)), read_stored(done, _ends, place=_TABLE, hint=_WITHOUT_IT), _log(log))
+        for _, file, low, done, _, _, log in rows
+        if file
+    )
+
+
+@lru_cache(64)
+def _of(source: str, worker: int) -> str:
+    return f"source = {text_literal(source)} AND worker = {worker}"
 
 
 @lru_cache(16)

@@ -18,6 +18,7 @@ from binlogio.errors import Hint, ReplayError
 from binlogio.gtid import Gtid, MariadbGtid
 from binlogio.replay import statements
 from binlogio.replay.find_row import ER_DUP_ENTRY, ER_KEY_NOT_FOUND, RowConflict, RowNotFound
+from binlogio.replay.progress import UNKNOWN_SOURCE
 from binlogio.replay.row_changes import cascades_refused, lost_cascades, row_changes
 from binlogio.replay.summary import RowCounts
 from binlogio.replay.targets.mysql import position_table
@@ -81,7 +82,9 @@ class MysqlSession:
         idempotent: bool,
         applies_events: bool | None,
         keeps_gtids: bool = False,
+        source: str = UNKNOWN_SOURCE,
     ) -> None:
+        self._source = source
         self._keeps_gtids = keeps_gtids
         self.counts = RowCounts()
         self._pending_counts = RowCounts()
@@ -119,7 +122,7 @@ class MysqlSession:
             self._refuse_to_share(transaction)
         if transaction.commits_itself and not self._keeps_gtids:
             self._connection.run(
-                position_table.begun(self._number, transaction.start, transaction.end, transaction.log)
+                position_table.begun(self._source, self._number, transaction.start, transaction.end, transaction.log)
             )
         has_rows = any(isinstance(step, RowsStep) for step in transaction.steps)
         if has_rows and self._sends_events(transaction):
@@ -189,7 +192,7 @@ class MysqlSession:
         if transaction.commits_itself and self._is_open:
             self._connection.run("COMMIT")
             self._is_open = False
-        update = position_table.reached(self._number, low, own, transaction.log).encode()
+        update = position_table.reached(self._source, self._number, low, own, transaction.log).encode()
         self._connection.run_all([(update, None), (b"COMMIT", None)] if self._is_open else [(update, None)])
         self._own, self._is_open = own, False
         self.counts.add(self._pending_counts)

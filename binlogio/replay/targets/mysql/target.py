@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from binlogio.replay.progress import UNKNOWN_SOURCE
 from binlogio.replay.targets.mysql import position_table
 from binlogio.replay.targets.mysql.address import MysqlAddress
 from binlogio.replay.targets.mysql.connection import Connection
@@ -47,6 +48,7 @@ class MysqlTarget:
         self._address = address
         self._connection = connection
         self._keeps_gtids = False
+        self._source = UNKNOWN_SOURCE
         self._is_prepared = False
         self._read()
         self._counted = counted_rows(connection.ask)
@@ -80,6 +82,8 @@ class MysqlTarget:
         Raises:
             ReplayError: the GTIDs of the source shall be kept, and the server cannot do that.
         """
+        self._source = plan.source
+        self._read()
         connection, has_position = self._connection, self._progress.low is not None
         self._keeps_gtids = keeps_gtids(
             plan, connection.ask, is_mariadb=connection.is_mariadb, has_position=has_position
@@ -88,20 +92,28 @@ class MysqlTarget:
         self._read()
 
     def _make_position_table(self) -> None:
-        """Make the table of positions, or give it the columns of today."""
-        found = {str(name).lower() for (name,) in self._connection.ask(position_table.COLUMNS)}
-        if not found:
-            for sql in (*position_table.CREATE, position_table.rows_for(range(_WORKERS_AT_FIRST))):
+        """Create the table of positions, or give it the columns of this version."""
+        columns = self._position_columns()
+        if not columns:
+            for sql in (*position_table.CREATE, position_table.rows_for(self._source, range(_WORKERS_AT_FIRST))):
                 self._connection.run(sql)
-        elif "log" not in found:
-            self._connection.run(position_table.ADD_LOG)
+        else:
+            for sql in position_table.upgrades(columns):
+                self._connection.run(sql)
+            rows = self._connection.ask(position_table.read(self._position_columns()))
+            for sql in position_table.adoptions(rows, self._source):
+                self._connection.run(sql)
         self._read()
 
+    def _position_columns(self) -> set[str]:
+        """Return the names of the columns of the table of positions, none if there is no such table."""
+        return {str(name).lower() for (name,) in self._connection.ask(position_table.COLUMNS)}
+
     def forget_position(self) -> None:
-        """Take no notice of what an earlier replay kept."""
+        """Forget what an earlier replay of this source stored."""
         if self._progress.low is not None:
             self._make_position_table()
-            self._connection.run(position_table.FORGET)
+            self._connection.run(position_table.forget(self._source))
             self._read()
 
     @property
@@ -118,7 +130,7 @@ class MysqlTarget:
         if self._idempotent and not connection.is_mariadb:
             connection.run("SET @@session.rbr_exec_mode = 'IDEMPOTENT'")
         if number not in self._workers and not self._keeps_gtids:
-            connection.run(position_table.rows_for((number,)))
+            connection.run(position_table.rows_for(self._source, (number,)))
         session = MysqlSession(
             connection,
             self._tables,
@@ -127,6 +139,7 @@ class MysqlTarget:
             idempotent=self._idempotent,
             applies_events=self._applies_events,
             keeps_gtids=self._keeps_gtids,
+            source=self._source,
         )
         self._counts = session.counts  # one of them says what the server counted
         return session
@@ -142,7 +155,7 @@ class MysqlTarget:
         if self._keeps_gtids:
             return
         done = sorted(self._progress.reached(low, log).done)
-        self._connection.run(position_table.reached(0, low, done, log))
+        self._connection.run(position_table.reached(self._source, 0, low, done, log))
         self._read()
 
     def close(self) -> None:
@@ -150,10 +163,9 @@ class MysqlTarget:
         self._connection.close()
 
     def _read(self) -> None:
-        found = {str(name).lower() for (name,) in self._connection.ask(position_table.COLUMNS)}
-        read = position_table.READ if "log" in found else position_table.READ_WITHOUT_LOG
-        rows = self._connection.ask(read) if found else []
-        self._progress, self._pending, self._workers = position_table.progress_of(rows)
+        columns = self._position_columns()
+        rows = self._connection.ask(position_table.read(columns)) if columns else []
+        self._progress, self._pending, self._workers = position_table.progress_of(rows, self._source)
         if self._keeps_gtids:
             gtids = executed_gtids(self._connection.ask, is_mariadb=self._connection.is_mariadb)
             self._progress = replace(self._progress, gtids=gtids)

@@ -24,7 +24,7 @@ from binlogio.events.base import DEFAULT_CONTEXT
 from binlogio.options import Position
 from binlogio.replay import statements
 from binlogio.replay.find_row import Algorithm, RowNotFound
-from binlogio.replay.progress import Progress
+from binlogio.replay.progress import UNKNOWN_SOURCE
 from binlogio.replay.row_changes import cascades_refused, lost_cascades, row_changes
 from binlogio.replay.summary import RowCounts
 from binlogio.replay.targets.sqlite import position_table
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from binlogio.events.base import ParseContext
-    from binlogio.replay.progress import KeptLog, Ledger
+    from binlogio.replay.progress import KeptLog, Ledger, Progress
     from binlogio.replay.row_changes import Change
     from binlogio.replay.targets import ReplayPlan
     from binlogio.replay.transactions import Step, Transaction
@@ -81,6 +81,7 @@ class SqliteTarget:
         self._groups = 0
         self._tables: dict[int, SqliteTable] = {}
         self._progress: Progress | None = None
+        self._source: str | None = None  # before `prepare`
         self._ddl = SqliteDdl(connection)
         self._translation = SqliteTranslation(connection, self._ddl.kept) if translate else None
 
@@ -115,9 +116,7 @@ class SqliteTarget:
             try:
                 connection.execute("PRAGMA journal_mode = WAL")
                 connection.execute("PRAGMA synchronous = NORMAL")
-                connection.execute(position_table.CREATE)
-                if ("log",) not in connection.execute(position_table.COLUMNS).fetchall():
-                    connection.execute(position_table.ADD_LOG)
+                position_table.create(connection)
             except SqliteRefusal:
                 connection.close()
                 raise
@@ -133,7 +132,8 @@ class SqliteTarget:
     def progress(self) -> Progress:
         """Which event groups are in the tables."""
         if self._progress is None:
-            self._progress = position_table.progress_of(self._connection.execute(position_table.READ).fetchone())
+            rows = self._connection.execute(position_table.READ).fetchall()
+            self._progress = position_table.progress_of(rows, self._source)
         return self._progress
 
     @property
@@ -175,7 +175,10 @@ class SqliteTarget:
             return
         low = self.progress.low
         if low is not None:
-            self.execute(position_table.WRITE, position_table.row_of(low, self.progress))
+            if self._source:
+                self.execute(position_table.FORGET_UNKNOWN)
+            row = position_table.row_of(self._source or UNKNOWN_SOURCE, low, self.progress)
+            self.execute(position_table.WRITE, row)
         self.execute("COMMIT")
         self._groups = 0
 
@@ -187,11 +190,12 @@ class SqliteTarget:
         """
         if plan.gtids == "keep":
             raise ReplayError("a SQLite target cannot keep GTIDs", hint=Hint.NO_KEPT_GTIDS)
+        self._source, self._progress = plan.source, None
 
     def forget_position(self) -> None:
         """Take no notice of what an earlier replay kept."""
-        self.execute(position_table.FORGET)
-        self._progress = Progress()
+        self.execute(position_table.FORGET, (self._source or UNKNOWN_SOURCE,))
+        self._progress = None
 
     def keep(self, low: Position, log: KeptLog) -> None:
         """Keep that no group is missing up to `low`."""
