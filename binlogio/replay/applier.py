@@ -87,6 +87,7 @@ def replay(
     if resumes is False:
         target.forget_position()
         progress = target.progress
+    reader.definitions.know_cascades(target.cascades)
     place = bounds.start if resumed is None else resumed
     skipped, begin = _skip(reader, place, progress)
     if resumed is not None or progress.gtids is not None:

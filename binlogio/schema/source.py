@@ -13,7 +13,7 @@ the same columns. Statements are carried out when a table asks for them.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -92,8 +92,12 @@ class DefinitionSource:
         self._log = name
 
     def forget_statements(self) -> None:
-        """Forget what statements said: some of them may be unknown."""
-        self._catalogue = Catalogue()
+        """Forget what statements said: some of them may be unknown.
+
+        Foreign keys that change rows stay: one too many is refused, one too few would lose changes.
+        """
+        cascades, self._catalogue = self._catalogue.cascades, Catalogue()
+        self._catalogue.cascades = cascades
         self._pending.clear()
         self._pending_bytes = 0
 
@@ -180,6 +184,11 @@ class DefinitionSource:
         logged = self._catalogue.cascades_of((schema, table))
         given = () if self._given is None else self._given.cascades_of((schema, table), ServerDefaults.of(context))
         return tuple(dict.fromkeys((*logged, *given)))
+
+    def know_cascades(self, cascades: Iterable[Cascade]) -> None:
+        """Take note of foreign keys that earlier logs told of."""
+        for one in cascades:
+            self._catalogue.add_cascades(one.child, (one,))
 
     def known(self, schema: str, table: str) -> KnownTable | None:
         """What the DDL said of a table when a plan was last made."""

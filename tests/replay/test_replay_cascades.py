@@ -20,7 +20,7 @@ from binlogio.schema.ddl.catalogue import Catalogue
 from binlogio.schema.ddl.server_defaults import NEWEST_MYSQL
 from binlogio.schema.ddl.statements import follow_statement
 from binlogio_cli.main import cli
-from logs import description, encode, query
+from logs import description, encode, query, rotate
 from real_servers import Instance, vendor
 from row_events import group, rows_of
 from target_servers import OPTIONS, url
@@ -131,6 +131,12 @@ def test_undo_says_what_is_not_taken_back(tmp_path: Path) -> None:
     assert lost == {("d.parent", "d.child"): 1}
 
 
+MADE: Final = (
+    "CREATE TABLE c (a INT, FOREIGN KEY (a) REFERENCES q (id), CONSTRAINT f FOREIGN KEY (a) REFERENCES q (id),"
+    " FOREIGN KEY (a) REFERENCES p (id) ON DELETE CASCADE)"
+)
+
+
 def children(*statements: str) -> list[str]:
     """Return the tables whose rows change with those of d.p."""
     catalogue = Catalogue()
@@ -169,6 +175,52 @@ def test_a_parent_without_a_schema_is_in_that_of_the_child() -> None:
 
     assert [one.child for one in catalogue.cascades_of(("d", "p"))] == [("d", "c")]
     assert catalogue.cascades_of(("x", "p")) == ()
+
+
+ADD: Final = "ALTER TABLE c ADD CONSTRAINT f FOREIGN KEY (a) REFERENCES p (id) ON DELETE CASCADE"
+
+
+@pytest.mark.parametrize(
+    ("statements", "found"),
+    [
+        (["CREATE TABLE c (a INT)", ADD, "ALTER TABLE c DROP FOREIGN KEY F"], []),
+        (["CREATE TABLE c (a INT)", ADD, "ALTER TABLE c DROP CONSTRAINT IF EXISTS `f`, DROP a"], []),
+        (["CREATE TABLE c (a INT)", ADD, "ALTER TABLE c DROP FOREIGN KEY other"], ["d.c"]),
+        (["CREATE TABLE c (a INT)", ADD, "ALTER TABLE e DROP FOREIGN KEY f"], ["d.c"]),
+        (["CREATE TABLE c (a INT)", ADD, f"{ADD}, DROP FOREIGN KEY f"], ["d.c"]),
+        (["CREATE TABLE c (a INT)", ADD, "ALTER TABLE c DROP FOREIGN KEY f, RENAME TO e, SOMETHING UNKNOWN"], []),
+        (["CREATE TABLE c (a INT)", ADD, "ALTER TABLE c ADD CHECK (a DROP FOREIGN KEY f)"], ["d.c"]),
+        ([MADE, "ALTER TABLE c DROP FOREIGN KEY c_ibfk_2"], []),
+        ([MADE, "ALTER TABLE c DROP FOREIGN KEY c_ibfk_1"], ["d.c"]),
+        ([MADE, "RENAME TABLE c TO e", "ALTER TABLE e DROP FOREIGN KEY e_ibfk_2"], []),
+        ([MADE.replace("f FOREIGN", "c_ibfk_9 FOREIGN"), "ALTER TABLE c DROP FOREIGN KEY c_ibfk_2"], ["d.c"]),
+        (["CREATE TABLE c (a INT, FOREIGN KEY i (a) REFERENCES p (id) ON DELETE CASCADE)",
+          "ALTER TABLE c DROP FOREIGN KEY c_ibfk_1"], ["d.c"]),
+    ],
+)  # fmt: skip
+def test_dropped_foreign_key_does_not_count(statements: list[str], found: list[str]) -> None:
+    """If its name is certain; the names that the server makes are counted in CREATE TABLE."""
+    assert children(*statements) == found
+
+
+@pytest.mark.parametrize("workers", [1, 4])
+@pytest.mark.parametrize("is_dropped", [False, True])
+def test_foreign_keys_of_earlier_logs_count_in_later_replays(tmp_path: Path, workers: int, is_dropped: bool) -> None:
+    """The target keeps them, until a log drops them; a transaction that is rolled back keeps nothing."""
+    drop = [query("ALTER TABLE child DROP FOREIGN KEY child_ibfk_1")] if is_dropped else []
+    later = tmp_path / "binlog.000002"
+    first = written(tmp_path, rotate("binlog.000002"))
+    later.write_bytes(BINLOG_MAGIC + encode([description(version="8.0.36"), *drop, *delete()]))
+    with closing(SqliteTarget.open(tmp_path / "x.db")) as target, binlogio.open(first) as reader:
+        replay(reader, target, workers=workers)
+    with closing(SqliteTarget.open(tmp_path / "x.db")) as target, binlogio.open([first, later]) as reader:
+        if is_dropped:
+            assert replay(reader, target, workers=workers).deletes == 1
+            assert target.cascades == ()
+        else:
+            with pytest.raises(ReplayError, match=r"a foreign key \(ON DELETE or ON UPDATE\) changed rows of d\.child"):
+                replay(reader, target, workers=workers)
+            assert [one.child for one in target.cascades] == [("d", "child")]
 
 
 @pytest.mark.server

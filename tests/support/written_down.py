@@ -37,6 +37,7 @@ class WrittenDown:
     rolled_back: list[int] = field(default_factory=list)
     held: dict[int, int] = field(default_factory=dict)
     progress: Progress = field(default_factory=Progress)
+    cascades: tuple[Cascade, ...] = ()
     lock: Lock = field(default_factory=Lock)
     session_class: type[WrittenDownSession] | None = None
 

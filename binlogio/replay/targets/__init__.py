@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from binlogio.replay.progress import KeptLog, Ledger, Progress
     from binlogio.replay.summary import RowCounts
     from binlogio.replay.transactions import Transaction
+    from binlogio.schema.ddl.foreign_keys import Cascade
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +76,10 @@ class Target(Protocol):
     @property
     def progress(self) -> Progress:
         """Which event groups are in it. After `prepare`."""
+
+    @property
+    def cascades(self) -> tuple[Cascade, ...]:
+        """The foreign keys that change rows, which earlier logs told of, if the target does not have them itself."""
 
     def session(self, number: int) -> Session:
         """Return a session for worker `number`, from 0."""

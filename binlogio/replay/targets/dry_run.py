@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from binlogio.replay.progress import KeptLog, Ledger
     from binlogio.replay.targets import ReplayPlan
     from binlogio.replay.transactions import Transaction
+    from binlogio.schema.ddl.foreign_keys import Cascade
 
 
 Show = Callable[["Position", str, bytes], None]
@@ -33,6 +34,7 @@ class DryRunTarget:
 
     def __init__(self, show: Show = lambda *_: None) -> None:
         self.progress = Progress()
+        self.cascades: tuple[Cascade, ...] = ()
         self.show: Final = show
 
     def session(self, number: int) -> DryRunSession:

@@ -5,7 +5,7 @@ Handles names, databases and case folding. `binlogio.schema.ddl.statements` pars
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
 from binlogio.schema.ddl.foreign_keys import Cascade
@@ -44,7 +44,7 @@ class Catalogue:
     `old_temporary` are as `temporary`, of earlier logs: a server that was started again has none of them.
 
     `cascades` are the foreign keys of each table that change its rows. They stay where a table becomes unknown: all
-    that is known of it then is that it is there. A foreign key that ALTER TABLE drops stays, too.
+    that is known of it then is that it is there. One that ALTER TABLE drops stays if its name is not known.
     """
 
     def __init__(self) -> None:
@@ -116,6 +116,14 @@ class Catalogue:
         """Take note of foreign keys of a table that change its rows."""
         if cascades:
             self.cascades[name] = tuple(dict.fromkeys((*self.cascades.get(name, ()), *cascades)))
+
+    def drop_foreign_keys(self, child: TableName, names: Collection[str]) -> None:
+        """Take note that a table has no foreign keys of these names any more; of names that are not known, nothing."""
+        left = tuple(one for one in self.cascades.get(child, ()) if not any(map(one.has_name, names)))
+        if left:
+            self.cascades[child] = left
+        else:
+            self.cascades.pop(child, None)
 
     def rename_cascades(self, old: TableName, new: TableName) -> None:
         """Take note that a table, which foreign keys are of or refer to, has another name."""

@@ -13,6 +13,7 @@ Rows events of servers that do have the flag USE_SQL_FOREIGN_KEY.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import count
 from typing import TYPE_CHECKING, Final
 
 from binlogio.errors import UnsupportedFeature
@@ -33,7 +34,9 @@ class Cascade:
 
     Without columns it is the primary key.
 
-    `on_delete` and `on_update` are what changes rows of the child: CASCADE, SET NULL, SET DEFAULT, or "".
+    `on_delete` and `on_update` are what changes rows of the child: CASCADE, SET NULL, SET DEFAULT, or "". `name` is that
+    of the constraint; without one InnoDB names the key after the table and a number, such as `child_ibfk_1`. `number` is
+    0 where it is not known.
     """
 
     child: tuple[str, str]
@@ -41,6 +44,13 @@ class Cascade:
     columns: tuple[str, ...]
     on_delete: str = ""
     on_update: str = ""
+    name: str = ""
+    number: int = 0
+
+    def has_name(self, name: str) -> bool:
+        """Return whether the constraint certainly has a name, which servers compare without case."""
+        own = self.name or (f"{self.child[1]}_ibfk_{self.number}" if self.number else "")
+        return own.casefold() == name.casefold()
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +63,8 @@ class _Reference:
     on_delete: str
     on_update: str
     is_of_column: bool
+    constraint: str
+    has_index_name: bool
 
 
 def cascades_in(words: Words, child: tuple[str, str]) -> tuple[Cascade, ...]:
@@ -60,13 +72,48 @@ def cascades_in(words: Words, child: tuple[str, str]) -> tuple[Cascade, ...]:
 
     A parent that is named without a schema is in that of the child.
     """
+    references = list(_references(words))
     return tuple(
         Cascade(
-            child, (child[0] if one.schema is None else one.schema, one.name), one.columns, one.on_delete, one.on_update
+            child,
+            (child[0] if one.schema is None else one.schema, one.name),
+            one.columns,
+            one.on_delete,
+            one.on_update,
+            one.constraint,
+            number,
         )
-        for one in _references(words)
+        for one, number in zip(references, _numbers(words, references), strict=True)
         if one.on_delete or one.on_update
     )
+
+
+def dropped_foreign_keys(words: Words) -> tuple[str, ...]:
+    """Return the names of the foreign keys that an ALTER TABLE drops; those of other constraints may be among them."""
+    words, found, depth = Words(words.tokens, words.sql_mode), [], 0
+    while not words.ended:
+        if not depth and (words.accept("DROP", "FOREIGN", "KEY") or words.accept("DROP", "CONSTRAINT")):
+            words.accept("IF", "EXISTS")
+            if words.next.is_name:
+                found.append(words.next.text)
+            continue
+        depth += {"(": 1, ")": -1}.get(words.take().upper, 0)
+    return tuple(found)
+
+
+def _numbers(words: Words, references: list[_Reference]) -> list[int]:
+    """Return the number of each foreign key in the name that InnoDB gives it, 0 if it has another name or it is not known.
+
+    In CREATE TABLE, those without a name are counted from 1. ALTER TABLE continues with the numbers that are there.
+    """
+    is_created = words.tokens[0].upper == "CREATE"
+    if not is_created or any(
+        one.is_of_column or (one.has_index_name and not one.constraint) or "_ibfk_" in one.constraint.casefold()
+        for one in references
+    ):
+        return [0] * len(references)
+    numbers = count(1)
+    return [0 if one.constraint else next(numbers) for one in references]
 
 
 def foreign_keys_in(words: Words, child: tuple[str, str], server: ServerDefaults) -> tuple[ForeignKeyDefinition, ...]:
@@ -85,11 +132,14 @@ def foreign_keys_in(words: Words, child: tuple[str, str], server: ServerDefaults
 
 def _references(words: Words) -> Iterator[_Reference]:
     words = Words(words.tokens, words.sql_mode)
-    is_of_column = True
+    is_of_column, constraint, has_index_name = True, "", False
     while not words.ended:
         token = words.take()
         if token.kind == "word" and token.upper == "FOREIGN" and words.sees("KEY"):
-            is_of_column = False
+            is_of_column, constraint = False, _constraint_before(words)
+            words.take()
+            words.accept("IF", "NOT", "EXISTS")
+            has_index_name = words.next.upper != "("
         if token.kind != "word" or token.upper != "REFERENCES" or not words.next.is_name:
             continue
         try:
@@ -102,8 +152,16 @@ def _references(words: Words) -> Iterator[_Reference]:
             return
         found = (actions.get(event, "") for event in ("DELETE", "UPDATE"))
         on_delete, on_update = (action if action in _CHANGES else "" for action in found)
-        yield _Reference(given, name, columns, on_delete, on_update, is_of_column)
-        is_of_column = True
+        yield _Reference(given, name, columns, on_delete, on_update, is_of_column, constraint, has_index_name)
+        is_of_column, constraint, has_index_name = True, "", False
+
+
+def _constraint_before(words: Words) -> str:
+    """Return the name in CONSTRAINT name, which ends before the token that was taken last; "" if there is none."""
+    at = words.at - 1
+    if at < 2 or words.tokens[at - 2].upper != "CONSTRAINT" or not words.tokens[at - 1].is_name:
+        return ""
+    return words.tokens[at - 1].text
 
 
 def _columns(words: Words) -> Iterator[str]:

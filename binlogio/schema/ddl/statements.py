@@ -29,7 +29,7 @@ from binlogio.schema.ddl.create_table import (
     read_create_head,
     read_rest_of_create,
 )
-from binlogio.schema.ddl.foreign_keys import cascades_in
+from binlogio.schema.ddl.foreign_keys import cascades_in, dropped_foreign_keys
 from binlogio.schema.ddl.parsed_table import Key, ParsedTable
 from binlogio.schema.ddl.server_defaults import ServerDefaults
 from binlogio.schema.ddl.tokens import Token, Words, iter_tokens
@@ -216,6 +216,10 @@ class _Statement:
             return
         if names and (self.session.thread_id, *names[0]) not in self.catalogue.temporary:
             name = self.catalogue.known_name(names[0])
+            if self.words.tokens[0].upper == "ALTER":
+                dropped = dropped_foreign_keys(self.words)
+                for one in names if dropped else ():
+                    self.catalogue.drop_foreign_keys(self.catalogue.known_name(one), dropped)
             self.catalogue.add_cascades(name, cascades_in(self.words, name))
 
     def _tables_at_risk(self, words: Words) -> list[TableName]:

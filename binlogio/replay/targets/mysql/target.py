@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from binlogio.replay.progress import KeptLog, Progress
     from binlogio.replay.summary import RowCounts
     from binlogio.replay.targets import ReplayPlan
+    from binlogio.schema.ddl.foreign_keys import Cascade
 
 _WORKERS_AT_FIRST: Final = 16
 
@@ -43,6 +44,7 @@ class MysqlTarget:
         self, address: MysqlAddress, connection: Connection, *, idempotent: bool, applies_events: bool | None
     ) -> None:
         self.shares_commits = True
+        self.cascades: tuple[Cascade, ...] = ()  # the server has them
         self._idempotent = idempotent
         self._applies_events = applies_events
         self._address = address

@@ -7,19 +7,23 @@
          null, "obstacle": text | null}
         default := {} (NULL) | {"text"} | {"hex"} | {"is_now": true} | {"is_known": false}
 
+    table "binlogio_foreign_keys"    made if there are any: "child" (schema.table), and "definition", a JSON array of its
+        foreign keys that change rows:  [[[schema, table], parent, columns, on_delete, on_update, name, number]...]
+
 It is written with the changes that it tells of, in their transaction, and read again where that was rolled back.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import astuple, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.replay.targets.sqlite.connection import DAMAGED_HINT
 from binlogio.replay.targets.table_facts import NO_FACTS, TableFacts
 from binlogio.schema.ddl.catalogue import Catalogue, KnownTable
 from binlogio.schema.ddl.column_history import Default
+from binlogio.schema.ddl.foreign_keys import Cascade
 from binlogio.schema.ddl.parsed_table import Key, ParsedTable
 from binlogio.schema.ddl.partitions import Partitions
 from binlogio.schema.definition import ColumnDefinition
@@ -31,6 +35,11 @@ if TYPE_CHECKING:
 
 TABLE: Final = "binlogio_tables"
 _CREATE: Final = f"CREATE TABLE IF NOT EXISTS {TABLE} (name TEXT PRIMARY KEY, definition TEXT NOT NULL)"
+FOREIGN_KEYS: Final = "binlogio_foreign_keys"
+_CREATE_FOREIGN_KEYS: Final = (
+    f"CREATE TABLE IF NOT EXISTS {FOREIGN_KEYS} (child TEXT PRIMARY KEY, definition TEXT NOT NULL)"
+)
+_HAS_FOREIGN_KEYS: Final = f"SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = '{FOREIGN_KEYS}'"  # noqa: S608
 
 
 class SqliteCatalogue:
@@ -41,9 +50,15 @@ class SqliteCatalogue:
         connection.execute(_CREATE)
         self._is_changed = False
         self._kept: dict[TableName, tuple[KnownTable, TableFacts]] = {}
+        self._kept_cascades: dict[TableName, tuple[Cascade, ...]] = {}
         self.catalogue = Catalogue()
         self.facts: dict[TableName, TableFacts] = {}
         self._read()
+
+    @property
+    def cascades(self) -> tuple[Cascade, ...]:
+        """The foreign keys that change rows."""
+        return tuple(one for found in self.catalogue.cascades.values() for one in found)
 
     def find(self, name: TableName) -> ParsedTable | None:
         """Return the table, or None if its definition is not known."""
@@ -76,6 +91,24 @@ class SqliteCatalogue:
                 self._connection.execute(f"INSERT OR REPLACE INTO {TABLE} VALUES (?, ?)", (".".join(name), text))  # noqa: S608
                 self._kept[name] = (known, facts)
                 self._is_changed = True
+        self._keep_cascades()
+
+    def _keep_cascades(self) -> None:
+        now = self.catalogue.cascades
+        if now == self._kept_cascades:
+            return
+        self._connection.execute(_CREATE_FOREIGN_KEYS)
+        for child in self._kept_cascades.keys() - now.keys():
+            self._connection.execute(f"DELETE FROM {FOREIGN_KEYS} WHERE child = ?", (".".join(child),))  # noqa: S608
+        for child, cascades in now.items():
+            if cascades != self._kept_cascades.get(child):
+                text = json.dumps([astuple(one) for one in cascades])
+                self._connection.execute(
+                    f"INSERT OR REPLACE INTO {FOREIGN_KEYS} VALUES (?, ?)",  # noqa: S608
+                    (".".join(child), text),
+                )
+        self._kept_cascades = dict(now)
+        self._is_changed = True
 
     def _read(self) -> None:
         self.catalogue = Catalogue()
@@ -87,6 +120,11 @@ class SqliteCatalogue:
             self.catalogue.put(name, known)
             self.facts[name] = facts
         self._kept = {name: (known, self.facts[name]) for name, known in self.catalogue.tables()}
+        if self._connection.execute(_HAS_FOREIGN_KEYS).fetchone() is not None:
+            for (text,) in self._connection.execute(f"SELECT definition FROM {FOREIGN_KEYS}").fetchall():  # noqa: S608
+                for one in read_stored(text, _cascades, place=FOREIGN_KEYS, hint=DAMAGED_HINT):
+                    self.catalogue.add_cascades(one.child, (one,))
+        self._kept_cascades = dict(self.catalogue.cascades)
 
 
 def _text(known: KnownTable, facts: TableFacts) -> str:
@@ -131,6 +169,18 @@ def _from_json(value: Any) -> tuple[KnownTable, TableFacts]:
         value["obstacle"],
     )
     return KnownTable(table, is_tentative=bool(value["is_tentative"])), facts
+
+
+def _cascades(value: Any) -> tuple[Cascade, ...]:
+    return tuple(
+        Cascade(_name(child), _name(parent), tuple(map(str, columns)), str(delete), str(update), str(name), int(number))
+        for child, parent, columns, delete, update, name, number in value
+    )
+
+
+def _name(value: Any) -> TableName:
+    schema, table = value
+    return str(schema), str(table)
 
 
 def _default_json(default: Default) -> dict[str, Any]:

@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from binlogio.replay.targets import ReplayPlan
     from binlogio.replay.transactions import Step, Transaction
     from binlogio.rows.plan import TablePlan
+    from binlogio.schema.ddl.foreign_keys import Cascade
 
 SCHEME: Final = "sqlite:///"
 GROUPS_PER_COMMIT: Final = 1000
@@ -135,6 +136,11 @@ class SqliteTarget:
             rows = self._connection.execute(position_table.READ).fetchall()
             self._progress = position_table.progress_of(rows, self._source)
         return self._progress
+
+    @property
+    def cascades(self) -> tuple[Cascade, ...]:
+        """The foreign keys that change rows, which DDL of earlier logs told of."""
+        return self._ddl.kept.cascades
 
     @property
     def position(self) -> Position | None:
