@@ -113,6 +113,7 @@ def replay(
     coordinator.keep_position(transactions.logs)
     summary.keeps_gtids = progress.gtids is not None
     summary.unfinished = transactions.unfinished
+    summary.unmatched = transactions.unmatched
     summary.prepared = transactions.prepared_count
     summary.position = coordinator.low
     return summary

@@ -436,7 +436,7 @@ def unknown_tables(reader: BinlogReader, patterns: Iterable[str]) -> tuple[list[
                         names.add(f"{one.schema}.{one.table}")
                         left = [pattern for pattern in left if not fnmatchcase(f"{one.schema}.{one.table}", pattern)]
                     elif isinstance(one, QueryEvent):
-                        left = [pattern for pattern in left if not _may_name(one, pattern)]
+                        left = [pattern for pattern in left if not may_name(one, pattern)]
         except BinlogFormatError:
             return [], []  # reading says what is wrong
     return left, sorted(names)
@@ -453,7 +453,7 @@ def _is_known(event: SkippedEvent, bodies: set[bytes]) -> bool:
     return is_known
 
 
-def _may_name(event: QueryEvent, pattern: str) -> bool:
+def may_name(event: QueryEvent, pattern: str) -> bool:
     """Return whether a statement has words that fit a pattern, so that it may be of such a table.
 
     Of `*` alone rows decide.

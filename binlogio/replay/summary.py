@@ -70,6 +70,7 @@ class ReplaySummary(RowCounts):
     source gave them their default values, which the log does not say; here they are NULL. `ignored` are changes that
     did not fit in IDEMPOTENT mode. `waits` counts how often a worker waited for its turn, `retries` how often a
     transaction was tried again. `keeps_gtids` where transactions have the GTIDs of the log at the target.
+    `unmatched` are the globs of the filter that matched no table.
     """
 
     groups: int = 0
@@ -79,6 +80,7 @@ class ReplaySummary(RowCounts):
     prepared: int = 0
     unfinished: bool = False
     keeps_gtids: bool = False
+    unmatched: tuple[str, ...] = ()
     position: Position | None = None
     waits: int = 0
     retries: int = 0

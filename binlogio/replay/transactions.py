@@ -11,6 +11,7 @@ Handles groups, savepoints, XA transactions, and the table definitions at each p
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.columnar.splits.log_identity import LogIdentity, log_identity
@@ -38,7 +39,15 @@ from binlogio.replay import statements
 from binlogio.replay.filters import EVERYTHING, NamedStatement, ReplayFilter
 from binlogio.replay.progress import UNKNOWN_LOG, KeptLog, Progress
 from binlogio.replay.scheduler import NO_CLOCK, Clock, MariadbClock
-from binlogio.replay.starting_place import EVERY_PLACE, Bounds, LogPlace, SkippedPart, base_name, check_identity
+from binlogio.replay.starting_place import (
+    EVERY_PLACE,
+    Bounds,
+    LogPlace,
+    SkippedPart,
+    base_name,
+    check_identity,
+    may_name,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -235,6 +244,7 @@ class TransactionReader:
         self._reader = reader
         self._keys = keys
         self._filter = wanted
+        self._unmatched = list(dict.fromkeys((*wanted.tables, *wanted.exclude_tables)))
         self._groups = GroupTracker()
         self._group: _Group | None = None
         self._end: Position | None = None
@@ -383,8 +393,10 @@ class TransactionReader:
     def _prepared_at(self, place: PreparedPlace, xid: str) -> tuple[Step, ...] | None:
         """Return the steps of an XA transaction that was prepared before the place where reading began."""
         with self._reader.part(*place) as reader:
-            tables = replace(self._filter, start=None, stop=None, start_timestamp=None, stop_timestamp=None)
-            tables = replace(tables, include_gtids=None, exclude_gtids=None)
+            wanted = self._filter
+            tables = ReplayFilter(
+                tables=wanted.tables, exclude_tables=wanted.exclude_tables, rewrite_db=wanted.rewrite_db
+            )
             earlier = TransactionReader(reader, self._keys.of(reader), tables)
             for _ in earlier:
                 pass
@@ -454,8 +466,16 @@ class TransactionReader:
         """The version of the log that is being read."""
         return DEFAULT_CONTEXT if self._description is None else self._description.context
 
+    @property
+    def unmatched(self) -> tuple[str, ...]:
+        """The globs of the filter that no row and no statement that was read can be of."""
+        return tuple(self._unmatched)
+
     def _rows(self, event: Any) -> RowsStep | None:
         table_map = self._reader.table_map(event)
+        if self._unmatched:
+            name = f"{table_map.schema}.{table_map.table}"
+            self._unmatched = [pattern for pattern in self._unmatched if not fnmatchcase(name, pattern)]
         if not self._filter.wants_table(table_map.schema, table_map.table):
             return None
         schema = self._filter.schema(table_map.schema)
@@ -481,6 +501,8 @@ class TransactionReader:
 
     def _statement(self, group: _Group, event: QueryEvent) -> None:
         context, group.context = tuple(group.context), []
+        if self._unmatched:
+            self._unmatched = [pattern for pattern in self._unmatched if not may_name(event, pattern)]
         statement = statements.recognize(event.sql, event.schema)
         group.is_bound |= bool(event.header.flags & HeaderFlag.THREAD_SPECIFIC)
         if isinstance(statement, statements.Begin):

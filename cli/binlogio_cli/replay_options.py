@@ -11,7 +11,7 @@ from binlogio.errors import BinlogFormatError
 from binlogio.options import Position
 from binlogio.replay import ReplayFilter
 from binlogio.replay.starting_place import bounds_of, unknown_tables
-from binlogio_cli.messages import Refusal
+from binlogio_cli.messages import Refusal, say
 from binlogio_cli.options import (
     GTIDS_HELP,
     START_GTIDS_HELP,
@@ -133,6 +133,12 @@ def replay_filter(options: dict[str, Any]) -> ReplayFilter:
         exclude_tables=options["exclude_tables"],
         rewrite_db={before: after for before, _, after in rewrites},
     )
+
+
+def say_unmatched(patterns: tuple[str, ...]) -> None:
+    """Report globs of --table and --exclude-table that matched nothing."""
+    for pattern in patterns:
+        say(f"warning: no event that was read matches {pattern}, given as --table or --exclude-table")
 
 
 def check_selection(reader: BinlogReader, wanted: ReplayFilter) -> None:

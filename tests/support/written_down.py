@@ -20,6 +20,7 @@ from binlogio.replay.scheduler import Clock
 from binlogio.replay.summary import RowCounts
 from binlogio.replay.targets import ReplayPlan
 from binlogio.replay.transactions import RowsStep, Transaction
+from binlogio.schema.ddl.foreign_keys import Cascade
 
 FILE: Final = "binlog.000001"
 

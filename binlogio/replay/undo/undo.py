@@ -53,7 +53,7 @@ class UndoSummary:
     `rolled_back_groups` and `rolled_back_events` were rolled back by the source, whose tables without transactions keep
     them all the same; `sequence_events` are of MariaDB's sequences, which do not go back. `lost_cascades` counts rows
     events by their table and a table whose rows a foreign key changed with them: these rows are not in the log.
-    `filtered_groups`, `prepared` and `unfinished` as in `ReplaySummary`.
+    `filtered_groups`, `prepared`, `unfinished` and `unmatched` as in `ReplaySummary`.
     """
 
     transactions: int = 0
@@ -67,6 +67,7 @@ class UndoSummary:
     lost_cascades: Counter[tuple[str, str]] = field(default_factory=Counter)
     prepared: int = 0
     unfinished: bool = False
+    unmatched: tuple[str, ...] = ()
 
 
 class Undo:
@@ -183,5 +184,6 @@ def undo(
         ready.close()
         raise
     ready.summary.unfinished = transactions.unfinished
+    ready.summary.unmatched = transactions.unmatched
     ready.summary.prepared = transactions.prepared_count
     return ready

@@ -26,7 +26,7 @@ from binlogio_cli.messages import Refusal, say, say_torn_tails
 from binlogio_cli.options import limits_of
 from binlogio_cli.progress import watched
 from binlogio_cli.quoting import safe
-from binlogio_cli.replay_options import check_selection, log_options, replay_filter, selection_options
+from binlogio_cli.replay_options import check_selection, log_options, replay_filter, say_unmatched, selection_options
 
 if TYPE_CHECKING:
     from binlogio.options import Position
@@ -249,6 +249,7 @@ def _report(summary: ReplaySummary, reader: BinlogReader) -> None:
             "the server has executed the GTIDs of all event groups, so nothing was applied; --gtids new "
             "applies them again with new GTIDs"
         )
+    say_unmatched(summary.unmatched)
     say_torn_tails(reader)
     if summary.unfinished:
         say("the log ends in the middle of an event group, which was not applied")

@@ -16,7 +16,7 @@ from binlogio_cli.messages import say, say_torn_tails
 from binlogio_cli.options import definitions_file, limits_of
 from binlogio_cli.output import OutputFile, force_option
 from binlogio_cli.progress import watched
-from binlogio_cli.replay_options import check_selection, log_options, replay_filter, selection_options
+from binlogio_cli.replay_options import check_selection, log_options, replay_filter, say_unmatched, selection_options
 
 if TYPE_CHECKING:
     from binlogio.reader import BinlogReader
@@ -132,6 +132,7 @@ def _report(summary: UndoSummary, reader: BinlogReader) -> None:
             f"warning: {count} rows events of {parent} changed rows of {child} by a foreign key, which the source does"
             f" not log: these rows of {child} are not reversed"
         )
+    say_unmatched(summary.unmatched)
     say_torn_tails(reader)
     if summary.unfinished:
         say("the log ends in the middle of an event group, which is not undone")
