@@ -296,8 +296,8 @@ cdef class Router:
             status = S_GO_ON if self.maps.take(body, end) else S_BAD_EVENT
         elif is_group_start(code):
             status = self._begin_group(code, p, body, end)
-        elif code == TRANSACTION_PAYLOAD_EVENT and pos < 0:
-            status = self._payload(p, body, end, base + at[0])
+        elif code == TRANSACTION_PAYLOAD_EVENT:
+            status = self._payload(p, body, end, base + at[0]) if pos < 0 else S_BAD_EVENT
         elif WRITE_ROWS_COMPRESSED_EVENT_V1 <= code <= DELETE_ROWS_COMPRESSED_EVENT:
             status = self._rows(code, p, body, end, base + at[0] if pos < 0 else pos, pos >= 0)
         elif self.follows and ((code == QUERY_EVENT and may_define(body, end)) or code == QUERY_COMPRESSED_EVENT):

@@ -114,6 +114,13 @@ class Decoder:
         limits = replace(context.limits, event_size=context.limits.opened_size)
         for number, frame in enumerate(_frames(framer, chunks, event, limits)):
             header = replace(frame.header, offset=event.header.offset, inner=number)
+            if header.type_code == EventType.TRANSACTION_PAYLOAD_EVENT:
+                raise BinlogFormatError(
+                    "a compressed transaction is inside another one",
+                    offset=header.offset,
+                    event_type=event_name(header.type_code),
+                    field="payload",
+                )
             yield self._one(replace(frame, header=header))
 
 

@@ -193,12 +193,14 @@ def test_unknown_compression_is_unsupported() -> None:
     assert caught.value.found == 7
 
 
-def test_payload_inside_a_payload_stays_closed() -> None:
-    """No server writes that; opening it would let 100 bytes grow without bound."""
+def test_payload_inside_a_payload_is_refused() -> None:
+    """No server writes that; opening it would let 100 bytes grow without bound, and passing it over would lose its rows."""
     inner = _payload(_inside(transaction(1)))
-    found = _decode(log(_payload(_inside([inner]))))
 
-    assert [type(event).__name__ for event in found[1:]] == ["TransactionPayloadEvent"] * 2
+    with pytest.raises(BinlogFormatError, match="inside another one") as caught:
+        _decode(log(_payload(_inside([inner]))))
+
+    assert caught.value.field == "payload"
 
 
 @given(st.integers(0, 400), st.integers(0, 7))

@@ -297,3 +297,25 @@ def test_payload_that_claims_another_size_is_refused_by_all(more: int, compressi
     assert compiled == construct
     assert events is not None
     assert events == compiled[1]
+
+
+@pytest.mark.parametrize("tables", [None, ["no.such"]])
+@pytest.mark.parametrize("is_whole", [True, False])
+def test_payload_inside_a_payload_is_refused_by_all(tables: Any, is_whole: bool) -> None:
+    """No server writes one. Its rows would be lost if it were passed over."""
+    encoder = Encoder(ParseContext(checksum_algorithm=OFF))
+    code = EventType.TRANSACTION_PAYLOAD_EVENT
+    rows = b"".join(encoder.encode(event) for event in _change(1, "insert", 2))
+    nested = encoder.encode(TransactionPayloadEvent.create(rows, CompressionType.NONE, len(rows), header(code)))
+    if not is_whole:
+        nested = nested[:9] + (len(nested) - 5).to_bytes(4, "little") + nested[13:-5]
+    plain = encoder.encode(query("BEGIN")) + rows + nested
+    data = log(TransactionPayloadEvent.create(plain, CompressionType.NONE, len(plain), header(code)))
+    found = [rows_and_error_by(kernel, data, tables=tables) for kernel in KERNELS]
+    events = error_of_events(data)
+
+    assert found[0] == found[1]
+    assert events is not None
+    assert "inside another" in events.text
+    assert events == found[0][1]
+    assert tables or len(found[0][0]) == 1
