@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import cache
 
 from binlogio._kernel.charsets import Characters
-from binlogio.values.charset import charset_named
+from binlogio.values.charsets import charset_named
 
 
 @cache

@@ -25,11 +25,12 @@ from binlogio.constants import ColumnType
 from binlogio.errors import BinlogError
 from binlogio.primitives import BAD_BYTES
 from binlogio.rows.packing import bytes_cells, diffs_cells, main_cells, number_cells
-from binlogio.values.charset import charset_of
+from binlogio.values.charsets import charset_of
 from binlogio.values.layout import column_layout
 
 if TYPE_CHECKING:
-    from binlogio.rows.plan import ColumnPlan, TablePlan
+    from binlogio.rows.plan import TablePlan
+    from binlogio.values.column import ColumnPlan
 
 _REFUSED: Final = (BinlogError, *BAD_BYTES)
 """What a value raises that a column does not take; said again, with the row, when its row is encoded."""

@@ -23,9 +23,8 @@ from binlogio.primitives import bitmap_size
 from binlogio.rows.image import RowChange, RowImage, encode_partial_rows, encode_rows
 from binlogio.rows.plan import TablePlan, resolve_plan
 from binlogio.schema import TableDefinition
-from binlogio.values.json import JsonDocument
-from binlogio.values.json_diff import JsonDiffs
-from binlogio.values.values import ABSENT
+from binlogio.values.absent import ABSENT
+from binlogio.values.json import JsonDiffs, JsonDocument
 
 if TYPE_CHECKING:
     import pyarrow as pa

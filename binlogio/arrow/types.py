@@ -11,13 +11,13 @@ import pyarrow as pa
 from binlogio._kernel import column_kinds as kernel
 from binlogio.constants import ColumnType
 from binlogio.errors import UnsupportedFeature
-from binlogio.values.charset import BINARY_COLLATION, MULTI_BYTE, UTF8, Charset, charset_of
-from binlogio.values.column_shape import BLOBS, COMPRESSED
+from binlogio.values.charsets import BINARY_COLLATION, MULTI_BYTE, UTF8, Charset, charset_of
+from binlogio.values.column import BLOBS, COMPRESSED
 from binlogio.values.decimal import MAX_DECIMAL128
 from binlogio.values.layout import wire_width
 
 if TYPE_CHECKING:
-    from binlogio.rows.plan import ColumnPlan
+    from binlogio.values.column import ColumnPlan
 
 ZERO_DATES: Final = {"error": kernel.DATES_ERROR, "null": kernel.DATES_NULL, "text": kernel.DATES_TEXT}
 GEOMETRY: Final = pa.struct([pa.field("srid", pa.uint32()), pa.field("wkb", pa.binary())])

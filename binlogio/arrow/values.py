@@ -13,11 +13,10 @@ from binlogio.constants import ColumnType
 from binlogio.errors import BinlogFormatError
 from binlogio.primitives import BAD_BYTES
 from binlogio.values.geometry import Geometry
-from binlogio.values.json import JsonDocument
-from binlogio.values.json_diff import JsonDiff, JsonDiffOperation, JsonDiffs
+from binlogio.values.json import JsonDiff, JsonDiffOperation, JsonDiffs, JsonDocument
 
 if TYPE_CHECKING:
-    from binlogio.rows.plan import ColumnPlan
+    from binlogio.values.column import ColumnPlan
 
 
 class ColumnValues:

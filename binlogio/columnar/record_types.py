@@ -21,8 +21,9 @@ from binlogio.options import DEFAULT_LIMITS, Limits
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from binlogio.rows.plan import ColumnPlan, TablePlan
+    from binlogio.rows.plan import TablePlan
     from binlogio.schema.given import GivenDefinitions
+    from binlogio.values.column import ColumnPlan
 
 HEAD: Final = (
     pa.field("file", pa.string()),

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 
 from binlogio.constants import ColumnType
 from binlogio.schema.collations import collation_name
-from binlogio.values.charset import BINARY_COLLATION
+from binlogio.values.charsets import BINARY_COLLATION
 
 if TYPE_CHECKING:
-    from binlogio.rows.plan import ColumnPlan
+    from binlogio.values.column import ColumnPlan
 
 
 def collation_key(value: Any, column: ColumnPlan, prefix_length: int = 0) -> Any:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from binlogio.errors import Hint, ReplayError
 from binlogio.events.rows import DeleteRowsEvent
 from binlogio.format.row_changes import row_changes as changes_of
-from binlogio.values.values import ABSENT
+from binlogio.values.absent import ABSENT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Final
 
 from binlogio.constants import ColumnType
 from binlogio.errors import ReplayError
-from binlogio.values.column_shape import BLOBS
+from binlogio.values.column import BLOBS
 
 if TYPE_CHECKING:
-    from binlogio.rows.plan import ColumnPlan, TablePlan
+    from binlogio.rows.plan import TablePlan
+    from binlogio.values.column import ColumnPlan
 
 ER_REPLICA_CONVERSION_FAILED: Final = 13146
 

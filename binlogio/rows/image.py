@@ -28,17 +28,18 @@ from binlogio.errors import BinlogFormatError, Hint
 from binlogio.events.base import event_name
 from binlogio.events.rows import DeleteRowsEvent, PartialUpdateRowsEvent, RowsEvent, UpdateRowsEvent
 from binlogio.primitives import BAD_BYTES, LenencInt, bitmap_size, read_exactly
-from binlogio.values.column_shape import BLOBS
-from binlogio.values.json import JsonDocument
-from binlogio.values.json_diff import JsonDiffs
-from binlogio.values.layout import PARTIAL_JSON, SKIPPED_PARTIAL_JSON, column_layout, skipped_layout
-from binlogio.values.values import ABSENT
+from binlogio.values.absent import ABSENT
+from binlogio.values.column import BLOBS
+from binlogio.values.json import JsonDiffs, JsonDocument
+from binlogio.values.json.diff import PARTIAL_JSON
+from binlogio.values.layout import SKIPPED_PARTIAL_JSON, column_layout, skipped_layout
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
     from io import BytesIO
 
-    from binlogio.rows.plan import ColumnPlan, TablePlan
+    from binlogio.rows.plan import TablePlan
+    from binlogio.values.column import ColumnPlan
 
 PARTIAL_JSON_UPDATES: Final = 1
 PRE_GA_EVENTS: Final = (

@@ -13,14 +13,15 @@ from typing import TYPE_CHECKING, Any, Final
 from binlogio._kernel import cells as kernel
 from binlogio._kernel import packer
 from binlogio.constants import ColumnType
-from binlogio.values.charset import BINARY_COLLATION, MULTI_BYTE, UTF8, Charset, charset_of
-from binlogio.values.column_shape import BLOBS, COMPRESSED, SIZED, STRINGS
+from binlogio.values.charsets import BINARY_COLLATION, MULTI_BYTE, UTF8, Charset, charset_of
+from binlogio.values.column import BLOBS, COMPRESSED, SIZED, STRINGS
 from binlogio.values.decimal import MAX_DECIMAL128, decimal_size
+from binlogio.values.enum_set import EnumValue, SetValue
 from binlogio.values.json import JsonDocument
-from binlogio.values.values import EnumValue, SetValue
 
 if TYPE_CHECKING:
-    from binlogio.rows.plan import ColumnPlan, TablePlan
+    from binlogio.rows.plan import TablePlan
+    from binlogio.values.column import ColumnPlan
 
 MAX_SET_MEMBERS: Final = 64
 

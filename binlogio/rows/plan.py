@@ -23,10 +23,11 @@ from binlogio.constants import ColumnType, EventType, OptionalMetadataType
 from binlogio.errors import BinlogFormatError, Hint, UnsupportedFeature
 from binlogio.events.base import DEFAULT_CONTEXT, ParseContext
 from binlogio.events.format_description import server_version_numbers
-from binlogio.options import DEFAULT_LIMITS
-from binlogio.values.charset import charset_of
-from binlogio.values.column_shape import INTEGERS, NEEDS_NO_METADATA, OLD_TEMPORAL, STRINGS, Shape, shape_of
+from binlogio.values.charsets import charset_of
+from binlogio.values.column import INTEGERS, OLD_TEMPORAL, STRINGS, ColumnPlan, Shape
 from binlogio.values.decimal import check_precision
+from binlogio.values.layout import NEEDS_NO_METADATA, shape_of
+from binlogio.values.native import NATIVE_TYPES
 from binlogio.values.temporal import check_fsp
 
 if TYPE_CHECKING:
@@ -48,10 +49,7 @@ VECTOR is one, JSON is not; ENUM and SET have fields of their own.
 CHARACTER_MARIADB: Final = CHARACTER | {ColumnType.GEOMETRY}
 ENUM_AND_SET: Final = frozenset({ColumnType.ENUM, ColumnType.SET})
 
-NATIVE_TYPES: Final = {"uuid": 16, "inet6": 16, "inet4": 4}
-"""MariaDB's types that a table map shows as BINARY, and their size in bytes."""
 
-_MYSQL_VECTOR_PACK_LENGTH: Final = 4
 _ALPHA_POST_HEADER: Final = 4 + 2  # of the table map
 _ROWS_V1_SINCE: Final = (5, 1, 16)
 ZEROED_NULL_BITS_SINCE: Final = (8, 0, 3)
@@ -72,50 +70,6 @@ class DefinedColumn:
     unsigned: bool = False
     collation_id: int | None = None
     members: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ColumnPlan:
-    """One column. What a type does not have is 0 or None.
-
-    `type` is the real one: ENUM and SET, which the event shows as STRING, and STRING for VAR_STRING. `length` is in
-    bytes for strings, in bits for BIT; `pack_length` is the size in bytes of a string's length prefix, or of an ENUM,
-    SET or BIT. `unsigned` is False and `collation_id` None where nobody says. `native` is MariaDB's `uuid`, `inet4` or
-    `inet6`, which only a definition can tell from BINARY. `generated` is True where a definition or DDL says that the
-    server computes the column. `fsp_assumed` marks a column of MariaDB's old temporal types whose fraction digits
-    nobody gives; none are assumed. `opened_size` is how many bytes a compressed value may have once it is opened.
-    """
-
-    position: int
-    name: str | None = None
-    type: ColumnType
-    metadata: int = 0
-    nullable: bool = True
-    unsigned: bool = False
-    length: int = 0
-    pack_length: int = 0
-    precision: int = 0
-    scale: int = 0
-    fsp: int = 0
-    fsp_assumed: bool = False
-    collation_id: int | None = None
-    members: tuple[str, ...] | None = None
-    geometry_type: int | None = None
-    dimension: int | None = None
-    visible: bool = True
-    native: str | None = None
-    generated: bool = False
-    opened_size: int = DEFAULT_LIMITS.opened_size
-
-    @property
-    def vector_function(self) -> str:
-        """The SQL function that makes a VECTOR of its text; MariaDB's columns are those of VARBINARY underneath."""
-        return "STRING_TO_VECTOR" if self.pack_length == _MYSQL_VECTOR_PACK_LENGTH else "VEC_FromText"
-
-    @property
-    def label(self) -> str:
-        """The name; @1 for the first column where nobody gives names."""
-        return self.name if self.name is not None else f"@{self.position + 1}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,18 +18,21 @@ from binlogio.constants import ColumnType
 from binlogio.errors import BinlogFormatError
 from binlogio.primitives import BAD_BYTES
 from binlogio.rows.image import RowChange, RowImage
-from binlogio.values.charset import BINARY_COLLATION, UTF8, charset_of
-from binlogio.values.column_compression import CompressedColumn
-from binlogio.values.column_shape import BLOBS
-from binlogio.values.layout import PARTIAL_JSON, Coded, Sized, column_layout, wire_width
-from binlogio.values.values import ABSENT, EnumValue
+from binlogio.values.absent import ABSENT
+from binlogio.values.charsets import BINARY_COLLATION, UTF8, charset_of
+from binlogio.values.column import BLOBS, CodedValue, SizedBytes
+from binlogio.values.enum_set import EnumValue
+from binlogio.values.json.diff import PARTIAL_JSON
+from binlogio.values.layout import column_layout, wire_width
+from binlogio.values.strings import CompressedColumn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
     from construct import Construct
 
-    from binlogio.rows.plan import ColumnPlan, TablePlan
+    from binlogio.rows.plan import TablePlan
+    from binlogio.values.column import ColumnPlan
 
 _INTEGERS: Final = frozenset(
     {ColumnType.TINY, ColumnType.SHORT, ColumnType.INT24, ColumnType.LONG, ColumnType.LONGLONG}
@@ -96,12 +99,12 @@ def _names(column: ColumnPlan) -> list[str] | None:
 def _function(layout: Construct) -> Callable[[bytes], Any]:
     """Return the function from the bytes of a value, without those of its length, to what `layout` makes of them."""
     steps: list[Callable[[Any], Any]] = []
-    while isinstance(layout, Coded):
+    while isinstance(layout, CodedValue):
         steps.append(layout.decode)
         layout = layout.subcon
     if isinstance(layout, CompressedColumn):
         steps.append(layout.plain)
-    elif not isinstance(layout, (Sized, Bytes)):
+    elif not isinstance(layout, (SizedBytes, Bytes)):
         steps.append(layout.parse)
     if len(steps) == 1:
         return steps[0]

@@ -37,7 +37,7 @@ from binlogio.constants import ColumnType, OptionalMetadataType, TableMapFlag
 from binlogio.errors import UnsupportedFeature
 from binlogio.events.base import DEFAULT_CONTEXT, ParseContext
 from binlogio.events.table_map import DefaultCharset, MetadataField, TableMapEvent
-from binlogio.rows.plan import ColumnPlan, DefinedColumn, resolve_plan
+from binlogio.rows.plan import DefinedColumn, resolve_plan
 from binlogio.schema.collations import BINARY, collation_id, collation_name, default_collation, max_character_bytes
 from binlogio.schema.types import (
     BINARY_TYPES,
@@ -51,7 +51,8 @@ from binlogio.schema.types import (
     member_text,
     parse_sql_type,
 )
-from binlogio.values.charset import BINARY_COLLATION, charset_of
+from binlogio.values.charsets import BINARY_COLLATION, charset_of
+from binlogio.values.column import ColumnPlan
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

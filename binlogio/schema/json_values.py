@@ -20,9 +20,9 @@ from binlogio.errors import BinlogError, BinlogFormatError
 from binlogio.schema.definition import ColumnDefinition
 from binlogio.schema.types import BINARY_TYPES, GEOMETRY_TYPES, NAMED_TYPES, TEXT_TYPES, SqlType
 from binlogio.values import temporal
+from binlogio.values.enum_set import EnumValue, SetValue
 from binlogio.values.geometry import SRID_SIZE, Geometry
 from binlogio.values.json import JsonDocument
-from binlogio.values.values import EnumValue, SetValue
 
 _FLOAT32_SIZE: Final = 4
 _SRID: Final = re.compile(r"SRID=(\d{1,9});")  # as `binlogio.values.text` shows it

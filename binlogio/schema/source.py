@@ -21,7 +21,7 @@ from binlogio.constants import ColumnType, EventType, OptionalMetadataType, Tabl
 from binlogio.errors import BinlogError, BinlogFormatError, UnsupportedFeature
 from binlogio.events import codec_for
 from binlogio.events.base import EventHeader
-from binlogio.rows.plan import NATIVE_TYPES, ColumnPlan, DefinedColumn, TablePlan, resolve_plan
+from binlogio.rows.plan import DefinedColumn, TablePlan, resolve_plan
 from binlogio.schema.collations import max_character_bytes
 from binlogio.schema.ddl.catalogue import Catalogue, KnownTable, TableName
 from binlogio.schema.ddl.logged_ddl import body_may_define, follow_event, may_define
@@ -29,8 +29,10 @@ from binlogio.schema.ddl.server_defaults import ServerDefaults
 from binlogio.schema.definition import ColumnDefinition, TableDefinition
 from binlogio.schema.given import Described, GivenDefinitions
 from binlogio.schema.types import binlog_type
-from binlogio.values.charset import BINARY_COLLATION
-from binlogio.values.column_shape import shape_of
+from binlogio.values.charsets import BINARY_COLLATION
+from binlogio.values.column import ColumnPlan
+from binlogio.values.layout import shape_of
+from binlogio.values.native import NATIVE_TYPES
 
 if TYPE_CHECKING:
     from binlogio.events.base import ParseContext

@@ -1,11 +1,11 @@
 """DECIMAL values: the packed form of NEWDECIMAL, and the digits-as-text form of DECIMAL before 5.0.
 
-Pure functions on bytes.
-
     newdecimal := integer groups, fraction groups; big-endian; the first bit inverted, all bits inverted below zero
-    group      := 9 digits in 4 bytes; the leading group of the integer part and the last one of the fraction hold what is left over
-                  in 1 byte (1 to 2 digits), 2 (3, 4), 3 (5, 6) or 4 (7 to 9)
+    group      := 9 digits in 4 bytes; the leading group of the integer part and the last one of the fraction hold
+                  what is left over in 1 byte (1 to 2 digits), 2 (3, 4), 3 (5, 6) or 4 (7 to 9)
     decimal    := ASCII digits with sign and point, padded on the left with spaces to the column's width
+
+Arrow: decimal128, over 38 digits decimal256; the old form is text.
 
 Source: strings/decimal.cc, decimal2bin and bin2decimal; sql/field.cc, Field_decimal.
 """
@@ -16,7 +16,11 @@ from decimal import Decimal
 from itertools import chain
 from typing import Final
 
+from construct import Bytes, Construct
+
+from binlogio.constants import ColumnType
 from binlogio.errors import BinlogFormatError
+from binlogio.values.column import CodedValue, ColumnPlan, LayoutMaker, Shape, ShapeMaker, plain_shape
 
 DIGITS_PER_GROUP: Final = 9
 BYTES_FOR_DIGITS: Final = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
@@ -143,3 +147,29 @@ def encode_old_decimal(value: Decimal | int | str, width: int) -> bytes:
     if not number.is_finite() or len(text) > width or "E" in text:
         raise BinlogFormatError("the value does not fit the old DECIMAL column", expected=f"{width} bytes", found=text)
     return text.rjust(width).encode("ascii")
+
+
+# ------------------------------------------------------------------------------------------------------------ layouts
+
+
+def _shape(kind: ColumnType, metadata: int) -> Shape:
+    precision, scale = metadata >> 8, metadata & 0xFF
+    check_precision(precision, scale)
+    return Shape(kind, precision=precision, scale=scale)
+
+
+def _layout(column: ColumnPlan) -> Construct:
+    precision, scale = column.precision, column.scale
+    return CodedValue(
+        Bytes(decimal_size(precision, scale)),
+        lambda data: decode_decimal(data, precision, scale),
+        lambda value: encode_decimal(value, precision, scale),
+    )
+
+
+def _old_layout(column: ColumnPlan) -> Construct:
+    return CodedValue(Bytes(column.length), decode_old_decimal, lambda value: encode_old_decimal(value, column.length))
+
+
+SHAPES: Final[dict[ColumnType, ShapeMaker]] = {ColumnType.DECIMAL: plain_shape, ColumnType.NEWDECIMAL: _shape}
+LAYOUTS: Final[dict[ColumnType, LayoutMaker]] = {ColumnType.DECIMAL: _old_layout, ColumnType.NEWDECIMAL: _layout}

@@ -1,11 +1,15 @@
-"""GEOMETRY columns: conversion of SRID and WKB to and from well-known text (WKT).
+"""GEOMETRY columns: layout, and conversion of WKB to and from well-known text (WKT).
 
 Supports two-dimensional WKB, the only kind that MySQL and MariaDB store. Axes stay in the order in which they are
 stored (x, then y), also for geographic reference systems, where ST_AsText() would swap them.
 
+    column   := size: u32  geometry
     geometry := srid: u32  wkb
     wkb      := byte_order: u8 (0 big, 1 little)  type: u32  body
-    body     := point | count: u32 ...     -- points of a LINESTRING, rings (count: u32 points) of a POLYGON, wkb of a collection
+    body     := point | count: u32 ...         -- points of a LINESTRING, rings (count: u32 points) of a POLYGON,
+                                                  wkb of a collection
+
+Arrow: struct of srid (uint32) and wkb (binary).
 
 Source: sql/spatial.h, Geometry::wkbType; sql/gis/wkb.cc.
 """
@@ -18,11 +22,16 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final, NoReturn
 
+from binlogio.constants import ColumnType
 from binlogio.errors import BinlogFormatError
-from binlogio.values.floating import double_text
+from binlogio.values.column import CodedValue, ColumnPlan, LayoutMaker, ShapeMaker, SizedBytes, prefixed_shape
+from binlogio.values.numbers import double_text
+from binlogio.values.strings import as_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from construct import Construct
 
 MAX_DEPTH: Final = 100
 SRID_SIZE: Final = 4
@@ -239,3 +248,25 @@ def _tokens(text: str) -> list[str]:
         tokens.append(match[1])
         at = match.end()
     return tokens
+
+
+# ------------------------------------------------------------------------------------------------------------- layout
+
+
+def _layout(column: ColumnPlan) -> Construct:
+    def decode(data: bytes) -> Geometry | bytes:
+        # Rows that were there before a NOT NULL column was added have the empty string in it.
+        if len(data) < SRID_SIZE:
+            return data
+        return Geometry(int.from_bytes(data[:SRID_SIZE], "little"), data[SRID_SIZE:])
+
+    def encode(value: object) -> bytes:
+        if not isinstance(value, Geometry):
+            return as_bytes(value)
+        return value.srid.to_bytes(SRID_SIZE, "little") + value.wkb
+
+    return CodedValue(SizedBytes(column.pack_length, column.length), decode, encode)
+
+
+SHAPES: Final[dict[ColumnType, ShapeMaker]] = {ColumnType.GEOMETRY: prefixed_shape}
+LAYOUTS: Final[dict[ColumnType, LayoutMaker]] = {ColumnType.GEOMETRY: _layout}

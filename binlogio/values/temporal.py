@@ -1,27 +1,52 @@
-"""DATE, TIME, DATETIME, TIMESTAMP and YEAR: conversion between bytes, Python classes and the server's text.
+"""DATE, TIME, DATETIME, TIMESTAMP and YEAR: layout, Python classes and the server's text.
 
-Pure functions on bytes. Values that Python's classes cannot hold (zero and impossible dates, a TIME with 63 minutes)
-are text in the server's form. Encoding accepts both.
+Values that Python's classes cannot hold (zero and impossible dates, a TIME with 63 minutes) are text in the server's
+form. Encoding accepts both.
 
-    date       := u24: year << 9 | month << 5 | day                                          little-endian
-    time2      := u24 + 0x800000: hour << 12 | minute << 6 | second, fraction                big-endian, negative as a whole
-    datetime2  := u40 + 0x8000000000: (year * 13 + month) << 22 | day << 17 | time, fraction big-endian
-    timestamp2 := u32: seconds since 1970 UTC, fraction                                      big-endian
+    date       := u24: year << 9 | month << 5 | day                                           little-endian
+    year       := u8, from 1900; 0 is the year 0000
+    time2      := u24 + 0x800000: hour << 12 | minute << 6 | second, fraction                 big-endian, all negated
+    datetime2  := u40 + 0x8000000000: (year * 13 + month) << 22 | day << 17 | time, fraction  big-endian
+    timestamp2 := u32: seconds since 1970 UTC, fraction                                       big-endian
     fraction   := no byte for fsp 0, one for 1 and 2 (hundredths), two for 3 and 4, three for 5 and 6
-    time, datetime, timestamp before 5.6 := i24 HHMMSS, u64 YYYYMMDDHHMMSS, u32 seconds      little-endian
-    MariaDB's own with a fraction (`hires`): see there
 
-Source: mysys/my_time.cc, my_*_packed_from_binary; MariaDB: sql/field.cc, Field_*_hires, sql/compat56.cc.
+TIME, DATETIME and TIMESTAMP have other formats before MySQL 5.6. MariaDB extended them with a fraction (`hires`) and
+writes them if mysql56_temporal_format is OFF; the binlog then does not say how many fraction digits a column has.
+
+    without fraction   time: i24 HHMMSS   datetime: u64 YYYYMMDDHHMMSS   timestamp: u32       little-endian
+    hires              the number below, in units of 10 ** -fsp seconds                       big-endian
+        time           hours, minutes, seconds counted together, plus 838:59:59 + 1 s so that it is never negative
+        datetime       ((((year * 13 + month) * 32 + day) * 24 + hour) * 60 + minute) * 60 + second
+        timestamp      u32 seconds, then the fraction alone
+
+Arrow: date32, duration (us), timestamp (us) without a zone and with UTC; YEAR: int16.
+
+Source: mysys/my_time.cc, my_*_packed_from_binary; MariaDB: sql/field.cc, Field_time_hires, Field_datetime_hires,
+Field_timestamp_hires; sql/compat56.cc.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta, timezone
-from typing import Final
+from typing import Any, Final
 
+from construct import Bytes, Construct, Int8ul, Int24ul
+
+from binlogio.constants import ColumnType
 from binlogio.errors import BinlogFormatError
+from binlogio.values.column import (
+    NEW_TEMPORAL,
+    OLD_TEMPORAL,
+    CodedValue,
+    ColumnPlan,
+    LayoutMaker,
+    Shape,
+    ShapeMaker,
+    plain_shape,
+)
 
 MAX_FSP: Final = 6
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
@@ -326,3 +351,203 @@ def encode_timestamp2(value: object, fsp: int) -> bytes:
     seconds, microsecond = timestamp_parts(value)
     fraction = _to_fraction(microsecond, fsp, _fraction_unit(fsp))
     return seconds.to_bytes(4, "big") + fraction.to_bytes(fraction_size(fsp), "big")
+
+
+# -------------------------------------------------------------------------------- formats before MySQL 5.6, and hires
+
+HIRES_TIME_SIZE: Final = (3, 4, 4, 5, 5, 5, 6)
+HIRES_DATETIME_SIZE: Final = (8, 6, 6, 7, 7, 7, 8)
+HIRES_FRACTION_SIZE: Final = (0, 1, 1, 2, 2, 3, 3)
+MAX_YEAR: Final = 9999
+TIME_ZERO_SECONDS: Final = 838 * 3600 + 59 * 60 + 59 + 1
+
+
+def old_time_size(fsp: int) -> int:
+    """Bytes of a TIME of that many fraction digits; without any it is the form of all servers before 5.6."""
+    return HIRES_TIME_SIZE[fsp]
+
+
+def old_datetime_size(fsp: int) -> int:
+    """Bytes of a DATETIME of that many fraction digits."""
+    return HIRES_DATETIME_SIZE[fsp]
+
+
+def old_timestamp_size(fsp: int) -> int:
+    """Bytes of a TIMESTAMP of that many fraction digits."""
+    return 4 + HIRES_FRACTION_SIZE[fsp]
+
+
+def _unit(fsp: int) -> int:
+    return int(10 ** (MAX_FSP - fsp))
+
+
+def _units(microseconds: int, fsp: int) -> int:
+    units, rest = divmod(microseconds, _unit(fsp))
+    if rest:
+        raise BinlogFormatError(
+            f"the value has more fractional digits than the {fsp} of the column", found=microseconds
+        )
+    return units
+
+
+def _bytes(number: int, size: int, what: str) -> bytes:
+    if not 0 <= number < 1 << 8 * size:
+        raise BinlogFormatError(f"the value does not fit {what}", found=number)
+    return number.to_bytes(size, "big")
+
+
+def _clock(packed: int) -> tuple[int, int, int, int]:
+    """Hour (with all days), minute, second and microsecond of a count of microseconds."""
+    seconds, microsecond = divmod(packed, 10**MAX_FSP)
+    minutes, second = divmod(seconds, 60)
+    return minutes // 60, minutes % 60, second, microsecond
+
+
+def decode_old_time(data: bytes, fsp: int) -> timedelta | str:
+    """Return the TIME of `old_time_size(fsp)` bytes."""
+    if fsp == 0:
+        number = int.from_bytes(data, "little", signed=True)
+        digits = abs(number)
+        return time_value(Fields(0, 0, 0, digits // 10000, digits // 100 % 100, digits % 100, negative=number < 0), 0)
+    packed = int.from_bytes(data, "big") * _unit(fsp) - TIME_ZERO_SECONDS * 10**MAX_FSP
+    return time_value(Fields(0, 0, 0, *_clock(abs(packed)), negative=packed < 0), fsp)
+
+
+def encode_old_time(value: object, fsp: int) -> bytes:
+    """Return the bytes of a TIME.
+
+    Raises:
+        BinlogFormatError: it does not fit, or is no TIME.
+    """
+    fields = time_fields(value)
+    sign = -1 if fields.negative else 1
+    if fsp == 0:
+        number = (fields.hour * 100 + fields.minute) * 100 + fields.second
+        if number >= 1 << 23 or fields.microsecond:
+            raise BinlogFormatError("the value does not fit TIME(0)", found=fields.time_text(MAX_FSP))
+        return (sign * number).to_bytes(3, "little", signed=True)
+    seconds = (fields.hour * 60 + fields.minute) * 60 + fields.second
+    packed = sign * (seconds * 10**MAX_FSP + fields.microsecond) + TIME_ZERO_SECONDS * 10**MAX_FSP
+    return _bytes(_units(packed, fsp), old_time_size(fsp), f"TIME({fsp})")
+
+
+def decode_old_datetime(data: bytes, fsp: int) -> datetime | str:
+    """Return the DATETIME of `old_datetime_size(fsp)` bytes.
+
+    Raises:
+        BinlogFormatError: a year of five digits or more.
+    """
+    if fsp == 0:
+        number = int.from_bytes(data, "little")
+        month, day, hour, minute, second = (number // 100**power % 100 for power in (4, 3, 2, 1, 0))
+        fields = Fields(number // 100**5, month, day, hour, minute, second)
+    else:
+        hours, minute, second, microsecond = _clock(int.from_bytes(data, "big") * _unit(fsp))
+        days, hour = divmod(hours, 24)
+        months, day = divmod(days, 32)
+        fields = Fields(months // 13, months % 13, day, hour, minute, second, microsecond)
+    if fields.year > MAX_YEAR:
+        raise BinlogFormatError("DATETIME year out of range", found=fields.year)
+    return datetime_value(fields, fsp)
+
+
+def encode_old_datetime(value: object, fsp: int) -> bytes:
+    """Return the bytes of a DATETIME.
+
+    Raises:
+        BinlogFormatError: it does not fit, or is no date.
+    """
+    fields = datetime_fields(value)
+    if fields.negative or fields.year > MAX_YEAR or (fsp == 0 and fields.microsecond):
+        raise BinlogFormatError(f"the value does not fit DATETIME({fsp})", found=fields.datetime_text(MAX_FSP))
+    if fsp == 0:
+        number = 0
+        for part in (fields.year, fields.month, fields.day, fields.hour, fields.minute, fields.second):
+            number = number * 100 + part
+        return number.to_bytes(8, "little")
+    days = (fields.year * 13 + fields.month) * 32 + fields.day
+    seconds = ((days * 24 + fields.hour) * 60 + fields.minute) * 60 + fields.second
+    return _bytes(_units(seconds * 10**MAX_FSP + fields.microsecond, fsp), old_datetime_size(fsp), f"DATETIME({fsp})")
+
+
+def decode_old_timestamp(data: bytes, fsp: int) -> datetime | str:
+    """Return the TIMESTAMP of `old_timestamp_size(fsp)` bytes.
+
+    Raises:
+        BinlogFormatError: a fraction of a second or more.
+    """
+    if fsp == 0:
+        return timestamp_value(int.from_bytes(data, "little"), 0, 0)
+    microsecond = int.from_bytes(data[4:], "big") * _unit(fsp)
+    if microsecond >= 10**MAX_FSP:
+        raise BinlogFormatError("fractional seconds out of range", found=microsecond)
+    return timestamp_value(int.from_bytes(data[:4], "big"), microsecond, fsp)
+
+
+def encode_old_timestamp(value: object, fsp: int) -> bytes:
+    """Return the bytes of a TIMESTAMP.
+
+    Raises:
+        BinlogFormatError: it does not fit, or is no moment.
+    """
+    seconds, microsecond = timestamp_parts(value)
+    fraction = _units(microsecond, fsp)
+    if fsp == 0:
+        return seconds.to_bytes(4, "little")
+    return seconds.to_bytes(4, "big") + fraction.to_bytes(HIRES_FRACTION_SIZE[fsp], "big")
+
+
+# ------------------------------------------------------------------------------------------------------------ layouts
+
+
+def _shape(kind: ColumnType, metadata: int) -> Shape:
+    return Shape(kind, fsp=check_fsp(metadata))
+
+
+_Codec = tuple[Callable[[int], int], Callable[[bytes, int], Any], Callable[[Any, int], bytes]]
+_TEMPORAL: Final[dict[ColumnType, _Codec]] = {
+    ColumnType.TIME2: (lambda fsp: 3 + fraction_size(fsp), decode_time2, encode_time2),
+    ColumnType.DATETIME2: (
+        lambda fsp: 5 + fraction_size(fsp),
+        decode_datetime2,
+        encode_datetime2,
+    ),
+    ColumnType.TIMESTAMP2: (
+        lambda fsp: 4 + fraction_size(fsp),
+        decode_timestamp2,
+        encode_timestamp2,
+    ),
+    ColumnType.TIME: (old_time_size, decode_old_time, encode_old_time),
+    ColumnType.DATETIME: (
+        old_datetime_size,
+        decode_old_datetime,
+        encode_old_datetime,
+    ),
+    ColumnType.TIMESTAMP: (
+        old_timestamp_size,
+        decode_old_timestamp,
+        encode_old_timestamp,
+    ),
+}
+"""Type -> size in bytes by fraction digits, decoder, encoder."""
+
+
+def _layout(column: ColumnPlan) -> Construct:
+    size, decode, encode = _TEMPORAL[column.type]
+    fsp = column.fsp
+    return CodedValue(Bytes(size(fsp)), lambda data: decode(data, fsp), lambda value: encode(value, fsp))
+
+
+_DATE: Final = CodedValue(Int24ul, decode_date, encode_date)
+_YEAR: Final = CodedValue(Int8ul, decode_year, encode_year)
+
+SHAPES: Final[dict[ColumnType, ShapeMaker]] = {
+    **dict.fromkeys((ColumnType.DATE, ColumnType.NEWDATE, ColumnType.YEAR, *OLD_TEMPORAL), plain_shape),
+    **dict.fromkeys(NEW_TEMPORAL, _shape),
+}
+LAYOUTS: Final[dict[ColumnType, LayoutMaker]] = {
+    ColumnType.YEAR: lambda column: _YEAR,
+    ColumnType.DATE: lambda column: _DATE,
+    ColumnType.NEWDATE: lambda column: _DATE,
+    **dict.fromkeys(_TEMPORAL, _layout),
+}

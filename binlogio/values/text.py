@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from binlogio.constants import ColumnType
 from binlogio.values.decimal import decimal_text
-from binlogio.values.floating import double_text, float_text
 from binlogio.values.geometry import Geometry
-from binlogio.values.json_diff import JsonDiffs
+from binlogio.values.json import JsonDiffs
+from binlogio.values.numbers import double_text, float_text
 from binlogio.values.temporal import datetime_fields, time_fields
 
 if TYPE_CHECKING:
-    from binlogio.rows.plan import ColumnPlan
+    from binlogio.values.column import ColumnPlan
 
 JsonValue = None | bool | int | float | str | list[float]
 
@@ -66,7 +66,7 @@ def _geometry_text(value: Geometry) -> str:
 
 
 def json_value(value: Any, column: ColumnPlan) -> JsonValue:
-    """What a value is in JSON: numbers and NULL are themselves, a vector is a list, all else is the text of `value_text`.
+    """Return a value for JSON: numbers and NULL as they are, a vector as a list, all else as the text of `value_text`.
 
     Decimals and dates are strings, so nothing is rounded; a JSON document is a string too, exactly as the server prints
     it. A FLOAT is the shortest number that reads back the same.

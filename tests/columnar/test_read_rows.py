@@ -19,10 +19,9 @@ from binlogio import BinlogError, BinlogWriter, ColumnDefinition, Insert, Server
 from binlogio._kernel import column_kinds
 from binlogio.implementation import COMPILED
 from binlogio.rows.image import RowImage
+from binlogio.values.absent import ABSENT
 from binlogio.values.geometry import Geometry
-from binlogio.values.json import JsonDocument
-from binlogio.values.json_diff import JsonDiffs
-from binlogio.values.values import ABSENT
+from binlogio.values.json import JsonDiffs, JsonDocument
 from corpus import FIXTURES
 
 pytestmark = pytest.mark.usefixtures("kernel")  # all of it twice, with and without

@@ -14,11 +14,13 @@ from binlogio.events.table_map import METADATA, DefaultCharset, MetadataField
 from binlogio.gtid.layout import GtidSetEncoding, build_gtid_set, parse_gtid_set
 from binlogio.primitives import bitmap_size
 from binlogio.rows.image import RowImage, decode_rows
-from binlogio.rows.plan import ColumnPlan, resolve_plan
+from binlogio.rows.plan import resolve_plan
+from binlogio.values.absent import ABSENT
+from binlogio.values.column import ColumnPlan
 from binlogio.values.json import JsonDocument
-from binlogio.values.layout import COLUMN_LAYOUTS, PARTIAL_JSON, column_layout
+from binlogio.values.json.diff import PARTIAL_JSON
+from binlogio.values.layout import COLUMN_LAYOUTS, column_layout
 from binlogio.values.text import value_text
-from binlogio.values.values import ABSENT
 from corpus import ROOT
 from rowimage_cases import MARIADB, UTF8MB4, column, table_map
 

@@ -16,8 +16,7 @@ from binlogio.errors import BinlogFormatError
 from binlogio.events.rows import PartialUpdateRowsEvent
 from binlogio.rows.image import RowChange, RowImage, decode_rows, encode_partial_rows
 from binlogio.rows.plan import TablePlan
-from binlogio.values.json import JsonDocument
-from binlogio.values.json_diff import JsonDiff, JsonDiffOperation, JsonDiffs
+from binlogio.values.json import JsonDiff, JsonDiffOperation, JsonDiffs, JsonDocument
 from both_kernels import KERNELS, kernel_set_to
 from encode_cases import DOCUMENTS, array_of, bitmaps, image_of, rows_events_of, table_of
 from rowimage_cases import UTF8MB4, column

@@ -14,9 +14,9 @@ from binlogio.errors import UnsupportedFeature
 from binlogio.events.rows import DeleteRowsEvent, PartialUpdateRowsEvent
 from binlogio.rows.image import RowChange, RowImage, encode_partial_rows
 from binlogio.rows.plan import resolve_plan
-from binlogio.values.json import JsonDocument
-from binlogio.values.json_diff import JsonDiff, JsonDiffOperation, JsonDiffs, is_operations
-from binlogio.values.values import ABSENT
+from binlogio.values.absent import ABSENT
+from binlogio.values.json import JsonDiff, JsonDiffOperation, JsonDiffs, JsonDocument
+from binlogio.values.json.diff import is_operations
 from both_kernels import KERNELS, kernel_set_to, rows_and_error_by
 from log_cases import table_map_of
 from logs import header, log, raw_events

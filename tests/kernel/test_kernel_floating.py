@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from binlogio.values.floating import double_text, json_double_text
+from binlogio.values.numbers import double_text, json_double_text
 
 pytest.importorskip("binlogio._kernel.floating", reason="the kernel is not compiled")
 

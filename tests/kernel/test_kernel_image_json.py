@@ -22,11 +22,12 @@ from binlogio.constants import ColumnType as T
 from binlogio.constants import EventType
 from binlogio.errors import BinlogFormatError
 from binlogio.rows.image import decode_rows
-from binlogio.rows.plan import ColumnPlan, TablePlan
-from binlogio.values.charset import CHARSET_NAMES, charset_of
+from binlogio.rows.plan import TablePlan
+from binlogio.values.charsets import CHARSET_NAMES, charset_of
+from binlogio.values.column import ColumnPlan
 from binlogio.values.decimal import decimal_size, encode_decimal
-from binlogio.values.floating import float_text
 from binlogio.values.json import JsonDocument
+from binlogio.values.numbers import float_text
 from json_bytes import opaque
 from kernel_rows import one_value, route_rows, rows_event
 from rowimage_cases import BINARY, VALUES, column

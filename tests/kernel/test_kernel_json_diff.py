@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from binlogio._kernel.json_diff import patched
 from binlogio.errors import BinlogFormatError
 from binlogio.primitives import lenenc
-from binlogio.values.json import JsonDocument
-from binlogio.values.json_diff import JsonDiff, JsonDiffOperation, JsonDiffs
-from binlogio.values.layout import PARTIAL_JSON
+from binlogio.values.json import JsonDiff, JsonDiffOperation, JsonDiffs, JsonDocument
+from binlogio.values.json.diff import PARTIAL_JSON
 
 REPLACE, INSERT, REMOVE = JsonDiffOperation
 names = st.sampled_from(["a", "b", "é", "aa", "long name", 'qu"ote', "", "b\\", "1", "z"])

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from binlogio.constants import ColumnType
 from binlogio.values.json import JsonDocument
-from binlogio.values.json_tree import MAX_DEPTH
+from binlogio.values.json.tree import MAX_DEPTH
 
 pytest.importorskip("binlogio._kernel.json_text", reason="the kernel is not compiled")
 

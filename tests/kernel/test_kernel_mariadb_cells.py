@@ -17,8 +17,8 @@ from binlogio._kernel.event_buffer import EventBuffer
 from binlogio.arrow.column_arrays import ColumnArrays
 from binlogio.constants import ColumnType as T
 from binlogio.errors import BinlogFormatError
-from binlogio.values.column_compression import CompressedColumn
-from binlogio.values.native_types import decode_native, encode_native
+from binlogio.values.native import decode_native, encode_native
+from binlogio.values.strings import CompressedColumn
 from encode_cases import table_of
 from rowimage_cases import BINARY, LATIN1, UTF8MB4, column
 

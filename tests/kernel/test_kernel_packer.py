@@ -14,9 +14,9 @@ from binlogio.constants import ColumnType as T
 from binlogio.errors import BinlogError
 from binlogio.rows.image import RowChange, RowImage, encode_rows
 from binlogio.rows.packing import row_packer
-from binlogio.rows.plan import ColumnPlan
+from binlogio.values.column import ColumnPlan
+from binlogio.values.enum_set import EnumValue, SetValue
 from binlogio.values.json import JsonDocument
-from binlogio.values.values import EnumValue, SetValue
 from encode_cases import ROW_TABLES, table_of
 from rowimage_cases import LATIN1, UTF8MB4, VALUES, column
 

@@ -15,10 +15,10 @@ from binlogio._kernel import inflate
 from binlogio._kernel.text import native_text, old_decimal
 from binlogio.arrow.character_tables import characters_of
 from binlogio.errors import BinlogFormatError
-from binlogio.values.charset import MULTI_BYTE, charset_named
-from binlogio.values.column_compression import MAX_RATIO
+from binlogio.values.charsets import MULTI_BYTE, charset_named
 from binlogio.values.decimal import decimal_text, decode_old_decimal
-from binlogio.values.native_types import decode_native
+from binlogio.values.native import decode_native
+from binlogio.values.strings import MAX_RATIO
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

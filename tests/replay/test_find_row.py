@@ -14,7 +14,7 @@ from binlogio.replay.targets.memory import NO_DEFAULT, ExecMode, MemoryTable
 from binlogio.replay.type_conversions import TypeConversions
 from binlogio.rows.plan import TablePlan, resolve_plan
 from binlogio.schema import TableDefinition, value_from_json
-from binlogio.values.values import ABSENT
+from binlogio.values.absent import ABSENT
 from corpus import FIXTURES
 
 CASES: Final = json.loads((FIXTURES / "find_row.json").read_text("utf-8"))

@@ -12,8 +12,7 @@ from binlogio.replay.targets.mysql.session import done_already
 from binlogio.replay.targets.mysql.table import MysqlTable
 from binlogio.rows.plan import resolve_plan
 from binlogio.schema import ColumnDefinition, TableDefinition
-from binlogio.values.json import JsonDocument
-from binlogio.values.json_diff import JsonDiff, JsonDiffOperation, JsonDiffs
+from binlogio.values.json import JsonDiff, JsonDiffOperation, JsonDiffs, JsonDocument
 from binlogio_cli.commands.replay import command
 
 

@@ -16,9 +16,8 @@ from binlogio.events.gtid import AnonymousGtidEvent
 from binlogio.options import Position
 from binlogio.replay import SqliteTarget, replay
 from binlogio.schema import TableDefinition
-from binlogio.values.json import JsonDocument
-from binlogio.values.json_diff import JsonDiff, JsonDiffOperation, JsonDiffs
-from binlogio.values.values import ABSENT
+from binlogio.values.absent import ABSENT
+from binlogio.values.json import JsonDiff, JsonDiffOperation, JsonDiffs, JsonDocument
 from corpus import MYSQL
 from logs import header, log, query
 from row_events import Row, group, plan_of

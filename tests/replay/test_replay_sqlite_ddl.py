@@ -16,7 +16,7 @@ from binlogio.schema import parse_create_table
 from binlogio.schema.ddl.create_table import parse_table
 from binlogio.schema.ddl.partitions import Partitions, read_partitions
 from binlogio.schema.ddl.tokens import Words, tokenize
-from binlogio.values.values import ABSENT
+from binlogio.values.absent import ABSENT
 from logs import log, query
 from row_events import Row, group
 from sqlite_replays import change, contents, replayed

@@ -13,7 +13,7 @@ from binlogio.errors import BinlogError, BinlogFormatError, ReplayError
 from binlogio.events.statement_context import UserVarType
 from binlogio.replay import SqliteTarget
 from binlogio.schema import TableDefinition
-from binlogio.values.values import EnumValue
+from binlogio.values.enum_set import EnumValue
 from logged_statements import CREATE, ONE, START, TWO, transaction, variable
 from logs import query
 from sqlite_replays import change as row_change

@@ -16,9 +16,8 @@ from binlogio.errors import BinlogError, BinlogFormatError, ReplayError
 from binlogio.replay.undo import BinlogFile, OnStatement, SqlScript, undo
 from binlogio.replay.undo.image_ends import cut_images
 from binlogio.schema import TableDefinition
-from binlogio.values.json import JsonDocument
-from binlogio.values.json_diff import JsonDiff, JsonDiffOperation, JsonDiffs
-from binlogio.values.values import ABSENT
+from binlogio.values.absent import ABSENT
+from binlogio.values.json import JsonDiff, JsonDiffOperation, JsonDiffs, JsonDocument
 from corpus import MARIADB, MYSQL
 from logs import OFF, POST_HEADER_SIZES, description, encode, header, log, query
 from row_events import END, Pair, group

@@ -16,7 +16,7 @@ from binlogio.events.gtid import AnonymousGtidEvent, PreviousGtidsEvent
 from binlogio.replay import ReplayFilter
 from binlogio.replay.undo import BinlogFile, OnStatement, SqlScript, undo
 from binlogio.replay.undo.spool import Spool
-from binlogio.values.values import ABSENT
+from binlogio.values.absent import ABSENT
 from logs import description, encode, header, log, query
 from row_events import END, group
 from undo_logs import KEYED, KEYLESS, ONE, THREE, TWO, rows_of, sql_of, undone

@@ -16,7 +16,7 @@ from binlogio.schema.collations import (
     max_character_bytes,
 )
 from binlogio.schema.types import binlog_type, member_text, parse_sql_type
-from binlogio.values.charset import CHARSET_NAMES
+from binlogio.values.charsets import CHARSET_NAMES
 
 
 @pytest.mark.parametrize(

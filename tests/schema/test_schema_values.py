@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from binlogio.errors import BinlogError, BinlogFormatError
 from binlogio.schema import ColumnDefinition, value_from_json
+from binlogio.values.enum_set import EnumValue, SetValue
 from binlogio.values.geometry import Geometry
 from binlogio.values.json import JsonDocument
-from binlogio.values.values import EnumValue, SetValue
 from column_cases import ALL_TYPES
 
 UTC: Final = timezone.utc

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import binlogio
-from binlogio.values.json_diff import is_operations
+from binlogio.values.json.diff import is_operations
 from real_servers import vendor
 
 pytestmark = [pytest.mark.server, pytest.mark.usefixtures("kernel")]

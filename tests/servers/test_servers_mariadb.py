@@ -15,8 +15,7 @@ from binlogio.events.control import RotateEvent
 from binlogio.format.encoder import Encoder
 from binlogio.options import ServerVariables
 from binlogio.storage.index_file import INDEX_SUFFIX
-from binlogio.values.json import JsonDocument
-from binlogio.values.json_diff import JsonDiffs
+from binlogio.values.json import JsonDiffs, JsonDocument
 from binlogio.writer import BinlogWriter, Statement, Update
 from binlogio.writer.rules.statement import Change
 from mariadb_replay import Recording, Replay, comparable

@@ -26,9 +26,9 @@ from binlogio.replay.undo import BinlogFile, SqlScript, undo
 from binlogio.replay.undo.outputs import UndoOutput
 from binlogio.schema.identifiers import backticked
 from binlogio.values.json import JsonDocument
-from binlogio.values.json_parse import parse_json
-from binlogio.values.json_text import scalar_text
-from binlogio.values.json_tree import JsonUnsigned
+from binlogio.values.json.binary import parse_json
+from binlogio.values.json.text import scalar_text
+from binlogio.values.json.tree import JsonUnsigned
 from corpus import Case
 from hostile_values import HOSTILE, HOSTILE_BYTES
 from real_servers import KINDS, Instance, vendor

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from binlogio.errors import BinlogFormatError
-from binlogio.values.json import JsonDocument
-from binlogio.values.json_diff import JsonDiff, JsonDiffOperation, JsonDiffs
+from binlogio.values.json import JsonDiff, JsonDiffOperation, JsonDiffs, JsonDocument
 from pyspark_binlogio.state.json_changes import is_change, parse_change
 
 VALUES = st.recursive(

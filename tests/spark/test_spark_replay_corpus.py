@@ -18,7 +18,8 @@ import pytest
 from binlogio.arrow.values import as_value
 from binlogio.constants import ColumnType
 from binlogio.errors import ReplayError
-from binlogio.values.values import ABSENT, EnumValue, SetValue
+from binlogio.values.absent import ABSENT
+from binlogio.values.enum_set import EnumValue, SetValue
 from corpus import Case, cases
 from expected_values import NOT_AS_THE_SOURCE, expected_row, ours, shown_document, unlike
 
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from binlogio.rows.plan import ColumnPlan, TablePlan
+    from binlogio.rows.plan import TablePlan
+    from binlogio.values.column import ColumnPlan
     from pyspark_binlogio.state.table_replay import LogReplay
 
 pytestmark = pytest.mark.spark

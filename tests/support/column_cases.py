@@ -7,9 +7,9 @@ from decimal import Decimal
 from typing import Any, Final
 
 from binlogio.schema import ColumnDefinition, TableDefinition
+from binlogio.values.enum_set import EnumValue, SetValue
 from binlogio.values.geometry import Geometry
 from binlogio.values.json import JsonDocument
-from binlogio.values.values import EnumValue, SetValue
 
 UTC: Final = timezone.utc
 

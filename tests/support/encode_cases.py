@@ -25,11 +25,13 @@ from binlogio.events.base import parse_header
 from binlogio.events.rows import DeleteRowsEvent, UpdateRowsEvent, WriteRowsEvent
 from binlogio.primitives import bitmap_size
 from binlogio.rows.image import RowImage
-from binlogio.rows.plan import ColumnPlan, TablePlan
+from binlogio.rows.plan import TablePlan
+from binlogio.values.absent import ABSENT
+from binlogio.values.column import ColumnPlan
+from binlogio.values.enum_set import EnumValue, SetValue
 from binlogio.values.geometry import Geometry
 from binlogio.values.json import JsonDocument
-from binlogio.values.native_types import decode_native
-from binlogio.values.values import ABSENT, EnumValue, SetValue
+from binlogio.values.native import decode_native
 from rowimage_cases import BINARY, LATIN1, UTF8MB4, column
 
 KINDS: dict[str, Any] = {"insert": WriteRowsEvent, "update": UpdateRowsEvent, "delete": DeleteRowsEvent}

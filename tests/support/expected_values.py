@@ -14,16 +14,18 @@ from datetime import date, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
-from binlogio.values.charset import charset_of
+from binlogio.values.absent import ABSENT
+from binlogio.values.charsets import charset_of
+from binlogio.values.enum_set import EnumValue, SetValue
 from binlogio.values.geometry import Geometry
 from binlogio.values.json import JsonDocument
 from binlogio.values.text import value_text
-from binlogio.values.values import ABSENT, EnumValue, SetValue
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from binlogio.rows.plan import ColumnPlan, TablePlan
+    from binlogio.rows.plan import TablePlan
+    from binlogio.values.column import ColumnPlan
 
 HASHED: Final = 20_000  # bytes; longer values are in expected.json as SHA-256
 # Where the server's own replay of its log gives other rows than the source had (REPLACE of a row that ON DELETE SET

@@ -18,8 +18,8 @@ from binlogio.events.control import XaPrepareEvent, XidEvent
 from binlogio.events.load import ExecuteLoadQueryEvent
 from binlogio.events.mariadb import MariadbGtidEvent
 from binlogio.events.query import QueryEvent
+from binlogio.values.absent import ABSENT
 from binlogio.values.json import JsonDocument
-from binlogio.values.values import ABSENT
 
 if TYPE_CHECKING:
     from binlogio.rows.image import RowChange

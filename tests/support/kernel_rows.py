@@ -14,7 +14,8 @@ from binlogio.primitives import bitmap_size
 
 if TYPE_CHECKING:
     from binlogio._kernel.images import ImagePlan
-    from binlogio.rows.plan import ColumnPlan, TablePlan
+    from binlogio.rows.plan import TablePlan
+    from binlogio.values.column import ColumnPlan
 
 NO_CHECKSUM = ParseContext(checksum_algorithm=0)
 CLASSES: dict[int, Any] = {

@@ -22,10 +22,10 @@ from binlogio.events.transaction_payload import TransactionPayloadEvent
 from binlogio.format.encoder import Encoder
 from binlogio.gtid import Uuid
 from binlogio.rows.image import RowChange, RowImage, encode_partial_rows, encode_rows
-from binlogio.rows.plan import CHARACTER, NUMERIC, ColumnPlan, resolve_plan
+from binlogio.rows.plan import CHARACTER, NUMERIC, resolve_plan
 from binlogio.storage.compression import compress_zstd
-from binlogio.values.json import JsonDocument
-from binlogio.values.json_diff import JsonDiff, JsonDiffOperation, JsonDiffs
+from binlogio.values.column import ColumnPlan
+from binlogio.values.json import JsonDiff, JsonDiffOperation, JsonDiffs, JsonDocument
 from binlogio.values.layout import wire_width
 from encode_cases import COLUMNS, KINDS, bitmaps, image_of
 from logs import OFF, description, encode, header, log, query

@@ -21,7 +21,7 @@ from binlogio.events.table_map import TableMapEvent
 from binlogio.options import VARIABLE_NAMES, ServerVariables
 from binlogio.schema.ddl.catalogue import Catalogue
 from binlogio.schema.ddl.logged_ddl import follow_event
-from binlogio.values.values import ABSENT
+from binlogio.values.absent import ABSENT
 from binlogio.writer import Delete, Insert, Statement, StatementFacts, StatementKind, Update, XaXid
 from binlogio.writer.rules.known_objects import KnownObjects, table_access
 from binlogio.writer.rules.statement_facts import TableAccess

@@ -12,8 +12,7 @@ from random import Random
 from typing import Any, Final
 
 from binlogio.events.statement_context import IntvarEvent, IntvarKind, UserVarEvent, UserVarType
-from binlogio.values.json import JsonDocument
-from binlogio.values.json_diff import JsonDiff, JsonDiffOperation, JsonDiffs
+from binlogio.values.json import JsonDiff, JsonDiffOperation, JsonDiffs, JsonDocument
 from binlogio.writer import Delete, Insert, Update
 from binlogio.writer.rules.statement import Change, ContextEvent
 from random_tables import MODULUS, NOTE, NULL, SLOTS, Row, Table, V, document, number, text

@@ -12,11 +12,12 @@ from typing import Any
 from binlogio.constants import ColumnType as T
 from binlogio.events.base import DEFAULT_CONTEXT, ParseContext
 from binlogio.events.table_map import MetadataField, TableMapEvent
-from binlogio.rows.plan import ColumnPlan, TablePlan, resolve_plan
-from binlogio.values.column_shape import shape_of
+from binlogio.rows.plan import TablePlan, resolve_plan
+from binlogio.values.column import ColumnPlan
+from binlogio.values.enum_set import EnumValue, SetValue
 from binlogio.values.geometry import Geometry
 from binlogio.values.json import JsonDocument
-from binlogio.values.values import EnumValue, SetValue
+from binlogio.values.layout import shape_of
 
 MARIADB = ParseContext(server_version="10.11.18-MariaDB")
 UTF8MB4, LATIN1, BINARY = 255, 8, 63

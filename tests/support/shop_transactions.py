@@ -17,8 +17,7 @@ from typing import Any, Final
 
 from binlogio.errors import LoggingError
 from binlogio.schema import ColumnDefinition, TableDefinition
-from binlogio.values.json import JsonDocument
-from binlogio.values.json_diff import JsonDiff, JsonDiffOperation, JsonDiffs
+from binlogio.values.json import JsonDiff, JsonDiffOperation, JsonDiffs, JsonDocument
 from binlogio.writer import BinlogWriter, Delete, Insert, Session, Statement, Update, XaXid
 from binlogio.writer.rules.statement import Change
 

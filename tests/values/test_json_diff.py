@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 
 from binlogio.errors import BinlogFormatError
 from binlogio.primitives import BAD_BYTES
-from binlogio.values.json import JsonDocument
-from binlogio.values.json_diff import JsonDiff, JsonDiffOperation, JsonDiffs, parse_path
-from binlogio.values.layout import PARTIAL_JSON
+from binlogio.values.json import JsonDiff, JsonDiffOperation, JsonDiffs, JsonDocument
+from binlogio.values.json.diff import PARTIAL_JSON, parse_path
 
 REPLACE, INSERT, REMOVE = JsonDiffOperation
 LINE = "\n###      "

@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 
 from binlogio.errors import BinlogFormatError
 from binlogio.values.json import JsonDocument
-from binlogio.values.json_build import build_json
-from binlogio.values.json_parse import parse_json
-from binlogio.values.json_text import json_text
-from binlogio.values.json_tree import JsonNode, JsonOpaque, JsonUnsigned
+from binlogio.values.json.binary import build_json, parse_json
+from binlogio.values.json.text import json_text
+from binlogio.values.json.tree import JsonNode, JsonOpaque, JsonUnsigned
 
 # Text, binary: MySQL 9.7 (fixture mysql97/types_json); all made of text by the server, so they work both ways.
 DOCUMENTS = [

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from binlogio.values.charset import CHARSET_NAMES, NO_CHARACTER, Charset, charset_named, charset_of
+from binlogio.values.charsets import CHARSET_NAMES, NO_CHARACTER, Charset, charset_named, charset_of
 
 # CRC32 of what `CONVERT(CONVERT(x'..' USING charset) USING utf32)` gives for all bytes, or for all pairs 0x8000 to
 # 0xffff; U+FFFE for `?`, U+FFFD and errors.

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from binlogio.values.floating import double_text, float_text, json_double_text
+from binlogio.values.numbers import double_text, float_text, json_double_text
 
 # From `SELECT d` and `SELECT CAST(JSON_ARRAY(d) AS CHAR)` on MySQL 9.7.4.
 DOUBLES = [

@@ -16,9 +16,8 @@ from binlogio.events.base import NEW_HEADER, EventHeader
 from binlogio.events.rows import DeleteRowsEvent, PartialUpdateRowsEvent, RowsEvent, UpdateRowsEvent, WriteRowsEvent
 from binlogio.rows.image import PreGaImageLayout, RowChange, RowImage, decode_rows, encode_partial_rows, encode_rows
 from binlogio.rows.plan import DefinedColumn, TablePlan, resolve_plan
-from binlogio.values.json import JsonDocument
-from binlogio.values.json_diff import JsonDiff, JsonDiffOperation, JsonDiffs
-from binlogio.values.values import ABSENT
+from binlogio.values.absent import ABSENT
+from binlogio.values.json import JsonDiff, JsonDiffOperation, JsonDiffs, JsonDocument
 from rowimage_cases import MARIADB, plan, table_map
 
 INT, CHAR, JSON = (T.LONG, 0), (T.STRING, 0xFE0A), (T.JSON, 4)

@@ -13,11 +13,10 @@ from hypothesis import strategies as st
 from binlogio.constants import ColumnType as T
 from binlogio.errors import BinlogFormatError
 from binlogio.primitives import BAD_BYTES
-from binlogio.rows.plan import ColumnPlan
-from binlogio.values.column_shape import BY_TYPE
+from binlogio.values.column import ColumnPlan
+from binlogio.values.enum_set import EnumValue, SetValue
 from binlogio.values.geometry import Geometry
-from binlogio.values.layout import COLUMN_LAYOUTS, column_layout
-from binlogio.values.values import EnumValue, SetValue
+from binlogio.values.layout import COLUMN_LAYOUTS, COLUMN_SHAPES, column_layout
 from rowimage_cases import BINARY, LATIN1, UTF8MB4, VALUES, column
 
 REFUSED = (*BAD_BYTES, BinlogFormatError)
@@ -59,7 +58,9 @@ def test_any_bytes_are_a_value_or_an_error_that_is_translated(plan: ColumnPlan, 
 def test_every_type_has_a_layout() -> None:
     """Which `VALUES` tries."""
     real = {
-        column(kind, 0xFE01 if kind in (T.STRING, T.VAR_STRING) else 1).type for kind in BY_TYPE if kind not in _FUSSY
+        column(kind, 0xFE01 if kind in (T.STRING, T.VAR_STRING) else 1).type
+        for kind in COLUMN_SHAPES
+        if kind not in _FUSSY
     }
 
     assert real | _FUSSY.keys() - {T.VAR_STRING} == set(COLUMN_LAYOUTS)

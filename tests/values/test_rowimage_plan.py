@@ -14,7 +14,8 @@ from binlogio.constants import OptionalMetadataType as O
 from binlogio.errors import BinlogError, BinlogFormatError, UnsupportedFeature
 from binlogio.events.base import ParseContext
 from binlogio.events.table_map import DefaultCharset, MetadataField
-from binlogio.rows.plan import ColumnPlan, DefinedColumn, resolve_plan
+from binlogio.rows.plan import DefinedColumn, resolve_plan
+from binlogio.values.column import ColumnPlan
 from rowimage_cases import BINARY, LATIN1, MARIADB, UTF8MB4, column, plan, table_map
 
 CHAR, ENUM1, SET8 = (T.STRING, 0xFE0A), (T.STRING, 0xF701), (T.STRING, 0xF808)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from binlogio.errors import BinlogFormatError
-from binlogio.values import temporal, temporal_old
+from binlogio.values import temporal
 
 FSP = st.integers(0, 6)
 MICROSECOND = timedelta(microseconds=1)
@@ -27,7 +27,7 @@ def test_a_time_comes_back_in_both_forms(fsp: int, microseconds: int) -> None:
     value = _cut(microseconds, fsp) * MICROSECOND
 
     assert value == temporal.decode_time2(temporal.encode_time2(value, fsp), fsp)
-    assert value == temporal_old.decode_old_time(temporal_old.encode_old_time(value, fsp), fsp)
+    assert value == temporal.decode_old_time(temporal.encode_old_time(value, fsp), fsp)
 
 
 @given(FSP, st.datetimes())
@@ -36,7 +36,7 @@ def test_a_datetime_comes_back_in_both_forms(fsp: int, value: datetime) -> None:
     value = value.replace(microsecond=_cut(value.microsecond, fsp))
 
     assert value == temporal.decode_datetime2(temporal.encode_datetime2(value, fsp), fsp)
-    assert value == temporal_old.decode_old_datetime(temporal_old.encode_old_datetime(value, fsp), fsp)
+    assert value == temporal.decode_old_datetime(temporal.encode_old_datetime(value, fsp), fsp)
 
 
 @given(FSP, st.integers(10**6, (2**32 - 1) * 10**6))
@@ -45,7 +45,7 @@ def test_a_timestamp_comes_back_in_both_forms(fsp: int, microseconds: int) -> No
     value = temporal.EPOCH + _cut(microseconds, fsp) * MICROSECOND
 
     assert value == temporal.decode_timestamp2(temporal.encode_timestamp2(value, fsp), fsp)
-    assert value == temporal_old.decode_old_timestamp(temporal_old.encode_old_timestamp(value, fsp), fsp)
+    assert value == temporal.decode_old_timestamp(temporal.encode_old_timestamp(value, fsp), fsp)
 
 
 @pytest.mark.parametrize("fsp", range(7))
@@ -55,7 +55,7 @@ def test_a_datetime_that_no_calendar_has_is_text_with_the_column_s_digits(text: 
     text += temporal.fraction_text(0, fsp)
 
     assert text == temporal.decode_datetime2(temporal.encode_datetime2(text, fsp), fsp)
-    assert text == temporal_old.decode_old_datetime(temporal_old.encode_old_datetime(text, fsp), fsp)
+    assert text == temporal.decode_old_datetime(temporal.encode_old_datetime(text, fsp), fsp)
 
 
 @pytest.mark.parametrize("fsp", range(7))
@@ -64,7 +64,7 @@ def test_the_zero_timestamp_is_not_1970(fsp: int) -> None:
     text = f"0000-00-00 00:00:00{temporal.fraction_text(0, fsp)}"
 
     assert text == temporal.decode_timestamp2(bytes(4 + temporal.fraction_size(fsp)), fsp)
-    assert text == temporal_old.decode_old_timestamp(bytes(temporal_old.old_timestamp_size(fsp)), fsp)
+    assert text == temporal.decode_old_timestamp(bytes(temporal.old_timestamp_size(fsp)), fsp)
     assert bytes(4 + temporal.fraction_size(fsp)) == temporal.encode_timestamp2(text, fsp)
 
 
@@ -103,9 +103,9 @@ DECODERS: list[Any] = [
     (temporal.decode_time2, lambda fsp: 3 + temporal.fraction_size(fsp)),
     (temporal.decode_datetime2, lambda fsp: 5 + temporal.fraction_size(fsp)),
     (temporal.decode_timestamp2, lambda fsp: 4 + temporal.fraction_size(fsp)),
-    (temporal_old.decode_old_time, temporal_old.old_time_size),
-    (temporal_old.decode_old_datetime, temporal_old.old_datetime_size),
-    (temporal_old.decode_old_timestamp, temporal_old.old_timestamp_size),
+    (temporal.decode_old_time, temporal.old_time_size),
+    (temporal.decode_old_datetime, temporal.old_datetime_size),
+    (temporal.decode_old_timestamp, temporal.old_timestamp_size),
 ]
 
 
@@ -142,12 +142,12 @@ def test_any_bytes_are_a_value_or_a_format_error(decode: Any, size: Any, fsp: in
         (temporal.encode_date, "40000-01-01"),
         (temporal.encode_year, 1900),
         (temporal.encode_year, "2000"),
-        (lambda v: temporal_old.encode_old_time(v, 0), timedelta(hours=9999)),
-        (lambda v: temporal_old.encode_old_time(v, 0), timedelta(microseconds=1)),
-        (lambda v: temporal_old.encode_old_time(v, 2), -timedelta(hours=900)),
-        (lambda v: temporal_old.encode_old_datetime(v, 0), "-2024-01-01 00:00:00"),
-        (lambda v: temporal_old.encode_old_datetime(v, 6), "99999-01-01 00:00:00"),
-        (lambda v: temporal_old.encode_old_timestamp(v, 1), "2024-01-01 00:00:00.12"),
+        (lambda v: temporal.encode_old_time(v, 0), timedelta(hours=9999)),
+        (lambda v: temporal.encode_old_time(v, 0), timedelta(microseconds=1)),
+        (lambda v: temporal.encode_old_time(v, 2), -timedelta(hours=900)),
+        (lambda v: temporal.encode_old_datetime(v, 0), "-2024-01-01 00:00:00"),
+        (lambda v: temporal.encode_old_datetime(v, 6), "99999-01-01 00:00:00"),
+        (lambda v: temporal.encode_old_timestamp(v, 1), "2024-01-01 00:00:00.12"),
         (temporal.check_fsp, 7),
     ],
 )

@@ -14,13 +14,12 @@ from hypothesis import strategies as st
 from binlogio.constants import ColumnType as T
 from binlogio.errors import BinlogError
 from binlogio.primitives import BAD_BYTES
-from binlogio.rows.plan import ColumnPlan
+from binlogio.values.column import ColumnPlan
+from binlogio.values.enum_set import EnumValue, SetValue
 from binlogio.values.geometry import Geometry
-from binlogio.values.json import JsonDocument
-from binlogio.values.json_diff import JsonDiff, JsonDiffOperation, JsonDiffs
+from binlogio.values.json import JsonDiff, JsonDiffOperation, JsonDiffs, JsonDocument
 from binlogio.values.layout import column_layout
 from binlogio.values.text import json_value, value_text
-from binlogio.values.values import EnumValue, SetValue
 from rowimage_cases import VALUES, column
 
 BERLIN = timezone(timedelta(hours=1))

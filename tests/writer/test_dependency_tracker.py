@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from binlogio.schema import ColumnDefinition, KeyDefinition, TableDefinition
-from binlogio.values.values import EnumValue
+from binlogio.values.enum_set import EnumValue
 from binlogio.writer.log.dependency_tracker import (
     COMMIT_ORDER,
     WRITESET,

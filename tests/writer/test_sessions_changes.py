@@ -12,8 +12,7 @@ from binlogio.events.load import AppendBlockEvent, BeginLoadQueryEvent, ExecuteL
 from binlogio.events.rows import PartialUpdateRowsEvent, UpdateRowsEvent
 from binlogio.reader import open as open_logs
 from binlogio.schema import ColumnDefinition, TableDefinition
-from binlogio.values.json import JsonDocument
-from binlogio.values.json_diff import JsonDiff, JsonDiffOperation, JsonDiffs
+from binlogio.values.json import JsonDiff, JsonDiffOperation, JsonDiffs, JsonDocument
 from binlogio.writer import Delete, Insert, Statement, Update
 from binlogio.writer.rules.known_objects import table_access
 from binlogio.writer.rules.statement import Change, LoadedFile

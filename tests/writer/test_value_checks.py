@@ -18,9 +18,9 @@ import binlogio
 from binlogio.errors import BinlogError
 from binlogio.events.rows import WriteRowsEvent
 from binlogio.schema import ColumnDefinition, TableDefinition
+from binlogio.values.enum_set import EnumValue, SetValue
 from binlogio.values.geometry import Geometry
 from binlogio.values.json import JsonDocument
-from binlogio.values.values import EnumValue, SetValue
 from binlogio.writer import BinlogWriter, Insert, Statement
 from binlogio.writer.batches import BatchChange, BatchSession
 from memory_storage import MemoryStorage

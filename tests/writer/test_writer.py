@@ -20,7 +20,7 @@ from binlogio.format.encoder import Encoder
 from binlogio.options import ServerVariables
 from binlogio.reader import open as open_logs
 from binlogio.schema import ColumnDefinition, TableDefinition
-from binlogio.values.values import EnumValue, SetValue
+from binlogio.values.enum_set import EnumValue, SetValue
 from binlogio.writer import BinlogWriter, Delete, Insert, Statement, Update
 from binlogio.writer.query_events import QueryContext
 from binlogio.writer.session.ddl import ddl_event

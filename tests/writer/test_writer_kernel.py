@@ -18,8 +18,7 @@ from binlogio.events.rows import WriteRowsEvent
 from binlogio.gtid import GNO_END, NO_TAG, GtidSet, Interval, Tsid, Uuid
 from binlogio.options import ServerVariables
 from binlogio.schema import ColumnDefinition, TableDefinition
-from binlogio.values.json import JsonDocument
-from binlogio.values.json_diff import JsonDiff, JsonDiffOperation, JsonDiffs
+from binlogio.values.json import JsonDiff, JsonDiffOperation, JsonDiffs, JsonDocument
 from binlogio.writer import BinlogWriter, Delete, Insert, Statement, Update
 from binlogio.writer.batches import BatchChange, BatchSession
 from binlogio.writer.log.gtids import OwnGtids

@@ -27,9 +27,10 @@ from binlogio.errors import BinlogFormatError
 from binlogio.options import DEFAULT_LIMITS
 from binlogio.primitives import BAD_BYTES
 from binlogio.rows.image import RowChange, RowImage
-from binlogio.values.layout import PARTIAL_JSON, column_layout
+from binlogio.values.absent import ABSENT
+from binlogio.values.json.diff import PARTIAL_JSON
+from binlogio.values.layout import column_layout
 from binlogio.values.text import json_value
-from binlogio.values.values import ABSENT
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -45,7 +46,8 @@ if TYPE_CHECKING:
     from binlogio.columnar.record_types import RowSelection
     from binlogio.columnar.windows import Window
     from binlogio.events.base import EventHeader
-    from binlogio.rows.plan import ColumnPlan, TablePlan
+    from binlogio.rows.plan import TablePlan
+    from binlogio.values.column import ColumnPlan
 
 _NUMBERS: Final = {ColumnType.FLOAT: FLOAT, ColumnType.DOUBLE: DOUBLE, ColumnType.NULL: NOTHING}
 _BATCH_BYTES: Final = 64 << 20  # of values in one batch

@@ -25,8 +25,8 @@ from binlogio.arrow.types import ZERO_DATES, ColumnSpec, column_spec
 from binlogio.columnar.record_types import RecordType
 from binlogio.errors import BinlogError
 from binlogio.primitives import BAD_BYTES
-from binlogio.values.json import JsonDocument
-from binlogio.values.json_diff import JsonDiffs, diffs_layout, is_operations
+from binlogio.values.json import JsonDiffs, JsonDocument
+from binlogio.values.json.diff import diffs_layout, is_operations
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence

@@ -17,19 +17,20 @@ from binlogio.constants import ColumnType
 from binlogio.errors import BinlogFormatError, Hint
 from binlogio.events.base import event_name
 from binlogio.rows.image import decode_rows
-from binlogio.values.charset import charset_of
+from binlogio.values.absent import ABSENT
+from binlogio.values.charsets import charset_of
 from binlogio.values.decimal import decimal_text
+from binlogio.values.enum_set import EnumValue, SetValue
 from binlogio.values.geometry import Geometry
-from binlogio.values.json import JsonDocument
-from binlogio.values.json_diff import JsonDiffs
+from binlogio.values.json import JsonDiffs, JsonDocument
 from binlogio.values.text import value_text
-from binlogio.values.values import ABSENT, EnumValue, SetValue
 
 if TYPE_CHECKING:
     from binlogio.columnar.record_types import RecordType
     from binlogio.events.rows import RowsEvent
     from binlogio.rows.image import RowImage
-    from binlogio.rows.plan import ColumnPlan, TablePlan
+    from binlogio.rows.plan import TablePlan
+    from binlogio.values.column import ColumnPlan
 
 DATES: Final = frozenset(
     {

@@ -21,8 +21,8 @@ from binlogio.event_filter import EVERY_EVENT, EventFilter
 from binlogio.events.base import event_name
 from binlogio.events.rows import DeleteRowsEvent, PartialUpdateRowsEvent, UpdateRowsEvent, WriteRowsEvent
 from binlogio.options import Position
+from binlogio.values.absent import ABSENT
 from binlogio.values.text import json_value
-from binlogio.values.values import ABSENT
 
 if TYPE_CHECKING:
     from binlogio.events.rows import RowsEvent

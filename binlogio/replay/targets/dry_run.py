@@ -11,7 +11,7 @@ from binlogio.replay.progress import Progress
 from binlogio.replay.row_changes import row_changes
 from binlogio.replay.summary import RowCounts
 from binlogio.replay.transactions import LoadStep, RefusedStep, RowsStep, StatementStep
-from binlogio.values.values import ABSENT
+from binlogio.values.absent import ABSENT
 
 if TYPE_CHECKING:
     from binlogio.replay.progress import KeptLog, Ledger

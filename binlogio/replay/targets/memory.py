@@ -15,8 +15,8 @@ from binlogio.errors import ReplayError
 from binlogio.replay.collation_key import collation_key
 from binlogio.replay.find_row import ER_DUP_ENTRY, ER_KEY_NOT_FOUND, Index, RowNotFound, find_row
 from binlogio.replay.type_conversions import TypeConversions, check_conversions
-from binlogio.values.floating import float_text
-from binlogio.values.values import ABSENT
+from binlogio.values.absent import ABSENT
+from binlogio.values.numbers import float_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -20,7 +20,7 @@ from binlogio.events.rows import DeleteRowsEvent, PartialUpdateRowsEvent, Update
 from binlogio.replay.row_changes import row_changes
 from binlogio.replay.undo.image_ends import cut_images, widths_of
 from binlogio.rows.image import PRE_GA_EVENTS, RowChange, RowImage, encode_rows
-from binlogio.values.values import ABSENT
+from binlogio.values.absent import ABSENT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

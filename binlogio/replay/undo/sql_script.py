@@ -22,7 +22,8 @@ from binlogio.replay.targets.mysql.statements import prepared
 from binlogio.replay.targets.mysql.table import MysqlTable
 from binlogio.replay.undo.inverse import inverse_changes
 from binlogio.replay.undo.outputs import table_and_kind
-from binlogio.values.values import ABSENT, EnumValue
+from binlogio.values.absent import ABSENT
+from binlogio.values.enum_set import EnumValue
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

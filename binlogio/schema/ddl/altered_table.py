@@ -21,7 +21,7 @@ from binlogio.schema.ddl.server_defaults import ServerDefaults
 from binlogio.schema.ddl.tokens import Words
 from binlogio.schema.definition import ColumnDefinition
 from binlogio.schema.types import MEMBER_TYPES, TEXT_TYPES, member_text
-from binlogio.values.charset import charset_named
+from binlogio.values.charsets import charset_named
 
 _JSON_COLLATION: Final = "utf8mb4_bin"
 _LARGER: Final = {"tinytext": "text", "text": "mediumtext", "mediumtext": "longtext"}

@@ -30,7 +30,7 @@ from binlogio.schema.types import (
     member_text,
     parse_sql_type,
 )
-from binlogio.values.charset import charset_named
+from binlogio.values.charsets import charset_named
 
 _NAMES: Final = {
     **{name: ("int", "tinyint", "smallint", "mediumint", "int")[i] for i, name in enumerate(("INT", "INT1", "INT2", "INT3", "INT4"))},

@@ -15,7 +15,7 @@ from binlogio.events.query import POST_HEADER, sizes_before_sql
 from binlogio.schema.collations import charset_of_collation, collation_name
 from binlogio.schema.ddl.server_defaults import ServerDefaults
 from binlogio.schema.ddl.statements import SessionFacts, follow_statement
-from binlogio.values.charset import charset_of
+from binlogio.values.charsets import charset_of
 
 if TYPE_CHECKING:
     from binlogio.events.base import ParseContext

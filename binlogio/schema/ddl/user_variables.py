@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from binlogio.errors import BinlogFormatError
 from binlogio.events.statement_context import UserVarType
 from binlogio.schema.collations import collation_name
-from binlogio.values.charset import BINARY_COLLATION, charset_of
+from binlogio.values.charsets import BINARY_COLLATION, charset_of
 from binlogio.values.decimal import decimal_size, decimal_text, decode_decimal
 
 if TYPE_CHECKING:

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 from binlogio.errors import BinlogError, UnsupportedFeature
 from binlogio.primitives import bitmap_size, lenenc
 from binlogio.rows.image import RowChange, RowImage, encode_partial_rows, encode_rows
-from binlogio.values.json import JsonDocument
-from binlogio.values.json_diff import JsonDiffs
-from binlogio.values.values import ABSENT
+from binlogio.values.absent import ABSENT
+from binlogio.values.json import JsonDiffs, JsonDocument
 from binlogio.writer.rows.value_checks import check_time, check_value
 from binlogio.writer.rules.row_image import MYSQL_IMAGES, ImageRules, RowOperation, image_columns
 from binlogio.writer.rules.statement import Change, Delete, Insert, Row, Update

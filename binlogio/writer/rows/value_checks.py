@@ -17,16 +17,17 @@ from binlogio.constants import ColumnType
 from binlogio.errors import BinlogError, BinlogFormatError
 from binlogio.implementation import is_compiled
 from binlogio.primitives import BAD_BYTES
-from binlogio.values.charset import charset_of
+from binlogio.values.charsets import charset_of
+from binlogio.values.enum_set import EnumValue, SetValue
 from binlogio.values.geometry import SRID_SIZE, Geometry
 from binlogio.values.json import JsonDocument
 from binlogio.values.temporal import time_fields
-from binlogio.values.values import EnumValue, SetValue
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from binlogio.rows.plan import ColumnPlan, TablePlan
+    from binlogio.rows.plan import TablePlan
+    from binlogio.values.column import ColumnPlan
 
 Check = Callable[[Any], None]
 """Takes a value that is not NULL; raises what `BAD_BYTES` has, or BinlogError, where a reader would refuse it."""

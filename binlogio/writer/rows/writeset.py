@@ -19,7 +19,7 @@ from datetime import date, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
-from binlogio.values.values import EnumValue, SetValue
+from binlogio.values.enum_set import EnumValue, SetValue
 from binlogio.writer.log.group import WriteSet
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from binlogio.replay.targets.mysql.statements import prepared
-from binlogio.values.charset import MULTI_BYTE, charset_of
+from binlogio.values.charsets import MULTI_BYTE, charset_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -25,9 +25,9 @@ from binlogio.events.query import QueryEvent, StatusVar
 from binlogio.events.rows import DeleteRowsEvent, PartialUpdateRowsEvent, UpdateRowsEvent, WriteRowsEvent
 from binlogio.events.table_map import MetadataField, TableMapEvent
 from binlogio.events.transaction_payload import TransactionPayloadEvent
-from binlogio.values.charset import charset_of
+from binlogio.values.absent import ABSENT
+from binlogio.values.charsets import charset_of
 from binlogio.values.text import json_value
-from binlogio.values.values import ABSENT
 from binlogio_cli.dump.statement_text import client_collation
 from binlogio_cli.dump.text_output import add_column
 from binlogio_cli.dump.titles import iso_time, wire_name

@@ -11,7 +11,7 @@ from binlogio.constants import QueryStatus
 from binlogio.events.query import AutoIncrement, SessionCharset
 from binlogio.events.statement_context import IntvarEvent, IntvarKind, RandEvent, UserVarEvent
 from binlogio.schema.ddl.user_variables import user_variable_value
-from binlogio.values.charset import UTF8, charset_of
+from binlogio.values.charsets import UTF8, charset_of
 from binlogio_cli.quoting import identifier, safe_lines, string_literal
 
 if TYPE_CHECKING:

@@ -32,10 +32,10 @@ from binlogio.events.query import QueryEvent
 from binlogio.events.rows import DeleteRowsEvent, PartialUpdateRowsEvent, UpdateRowsEvent, WriteRowsEvent
 from binlogio.events.statement_context import IntvarEvent, RandEvent, UserVarEvent
 from binlogio.events.transaction_payload import TransactionPayloadEvent
+from binlogio.values.absent import ABSENT
 from binlogio.values.geometry import SRID_SIZE, Geometry
-from binlogio.values.json_diff import JsonDiffs
+from binlogio.values.json import JsonDiffs
 from binlogio.values.text import value_text
-from binlogio.values.values import ABSENT
 from binlogio_cli.dump.statement_text import (
     DELIMITER,
     PrintedContext,
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
     from binlogio.reader import BinlogReader
     from binlogio.rows.image import RowImage
-    from binlogio.rows.plan import ColumnPlan
+    from binlogio.values.column import ColumnPlan
 
 _NEW_FILE: Final = (FormatDescriptionEvent, StartV3Event)
 _ROWS: Final = (WriteRowsEvent, UpdateRowsEvent, DeleteRowsEvent, PartialUpdateRowsEvent)

@@ -13,8 +13,7 @@ import re
 from typing import Final
 
 from binlogio.errors import BinlogFormatError
-from binlogio.values.json import JsonDocument
-from binlogio.values.json_diff import JsonDiff, JsonDiffOperation, JsonDiffs
+from binlogio.values.json import JsonDiff, JsonDiffOperation, JsonDiffs, JsonDocument
 
 _OPERATIONS: Final = {
     "JSON_REPLACE": JsonDiffOperation.REPLACE,

@@ -27,7 +27,7 @@ from binlogio.events.query import QueryEvent, StatusVar
 from binlogio.events.rows import DeleteRowsEvent, PartialUpdateRowsEvent, UpdateRowsEvent, WriteRowsEvent
 from binlogio.events.table_map import MetadataField
 from binlogio.gtid import Gtid, GtidSet, MariadbGtid, Tsid, Uuid
-from binlogio.values.charset import charset_of
+from binlogio.values.charsets import charset_of
 
 if TYPE_CHECKING:
     from binlogio.event_filter import EventFilter

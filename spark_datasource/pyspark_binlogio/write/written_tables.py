@@ -30,8 +30,8 @@ from binlogio.rows.image import RowChange, RowImage, encode_rows
 from binlogio.schema import ColumnDefinition, TableDefinition
 from binlogio.schema.ddl.server_defaults import NEWEST_MYSQL
 from binlogio.schema.json_values import value_from_json
+from binlogio.values.absent import ABSENT
 from binlogio.values.json import JsonDocument
-from binlogio.values.values import ABSENT
 from binlogio.writer.session.open_tables import OpenTables
 from pyspark_binlogio.scan.request import given_definitions
 

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Final
 
 from binlogio.constants import ColumnType
 from binlogio.errors import Hint, ReplayError
-from binlogio.values.json_parse import parse_json
-from binlogio.values.json_text import json_text, scalar_text
-from binlogio.values.json_tree import JsonNode, JsonOpaque, JsonUnsigned
+from binlogio.values.json.binary import parse_json
+from binlogio.values.json.text import json_text, scalar_text
+from binlogio.values.json.tree import JsonNode, JsonOpaque, JsonUnsigned
 
 if TYPE_CHECKING:
     from binlogio.values.json import JsonDocument

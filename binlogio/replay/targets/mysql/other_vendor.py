@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 from binlogio.constants import ColumnType, EventType
 from binlogio.options import ServerVariables
 from binlogio.replay import statements
-from binlogio.values.column_shape import COMPRESSED, OLD_TEMPORAL
+from binlogio.values.column import COMPRESSED, OLD_TEMPORAL
 from binlogio.writer.log.log_file import describe_format
 
 if TYPE_CHECKING:

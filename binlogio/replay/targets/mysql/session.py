@@ -36,7 +36,7 @@ from binlogio.replay.targets.mysql.table import MysqlTable
 from binlogio.replay.transactions import LoadStep, RefusedStep, RowsStep, StatementStep, may_cascade
 from binlogio.replay.type_conversions import ER_REPLICA_CONVERSION_FAILED
 from binlogio.schema.identifiers import backticked
-from binlogio.values.values import ABSENT
+from binlogio.values.absent import ABSENT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

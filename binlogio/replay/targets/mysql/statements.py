@@ -18,7 +18,7 @@ from binlogio.replay.targets.mysql.values import text_literal
 from binlogio.schema.collations import collation_id, collation_name
 from binlogio.schema.ddl.user_variables import user_variable_value
 from binlogio.schema.identifiers import backticked
-from binlogio.values.charset import charset_of
+from binlogio.values.charsets import charset_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -13,8 +13,8 @@ from binlogio.errors import Hint, ReplayError
 from binlogio.replay.find_row import Algorithm, Index, RowSearch, find_row
 from binlogio.replay.targets.mysql.values import same, text_literal, value
 from binlogio.schema.identifiers import backticked, table_name
-from binlogio.values.json_diff import JsonDiffs
-from binlogio.values.values import ABSENT
+from binlogio.values.absent import ABSENT
+from binlogio.values.json import JsonDiffs
 
 if TYPE_CHECKING:
     from binlogio.replay.targets.mysql.server_tables import Ask

@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Any, Final
 from binlogio.constants import ColumnType
 from binlogio.replay.targets.mysql.json import json_value
 from binlogio.schema.identifiers import backticked
-from binlogio.values.floating import float_text
+from binlogio.values.enum_set import EnumValue, SetValue
 from binlogio.values.geometry import SRID_SIZE, Geometry
 from binlogio.values.json import JsonDocument
+from binlogio.values.numbers import float_text
 from binlogio.values.text import value_text
-from binlogio.values.values import EnumValue, SetValue
 
 if TYPE_CHECKING:
-    from binlogio.rows.plan import ColumnPlan
+    from binlogio.values.column import ColumnPlan
 
 _TEMPORAL: Final = frozenset(
     {

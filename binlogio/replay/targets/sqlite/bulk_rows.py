@@ -18,7 +18,7 @@ from binlogio.primitives import bitmap_size
 from binlogio.replay.rows_frames import TYPE_CODES, rows_frame_of
 from binlogio.replay.targets.sqlite.values import INTEGER_END
 from binlogio.rows.image import PRE_GA_EVENTS
-from binlogio.values.column_shape import BLOBS
+from binlogio.values.column import BLOBS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
     from binlogio.events.base import ParseContext
     from binlogio.replay.transactions import RowsStep
-    from binlogio.rows.plan import ColumnPlan, TablePlan
+    from binlogio.rows.plan import TablePlan
+    from binlogio.values.column import ColumnPlan
 
 WORTH_IT: Final = 4096  # bytes of images; with less, the kernel costs more than it gains
 _MOST_VALUES: Final = 1 << 30  # bytes

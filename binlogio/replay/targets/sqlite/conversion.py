@@ -22,16 +22,16 @@ from binlogio.schema.collations import collation_name, max_character_bytes
 from binlogio.schema.definition import ColumnDefinition
 from binlogio.schema.json_values import value_from_json
 from binlogio.schema.types import BINARY_TYPES
-from binlogio.values.charset import BINARY_COLLATION, charset_of
-from binlogio.values.column_shape import BLOBS
-from binlogio.values.floating import float_text
+from binlogio.values.charsets import BINARY_COLLATION, charset_of
+from binlogio.values.column import BLOBS
 from binlogio.values.json import JsonDocument
+from binlogio.values.numbers import float_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from binlogio.rows.plan import ColumnPlan
     from binlogio.schema.ddl.column_history import Default
+    from binlogio.values.column import ColumnPlan
 
 _INTEGER_SIZES: Final = {
     ColumnType.TINY: 1,

@@ -32,7 +32,7 @@ from binlogio.replay.targets.sqlite.typed import (
     integer,
 )
 from binlogio.replay.targets.sqlite.values import SqliteValue
-from binlogio.rows.plan import ColumnPlan
+from binlogio.values.column import ColumnPlan
 
 _EXACT: Final = ("integer", "year", "bit")
 _ORDERED_TIMES: Final = ("date", "datetime")

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from binlogio.replay.targets.sqlite.connection import SqliteConnection
-    from binlogio.rows.plan import ColumnPlan
+    from binlogio.values.column import ColumnPlan
 
 _INTEGERS: Final[dict[str, Callable[[int, int], int | None]]] = {
     "+": lambda a, b: a + b,

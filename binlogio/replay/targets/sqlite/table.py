@@ -18,15 +18,15 @@ from binlogio.replay.find_row import Algorithm, Index, RowConflict, RowNotFound,
 from binlogio.replay.targets.sqlite.connection import ConstraintViolated, SqliteRefusal
 from binlogio.replay.targets.sqlite.definition import quoted
 from binlogio.replay.targets.sqlite.values import sqlite_type, sqlite_value
-from binlogio.values.json import JsonDocument
-from binlogio.values.json_diff import JsonDiffs
-from binlogio.values.values import ABSENT
+from binlogio.values.absent import ABSENT
+from binlogio.values.json import JsonDiffs, JsonDocument
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from binlogio.replay.targets.sqlite.connection import SqliteConnection
-    from binlogio.rows.plan import ColumnPlan, TablePlan
+    from binlogio.rows.plan import TablePlan
+    from binlogio.values.column import ColumnPlan
 
 _ROW_ID_ALIASES: Final = ("_rowid_", "rowid", "oid")  # a column of such a name hides SQLite's own
 _SHOWN_VALUE: Final = 60

@@ -43,7 +43,7 @@ from binlogio.replay.transactions import (
     text_refused,
 )
 from binlogio.schema.ddl.logged_ddl import may_define
-from binlogio.values.values import ABSENT
+from binlogio.values.absent import ABSENT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

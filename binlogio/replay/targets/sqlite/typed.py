@@ -10,9 +10,9 @@ from binlogio.constants import ColumnType, QueryStatus
 from binlogio.events.statement_context import IntvarEvent, IntvarKind, UserVarEvent, UserVarType
 from binlogio.replay.targets.sqlite.functions import Untranslatable
 from binlogio.replay.targets.sqlite.values import INTEGER_END, SqliteValue
-from binlogio.rows.plan import ColumnPlan
 from binlogio.schema.ddl.user_variables import user_variable_value
-from binlogio.values.charset import BINARY_COLLATION, charset_of
+from binlogio.values.charsets import BINARY_COLLATION, charset_of
+from binlogio.values.column import ColumnPlan
 
 if TYPE_CHECKING:
     from binlogio.events.query import QueryEvent

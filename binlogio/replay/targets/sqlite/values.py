@@ -11,14 +11,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.constants import ColumnType
-from binlogio.values.charset import BINARY_COLLATION
-from binlogio.values.column_shape import STRINGS
-from binlogio.values.floating import float_text
+from binlogio.values.charsets import BINARY_COLLATION
+from binlogio.values.column import STRINGS
 from binlogio.values.geometry import SRID_SIZE, Geometry
+from binlogio.values.numbers import float_text
 from binlogio.values.text import value_text
 
 if TYPE_CHECKING:
-    from binlogio.rows.plan import ColumnPlan
+    from binlogio.values.column import ColumnPlan
 
 SqliteValue = None | int | float | str | bytes
 

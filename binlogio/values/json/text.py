@@ -18,8 +18,8 @@ from typing import Final, NoReturn
 from binlogio.constants import ColumnType
 from binlogio.errors import BinlogFormatError
 from binlogio.values.decimal import MAX_PRECISION, decimal_text, decode_decimal, encode_decimal
-from binlogio.values.floating import json_double_text
-from binlogio.values.json_tree import MAX_DEPTH, JsonNode, JsonOpaque, JsonUnsigned
+from binlogio.values.json.tree import MAX_DEPTH, JsonNode, JsonOpaque, JsonUnsigned
+from binlogio.values.numbers import json_double_text
 from binlogio.values.temporal import (
     MAX_FSP,
     Fields,

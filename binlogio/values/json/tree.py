@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias, Union
 
 MAX_DEPTH: Final = 100
-"""Arrays and objects inside each other that the server allows.
+"""Nesting of arrays and objects that the server allows.
 
-Sql-common/json_syntax_check.h, JSON_DOCUMENT_MAX_DEPTH.
+Source: sql-common/json_syntax_check.h, JSON_DOCUMENT_MAX_DEPTH.
 """
 
 

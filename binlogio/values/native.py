@@ -1,6 +1,7 @@
-"""Conversion of MariaDB's UUID, INET4 and INET6 between bytes and the server's text.
+"""MariaDB's UUID, INET4 and INET6: conversion between bytes and the server's text.
 
-Pure functions. The binlog has a UUID's bytes in the order of its text, whatever order the table keeps them in.
+A table map shows them as BINARY. The binlog has a UUID's bytes in the order of its text, in whatever order the table
+keeps them. Arrow: string.
 
 Source: MariaDB: plugin/type_inet/sql_type_inet.cc, Inet6::to_string; plugin/type_uuid/sql_type_uuid.h.
 """
@@ -14,6 +15,9 @@ from typing import Final
 
 from binlogio.errors import BinlogFormatError
 
+NATIVE_TYPES: Final = {"uuid": 16, "inet6": 16, "inet4": 4}
+"""MariaDB's types that a table map shows as BINARY, and their size in bytes."""
+
 
 def _uuid_text(data: bytes) -> str:
     return str(uuid.UUID(bytes=data))
@@ -24,9 +28,10 @@ def _inet4_text(data: bytes) -> str:
 
 
 def _inet6_text(data: bytes) -> str:
-    """Return the longest run of zero words, the first of equals and be it one word, is `::`.
+    """Return the text of an IPv6 address.
 
-    Addresses that hold an IPv4 one show it.
+    The longest run of zero words (the first of equal ones, also a single word) is `::`. Addresses that hold an IPv4 one
+    show it.
     """
     if len(data) != 16:
         raise ValueError(f"{len(data)} bytes are not an IPv6 address")
@@ -42,7 +47,7 @@ def _inet6_text(data: bytes) -> str:
 
 
 def _zeros(words: list[int], at: int) -> int:
-    """How many words from `at` on are zero."""
+    """Return how many words from `at` on are zero."""
     return next((i for i, word in enumerate(words[at:]) if word), len(words) - at)
 
 
@@ -67,7 +72,7 @@ def encode_native(value: object, native: str, size: int) -> bytes:
     """Return the `size` bytes of a value given as text, or as such bytes.
 
     Raises:
-        BinlogFormatError: it is no value of this type.
+        BinlogFormatError: the value is not of this type.
     """
     try:
         data = BYTES[native](value) if isinstance(value, str) else bytes(value)  # type: ignore[call-overload]

@@ -1,6 +1,8 @@
 """JSON columns: a document of MySQL's binary JSON, as text and as Python's objects.
 
-The binary form is in `json_parse` and `json_build`, text and Python objects in `json_text`.
+The binary form is in `binary`, text and Python objects are in `text`.
+
+    json := size: u32  binary JSON
 
 Source: sql-common/json_binary.h, sql-common/json_dom.h.
 """
@@ -8,15 +10,21 @@ Source: sql-common/json_binary.h, sql-common/json_dom.h.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
-from binlogio.values.json_build import build_json
-from binlogio.values.json_parse import parse_json
-from binlogio.values.json_text import json_text, node_from_python, node_from_text, node_to_python
+from binlogio.constants import ColumnType
+from binlogio.errors import BinlogFormatError
+from binlogio.values.column import CodedValue, ColumnPlan, LayoutMaker, ShapeMaker, SizedBytes, prefixed_shape
+from binlogio.values.json.binary import build_json, parse_json
+from binlogio.values.json.text import json_text, node_from_python, node_from_text, node_to_python
+
+if TYPE_CHECKING:
+    from construct import Construct
 
 
 @dataclass(frozen=True, slots=True)
 class JsonDocument:
-    """A JSON value as the server stores it. Nothing is parsed before it is asked for.
+    """A JSON value as the server stores it. It is parsed only if its text or its value is read.
 
     `binary` is kept as it was found: a server that updates a document in place leaves holes in it, so two documents
     with the same text may differ.
@@ -29,7 +37,7 @@ class JsonDocument:
         """Return the document that the server makes of JSON text.
 
         Raises:
-            BinlogFormatError: the text is no JSON, or the server would refuse it.
+            BinlogFormatError: the text is not JSON, or the server would refuse it.
         """
         return cls(build_json(node_from_text(text)))
 
@@ -52,7 +60,7 @@ class JsonDocument:
         return json_text(parse_json(self.binary))
 
     def to_python(self) -> object:
-        """Dicts, lists and scalars; SQL's decimals, dates and times as Python's, other SQL values as bytes.
+        """Return dicts, lists and scalars; SQL's decimals, dates and times as Python's, other SQL values as bytes.
 
         Raises:
             BinlogFormatError: `binary` is damaged.
@@ -61,3 +69,16 @@ class JsonDocument:
 
     def __str__(self) -> str:
         return self.text
+
+
+def _layout(column: ColumnPlan) -> Construct:
+    def encode(value: object) -> bytes:
+        if not isinstance(value, JsonDocument):
+            raise BinlogFormatError("expected a JsonDocument", found=repr(value))
+        return value.binary
+
+    return CodedValue(SizedBytes(column.pack_length, column.length), JsonDocument, encode)
+
+
+SHAPES: Final[dict[ColumnType, ShapeMaker]] = {ColumnType.JSON: prefixed_shape}
+LAYOUTS: Final[dict[ColumnType, LayoutMaker]] = {ColumnType.JSON: _layout}

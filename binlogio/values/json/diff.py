@@ -4,7 +4,8 @@ Contains the diff vector, its text, and its application. The rows event marks wh
 diffs.
 
     diffs := diff*
-    diff  := operation: u8 (0 replace, 1 insert, 2 remove)  path: lenenc, UTF-8  (value: lenenc, binary JSON)?    -- not for remove
+    diff  := operation: u8 (0 replace, 1 insert, 2 remove)  path: lenenc, UTF-8
+             (value: lenenc, binary JSON)?                                                       -- not for remove
     path  := $ ( .name | ."quoted name" | [index] )*
 
 Source: sql/json_diff.cc, Json_diff_vector::read_binary; sql-common/json_dom.cc, apply_json_diffs; client:
@@ -24,17 +25,17 @@ from construct import Adapter, Container, IfThenElse, Int8ul, Pass, Struct, this
 
 from binlogio.errors import BinlogFormatError
 from binlogio.primitives import LenencBytes, Many, Utf8, Whole
-from binlogio.values.json import JsonDocument
-from binlogio.values.json_build import build_json
-from binlogio.values.json_parse import parse_json
-from binlogio.values.json_text import is_text, json_text, scalar_text
+from binlogio.values.column import SizedBytes
+from binlogio.values.json.binary import build_json, parse_json
+from binlogio.values.json.document import JsonDocument
+from binlogio.values.json.text import is_text, json_text, scalar_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from construct import Construct
 
-    from binlogio.values.json_tree import JsonNode
+    from binlogio.values.json.tree import JsonNode
 
 
 class JsonDiffOperation(IntEnum):
@@ -257,3 +258,8 @@ class _Diffs(Adapter):  # type: ignore[misc]
 def diffs_layout(source: Construct) -> Construct:
     """Return the layout of a diff vector that fills the bytes of `source`."""
     return Whole(source, _Diffs(Many(_Diff(_DIFF))))
+
+
+PARTIAL_VALUE: Final = SizedBytes(4, (1 << 32) - 1)
+PARTIAL_JSON: Final = diffs_layout(PARTIAL_VALUE)
+"""The layout of a JSON column that a partial update changes: u32 size, diffs."""

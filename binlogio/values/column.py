@@ -1,0 +1,156 @@
+"""A column: what the type code and metadata of a table map say about it, its plan, and the parts of value layouts.
+
+Everything that the type families of this package share. `binlogio.rows.plan` makes the plans.
+
+Source: sql/rpl_utility.cc, table_def; sql/rpl_utility.h, calc_field_size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from construct import Adapter, Construct, Container, Int8ul, Int16ul, Int24ul, Int32ul, stream_write
+
+from binlogio.constants import ColumnType
+from binlogio.errors import BinlogFormatError
+from binlogio.options import DEFAULT_LIMITS
+from binlogio.primitives import read_exactly
+
+if TYPE_CHECKING:
+    from io import BytesIO
+
+BLOBS: Final = (ColumnType.TINY_BLOB, ColumnType.MEDIUM_BLOB, ColumnType.LONG_BLOB, ColumnType.BLOB)
+INTEGERS: Final = (ColumnType.TINY, ColumnType.SHORT, ColumnType.INT24, ColumnType.LONG, ColumnType.LONGLONG)
+OLD_TEMPORAL: Final = (ColumnType.TIME, ColumnType.DATETIME, ColumnType.TIMESTAMP)
+NEW_TEMPORAL: Final = (ColumnType.TIME2, ColumnType.DATETIME2, ColumnType.TIMESTAMP2)
+COMPRESSED: Final = (ColumnType.VARCHAR_COMPRESSED, ColumnType.BLOB_COMPRESSED)
+STRINGS: Final = frozenset({*BLOBS, ColumnType.STRING, ColumnType.VARCHAR, *COMPRESSED})
+SIZED: Final = STRINGS | {ColumnType.JSON, ColumnType.GEOMETRY, ColumnType.VECTOR}
+"""Types whose values follow their length in a row image."""
+
+_MYSQL_VECTOR_PACK_LENGTH: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What type and metadata say of a column. What the type does not have is 0.
+
+    `type` is the real one. `length` is in bytes for strings, in bits for BIT; `pack_length` is the size in bytes of a
+    string's length prefix, or of an ENUM, SET, BIT or float.
+    """
+
+    type: ColumnType
+    length: int = 0
+    pack_length: int = 0
+    precision: int = 0
+    scale: int = 0
+    fsp: int = 0
+
+
+def plain_shape(kind: ColumnType, metadata: int) -> Shape:
+    """Return the shape of a type without metadata."""
+    return Shape(kind)
+
+
+def prefixed_shape(kind: ColumnType, metadata: int) -> Shape:
+    """Return the shape of a type whose metadata is the size of its length prefix.
+
+    Raises:
+        BinlogFormatError: the size is not 1 to 4 bytes.
+    """
+    if not 1 <= metadata <= 4:
+        raise BinlogFormatError("invalid size of a length prefix", expected="1 to 4 bytes", found=metadata)
+    return Shape(kind, length=(1 << 8 * metadata) - 1, pack_length=metadata)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnPlan:
+    """One column. What a type does not have is 0 or None.
+
+    `type` is the real one: ENUM and SET, which the event shows as STRING, and STRING for VAR_STRING. `length` is in
+    bytes for strings, in bits for BIT; `pack_length` is the size in bytes of a string's length prefix, or of an ENUM,
+    SET or BIT. `unsigned` is False and `collation_id` None where nobody says. `native` is MariaDB's `uuid`, `inet4` or
+    `inet6`, which only a definition can tell from BINARY. `generated` is True where a definition or DDL says that the
+    server computes the column. `fsp_assumed` marks a column of MariaDB's old temporal types whose fraction digits
+    nobody gives; none are assumed. `opened_size` is how many bytes a compressed value may have once it is opened.
+    """
+
+    position: int
+    name: str | None = None
+    type: ColumnType
+    metadata: int = 0
+    nullable: bool = True
+    unsigned: bool = False
+    length: int = 0
+    pack_length: int = 0
+    precision: int = 0
+    scale: int = 0
+    fsp: int = 0
+    fsp_assumed: bool = False
+    collation_id: int | None = None
+    members: tuple[str, ...] | None = None
+    geometry_type: int | None = None
+    dimension: int | None = None
+    visible: bool = True
+    native: str | None = None
+    generated: bool = False
+    opened_size: int = DEFAULT_LIMITS.opened_size
+
+    @property
+    def vector_function(self) -> str:
+        """The SQL function that makes a VECTOR of its text; MariaDB's columns are those of VARBINARY underneath."""
+        return "STRING_TO_VECTOR" if self.pack_length == _MYSQL_VECTOR_PACK_LENGTH else "VEC_FromText"
+
+    @property
+    def label(self) -> str:
+        """The name; @1 for the first column where nobody gives names."""
+        return self.name if self.name is not None else f"@{self.position + 1}"
+
+
+ShapeMaker: TypeAlias = Callable[[ColumnType, int], Shape]
+"""From type code and metadata."""
+
+LayoutMaker: TypeAlias = Callable[[ColumnPlan], Construct]
+
+
+# ------------------------------------------------------------------------------------------------------------ layouts
+
+_SIZES: Final = {1: Int8ul, 2: Int16ul, 3: Int24ul, 4: Int32ul}
+
+
+class SizedBytes(Construct):  # type: ignore[misc]
+    """Bytes after their size; a size beyond the data costs no memory. `most` is the column's limit, for writing."""
+
+    def __init__(self, pack_length: int, most: int) -> None:
+        super().__init__()
+        self.size = _SIZES[pack_length]
+        self.most = most
+
+    def _parse(self, stream: BytesIO, context: Container, path: str) -> bytes:
+        return read_exactly(stream, self.size._parsereport(stream, context, path), path)
+
+    def _build(self, obj: bytes, stream: BytesIO, context: Container, path: str) -> bytes:
+        if len(obj) > self.most:
+            raise BinlogFormatError(
+                "the value is too long for the column", expected=f"{self.most} bytes", found=len(obj)
+            )
+        self.size._build(len(obj), stream, context, path)
+        stream_write(stream, obj, len(obj), path)
+        return obj
+
+
+class CodedValue(Adapter):  # type: ignore[misc]
+    """The values of `source`, converted by a pair of functions."""
+
+    def __init__(self, source: Construct, decode: Callable[[Any], Any], encode: Callable[[Any], Any]) -> None:
+        super().__init__(source)
+        self.decode = decode
+        self.encode = encode
+
+    def _decode(self, obj: Any, context: Container, path: str) -> Any:
+        return self.decode(obj)
+
+    def _encode(self, obj: Any, context: Container, path: str) -> Any:
+        return self.encode(obj)

@@ -1,0 +1,207 @@
+"""CHAR, BINARY, VARCHAR, VARBINARY, TEXT and BLOB columns: layout, also of MariaDB's columns with COMPRESSED.
+
+A CHAR of over 255 bytes has two bits of its length, inverted, in the byte of its metadata that is the real type. ENUM
+and SET columns, which a table map shows as STRING, have theirs there as well.
+
+    char, binary := size: u8 (u16 if the column has over 255 bytes)  bytes, without trailing spaces (binary: 0x00)
+    varchar      := the same, trailing bytes kept
+    blob, text   := size: u8 to u32, as the column's metadata says  bytes
+    compressed   := size, as above, then: nothing, for the empty string | 0x00 bytes
+                  | header: u8  size: u8[n], big-endian  zlib
+    header       := 0x80 (zlib) | 0x08 (a raw deflate stream, without zlib's own header) | n
+
+Memory is bounded by what the compressed bytes can hold, and by `Limits.opened_size`. Values are compressed as by the
+server's defaults: from 100 bytes on, and if the result is shorter.
+
+Arrow: string; binary if the column is binary, or its character set unknown.
+
+Source: sql/field.cc, Field_string::do_save_field_metadata, Field_*::pack and unpack; MariaDB: sql/field_comp.cc,
+column_compression_threshold, column_compression_zlib_wrap.
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import Final
+
+from construct import Adapter, Construct, Container, ValidationError
+
+from binlogio.constants import ColumnType
+from binlogio.errors import BinlogFormatError
+from binlogio.options import DEFAULT_LIMITS
+from binlogio.values.charsets import BINARY_COLLATION, Charset, charset_of
+from binlogio.values.column import (
+    BLOBS,
+    COMPRESSED,
+    CodedValue,
+    ColumnPlan,
+    LayoutMaker,
+    Shape,
+    ShapeMaker,
+    SizedBytes,
+    prefixed_shape,
+)
+from binlogio.values.enum_set import member_shape
+from binlogio.values.native import decode_native, encode_native
+
+_METHOD: Final = 0xF0
+_ZLIB: Final = 0x80
+_RAW: Final = 0x08
+_SIZE_BYTES: Final = 0x07
+_COMPRESSED_FROM: Final = 100
+MAX_RATIO: Final = 1032
+"""Deflate makes no more bytes out of one."""
+
+
+class CompressedColumn(Adapter):  # type: ignore[misc]
+    """Bytes that are compressed in the row image; `most` is how many a value may have once it is opened."""
+
+    def __init__(self, subcon: Construct, most: int = DEFAULT_LIMITS.opened_size) -> None:
+        super().__init__(subcon)
+        self._most = most
+
+    def plain(self, stored: bytes) -> bytes:
+        """Return the value of which `stored` are the bytes after their length.
+
+        Raises:
+            ValidationError: they are no compressed value.
+        """
+        return self._decode(stored, None, "")
+
+    def _decode(self, obj: bytes, context: Container | None, path: str) -> bytes:
+        if not obj or obj[0] == 0:
+            return obj[1:]
+        head, size_bytes = obj[0], obj[0] & _SIZE_BYTES
+        if head & _METHOD != _ZLIB or not 1 <= size_bytes <= 4 or len(obj) < 1 + size_bytes:
+            raise ValidationError(f"0x{head:02x} is not a valid header byte of a compressed column", path=path)
+        stream, size = obj[1 + size_bytes :], int.from_bytes(obj[1 : 1 + size_bytes], "big")
+        if size > MAX_RATIO * len(stream):
+            raise ValidationError(f"{len(stream)} compressed bytes are too few for {size} bytes", path=path)
+        if size > self._most:
+            raise ValidationError(
+                f"{size} uncompressed bytes are larger than the limit of {self._most}"
+                " (Limits.opened_size, --max-opened-size)",
+                path=path,
+            )
+        inflater = zlib.decompressobj(-zlib.MAX_WBITS if head & _RAW else zlib.MAX_WBITS)
+        try:
+            plain = inflater.decompress(stream, size + 1)
+        except zlib.error as exc:
+            raise ValidationError(f"cannot inflate a compressed column: {exc}", path=path) from exc
+        if len(plain) != size:
+            raise ValidationError(f"a compressed column does not inflate to the {size} bytes of its header", path=path)
+        return plain
+
+    def _encode(self, obj: bytes, context: Container, path: str) -> bytes:
+        if not obj:
+            return b""
+        if len(obj) >= _COMPRESSED_FROM:
+            size_bytes = (len(obj).bit_length() + 7) // 8
+            deflater = zlib.compressobj(zlib.Z_DEFAULT_COMPRESSION, zlib.DEFLATED, -zlib.MAX_WBITS)
+            stream = deflater.compress(obj) + deflater.flush()
+            if 1 + size_bytes + len(stream) <= len(obj):
+                return bytes([_ZLIB | _RAW | size_bytes]) + len(obj).to_bytes(size_bytes, "big") + stream
+        return b"\0" + obj
+
+
+# ------------------------------------------------------------------------------------------------------------- shapes
+
+
+def _varchar_shape(kind: ColumnType, metadata: int) -> Shape:
+    return Shape(kind, length=metadata, pack_length=1 if metadata < 256 else 2)
+
+
+def _string_shape(kind: ColumnType, metadata: int) -> Shape:
+    """Return the shape of CHAR, BINARY, ENUM or SET."""
+    first, length = metadata >> 8, metadata & 0xFF
+    if metadata == 0:  # the alphas of 5.1 did not write any
+        return Shape(ColumnType.STRING, length=255, pack_length=1)
+    if first & 0x30 != 0x30:
+        length |= (first & 0x30 ^ 0x30) << 4
+        first |= 0x30
+    if first in (ColumnType.ENUM, ColumnType.SET):
+        return member_shape(ColumnType(first), metadata)
+    if first not in (ColumnType.STRING, ColumnType.VAR_STRING):
+        raise BinlogFormatError("invalid real type of a string column", found=f"0x{metadata:04x}")
+    return Shape(ColumnType.STRING, length=length, pack_length=1 if length < 256 else 2)
+
+
+# ------------------------------------------------------------------------------------------------------------ layouts
+
+
+def _text(source: Construct, charset: Charset | None) -> Construct:
+    """Return the layout of text in its character set; bytes if there is none, or if they cannot be decoded."""
+    if charset is None:
+        return CodedValue(source, lambda data: data, as_bytes)
+
+    def decode(data: bytes) -> str | bytes:
+        try:
+            return charset.decode(data)
+        except UnicodeDecodeError:
+            return data
+
+    def encode(value: object) -> bytes:
+        if not isinstance(value, str):
+            return as_bytes(value)
+        try:
+            return charset.encode(value)
+        except UnicodeEncodeError as exc:
+            raise BinlogFormatError(f"{charset.name} cannot encode the text", found=repr(value)) from exc
+
+    return CodedValue(source, decode, encode)
+
+
+def as_bytes(value: object) -> bytes:
+    """Return a value that is bytes.
+
+    Raises:
+        BinlogFormatError: it is not.
+    """
+    if isinstance(value, bytes | bytearray | memoryview):
+        return bytes(value)
+    raise BinlogFormatError("expected bytes: the column is binary, or its character set is unknown", found=repr(value))
+
+
+def _string(column: ColumnPlan) -> Construct:
+    source, size = SizedBytes(column.pack_length, column.length), column.length
+    if column.native is not None:
+        native = column.native
+        return CodedValue(
+            source,
+            lambda data: decode_native(data.ljust(size, b"\0"), native),
+            lambda value: encode_native(value, native, size).rstrip(b"\0"),
+        )
+    if column.collation_id == BINARY_COLLATION:
+        return CodedValue(source, lambda data: data.ljust(size, b"\0"), lambda value: as_bytes(value).rstrip(b"\0"))
+    charset = charset_of(column.collation_id)
+    if charset is None:
+        return _text(source, None)
+    return CodedValue(
+        _text(source, charset),
+        lambda value: value,
+        lambda value: value.rstrip(" ") if isinstance(value, str) else value,
+    )
+
+
+def _varchar(column: ColumnPlan) -> Construct:
+    return _text(SizedBytes(column.pack_length, column.length), charset_of(column.collation_id))
+
+
+def _compressed(column: ColumnPlan) -> Construct:
+    source = CompressedColumn(SizedBytes(column.pack_length, column.length), column.opened_size)
+    return _text(source, charset_of(column.collation_id))
+
+
+SHAPES: Final[dict[ColumnType, ShapeMaker]] = {
+    **dict.fromkeys((*BLOBS, ColumnType.BLOB_COMPRESSED), prefixed_shape),
+    ColumnType.VARCHAR: _varchar_shape,
+    ColumnType.VARCHAR_COMPRESSED: _varchar_shape,
+    ColumnType.STRING: _string_shape,
+    ColumnType.VAR_STRING: _string_shape,
+}
+LAYOUTS: Final[dict[ColumnType, LayoutMaker]] = {
+    ColumnType.STRING: _string,
+    ColumnType.VARCHAR: _varchar,
+    **dict.fromkeys(BLOBS, _varchar),
+    **dict.fromkeys(COMPRESSED, _compressed),
+}
