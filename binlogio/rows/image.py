@@ -8,7 +8,8 @@ file.
     before    := null: bits[columns in the image]  value*                                       -- after is the same
     options   := 1 where `partial` follows: a JSON column with its bit set has diffs instead of a document
     value     := the columns in the image that are not NULL, in the order of the table
-    pre_ga    := record_bits: u8[*]  value*    -- before and after of PRE_GA events: all columns in the image, what stands for NULL included
+    pre_ga    := record_bits: u8[*]  value*    -- before and after of PRE_GA events: all columns in the image have a
+                                                  value, also those that are NULL
     record_bits := spare bit, where no column has a variable length; a null bit for each nullable column of the table
 
 Bits are lowest first. The spare bits after the last null bit are as the plan says, those after the last partial bit are
@@ -90,7 +91,7 @@ class RowImage:
 
 @dataclass(frozen=True, slots=True)
 class RowChange:
-    """What happened to one row: no `before` is an insert, no `after` a delete, both are an update."""
+    """The change of one row: no `before` is an insert, no `after` a delete, both are an update."""
 
     before: RowImage | None
     after: RowImage | None
@@ -163,14 +164,14 @@ class RowImageLayout(Construct):  # type: ignore[misc]
         return obj
 
     def parse_values(self, stream: BytesIO, context: Container, path: str, layouts: tuple[Construct, ...]) -> RowImage:
-        """Return the null bits, and each value through the layout of its column."""
+        """Read the null bits, and each value through the layout of its column."""
         null = int.from_bytes(read_exactly(stream, bitmap_size(len(layouts)), path), "little")
         return self.parse_columns(stream, context, path, layouts, null)
 
     def parse_columns(
         self, stream: BytesIO, context: Container, path: str, layouts: tuple[Construct, ...], null: int
     ) -> RowImage:
-        """Each value through the layout of its column; the bits of `null` are set for the columns that have none."""
+        """Read values, each through the layout of its column; a column is NULL if its bit in `null` is set."""
         values: list[Any] = [ABSENT] * len(self.plan.columns)
         for index, (column, layout) in enumerate(zip(self.columns, layouts, strict=True)):
             at = self.first_byte + stream.tell()
@@ -188,7 +189,7 @@ class RowImageLayout(Construct):  # type: ignore[misc]
     def build_values(
         self, image: RowImage, stream: BytesIO, context: Container, path: str, layouts: tuple[Construct, ...]
     ) -> None:
-        """The inverse of `parse_values`."""
+        """Write the null bits and the values; the inverse of `parse_values`."""
         values = [image.values[column.position] for column in self.columns]
         null = sum(1 << i for i, value in enumerate(values) if value is None)
         if self.plan.spare_null_bits:
@@ -241,10 +242,7 @@ class PartialImageLayout(RowImageLayout):
 
 
 def record_bits(plan: TablePlan) -> tuple[tuple[int, ...], int]:
-    """Return the null bit of each column in a record of 5.1 before GA, -1 for one that cannot be NULL.
-
-    And how many bits there are.
-    """
+    """Return the null bit of each column in a record of 5.1 before GA (-1 if never NULL), and the number of bits."""
     count = int(all(column.type not in VARIABLE_LENGTH for column in plan.columns))
     bits = []
     for column in plan.columns:
@@ -254,7 +252,9 @@ def record_bits(plan: TablePlan) -> tuple[tuple[int, ...], int]:
 
 
 class PreGaImageLayout(RowImageLayout):
-    """A row image of 5.1 before GA: the null bits are those of the record in memory, and NULL has a value's bytes after it as well.
+    """A row image of 5.1 before GA.
+
+    The null bits are those of the record in memory, and a column that is NULL has the bytes of a value as well.
 
     Source: sql/log_event_old.cc of 5.1 to 5.7, pack_row_old and unpack_row_old.
     """
@@ -356,8 +356,8 @@ def decode_rows(
 ) -> Iterator[RowChange]:
     """Return the row changes of a rows event; `plan` is that of its table map.
 
-    Where `wanted` has the positions of some columns, the others are skipped without a look at their values, and ABSENT.
-    Where the event has but a part of its rows, `first_row` and `first_byte` say where that begins.
+    If `wanted` has the positions of some columns, the others are skipped without decoding them, and ABSENT. If the
+    event has only a part of its rows, `first_row` and `first_byte` are where that part begins.
 
     Raises:
         BinlogFormatError: the images do not fit the plan; says which row and column, and where in the images.

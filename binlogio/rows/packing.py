@@ -27,13 +27,13 @@ MAX_SET_MEMBERS: Final = 64
 
 
 def main_cells(column: ColumnPlan) -> kernel.Cells | None:
-    """Cells for the values that the column is decoded to; None where the kernel does not encode them."""
+    """Return cells for the values that the column is decoded to; None if the kernel does not encode them."""
     make = _MAIN.get(column.type)
     return None if make is None else make(column)
 
 
 def bytes_cells(column: ColumnPlan) -> kernel.Cells | None:
-    """Cells for values given as bytes, which are kept as they are: text, binary JSON, GEOMETRY with its SRID."""
+    """Return cells for values given as bytes, which are kept as they are: text, binary JSON, GEOMETRY with its SRID."""
     if column.type not in _BYTES:
         return None
     if column.type in COMPRESSED:
@@ -45,12 +45,12 @@ def bytes_cells(column: ColumnPlan) -> kernel.Cells | None:
 
 
 def diffs_cells(column: ColumnPlan) -> kernel.Cells:
-    """Cells for the JSON diffs of a partial update."""
+    """Return cells for the JSON diffs of a partial update."""
     return sized_cells(column, kernel.DIFFS)
 
 
 def number_cells(column: ColumnPlan) -> kernel.Cells | None:
-    """Cells for the values of ENUM and SET columns given as numbers."""
+    """Return cells for the values of ENUM and SET columns given as numbers."""
     if column.type == ColumnType.ENUM:
         return kernel.Cells(kernel.LITTLE16, column.pack_length)
     if column.type == ColumnType.SET:
@@ -59,12 +59,12 @@ def number_cells(column: ColumnPlan) -> kernel.Cells | None:
 
 
 def sized_cells(column: ColumnPlan, kind: int, **more: Any) -> kernel.Cells:
-    """Cells for values after their length."""
+    """Return cells for values after their length."""
     return kernel.Cells(kind, column.pack_length, limit=column.length, **more)
 
 
 def compressed_cells(column: ColumnPlan, kind: int, **more: Any) -> kernel.Cells:
-    """Cells for values of MariaDB's compressed columns, which are of `kind` before they are compressed."""
+    """Return cells for values of MariaDB's compressed columns, which are of `kind` before they are compressed."""
     return sized_cells(column, kernel.COMPRESSED, first=kind, **more)
 
 
@@ -159,7 +159,7 @@ def _compressed(column: ColumnPlan) -> kernel.Cells | None:
 
 @lru_cache(maxsize=64)
 def single_byte_codes(charset: Charset) -> bytes:
-    """For each character of the basic plane its byte in a single-byte character set, 0 where it has none."""
+    """Return the byte of each character of the basic plane in a single-byte character set; 0 if it has none."""
     table = bytearray(1 << 16)
     for byte in range(256):
         try:
@@ -219,13 +219,13 @@ _OTHERS: Final = {
     ColumnType.SET: (SetValue, "bits"),
     ColumnType.JSON: (JsonDocument, "binary"),
 }
-"""Classes of values that stand for a number, or for bytes."""
+"""Classes of values that are encoded from a number, or from bytes, in an attribute."""
 
 
 def row_packer(plan: TablePlan) -> packer.RowPacker:
-    """What makes row images of Python values, for rows that have all columns.
+    """Return the encoder of row images from Python values, for rows that have all columns.
 
-    The rows that it refuses are `image.encode_rows`' business.
+    `image.encode_rows` encodes the rows that it refuses.
     """
     return packer.RowPacker([_packed(column) for column in plan.columns], plan.spare_null_bits)
 
@@ -239,7 +239,7 @@ def _packed(column: ColumnPlan) -> tuple[object, ...]:
 
 
 def _form(column: ColumnPlan) -> tuple[int, int]:
-    """What the values are in Python, and the bits of an integer as the cells take it."""
+    """Return the form of the values in Python, and the bits of an integer as the cells take it."""
     kind = column.type
     if kind in _BITS:
         return (packer.UNSIGNED if column.unsigned else packer.SIGNED), _BITS[kind]

@@ -38,13 +38,10 @@ if TYPE_CHECKING:
 NUMERIC: Final = frozenset(
     {*INTEGERS, ColumnType.YEAR, ColumnType.FLOAT, ColumnType.DOUBLE, ColumnType.NEWDECIMAL, ColumnType.DECIMAL}
 )
-"""Have a bit in SIGNEDNESS. YEAR is one, BIT is not."""
+"""Types with a bit in SIGNEDNESS. YEAR has one, BIT has not."""
 
 CHARACTER: Final = STRINGS | {ColumnType.VECTOR}
-"""Have a collation in DEFAULT_CHARSET or COLUMN_CHARSET.
-
-VECTOR is one, JSON is not; ENUM and SET have fields of their own.
-"""
+"""Types with a collation in DEFAULT_CHARSET or COLUMN_CHARSET: also VECTOR, not JSON; ENUM and SET have their own."""
 
 CHARACTER_MARIADB: Final = CHARACTER | {ColumnType.GEOMETRY}
 ENUM_AND_SET: Final = frozenset({ColumnType.ENUM, ColumnType.SET})
@@ -109,7 +106,7 @@ def resolve_plan(
     Raises:
         BinlogFormatError: an unknown column type, metadata that makes no sense, or not as many entries as there are
             columns.
-        UnsupportedFeature: a type whose values nobody can read without a definition, or at all.
+        UnsupportedFeature: values of a type cannot be read without a definition, or not at all.
     """
     try:
         return _resolve(event, context, definition)
@@ -142,9 +139,7 @@ def _resolve(event: TableMapEvent, context: ParseContext, definition: Sequence[D
 
 
 def _filled_in(event: TableMapEvent, context: ParseContext) -> TableMapEvent:
-    """Return the event.
-
-    With neutral metadata where it is one of a server up to 5.1.17 that wrote the column types alone.
+    """Return the event; with neutral metadata if it is of a server up to 5.1.17, which wrote only the column types.
 
     With table ids of six bytes STRING is refused as well, since a column of that type may be an ENUM or SET, and so are
     rows of version 0, whose null bits depend on which columns are nullable.
@@ -216,7 +211,7 @@ def _column(
 
 @dataclass(frozen=True, slots=True)
 class _TypeText:
-    """The parts of a type's SQL text that matter here."""
+    """A type in SQL: name, length and scale."""
 
     name: str = ""
     length: int = 0
@@ -232,7 +227,7 @@ class _TypeText:
 
 
 def _old_decimal_length(sql: _TypeText, *, unsigned: bool) -> int:
-    """Bytes of a DECIMAL column of before 5.0.3: digits, point and sign. The binlog does not say."""
+    """Return the bytes of a DECIMAL column of before 5.0.3: digits, point, sign. The binlog does not contain it."""
     if not sql.length:
         raise UnsupportedFeature(
             "the binary log does not store the width of a DECIMAL column of MySQL 4.1 and older",
@@ -261,7 +256,7 @@ def _members(
 
 @dataclass(frozen=True, slots=True)
 class _ColumnFacts:
-    """What the optional metadata says of one column; None where it says nothing.
+    """The optional metadata of one column; None for what it does not contain.
 
     `members` are in the column's character set.
     """
@@ -312,9 +307,9 @@ def _column_facts(event: TableMapEvent, types: Sequence[ColumnType], *, mariadb:
 
 
 def _primary_key(event: TableMapEvent) -> tuple[tuple[int, int], ...]:
-    """Position and prefix length (in characters, 0 for all) of each column of the primary key.
+    """Return position and prefix length (in characters, 0 for all) of each column of the primary key.
 
-    Empty where nothing is said.
+    Empty if the metadata has no key.
 
     Raises:
         BinlogFormatError: a position beyond the table.
@@ -331,21 +326,21 @@ def _primary_key(event: TableMapEvent) -> tuple[tuple[int, int], ...]:
 
 
 class _OptionalMetadata:
-    """Gives each value of a field to its column, by position."""
+    """The fields of the optional metadata, by position of the column."""
 
     def __init__(self, event: TableMapEvent, types: Sequence[ColumnType]) -> None:
         self._event = event
         self._types = types
 
     def each(self, kind: OptionalMetadataType, of: Collection[ColumnType]) -> dict[int, Any]:
-        """One value for each column whose type is among `of`."""
+        """Return one value for each column whose type is among `of`."""
         values = self._event.optional(kind)
         if values is None:
             return {}
         return dict(zip(self._positions(kind, of, len(values)), values, strict=True))
 
     def bits(self, kind: OptionalMetadataType, of: Collection[ColumnType]) -> dict[int, bool]:
-        """As `each`; the values are bits, filled up to whole bytes."""
+        """Return values as `each` does; they are bits, padded to whole bytes."""
         values = self._event.optional(kind)
         if values is None:
             return {}
@@ -357,7 +352,7 @@ class _OptionalMetadata:
     def collations(
         self, default: OptionalMetadataType, each: OptionalMetadataType, of: Collection[ColumnType]
     ) -> dict[int, int]:
-        """Collation ids of the columns whose type is among `of`, from whichever of the two fields is there."""
+        """Return collation ids of the columns whose type is among `of`, from the field of the two that is present."""
         charset: DefaultCharset | None = self._event.optional(default)
         if charset is None:
             return self.each(each, of)

@@ -1,8 +1,8 @@
-"""Table definitions: what the columns of a table are, where it is not the log that says so.
+"""Table definitions: columns, keys and engine of a table, from DDL, from JSON or from a table map.
 
-`TableDefinition` and `ColumnDefinition` with their JSON form and the TABLE_MAP_EVENT that a server writes for them;
-`from_table_map`, the definition that such an event with FULL metadata gives back; `parse_create_table`, the one that a
-CREATE TABLE makes; `value_from_json`, column values as scripts have them.
+`TableDefinition` and `ColumnDefinition` have a JSON form and the TABLE_MAP_EVENT that a server writes for them;
+`from_table_map` and `parse_create_table` return definitions, `value_from_json` converts column values of scripts. Which
+definition counts for a table of a log is decided in `source`.
 """
 
 from __future__ import annotations

@@ -59,12 +59,14 @@ _COLLATIONS: Final = {
     "utf16le": "56 general_ci 62 bin",
     "utf32": "60 general_ci 61 bin 737 myanmar_ci 738 thai_520_w2",
     "utf8mb3": (
-        "33 general_ci 76 tolower_ci 83 bin 223 general_mysql500_ci 577 myanmar_ci 578 thai_520_w2 579 general1400_as_ci"
+        "33 general_ci 76 tolower_ci 83 bin 223 general_mysql500_ci 577 myanmar_ci 578 thai_520_w2 579 "
+        "general1400_as_ci"
     ),
     "utf8mb4": "255 0900_ai_ci 45 general_ci 46 bin 609 myanmar_ci 610 thai_520_w2 611 general1400_as_ci",
 }
 _UNICODE_400: Final = (
-    "unicode_ci icelandic_ci latvian_ci romanian_ci slovenian_ci polish_ci estonian_ci spanish_ci swedish_ci turkish_ci "
+    "unicode_ci icelandic_ci latvian_ci romanian_ci slovenian_ci polish_ci estonian_ci spanish_ci swedish_ci "
+    "turkish_ci "
     "czech_ci danish_ci lithuanian_ci slovak_ci spanish2_ci roman_ci persian_ci esperanto_ci hungarian_ci sinhala_ci "
     "german2_ci croatian_ci unicode_520_ci vietnamese_ci"
 )
@@ -73,21 +75,25 @@ _UNICODE_400_BASE: Final = {"utf8mb3": 192, "ucs2": 128, "utf16": 101, "utf32": 
 _MARIADB_CROATIAN: Final = {"utf8mb3": 576, "utf8mb4": 608, "ucs2": 640, "utf16": 672, "utf32": 736}
 
 _UNICODE_900: Final = (
-    "255 0900 256 de_pb_0900 257 is_0900 258 lv_0900 259 ro_0900 260 sl_0900 261 pl_0900 262 et_0900 263 es_0900 264 sv_0900 "
+    "255 0900 256 de_pb_0900 257 is_0900 258 lv_0900 259 ro_0900 260 sl_0900 261 pl_0900 262 et_0900 263 es_0900 264 "
+    "sv_0900 "
     "265 tr_0900 266 cs_0900 267 da_0900 268 lt_0900 269 sk_0900 270 es_trad_0900 271 la_0900 273 eo_0900 274 hu_0900 "
     "275 hr_0900 277 vi_0900"
 )
 _ACCENTS_AND_CASE: Final = 278 - 255  # from an _ai_ci collation to its _as_cs twin
 _UNICODE_900_MORE: Final = (
-    "303 ja_0900_as_cs 304 ja_0900_as_cs_ks 305 0900_as_ci 306 ru_0900_ai_ci 307 ru_0900_as_cs 308 zh_0900_as_cs 309 0900_bin "
-    "310 nb_0900_ai_ci 311 nb_0900_as_cs 312 nn_0900_ai_ci 313 nn_0900_as_cs 314 sr_latn_0900_ai_ci 315 sr_latn_0900_as_cs "
+    "303 ja_0900_as_cs 304 ja_0900_as_cs_ks 305 0900_as_ci 306 ru_0900_ai_ci 307 ru_0900_as_cs 308 zh_0900_as_cs 309 "
+    "0900_bin "
+    "310 nb_0900_ai_ci 311 nb_0900_as_cs 312 nn_0900_ai_ci 313 nn_0900_as_cs 314 sr_latn_0900_ai_ci 315 "
+    "sr_latn_0900_as_cs "
     "316 bs_0900_ai_ci 317 bs_0900_as_cs 318 bg_0900_ai_ci 319 bg_0900_as_cs 320 gl_0900_ai_ci 321 gl_0900_as_cs "
     "322 mn_cyrl_0900_ai_ci 323 mn_cyrl_0900_as_cs"
 )
 
 _UCA1400_BASE: Final = {"utf8mb3": 2048, "utf8mb4": 2304, "ucs2": 2560, "utf16": 2816, "utf32": 3072}
 _UCA1400_LANGUAGES: Final = (
-    "- icelandic latvian romanian slovenian polish estonian spanish swedish turkish czech danish lithuanian slovak spanish2 "
+    "- icelandic latvian romanian slovenian polish estonian spanish swedish turkish czech danish lithuanian slovak "
+    "spanish2 "
     "roman persian esperanto hungarian sinhala german2 unused unused vietnamese croatian"
 )
 _NO_PAD: Final = 1024
@@ -131,7 +137,7 @@ def _mysql_ids() -> dict[str, int]:
 
 
 def _croatian_ids() -> dict[str, int]:
-    """What MariaDB calls MySQL's `croatian_ci`."""
+    """Return the ids of MySQL's `croatian_ci` by their names in MariaDB."""
     return {
         f"{charset}_croatian_mysql561_ci": base + _UNICODE_400.split().index("croatian_ci")
         for charset, base in _UNICODE_400_BASE.items()

@@ -6,7 +6,7 @@ Column values are converted in `binlogio.schema.json_values`; the bytes of the e
                "unique_keys": [key...],
                "foreign_keys": [{"parent": "shop.customers", "on_delete": "CASCADE"}],
                "engine": "InnoDB", "collation": "utf8mb4_0900_ai_ci"}         -- all after columns may be missing
-    column := {"name": "id", "type": "bigint unsigned", "nullable": false}    -- and the other fields of ColumnDefinition
+    column := {"name": "id", "type": "bigint unsigned", "nullable": false}    -- and other fields of ColumnDefinition
     key    := {"columns": ["email"], "prefixes": [20]}                        -- prefixes may be missing
 
 A server writes the optional metadata of a table map, in this order, by binlog_row_metadata:
@@ -73,8 +73,8 @@ class ColumnDefinition:
     `charset` and `collation` are names and count for text, ENUM and SET; without them the table's collation holds.
     `srid` is that of a GEOMETRY column, None where it takes any. `visible` is False for INVISIBLE columns.
 
-    What decides which columns a minimal row image has: `auto_increment`; `generated_from`, the columns that a generated
-    column is computed from (None for all others, none where only DDL told of it), `virtual` where no table stores it;
+    These decide which columns a minimal row image has: `auto_increment`; `generated_from`, the columns that a generated
+    column is computed from (None for other columns, empty if only DDL defines it), `virtual` if it is not stored;
     `default_now` and `on_update_now`, which the server fills with the time of the statement.
     """
 
@@ -96,7 +96,7 @@ class ColumnDefinition:
         """The type, taken apart.
 
         Raises:
-            UnsupportedFeature: `type` spells none.
+            UnsupportedFeature: `type` is not a type.
         """
         return parse_sql_type(self.type)
 
@@ -112,7 +112,7 @@ class ColumnDefinition:
         return column
 
     def to_json(self) -> dict[str, Any]:
-        """Return the column as a JSON object, without what is as usual."""
+        """Return the column as a JSON object, without defaults."""
         return _as_json(self)
 
 
@@ -136,7 +136,7 @@ class KeyDefinition:
         return cls(**_arguments(cls, value, "a key"))
 
     def to_json(self) -> dict[str, Any]:
-        """Return the key as a JSON object, without what is as usual."""
+        """Return the key as a JSON object, without defaults."""
         return _as_json(self)
 
 
@@ -154,7 +154,7 @@ class ForeignKeyDefinition:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> ForeignKeyDefinition:
-        """The foreign key that a JSON object describes.
+        """Return the foreign key that a JSON object describes.
 
         Raises:
             UnsupportedFeature: something is missing, unknown or of the wrong type.
@@ -162,7 +162,7 @@ class ForeignKeyDefinition:
         return cls(**_arguments(cls, value, "a foreign key"))
 
     def to_json(self) -> dict[str, Any]:
-        """The foreign key as a JSON object, without what is as usual."""
+        """Return the foreign key as a JSON object, without defaults."""
         return _as_json(self)
 
 
@@ -187,7 +187,7 @@ class TableDefinition:
     foreign_keys: tuple[ForeignKeyDefinition, ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuse what no server would take: the events would refer to columns that are not there."""
+        """Refuse definitions that no server accepts: their events would refer to columns that do not exist."""
         names = [column.name.casefold() for column in self.columns]
         if not names or len(set(names)) != len(names):
             raise self._refused("columns", "at least one column, and unique column names", names)
@@ -215,16 +215,16 @@ class TableDefinition:
 
     @property
     def has_foreign_keys(self) -> bool:
-        """Whether rows of the table refer to rows of some table."""
+        """True if the table has a foreign key."""
         return bool(self.foreign_keys)
 
     @property
     def is_transactional(self) -> bool:
-        """Whether ROLLBACK undoes changes of the table, by its engine; an engine that we do not know does."""
+        """True if ROLLBACK undoes changes of the table; an unknown engine does."""
         return self.engine.upper() not in NON_TRANSACTIONAL_ENGINES
 
     def column_index(self, name: str) -> int:
-        """Where a column stands, from 0; case does not matter.
+        """Return the position of a column, from 0; case does not matter.
 
         Raises:
             UnsupportedFeature: the table has no such column.
@@ -272,7 +272,7 @@ class TableDefinition:
         """Return the TABLE_MAP_EVENT that a server writes for this table with binlog_row_metadata = `row_metadata`.
 
         Raises:
-            UnsupportedFeature: a column's type or collation cannot be.
+            UnsupportedFeature: a column's type or collation is invalid.
         """
         return build_table_map(self, table_id, row_metadata, vendor, flags=flags)
 
@@ -281,7 +281,7 @@ class TableDefinition:
         """Return the table that a JSON object describes.
 
         Raises:
-            UnsupportedFeature: something is missing, unknown, of the wrong type, or cannot be.
+            UnsupportedFeature: something is missing, unknown, of the wrong type, or invalid.
         """
         arguments = _arguments(cls, value, "a table")
         arguments["columns"] = tuple(ColumnDefinition.from_json(column) for column in arguments["columns"])
@@ -292,7 +292,7 @@ class TableDefinition:
         return cls(**arguments)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the table as a JSON object, without what is as usual."""
+        """Return the table as a JSON object, without defaults."""
         lists = {"columns": [column.to_json() for column in self.columns]}
         if self.unique_keys:
             lists["unique_keys"] = [key.to_json() for key in self.unique_keys]
@@ -317,7 +317,7 @@ _ELEMENT_TYPES: Final[dict[str, type]] = {"tuple[str, ...]": str, "tuple[str, ..
 
 
 def _arguments(kind: type, value: Any, what: str) -> dict[str, Any]:
-    """Constructor arguments from a JSON object, checked by name and type."""
+    """Return constructor arguments from a JSON object, checked by name and type."""
     if not isinstance(value, Mapping):
         raise UnsupportedFeature(f"{what} is not a JSON object", expected="{...}", found=repr(value))
     known = {field.name: field for field in fields(kind)}
@@ -362,7 +362,7 @@ def build_table_map(
     """Return the event that a server writes for `table` with binlog_row_metadata = `row_metadata`.
 
     Raises:
-        UnsupportedFeature: a column's type or collation cannot be.
+        UnsupportedFeature: a column's type or collation is invalid.
     """
     if row_metadata.upper() not in ROW_METADATA:
         raise UnsupportedFeature(
@@ -440,7 +440,7 @@ def _full(table: TableDefinition, types: list[SqlType], vendor: Vendor) -> tuple
 
 
 def _padded(bits: Iterable[bool]) -> tuple[bool, ...]:
-    """Bits filled up with False to whole bytes."""
+    """Return bits, padded with False to whole bytes."""
     given = tuple(bits)
     return given + (False,) * (-len(given) % 8)
 
@@ -452,7 +452,10 @@ def _charsets(
     kinds: tuple[OptionalMetadataType, OptionalMetadataType],
     vendor: Vendor,
 ) -> tuple[MetadataField, ...]:
-    """Return the collations of the columns of the wanted types: a default and exceptions, or one by one where the server takes that for shorter."""
+    """Return the collations of the columns of the wanted types.
+
+    They are a default and exceptions, or one for each column if the server computes that as shorter.
+    """
     ids = [
         collation_id(table.collation_of(column, vendor), is_mariadb=vendor == "mariadb")
         for column, sql_type in zip(table.columns, types, strict=True)

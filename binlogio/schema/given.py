@@ -1,8 +1,8 @@
 """Table definitions that a user gives: objects, JSON, CREATE TABLE texts, or all statements of a schema dump.
 
-`load_definitions` takes them from a mapping, or from a file in JSON or SQL. SQL is read for the server whose log is at
-hand, because defaults and versioned comments differ; it is read once before, so that a mistake in it shows when it is
-given.
+`load_definitions` takes them from a mapping, or from a file in JSON or SQL. SQL is parsed for the server that
+wrote the log, because defaults and versioned comments differ. It is also parsed when it is given, so that an error in
+it is reported at once.
 
     json := {"schema.table": table or "CREATE TABLE ..."} | [table...] | table ...
     table := as in `binlogio.schema.definition`, or as in scripts of `binlogio write`, one after the other
@@ -36,7 +36,7 @@ _FORMS: Final = "a TableDefinition, a CREATE TABLE text, or a JSON object"
 class Described:
     """A table's definition.
 
-    `assumed` are its columns (names in small letters) whose character set rests on a default.
+    `assumed` are its columns (names in small letters) whose character set is a default.
     """
 
     definition: TableDefinition
@@ -44,7 +44,7 @@ class Described:
 
     @classmethod
     def of(cls, table: ParsedTable) -> Described:
-        """What a parsed table says."""
+        """Return the definition of a parsed table."""
         return cls(table.definition(), table.assumed)
 
 
@@ -53,12 +53,11 @@ class GivenDefinitions:
 
     Args:
         tables: a definition, a CREATE TABLE text or a JSON object for each `schema.table`.
-        script: SQL statements, such as those of `mysqldump --no-data`; `tables` are right where both name a table.
-        passes_over: that a definition does not fit a table map is no error: the map is of a time that it is not about.
+        script: SQL statements, such as those of `mysqldump --no-data`; `tables` takes precedence.
+        passes_over: ignore a definition that does not fit a table map: the map is of another time.
 
     Raises:
-        UnsupportedFeature: a definition that cannot be, a text that is not understood, or a script that defines no
-            table.
+        UnsupportedFeature: a definition is invalid, a text cannot be parsed, or a script defines no table.
     """
 
     def __init__(
@@ -75,11 +74,11 @@ class GivenDefinitions:
             raise UnsupportedFeature("no table definition found", field="definitions", expected=_FORMS)
 
     def find(self, schema: str, name: str, server: ServerDefaults) -> Described | None:
-        """Return the definition of a table, as `server` takes it; None where none was given."""
+        """Return the definition of a table, with the defaults of `server`; None if not given."""
         return self._described(server).get((schema, name))
 
     def cascades_of(self, parent: TableName, server: ServerDefaults) -> tuple[Cascade, ...]:
-        """Return the foreign keys that change rows of other tables where rows of `parent` are changed, as the definitions in SQL have them."""
+        """Return the foreign keys that change rows of other tables with those of `parent`, from definitions in SQL."""
         found = self._cascades.get(server)
         if found is None:
             known = Catalogue() if self._script is None else _catalogue_of(self._script, server)
@@ -136,7 +135,7 @@ def _from_value(name: TableName, value: TableDefinition | str, server: ServerDef
 
 
 def _catalogue_of(script: str, server: ServerDefaults) -> Catalogue:
-    """What the statements of a script define."""
+    """Return the tables that the statements of a script define."""
     catalogue, schema = Catalogue(), ""
     for statement in _statements(script, server):
         words = Words(statement)
@@ -186,7 +185,7 @@ def load_definitions(definitions: Definitions | None) -> GivenDefinitions | None
 
     Raises:
         OSError: the file cannot be read.
-        UnsupportedFeature: something in it is not understood, or defines no table.
+        UnsupportedFeature: it cannot be parsed, or defines no table.
     """
     if definitions is None or isinstance(definitions, GivenDefinitions):
         return definitions
@@ -215,7 +214,7 @@ def _tables(text: str) -> Mapping[str, Any]:
 
 
 def _values(text: str) -> Iterator[Any]:
-    """JSON values, one after the other."""
+    """Yield the JSON values of a text, one after the other."""
     decoder, begin = json.JSONDecoder(), _BEGIN.search(text)
     while begin is not None:
         value, end = decoder.raw_decode(text, begin.start())

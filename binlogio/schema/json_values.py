@@ -33,8 +33,8 @@ def value_from_json(value: Any, column: ColumnDefinition) -> Any:
     """Return the Python value of a JSON value in that column. Ranges and lengths are checked when it is encoded.
 
     Raises:
-        BinlogFormatError: the value is none of the column's type.
-        UnsupportedFeature: the column's type is none.
+        BinlogFormatError: the value does not match the column's type.
+        UnsupportedFeature: the column's type is unknown.
     """
     if value is None:
         return None
@@ -116,7 +116,7 @@ def _date(value: Any, sql_type: SqlType, column: ColumnDefinition) -> Any:
 
 
 def _fractional(encode: Callable[[object, int], bytes], decode: Callable[[bytes, int], object]) -> _Reader:
-    """There and back: what Python's class can hold becomes one, the rest text with the column's fraction digits."""
+    """Return the reader of a temporal type: an object of Python's class, or text with the column's fraction digits."""
 
     def read(value: Any, sql_type: SqlType, column: ColumnDefinition) -> Any:
         fsp = sql_type.arguments[0] if sql_type.arguments else 0
@@ -166,7 +166,7 @@ def _geometry(value: Any, sql_type: SqlType, column: ColumnDefinition) -> Geomet
 
 
 def _vector(value: Any, sql_type: SqlType, column: ColumnDefinition) -> tuple[float, ...]:
-    """Rounded to the 32 bits that are stored."""
+    """Return the numbers, rounded to the 32 bits that are stored."""
     if isinstance(value, str):
         data = _bytes(value)
         if len(data) % _FLOAT32_SIZE:

@@ -42,10 +42,11 @@ if TYPE_CHECKING:
     from binlogio.schema.types import Vendor
 
 _FLOAT32_SIZE: Final = 4  # bytes of a VECTOR's dimension
-_MOST_PENDING: Final = 4 << 20  # bytes of statements that wait for somebody to ask
+MAX_PENDING_BYTES: Final = 4 << 20
+"""Statements that wait until a table asks for them; more are carried out at once."""
 _FILE_NUMBER: Final = re.compile(r"(.*?)\.(\d{6,})(?:\D.*)?$", re.DOTALL)
 _GENERATED_KEY: Final = ColumnDefinition("my_row_id", "bigint unsigned", nullable=False, visible=False)
-# What a log may show a column as, beside its type of today: tables keep their columns as they were created.
+# Types as which a log may show a column, beside its present one: tables keep their columns as they were created.
 _SAME: Final = {
     ColumnType.VAR_STRING: ColumnType.STRING,
     ColumnType.TIME: ColumnType.TIME2,
@@ -65,13 +66,13 @@ class DefinitionSource:
     """The definitions for the tables of one log after the other.
 
     Args:
-        given: what the user gave.
-        follows_ddl: learn from statements. Only for who reads logs from their start: readers of parts would each know
-            something else.
+        given: the definitions that the user gave.
+        follows_ddl: learn from statements. Only for reading logs from their start: readers of parts would each learn
+            other definitions.
 
-    `unnamed` says of tables (schema, name) whose columns got no names, although the log tells of them, why that is so;
-    `belied` counts the definitions that a table map belied: plans made before of other maps of the table may be wrong
-    then.
+    `unnamed` has the reason for each table (schema, name) whose columns have no names although the log defines them;
+    `belied` counts the definitions that a table map contradicted: plans made before from other maps of the table may be
+    wrong then. `pending_bytes` is the size of the statements that wait.
     """
 
     def __init__(self, given: GivenDefinitions | None = None, *, follows_ddl: bool = True) -> None:
@@ -79,14 +80,14 @@ class DefinitionSource:
         self._follows_ddl = follows_ddl
         self._catalogue = Catalogue()
         self._pending: list[tuple[QueryEvent, ParseContext] | None] = []  # None: a log begins
-        self._pending_bytes = 0
+        self.pending_bytes = 0
         self._was_asked = False
         self._log: str | None = None
         self.unnamed: Final[dict[TableName, str]] = {}
         self.belied = 0
 
     def begin_log(self, name: str) -> None:
-        """Go on with another log; what the last one said holds where this one is the next of its series."""
+        """Continue with another log; keep what the last one defined if this one is the next of its series."""
         if self._log is not None and not _follows(self._log, name):
             self.forget_statements()
         elif self._log is not None:
@@ -101,24 +102,24 @@ class DefinitionSource:
         cascades, self._catalogue = self._catalogue.cascades, Catalogue()
         self._catalogue.cascades = cascades
         self._pending.clear()
-        self._pending_bytes = 0
+        self.pending_bytes = 0
 
     def pass_to(self, offset: int) -> None:
-        """The log was read up to there; who waits for that may want to know."""
+        """Note that the log was read up to `offset`; for subclasses that wait for that."""
 
     def follow(self, event: QueryEvent, context: ParseContext) -> bool:
-        """Take note of a statement. True where plans that were made before may no longer be right."""
+        """Add a statement. Return True if plans that were made before may be invalid now."""
         if not self._follows_ddl or not may_define(event.sql):
             return False
         self._pending.append((event, context))
-        self._pending_bytes += len(event.sql)
-        if self._pending_bytes > _MOST_PENDING:
+        self.pending_bytes += len(event.sql)
+        if self.pending_bytes > MAX_PENDING_BYTES:
             self._catch_up()
         was_asked, self._was_asked = self._was_asked, False
         return was_asked
 
     def follow_body(self, code: int, body: bytes, context: ParseContext) -> bool:
-        """Take note of a statement in an event of type `code`, if it can be read. True as for `follow`."""
+        """Add the statement in an event of type `code`, if it can be parsed. Return as `follow`."""
         if not self._follows_ddl or (code == EventType.QUERY_EVENT and not body_may_define(body)):
             return False
         try:
@@ -128,11 +129,11 @@ class DefinitionSource:
         return self.follow(event, context)
 
     def plan(self, event: TableMapEvent, context: ParseContext) -> TablePlan:
-        """What the columns of a mapped table are.
+        """Return the plan of a mapped table.
 
         Raises:
             BinlogFormatError: the metadata makes no sense, or a given definition has other columns.
-            UnsupportedFeature: a type whose values nobody can read without a definition, or at all.
+            UnsupportedFeature: values of a type cannot be read without a definition, or not at all.
         """
         if not depends_on_definitions(event, context):
             return resolve_plan(event, context)
@@ -156,14 +157,14 @@ class DefinitionSource:
         return resolve_plan(event, context) if described is None else _plan(described, event, context, server.vendor)
 
     def given(self, schema: str, table: str, context: ParseContext) -> TableDefinition | None:
-        """What the user says of a table; None where it was not given."""
+        """Return the definition that the user gave; None if there is none."""
         described = None if self._given is None else self._given.find(schema, table, ServerDefaults.of(context))
         return None if described is None else described.definition
 
     def unmapped_plan(self, schema: str, table: str, context: ParseContext) -> TablePlan | None:
-        """What the columns of a table are that no table map describes, by a given definition or by the DDL up to here.
+        """Return the plan of a table without a table map, from a given definition or the DDL up to here.
 
-        None if neither has it.
+        None if neither defines it.
         """
         server = ServerDefaults.of(context)
         described = self._given.find(schema, table, server) if self._given is not None else None
@@ -176,12 +177,15 @@ class DefinitionSource:
         return _plan(described, event, context, server.vendor)
 
     def logged(self, schema: str, table: str) -> KnownTable | None:
-        """What the DDL up to here says of a table; None where it does not say."""
+        """Return the definition of a table by the DDL up to here; None if unknown."""
         self._catch_up()
         return self._catalogue.find(schema, table)
 
     def cascades(self, schema: str, table: str, context: ParseContext) -> tuple[Cascade, ...]:
-        """Return the foreign keys that change rows of other tables where rows of this one are changed, as far as definitions and the DDL up to here say."""
+        """Return the foreign keys that change rows of other tables with those of this one, as far as they are known.
+
+        They come from given definitions and the DDL up to here.
+        """
         self._catch_up()
         logged = self._catalogue.cascades_of((schema, table))
         given = () if self._given is None else self._given.cascades_of((schema, table), ServerDefaults.of(context))
@@ -193,17 +197,17 @@ class DefinitionSource:
             self._catalogue.add_cascades(one.child, (one,))
 
     def known(self, schema: str, table: str) -> KnownTable | None:
-        """What the DDL said of a table when a plan was last made."""
+        """Return the definition by DDL from when a plan was last made."""
         return self._catalogue.find(schema, table)
 
     def is_still_known(self, schema: str, table: str, known: KnownTable | None) -> bool:
-        """Return whether the DDL up to here still says of a table what it said: then a plan that was made of it is still right."""
+        """Return whether the DDL up to here still defines a table as `known`, so that its plan is still valid."""
         self._was_asked = True
         self._catch_up()
         return self._catalogue.find(schema, table) == known
 
     def _learned(self, event: TableMapEvent, server: ServerDefaults) -> Described | None:
-        """What the DDL in the log says of a table, if the table map agrees."""
+        """Return the definition by the DDL in the log, if the table map agrees."""
         self._was_asked = True
         self._catch_up()
         name = event.schema, event.table
@@ -235,42 +239,42 @@ class DefinitionSource:
         return described
 
     def copy(self) -> DefinitionSource:
-        """Another source that knows what this one knows now."""
+        """Return another source in the same state."""
         other = DefinitionSource(self._given, follows_ddl=self._follows_ddl)
         other.adopt(self)
         return other
 
     def _belie(self, name: TableName, reason: str) -> None:
-        """Forget what statements said of a table, since its table map contradicts them."""
+        """Forget the definition of a table by statements, since its table map contradicts them."""
         self._catalogue.forget(name, reason)
         self.belied += 1
 
     def adopt(self, other: DefinitionSource) -> None:
-        """Know what another one knows from statements, and nothing else."""
+        """Take the definitions by statements from another source, in place of those of this one."""
         other._catch_up()
         self._catalogue = other._catalogue.copy()
         self._log = other._log
         self._pending.clear()
-        self._pending_bytes = 0
+        self.pending_bytes = 0
 
     def forget(self, name: TableName, reason: str) -> None:
-        """Take what statements said of a table up to here for wrong."""
+        """Forget the definition of a table by the statements up to here."""
         self._catch_up()
         self._catalogue.forget(name, reason)
 
     def _catch_up(self) -> None:
-        """Carry out the statements that wait."""
+        """Carry out the pending statements."""
         for statement in self._pending:
             if statement is None:
                 self._catalogue.begin_log()
             else:
                 follow_event(self._catalogue, *statement)
         self._pending.clear()
-        self._pending_bytes = 0
+        self.pending_bytes = 0
 
 
 def depends_on_definitions(event: TableMapEvent, context: ParseContext) -> bool:
-    """Return whether a table map leaves something to definitions: names, or MariaDB's types that look like others there.
+    """Return whether a table map needs definitions: for names, or for types of MariaDB that look like others.
 
     Raises:
         BinlogFormatError, UnsupportedFeature: as `DefinitionSource.plan`.
@@ -281,7 +285,10 @@ def depends_on_definitions(event: TableMapEvent, context: ParseContext) -> bool:
 
 
 def _is_ambiguous(column: ColumnPlan) -> bool:
-    """Return whether a column that MariaDB's FULL metadata shows may be of another type: UUID, INET4, INET6, VECTOR, or have fraction digits."""
+    """Return whether a column may be another one than MariaDB's FULL metadata shows.
+
+    That is UUID, INET4, INET6 or VECTOR, or a type with fraction digits.
+    """
     if column.type == ColumnType.VARCHAR:
         return column.collation_id == BINARY_COLLATION and column.length % _FLOAT32_SIZE == 0
     if column.type == ColumnType.STRING:
@@ -290,7 +297,7 @@ def _is_ambiguous(column: ColumnPlan) -> bool:
 
 
 def _contradiction(described: Described, event: TableMapEvent, vendor: Vendor) -> str | None:
-    """What of a definition the table map contradicts, the names included where the map has them."""
+    """Return how the table map contradicts a definition, including names if the map has them; None if it does not."""
     definition = described.definition
     misfit = _misfit(definition, event, vendor)
     if misfit is not None:
@@ -311,10 +318,7 @@ def _follows(last: str, name: str) -> bool:
 
 
 def _plan(described: Described, event: TableMapEvent, context: ParseContext, vendor: Vendor) -> TablePlan:
-    """Return the plan, with key and visibility from the definition.
-
-    Both come from FULL metadata only, which there is none of.
-    """
+    """Return the plan, with key and visibility from the definition: the table map has no FULL metadata."""
     definition = described.definition
     plan = resolve_plan(event, context, _plan_columns(described, event, vendor))
     prefixes = definition.primary_key_prefixes or (0,) * len(definition.primary_key)
@@ -329,7 +333,7 @@ def _plan(described: Described, event: TableMapEvent, context: ParseContext, ven
 
 
 def _plan_columns(described: Described, event: TableMapEvent, vendor: Vendor) -> Sequence[DefinedColumn]:
-    """Return the columns; where the map's widths belie an assumed character set, no assumed one is taken for true."""
+    """Return the columns; if the map's widths contradict an assumed character set, without any assumed one."""
     definition = described.definition
     columns = definition.plan_columns(vendor)
     assumed = [i for i, column in enumerate(definition.columns) if column.name.casefold() in described.assumed]
@@ -349,7 +353,7 @@ def _as_mapped(definition: TableDefinition, index: int, event: TableMapEvent, ve
 
 
 def _with_generated_key(described: Described, event: TableMapEvent) -> Described:
-    """Return the definition with the key that the server put before the columns of a table without one, where the map says that it did."""
+    """Return the definition with the generated invisible primary key, if the table map has its flag."""
     definition = described.definition
     if not event.flags & TableMapFlag.GENERATED_INVISIBLE_PK or definition.primary_key:
         return described
@@ -358,7 +362,7 @@ def _with_generated_key(described: Described, event: TableMapEvent) -> Described
 
 
 def _misfit(definition: TableDefinition, event: TableMapEvent, vendor: Vendor) -> BinlogFormatError | None:
-    """What of a definition cannot be true of the table that is mapped; None where it may be true."""
+    """Return the error for a definition that does not fit the mapped table; None if it may fit."""
     expected: object = f"{len(definition.columns)} columns, as the table definition has"
     found = f"{len(event.column_types)} columns in the table map"
     field = f"{event.schema}.{event.table}"
@@ -393,10 +397,7 @@ def _kinds(mapped: tuple[int, int], code: int, vendor: Vendor) -> set[ColumnType
 
 
 def _kind(code: int, metadata: int) -> ColumnType | None:
-    """Return the real type, without the differences that age makes.
-
-    None where there is none, which resolving the plan will tell.
-    """
+    """Return the real type, the same for old and new formats; None if invalid (resolving the plan reports that)."""
     try:
         kind = shape_of(code, metadata).type
     except BinlogError:

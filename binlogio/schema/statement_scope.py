@@ -1,11 +1,13 @@
 """The tables and schemas that a statement changes, and its text with other names of schemas.
 
-Knows DDL of both servers as far as names go, and statements that change the rows of one table. What is not known is
-refused with its reason; a caller that chooses tables, or gives schemas other names, then knows that it cannot.
+Covers the names in the DDL of both servers, and statements that change the rows of one table. Other statements are
+refused with a reason, so that a caller that selects tables, or renames schemas, can report it.
 
-    scope     tables      CREATE | ALTER | DROP | RENAME | TRUNCATE | OPTIMIZE ... of tables, views, sequences, indexes; CREATE TRIGGER;
+    scope     tables      CREATE | ALTER | DROP | RENAME | TRUNCATE | OPTIMIZE ... of tables, views, sequences, indexes;
+                          CREATE TRIGGER;
                           INSERT | REPLACE | UPDATE | DELETE | LOAD of one table
-              schemas     CREATE | ALTER | DROP DATABASE; triggers that are dropped, routines and events, of which only the schema is known
+              schemas     CREATE | ALTER | DROP DATABASE; triggers that are dropped, routines and events, of which
+                          only the schema is known
               server      accounts, rights, plugins, and what else belongs to no schema
 
 A name in SQL is `a`, `a.b` or `a.b.c`. With three parts the first is a schema. With two it is a schema or a table: it
@@ -39,7 +41,8 @@ SERVER: Final = "server"
 
 _MOST_TOKENS: Final = 1 << 20
 _BEFORE_OBJECT: Final = frozenset(
-    "OR REPLACE TEMPORARY ONLINE OFFLINE IGNORE UNIQUE FULLTEXT SPATIAL VECTOR AGGREGATE ALGORITHM = UNDEFINED MERGE TEMPTABLE"
+    "OR REPLACE TEMPORARY ONLINE OFFLINE IGNORE UNIQUE FULLTEXT SPATIAL VECTOR AGGREGATE ALGORITHM = UNDEFINED MERGE "
+    "TEMPTABLE"
     " SQL SECURITY INVOKER UNDO LOGFILE".split()
 )
 _TABLE_OBJECTS: Final = ("TABLE", "TABLES", "SEQUENCE", "VIEW")
@@ -96,7 +99,7 @@ def statement_words(sql: str, server: ServerDefaults, sql_mode: int) -> Words:
 
 
 def _without_variables(tokens: list[Token]) -> list[Token]:
-    """What follows MariaDB's SET STATEMENT variable = value, ... FOR.
+    """Return the words after MariaDB's SET STATEMENT variable = value, ... FOR.
 
     Raises:
         UnsupportedFeature: a variable is among them on which depends what the text says.
@@ -114,7 +117,7 @@ def _without_variables(tokens: list[Token]) -> list[Token]:
 
 
 def scope_of(words: Words, schema: str) -> StatementScope:
-    """What a statement changes whose default database is `schema`.
+    """Return what a statement changes; `schema` is its default database.
 
     Raises:
         UnsupportedFeature: that is not known.
@@ -211,7 +214,7 @@ def _of_tables(words: Words, verb: str, kind: str, schema: str, *, creates: bool
 
 
 def _also_altered(words: Words, schema: str) -> Iterable[TableName]:
-    """Yield the tables that an ALTER TABLE changes beside its own: a new name, and the one that a partition is exchanged with."""
+    """Yield the tables that an ALTER TABLE changes beside its own: a new name, a table for EXCHANGE PARTITION."""
     while not words.ended:
         if words.accept("WITH", "TABLE"):
             yield _table(words, schema)
@@ -344,7 +347,7 @@ def _database_place(words: Words) -> int | None:
 
 
 def _refuse_other_spellings(names: Iterable[str], schemas: Mapping[str, str]) -> None:
-    """A server that folds case takes Shop for shop; the log does not say whether it did."""
+    """Refuse names that differ only by case: a server may fold case, and the log does not contain whether it does."""
     folded = {schema.casefold() for schema in schemas}
     for found in sorted(names):
         if found not in schemas and found.casefold() in folded:
@@ -353,7 +356,9 @@ def _refuse_other_spellings(names: Iterable[str], schemas: Mapping[str, str]) ->
 
 def _refuse_ambiguous(tokens: list[Token], places: set[int], database: int | None) -> None:
     elsewhere = {
-        tokens[number].text.casefold() for number in range(len(tokens)) if tokens[number].is_name and number not in places
+        tokens[number].text.casefold()
+        for number in range(len(tokens))
+        if tokens[number].is_name and number not in places
     }  # fmt: skip
     for number in sorted(places):
         name = tokens[number].text
@@ -382,7 +387,7 @@ def _is_before_name(tokens: list[Token], number: int) -> bool:
 
 
 def _refuse_patterns(tokens: list[Token], heads: Iterable[int], schemas: Mapping[str, str]) -> None:
-    """The schema of a right may be a pattern of LIKE."""
+    """Handle the schema of a privilege, which may be a pattern of LIKE."""
     for number in heads:
         pattern = tokens[number].text
         glob = "".join(

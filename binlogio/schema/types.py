@@ -6,8 +6,8 @@ Covers every type of MySQL 9.7, and the types that only MariaDB has. Tables and 
     attribute  := "unsigned" | "signed" | "zerofill" | "compressed"                  -- the last is MariaDB's
     text       := "'" (character | "''" | "\" character)* "'"                         -- members of ENUM and SET
 
-Text is what INFORMATION_SCHEMA.COLUMNS.COLUMN_TYPE says, or what one writes in CREATE TABLE, without the character set,
-which is not part of a type.
+The text is INFORMATION_SCHEMA.COLUMNS.COLUMN_TYPE, or that of CREATE TABLE, without the character set, which is not
+part of a type.
 Source: sql/field.cc, Field_*::do_save_field_metadata; sql/create_field.cc, Create_field::init; MariaDB:
 sql/field_comp.h.
 """
@@ -94,10 +94,10 @@ _MAX_FRACTION_DIGITS: Final = 6
 
 @lru_cache(maxsize=4096)
 def parse_sql_type(text: str) -> SqlType:
-    """Return the type that `text` spells.
+    """Return the type that `text` names.
 
     Raises:
-        UnsupportedFeature: it spells none.
+        UnsupportedFeature: it is not a type.
     """
     match = _TYPE.fullmatch(_COMMENT.sub(r"\1", text))
     if match is None:
@@ -164,7 +164,7 @@ def _members(arguments: str, text: str) -> tuple[str, ...]:
 
 
 def unescape_text(text: str, quote: str = "'") -> str:
-    """What stands between the quotes of an SQL text, without its escapes."""
+    """Return the text between the quotes of an SQL string, without its escapes."""
     return _ESCAPES[quote].sub(_unescape, text)
 
 

@@ -110,7 +110,7 @@ UPPER_HALVES: Final[dict[str, str]] = {
         "\xb2\u25a0\xa0"
     ),
 }
-"""Bytes 0x80 to 0xff of the eight-bit sets that Python does not know; the lower half is ASCII."""
+"""Bytes 0x80 to 0xff of the eight-bit sets without a codec in Python; the lower half is ASCII."""
 
 PATCHES: Final[dict[str, tuple[str, dict[int, str]]]] = {
     "cp1256": (

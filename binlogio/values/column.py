@@ -35,7 +35,7 @@ _MYSQL_VECTOR_PACK_LENGTH: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What type and metadata say of a column. What the type does not have is 0.
+    """Type, sizes and digits of a column, from type code and metadata. Attributes that the type does not have are 0.
 
     `type` is the real one. `length` is in bytes for strings, in bits for BIT; `pack_length` is the size in bytes of a
     string's length prefix, or of an ENUM, SET, BIT or float.
@@ -67,14 +67,14 @@ def prefixed_shape(kind: ColumnType, metadata: int) -> Shape:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnPlan:
-    """One column. What a type does not have is 0 or None.
+    """The plan of one column. Attributes that its type does not have are 0 or None.
 
     `type` is the real one: ENUM and SET, which the event shows as STRING, and STRING for VAR_STRING. `length` is in
     bytes for strings, in bits for BIT; `pack_length` is the size in bytes of a string's length prefix, or of an ENUM,
-    SET or BIT. `unsigned` is False and `collation_id` None where nobody says. `native` is MariaDB's `uuid`, `inet4` or
+    SET or BIT. `unsigned` is False and `collation_id` None if unknown. `native` is MariaDB's `uuid`, `inet4` or
     `inet6`, which only a definition can tell from BINARY. `generated` is True where a definition or DDL says that the
-    server computes the column. `fsp_assumed` marks a column of MariaDB's old temporal types whose fraction digits
-    nobody gives; none are assumed. `opened_size` is how many bytes a compressed value may have once it is opened.
+    server computes the column. `fsp_assumed` marks a column of MariaDB's old temporal types whose number of
+    fraction digits is unknown; 0 is assumed. `opened_size` is how many bytes a compressed value may have decompressed.
     """
 
     position: int
@@ -105,7 +105,7 @@ class ColumnPlan:
 
     @property
     def label(self) -> str:
-        """The name; @1 for the first column where nobody gives names."""
+        """The name; @1 for the first column if names are unknown."""
         return self.name if self.name is not None else f"@{self.position + 1}"
 
 

@@ -38,7 +38,7 @@ SRID_SIZE: Final = 4
 
 
 class GeometryType(IntEnum):
-    """sql/spatial.h, Geometry::wkbType; GEOMETRY stands for a column that takes any of the others."""
+    """sql/spatial.h, Geometry::wkbType; GEOMETRY is the type of a column that takes any of the others."""
 
     GEOMETRY = 0
     POINT = 1
@@ -70,7 +70,7 @@ class Geometry:
         """Return the geometry of well-known text, in little-endian WKB.
 
         Raises:
-            BinlogFormatError: the text is none.
+            BinlogFormatError: the text is not well-known text.
         """
         return cls(srid, _WktReader(wkt).whole())
 

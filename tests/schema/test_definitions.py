@@ -1,4 +1,4 @@
-"""Who says what the columns of a table are: metadata, the user, the DDL in the log, nobody.
+"""The source of column definitions: metadata, the user, the DDL in the log, or none.
 
 And that all readers agree on it.
 """
@@ -124,7 +124,7 @@ MARIADB_TYPES = {
 
 
 def followed(level: str, sql_type: str, *statements: str) -> Any:
-    """What a column x0 is by the DDL of the log, beside an INT, where the table map has this much metadata."""
+    """Return column x0 by the DDL of the log, beside an INT, if the table map has this much metadata."""
     source = DefinitionSource()
     for statement in statements:
         source.follow(query(statement), MARIADB_CONTEXT)
@@ -224,7 +224,7 @@ def test_the_key_that_the_server_generates_is_put_before_the_columns() -> None:
 
 
 def test_definitions_live_on_in_the_next_log_of_the_series_only(tmp_path: Path) -> None:
-    """What happened in between nobody knows."""
+    """The statements in between are unknown."""
     save(tmp_path / "a.000001", query(CREATE), *insert(1, 2))
     save(tmp_path / "a.000002", *insert(3, 4))
     save(tmp_path / "a.000004", *insert(5, 6))

@@ -1,4 +1,4 @@
-"""Definitions that a user gives: as mappings, SQL and JSON files, from another log's metadata, and to other processes."""
+"""Definitions that a user gives: mappings, SQL and JSON files, another log's metadata, also to other processes."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ FILES: Final = [
     ("a.json", json.dumps({"d.t": {"columns": INTS.to_json()["columns"]}}), ["a", "b"]),
     (
         "a.jsonl",
-        f"{json.dumps({'do': 'table', **INTS.to_json(), 'name': 'u'})}\n\n{json.dumps({'do': 'table', **INTS.to_json()})}\n",
+        "\n\n".join(json.dumps({"do": "table", **INTS.to_json(), "name": name}) for name in ("u", "t")) + "\n",
         ["a", "b"],
     ),
 ]

@@ -1,4 +1,4 @@
-"""Definitions that do not fit the table map: the user's are an error that names both, the log's are dropped with a reason."""
+"""Definitions that do not fit the table map: those of the user are errors, those of the log are dropped."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def test_a_log_may_show_the_types_of_another_age(sql_type: str, code: int, metad
     assert source.plan(event, CONTEXT).columns[0].name == "c"
 
 
-def test_a_type_that_no_server_has_is_told_as_ever() -> None:
+def test_an_unknown_type_is_reported_as_without_a_definition() -> None:
     source = DefinitionSource(GivenDefinitions({"d.t": "CREATE TABLE t (c INT)"}))
     event = replace(mapped(table("int"), "NO_LOG"), column_types=(99,))
 
@@ -156,13 +156,13 @@ def test_a_type_that_no_server_has_is_told_as_ever() -> None:
         source.plan(event, CONTEXT)
 
 
-def test_statements_that_nobody_asks_about_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They are carried out once they are many bytes."""
-    monkeypatch.setattr(definition_source, "_MOST_PENDING", 100)
+def test_pending_statements_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are carried out when they are many bytes, before a table asks for them."""
+    monkeypatch.setattr(definition_source, "MAX_PENDING_BYTES", 100)
     source = DefinitionSource()
     for number in range(10):
         source.follow(query(f"CREATE TABLE t{number} (a INT, b INT)"), CONTEXT)
     plan = source.plan(mapped(table("int", "int", name="t3")), CONTEXT)
 
-    assert len(source._pending) < 4
+    assert source.pending_bytes <= 100
     assert [column.name for column in plan.columns] == ["a", "b"]

@@ -159,7 +159,7 @@ MARIADB_TABLE: Final = TableDefinition(
 
 
 def test_mariadb_counts_other_columns_as_text() -> None:
-    """As 10.11 writes it: JSON is LONGTEXT, UUID and GEOMETRY are binary text, croatian_ci is its own, no column is invisible."""
+    """As 10.11 writes it: JSON is LONGTEXT, UUID and GEOMETRY binary text, croatian_ci its own, all columns visible."""
     event = MARIADB_TABLE.table_map(1, "FULL", "mariadb")
 
     assert event.column_types == (ColumnType.BLOB, *(141, 140), ColumnType.STRING, ColumnType.GEOMETRY, ColumnType.BLOB)

@@ -252,7 +252,10 @@ def test_names_may_be_anything_in_quotes() -> None:
 
 
 def test_versioned_comments_count_for_the_servers_that_execute_them() -> None:
-    sql = "CREATE TABLE s.t (a INT /*!80023 INVISIBLE */, b INT /*!50606 STORAGE DISK */) /*!50100 PARTITION BY HASH (a) */"
+    sql = (
+        "CREATE TABLE s.t (a INT /*!80023 INVISIBLE */, b INT /*!50606 STORAGE DISK */)"
+        " /*!50100 PARTITION BY HASH (a) */"
+    )
 
     assert not parse_create_table(sql, server=MYSQL_9).columns[0].visible
     assert parse_create_table(sql, server=MYSQL_57).columns[0].visible
@@ -359,7 +362,7 @@ def test_what_show_create_table_prints_is_understood(case: Case) -> None:
 
 
 def test_sqlglot_sees_the_same_columns_where_it_understands() -> None:
-    """A second opinion, by a parser that knows nothing of ours.
+    """Compare with an independent parser.
 
     It refuses SRID, COMPRESSED, FLOAT UNSIGNED and more.
     """

@@ -1,4 +1,4 @@
-"""DDL statements, one after the other: what the tables are then, and what is forgotten where a statement cannot be followed."""
+"""DDL statements, one after the other: the tables after them, and those forgotten as a statement is unknown."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ from followed_ddl import MARIADB, MYSQL, START, after, shape
 
 START_SHAPE: Final = "a int, b varchar(10), c text"
 WORDS: Final = (
-    "TABLE DATABASE INDEX SEQUENCE IF NOT EXISTS LIKE ADD DROP MODIFY CHANGE RENAME COLUMN TO AS FIRST AFTER KEY PRIMARY UNIQUE CHECK "
-    "CONSTRAINT FOREIGN REFERENCES DEFAULT CHARACTER SET COLLATE CONVERT ALTER VISIBLE PARTITION BY ENGINE = ( ) , . ; INT TEXT ENUM 'x' "
+    "TABLE DATABASE INDEX SEQUENCE IF NOT EXISTS LIKE ADD DROP MODIFY CHANGE RENAME COLUMN TO AS FIRST AFTER KEY "
+    "PRIMARY UNIQUE CHECK "
+    "CONSTRAINT FOREIGN REFERENCES DEFAULT CHARACTER SET COLLATE CONVERT ALTER VISIBLE PARTITION BY ENGINE = ( ) , . "
+    "; INT TEXT ENUM 'x' "
     "t u s a b `c` 7 latin1 latin1_bin ON SELECT WITH SYSTEM VERSIONING PERIOD FOR /* */ --"
 ).split()
 
@@ -295,9 +297,18 @@ def test_names_and_places_are_read_as_the_server_reads_them(statement: str, expe
 @pytest.mark.parametrize(
     ("statement", "expected"),
     [
-        ("SET STATEMENT max_statement_time = (SELECT 1), lock_wait_timeout = 5 FOR ALTER TABLE t DROP b", "a int, c text"),
-        ("ALTER TABLE t RENAME COLUMN IF EXISTS x TO y, RENAME COLUMN IF EXISTS b TO t.z", "a int, z varchar(10), c text"),
-        ("ALTER TABLE t ADD x INT DEFAULT CASE WHEN 1 IS NOT NULL THEN 1 ELSE NULL END AFTER a", "a int, x int, b varchar(10), c text"),
+        (
+            "SET STATEMENT max_statement_time = (SELECT 1), lock_wait_timeout = 5 FOR ALTER TABLE t DROP b",
+            "a int, c text",
+        ),
+        (
+            "ALTER TABLE t RENAME COLUMN IF EXISTS x TO y, RENAME COLUMN IF EXISTS b TO t.z",
+            "a int, z varchar(10), c text",
+        ),
+        (
+            "ALTER TABLE t ADD x INT DEFAULT CASE WHEN 1 IS NOT NULL THEN 1 ELSE NULL END AFTER a",
+            "a int, x int, b varchar(10), c text",
+        ),
         ("CREATE OR REPLACE TABLE t (x INT) ((SELECT 1 AS y))", None),
         ("CREATE OR REPLACE TABLE t (x INT) WITH z AS (SELECT 1 AS y) SELECT * FROM z", None),
         ("CREATE OR REPLACE TABLE t (VALUES (1))", None),
@@ -372,13 +383,20 @@ _ADDED: Final = (
     "d VARCHAR(3) DEFAULT ';' NOT NULL",
     "d JSON COMMENT ', DROP c'",
 )
-_HARMLESS: Final = "", "ENGINE=InnoDB COMMENT ';'", "ALGORITHM=COPY", "FORCE", "ADD INDEX (t.a) USING BTREE", "ALTER b SET DEFAULT 'x'"  # fmt: skip
+_HARMLESS: Final = (
+    "",
+    "ENGINE=InnoDB COMMENT ';'",
+    "ALGORITHM=COPY",
+    "FORCE",
+    "ADD INDEX (t.a) USING BTREE",
+    "ALTER b SET DEFAULT 'x'",
+)
 _BETWEEN: Final = " ", "  ", "\n", " /* ; */ ", " -- ' \n", "/*!99999 x /* y */ */ ", " # ` \n"
 
 
 @st.composite
 def _alters(draw: st.DrawFn) -> tuple[list[str], list[str]]:
-    """Return the words of an ALTER TABLE t, and the names of the columns after it: a model of what one clause of each kind does."""
+    """Return the words of an ALTER TABLE t, and the names of the columns after it, by a model of each clause."""
     names = ["a", "b", "c"]
     clauses: list[list[str]] = []
 
@@ -414,7 +432,7 @@ def test_an_alter_is_followed_exactly_or_the_table_is_forgotten(
 ) -> None:
     """Whatever its spelling.
 
-    And with a word that no server knows anywhere in it, the old definition is no longer in force.
+    With an unknown word anywhere in it, the old definition is no longer valid.
     """
     words, names = alter
     begin = data.draw(st.integers(1, len(words)))
@@ -438,7 +456,7 @@ def test_an_alter_is_followed_exactly_or_the_table_is_forgotten(
     st.sampled_from(["ALTER TABLE t", "CREATE TABLE u", "DROP", "CREATE"]),
 )
 def test_any_words_are_followed_or_forgotten(words: list[str], begin: str) -> None:
-    """No statement stops whoever reads the log."""
+    """No statement stops a reader of the log."""
     for server in (MYSQL, MARIADB):
         catalogue = after(START, f"{begin} {' '.join(words)}", server=server)
         known = catalogue.find("s", "t")

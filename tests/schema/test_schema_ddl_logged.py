@@ -1,4 +1,4 @@
-"""DDL as logs have it: sessions and their temporary tables, character sets and collations, statements that failed, and the logs of real servers."""
+"""DDL in logs: sessions, temporary tables, character sets and collations, failed statements, logs of real servers."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def _logged() -> list[Case]:
 
 @pytest.mark.parametrize("case", _logged(), ids=lambda case: case.id)
 def test_the_ddl_of_a_log_leads_to_its_table_maps(case: Case) -> None:
-    """Byte for byte, whatever metadata they have: types, lengths, null bits, signs, character sets, names, members, keys, visibility."""
+    """Byte for byte: types, lengths, null bits, signs, character sets, names, members, keys, visibility."""
     logs = [LogFile(str(path), path.stat().st_size) for path in case.logs]
     keyring = None
     if case.keys is not None:

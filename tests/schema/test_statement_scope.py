@@ -96,15 +96,24 @@ def test_statement_whose_tables_are_not_known_is_refused(sql: str) -> None:
     [
         ("DROP TABLE prod.b", "DROP TABLE `copy`.b"),
         ("DROP TABLE IF EXISTS `prod`.`b`, prod . c, d", "DROP TABLE IF EXISTS `copy`.`b`, `copy` . c, d"),
-        ("CREATE TABLE t (prod INT, note TEXT DEFAULT 'prod.b')", "CREATE TABLE t (prod INT, note TEXT DEFAULT 'prod.b')"),
+        (
+            "CREATE TABLE t (prod INT, note TEXT DEFAULT 'prod.b')",
+            "CREATE TABLE t (prod INT, note TEXT DEFAULT 'prod.b')",
+        ),
         ("CREATE TABLE prod.t (prod INT)", "CREATE TABLE `copy`.t (prod INT)"),
         ("CREATE TABLE prod.prod LIKE other.prod", "CREATE TABLE `copy`.prod LIKE other.prod"),
         ("ALTER TABLE t MODIFY COLUMN prod.t.a INT", "ALTER TABLE t MODIFY COLUMN `copy`.t.a INT"),
-        ("ALTER TABLE t ADD FOREIGN KEY (a) REFERENCES prod.p (a)", "ALTER TABLE t ADD FOREIGN KEY (a) REFERENCES `copy`.p (a)"),
+        (
+            "ALTER TABLE t ADD FOREIGN KEY (a) REFERENCES prod.p (a)",
+            "ALTER TABLE t ADD FOREIGN KEY (a) REFERENCES `copy`.p (a)",
+        ),
         ("DROP DATABASE prod", "DROP DATABASE `copy`"),
         ("CREATE DATABASE IF NOT EXISTS `prod`", "CREATE DATABASE IF NOT EXISTS `copy`"),
         ("RENAME TABLE prod.a TO prod.b", "RENAME TABLE `copy`.a TO `copy`.b"),
-        ("CREATE VIEW v AS SELECT prod.t.a, u.b FROM prod.t, prod.u", "CREATE VIEW v AS SELECT `copy`.t.a, u.b FROM `copy`.t, `copy`.u"),
+        (
+            "CREATE VIEW v AS SELECT prod.t.a, u.b FROM prod.t, prod.u",
+            "CREATE VIEW v AS SELECT `copy`.t.a, u.b FROM `copy`.t, `copy`.u",
+        ),
         ("CREATE TRIGGER prod.r AFTER INSERT ON prod.t FOR EACH ROW INSERT INTO prod.log VALUES (NEW.a)",
          "CREATE TRIGGER `copy`.r AFTER INSERT ON `copy`.t FOR EACH ROW INSERT INTO `copy`.log VALUES (NEW.a)"),
         ("INSERT INTO prod.t SELECT prod.f(a) FROM u", "INSERT INTO `copy`.t SELECT `copy`.f(a) FROM u"),

@@ -1,4 +1,4 @@
-"""User variables of a log as SQL: every type keeps its type, and nothing of a value stands in SQL as it is."""
+"""User variables of a log as SQL: every type keeps its type, and no bytes of a value are copied into SQL."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DDL statements on real servers: what a log's statements lead to is what the server's INFORMATION_SCHEMA says, or it is forgotten.
+"""DDL statements on real servers: definitions by a log equal the server's INFORMATION_SCHEMA, or are forgotten.
 
 Each case runs in a database of its own. The statements are read back from the server's log.
 """
@@ -41,34 +41,51 @@ CLAUSES: Final = (
     "MODIFY COLUMN t.a BIGINT", "MODIFY @DB.t.a BIGINT", "ADD COLUMN @DB.t.x INT", "ADD (t.x INT, @DB.t.y INT)",
     "CHANGE t.a t.z INT", "DROP COLUMN @DB.t.b", "ALTER COLUMN t.b SET DEFAULT 'x'", "RENAME COLUMN b TO x",
     "ADD x INT AFTER t.a", "ADD KEY (t.b)", "ORDER BY a, b DESC",
-    "ADD x INT AFTER c, MODIFY c TEXT FIRST", "MODIFY c TEXT FIRST, ADD x INT AFTER c", "ADD x INT AFTER b, MODIFY b VARCHAR(10) FIRST",
+    "ADD x INT AFTER c, MODIFY c TEXT FIRST", "MODIFY c TEXT FIRST, ADD x INT AFTER c",
+    "ADD x INT AFTER b, MODIFY b VARCHAR(10) FIRST",
     "ADD x INT AFTER y, CHANGE b y VARCHAR(10) FIRST", "CHANGE a b INT AFTER a, CHANGE b a VARCHAR(10) AFTER c",
     "MODIFY a INT AFTER b, MODIFY b VARCHAR(11) AFTER c", "MODIFY b VARCHAR(10) AFTER b",
     "ADD x LONG CHARACTER SET utf8mb4", "ADD x LONG CHAR VARYING", "ADD x LONG BYTE", "ADD x LONG COLLATE latin1_bin",
-    "ADD x ENUM(0x61, b'01100010')", "ADD x ENUM(0xc3a9, 'c') CHARACTER SET utf8mb4", "ADD x ENUM(0xc3a9, 'c') CHARACTER SET latin1",
-    "ADD x SET(0x61, 0b01100010)", "ADD x ENUM(0x6120, 'c ')", "ADD x ENUM(0x00e9, 'c') CHARACTER SET ucs2", "ADD x ENUM(b'1', 0x6)",
+    "ADD x ENUM(0x61, b'01100010')", "ADD x ENUM(0xc3a9, 'c') CHARACTER SET utf8mb4",
+    "ADD x ENUM(0xc3a9, 'c') CHARACTER SET latin1",
+    "ADD x SET(0x61, 0b01100010)", "ADD x ENUM(0x6120, 'c ')", "ADD x ENUM(0x00e9, 'c') CHARACTER SET ucs2",
+    "ADD x ENUM(b'1', 0x6)",
     "COMMENT ';', ADD x INT", "ADD x INT COMMENT ';', ADD `;` INT", "ADD x VARCHAR(3) DEFAULT ';' NOT NULL, ADD y INT",
-    "ADD x INT, RENAME TO u", "RENAME TO .u", "ADD x INT /*!99999 , ADD z INT /* c */ , ADD w INT */", "ADD x INT /*M! , ADD z INT */",
-    "ADD x CHAR(3) BINARY COLLATE latin1_general_ci", "ADD x CHAR(3) BINARY CHARACTER SET utf8mb4", "ADD x CHAR(3) COLLATE DEFAULT",
-    "ADD x JSON, CONVERT TO CHARACTER SET latin2", "ADD x INT PARTITION BY HASH(a) PARTITIONS 3", "ADD x€ INT, ADD 1e INT",
+    "ADD x INT, RENAME TO u", "RENAME TO .u", "ADD x INT /*!99999 , ADD z INT /* c */ , ADD w INT */",
+    "ADD x INT /*M! , ADD z INT */",
+    "ADD x CHAR(3) BINARY COLLATE latin1_general_ci", "ADD x CHAR(3) BINARY CHARACTER SET utf8mb4",
+    "ADD x CHAR(3) COLLATE DEFAULT",
+    "ADD x JSON, CONVERT TO CHARACTER SET latin2", "ADD x INT PARTITION BY HASH(a) PARTITIONS 3",
+    "ADD x€ INT, ADD 1e INT",
     "ADD x INT DEFAULT CASE WHEN 1 IS NOT NULL THEN 1 ELSE NULL END", "ADD x CHAR(36) DEFAULT 'x' CHARACTER SET ascii",
-    "ADD x INT DEFAULT (5 + 1) NOT NULL", "ADD x DATE DEFAULT DATE '2001-01-01' NOT NULL", "ADD x BIT(3) DEFAULT b'101' NOT NULL",
-    "ADD COLUMN IF NOT EXISTS b INT, ADD COLUMN IF NOT EXISTS x INT AFTER b", "DROP COLUMN IF EXISTS x, DROP COLUMN IF EXISTS b",
-    "RENAME COLUMN IF EXISTS x TO y, RENAME COLUMN IF EXISTS b TO bb", "ADD SYSTEM VERSIONING", "ADD INDEX IF NOT EXISTS i (b)",
-    "ENGINE InnoDB COMMENT 'x' ROW_FORMAT=DYNAMIC, ADD x INT", "STATS_PERSISTENT=DEFAULT, FORCE, ALGORITHM=COPY, ADD x INT",
-    "ADD FULLTEXT KEY (b), ADD x INT", "ADD KEY (b(3) ASC) COMMENT 'k', ADD x INT", "ADD x POINT NOT NULL REF_SYSTEM_ID=0", "ADD x UUID",
-    "ADD x TEXT(10) CHARACTER SET utf8mb4, CONVERT TO CHARACTER SET latin1", "ADD x NATIONAL CHARACTER VARYING(3)", "ADD x FLOAT(30)",
+    "ADD x INT DEFAULT (5 + 1) NOT NULL", "ADD x DATE DEFAULT DATE '2001-01-01' NOT NULL",
+    "ADD x BIT(3) DEFAULT b'101' NOT NULL",
+    "ADD COLUMN IF NOT EXISTS b INT, ADD COLUMN IF NOT EXISTS x INT AFTER b",
+    "DROP COLUMN IF EXISTS x, DROP COLUMN IF EXISTS b",
+    "RENAME COLUMN IF EXISTS x TO y, RENAME COLUMN IF EXISTS b TO bb", "ADD SYSTEM VERSIONING",
+    "ADD INDEX IF NOT EXISTS i (b)",
+    "ENGINE InnoDB COMMENT 'x' ROW_FORMAT=DYNAMIC, ADD x INT",
+    "STATS_PERSISTENT=DEFAULT, FORCE, ALGORITHM=COPY, ADD x INT",
+    "ADD FULLTEXT KEY (b), ADD x INT", "ADD KEY (b(3) ASC) COMMENT 'k', ADD x INT",
+    "ADD x POINT NOT NULL REF_SYSTEM_ID=0", "ADD x UUID",
+    "ADD x TEXT(10) CHARACTER SET utf8mb4, CONVERT TO CHARACTER SET latin1", "ADD x NATIONAL CHARACTER VARYING(3)",
+    "ADD x FLOAT(30)",
 )  # fmt: skip
 STATEMENTS: Final = (
-    "ALTER TABLE .t CHANGE a zz INT, CHANGE b a VARCHAR(10)", "ALTER TABLE @DB . t ADD x INT", "ALTER ONLINE IGNORE TABLE t ADD x INT",
+    "ALTER TABLE .t CHANGE a zz INT, CHANGE b a VARCHAR(10)", "ALTER TABLE @DB . t ADD x INT",
+    "ALTER ONLINE IGNORE TABLE t ADD x INT",
     "SET STATEMENT max_statement_time=100 FOR ALTER TABLE t ADD x INT", "BEGIN NOT ATOMIC ALTER TABLE t ADD x INT; END",
     "SET STATEMENT sql_mode='ANSI_QUOTES' FOR ALTER TABLE t ADD x INT",
     "RENAME TABLE .t TO u", "RENAME TABLE t TO .u", "RENAME TABLE IF EXISTS t TO u, nope TO nope2", "DROP TABLE .t",
-    "DROP TABLE IF EXISTS t, zzz CASCADE", "CREATE TABLE .u (a INT)", "CREATE TABLE u (u.a INT, @DB.u.b INT, KEY (u.a))",
+    "DROP TABLE IF EXISTS t, zzz CASCADE", "CREATE TABLE .u (a INT)",
+    "CREATE TABLE u (u.a INT, @DB.u.b INT, KEY (u.a))",
     "CREATE TABLE u LIKE .t", "CREATE TABLE u (x INT) ((SELECT 1 AS y))", "CREATE TABLE u (VALUES (1))",
-    "CREATE TABLE u (x INT) WITH z AS (SELECT 1 AS y) SELECT * FROM z", "CREATE TABLE u (x INT) IGNORE AS SELECT 1 AS y",
-    "CREATE TABLE u (x TEXT) COMMENT ';' CHARSET utf8mb4", "CREATE TABLE @DB.1e5 (a INT, b INT, KEY(b))", "CREATE TABLE 1u (1a INT)",
-    "CREATE UNIQUE INDEX i ON .t (b)", "DROP INDEX `PRIMARY` ON t", "ALTER TABLE t ADD x INT;", "ALTER TABLE T ADD x INT",
+    "CREATE TABLE u (x INT) WITH z AS (SELECT 1 AS y) SELECT * FROM z",
+    "CREATE TABLE u (x INT) IGNORE AS SELECT 1 AS y",
+    "CREATE TABLE u (x TEXT) COMMENT ';' CHARSET utf8mb4", "CREATE TABLE @DB.1e5 (a INT, b INT, KEY(b))",
+    "CREATE TABLE 1u (1a INT)",
+    "CREATE UNIQUE INDEX i ON .t (b)", "DROP INDEX `PRIMARY` ON t", "ALTER TABLE t ADD x INT;",
+    "ALTER TABLE T ADD x INT",
     "CREATE TABLE T (x INT)", "CREATE TABLE u (a CHAR(3)) CHARSET latin2 COLLATE DEFAULT",
 )  # fmt: skip
 RANDOM_CASES: Final = 120
@@ -90,14 +107,14 @@ def _cases() -> list[tuple[str, ...]]:
 
 
 def _type(text: str | bytes) -> str:
-    """Return a type as we spell it: without display widths, which the log does not have, and without what both take for the same."""
+    """Return a type in our spelling: without display widths, which the log does not have, and without synonyms."""
     kind = text.decode() if isinstance(text, bytes) else text
     kind = re.sub(r"\b(tinyint|smallint|mediumint|int|bigint|year)\(\d+\)", r"\1", kind).replace(" zerofill", "")
     return re.sub(r"^(float|double)\(.*\)", r"\1", kind).replace("geomcollection", "geometrycollection")
 
 
 def _server_tables(cursor: Any, schema: str) -> dict[str, Any]:
-    """What the server says of each table: its collation, and name, type, collation and nullability of each column."""
+    """Return the server's collation of each table, and name, type, collation and nullability of each column."""
     cursor.execute(
         "SELECT table_name, column_name, column_type, collation_name, is_nullable FROM information_schema.columns "
         "WHERE table_schema = %s ORDER BY table_name, ordinal_position",
@@ -153,7 +170,7 @@ class _Run:
         return name, position
 
     def judge(self) -> tuple[list[str], int, int]:
-        """What we have wrong, and how many tables were followed and forgotten."""
+        """Return the differences, and how many tables were followed and forgotten."""
         catalogue, waiting = Catalogue(), list(self.said)
         wrong: list[str] = []
         counts = [0, 0]
@@ -172,7 +189,8 @@ class _Run:
     @staticmethod
     def _differences(catalogue: Catalogue, one: Any, counts: list[int], *, is_mariadb: bool) -> list[str]:
         statements, schema, _, tables = one
-        found = [f"{statements}: there is no {name[1]}" for name, _ in catalogue.tables() if name[0] == schema and name[1] not in tables]  # fmt: skip
+        extra = [name[1] for name, _ in catalogue.tables() if name[0] == schema and name[1] not in tables]
+        found = [f"{statements}: there is no {name}" for name in extra]
         for name, theirs in tables.items():
             known = catalogue.find(schema, name)
             counts[known is None] += 1

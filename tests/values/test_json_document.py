@@ -111,7 +111,7 @@ def test_a_hundred_levels_are_allowed_and_no_more() -> None:
 
 
 def test_a_tree_that_is_too_deep_has_no_text() -> None:
-    """Nobody can have parsed it."""
+    """It cannot have been parsed."""
     tree: JsonNode = []
     for _ in range(100):
         tree = [tree]
@@ -295,7 +295,7 @@ def test_values_that_share_their_bytes_are_refused() -> None:
     ],
 )
 def test_damaged_scalars_are_refused(binary: str) -> None:
-    """Unknown types and literals, lengths without bytes, text that is not UTF-8, infinity, temporals and decimals cut short."""
+    """Unknown types and literals, missing bytes, text that is not UTF-8, infinity, truncated temporals and decimals."""
     with pytest.raises(BinlogFormatError):
         _ = JsonDocument(bytes.fromhex(binary)).text
 

@@ -88,7 +88,7 @@ def _character(charset: Charset, code: bytes) -> str:
 
 @pytest.mark.parametrize(("name", "expected"), SINGLE_BYTES.items())
 def test_every_byte_is_the_server_s_character(name: str, expected: int) -> None:
-    """Eight-bit sets, whether Python knows them or not."""
+    """Eight-bit sets, whether Python has a codec or not."""
     charset = charset_named(name)
 
     assert expected == zlib.crc32("".join(_character(charset, bytes([code])) for code in range(256)).encode())

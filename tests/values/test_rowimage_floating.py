@@ -65,7 +65,7 @@ def test_a_float_has_the_fewest_digits_that_tell_it(value: float, text: str) -> 
 
 
 def test_a_number_that_no_32_bit_float_holds_has_a_text_all_the_same() -> None:
-    """Somebody may have given it for a FLOAT column."""
+    """It may have been given for a FLOAT column."""
     assert float_text(1e300) == "1e300"
 
 

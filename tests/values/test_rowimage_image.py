@@ -150,7 +150,7 @@ def test_images_before_5_1_ga_have_the_record_s_null_bits() -> None:
 
 
 def test_images_before_5_1_ga_are_not_written() -> None:
-    """Nobody reads them any more."""
+    """They are not decoded again."""
     with pytest.raises(BinlogFormatError):
         PreGaImageLayout(TABLE, b"\7").build(ROW_1)
 

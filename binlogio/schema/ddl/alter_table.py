@@ -38,7 +38,7 @@ def alter_table(words: Words, table: ParsedTable, server: ServerDefaults, databa
 
 
 def read_clauses(words: Words, table: ParsedTable, server: ServerDefaults) -> Alter:
-    """What the clauses from the place on ask for.
+    """Return the changes that the clauses from here on ask for.
 
     Raises:
         UnsupportedFeature: a clause is not understood.

@@ -36,7 +36,10 @@ _AS_BINARY: Final = {
 
 @dataclass(slots=True)
 class _Change:
-    """A column that is added (`old` is None) or has a new definition, and where it goes: None (as it is), "" (first), or after a name."""
+    """A column that is added (`old` is None) or has a new definition.
+
+    `after` is where it goes: None (as it is), "" (first), or after a name.
+    """
 
     old: str | None
     column: ParsedColumn

@@ -17,7 +17,10 @@ TableName = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class KnownTable:
-    """A table. `is_tentative` where CREATE TABLE IF NOT EXISTS may have found another one: only a table map that fits it proves it."""
+    """A table.
+
+    `is_tentative` if CREATE TABLE IF NOT EXISTS may have found another one: only a table map that fits proves it.
+    """
 
     table: ParsedTable
     is_tentative: bool = False
@@ -27,7 +30,7 @@ class KnownTable:
 class KnownDatabase:
     """A database: its default collation, None where unknown.
 
-    `is_fresh` if the log created it, so that it knows every table in it.
+    `is_fresh` if the log created it, so that every table in it is known.
     """
 
     collation: str | None
@@ -59,7 +62,7 @@ class Catalogue:
         self._dropped: set[TableName] = set()
 
     def copy(self) -> Catalogue:
-        """Another one that knows the same."""
+        """Return a copy."""
         other = Catalogue()
         other.unknown, other.databases, other.temporary = dict(self.unknown), dict(self.databases), set(self.temporary)
         other.lost, other.folds_names, other.old_temporary = self.lost, self.folds_names, set(self.old_temporary)
@@ -84,11 +87,11 @@ class Catalogue:
         return alike[0] if len(alike) == 1 else name
 
     def is_ambiguous(self, name: TableName) -> bool:
-        """Return True if the table that is known has this name in another case, which is another table on most servers."""
+        """Return True if the known table has this name in another case, which is another table on most servers."""
         return not self.folds_names and self.known_name(name) != name
 
     def begin_log(self) -> None:
-        """Go on with the next log of the server, which can have been started again."""
+        """Continue with the next log of the server, which may have been restarted."""
         self.old_temporary |= self.temporary
         self.temporary.clear()
 
@@ -138,7 +141,7 @@ class Catalogue:
         }
 
     def cascades_of(self, parent: TableName) -> tuple[Cascade, ...]:
-        """Return the foreign keys that change rows of other tables where rows of this one are changed, in whatever case they name it."""
+        """Return the foreign keys that change rows of other tables with those of this one, in any case of its name."""
         folded = (parent[0].casefold(), parent[1].casefold())
         every = (one for found in self.cascades.values() for one in found)
         return tuple(one for one in every if (one.parent[0].casefold(), one.parent[1].casefold()) == folded)
@@ -159,11 +162,11 @@ class Catalogue:
         self.databases.clear()
 
     def reason(self, name: TableName) -> str | None:
-        """Why a table is unknown that statements defined; None where there were none."""
+        """Return why a table that statements defined is unknown; None if no statement defined it."""
         return self.unknown.get(self.known_name(name), self.lost)
 
     def is_new(self, name: TableName) -> bool:
-        """Return whether the log tells that there is no such table."""
+        """Return whether there is no such table according to the log."""
         if name in self.unknown or self.known_name(name) in self._tables:
             return False
         database = self.databases.get(name[0])

@@ -2,7 +2,8 @@
 
 `create_table` and `alter_table` parse the columns of a table.
 
-    default := DEFAULT literal | DEFAULT CURRENT_TIMESTAMP | DEFAULT expression | nothing: NULL, or for NOT NULL what the type has for it
+    default := DEFAULT literal | DEFAULT CURRENT_TIMESTAMP | DEFAULT expression
+             | nothing: NULL, or for NOT NULL the zero of the type
 
 Source: sql/sql_yacc.yy, rule column_attribute; sql/field.cc, Create_field::init; sql/sql_table.cc,
 mysql_prepare_alter_table.
@@ -30,7 +31,7 @@ _ZERO_TIMES: Final = {
     "timestamp": "0000-00-00 00:00:00",
     "time": "00:00:00",
 }
-# Rows that are there get a number each, or a computed value: nobody can say which.
+# Existing rows get a number each, or a computed value, which is unknown.
 _COMPUTED: Final = ("AUTO_INCREMENT", "GENERATED", "AS", "SERIAL")
 
 
@@ -84,7 +85,7 @@ class ColumnChanges:
 def created_defaults(words: Words) -> dict[str, Default]:
     """Return the defaults of the columns of a CREATE TABLE, by names in small letters.
 
-    The place is at the first parenthesis, else there are none.
+    The position is at the first parenthesis, if there is one.
 
     Raises:
         UnsupportedFeature: the statement ends too early.
@@ -103,7 +104,7 @@ def created_defaults(words: Words) -> dict[str, Default]:
 
 
 def column_changes(words: Words, table: ParsedTable, server: ServerDefaults) -> ColumnChanges:
-    """What the clauses of an ALTER TABLE from the place on do to the columns of a table.
+    """Return what the clauses of an ALTER TABLE from here on do to the columns of a table.
 
     Raises:
         UnsupportedFeature: a clause is not understood.
@@ -132,11 +133,11 @@ def column_changes(words: Words, table: ParsedTable, server: ServerDefaults) -> 
 
 
 def _set_defaults(words: Words) -> dict[str, Default]:
-    """What ALTER COLUMN name SET DEFAULT and DROP DEFAULT say, in all of the statement."""
+    """Return the changes of ALTER COLUMN name SET DEFAULT and DROP DEFAULT in the whole statement."""
     found: dict[str, Default] = {}
     for at in range(1, len(words.tokens) - 1):
-        word, behind = words.tokens[at], words.tokens[at + 1]
-        if word.kind == behind.kind == "word" and word.upper in ("SET", "DROP") and behind.upper == "DEFAULT":
+        word, following = words.tokens[at], words.tokens[at + 1]
+        if word.kind == following.kind == "word" and word.upper in ("SET", "DROP") and following.upper == "DEFAULT":
             value = Words(words.tokens, words.sql_mode)
             value.at = at + 2
             found[words.tokens[at - 1].text.casefold()] = _value(value) if word.upper == "SET" else UNKNOWN_DEFAULT
@@ -144,7 +145,7 @@ def _set_defaults(words: Words) -> dict[str, Default]:
 
 
 def _implicit_default(column: ColumnDefinition) -> Default:
-    """What a column without DEFAULT has: NULL, or where that may not be, the type's zero."""
+    """Return the value of a column without DEFAULT: NULL, or for NOT NULL the type's zero."""
     if column.nullable:
         return Default()
     kind = column.sql_type
@@ -162,7 +163,7 @@ def _implicit_default(column: ColumnDefinition) -> Default:
 def effective_defaults(
     said: Mapping[str, Default], columns: Sequence[ColumnDefinition], *, unsaid: Default = UNKNOWN_DEFAULT
 ) -> dict[str, Default]:
-    """What rows get in each column, by names in small letters: as a statement says, which names no default for some.
+    """Return the value that rows get in each column, by names in small letters; not for columns without a default.
 
     `unsaid` where it says nothing.
     """

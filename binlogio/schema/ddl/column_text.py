@@ -33,9 +33,15 @@ from binlogio.schema.types import (
 from binlogio.values.charsets import charset_named
 
 _NAMES: Final = {
-    **{name: ("int", "tinyint", "smallint", "mediumint", "int")[i] for i, name in enumerate(("INT", "INT1", "INT2", "INT3", "INT4"))},
-    **{name.upper(): name for name in ("tinyint", "smallint", "mediumint", "bigint", "float", "double", "decimal", "bit")},
-    **{name.upper(): name for name in ("date", "time", "datetime", "timestamp", "year", "json", "vector", "enum", "set")},
+    "INT": "int",
+    "INT1": "tinyint",
+    "INT2": "smallint",
+    "INT3": "mediumint",
+    "INT4": "int",
+    **{name.upper(): name for name in ("tinyint", "smallint", "mediumint", "bigint")},
+    **{name.upper(): name for name in ("float", "double", "decimal", "bit")},
+    **{name.upper(): name for name in ("date", "time", "datetime", "timestamp", "year")},
+    **{name.upper(): name for name in ("json", "vector", "enum", "set")},
     **{name.upper(): name for name in (*TEXT_TYPES, *BINARY_TYPES, *GEOMETRY_TYPES, *NAMED_TYPES)},
     "INTEGER": "int", "INT8": "bigint", "MIDDLEINT": "mediumint", "BOOL": "tinyint", "BOOLEAN": "tinyint",
     "FLOAT4": "float", "FLOAT8": "double", "DEC": "decimal", "NUMERIC": "decimal", "FIXED": "decimal",
@@ -413,7 +419,7 @@ def _finish(column: _Column, setting: TableSetting) -> ParsedColumn:
 
 
 def _collation(column: _Column, setting: TableSetting) -> tuple[str, bool]:
-    """Return the column's collation, and whether nobody named it."""
+    """Return the column's collation, and whether it is a default."""
     found, is_assumed = _named_collation(column, setting)
     takes_binary = column.takes_binary_collation
     if setting.converted_to is not None and charset_of_collation(found) != BINARY:

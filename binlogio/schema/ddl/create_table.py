@@ -3,11 +3,12 @@
 Reads the statement of both servers as clients write it and as SHOW CREATE TABLE and mysqldump print it. Columns are
 parsed in `binlogio.schema.ddl.column_text`.
 
-    create  := CREATE (OR REPLACE)? TEMPORARY? TABLE (IF NOT EXISTS)? name (LIKE name | "(" element ("," element)* ")" option*)
+    create  := CREATE (OR REPLACE)? TEMPORARY? TABLE (IF NOT EXISTS)? name
+               (LIKE name | "(" element ("," element)* ")" option*)
     element := column | (CONSTRAINT name?)? key | CHECK ... | PERIOD ...
 
 General SQL parsers lose or refuse what matters here (SRID, COMPRESSED, versioned comments, the sql_mode's quoting;
-ALTER altogether), so this one reads exactly these statements, and refuses a word that it does not know.
+ALTER altogether), so this one parses exactly these statements, and refuses an unknown word.
 Source: sql/sql_yacc.yy, rule create_table_stmt of both servers.
 """
 
@@ -55,8 +56,10 @@ _PLAIN_OPTIONS: Final = {
     "START": ("TRANSACTION",),
 }
 _VALUE_OPTIONS: Final = frozenset(
-    "ALGORITHM LOCK COMMENT AUTO_INCREMENT ROW_FORMAT KEY_BLOCK_SIZE STATS_PERSISTENT STATS_AUTO_RECALC STATS_SAMPLE_PAGES CHECKSUM "
-    "MAX_ROWS MIN_ROWS AVG_ROW_LENGTH PACK_KEYS DELAY_KEY_WRITE INSERT_METHOD UNION CONNECTION ENCRYPTION COMPRESSION TABLESPACE "
+    "ALGORITHM LOCK COMMENT AUTO_INCREMENT ROW_FORMAT KEY_BLOCK_SIZE STATS_PERSISTENT STATS_AUTO_RECALC "
+    "STATS_SAMPLE_PAGES CHECKSUM "
+    "MAX_ROWS MIN_ROWS AVG_ROW_LENGTH PACK_KEYS DELAY_KEY_WRITE INSERT_METHOD UNION CONNECTION ENCRYPTION COMPRESSION "
+    "TABLESPACE "
     "STORAGE SECONDARY_ENGINE ENGINE_ATTRIBUTE SECONDARY_ENGINE_ATTRIBUTE AUTOEXTEND_SIZE PAGE_CHECKSUM TRANSACTIONAL "
     "PAGE_COMPRESSED PAGE_COMPRESSION_LEVEL ENCRYPTED ENCRYPTION_KEY_ID WAIT PASSWORD NODEGROUP SEQUENCE".split()
 )
@@ -80,7 +83,7 @@ class CreateTable:
 
 @dataclass(slots=True)
 class _Elements:
-    """What stands between the parentheses, before the options say which collation columns inherit."""
+    """The definitions in parentheses, before the options say which collation columns inherit."""
 
     columns: list[int] = field(default_factory=list)  # where in the tokens each begins
     keys: list[Key] = field(default_factory=list)
@@ -144,7 +147,7 @@ def parse_create_table(
 def parse_table(
     sql: str, *, schema: str = "", server: ServerDefaults = NEWEST_MYSQL, collation: str | None = None
 ) -> ParsedTable:
-    """As `parse_create_table`, with what only those want to know who do not trust every default."""
+    """Return as `parse_create_table`, and which facts are defaults."""
     words = Words(tokenize(sql, server))
     created = read_create_table(words, TableSetting(server, collation or server.collation, collation is None))
     words.accept(";")
@@ -183,7 +186,7 @@ def read_create_head(words: Words) -> CreateTable:
 
 
 def read_rest_of_create(words: Words, created: CreateTable, setting: TableSetting) -> CreateTable:
-    """What stands after the name in a CREATE TABLE; moves after it.
+    """Return the definition after the name in a CREATE TABLE, and move after it.
 
     Raises:
         UnsupportedFeature: it is not understood.
@@ -284,7 +287,7 @@ def keys_of_column(parsed: ParsedColumn) -> Iterator[Key]:
 
 
 def versioned(table: ParsedTable, *, has_period: bool = False) -> ParsedTable:
-    """Return the table WITH SYSTEM VERSIONING: with the two columns that this adds, unless it names its own in a PERIOD."""
+    """Return the table WITH SYSTEM VERSIONING: with two more columns, unless it names its own in a PERIOD."""
     added = () if has_period or table.is_versioned else VERSIONING_COLUMNS
     return replace(table, is_versioned=True, columns=(*table.columns, *added))
 

@@ -68,7 +68,7 @@ def server_of(event: QueryEvent, context: ParseContext) -> ServerDefaults:
 
 
 def session_of(event: QueryEvent) -> SessionFacts:
-    """What the statement depends on beside its text."""
+    """Return what the statement depends on beside its text."""
     charset = event.status(QueryStatus.CHARSET)
     return SessionFacts(
         thread_id=event.thread_id,

@@ -46,7 +46,7 @@ class ParsedTable:
     is_versioned: bool = False
 
     def index(self, name: str) -> int | None:
-        """Where a column stands; None where there is none of that name."""
+        """Return the position of a column; None if there is none of that name."""
         wanted = name.casefold()
         return next((i for i, column in enumerate(self.columns) if column.name.casefold() == wanted), None)
 

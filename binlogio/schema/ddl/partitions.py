@@ -3,9 +3,12 @@
 Supports PARTITION BY RANGE and LIST over a column or its year, which need no evaluation of expressions.
 The result for all other kinds is None.
 
-    partitions := PARTITION BY (RANGE | LIST) "(" (column | YEAR "(" column ")" | TO_DAYS "(" column ")") ")" "(" partition ("," partition)* ")"
-    partition  := PARTITION name VALUES (LESS THAN ("(" number ")" | MAXVALUE) | IN "(" (number | NULL) ("," ...)* ")") option*
-    change     := (DROP | TRUNCATE) PARTITION (ALL | name ("," name)*) | ADD PARTITION "(" partition ("," partition)* ")"
+    partitions := PARTITION BY (RANGE | LIST) "(" (column | YEAR "(" column ")" | TO_DAYS "(" column ")") ")"
+                  "(" partition ("," partition)* ")"
+    partition  := PARTITION name
+                  VALUES (LESS THAN ("(" number ")" | MAXVALUE) | IN "(" (number | NULL) ("," ...)* ")") option*
+    change     := (DROP | TRUNCATE) PARTITION (ALL | name ("," name)*)
+                | ADD PARTITION "(" partition ("," partition)* ")"
 
 Source: sql/sql_yacc.yy, rule opt_create_partitioning; sql/partition_info.cc, get_partition_id_range,
 get_partition_id_list.
@@ -97,7 +100,7 @@ class Partitions:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Partitions:
-        """What `to_json` made. Raises KeyError, TypeError or ValueError for anything else."""
+        """Return the object of `to_json`. Raises KeyError, TypeError or ValueError for anything else."""
         partitions = tuple(Partition(name, tuple(values)) for name, values in value["partitions"])
         return cls(
             is_range=value["is_range"], column=value["column"], function=value["function"], partitions=partitions
@@ -106,7 +109,10 @@ class Partitions:
 
 @dataclass(frozen=True, slots=True)
 class PartitionChange:
-    """What an ALTER TABLE does to partitions: `names` are empty for ALL, `left` is how the table is partitioned then, None where nobody can say."""
+    """A change of partitions by ALTER TABLE.
+
+    `names` are empty for ALL; `left` is how the table is partitioned then, None if unknown.
+    """
 
     drops_rows: bool
     names: tuple[str, ...]
@@ -128,7 +134,7 @@ def read_partitions(words: Words) -> Partitions | None:
 
 
 def read_change(words: Words, partitions: Partitions | None) -> PartitionChange | None:
-    """What the clauses from the place on do to partitions; None for nothing.
+    """Return what the clauses from here on do to partitions; None for nothing.
 
     Raises:
         UnsupportedFeature: rows may go, and it cannot be told which.
@@ -144,7 +150,7 @@ def read_change(words: Words, partitions: Partitions | None) -> PartitionChange 
             return PartitionChange(drops_rows=False, names=(), left=None)
         if words.sees("EXCHANGE", "PARTITION") or words.sees("CONVERT", "PARTITION"):
             words.refuse("a change of partitions that keeps all rows")
-        verb = "DROP" if words.accept("DROP", "PARTITION") else "TRUNCATE" if words.accept("TRUNCATE", "PARTITION") else ""  # fmt: skip
+        verb = next((one for one in ("DROP", "TRUNCATE") if words.accept(one, "PARTITION")), "")
         if verb:
             return _removed(words, partitions, is_drop=verb == "DROP")
         words.take()

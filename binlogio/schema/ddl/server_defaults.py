@@ -3,8 +3,10 @@
 These are the compiled-in defaults. A server's configuration may differ, so facts derived from them are marked as
 assumed (`binlogio.schema.ddl.parsed_table`).
 
-    server's collation        latin1_swedish_ci, utf8mb4_0900_ai_ci since MySQL 8.0.1, utf8mb4_uca1400_ai_ci since MariaDB 11.6
-    collation of utf8mb4      utf8mb4_general_ci, utf8mb4_0900_ai_ci since MySQL 8.0.1; Unicode ones uca1400_ai_ci since MariaDB 11.5
+    server's collation        latin1_swedish_ci, utf8mb4_0900_ai_ci since MySQL 8.0.1, utf8mb4_uca1400_ai_ci since
+                              MariaDB 11.6
+    collation of utf8mb4      utf8mb4_general_ci, utf8mb4_0900_ai_ci since MySQL 8.0.1; Unicode ones uca1400_ai_ci since
+                              MariaDB 11.5
 
 Source: sql/mysqld.cc, default_charset_info; strings/collations.cc; MariaDB: sql/charset_collations.h.
 """
@@ -47,7 +49,7 @@ class ServerDefaults:
 
     @classmethod
     def of(cls, context: ParseContext) -> ServerDefaults:
-        """Those of the server that wrote a log; of the newest MySQL where nobody says."""
+        """Return those of the server that wrote a log; of the newest MySQL if it is unknown."""
         pattern = _MARIADB_VERSION if context.is_mariadb else _VERSION
         match = pattern.match(context.server_version)
         if match is None:
@@ -68,7 +70,7 @@ class ServerDefaults:
 
     @property
     def collation(self) -> str:
-        """The collation of databases where nobody says one."""
+        """The collation of databases that are created without one."""
         if self.is_mariadb:
             return "utf8mb4_uca1400_ai_ci" if self.version >= (11, 6, 0) else "latin1_swedish_ci"
         return "utf8mb4_0900_ai_ci" if self.version >= (8, 0, 1) else "latin1_swedish_ci"

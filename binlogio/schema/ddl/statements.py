@@ -3,8 +3,9 @@
 If a statement cannot be followed exactly, the definitions of its tables are dropped; if the names in it cannot be read,
 all definitions are dropped. `create_table` and `alter_table` parse CREATE TABLE and ALTER TABLE.
 
-    statement := (SET STATEMENT variable "=" value ("," variable "=" value)* FOR)? ddl                             -- the prefix is MariaDB's
-    ddl       := (CREATE | ALTER | RENAME | DROP) ... (TABLE | DATABASE | INDEX | SEQUENCE) ...  -- all others change no definition
+    statement := (SET STATEMENT variable "=" value ("," variable "=" value)* FOR)? ddl       -- the prefix is MariaDB's
+    ddl       := (CREATE | ALTER | RENAME | DROP) ... (TABLE | DATABASE | INDEX | SEQUENCE) ...
+                 -- all others change no definition
 
 Temporary tables hide real ones of the same name from their session; their rows are not in a log of rows.
 Source: sql/sql_table.cc, sql/sql_rename.cc, sql/sql_db.cc of both servers.
@@ -39,7 +40,8 @@ _MOST_TOKENS: Final = 1 << 18  # more than any table of 4096 columns needs
 _HEAD: Final = 6  # words that say what a statement is about
 # Variables of SET STATEMENT that change how the text after it is read, or what it means.
 _TEXT_VARIABLES: Final = frozenset(
-    "SQL_MODE OLD_MODE CHARACTER_SET_CLIENT CHARACTER_SET_CONNECTION CHARACTER_SET_SERVER CHARACTER_SET_DATABASE COLLATION_CONNECTION "
+    "SQL_MODE OLD_MODE CHARACTER_SET_CLIENT CHARACTER_SET_CONNECTION CHARACTER_SET_SERVER CHARACTER_SET_DATABASE "
+    "COLLATION_CONNECTION "
     "COLLATION_SERVER COLLATION_DATABASE CHARACTER_SET_COLLATIONS EXPLICIT_DEFAULTS_FOR_TIMESTAMP".split()
 )
 _OBJECTS: Final = ("TABLE", "TABLES", "DATABASE", "SCHEMA", "INDEX", "SEQUENCE")
@@ -64,7 +66,7 @@ SEQUENCE_COLUMNS: Final = tuple(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionFacts:
-    """What a statement depends on beside its text. The collations are None where the log does not say them."""
+    """The context of a statement. The collations are None if the log does not contain them."""
 
     thread_id: int = 0
     sql_mode: int = 0
@@ -192,7 +194,7 @@ class _Statement:
         return names
 
     def given_names(self, words: Words) -> list[TableName]:
-        """Return the names that an ALTER TABLE gives to the table or to one of its partitions, or takes from another table."""
+        """Return the names that an ALTER TABLE gives to the table or a partition, or takes from another table."""
         names = []
         while not words.ended:
             is_name = words.accept("TO", "TABLE") or words.accept("CONVERT", "TABLE")
@@ -223,7 +225,10 @@ class _Statement:
             self.catalogue.add_cascades(name, cascades_in(self.words, name))
 
     def _tables_at_risk(self, words: Words) -> list[TableName]:
-        """What is doubtful once a statement about a database was not understood: its collation, and its tables if it was to be dropped."""
+        """Forget what is unknown after a statement about a database that cannot be parsed.
+
+        That is its collation, and its tables if it was to be dropped.
+        """
         verb = words.tokens[0].upper
         replaces = any(token.upper == "REPLACE" for token in words.tokens[:_HEAD])
         schema = words.name()
@@ -235,7 +240,7 @@ class _Statement:
         return [name for name, _ in self.catalogue.tables() if name[0] == schema]
 
     def full_name(self, name: tuple[str | None, str]) -> TableName:
-        """Schema and name, the schema from the session where it is not said."""
+        """Return schema and name; the schema is that of the session if missing."""
         return (self.schema if name[0] is None else name[0], name[1])
 
     def table_name(self) -> TableName:
@@ -254,7 +259,7 @@ class _Statement:
         return mark in self.catalogue.temporary
 
     def find(self, name: TableName) -> KnownTable | None:
-        """What is known of a table that the statement changes.
+        """Return the known definition of a table that the statement changes.
 
         Raises:
             UnsupportedFeature: only one whose name differs in case is known.
@@ -338,7 +343,7 @@ def _alter_table(statement: _Statement) -> None:
 
 
 def _alter_unknown(statement: _Statement, name: TableName) -> None:
-    """An ALTER of a table that no statement defined matters if it gives the table another name, or takes another table into it."""
+    """Return whether an ALTER of an undefined table matters: if it renames it, or takes another table into it."""
     catalogue = statement.catalogue
     reason = catalogue.unknown.get(name, f"it was {'.'.join(name)}, of which the log does not tell")
     for new in statement.given_names(statement.words):

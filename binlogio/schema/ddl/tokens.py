@@ -4,8 +4,9 @@ Follows both servers under a given sql_mode, including the comments that they ex
 modules.
 
     token   := word | "`" name "`" | text | number | symbol
-    word    := (letter | digit | "_" | "$" | any character beyond ASCII)+       -- directly after a name and ".", digits are a word too
-    text    := "'" (character | "''" | "\" character)* "'"             -- with NO_BACKSLASH_ESCAPES a backslash is a character
+    word    := (letter | digit | "_" | "$" | any character beyond ASCII)+
+               -- directly after a name and ".", digits are a word too
+    text    := "'" (character | "''" | "\" character)* "'"      -- with NO_BACKSLASH_ESCAPES a backslash is a character
     comment := "--" space rest of line | "#" rest of line | "/*" ... "*/"
     "/*!" version? ... "*/" is executed by servers of that version and later, "/*M!" by MariaDB alone; comments can be
     inside.
@@ -235,14 +236,14 @@ class Words:
         return self.take().text
 
     def table_name(self) -> tuple[str | None, str]:
-        """Schema, if given, and name of a table. A dot before the name stands for the default schema."""
+        """Return the schema, if given, and the name of a table. A dot before the name means the default schema."""
         if self.accept("."):
             return None, self.name()
         first = self.name()
         return (first, self.name()) if self.accept(".") else (None, first)
 
     def column_name(self) -> str:
-        """Return the name of a column, without its table and schema, which can stand before it."""
+        """Return the name of a column, without its table and schema, which may precede it."""
         self.accept(".")
         name = self.name()
         for _ in range(2):

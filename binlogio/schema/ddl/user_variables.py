@@ -1,9 +1,10 @@
-"""The value of a user variable in the log as SQL: what stands after `SET @name :=` gives the variable its type, character set and collation again.
+"""The value of a user variable in the log as SQL: an expression after `SET @name :=` with its type and collation.
 
-Knows USER_VAR_EVENT's values and literals. Text and bytes are hexadecimal, so no quote, backslash or NUL of a log ever
-stands in SQL.
+Handles the values of USER_VAR_EVENT. Text and bytes are hexadecimal, so no quote, backslash or NUL of a log is copied
+into SQL.
 
-    value := NULL  |  double, always with an exponent  |  CAST(integer AS SIGNED | UNSIGNED)  |  decimal, always with a point
+    value := NULL | double, always with an exponent | CAST(integer AS SIGNED | UNSIGNED)
+           | decimal, always with a point
            | _charset x'bytes' COLLATE collation
 
 Source: sql/log_event.cc, User_var_log_event::print, User_var_log_event::do_apply_event.

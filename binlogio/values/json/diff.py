@@ -48,7 +48,7 @@ class JsonDiffOperation(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class JsonDiff:
-    """One change: `value` takes the place at `path`, is inserted there, or (None) what is there goes away."""
+    """One change: `value` replaces the value at `path`, is inserted there, or (None) the value there is removed."""
 
     operation: JsonDiffOperation
     path: str
@@ -62,7 +62,7 @@ class JsonDiff:
 
 
 class JsonDiffs(tuple[JsonDiff, ...]):
-    """The changes to one document, in order. None at all means that the document stays as it is."""
+    """The changes to one document, in order. An empty sequence leaves the document as it is."""
 
     __slots__ = ()
 
@@ -85,7 +85,8 @@ class JsonDiffs(tuple[JsonDiff, ...]):
 
         `op` is replace, insert or remove, which has no value.
 
-        No document has this text: theirs has a space after each colon, and an empty array none, which is `[ ]` here.
+        No document has this text: documents have a space after each colon, and an empty array, which is `[ ]` here, is
+        printed as `[]`.
 
         Raises:
             BinlogFormatError: a value is damaged.
@@ -96,7 +97,7 @@ class JsonDiffs(tuple[JsonDiff, ...]):
         """Return the changes as nested SQL functions of `column`: JSON_REPLACE(@2, '$.age', 26).
 
         `mysqlbinlog -v` puts a line break between the changes: a newline, `###` and six spaces. `quoted` writes text;
-        without it, text is escaped as `mysqlbinlog` does, which is to be read.
+        without it, text is escaped as `mysqlbinlog` does, for people.
 
         Raises:
             BinlogFormatError: a value is damaged.
@@ -139,7 +140,7 @@ _SQL_ESCAPES: Final = {
 
 
 def sql_quoted(text: str) -> str:
-    """`text` in single quotes, escaped as mysqlbinlog does."""
+    """Return `text` in single quotes, escaped as mysqlbinlog does."""
     return f"'{text.translate(_SQL_ESCAPES)}'"
 
 
@@ -152,7 +153,7 @@ def parse_path(path: str) -> tuple[str | int, ...]:
     """Return the names and indexes of a path without wildcards.
 
     Raises:
-        BinlogFormatError: it is none.
+        BinlogFormatError: it is not a path.
     """
     legs: list[str | int] = []
     at = 1

@@ -57,7 +57,7 @@ def json_text(node: JsonNode) -> str:
 
 
 def quoted(text: str) -> str:
-    """`text` as a JSON string."""
+    """Return `text` as a JSON string."""
     return f'"{text.translate(_ESCAPES)}"'
 
 
@@ -136,7 +136,7 @@ def node_from_text(text: str) -> JsonNode:
     """Return the tree that the server makes of JSON text.
 
     Raises:
-        BinlogFormatError: the text is no JSON.
+        BinlogFormatError: the text is not JSON.
     """
     try:
         node: JsonNode = json.loads(text, parse_int=_number, parse_constant=_no_constant)
