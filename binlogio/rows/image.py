@@ -59,7 +59,7 @@ class RowImage:
     values: tuple[Any, ...]
 
     @classmethod
-    def from_dict(cls, plan: TablePlan, values: Mapping[str, Any]) -> RowImage:
+    def from_dict(cls, plan: TablePlan, values: Mapping[str, object]) -> RowImage:
         """Return the image that has the columns named in `values`.
 
         Raises:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from binlogio._kernel import cells as kernel
 from binlogio._kernel import packer
@@ -58,14 +58,16 @@ def number_cells(column: ColumnPlan) -> kernel.Cells | None:
     return None
 
 
-def sized_cells(column: ColumnPlan, kind: int, **more: Any) -> kernel.Cells:
+def sized_cells(
+    column: ColumnPlan, kind: int, *, first: int = 0, trim: bool = False, table: bytes | None = None
+) -> kernel.Cells:
     """Return cells for values after their length."""
-    return kernel.Cells(kind, column.pack_length, limit=column.length, **more)
+    return kernel.Cells(kind, column.pack_length, first=first, limit=column.length, trim=trim, table=table)
 
 
-def compressed_cells(column: ColumnPlan, kind: int, **more: Any) -> kernel.Cells:
+def compressed_cells(column: ColumnPlan, kind: int, *, table: bytes | None = None) -> kernel.Cells:
     """Return cells for values of MariaDB's compressed columns, which are of `kind` before they are compressed."""
-    return sized_cells(column, kernel.COMPRESSED, first=kind, **more)
+    return sized_cells(column, kernel.COMPRESSED, first=kind, table=table)
 
 
 _COPIES: Final = {

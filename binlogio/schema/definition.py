@@ -101,7 +101,7 @@ class ColumnDefinition:
         return parse_sql_type(self.type)
 
     @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> ColumnDefinition:
+    def from_json(cls, value: Mapping[str, object]) -> ColumnDefinition:
         """Return the column that a JSON object describes.
 
         Raises:
@@ -111,7 +111,7 @@ class ColumnDefinition:
         _ = column.sql_type
         return column
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Return the column as a JSON object, without defaults."""
         return _as_json(self)
 
@@ -127,7 +127,7 @@ class KeyDefinition:
     prefixes: tuple[int, ...] = ()
 
     @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> KeyDefinition:
+    def from_json(cls, value: Mapping[str, object]) -> KeyDefinition:
         """Return the key that a JSON object describes.
 
         Raises:
@@ -135,7 +135,7 @@ class KeyDefinition:
         """
         return cls(**_arguments(cls, value, "a key"))
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Return the key as a JSON object, without defaults."""
         return _as_json(self)
 
@@ -153,7 +153,7 @@ class ForeignKeyDefinition:
     on_update: str = ""
 
     @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> ForeignKeyDefinition:
+    def from_json(cls, value: Mapping[str, object]) -> ForeignKeyDefinition:
         """Return the foreign key that a JSON object describes.
 
         Raises:
@@ -161,7 +161,7 @@ class ForeignKeyDefinition:
         """
         return cls(**_arguments(cls, value, "a foreign key"))
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Return the foreign key as a JSON object, without defaults."""
         return _as_json(self)
 
@@ -203,7 +203,7 @@ class TableDefinition:
         if not used <= set(names):
             raise self._refused("unique_keys and generated_from", "names of columns", sorted(used - set(names)))
 
-    def _refused(self, field: str, expected: str, found: Any) -> UnsupportedFeature:
+    def _refused(self, field: str, expected: str, found: object) -> UnsupportedFeature:
         return UnsupportedFeature(
             "invalid table definition", field=f"{self.full_name}.{field}", expected=expected, found=repr(found)
         )
@@ -277,7 +277,7 @@ class TableDefinition:
         return build_table_map(self, table_id, row_metadata, vendor, flags=flags)
 
     @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> TableDefinition:
+    def from_json(cls, value: Mapping[str, object]) -> TableDefinition:
         """Return the table that a JSON object describes.
 
         Raises:
@@ -291,7 +291,7 @@ class TableDefinition:
         )
         return cls(**arguments)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Return the table as a JSON object, without defaults."""
         lists = {"columns": [column.to_json() for column in self.columns]}
         if self.unique_keys:
@@ -316,7 +316,7 @@ _JSON_TYPES: Final[dict[str, tuple[type, ...]]] = {
 _ELEMENT_TYPES: Final[dict[str, type]] = {"tuple[str, ...]": str, "tuple[str, ...] | None": str, "tuple[int, ...]": int}
 
 
-def _arguments(kind: type, value: Any, what: str) -> dict[str, Any]:
+def _arguments(kind: type, value: object, what: str) -> dict[str, Any]:
     """Return constructor arguments from a JSON object, checked by name and type."""
     if not isinstance(value, Mapping):
         raise UnsupportedFeature(f"{what} is not a JSON object", expected="{...}", found=repr(value))

@@ -29,7 +29,7 @@ _SRID: Final = re.compile(r"SRID=(\d{1,9});")  # as `binlogio.values.text` shows
 _INTEGERS: Final = ("tinyint", "smallint", "mediumint", "int", "bigint", "year")
 
 
-def value_from_json(value: Any, column: ColumnDefinition) -> Any:
+def value_from_json(value: object, column: ColumnDefinition) -> object:
     """Return the Python value of a JSON value in that column. Ranges and lengths are checked when it is encoded.
 
     Raises:

@@ -65,7 +65,9 @@ def member_shape(kind: ColumnType, metadata: int) -> Shape:
     """
     size, most = metadata & 0xFF, 2 if kind == ColumnType.ENUM else 8
     if not 1 <= size <= most:
-        raise BinlogFormatError(f"invalid size of an {kind.name} column", expected=f"1 to {most} bytes", found=size)
+        raise BinlogFormatError(
+            f"invalid size of a column of type {kind.name}", expected=f"1 to {most} bytes", found=size
+        )
     return Shape(kind, pack_length=size)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from binlogio.constants import ColumnType
 from binlogio.values.decimal import decimal_text
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 JsonValue = None | bool | int | float | str | list[float]
 
 
-def value_text(value: Any, column: ColumnPlan) -> str:
+def value_text(value: object, column: ColumnPlan) -> str:
     """Return the text of a value as the server prints it; NULL for None.
 
     Raises:
@@ -55,7 +55,7 @@ def _temporal_text(value: date | timedelta, fsp: int) -> str:
     return datetime_fields(moment).datetime_text(fsp)
 
 
-def _tuple_text(value: tuple[Any, ...], column: ColumnPlan) -> str:
+def _tuple_text(value: tuple[float, ...] | JsonDiffs, column: ColumnPlan) -> str:
     if isinstance(value, JsonDiffs):
         return value.sql(column.label)
     return f"[{','.join(float_text(number) for number in value)}]"
@@ -65,7 +65,7 @@ def _geometry_text(value: Geometry) -> str:
     return f"SRID={value.srid};{value.wkt}" if value.srid else value.wkt
 
 
-def json_value(value: Any, column: ColumnPlan) -> JsonValue:
+def json_value(value: object, column: ColumnPlan) -> JsonValue:
     """Return a value for JSON: numbers and NULL as they are, a vector as a list, all else as the text of `value_text`.
 
     Decimals and dates are strings, so nothing is rounded; a JSON document is a string too, exactly as the server prints
