@@ -61,7 +61,7 @@ _ROWS_OF_TRIGGERS: Final = ("NEW", "OLD")
 
 @dataclass(frozen=True, slots=True)
 class StatementScope:
-    """What a statement changes.
+    """The tables or schemas that a statement changes.
 
     `kind` is one of the words above; `tables` are (schema, table), `schemas` those of which no table is known.
 

@@ -442,7 +442,7 @@ def _ujis() -> Charset:
 
 
 def _eucjpms() -> Charset:
-    """As ujis, but JIS X 0208 is read as Windows does, NEC's row 13 and IBM's extensions included."""
+    """Return ujis, but with JIS X 0208 as in Windows, including NEC's row 13 and IBM's extensions."""
     windows = _codec_table("cp932", (_shifted(code) for code in _pairs(range(0xA1, 0xF5), _EUC)))
     main_plane = {code: windows.get(_shifted(code)) for code in _pairs(range(0xA1, 0xF5), _EUC)}
     table = {code: character for code, character in main_plane.items() if character is not None}

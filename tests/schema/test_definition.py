@@ -159,7 +159,7 @@ MARIADB_TABLE: Final = TableDefinition(
 
 
 def test_mariadb_counts_other_columns_as_text() -> None:
-    """As 10.11 writes it: JSON is LONGTEXT, UUID and GEOMETRY binary text, croatian_ci its own, all columns visible."""
+    """In MariaDB 10.11, JSON is LONGTEXT, UUID and GEOMETRY binary text, croatian_ci its own, all columns visible."""
     event = MARIADB_TABLE.table_map(1, "FULL", "mariadb")
 
     assert event.column_types == (ColumnType.BLOB, *(141, 140), ColumnType.STRING, ColumnType.GEOMETRY, ColumnType.BLOB)
@@ -172,7 +172,7 @@ def test_mariadb_counts_other_columns_as_text() -> None:
 
 
 def test_mariadbs_table_maps_give_definitions_too() -> None:
-    """What looks like another type is that type."""
+    """Types that look like another type are that type."""
     types = {
         column.name: (column.type, column.collation)
         for column in from_table_map(MARIADB_TABLE.table_map(1, "FULL", "mariadb"), MARIADB).columns
@@ -327,7 +327,7 @@ def test_json_that_is_no_table_is_refused(value: Any) -> None:
 
 
 def test_columns_are_found_by_name_whatever_their_case() -> None:
-    """As the server finds them."""
+    """The server finds them so."""
     assert ALL_TYPES.column_index("ID") == 0
 
     with pytest.raises(UnsupportedFeature, match="unknown column"):

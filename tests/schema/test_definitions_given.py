@@ -88,7 +88,7 @@ def test_replay_and_undo_take_the_files_that_dump_takes(
     "text", ["{", "[1]", "[" * 100_000, '{"schema": "d"}', "SELECT 1", ""], ids=lambda text: text[:8]
 )
 def test_commands_refuse_files_without_definitions_by_name(tmp_path: Path, command: list[str], text: str) -> None:
-    """As wrong usage, whichever command it is."""
+    """The exit code is that of wrong usage, for each command."""
     path = tmp_path / "tables"
     path.write_text(text, "utf-8")
     result = CliRunner().invoke(cli, [*command, "--table-definitions", str(path), str(tmp_path / "no.log")])

@@ -114,7 +114,7 @@ def test_create_if_not_exists_counts_where_the_table_map_proves_it(tmp_path: Pat
 
 @pytest.mark.parametrize("compressed", [False, True])
 def test_statements_that_cannot_be_read_are_passed_over(*, compressed: bool) -> None:
-    """As all events that do not matter to rows are."""
+    """The same as for other events that do not matter to rows."""
     code = EventType.QUERY_COMPRESSED_EVENT if compressed else EventType.QUERY_EVENT
     body = bytes(11) + b"\xff\x00" + bytes(256) + b"CREATE TABLE t (a INT)"
 

@@ -1,4 +1,4 @@
-"""Which tables a statement changes, and its text with other names of schemas; or that neither is known."""
+"""The tables that a statement changes, and its text with other names of schemas, or the refusal of both."""
 
 from __future__ import annotations
 

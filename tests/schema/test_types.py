@@ -151,7 +151,7 @@ def test_unknown_collations_and_character_sets_are_refused() -> None:
 
 
 def test_character_sets_have_a_default_and_a_width() -> None:
-    """As SHOW CHARACTER SET says."""
+    """The same as SHOW CHARACTER SET."""
     assert default_collation("utf8mb4") == "utf8mb4_0900_ai_ci"
     assert default_collation("utf8") == "utf8mb3_general_ci"
     assert [max_character_bytes(name) for name in ("binary", "latin1_bin", "gbk_bin", "ujis_bin", "utf16_bin")] == [

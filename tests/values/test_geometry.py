@@ -43,7 +43,7 @@ def test_big_endian_wkb_is_read() -> None:
 
 
 def test_other_spellings_are_taken() -> None:
-    """What ST_GeomFromText() takes as well."""
+    """ST_GeomFromText() accepts it as well."""
     assert Geometry.from_wkt(" multipoint ( 0 0 , 1 1 ) ").wkt == "MULTIPOINT((0 0),(1 1))"
     assert Geometry.from_wkt("GEOMCOLLECTION(POINT(+1 .5))").wkt == "GEOMETRYCOLLECTION(POINT(1 0.5))"
 

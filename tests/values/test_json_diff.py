@@ -149,7 +149,7 @@ def test_diffs_that_do_not_fit_the_document_are_refused(diffs: JsonDiffs, before
     ],
 )
 def test_a_path_is_names_and_indexes(path: str, legs: tuple[str | int, ...]) -> None:
-    """As the server writes paths."""
+    """The server writes paths so."""
     assert legs == parse_path(path)
 
 

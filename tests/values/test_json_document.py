@@ -64,7 +64,7 @@ def test_members_are_sorted_by_length_and_then_by_bytes() -> None:
 
 
 def test_of_two_members_with_one_name_the_last_stays() -> None:
-    """As since MySQL 8.0.3."""
+    """The server does so since MySQL 8.0.3."""
     assert JsonDocument.from_text('{"a":1,"a":2}').text == '{"a": 2}'
 
 
@@ -188,7 +188,7 @@ def test_python_values_that_json_cannot_hold_are_refused(value: object) -> None:
 
 
 def test_a_python_list_that_holds_itself_is_refused() -> None:
-    """As is anything too deep."""
+    """Nesting that is too deep is refused as well."""
     loop: list[Any] = []
     loop.append(loop)
 

@@ -56,7 +56,7 @@ def test_any_bytes_are_a_value_or_an_error_that_is_translated(plan: ColumnPlan, 
 
 
 def test_every_type_has_a_layout() -> None:
-    """Which `VALUES` tries."""
+    """`VALUES` has a value of each."""
     real = {
         column(kind, 0xFE01 if kind in (T.STRING, T.VAR_STRING) else 1).type
         for kind in COLUMN_SHAPES
@@ -170,7 +170,7 @@ def test_a_vector_of_a_broken_number_of_bytes_is_refused() -> None:
 
 
 def test_trailing_spaces_of_char_and_zeros_of_binary_are_not_written() -> None:
-    """As the server packs them."""
+    """The server packs them so."""
     assert column_layout(column(T.STRING, 0xFE0A, collation_id=LATIN1)).build("ab  ") == b"\2ab"
     assert column_layout(column(T.STRING, 0xFE0A, collation_id=BINARY)).build(b"ab\0 \0\0") == b"\4ab\0 "
     assert column_layout(column(T.VARCHAR, 10, collation_id=LATIN1)).build("ab  ") == b"\4ab  "

@@ -108,7 +108,7 @@ def test_vector_counts_as_a_character_column_and_json_does_not() -> None:
 
 
 def test_compressed_columns_of_mariadb_count_as_character_columns() -> None:
-    """As its server writes; its mysqlbinlog counts otherwise."""
+    """The server writes it so; its mysqlbinlog counts otherwise."""
     columns = _resolve(
         (T.VARCHAR_COMPRESSED, 101), INT, (T.BLOB_COMPRESSED, 2), GEOMETRY, mariadb=True, COLUMN_CHARSET=(9, 41, 63)
     )
@@ -150,7 +150,7 @@ def test_all_the_rest_of_full_metadata_reaches_its_column() -> None:
 
 
 def test_a_column_without_a_name_is_called_by_its_number() -> None:
-    """As mysqlbinlog does."""
+    """The same as mysqlbinlog."""
     assert [found.label for found in _resolve(INT, INT)] == ["@1", "@2"]
 
 
@@ -274,7 +274,7 @@ def test_spare_null_bits_follow_the_server(version: str, bits: int) -> None:
 
 
 def test_a_definition_of_another_table_is_refused() -> None:
-    """As far as the number of columns tells."""
+    """Only the number of columns is compared."""
     with pytest.raises(BinlogFormatError):
         resolve_plan(table_map(INT), definition=[DefinedColumn("a"), DefinedColumn("b")])
     with pytest.raises(BinlogFormatError):

@@ -116,7 +116,7 @@ def test_an_error_says_which_column_and_where() -> None:
 
 
 def test_an_error_about_a_value_says_which_column() -> None:
-    """When encoding as well."""
+    """Encoding is the same."""
     with pytest.raises(BinlogFormatError) as caught:
         encode_rows([RowChange(None, _image(TABLE, 1, "text", 2))], TABLE, b"\7")
 
@@ -215,7 +215,7 @@ def test_a_partial_bit_counts_json_columns_that_are_not_in_the_image() -> None:
 
 
 def test_applied_gives_the_document_after_the_diffs() -> None:
-    """Where the before image has the document before them."""
+    """The before image must have the document."""
     after = RowChange(_image(DOCUMENTS, 1, DOCUMENT, 2, None), _image(DOCUMENTS, 1, DIFFS, 3, None)).applied()
 
     assert after is not None
@@ -263,7 +263,7 @@ def test_an_image_is_asked_by_name() -> None:
 
 
 def test_an_image_is_made_of_names_and_values() -> None:
-    """What is not named is absent."""
+    """Columns that are not named are absent."""
     assert _image(TABLE, 1, ABSENT, 2) == RowImage.from_dict(TABLE, {"c": 2, "a": 1})
     with pytest.raises(BinlogFormatError, match="unknown column"):
         RowImage.from_dict(TABLE, {"d": 1})

@@ -48,7 +48,7 @@ class _Change:
 
 @dataclass(slots=True)
 class Alter:
-    """What the clauses ask for."""
+    """The changes that the clauses ask for."""
 
     table: ParsedTable
     server: ServerDefaults

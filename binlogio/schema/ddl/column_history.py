@@ -37,7 +37,7 @@ _COMPUTED: Final = ("AUTO_INCREMENT", "GENERATED", "AS", "SERIAL")
 
 @dataclass(frozen=True, slots=True)
 class Default:
-    """What rows get in a column that they have no value for.
+    """The value that existing rows get in a column.
 
     `text` is in the server's text form, None for NULL. `is_now` where it is the time of the statement; `is_known` is
     False where it depends on what a log does not say.
@@ -53,7 +53,7 @@ UNKNOWN_DEFAULT: Final = Default(is_known=False)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnChanges:
-    """What an ALTER TABLE does to columns, by their names in small letters.
+    """The changes of columns by an ALTER TABLE, by names in small letters.
 
     Args:
         renamed: new name to old name, where they differ.

@@ -62,7 +62,7 @@ _TEXT_SIZES: Final = ((0xFF, "tiny"), (0xFFFF, ""), (0xFFFFFF, "medium"), (0xFFF
 
 @dataclass(frozen=True, slots=True)
 class TableSetting:
-    """What a column inherits: the server's defaults, and the table's default collation.
+    """The defaults of a column: those of the server, and the table's default collation.
 
     `collation_is_assumed` if no statement named that. `converted_to` is the collation of ALTER TABLE ... CONVERT TO,
     which also replaces the character set that a column of the same statement names.
@@ -86,7 +86,7 @@ class ParsedColumn:
 
 @dataclass(slots=True)
 class _Column:
-    """What is known of a column so far."""
+    """The properties of a column that were parsed so far."""
 
     name: str
     type: str = ""

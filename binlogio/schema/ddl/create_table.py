@@ -69,7 +69,7 @@ _KEY_OPTIONS: Final = frozenset("KEY_BLOCK_SIZE COMMENT ENGINE_ATTRIBUTE SECONDA
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreateTable:
-    """What a CREATE TABLE says. One of `table`, `like` and `reason` (why there is no definition) is not None."""
+    """A parsed CREATE TABLE. One of `table`, `like` and `reason` (why there is no definition) is not None."""
 
     schema: str | None
     name: str

@@ -47,7 +47,7 @@ class Partition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Partitions:
-    """How a table is partitioned; `function` is YEAR, TO_DAYS, or empty for the column itself."""
+    """The partitions of a table; `function` is YEAR, TO_DAYS, or empty for the column itself."""
 
     is_range: bool
     column: str
@@ -90,7 +90,7 @@ class Partitions:
         return replace(self, column=names.get(self.column.casefold(), self.column))
 
     def to_json(self) -> dict[str, Any]:
-        """As a JSON object."""
+        """Return the partitions as a JSON object."""
         return {
             "is_range": self.is_range,
             "column": self.column,

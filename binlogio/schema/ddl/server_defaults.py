@@ -77,7 +77,7 @@ class ServerDefaults:
 
     @property
     def explicit_timestamps(self) -> bool:
-        """Whether TIMESTAMP columns are nullable unless they say otherwise (explicit_defaults_for_timestamp)."""
+        """True if TIMESTAMP columns are nullable by default (explicit_defaults_for_timestamp)."""
         return self.version >= ((10, 10, 0) if self.is_mariadb else (8, 0, 2))
 
     def collation_of_charset(self, charset: str) -> str:

@@ -69,7 +69,7 @@ class Token:
 
     @property
     def is_name(self) -> bool:
-        """Whether it can be the name of something."""
+        """True if it can be a name."""
         return self.kind in ("word", "quoted")
 
 
@@ -136,7 +136,7 @@ def _string(sql: str, at: int, sql_mode: int) -> tuple[Token, int]:
 
 
 def _after_comment(sql: str, at: int, server: ServerDefaults) -> int:
-    """Where the next token is looked for: after the head of a comment that is executed, else after the comment."""
+    """Return the offset of the next token: after the head of a comment that is executed, else after the comment."""
     head = _COMMENT_HEAD.match(sql, at)
     if head is not None and _is_executed(head[1], int(head[2] or 0), server):
         return head.end()
