@@ -25,6 +25,7 @@ from typing import Any
 import pymysql
 
 import binlogio
+from binlogio.events import RowsEvent
 from binlogio.options import Position
 from binlogio.replay import ReplaySummary, SqliteTarget, replay
 from binlogio.replay.filters import ReplayFilter
@@ -71,7 +72,7 @@ class Log:
                     if transactions is not None and count == transactions:
                         stop = start
                         break
-                if not hasattr(event, "images"):
+                if not isinstance(event, RowsEvent):
                     continue
                 begin = start if begin is None else begin
                 plan = reader.plan(event)

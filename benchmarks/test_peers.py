@@ -14,7 +14,7 @@ import pytest
 import binlogio
 from bench_logs import first_groups
 from binlogio.constants import ColumnType
-from binlogio.format.decoder import ROWS_EVENTS
+from binlogio.events import ROWS_EVENTS
 from binlogio.reader import BinlogReader
 from binlogio.storage.sources import find_logs
 from measure import child_cpu_s, cpu_s, in_turn

@@ -1,30 +1,33 @@
 """The binary log of MySQL and MariaDB, read and written byte for byte, without a server.
 
-`open` gives a reader: an iterator over typed events, from files of any server from 5.0 to 9.7 and of MariaDB, in use or
-closed, compressed or encrypted. Checksums are verified; a file that ends in the middle of an event because it is still
-being written is not an error (`reader.last_good_offset`). `reader.rows(event)` turns a rows event into row changes with
-Python values, and says of a column that the log left out that it is absent, which is not NULL.
+`open` returns a reader: an iterator over typed events (`BinlogEvent`, a union) from files of any server from 5.0 to 9.7
+and of MariaDB, in use or closed, compressed or encrypted. Checksums are verified; a file that ends in the middle of an
+event because it is still being written is not an error (`reader.last_good_offset`). `reader.rows(event)` turns a rows
+event into row changes with Python values; a column that is not in the row image is absent, which is not NULL.
 
     with binlogio.open("binlog.000001") as reader:
         for event in reader:
-            ...
+            if isinstance(event, binlogio.RowsEvent):
+                print(reader.table_map(event).table, *reader.rows(event))
 
-`read_rows` gives the row changes of a table as Arrow record batches, by a compiled kernel, and `read_tables` those of
-every table in one pass.
+`read_rows` gives the row changes of a table as Arrow record batches, read by a compiled kernel, and `read_tables` those
+of every table in one pass; `EventFilter` selects changes before their rows are decoded.
 
 `BinlogWriter` writes logs that servers read: sessions execute statements with the rows that they changed, and commit.
-What goes into the log, in which order, follows the server's rules. Whatever the bytes, reading raises nothing but a
+What goes into the log, in which order, follows the server's rules. `BatchSession` writes record batches. Whatever the bytes, reading raises nothing but a
 `BinlogError`, which says where and what, or an `OSError`.
 
     with binlogio.BinlogWriter("data/binlog", variables=binlogio.ServerVariables()) as log, log.session() as session:
-        session.begin() session.execute(binlogio.Statement("INSERT ...", [binlogio.Insert(orders, [{"id": 1, "total":
-        Decimal("9.50")}])])) session.commit()
+        session.begin()
+        insert = binlogio.Insert(orders, [{"id": 1, "total": Decimal("9.50")}])
+        session.execute(binlogio.Statement("INSERT ...", [insert]))
+        session.commit()
 """
 
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     KERNEL: str
@@ -46,6 +49,7 @@ if TYPE_CHECKING:
         WriterStateError,
     )
     from binlogio.event_filter import EventFilter
+    from binlogio.events import BinlogEvent, RowsEvent
     from binlogio.gtid import Gtid, GtidSet
     from binlogio.options import Limits, Position, ServerVariables
     from binlogio.reader import BinlogReader, open  # noqa: A004 - binlogio.open, as gzip.open and the like
@@ -60,6 +64,7 @@ __all__ = [
     "BadMagic",
     "BatchSession",
     "BinlogError",
+    "BinlogEvent",
     "BinlogFormatError",
     "BinlogReader",
     "BinlogWriter",
@@ -78,6 +83,7 @@ __all__ = [
     "Position",
     "PositionError",
     "ReplayError",
+    "RowsEvent",
     "ServerVariables",
     "Session",
     "Statement",
@@ -114,6 +120,7 @@ _HOMES: Final = {
         "binlogio.errors",
     ),
     "EventFilter": "binlogio.event_filter",
+    **dict.fromkeys(("BinlogEvent", "RowsEvent"), "binlogio.events"),
     **dict.fromkeys(("Gtid", "GtidSet"), "binlogio.gtid"),
     **dict.fromkeys(("Limits", "Position", "ServerVariables"), "binlogio.options"),
     **dict.fromkeys(("BinlogReader", "open"), "binlogio.reader"),
@@ -126,7 +133,7 @@ _HOMES: Final = {
 
 if not TYPE_CHECKING:  # a type checker refuses a name that is not imported above
 
-    def __getattr__(name: str) -> Any:
+    def __getattr__(name: str) -> object:
         """Import a public name on first use (PEP 562)."""
         home = _HOMES.get(name)
         if name == "KERNEL":  # asked each time: BINLOGIO_KERNEL may have changed

@@ -7,11 +7,12 @@ Reads files in order and tracks the end of the last complete event group. `binlo
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.errors import BinlogError, PositionError, WriterStateError
+from binlogio.events import BinlogEvent, RowsEvent
 from binlogio.events.base import ParseContext
 from binlogio.events.query import QueryEvent
 from binlogio.events.table_map import TableMapEvent
@@ -29,15 +30,18 @@ from binlogio.storage.compression import decompress_zstd
 from binlogio.storage.sources import LogFile, OpenedLog, SeekableByteStream, Source, find_logs
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import TracebackType
 
     from pyarrow.fs import FileSystem
 
+    from binlogio.events.mariadb import StartEncryptionEvent
+    from binlogio.format.framing import Decryptor
     from binlogio.schema.ddl.foreign_keys import Cascade
     from binlogio.schema.ddl.parsed_table import ParsedTable
     from binlogio.schema.definition import TableDefinition
     from binlogio.schema.given import Definitions
-    from binlogio.storage.encryption import Keyring
+    from binlogio.storage.keyring import Keyring
 
 
 class BinlogReader:
@@ -85,10 +89,10 @@ class BinlogReader:
     ) -> None:
         self.close()
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[BinlogEvent]:
         return self
 
-    def __next__(self) -> Any:
+    def __next__(self) -> BinlogEvent:
         return next(self._events)
 
     def close(self) -> None:
@@ -182,7 +186,7 @@ class BinlogReader:
             )
         check_event_start(log, position.offset, self._keyring)
 
-    def table_map(self, event: Any) -> TableMapEvent:
+    def table_map(self, event: RowsEvent) -> TableMapEvent:
         """Return the table map of a rows event, which must be the last event that was given.
 
         Raises:
@@ -190,7 +194,7 @@ class BinlogReader:
         """
         return self._decoder.table_map(event.table_id, offset=event.header.offset, event_type=event.header.type_code)
 
-    def plan(self, event: Any) -> TablePlan:
+    def plan(self, event: RowsEvent) -> TablePlan:
         """What the columns of a rows event are; the event must be the last one that was given.
 
         Raises:
@@ -207,7 +211,7 @@ class BinlogReader:
                 raise
         return plan
 
-    def given_table(self, event: Any) -> TableDefinition | None:
+    def given_table(self, event: RowsEvent) -> TableDefinition | None:
         """Return the table of a rows event as `definitions` have it; None where they do not.
 
         The event must be the last one.
@@ -215,7 +219,7 @@ class BinlogReader:
         table = self.table_map(event)
         return self._definitions.given(table.schema, table.table, self.context)
 
-    def logged_table(self, event: Any) -> ParsedTable | None:
+    def logged_table(self, event: RowsEvent) -> ParsedTable | None:
         """Return the table of a rows event as the DDL in the log up to here leaves it; None where there is none.
 
         The event must be the last one.
@@ -224,7 +228,7 @@ class BinlogReader:
         known = self._definitions.logged(table.schema, table.table)
         return known.table if known is not None else None
 
-    def cascades(self, event: Any) -> tuple[Cascade, ...]:
+    def cascades(self, event: RowsEvent) -> tuple[Cascade, ...]:
         """Return the foreign keys by which a change of the event's table changes others, as far as anything says.
 
         The event must be the last one.
@@ -232,7 +236,7 @@ class BinlogReader:
         table = self.table_map(event)
         return self._definitions.cascades(table.schema, table.table, self.context)
 
-    def rows(self, event: Any) -> Iterator[RowChange]:
+    def rows(self, event: RowsEvent) -> Iterator[RowChange]:
         """Yield the row changes of a rows event, which must be the last event that was given.
 
         Raises:
@@ -244,7 +248,7 @@ class BinlogReader:
             exc.locate(file=self._position.file)
             raise
 
-    def _iterate(self) -> Any:
+    def _iterate(self) -> Generator[BinlogEvent, None, None]:
         for number, log in enumerate(self._logs):
             try:
                 yield from self._read(log, first=number == 0, last=number == len(self._logs) - 1)
@@ -254,7 +258,7 @@ class BinlogReader:
             finally:
                 self._close_file()
 
-    def _read(self, log: LogFile, *, first: bool, last: bool) -> Iterator[Any]:
+    def _read(self, log: LogFile, *, first: bool, last: bool) -> Iterator[BinlogEvent]:
         self._log = log
         self._opened = log.open(self._keyring)
         self._framer = EventFramer(
@@ -348,7 +352,7 @@ def may_skip(framer: EventFramer, frame: EventFrame) -> bool:
     return not framer.context.is_mariadb or frame.header.offset > _FIRST_OFFSET
 
 
-def mariadb_decryptor_for(keyring: Keyring | None) -> Any:
+def mariadb_decryptor_for(keyring: Keyring | None) -> Callable[[StartEncryptionEvent], Decryptor] | None:
     """Return the function that makes a decryptor for a START_ENCRYPTION_EVENT; None without a keyring."""
     if keyring is None:
         return None

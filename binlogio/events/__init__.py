@@ -1,13 +1,15 @@
-"""One module per event family; this one knows them all.
+"""Events of binary logs: one module per event family, each with grammar, construct layouts and frozen dataclasses.
 
-`EVENT_CODECS` maps each event type to the codec that parses and builds it, `BinlogEvent` is the union of all event
-classes.
+`BinlogEvent` is the union of all event classes, and what readers yield; `isinstance` tells which one an event is, and
+`event.header` has its type, time and place. `EVENT_CODECS`, `codec_for` and `default_type` map event types to the
+codecs that parse and build them; `RowsEvent` (classes: `ROWS_EVENTS`) and `GtidLogEvent` are the unions of the events
+that hold rows, and of those that begin an event group.
 """
 
 from __future__ import annotations
 
 from itertools import chain
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from binlogio.constants import EventType
 from binlogio.events import (
@@ -23,7 +25,71 @@ from binlogio.events import (
     table_map,
     transaction_payload,
 )
-from binlogio.events.base import UNKNOWN, EventCodec
+from binlogio.events.base import UNKNOWN, EventCodec, EventHeader, UnknownEvent
+from binlogio.events.rows import ROWS_EVENTS, RowsEvent
+
+__all__ = [
+    "EVENT_CODECS",
+    "ROWS_EVENTS",
+    "BinlogEvent",
+    "EventCodec",
+    "EventHeader",
+    "GtidLogEvent",
+    "RowsEvent",
+    "UnknownEvent",
+    "codec_for",
+    "default_type",
+]
+
+GtidLogEvent: TypeAlias = gtid.GtidEvent | gtid.AnonymousGtidEvent | gtid.GtidTaggedEvent | mariadb.MariadbGtidEvent
+"""The first event of an event group, in logs of servers that write GTIDs; `gtid` is None in AnonymousGtidEvent."""
+
+BinlogEvent: TypeAlias = (
+    # format_description
+    format_description.FormatDescriptionEvent
+    | format_description.StartV3Event
+    # query, statement_context
+    | query.QueryEvent
+    | statement_context.IntvarEvent
+    | statement_context.RandEvent
+    | statement_context.UserVarEvent
+    # load
+    | load.LoadEvent
+    | load.CreateFileEvent
+    | load.AppendBlockEvent
+    | load.BeginLoadQueryEvent
+    | load.ExecLoadEvent
+    | load.DeleteFileEvent
+    | load.ExecuteLoadQueryEvent
+    # control
+    | control.StopEvent
+    | control.RotateEvent
+    | control.XidEvent
+    | control.XaPrepareEvent
+    | control.IncidentEvent
+    | control.HeartbeatEvent
+    | control.HeartbeatV2Event
+    | control.IgnorableEvent
+    | control.RowsQueryEvent
+    | control.SlaveEvent
+    # table_map, rows
+    | table_map.TableMapEvent
+    | RowsEvent
+    # gtid, group_replication, transaction_payload
+    | GtidLogEvent
+    | gtid.PreviousGtidsEvent
+    | group_replication.TransactionContextEvent
+    | group_replication.ViewChangeEvent
+    | transaction_payload.TransactionPayloadEvent
+    # mariadb
+    | mariadb.MariadbGtidListEvent
+    | mariadb.AnnotateRowsEvent
+    | mariadb.BinlogCheckpointEvent
+    | mariadb.StartEncryptionEvent
+    # base
+    | UnknownEvent
+)
+"""An event of any type."""
 
 _FAMILIES: Final = (
     format_description,
@@ -45,17 +111,17 @@ EVENT_CODECS: Final[dict[int, EventCodec[Any]]] = {
 
 
 def codec_for(type_code: int) -> EventCodec[Any]:
-    """Return the codec of a type; that of `UnknownEvent` where we have none."""
+    """Return the codec of a type; that of `UnknownEvent` for an unknown type."""
     return EVENT_CODECS.get(type_code, UNKNOWN)
 
 
-def default_type(event: Any) -> EventType:
+def default_type(event: BinlogEvent) -> EventType:
     """Return the type code that an event of this class gets when its header names none."""
     return _DEFAULT_TYPES[type(event)]
 
 
 _DEFAULT_TYPES: Final[dict[type, EventType]] = {
-    # Where several types share a class, the last one here wins: today's v2 rows events, GTID_LOG_EVENT, NEW_LOAD_EVENT.
+    # Where several types share a class, the last one here wins: v2 rows events, GTID_LOG_EVENT, NEW_LOAD_EVENT.
     codec.event_class: codec.type_code
     for codec in EVENT_CODECS.values()
     if "COMPRESSED" not in codec.type_code.name

@@ -19,7 +19,7 @@ Source: libs/mysql/binlog/event/rows_event.h, Rows_event; sql/log_event.cc, Rows
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from construct import (
     Adapter,
@@ -177,7 +177,10 @@ class PartialUpdateRowsEvent:
         return bool(self.flags & RowsFlag.STMT_END)
 
 
-RowsEvent = WriteRowsEvent | UpdateRowsEvent | DeleteRowsEvent | PartialUpdateRowsEvent
+RowsEvent: TypeAlias = WriteRowsEvent | UpdateRowsEvent | DeleteRowsEvent | PartialUpdateRowsEvent
+"""A rows event of any kind."""
+ROWS_EVENTS: Final = (WriteRowsEvent, UpdateRowsEvent, DeleteRowsEvent, PartialUpdateRowsEvent)
+"""The classes of RowsEvent, for `isinstance`."""
 
 _V2: Final = (POST_HEADER_V2,)
 _V1: Final = (POST_HEADER_V1, POST_HEADER_V0)

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 from binlogio.constants import MAX_EVENT_SIZE, ChecksumAlgorithm, EventType
 from binlogio.errors import BinlogError, BinlogFormatError, MissingTableMap, UnsupportedFeature
-from binlogio.events import codec_for
+from binlogio.events import ROWS_EVENTS, BinlogEvent, RowsEvent, codec_for
 from binlogio.events.base import UNKNOWN, ParseContext, event_name
-from binlogio.events.rows import DeleteRowsEvent, PartialUpdateRowsEvent, UpdateRowsEvent, WriteRowsEvent
 from binlogio.events.table_map import TableMapEvent
 from binlogio.events.transaction_payload import CompressionType, TransactionPayloadEvent
 from binlogio.format.framing import EventFrame, EventFramer, Framing, check_event_size
@@ -27,7 +26,6 @@ Decompress = Callable[[bytes], Iterator[bytes]]
 Raises BinlogFormatError where it is broken.
 """
 
-ROWS_EVENTS: Final = (WriteRowsEvent, UpdateRowsEvent, DeleteRowsEvent, PartialUpdateRowsEvent)
 _PAYLOAD_CHUNK: Final = 1 << 20
 _WHOLE: Final = frozenset({EventType.TABLE_MAP_EVENT, EventType.QUERY_EVENT})
 _HEADS: Final = frozenset(
@@ -56,7 +54,7 @@ class Decoder:
         self._statement_ended = False
         self._bodies = ParsedBodies()
 
-    def decode(self, frame: EventFrame) -> Iterator[Any]:
+    def decode(self, frame: EventFrame) -> Iterator[BinlogEvent]:
         """Yield the event of a frame; after a TRANSACTION_PAYLOAD_EVENT also the events inside it.
 
         Raises:
@@ -84,10 +82,10 @@ class Decoder:
             )
         return found
 
-    def _one(self, frame: EventFrame) -> Any:
+    def _one(self, frame: EventFrame) -> BinlogEvent:
         code = frame.header.type_code
         if self._only is None or code in self._only:
-            event = self._bodies.parse(frame)
+            event: BinlogEvent = self._bodies.parse(frame)
         else:
             event = UNKNOWN.parse(frame.header, frame.body, frame.context)
         if self._statement_ended:
@@ -101,7 +99,7 @@ class Decoder:
 
     def decode_payload(
         self, event: TransactionPayloadEvent, context: ParseContext, chunks: Iterator[bytes], start: int = 0
-    ) -> Iterator[Any]:
+    ) -> Iterator[BinlogEvent]:
         """Yield the events inside a payload, whose plain bytes come in chunks, from byte `start` on.
 
         Raises:
@@ -205,14 +203,16 @@ class ParsedBodies:
 
     def __init__(self) -> None:
         self._context: ParseContext | None = None
-        self._events: dict[tuple[int, bytes], Any] = {}
+        self._events: dict[tuple[int, bytes], BinlogEvent] = {}
+        self._heads: dict[tuple[int, bytes], RowsEvent] = {}
         self._sizes: dict[tuple[int, bytes], int] = {}
 
-    def parse(self, frame: EventFrame) -> Any:
+    def parse(self, frame: EventFrame) -> BinlogEvent:
         """Return the event of a frame. Raises as `EventCodec.parse`."""
         code, body = frame.header.type_code, frame.body
         if code not in _WHOLE and code not in _HEADS:
-            return codec_for(code).parse(frame.header, body, frame.context)
+            whole: BinlogEvent = codec_for(code).parse(frame.header, body, frame.context)
+            return whole
         if frame.context is not self._context:
             self._context = frame.context
             self._forget()
@@ -220,28 +220,32 @@ class ParsedBodies:
             known = self._events.get((code, body))
             if known is not None:
                 return replace(known, header=frame.header)
-            event = codec_for(code).parse(frame.header, body, frame.context)
+            event: BinlogEvent = codec_for(code).parse(frame.header, body, frame.context)
             if len(body) <= _MOST_BYTES:
                 self._make_room()
                 self._events[code, body] = event
             return event
         beginning = (code, body[:_BEGINNING])
         size = self._sizes.get(beginning, 0)
-        known = self._events.get((code, body[:size])) if size else None
-        if known is not None:
-            return replace(known, images=body[size:], header=frame.header)
-        event = codec_for(code).parse(frame.header, body, frame.context)
-        size = len(body) - len(event.images)
+        head = self._heads.get((code, body[:size])) if size else None
+        if head is not None:
+            return replace(head, images=body[size:], header=frame.header)
+        rows: RowsEvent = codec_for(code).parse(frame.header, body, frame.context)
+        size = len(body) - len(rows.images)
         if size <= _MOST_BYTES:
             self._make_room()
-            self._events[code, body[:size]] = replace(event, images=b"")
+            self._heads[code, body[:size]] = replace(rows, images=b"")
             self._sizes[beginning] = size
-        return event
+        return rows
+
+    def __len__(self) -> int:
+        return len(self._events) + len(self._heads)
 
     def _make_room(self) -> None:
-        if len(self._events) >= _MOST_BODIES:
+        if len(self) >= _MOST_BODIES:
             self._forget()
 
     def _forget(self) -> None:
         self._events.clear()
+        self._heads.clear()
         self._sizes.clear()

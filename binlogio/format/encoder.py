@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import zlib
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 from binlogio.constants import CHECKSUM_SIZE, LOG_POS_BYTES, MAX_EVENT_SIZE, EventType, HeaderFlag
 from binlogio.errors import BinlogFormatError
-from binlogio.events import codec_for, default_type
+from binlogio.events import BinlogEvent, codec_for, default_type
 from binlogio.events.base import DEFAULT_CONTEXT, EventHeader, ParseContext, UnknownEvent, build_header, event_name
 from binlogio.events.format_description import FormatDescriptionEvent, StartV3Event
 
@@ -39,7 +39,7 @@ class Encoder:
     def __init__(self, context: ParseContext = DEFAULT_CONTEXT) -> None:
         self.context = context
 
-    def encode(self, event: Any) -> bytes:
+    def encode(self, event: BinlogEvent) -> bytes:
         """Return the event with the type, timestamp, server id, flags and log_pos of its own header.
 
         Only size and checksum are computed.
@@ -51,11 +51,11 @@ class Encoder:
         """
         return self._encode(event, event.header.log_pos)
 
-    def encode_at(self, event: Any, offset: int) -> bytes:
+    def encode_at(self, event: BinlogEvent, offset: int) -> bytes:
         """Return the event as it stands at `offset` (bytes from the start of the file): log_pos is where it ends, modulo 2**32."""
         return self._encode(event, None, offset)
 
-    def _encode(self, event: Any, log_pos: int | None, offset: int = 0) -> bytes:
+    def _encode(self, event: BinlogEvent, log_pos: int | None, offset: int = 0) -> bytes:
         type_code = event.header.type_code or default_type(event)
         if isinstance(event, FormatDescriptionEvent | StartV3Event):
             self.context = event.context

@@ -17,8 +17,9 @@ Gtid_log_event::FL_STANDALONE.
 from __future__ import annotations
 
 from enum import Enum
-from typing import Any, Final
+from typing import Final
 
+from binlogio.events import ROWS_EVENTS, BinlogEvent
 from binlogio.events.control import IncidentEvent, RotateEvent, StopEvent, XaPrepareEvent, XidEvent
 from binlogio.events.format_description import FormatDescriptionEvent, StartV3Event
 from binlogio.events.gtid import AnonymousGtidEvent, GtidEvent, GtidTaggedEvent, PreviousGtidsEvent
@@ -33,12 +34,9 @@ from binlogio.events.load import (
 )
 from binlogio.events.mariadb import MariadbGtidEvent, MariadbGtidListEvent
 from binlogio.events.query import QueryEvent
-from binlogio.events.rows import DeleteRowsEvent, PartialUpdateRowsEvent, UpdateRowsEvent, WriteRowsEvent
 from binlogio.events.statement_context import IntvarEvent, RandEvent, UserVarEvent
 from binlogio.events.table_map import TableMapEvent
 from binlogio.events.transaction_payload import TransactionPayloadEvent
-
-MARIADB_FL_STANDALONE: Final = 1
 
 
 class GroupPlace(Enum):
@@ -59,7 +57,6 @@ _STATEMENT_PARTS: Final = (
     AppendBlockEvent,
     TableMapEvent,
 )
-_ROWS: Final = (WriteRowsEvent, UpdateRowsEvent, DeleteRowsEvent, PartialUpdateRowsEvent)
 _ENDS_TRANSACTION: Final = (XidEvent, XaPrepareEvent, TransactionPayloadEvent, IncidentEvent)
 _ENDS_STATEMENT: Final = (ExecuteLoadQueryEvent, ExecLoadEvent, DeleteFileEvent, LoadEvent)
 _FILE_EVENTS: Final = (
@@ -79,7 +76,7 @@ class GroupTracker:
         self.place = GroupPlace.OUTSIDE
         self.starts_group = False
 
-    def feed(self, event: Any) -> GroupPlace:
+    def feed(self, event: BinlogEvent) -> GroupPlace:
         """Take the next event; returns the state after it. `starts_group` tells whether this event began a group."""
         before = self.place
         self.place = self._after(event)
@@ -92,12 +89,12 @@ class GroupTracker:
         )
         return self.place
 
-    def _after(self, event: Any) -> GroupPlace:
+    def _after(self, event: BinlogEvent) -> GroupPlace:
         in_transaction = self.place is GroupPlace.TRANSACTION
         if isinstance(event, _GTIDS):
             return GroupPlace.OPEN
         if isinstance(event, MariadbGtidEvent):
-            return GroupPlace.OPEN if event.flags & MARIADB_FL_STANDALONE else GroupPlace.TRANSACTION
+            return GroupPlace.OPEN if event.standalone else GroupPlace.TRANSACTION
         if isinstance(event, (*_ENDS_TRANSACTION, *_FILE_EVENTS)):
             return GroupPlace.OUTSIDE
         if isinstance(event, QueryEvent):
@@ -106,7 +103,7 @@ class GroupTracker:
             return GroupPlace.TRANSACTION
         if isinstance(event, _STATEMENT_PARTS):
             return GroupPlace.OPEN
-        if isinstance(event, _ROWS):
+        if isinstance(event, ROWS_EVENTS):
             return GroupPlace.OUTSIDE if event.ends_statement else GroupPlace.OPEN
         if isinstance(event, _ENDS_STATEMENT):
             return GroupPlace.OUTSIDE

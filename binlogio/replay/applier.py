@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from binlogio.columnar.splits.log_identity import log_identity
 from binlogio.event_filter import has_gtid
+from binlogio.events import GtidLogEvent
 from binlogio.format.decoder import Decoder
 from binlogio.options import Position
 from binlogio.replay.coordinator import Coordinator
@@ -139,6 +140,7 @@ def _skip(reader: BinlogReader, place: LogPlace, progress: Progress) -> tuple[Sk
     decoder = Decoder()
 
     def is_missing(event: SkippedEvent) -> bool:
-        return not has_gtid(gtids, next(iter(decoder.decode(event.frame))).gtid)
+        first = next(iter(decoder.decode(event.frame)))
+        return not (isinstance(first, GtidLogEvent) and has_gtid(gtids, first.gtid))
 
     return skip_to(reader, place, is_missing)

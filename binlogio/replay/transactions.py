@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from binlogio.columnar.splits.log_identity import LogIdentity, log_identity
 from binlogio.constants import HeaderFlag, RowsFlag
 from binlogio.errors import BinlogError, ReplayError
+from binlogio.events import ROWS_EVENTS
 from binlogio.events.base import DEFAULT_CONTEXT
 from binlogio.events.control import IncidentEvent, XaPrepareEvent
 from binlogio.events.format_description import FormatDescriptionEvent, StartV3Event
@@ -32,7 +33,6 @@ from binlogio.events.mariadb import MariadbGtidEvent, MariadbGtidExtraFlag
 from binlogio.events.query import QueryEvent
 from binlogio.events.rows import DeleteRowsEvent, WriteRowsEvent
 from binlogio.events.statement_context import IntvarEvent, RandEvent, UserVarEvent
-from binlogio.format.decoder import ROWS_EVENTS
 from binlogio.format.groups import GroupPlace, GroupTracker
 from binlogio.options import Position
 from binlogio.replay import statements

@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 import binlogio
+from binlogio.events.table_map import TableMapEvent
 from binlogio_cli.main import cli
 from corpus import FIXTURES
 
@@ -209,7 +210,7 @@ def test_scripts_of_the_demo_run(tmp_path: Path) -> None:
     scripts = [str(FIXTURES / "demo" / name) for name in ("shop.jsonl", "types.jsonl")]
     result = CliRunner().invoke(cli, ["write", *scripts, "--out", str(tmp_path)])
     with binlogio.open(tmp_path) as reader:
-        tables = {(event.schema, event.table) for event in reader if hasattr(event, "column_types")}
+        tables = {(event.schema, event.table) for event in reader if isinstance(event, TableMapEvent)}
 
     assert result.exit_code == 0, result.stderr
     assert tables == {

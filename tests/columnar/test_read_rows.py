@@ -17,6 +17,7 @@ import pytest
 import binlogio
 from binlogio import BinlogError, BinlogWriter, ColumnDefinition, Insert, ServerVariables, Statement, TableDefinition
 from binlogio._kernel import column_kinds
+from binlogio.events import RowsEvent
 from binlogio.implementation import COMPILED
 from binlogio.rows.image import RowImage
 from binlogio.values.absent import ABSENT
@@ -69,7 +70,7 @@ def _expected(path: Path, schemas: dict[str, pa.Schema]) -> Counter[str]:
     found: Counter[str] = Counter()
     with binlogio.open(path) as reader:
         for event in reader:
-            if not hasattr(event, "images"):
+            if not isinstance(event, RowsEvent):
                 continue
             plan = reader.plan(event)
             types = schemas[f"{plan.schema}.{plan.table}/{len(plan.columns)}"].field("after").type
@@ -172,7 +173,7 @@ def _outcome(path: Path) -> str:
 def _rows_or_error(path: Path) -> str:
     try:
         with binlogio.open(path) as reader:
-            return str(sum(1 for event in reader if hasattr(event, "images") for _ in reader.rows(event)))
+            return str(sum(1 for event in reader if isinstance(event, RowsEvent) for _ in reader.rows(event)))
     except BinlogError as exc:
         return type(exc).__name__
 
@@ -227,7 +228,7 @@ def test_encrypted_logs_give_the_rows_of_the_plain_ones(folder: str, keys: str) 
     plain: Counter[int] = Counter()
     with binlogio.open(path / "binlog.000001", keyring=path / keys) as reader:
         for event in reader:
-            if hasattr(event, "images"):
+            if isinstance(event, RowsEvent):
                 plain[event.header.offset] += sum(1 for _ in reader.rows(event))
     found = Counter(
         pos

@@ -16,7 +16,7 @@ import pytest
 
 import binlogio.reader
 from binlogio.constants import ColumnType
-from binlogio.format.decoder import ROWS_EVENTS
+from binlogio.events import ROWS_EVENTS
 from binlogio.rows.image import decode_rows
 from binlogio.rows.plan import resolve_plan
 from corpus import FIXTURES, Case, cases

@@ -192,6 +192,7 @@ def test_file_of_3_23_has_headers_of_13_bytes() -> None:
     assert [frame.header.log_pos for frame in found] == [0, 0]
     assert found[1].context.binlog_version == 1
     (event,) = Decoder().decode(found[1])
+    assert isinstance(event, QueryEvent)
     assert event.sql == b"SELECT 1"
 
 

@@ -15,6 +15,7 @@ from binlogio.columnar.splits.skipped_events import skipped_events
 from binlogio.columnar.splits.split_bounds import is_one_piece
 from binlogio.constants import BINLOG_MAGIC, CHECKSUM_SIZE, HEADER_SIZE, TYPE_CODE_AT, EventType
 from binlogio.errors import BinlogError, BinlogFormatError, UnsupportedFeature
+from binlogio.events.base import event_name
 from binlogio.events.format_description import FormatDescriptionEvent
 from binlogio.format.encoder import Encoder
 from binlogio.implementation import VARIABLE
@@ -118,7 +119,7 @@ def test_log_with_long_headers_is_written_back_byte_for_byte(longer: Path, size:
             raw = longer.read_bytes()[len(made) : len(made) + event.header.event_size]
             again = encoder.encode(event)
             # zlib of other versions makes other bytes of the compressed events of MariaDB
-            made += again if "COMPRESSED" not in event.header.event_type.name else raw
+            made += again if "COMPRESSED" not in event_name(event.header.type_code) else raw
             extras.add(len(event.header.extra))
 
     assert bytes(made) == longer.read_bytes()

@@ -340,6 +340,7 @@ def test_rows_whose_table_was_not_mapped_are_refused() -> None:
     with _open(log(ROWS)) as reader:
         next(reader)
         event = next(reader)
+        assert isinstance(event, WriteRowsEvent)
         with pytest.raises(MissingTableMap) as caught:
             list(reader.rows(event))
 
@@ -350,6 +351,7 @@ def test_rows_whose_table_was_not_mapped_are_refused() -> None:
 def test_rows_that_do_not_fit_their_table_name_file_and_offset() -> None:
     with _open(log(TABLE, replace(ROWS, images=b"\xfe\x01\0"))) as reader:
         *_, event = reader
+        assert isinstance(event, WriteRowsEvent)
         with pytest.raises(BinlogFormatError) as caught:
             list(reader.rows(event))
 

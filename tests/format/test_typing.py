@@ -5,37 +5,86 @@ from __future__ import annotations
 import re
 import sys
 import textwrap
+from collections.abc import Iterator
 from pathlib import Path
 from subprocess import run
+from typing import Any, get_args
 
 import pytest
 
 import binlogio
+from binlogio.events import EVENT_CODECS, ROWS_EVENTS, BinlogEvent, RowsEvent
+from binlogio.events.base import UNKNOWN
 
 ROOT = Path(binlogio.__file__).parent.parent
 
+NAMES_AND_KEYWORDS = """\
+import binlogio
+from binlogio.columnar.rows_reader import MixedBatches, RowBatches
+
+rows: RowBatches = binlogio.read_rows("binlog.*", table="shop.orders", columns=["id"], zero_dates="null", threads=4)
+mixed: MixedBatches = binlogio.read_rows("binlog.*", tables=["shop.*"], where=binlogio.EventFilter(tables=None))
+names: list[str] = [name for name, batch in binlogio.read_tables("binlog.*", tables=["shop.*"])]
+batches: type[binlogio.BatchSession] = binlogio.BatchSession
+kernel: str = binlogio.KERNEL
+
+binlogio.read_tabels("binlog.*")  # error: attr-defined
+binlogio.read_rows("binlog.*", table="shop.orders", colums=["id"])  # error: call-overload  # codespell:ignore
+binlogio.read_rows("binlog.*", colums=["id"])  # error: call-overload  # codespell:ignore
+binlogio.read_rows("binlog.*", table="shop.orders", tables=["shop.*"])  # error: call-overload
+binlogio.read_tables("binlog.*", colums=["id"])  # error: call-arg  # codespell:ignore
+binlogio.read_tables("binlog.*", zero_dates="nul")  # error: arg-type
+binlogio.open("binlog.000001", start_offset="4")  # error: arg-type
+binlogio.EventFilter(table="orders")  # error: call-arg
+binlogio.EventFilter(tables="orders")  # error: arg-type
+"""
+
+EVENTS = """\
+import binlogio
+from binlogio.events.query import QueryEvent
+from binlogio.events.rows import DeleteRowsEvent, UpdateRowsEvent
+from binlogio.events.table_map import TableMapEvent
+
+def texts(path: str) -> list[bytes]:
+    with binlogio.open(path) as reader:
+        return [event.sql for event in reader if isinstance(event, QueryEvent)]
+
+def changes(path: str) -> int:
+    count = 0
+    with binlogio.open(path) as reader:
+        for event in reader:
+            offset: int = event.header.offset
+            if isinstance(event, binlogio.RowsEvent):
+                table: TableMapEvent = reader.table_map(event)
+                count += sum(1 for change in reader.rows(event) if change.before is not None)
+            elif isinstance(event, TableMapEvent):
+                name: str = event.table
+    return count
+
+def describe(event: binlogio.BinlogEvent) -> str:
+    if isinstance(event, UpdateRowsEvent | DeleteRowsEvent):
+        return f"{event.table_id} {event.present.hex()}"
+    return str(event.header.event_type)
+
+def wrong(reader: binlogio.BinlogReader, event: binlogio.BinlogEvent, change: binlogio.RowsEvent) -> None:
+    event.sql  # error: union-attr
+    event.headers  # error: union-attr
+    reader.rows(event)  # error: arg-type
+    reader.table_map(event)  # error: arg-type
+    change.present_after  # error: union-attr
+    if isinstance(event, QueryEvent):
+        event.table  # error: attr-defined
+        text: str = event.sql  # error: assignment
+    describe("BEGIN")  # error: arg-type
+    for found in reader:
+        number: int = found  # error: assignment
+"""
+
 
 @pytest.mark.slow
-def test_a_type_checker_refuses_wrong_names_keywords_and_values(tmp_path: Path) -> None:
-    """Lines 4 to 8 of the program are correct; each line from 10 on contains one mistake."""
-    program = """\
-    import binlogio
-    from binlogio.columnar.rows_reader import MixedBatches, RowBatches
-
-    rows: RowBatches = binlogio.read_rows("binlog.*", table="shop.orders", columns=["id"], zero_dates="null", threads=4)
-    mixed: MixedBatches = binlogio.read_rows("binlog.*", tables=["shop.*"], where=binlogio.EventFilter(tables=None))
-    names: list[str] = [name for name, batch in binlogio.read_tables("binlog.*", tables=["shop.*"])]
-    batches: type[binlogio.BatchSession] = binlogio.BatchSession
-    kernel: str = binlogio.KERNEL
-
-    binlogio.read_tabels("binlog.*")
-    binlogio.read_rows("binlog.*", table="shop.orders", colums=["id"])  # codespell:ignore
-    binlogio.read_rows("binlog.*", colums=["id"])  # codespell:ignore
-    binlogio.read_rows("binlog.*", table="shop.orders", tables=["shop.*"])
-    binlogio.read_tables("binlog.*", colums=["id"])  # codespell:ignore
-    binlogio.read_tables("binlog.*", zero_dates="nul")
-    binlogio.open("binlog.000001", start_offset="4")
-    """
+@pytest.mark.parametrize("program", [NAMES_AND_KEYWORDS, EVENTS], ids=["names and keywords", "events"])
+def test_a_type_checker_refuses_wrong_uses_and_no_others(tmp_path: Path, program: str) -> None:
+    """A comment names the error of each wrong line; mypy finds these and no others."""
     path = tmp_path / "uses.py"
     path.write_text(textwrap.dedent(program), "utf-8")
     options = ("--strict", "--follow-imports=silent", "--no-error-summary", "--cache-dir", str(tmp_path / "cache"))
@@ -43,20 +92,36 @@ def test_a_type_checker_refuses_wrong_names_keywords_and_values(tmp_path: Path) 
 
     checked = run(command, cwd=ROOT, capture_output=True, text=True, check=False)
 
-    errors = {
-        int(line): code
-        for line, code in re.findall(r"uses\.py:(\d+): error: .*\[([a-z-]+)\]$", checked.stdout, re.MULTILINE)
+    found = re.findall(r"uses\.py:(\d+): error: .*\[([a-z-]+)\]$", checked.stdout, re.MULTILINE)
+    expected = {
+        number: match[1]
+        for number, line in enumerate(program.splitlines(), 1)
+        if (match := re.search(r"# error: ([a-z-]+)", line))
     }
     assert not checked.stderr
-    assert errors == {
-        10: "attr-defined",
-        11: "call-overload",
-        12: "call-overload",
-        13: "call-overload",
-        14: "call-arg",
-        15: "arg-type",
-        16: "arg-type",
-    }
+    assert len(expected) >= 9
+    assert {int(number): code for number, code in found} == expected
+
+
+def _classes(union: Any) -> Iterator[type]:
+    for one in get_args(union):
+        yield from _classes(one) if get_args(one) else (one,)
+
+
+def test_the_union_of_events_has_every_event_class() -> None:
+    classes = {codec.event_class for codec in (*EVENT_CODECS.values(), UNKNOWN)}
+
+    assert set(_classes(BinlogEvent)) == classes
+    assert set(_classes(RowsEvent)) == set(ROWS_EVENTS)
+    assert binlogio.BinlogEvent is BinlogEvent
+
+
+def test_events_of_a_log_are_instances_of_the_union() -> None:
+    with binlogio.open(ROOT / "fixtures" / "mysql97" / "ddl_mix" / "binlog.000001") as reader:
+        events = list(reader)
+
+    assert any(isinstance(event, RowsEvent) for event in events)
+    assert all(isinstance(event, BinlogEvent) for event in events)
 
 
 def test_read_rows_refuses_table_and_tables_together() -> None:

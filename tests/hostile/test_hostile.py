@@ -16,7 +16,7 @@ import pytest
 
 import binlogio.reader
 from binlogio.errors import BinlogError, TruncatedEvent, UnsupportedFeature
-from binlogio.format.decoder import ROWS_EVENTS
+from binlogio.events import ROWS_EVENTS
 from corpus import MARIADB, MYSQL, Case, cases
 from logs import IN_USE_AT
 

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import binlogio
 from binlogio.constants import ColumnType, EventType
+from binlogio.events import RowsEvent
 from binlogio.values.decimal import decimal_size
 from binlogio.values.json import JsonDocument
 from corpus import MYSQL
@@ -32,7 +33,7 @@ def _documents(case: str) -> list[bytes]:
     found = []
     with binlogio.open(MYSQL / case / "binlog.000001") as reader:
         for event in reader:
-            if type(event).__name__.endswith("RowsEvent"):
+            if isinstance(event, RowsEvent):
                 for change in reader.rows(event):
                     for image in (change.before, change.after):
                         values = image.values if image is not None else ()
@@ -85,7 +86,7 @@ def test_a_json_column_of_a_server_is_text() -> None:
     expected: list[list[bytes | None]] = [[], []]
     with binlogio.open(MYSQL / "types_json" / "binlog.000001") as reader:
         for event in reader:
-            for change in reader.rows(event) if type(event).__name__.endswith("RowsEvent") else ():
+            for change in reader.rows(event) if isinstance(event, RowsEvent) else ():
                 for column, texts in enumerate(expected, 1):
                     value = change.after.values[column] if change.after is not None else None
                     texts.append(value.text.encode() if value is not None else None)

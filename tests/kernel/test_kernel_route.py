@@ -5,6 +5,7 @@ from __future__ import annotations
 from binlogio._kernel.route import FULL, NEED_DATA, Router
 from binlogio.columnar.batches.records import TableRecords
 from binlogio.constants import ColumnType, EventType
+from binlogio.events import BinlogEvent
 from binlogio.events.base import EventHeader, ParseContext
 from binlogio.events.rows import WriteRowsEvent
 from binlogio.format.encoder import Encoder
@@ -35,7 +36,8 @@ def test_little_that_becomes_much_is_opened_in_turns() -> None:
         EventHeader(type_code=EventType.WRITE_ROWS_COMPRESSED_EVENT_V1, timestamp=9),
     )
     encoder, data = Encoder(MARIADB), b""
-    for one in (table_map, *[event] * EVENTS):
+    events: list[BinlogEvent] = [table_map, *[event] * EVENTS]
+    for one in events:
         data += encoder.encode_at(one, 4 + len(data))
     records = TableRecords.of(resolve_plan(table_map, MARIADB), None, zero_dates="text")
     router = Router(lambda _: records.images, lambda *_: None, checksum=False)

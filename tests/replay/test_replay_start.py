@@ -15,6 +15,7 @@ import binlogio
 from binlogio import BinlogWriter, ColumnDefinition, Insert, ServerVariables, Statement, TableDefinition
 from binlogio.errors import ReplayError
 from binlogio.events.control import XaPrepareEvent
+from binlogio.events.gtid import GtidEvent
 from binlogio.gtid import GtidSet
 from binlogio.options import Position
 from binlogio.replay import ReplayFilter, SqliteTarget, replay
@@ -95,7 +96,7 @@ def test_xa_transaction_that_is_excluded_by_its_prepare_is_applied_when_it_commi
     """A backup's set of GTIDs has the XA PREPARE, but the backup does not have the rows."""
     logs = xa_log(tmp_path, gtid_mode="ON")
     with binlogio.open(logs) as reader:
-        gtids = [event.gtid for event in reader if hasattr(event, "gno")]
+        gtids = [event.gtid for event in reader if isinstance(event, GtidEvent)]
 
     assert applied(logs, tmp_path, exclude_gtids=GtidSet.from_gtids(gtids[:4])) == [2, 3, 10, 11]
 

@@ -13,9 +13,9 @@ from binlogio.columnar.batches.row_counts import RowCounter
 from binlogio.constants import ColumnType as T
 from binlogio.constants import EventType
 from binlogio.errors import BinlogFormatError
+from binlogio.events import ROWS_EVENTS
 from binlogio.events.base import EventHeader
 from binlogio.events.rows import UpdateRowsEvent, WriteRowsEvent
-from binlogio.format.decoder import ROWS_EVENTS
 from binlogio.rows.image import decode_rows
 from binlogio.rows.plan import TablePlan
 from corpus import FIXTURES, Case, cases

@@ -10,6 +10,7 @@ import pytest
 import binlogio
 from binlogio.constants import EventType, RowsFlag
 from binlogio.errors import ReplayError
+from binlogio.events import RowsEvent
 from binlogio.events.control import XaPrepareEvent
 from binlogio.events.format_description import FormatDescriptionEvent
 from binlogio.events.gtid import AnonymousGtidEvent, PreviousGtidsEvent
@@ -177,15 +178,15 @@ def test_file_begins_and_ends_as_servers_expect(tmp_path: Path) -> None:
     with binlogio.open(path) as reader:
         found = list(reader)
         assert not reader.in_use
-    gtids = [at for at, event in enumerate(found) if isinstance(event, AnonymousGtidEvent)]
+    gtids = {at: event for at, event in enumerate(found) if isinstance(event, AnonymousGtidEvent)}
 
     assert isinstance(found[0], FormatDescriptionEvent)
     assert isinstance(found[1], PreviousGtidsEvent)
-    assert [found[at].sequence_number for at in gtids] == [1, 2]
-    assert [found[at].last_committed for at in gtids] == [0, 1]
-    for start, end in zip(gtids, (*gtids[1:], len(found)), strict=True):
-        assert found[start].transaction_length == sum(event.header.event_size for event in found[start:end])
-    assert all(event.flags & RowsFlag.STMT_END for event in found if hasattr(event, "images"))
+    assert [event.sequence_number for event in gtids.values()] == [1, 2]
+    assert [event.last_committed for event in gtids.values()] == [0, 1]
+    for start, end in zip(gtids, (*list(gtids)[1:], len(found)), strict=True):
+        assert gtids[start].transaction_length == sum(event.header.event_size for event in found[start:end])
+    assert all(event.flags & RowsFlag.STMT_END for event in found if isinstance(event, RowsEvent))
 
 
 def test_logs_of_two_versions_do_not_become_one(tmp_path: Path) -> None:

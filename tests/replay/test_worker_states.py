@@ -15,6 +15,7 @@ import pytest
 
 import binlogio
 from binlogio.errors import ReplayError
+from binlogio.events import RowsEvent
 from binlogio.options import Position
 from binlogio.replay import SqliteTarget, replay
 from binlogio.replay.coordinator import Coordinator
@@ -139,5 +140,5 @@ def _replay(path: Path, wanted: ReplayFilter) -> None:
 def _inserted(before: int) -> list[int]:
     """Rows of corpus.gc by event, up to a place."""
     with binlogio.open(LOG) as reader:
-        events = (event for event in reader if hasattr(event, "images") and event.header.offset < before)
+        events = (event for event in reader if isinstance(event, RowsEvent) and event.header.offset < before)
         return [len(list(reader.rows(event))) for event in events if reader.table_map(event).table == "gc"]

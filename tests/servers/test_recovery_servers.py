@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from contextlib import closing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
 import pytest
 from click.testing import CliRunner
@@ -17,6 +17,7 @@ from click.testing import CliRunner
 pytest.importorskip("pymysql")
 
 import binlogio
+from binlogio.events import BinlogEvent
 from binlogio.events.gtid import GtidEvent
 from binlogio.events.mariadb import MariadbGtidEvent
 from binlogio_cli.main import cli
@@ -198,7 +199,7 @@ def test_backup_and_log_by_gtid_end_in_the_tables_before_the_accident(drill: Dri
 def test_log_without_the_accident_ends_in_the_tables_of_a_server_without_it(drill: Drill) -> None:
     """The accident is left out by its GTID; what came later is there."""
     with binlogio.open(drill.logs) as reader:
-        gtid = next(str(e.gtid) for e in reader if is_at(reader.position.file, e, drill.accident[0]))
+        gtid = next(str(e.gtid) for e in reader if is_at(e, reader.position.file, drill.accident[0]))
     dumped = PLACE.search(drill.dump)
     assert dumped is not None
     start = f"{dumped[1].decode()}:{int(dumped[2])}"
@@ -214,7 +215,7 @@ def test_log_without_the_accident_ends_in_the_tables_of_a_server_without_it(dril
     }
 
 
-def is_at(file: str, event: Any, place_of: str) -> bool:
+def is_at(event: BinlogEvent, file: str, place_of: str) -> TypeGuard[GtidEvent | MariadbGtidEvent]:
     """Return whether an event is the GTID of the group at a place."""
     name, _, offset = place_of.rpartition(":")
     return (

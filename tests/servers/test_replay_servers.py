@@ -13,6 +13,7 @@ from binlogio import BinlogWriter, ColumnDefinition, Insert, ServerVariables, St
 from binlogio.constants import BINLOG_MAGIC, EventType
 from binlogio.errors import PositionError, ReplayError
 from binlogio.event_filter import parse_gtid_set
+from binlogio.events import RowsEvent
 from binlogio.events.control import XidEvent
 from binlogio.events.gtid import AnonymousGtidEvent, GtidEvent
 from binlogio.events.load import BeginLoadQueryEvent, ExecuteLoadQueryEvent
@@ -216,7 +217,7 @@ def _logged_changes(logs: list[Path]) -> list[tuple[str, str]]:
     found = []
     with binlogio.open(logs) as reader:
         for event in reader:
-            if hasattr(event, "images") and reader.table_map(event).schema == "corpus":
+            if isinstance(event, RowsEvent) and reader.table_map(event).schema == "corpus":
                 plan = reader.plan(event)
                 values = ((c.before and c.before.values, c.after and c.after.values) for c in reader.rows(event))
                 found += [(plan.table, repr(value)) for value in values]

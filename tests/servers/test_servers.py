@@ -9,6 +9,7 @@ import pytest
 import binlogio
 import relay_logs
 from binlogio import ServerVariables
+from binlogio.events import GtidLogEvent
 from judged_types import READABLE, TYPES, count_changes, expect_tables, write_types
 from real_servers import KINDS, vendor
 
@@ -81,7 +82,7 @@ def test_a_replica_applies_our_file_from_its_relay_log(checksum: str) -> None:
             "START REPLICA SQL_THREAD;"
         )
         with binlogio.open(log) as reader:
-            last = [event.gtid for event in reader if getattr(event, "gtid", None) is not None][-1]
+            last = [event.gtid for event in reader if isinstance(event, GtidLogEvent) and event.gtid is not None][-1]
         executed = server.sql(f"SELECT WAIT_FOR_EXECUTED_GTID_SET('{last}', 60)")
         errors = server.sql(
             "SELECT last_error_number, last_error_message FROM performance_schema.replication_applier_status_by_worker"

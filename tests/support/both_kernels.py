@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import binlogio
 from binlogio.errors import BinlogError
+from binlogio.events import RowsEvent
 from binlogio.implementation import VARIABLE
 
 if TYPE_CHECKING:
@@ -117,7 +118,7 @@ def error_of_events(data: bytes, **options: Any) -> Said | None:
     try:
         with binlogio.open(io.BytesIO(data), **options) as reader:
             for event in reader:
-                if hasattr(event, "images"):
+                if isinstance(event, RowsEvent):
                     list(reader.rows(event))
     except BinlogError as exc:
         return Said.of(exc)

@@ -10,6 +10,7 @@ from typing import Any
 
 import binlogio
 from binlogio import BinlogWriter, ColumnDefinition, Delete, Insert, ServerVariables, Statement, TableDefinition, Update
+from binlogio.events import RowsEvent
 from binlogio.values.geometry import Geometry
 from binlogio.values.json import JsonDocument
 from real_servers import Instance
@@ -114,7 +115,7 @@ def write_types(path: Path, variables: ServerVariables, types: tuple[Typed, ...]
 
 def count_changes(path: Path) -> int:
     with binlogio.open(path) as reader:
-        return sum(1 for event in reader if hasattr(event, "images") for _ in reader.rows(event))
+        return sum(1 for event in reader if isinstance(event, RowsEvent) for _ in reader.rows(event))
 
 
 def expect_tables(server: Instance, types: tuple[Typed, ...]) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import binlogio
 import row_events
+from binlogio.events import RowsEvent
 from binlogio.replay.undo import SqlScript, Undo, undo
 from binlogio.schema import TableDefinition
 from logs import log
@@ -68,7 +69,7 @@ def changes_of(ready: Undo, path: Path) -> list[tuple[str, Pair]]:
     with binlogio.open(path) as reader:
         for event in reader:
             assert event.header.log_pos == reader.position.offset
-            if hasattr(event, "images"):
+            if isinstance(event, RowsEvent):
                 for row in reader.rows(event):
                     images = (row.before.values if row.before else None, row.after.values if row.after else None)
                     found.append((reader.table_map(event).table, images))

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from binlogio.errors import BinlogError, UnsupportedFeature
+from binlogio.events import RowsEvent
 from binlogio.events.load import ExecuteLoadQueryEvent
 from binlogio.events.query import QueryEvent
 from binlogio.reader import open as open_logs
@@ -107,7 +108,7 @@ def logged(storage: MemoryStorage) -> tuple[Rows, list[bytes]]:
         for event in reader:
             if isinstance(event, (QueryEvent, ExecuteLoadQueryEvent)):
                 found.append(event.sql)
-            elif type(event).__name__.endswith("RowsEvent"):
+            elif isinstance(event, RowsEvent):
                 for change in reader.rows(event):
                     before, after = (one and tuple(one.values) for one in (change.before, change.after))
                     rows[reader.table_map(event).table, before, after] += 1

@@ -10,6 +10,9 @@ from typing import Final
 
 import pytest
 
+from binlogio.events.gtid import GtidEvent
+from binlogio.events.mariadb import MariadbGtidEvent
+from binlogio.events.rows import WriteRowsEvent
 from binlogio.gtid import GtidSet, MariadbGtid
 from binlogio.options import ServerVariables
 from binlogio.reader import open as open_logs
@@ -75,11 +78,11 @@ def rows_and_gtids(storage: CrashingStorage, *names: str) -> tuple[list[int], li
     for name in names:
         with open_logs(BytesIO(storage.read(name))) as reader:
             for event in reader:
-                if type(event).__name__ == "WriteRowsEvent":
+                if isinstance(event, WriteRowsEvent):
                     rows += [row.after.values[0] for row in reader.rows(event) if row.after is not None]
-                elif type(event).__name__ == "GtidEvent":
+                elif isinstance(event, GtidEvent):
                     gnos.append(event.gno)
-                elif type(event).__name__ == "MariadbGtidEvent":
+                elif isinstance(event, MariadbGtidEvent):
                     gnos.append(event.sequence_number)
             assert reader.torn_tail is None
     return rows, gnos

@@ -16,6 +16,8 @@ from typing import Final
 
 import pytest
 
+from binlogio.events.gtid import GtidEvent
+from binlogio.events.rows import WriteRowsEvent
 from binlogio.gtid import GtidSet
 from binlogio.reader import open as open_logs
 from binlogio.writer import BinlogWriter
@@ -60,9 +62,9 @@ def groups(names: list[Path]) -> list[list[int]]:
     found: list[list[int]] = []
     with open_logs([str(name) for name in names]) as reader:
         for event in reader:
-            if type(event).__name__ == "GtidEvent":
+            if isinstance(event, GtidEvent):
                 found.append([])
-            elif type(event).__name__ == "WriteRowsEvent":
+            elif isinstance(event, WriteRowsEvent):
                 found[-1] += [row.after.values[0] for row in reader.rows(event) if row.after is not None]
         assert reader.torn_tail is None
     return found

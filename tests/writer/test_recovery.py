@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from binlogio.errors import BinlogError, BinlogFormatError, ChecksumMismatch
+from binlogio.events.rows import WriteRowsEvent
 from binlogio.options import ServerVariables
 from binlogio.reader import open as open_logs
 from binlogio.writer import BinlogWriter
@@ -36,7 +37,7 @@ class Log(LogInUse):
             return [
                 row.after.values[0]
                 for event in reader
-                if type(event).__name__ == "WriteRowsEvent"
+                if isinstance(event, WriteRowsEvent)
                 for row in reader.rows(event)
                 if row.after is not None
             ]

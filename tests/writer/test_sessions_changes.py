@@ -8,6 +8,7 @@ from typing import Any, Final
 import pytest
 
 from binlogio.errors import UnsupportedFeature
+from binlogio.events import RowsEvent
 from binlogio.events.load import AppendBlockEvent, BeginLoadQueryEvent, ExecuteLoadQueryEvent
 from binlogio.events.rows import PartialUpdateRowsEvent, UpdateRowsEvent
 from binlogio.reader import open as open_logs
@@ -164,7 +165,7 @@ def test_minimal_images_need_only_what_they_have() -> None:
         rows = [
             (change.before and change.before.as_dict(), change.after and change.after.as_dict())
             for event in reader
-            if type(event).__name__.endswith("RowsEvent")
+            if isinstance(event, RowsEvent)
             for change in reader.rows(event)
         ]
 

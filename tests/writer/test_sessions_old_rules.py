@@ -7,7 +7,9 @@ from typing import Any, Final
 import pytest
 
 import session_logs
+from binlogio.events.control import XidEvent
 from binlogio.events.query import QueryEvent
+from binlogio.events.rows import WriteRowsEvent
 from binlogio.reader import open as open_logs
 from binlogio.writer import BinlogWriter, Insert, Session, Statement
 from memory_storage import MemoryStorage
@@ -160,15 +162,14 @@ def parts(storage: MemoryStorage) -> dict[tuple[str, int], str]:
     found, group = {}, list[tuple[str, int]]()
     with open_logs(storage.streams()) as reader:
         for event in reader:
-            kind = type(event).__name__
             text = event.sql.decode() if isinstance(event, QueryEvent) else ""
-            if text in ("COMMIT", "ROLLBACK") or kind == "XidEvent":
+            if text in ("COMMIT", "ROLLBACK") or isinstance(event, XidEvent):
                 found.update(dict.fromkeys(group, "R" if text == "ROLLBACK" else "C"))
                 group = []
             elif text and text != "BEGIN":
                 letter, number = text.split()
                 group.append((letter, int(number)))
-            elif kind == "WriteRowsEvent":
+            elif isinstance(event, WriteRowsEvent):
                 letter = reader.table_map(event).table.upper()
                 group += [(letter, row.after.values[0]) for row in reader.rows(event) if row.after is not None]
     return found

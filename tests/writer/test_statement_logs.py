@@ -16,6 +16,7 @@ import pytest
 
 from binlogio.constants import HeaderFlag, QueryStatus, RowsFlag
 from binlogio.errors import LoggingError, UnsupportedFeature
+from binlogio.events import RowsEvent
 from binlogio.events.query import QueryEvent
 from binlogio.events.table_map import TableMapEvent
 from binlogio.reader import open as open_logs
@@ -134,7 +135,7 @@ def _logged(storage: MemoryStorage) -> list[dict[str, Any]]:
                 one["schemas"] = None if not names else "any" if names[0] is None else list(names[0])
             elif isinstance(event, TableMapEvent):
                 one["table"] = f"{event.schema}.{event.table}"
-            elif kind.endswith("Rows"):
+            elif isinstance(event, RowsEvent):
                 one["rows"] = [
                     [image and list(image.values) for image in (row.before, row.after)] for row in reader.rows(event)
                 ]

@@ -22,14 +22,14 @@ from binlogio.columnar.reference.construct_records import (
 from binlogio.columnar.reference.row_records import OPERATIONS
 from binlogio.constants import EventType
 from binlogio.errors import BinlogError, MissingTableMap, UnsupportedFeature
-from binlogio.events import EVENT_CODECS
+from binlogio.events import EVENT_CODECS, ROWS_EVENTS
 from binlogio.events.base import UnknownEvent, event_name
 from binlogio.events.format_description import BINLOG_VERSION
 from binlogio.events.gtid import AnonymousGtidEvent, GtidEvent, GtidTaggedEvent
 from binlogio.events.mariadb import MariadbGtidEvent
 from binlogio.events.rows import POST_HEADER_V0, POST_HEADER_V1
 from binlogio.events.table_map import TableMapEvent
-from binlogio.format.decoder import ROWS_EVENTS, Decoder
+from binlogio.format.decoder import Decoder
 from binlogio.format.framing import EventFrame, EventFramer, Framing, TornTail
 from binlogio.rows.plan import resolve_plan
 from binlogio.schema.source import DefinitionSource

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from binlogio.columnar.reference.group_context import GroupContext
 from binlogio.errors import BinlogError, BinlogFormatError
 from binlogio.event_filter import EVERY_EVENT, EventFilter
+from binlogio.events import RowsEvent
 from binlogio.events.base import event_name
 from binlogio.events.rows import DeleteRowsEvent, PartialUpdateRowsEvent, UpdateRowsEvent, WriteRowsEvent
 from binlogio.options import Position
@@ -25,7 +26,6 @@ from binlogio.values.absent import ABSENT
 from binlogio.values.text import json_value
 
 if TYPE_CHECKING:
-    from binlogio.events.rows import RowsEvent
     from binlogio.reader import BinlogReader
     from binlogio.rows.image import RowImage
 
@@ -68,7 +68,7 @@ def row_records(
     at, row = Position("", -1), 0
     for event in reader:
         group.feed(event)
-        if type(event) not in OPERATIONS:
+        if not isinstance(event, RowsEvent):
             continue
         place = Position(reader.position.file, event.header.offset)
         if place != at:

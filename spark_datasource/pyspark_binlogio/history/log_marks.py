@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from binlogio.columnar.reference.group_context import GroupContext
 from binlogio.columnar.reference.row_records import present_bitmaps
+from binlogio.events import ROWS_EVENTS
 from binlogio.events.base import NEW_HEADER, ParseContext
 from binlogio.events.control import IncidentEvent, XaPrepareEvent
 from binlogio.events.load import ExecuteLoadQueryEvent
 from binlogio.events.query import QueryEvent
 from binlogio.events.rows import DeleteRowsEvent, PartialUpdateRowsEvent, RowsEvent, WriteRowsEvent
 from binlogio.events.table_map import TableMapEvent
-from binlogio.format.decoder import ROWS_EVENTS
 from binlogio.format.groups import GroupPlace, GroupTracker
 from binlogio.replay import statements
 from binlogio.rows.image import decode_rows
