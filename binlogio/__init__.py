@@ -14,8 +14,9 @@ event into row changes with Python values; a column that is not in the row image
 of every table in one pass; `EventFilter` selects changes before their rows are decoded.
 
 `BinlogWriter` writes logs that servers read: sessions execute statements with the rows that they changed, and commit.
-What goes into the log, in which order, follows the server's rules. `BatchSession` writes record batches. Whatever the bytes, reading raises nothing but a
-`BinlogError`, which says where and what, or an `OSError`.
+What goes into the log, in which order, follows the server's rules. `BatchSession` writes record batches.
+
+Reading raises only `BinlogError`, which says where and what, or `OSError`, whatever the bytes are.
 
     with binlogio.BinlogWriter("data/binlog", variables=binlogio.ServerVariables()) as log, log.session() as session:
         session.begin()

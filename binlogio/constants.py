@@ -18,7 +18,7 @@ INNODB_BINLOG_MAGIC: Final = (0x010DFEFE).to_bytes(
 
 HEADER_SIZE: Final = 4 + 1 + 4 + 4 + 4 + 2  # timestamp, type_code, server_id, event_size, log_pos, flags
 HEADER_SIZE_V1: Final = 4 + 1 + 4 + 4  # 3.23 had neither log_pos nor flags
-TIMESTAMP_BYTES: Final = slice(0, 4)  # where the fields stand, for those who look into frames that nobody parsed
+TIMESTAMP_BYTES: Final = slice(0, 4)  # offsets of the fields, for reading them from unparsed frames
 TYPE_CODE_AT: Final = 4
 SERVER_ID_BYTES: Final = slice(4 + 1, 4 + 1 + 4)
 EVENT_SIZE_BYTES: Final = slice(4 + 1 + 4, 4 + 1 + 4 + 4)

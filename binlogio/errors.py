@@ -33,9 +33,9 @@ class Surface(Enum):
 
 
 class Hint(Enum):
-    """What to do about an error, in the words of each `Surface`: Python, command line, Spark (as in Python if not given).
+    """What to do about an error, in the words of each `Surface`: Python, command line, Spark (default: Python).
 
-    `{}` stands for the value that `about` gives, such as a GTID.
+    `{}` is replaced by the value that `about` gives, such as a GTID.
     """
 
     KEYRING = (
@@ -117,8 +117,14 @@ class Hint(Enum):
         "apply the log to a server that has the foreign keys, or give --ignore-cascades and correct these rows",
     )
     ON_STATEMENT = (
-        'on_statement="stop" undoes only what follows the last such statement, on_statement="skip" leaves statements as they are',
-        "--on-statement stop undoes only what follows the last such statement, --on-statement skip leaves statements as they are",
+        (
+            'on_statement="stop" undoes only what follows the last such statement,'
+            ' on_statement="skip" leaves statements as they are'
+        ),
+        (
+            "--on-statement stop undoes only what follows the last such statement,"
+            " --on-statement skip leaves statements as they are"
+        ),
     )
     UNDO_AS_BINLOG = (
         "write the undo as a binary log (BinlogFile): a server applies the row events themselves",
@@ -129,8 +135,14 @@ class Hint(Enum):
         "write the undo as SQL: leave out --to-binlog",
     )
     ALL_TABLES = (
-        "select all tables of the statement or none, or leave its transaction out (exclude_gtids=, or stop before it and start after it)",
-        "select all tables of the statement or none, or leave its transaction out (--exclude-gtids, or stop before it and start after it)",
+        (
+            "select all tables of the statement or none, or leave its transaction out"
+            " (exclude_gtids=, or stop before it and start after it)"
+        ),
+        (
+            "select all tables of the statement or none, or leave its transaction out"
+            " (--exclude-gtids, or stop before it and start after it)"
+        ),
     )
 
     def about(self, value: object) -> HintAbout:

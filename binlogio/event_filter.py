@@ -129,7 +129,7 @@ def parse_gtid_set(text: str) -> GtidSet | MariadbGtidSet:
 
 
 def parse_gtid_state(text: str) -> GtidSet | MariadbGtidPosition:
-    """Parse the transactions that a server has: a GTID set, as @@gtid_executed of MySQL, or a position, as @@gtid_slave_pos of MariaDB.
+    """Parse the GTID state of a server: the set @@gtid_executed of MySQL, or the position @@gtid_slave_pos of MariaDB.
 
     Raises:
         BinlogFormatError: it is neither.

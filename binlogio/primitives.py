@@ -93,7 +93,7 @@ def lenenc(value: int) -> bytes:
 class _VarlenInt(Construct):  # type: ignore[misc]
     """An unsigned integer of mysql::serialization: 1 to 9 bytes, the first says how many.
 
-    n low one-bits and a zero in the first byte announce n more bytes; the value stands in the bits above,
+    n low one-bits and a zero in the first byte announce n more bytes; the value is in the bits above,
     little-endian.
     Source: libs/mysql/serialization/variable_length_integers.h.
     """

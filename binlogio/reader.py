@@ -48,9 +48,9 @@ class BinlogReader:
     """An iterator over the events of one log or of many, in order.
 
     A log that is still in use may end in the middle of an event: the iteration then stops there without an error,
-    `torn_tail` says what was left over and `last_good_offset` where the last whole event group ended. `torn_tails`
-    keeps both for each file that was read to such an end. `frame` is that of the last event, or of the payload that the
-    last event is in.
+    `torn_tail` describes the incomplete rest, and `last_good_offset` is the end of the last whole event group.
+    `torn_tails` keeps both for each file that was read to such an end. `frame` is that of the last event, or of the
+    payload that the last event is in.
 
     Use `binlogio.open` to make one.
     """
@@ -117,7 +117,7 @@ class BinlogReader:
 
     @property
     def definitions(self) -> DefinitionSource:
-        """What is known of tables, as far as the logs were read."""
+        """The table definitions, as far as the logs were read."""
         return self._definitions
 
     @property
@@ -137,7 +137,7 @@ class BinlogReader:
         self._begun = self._logs[0].name if self._logs and offset is not None else None
 
     def part(self, log: LogFile, start: int, stop: int) -> BinlogReader:
-        """Another reader, of the events of one log from `start` to `stop`, which knows of tables what this one knows now."""
+        """Return a reader of one log from `start` to `stop`, with the table definitions that this one has now."""
         definitions = self._definitions.copy()
         options = replace(self._options, start_offset=start, stop_offset=stop)
         other = BinlogReader([log], options, keyring=self._keyring, definitions=definitions)
@@ -167,11 +167,11 @@ class BinlogReader:
 
     @property
     def unnamed_tables(self) -> dict[str, str]:
-        """Why tables (`schema.table`) have columns `@1`, `@2` although the log tells of them: statements that could not be followed."""
+        """Tables (`schema.table`) with columns `@1`, `@2` despite DDL in the log, and which statement caused it."""
         return {".".join(name): reason for name, reason in self._definitions.unnamed.items()}
 
     def check_start(self, position: Position) -> None:
-        """Refuse a position at which no event starts. The file is found by its base name; nothing of this reader moves.
+        """Refuse a position at which no event starts. The file is found by its base name; the reader does not move.
 
         Raises:
             PositionError: no event starts there, or none of the logs has this name.
@@ -187,7 +187,7 @@ class BinlogReader:
         check_event_start(log, position.offset, self._keyring)
 
     def table_map(self, event: RowsEvent) -> TableMapEvent:
-        """Return the table map of a rows event, which must be the last event that was given.
+        """Return the table map of a rows event, which must be the last event that the reader returned.
 
         Raises:
             MissingTableMap: the log does not define the table before the event.
@@ -195,7 +195,7 @@ class BinlogReader:
         return self._decoder.table_map(event.table_id, offset=event.header.offset, event_type=event.header.type_code)
 
     def plan(self, event: RowsEvent) -> TablePlan:
-        """What the columns of a rows event are; the event must be the last one that was given.
+        """Return the plan of the columns of a rows event, which must be the last event that the reader returned.
 
         Raises:
             BinlogFormatError: a table definition that was given has other columns than the table.
@@ -237,7 +237,7 @@ class BinlogReader:
         return self._definitions.cascades(table.schema, table.table, self.context)
 
     def rows(self, event: RowsEvent) -> Iterator[RowChange]:
-        """Yield the row changes of a rows event, which must be the last event that was given.
+        """Yield the row changes of a rows event, which must be the last event that the reader returned.
 
         Raises:
             BinlogFormatError: a row image does not fit its table.

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from binlogio.values.column import ColumnPlan
 
 _REFUSED: Final = (BinlogError, *BAD_BYTES)
-"""What a value raises that a column does not take; said again, with the row, when its row is encoded."""
+"""Errors of a value that does not fit its column; raised again, with the row, when the row is encoded."""
 
 _TYPES: Final = {"string": pa.string(), "binary": pa.binary()}
 _VARIANTS: Final = {
@@ -57,7 +57,7 @@ class Native:
 
 
 def natural_schema(plan: TablePlan) -> pa.Schema:
-    """Return the columns of a table, each with the type that it is decoded to, and that it takes without any detour."""
+    """Return the columns of a table, with the types that the kernel decodes them to and reads without conversion."""
     return pa.schema(
         [pa.field(column.label, column_spec(column).type, nullable=column.nullable) for column in plan.columns]
     )
@@ -97,7 +97,7 @@ class ColumnArrays(ColumnValues):
             try:
                 _bind(cells, array)
             except ValueError:
-                pass  # as in the long way, which says what is wrong
+                pass  # `_bind_any` raises the error
             else:
                 self.cells = cells
                 return
@@ -215,7 +215,7 @@ def _bind(cells: kernel.Cells, array: pa.Array) -> None:
 
 
 def _bind_diffs(cells: kernel.Cells, array: pa.Array) -> None:
-    """Give lists of JSON diffs to the kernel; none of them where a diff lacks a part, which construct then tells."""
+    """Give lists of JSON diffs to the kernel, or none if a diff lacks a part; construct then raises the error."""
     diffs = array.values
     operations, paths, values = (diffs.field(name) for name in ("operation", "path", "value"))
     cells.bind_diffs(
@@ -240,7 +240,7 @@ def _bind_diffs(cells: kernel.Cells, array: pa.Array) -> None:
 
 
 def _require_parts(array: pa.Array, *parts: pa.Array) -> None:
-    """A geometry that is there must have both its parts."""
+    """Refuse a geometry that lacks one of its parts (SRID, WKB) and is not NULL."""
     import pyarrow.compute as pc  # noqa: PLC0415 - slow to import
 
     for part in parts:
@@ -262,7 +262,7 @@ def _bind_text(cells: kernel.Cells, array: pa.Array, charset: str, *, trims: boo
 
 
 def _bind_values(cells: kernel.Cells, array: pa.Array, prepare: Callable[[Any], bytes]) -> None:
-    """Make bytes of each value, up to the first that cannot be had."""
+    """Encode each value to bytes, up to the first that does not fit its column."""
     values: list[bytes | None] = []
     refused = -1
     for row in range(len(array)):

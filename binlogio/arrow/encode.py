@@ -1,8 +1,8 @@
 """Rows events from record batches, encoded by the kernel if it is compiled.
 
-This module decides which columns an image has and which event type a change has. `column_arrays` and the kernel encode values.
-A row that the kernel refuses is passed to `binlogio.rows`, which encodes it or raises an error that says what is wrong.
-Without the kernel every row takes that path.
+This module decides which columns an image has and which event type a change has. `column_arrays` and the kernel encode
+values. A row that the kernel refuses is passed to `binlogio.rows`, which encodes it or raises an
+error that says what is wrong. Without the kernel every row takes that path.
 
     insert := an after image for each row       delete := a before image for each row       update := both
     partial update := both, and for a JSON column of the after image diffs: the given ones, or none if the document is
@@ -221,7 +221,10 @@ class TableEncoder:
         return counts[0]
 
     def _json_cells(self) -> list[tuple[int, int]]:
-        """For each column of the after image its number among the table's JSON columns, and its place in the before image; -1 for none."""
+        """Return two numbers for each column of the after image, -1 for none.
+
+        They are its number among the table's JSON columns, and its place in the before image.
+        """
         if self._before is None or self._after is None:
             return []
         numbers = {position: number for number, position in enumerate(self.plan.json_positions)}

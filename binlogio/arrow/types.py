@@ -24,7 +24,7 @@ GEOMETRY: Final = pa.struct([pa.field("srid", pa.uint32()), pa.field("wkb", pa.b
 JSON_DIFFS: Final = pa.list_(
     pa.struct([pa.field("operation", pa.uint8()), pa.field("path", pa.string()), pa.field("value", pa.string())])
 )
-"""What a partial update does to a document: numbers of `JsonDiffOperation`, JSON paths, values as JSON text (null for REMOVE)."""
+"""The diffs of a partial update: numbers of `JsonDiffOperation`, JSON paths, values as JSON text (null for REMOVE)."""
 
 
 @dataclass(frozen=True, slots=True)

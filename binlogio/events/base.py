@@ -3,8 +3,8 @@
 The only event type here is `UnknownEvent`.
 
     event  := header body checksum?
-    header := timestamp: u32  type_code: u8  server_id: u32  event_size: u32  log_pos: u32  flags: u16     -- v4, 19 bytes
-            | timestamp: u32  type_code: u8  server_id: u32  event_size: u32                               -- v1, 13 bytes
+    header := timestamp: u32  type_code: u8  server_id: u32  event_size: u32  log_pos: u32  flags: u16   -- v4, 19 bytes
+            | timestamp: u32  type_code: u8  server_id: u32  event_size: u32                             -- v1, 13 bytes
 
 A format description may announce a header of more than 19 bytes. The first 19 are as above then, in all events but the
 format description and ROTATE_EVENT, which have 19 bytes always.
@@ -46,7 +46,7 @@ HEADER_V1: Final = Struct(
     "event_size" / Int32ul,
 )
 _QUICK_HEADER: Final = struct.Struct("<" + "".join(field.subcon.fmtstr.lstrip("<") for field in HEADER.subcons))
-"""The layout, whose fields are all of a fixed size, in one step."""
+"""The layout for `struct`, which reads all fields in one step."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +55,7 @@ class EventHeader:
 
     `timestamp` is in seconds since 1970, UTC; `event_size` in bytes, header and checksum included. `log_pos` is what
     the file says, 32 bits that wrap at 4 GiB and that some servers leave zero; `offset` is ours, in bytes from the
-    start of the file. Both stand at the event's end and start. `inner` counts the events inside a
+    start of the file. `log_pos` is the end of the event, `offset` its start. `inner` counts the events inside a
     TRANSACTION_PAYLOAD_EVENT from 0 and is None outside of one; such events have the offset of the payload event.
     `extra` are the bytes after the flags in logs whose headers have more than 19 bytes; their meaning is not known.
     """
@@ -225,7 +225,7 @@ class EventCodec(Generic[E]):
 
         Raises:
             BinlogFormatError: the body does not fit the layout; says which field.
-            UnsupportedFeature: the file's post-header size is none that we know, or the body has what we cannot read.
+            UnsupportedFeature: the file's post-header size is unknown, or the body has a field that cannot be read.
         """
         size = self._post_header_size(header, context)
         try:
@@ -267,7 +267,7 @@ class EventCodec(Generic[E]):
 
 
 def _translate(exc: BaseException, header: EventHeader, reason: str) -> BinlogFormatError:
-    """Say construct's `Error in path (parsing) -> sql`, newline, reason, as ours."""
+    """Translate an error of construct (`Error in path (parsing) -> sql`, newline, reason) to BinlogFormatError."""
     path, _, detail = str(exc).partition("\n") if "\n" in str(exc) else ("", "", str(exc))
     field = ".".join(part for part in path.split(" -> ")[1:] if part) or None
     return BinlogFormatError(

@@ -3,7 +3,8 @@
     stop_event         :=
     rotate_event       := position: u64 (binlog version 4)  next_log: u8[*]
     xid_event          := xid: u64
-    xa_prepare_event   := one_phase: u8  format_id: s32  gtrid_size: u32  bqual_size: u32  data: u8[gtrid_size + bqual_size]
+    xa_prepare_event   := one_phase: u8  format_id: s32  gtrid_size: u32  bqual_size: u32
+                          data: u8[gtrid_size + bqual_size]
     incident_event     := incident: u16  message: u8 length, bytes
     heartbeat_event    := log: u8[*]                                              -- v1, never in a file of a source
     heartbeat_v2_event := (field: lenenc  length: lenenc  value)*  0x00           -- 1 log name, 2 log position
@@ -104,7 +105,7 @@ class StopEvent:
 
 @dataclass(frozen=True, slots=True)
 class RotateEvent:
-    """The log goes on in `next_log` at `position` (bytes; None in files of 3.23, which mean 4)."""
+    """The log continues in `next_log` at `position` (bytes; None in files of 3.23, which mean 4)."""
 
     position: int | None
     next_log: str
@@ -170,7 +171,7 @@ class IgnorableEvent:
 
 @dataclass(frozen=True, slots=True)
 class RowsQueryEvent:
-    """The statement after the rows events that follow (binlog_rows_query_log_events=ON)."""
+    """The statement whose rows events follow (binlog_rows_query_log_events=ON)."""
 
     sql: bytes
     length: int = 0

@@ -65,7 +65,7 @@ POST_HEADER_SIZES_V1: Final = (2 + 50 + 4, 11, 0, 0, 0, 18, 0, 4, 4, 4, 4, 18, 0
 
 
 class _ServerVersion(Adapter):  # type: ignore[misc]
-    """Text padded with zero bytes to 50. Whatever stands after the first zero is kept."""
+    """Text padded with zero bytes to 50. Bytes after the first zero are kept."""
 
     def _decode(self, obj: bytes, context: Container, path: str) -> str:
         return obj.rstrip(b"\0").decode("utf-8", "surrogateescape")
@@ -104,7 +104,7 @@ def server_version_numbers(server_version: str) -> tuple[int, int, int]:
 
 
 def knows_checksum(server_version: str) -> bool:
-    """Return True for servers whose format description has a checksum algorithm and four bytes of checksum, used or not."""
+    """Return True for servers whose format description has a checksum algorithm and a checksum, used or not."""
     since = CHECKSUM_SINCE_MARIADB if "MariaDB" in server_version else CHECKSUM_SINCE
     return server_version_numbers(server_version) >= since
 

@@ -84,7 +84,7 @@ VIEW_CHANGE: Final = Struct(
 
 @dataclass(frozen=True, slots=True)
 class TransactionContextEvent:
-    """What certification needs of a transaction: its snapshot (a GTID set in binary form) and hashes of the rows it wrote."""
+    """Certification data of a transaction: its snapshot (a GTID set in binary form) and hashes of the rows it wrote."""
 
     thread_id: int
     gtid_specified: int

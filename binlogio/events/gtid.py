@@ -7,9 +7,9 @@ The layout of untagged events has grown between server versions and only its len
 
     gtid_event := flags: u8  uuid: u8[16]  gno: s64                                   -- 5.6; gno 0 where anonymous
                   typecode: u8 (2)  last_committed: s64  sequence_number: s64         -- 5.7.5; other typecodes before
-                  immediate_commit_timestamp: u56  (original_commit_timestamp: u56)?  -- 8.0.1; the second if bit 55 is 1
+                  immediate_commit_timestamp: u56  (original_commit_timestamp: u56)?  -- 8.0.1; second if bit 55 is 1
                   transaction_length: lenenc                                          -- 8.0.2
-                  immediate_server_version: u32  (original_server_version: u32)?      -- 8.0.14; the second if bit 31 is 1
+                  immediate_server_version: u32  (original_server_version: u32)?      -- 8.0.14; second if bit 31 is 1
                   commit_group_ticket: u64                                            -- 8.3, group replication only
     previous_gtids_event := gtid_set                                                  -- binlogio.gtid.layout
 
@@ -95,7 +95,8 @@ class GtidFlag(IntFlag):
 class _Range(Adapter):  # type: ignore[misc]
     """An integer from `first` to `end - 1`.
 
-    The `gno` of an anonymous event is 0 and nothing else; integers of a message have any length, those of a GTID do not.
+    The `gno` of an anonymous event is 0 and nothing else; integers of a message have any length, but those of a GTID do
+    not.
     """
 
     def __init__(self, layout: Construct, first: int, end: int) -> None:

@@ -6,11 +6,12 @@
                                   table: bytes 0x00  schema: bytes 0x00  file: u8[*]
     options (load_event)       := 5 single bytes, option flags: u8, empty flags: u8
     options (new_load_event)   := 5 texts: u8 length, bytes;  option flags: u8
-    create_file_event          := new_load_event's fields, with file_id: u32 after the post-header of 18; the file name ends in
-                                  0x00, and then comes the first block of the file
+    create_file_event          := new_load_event's fields, with file_id: u32 after the post-header of 18; the file name
+                                  ends in 0x00, and then comes the first block of the file
     append_block_event, begin_load_query_event := file_id: u32  block: u8[*]
     exec_load_event, delete_file_event         := file_id: u32
-    execute_load_query_event   := query_event's post-header, file_id: u32  start: u32  end: u32  duplicates: u8, query_event's body
+    execute_load_query_event   := query_event's post-header, file_id: u32  start: u32  end: u32  duplicates: u8,
+                                  query_event's body
 
 Source: libs/mysql/binlog/event/load_data_events.h; for 6, 8, 10 and 12, which 8.0 dropped: sql/log_event.h of 5.0 and
 5.7.
@@ -88,7 +89,7 @@ class _Options(Construct):  # type: ignore[misc]
         return obj
 
 
-class _Columns(Construct):  # type: ignore[misc]
+class _ColumnNames(Construct):  # type: ignore[misc]
     """Column names: first all their sizes, then all of them, each with a zero byte."""
 
     def _parse(self, stream: Any, context: Container, path: str) -> tuple[str, ...]:
@@ -117,7 +118,7 @@ def _load(*, single_bytes: bool, tail: tuple[Construct, ...], file_id: bool = Fa
         "_column_count" / Rebuild(Int32ul, lambda ctx: len(ctx.columns)),
         *(("file_id" / Int32ul,) if file_id else ()),
         "options" / _Options(single_bytes=single_bytes),
-        "columns" / _Columns(),
+        "columns" / _ColumnNames(),
         "table" / Utf8(Bytes(this._table_size)),
         Const(b"\0"),
         "schema" / Utf8(Bytes(this._schema_size)),
@@ -202,7 +203,7 @@ class ExecLoadEvent:
 
 @dataclass(frozen=True, slots=True)
 class DeleteFileEvent:
-    """Throws the file `file_id` away: the LOAD DATA failed on the source."""
+    """Discards the file `file_id`: the LOAD DATA failed on the source."""
 
     file_id: int
     header: EventHeader = NEW_HEADER

@@ -1,4 +1,4 @@
-"""MariaDB's own events and encodings: GTID events, ANNOTATE_ROWS, BINLOG_CHECKPOINT, START_ENCRYPTION, compressed bodies.
+"""Events and encodings of MariaDB only: GTID, ANNOTATE_ROWS, BINLOG_CHECKPOINT, START_ENCRYPTION, compressed bodies.
 
     gtid_event  := sequence_number: u64  domain_id: u32  flags: u8
                    commit_id: u64                                                 -- FL_GROUP_COMMIT_ID
@@ -233,7 +233,7 @@ START_ENCRYPTION: Final = Struct("scheme" / Int8ul, "key_version" / Int32ul, "no
 
 @dataclass(frozen=True, slots=True)
 class AnnotateRowsEvent:
-    """The statement after the rows events that follow."""
+    """The statement whose rows events follow."""
 
     sql: bytes
     header: EventHeader = NEW_HEADER
@@ -269,7 +269,8 @@ class MariadbCompressed(Adapter):  # type: ignore[misc]
         most = context._params.context.limits.opened_size
         if size > most:
             raise ValidationError(
-                f"{size} uncompressed bytes are larger than the limit of {most} (Limits.opened_size, --max-opened-size)",
+                f"{size} uncompressed bytes are larger than the limit of {most}"
+                " (Limits.opened_size, --max-opened-size)",
                 path=path,
             )
         return inflate(obj[1 + size_bytes :], size, path)

@@ -78,7 +78,7 @@ class OptionalFieldOrder(Construct):  # type: ignore[misc]
 
 
 class Trailing(Construct):  # type: ignore[misc]
-    """The rest of the body: None where it is what a server writes there (`usual(size so far, context)`), else its bytes."""
+    """The rest of the body: None if it is as a server writes it (`usual(size so far, context)`), else its bytes."""
 
     def __init__(self, usual: Callable[[int, Container], bytes]) -> None:
         super().__init__()

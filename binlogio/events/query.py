@@ -3,9 +3,9 @@
 Contains the frame, all status variables, and MariaDB's compressed form.
 
     query_event := thread_id: u32  exec_time: u32 (s)  schema_size: u8  error_code: u16
-                   status_vars_size: u16                                            -- binlog version 4: post-header of 13 bytes
+                   status_vars_size: u16                              -- binlog version 4: post-header of 13 bytes
                    status_vars: status_var*  schema: u8[schema_size]  0x00  sql: u8[*]
-    status_var  := code: u8  value                                                  -- the code says how long the value is
+    status_var  := code: u8  value                                    -- the code says how long the value is
 
 Source: libs/mysql/binlog/event/statement_events.h and .cpp, Query_event; MariaDB: sql/log_event.cc, Query_log_event.
 """
@@ -80,7 +80,7 @@ _NAME: Final = Utf8(ZeroEnded)
 
 
 class _DatabaseNames(Construct):  # type: ignore[misc]
-    """Names of the databases that the statement touches; None stands for "too many to list" (254 on the wire)."""
+    """Names of the databases that the statement touches; None means "too many to list" (254 on the wire)."""
 
     def _parse(self, stream: Any, context: Container, path: str) -> tuple[str, ...] | None:
         count = Int8ul._parsereport(stream, context, path)
@@ -97,7 +97,7 @@ class _DatabaseNames(Construct):  # type: ignore[misc]
 
 @dataclass(frozen=True, slots=True)
 class MariadbAlterFlags:
-    """MariaDB's two-phase ALTER TABLE: flags (4 commit, 8 rollback) and the sequence number of its START ALTER, if either."""
+    """MariaDB's two-phase ALTER TABLE: flags (4 commit, 8 rollback) and, if either, the number of its START ALTER."""
 
     flags: int
     start_alter_sequence: int | None
@@ -182,10 +182,10 @@ _STATUS_VARS_SIZE_AT: Final = POST_HEADER - 2
 
 
 def sizes_before_sql(data: bytes, at: int = 0) -> tuple[int, int, int]:
-    """What stands in front of the statement of a QUERY_EVENT whose body begins at `at`, in bytes, for those who do not parse it.
+    """Return the sizes in bytes of what precedes the statement in a QUERY_EVENT whose body begins at `at`.
 
-    These are the post-header of binlog version 4, the status variables, and the schema with its zero. A body may be
-    shorter than they say.
+    These are those of the post-header of binlog version 4, the status variables, and the schema with its zero. A
+    body may be shorter than they say.
     """
     schema = int.from_bytes(data[at + _SCHEMA_SIZE_AT : at + _SCHEMA_SIZE_AT + 1], "little")
     status_vars = int.from_bytes(data[at + _STATUS_VARS_SIZE_AT : at + POST_HEADER], "little")
@@ -193,7 +193,7 @@ def sizes_before_sql(data: bytes, at: int = 0) -> tuple[int, int, int]:
 
 
 class _StatusVars(Construct):  # type: ignore[misc]
-    """The block whose size stands in the post-header; nothing at all where the post-header has no room for a size."""
+    """The block whose size is in the post-header; nothing where the post-header has no room for a size."""
 
     _block = Whole(Bytes(this._status_vars_size), Many(_STATUS_VAR))
 

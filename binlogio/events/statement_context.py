@@ -4,7 +4,7 @@
     rand_event     := seed1: u64  seed2: u64
     user_var_event := name: u32 length, bytes  is_null: u8
                       (type: u8  collation: u32  value: u32 length, bytes  tail: u8[*])?     -- not for NULL
-    tail           := flags: u8 (since 5.1.31)  u8[*]                                        -- MariaDB appends the type's name
+    tail           := flags: u8 (since 5.1.31)  u8[*]                                 -- MariaDB appends the type's name
 
 Source: libs/mysql/binlog/event/statement_events.h, Intvar_event, Rand_event, User_var_event; MariaDB: sql/log_event.cc.
 """

@@ -3,10 +3,10 @@
 Contains the frame, the metadata of each column type, and the optional metadata. `binlogio.rows.plan` interprets the
 columns.
 
-    table_map_event := table_id: u48 (u32 where the post-header has 6 bytes)  flags: u16                      -- post-header
+    table_map_event := table_id: u48 (u32 where the post-header has 6 bytes)  flags: u16                  -- post-header
                        schema: u8 length, bytes, 0x00   table: u8 length, bytes, 0x00
                        column_count: lenenc   column_types: u8[column_count]   metadata: lenenc length, bytes
-                       nullable: bits[column_count]   optional_metadata: field*                               -- body
+                       nullable: bits[column_count]   optional_metadata: field*                           -- body
     field           := kind: u8   value: lenenc length, bytes
 
 Source: libs/mysql/binlog/event/rows_event.h, Table_map_event; sql/log_event.cc,
@@ -147,7 +147,7 @@ class _ColumnTypes(Adapter):  # type: ignore[misc]
 
 @dataclass(frozen=True, slots=True)
 class DefaultCharset:
-    """One collation id for most character columns, and (index among the character columns, collation id) for the others."""
+    """One collation id for most character columns; (index among character columns, collation id) for the others."""
 
     default: int
     exceptions: tuple[tuple[int, int], ...] = ()
@@ -255,7 +255,7 @@ def _may_lack_metadata(context: Container) -> bool:
 
 
 class _SinceMetadata(Construct):  # type: ignore[misc]
-    """What servers before 5.1.18 did not always write: the event ends at the column types, and the value is an empty tuple."""
+    """A field that servers before 5.1.18 did not always write: an empty tuple if the event ends at the column types."""
 
     def __init__(self, layout: Construct) -> None:
         super().__init__()

@@ -3,7 +3,7 @@
 The frame only: the decoder decompresses the payload with a library that its caller passes in.
 
     transaction_payload := (field: lenenc  length: lenenc  value)*  field 0  payload: u8[*]
-    field               := 1 payload size   2 compression type (0 zstd, 255 none)   3 uncompressed size     -- each a lenenc
+    field               := 1 payload size   2 compression type (0 zstd, 255 none)   3 uncompressed size   -- all lenenc
 
 Source: libs/mysql/binlog/event/compression/payload_event_buffer_istream.h, codecs/binary.cpp (Transaction_payload).
 """
@@ -61,7 +61,7 @@ class _Fields(Construct):  # type: ignore[misc]
 
 
 class _Payload(Construct):  # type: ignore[misc]
-    """What is left, which must be what the size field says."""
+    """The rest of the body, whose size must be that of the size field."""
 
     def _parse(self, stream: Any, context: Container, path: str) -> bytes:
         payload: bytes = GreedyBytes._parsereport(stream, context, path)
@@ -113,9 +113,10 @@ class TransactionPayloadEvent:
 
 
 def parse_payload_head(data: bytes, body_size: int, header: EventHeader) -> tuple[TransactionPayloadEvent, int] | None:
-    """Return an event without its payload, and where that begins in a body of `body_size` bytes, of which `data` is the beginning.
+    """Return an event without its payload, and where the payload begins in a body of `body_size` bytes.
 
-    None where the payload's field does not say what is left, or the fields do not end in `data`.
+    `data` is the beginning of the body. None if the size field differs from the size of the rest, or if the fields do
+    not end in `data`.
     """
     try:
         head = _HEAD.parse(data)

@@ -42,17 +42,18 @@ class Encoder:
     def encode(self, event: BinlogEvent) -> bytes:
         """Return the event with the type, timestamp, server id, flags and log_pos of its own header.
 
-        Only size and checksum are computed.
-
-        What a reader gave comes out as it was in the file.
+        Only size and checksum are computed: an event that a reader returned is encoded as it was in the file.
 
         Raises:
-            BinlogFormatError: a value does not fit its field, or the event 4 GiB.
+            BinlogFormatError: a value does not fit its field, or the event does not fit 4 GiB.
         """
         return self._encode(event, event.header.log_pos)
 
     def encode_at(self, event: BinlogEvent, offset: int) -> bytes:
-        """Return the event as it stands at `offset` (bytes from the start of the file): log_pos is where it ends, modulo 2**32."""
+        """Return the event as it is at `offset` (bytes from the start of the file).
+
+        Its log_pos is the offset of its end, modulo 2**32.
+        """
         return self._encode(event, None, offset)
 
     def _encode(self, event: BinlogEvent, log_pos: int | None, offset: int = 0) -> bytes:

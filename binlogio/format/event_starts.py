@@ -1,7 +1,7 @@
 """Checks that an offset given by a caller is the start of an event.
 
 An offset inside an event is a mistake of the caller, not damage in the log. Only the sizes, `log_pos` and checksums of
-events are read here; what the events say is the reader's business.
+events are read here; the reader parses their bodies.
 
     An event starts at `offset` if the header there has the `log_pos` that its place requires, and its checksum is right
     (in a log without checksums: if the next header has the right `log_pos` too). Where this does not hold (logs of
@@ -132,7 +132,7 @@ def _check_by_sizes(opened: OpenedLog, offset: int, *, file: str, is_v4: bool = 
 
 
 class _NextStart(NamedTuple):
-    """Where the counting of events stopped: at an event's start, after the last whole event, or at a size that no event has."""
+    """The offset at which counting events stopped: an event's start, the end of the last, or an impossible size."""
 
     offset: int
     is_end: bool = False

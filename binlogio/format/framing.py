@@ -47,7 +47,7 @@ Decryptor = Callable[[int, bytes], bytes]
 
 @dataclass(frozen=True, slots=True)
 class EventFrame:
-    """One event with an unparsed body: header, body (without checksum), the stored checksum, and how its file is to be read."""
+    """One event with an unparsed body: header, body (without checksum), stored checksum, and the format of its file."""
 
     header: EventHeader
     body: bytes
@@ -61,7 +61,7 @@ class EventFrame:
 
 
 class Framing(Enum):
-    """What `EventFramer.next_frame` says when it has no frame."""
+    """The result of `EventFramer.next_frame` when it has no frame."""
 
     NEED_DATA = "need data"
     END = "end"
@@ -90,7 +90,7 @@ class EventFramer:
         verify_checksum: compare the CRC32 of every event with its bytes.
         context: how to read the first event; given, the stream has no magic (a reader that starts in mid-file, a
             payload).
-        offset: where the first byte of the stream stands in its file.
+        offset: offset of the first byte of the stream in its file.
         decryptor_for: makes the decryptor that a START_ENCRYPTION_EVENT of MariaDB asks for.
         limits: the largest sizes that are accepted; those of `context` where it is None.
         has_positions: False for events that do not say where they end in this stream, such as those inside a payload.
@@ -208,7 +208,7 @@ class EventFramer:
         return int.from_bytes(self._buffer[at : at + 4], "little")
 
     def _check_first_event(self) -> None:
-        """Before the first event is whole: its type must be one that a file can begin with, and sets the header's size."""
+        """Check, before the first event is whole, that a file can begin with its type, which sets the header size."""
         if not self._needs_description:
             return
         type_code = self._buffer[self._at + 4]
@@ -319,7 +319,7 @@ class EventFramer:
         self._decrypt = self._decryptor_for(event)
 
     def _end_of_data(self, buffered: int) -> Framing:
-        """Not enough for an event: wait, or, at the end, tell a torn tail from a cut file from damage."""
+        """Handle an incomplete event: wait for data; at the end, tell a torn tail from a cut file and from damage."""
         if not self._finished:
             return NEED_DATA
         if self._needs_description:
@@ -344,14 +344,14 @@ class EventFramer:
         )
 
     def _contradicts_position(self) -> bool:
-        """Return whether the position of the event at hand is neither unknown, nor right, nor off by as much as that of the event before."""
+        """Return True if the event's position is known, wrong, and not off by as much as the previous event's."""
         header = self._peek_header()
         if self.is_relay_log or self.context.binlog_version != 4 or not header.log_pos:
             return False
         return (header.log_pos - self._offset - header.event_size) & 0xFFFFFFFF not in (0, self.position_shift)
 
     def _check_position(self, buffered: int) -> None:
-        """An unfinished event still says where it ends; if that contradicts its size, one of the two is damaged."""
+        """Refuse an incomplete event whose log_pos contradicts its size: one of the two is damaged."""
         if not self._contradicts_position():
             return
         header = self._peek_header()
@@ -365,7 +365,7 @@ class EventFramer:
         )
 
     def _impossible_size(self, size: int, buffered: int) -> Framing:
-        """Smaller than a header: a hole of zeros that a crash left at the end, or damage."""
+        """Handle a size smaller than a header: zeros that a crash left at the end of the file, or damage."""
         if self.in_use and not any(self._buffer[self._at :]):
             if not self._finished:
                 return NEED_DATA

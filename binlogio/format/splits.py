@@ -20,7 +20,7 @@ class Split(NamedTuple):
 
 
 def cut(size: int, count: int) -> Iterator[Split]:
-    """`count` ranges of about the same size that cover a file of `size` bytes."""
+    """Yield `count` ranges of about the same size that cover a file of `size` bytes."""
     points = [size * number // count for number in range(count + 1)]
     for start, end in pairwise(points):
         yield Split(start, end)

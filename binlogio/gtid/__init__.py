@@ -1,6 +1,8 @@
 """Global transaction identifiers of both vendors, and sets of them.
 
-`identifiers` has single GTIDs and their text, `sets` the algebra of sets, `layout` the bytes.
+All public names can be imported from here: `Gtid` and `GtidSet` of MySQL, `MariadbGtid`, `MariadbGtidPosition` and
+`MariadbGtidSet` of MariaDB, and their parts. `identifiers` has single GTIDs and their text, `sets` the algebra of sets,
+`layout` the bytes; GTID events are in `binlogio.events`.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
 Text and ranges only: sets are in `binlogio.gtid.sets`, the events in `binlogio.events`.
 
-    gtid     := uuid (":" tag)? ":" gno                          -- MySQL, the tag since 8.3: 3e11fa47-...-c80aa9429562:dba:23
-    gtid     := domain_id "-" server_id "-" sequence_number      -- MariaDB: 0-1-100
-    position := (gtid ("," gtid)*)?                              -- MariaDB, one gtid for each domain
+    gtid     := uuid (":" tag)? ":" gno                      -- MySQL, the tag since 8.3: 3e11fa47-...-c80aa942:dba:23
+    gtid     := domain_id "-" server_id "-" sequence_number  -- MariaDB: 0-1-100
+    position := (gtid ("," gtid)*)?                          -- MariaDB, one gtid for each domain
 
 Source: libs/mysql/gtid/uuid.h, tag.h, tsid.h, gtid.h; MariaDB: sql/rpl_gtid.cc, gtid_parser_helper.
 """

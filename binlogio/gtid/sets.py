@@ -3,9 +3,9 @@
 The bytes are in `binlogio.gtid.layout`.
 
     set    := (source ("," source)*)?
-    source := uuid (":" tag | ":" first ("-" last)?)*         -- numbers belong to the tag before them, the first ones to none
+    source := uuid (":" tag | ":" first ("-" last)?)*     -- numbers belong to the tag before them, the first to none
 
-    mariadb := (range ("," range)*)?                          -- MariaDB has no text of sets: this one is binlogio's
+    mariadb := (range ("," range)*)?                      -- MariaDB has no text of sets: this one is binlogio's
     range   := domain_id "-" server_id "-" first (".." last)?
 
 Source: sql/rpl_gtid_set.cc, Gtid_set::to_string, add_gtid_text; libs/mysql/gtids/strconv/gtid_text_format_conv.h.
@@ -146,7 +146,7 @@ class GtidSet:
         return self.sources[at][1] if found else ()
 
     def gtids(self) -> Iterator[Gtid]:
-        """Every GTID of the set, one by one, in its order. There may be very many."""
+        """Yield every GTID of the set, in its order. There may be very many."""
         for tsid, interval in self:
             for gno in range(interval.start, interval.end):
                 yield Gtid(tsid.uuid, tsid.tag, gno)
@@ -160,7 +160,7 @@ class GtidSet:
         return GtidSet((*self.sources[:at], (tsid, merged), *self.sources[at + bool(found) :]))
 
     def union(self, other: GtidSet) -> GtidSet:
-        """What is in either set."""
+        """Return the GTIDs that are in either set."""
         mine, theirs = dict(self.sources), dict(other.sources)
         return GtidSet(
             tuple(
@@ -170,12 +170,12 @@ class GtidSet:
         )
 
     def intersection(self, other: GtidSet) -> GtidSet:
-        """What is in both sets."""
+        """Return the GTIDs that are in both sets."""
         theirs = dict(other.sources)
         return _of_each((tsid, _intersect(mine, theirs.get(tsid, ()))) for tsid, mine in self.sources)
 
     def difference(self, other: GtidSet) -> GtidSet:
-        """What is in this set and not in the other."""
+        """Return the GTIDs that are in this set and not in the other."""
         theirs = dict(other.sources)
         return _of_each((tsid, _subtract(mine, theirs.get(tsid, ()))) for tsid, mine in self.sources)
 
@@ -253,9 +253,10 @@ def _parse_source(text: str) -> Iterator[tuple[Tsid, Interval]]:
 
 @dataclass(frozen=True, slots=True)
 class MariadbGtidSet:
-    """A set of MariaDB GTIDs: the intervals of each domain and server. Each GTID stands for its own transaction only.
+    """A set of MariaDB GTIDs: the intervals of each domain and server. Each GTID means its own transaction only.
 
-    `MariadbGtidPosition` is the other reading of a list of GTIDs, in which each stands for all transactions of its domain up to it.
+    `MariadbGtidPosition` is the other reading of a list of GTIDs, in which each means all transactions of its domain up
+    to it.
     """
 
     intervals: Mapping[tuple[int, int], Intervals]

@@ -1,4 +1,5 @@
 """Storage: local files and object stores, index files, compressed and encrypted logs. All I/O of the readers is here.
 
-`sources` finds and opens logs; `binlogio.format` parses their bytes. Keys of encrypted logs come from `keyring`.
+`find_logs` in `sources` finds logs, and `LogFile.open` opens them, decompressed and decrypted; `load_keyring` in
+`encryption` loads the keys of encrypted logs. `binlogio.format` parses their bytes.
 """

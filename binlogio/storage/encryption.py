@@ -3,7 +3,7 @@
 Uses AES (the extra `encryption`, imported on first use). Reads no file; `binlogio.storage.keyring` loads keys. Errors
 and representations never contain a key.
 
-    mysql           := header: u8[512]  AES-256-CTR(file)                       -- offset 0 inside is the magic 0xfe "bin"
+    mysql           := header: u8[512]  AES-256-CTR(file)                     -- offset 0 inside is the magic 0xfe "bin"
     header          := 0xfd "bin"  version: u8 (1)  field*  0x00*
     field           := 1  len: u8  key_id: u8[len]  |  2  encrypted_password: u8[32]  |  3  iv: u8[16]
     mariadb         := 0xfe "bin"  FORMAT_DESCRIPTION_EVENT  START_ENCRYPTION_EVENT  encrypted_event*
@@ -81,7 +81,7 @@ ENCRYPTION_HEADER: Final = Padded(
 
 @dataclass(frozen=True, slots=True)
 class EncryptionHeader:
-    """The first 512 bytes of an encrypted file: the file's password, encrypted with the server's key `key_id` and `iv`."""
+    """The first 512 bytes of an encrypted file: its password, encrypted with the server's key `key_id` and `iv`."""
 
     key_id: str
     encrypted_password: bytes
@@ -232,11 +232,13 @@ def _check_master_key(key: bytes, key_id: str) -> bytes:
 
 
 def mariadb_decryptor(event: StartEncryptionEvent, keyring: Keyring) -> Callable[[int, bytes], bytes]:
-    """Return the function that decrypts the events after `event`: offset (in the file) and encrypted bytes in, plain bytes out.
+    """Return the function that decrypts the events after `event`.
+
+    It takes an offset (in the file) and encrypted bytes, and returns plain bytes.
 
     Raises:
-        UnsupportedFeature: the keyring lacks key 1, or an unknown scheme; from the decryptor also: the key is not the
-            one.
+        UnsupportedFeature: the keyring lacks key 1, or an unknown scheme; the decryptor raises it if the key is
+            not the one of the log.
     """
     if event.scheme != MARIADB_SCHEME:
         raise UnsupportedFeature(
@@ -289,7 +291,10 @@ class _MariadbDecryptor:
         return plain
 
     def _decrypt_event(self, mode: Callable[[bytes, bytes, bytes], bytes], offset: int, data: bytes) -> bytes:
-        """Return the server moves the timestamp to the size's place, encrypts from there on, and swaps the size in at the end."""
+        """Return the plain bytes of an event.
+
+        The server moves the timestamp to the place of the size, encrypts from there on, and then puts the size back.
+        """
         iv = self._event.nonce + (offset & 0xFFFFFFFF).to_bytes(4, "little")
         between = data[TIMESTAMP_BYTES.stop : EVENT_SIZE_BYTES.start]
         plain = mode(self._key, iv, between + data[TIMESTAMP_BYTES] + data[EVENT_SIZE_BYTES.stop :])

@@ -28,7 +28,7 @@ def is_index_file(path: str | os.PathLike[str]) -> bool:
 
 
 def is_beside_logs(path: str | os.PathLike[str]) -> bool:
-    """Return True for names of files that servers keep beside their logs: index files, their temporary forms, MariaDB's state."""
+    """Return True for files that servers keep beside their logs: index and temporary files, MariaDB's state."""
     return os.fspath(path).endswith(_BESIDE_LOGS)
 
 
@@ -41,7 +41,7 @@ def log_number(name: str) -> tuple[str, int, str]:
 
 
 def next_log_name(name: str) -> str:
-    """`binlog.000001` gives `binlog.000002`.
+    """Return the name of the log after `name`: `binlog.000002` after `binlog.000001`.
 
     Raises:
         BinlogFormatError: the name does not end in a number.

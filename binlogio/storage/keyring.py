@@ -2,7 +2,8 @@ r"""Keyrings: the keys of encrypted binary logs, as the servers of both vendors 
 
 Reads key files; `binlogio.storage.encryption` has the ciphers. Errors and representations never contain a key.
 
-    mysql   := {"version": "1.0", "elements": [{"user": "", "data_id": key_id, "data_type": "AES", "data": hex, ...}, ...]}
+    mysql   := {"version": "1.0", "elements": [element, ...]}
+    element := {"user": "", "data_id": key_id, "data_type": "AES", "data": hex, ...}
     mariadb := (number ";" hexkey anything? "\n" | "#" anything "\n" | "\n")*
 
 Source: components/keyrings/common/json_data/json_reader.cc; MariaDB plugin/file_key_management/parser.cc.

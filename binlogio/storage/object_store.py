@@ -54,7 +54,7 @@ def find_objects(path: str, filesystem: FileSystem | None) -> Iterator[LogFile]:
 def find_objects_below(uri: str) -> Iterator[LogFile]:
     """Yield the logs in a directory and in all directories below it, one directory after the other.
 
-    What else a URI names as `find_objects` does.
+    For any other URI, as `find_objects`.
 
     Raises:
         FileNotFoundError: there is no such directory.
@@ -70,7 +70,7 @@ def find_objects_below(uri: str) -> Iterator[LogFile]:
 
 
 def _logs_among(filesystem: FileSystem, members: Iterable[FileInfo]) -> list[FileInfo]:
-    """Those members of directories that are logs by their content."""
+    """Return the members of directories that are logs by their content."""
     files = {info.path: info for info in members if info.type == FileType.File}
     names = choose_logs(files, lambda name: begins_like_a_log(LogFile(name, files[name].size, filesystem)))
     return [files[name] for name in names]

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from binlogio.storage.encryption import Keyring
 
 Source = str | os.PathLike[str] | BinaryIO
-"""What users name: a path, a glob, a directory, an index file, a URI of an object store, `-` for standard input, an open file."""
+"""A source of logs: a path, glob, directory, index file, URI of an object store, `-` (standard input), or open file."""
 
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 _ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
@@ -192,7 +192,7 @@ class OpenedLog:
 
 
 class _Borrowed:
-    """A caller's file object, which stays the caller's to close. Offsets count from where it was when it was passed in."""
+    """A caller's file object, which the caller closes. Offsets count from where it was when it was passed in."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
@@ -346,7 +346,8 @@ def _open_plain(raw: ByteStream, name: str, keyring: Keyring | None) -> OpenedLo
         return OpenedLog(_Decrypted(raw, open_mysql(head, keyring)), raw, "encrypted")
     if head.startswith(INNODB_BINLOG_MAGIC):
         raise UnsupportedFeature(
-            "the file is a binary log inside InnoDB (MariaDB 12.3 and later, binlog_storage_engine=innodb), which is not supported",
+            "the file is a binary log inside InnoDB (MariaDB 12.3 and later, binlog_storage_engine=innodb),"
+            " which is not supported",
             file=name,
             hint="convert it with the server, or read it with mariadb-binlog",
         )
@@ -437,7 +438,10 @@ def _find(path: str, filesystem: FileSystem | None) -> Iterator[LogFile]:
 
 
 def choose_logs(names: Iterable[str], is_log: Callable[[str], bool]) -> list[str]:
-    """Return the members of a directory that are logs: those of which `is_log` says so, and the other numbered files of the same series."""
+    """Return the members of a directory that are logs.
+
+    These are the files for which `is_log` is true, and the other numbered files of the same series.
+    """
     series: defaultdict[str, list[str]] = defaultdict(list)
     chosen = []
     for name in names:

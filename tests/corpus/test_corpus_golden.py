@@ -172,7 +172,7 @@ def test_events_stand_where_the_server_lists_them(case: Case) -> None:
 
 
 def _listed(data: bytes) -> Iterator[tuple[int, int, str]]:
-    """Position, server id and name of each event, as the statement shows them: those inside a payload stand at its end."""
+    """Yield position, server id and name of each event, as the statement shows them: inside a payload, its end."""
     decoder = Decoder(decompress=decompress_zstd)
     for frame in frames_of(data):
         for event in decoder.decode(frame):

@@ -34,7 +34,7 @@ def examples(language: str) -> list[tuple[str, ...]]:
 
 
 def unquoted(text: str) -> str:
-    """Text that would be lost at the end of a cell stands in quotes."""
+    """Return a cell without the quotes that keep spaces at its end."""
     return text[1:-1] if text.startswith("'") and text.endswith("'") else text
 
 
@@ -106,7 +106,7 @@ def test_an_example_of_a_column_decodes_to_its_value(row: tuple[str, ...]) -> No
     rebuilt = layout.build(value)
 
     assert unquoted(text) == value_text(value, plan)
-    # zlib's bytes are its version's affair.
+    # compressed bytes differ between versions of zlib
     assert (value if "COMPRESSED" in kind else raw) == (layout.parse(rebuilt) if "COMPRESSED" in kind else rebuilt)
 
 

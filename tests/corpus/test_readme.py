@@ -1,6 +1,6 @@
 """The README's tour, run in its order: every command and every Python block, with the output that is shown.
 
-In ```console blocks, `$ command` is run by a shell and the lines after it are its output; a line `...` stands for any
+In ```console blocks, `$ command` is run by a shell and the lines after it are its output; a line `...` matches any
 lines. The output of a ```python block is the ```text block after it. Blocks without a language are not run: they need a
 server, or install something.
 """
@@ -38,7 +38,7 @@ def run_console(block: str) -> str:
 
 
 def run_python(block: str, names: dict[str, Any]) -> str:
-    """What a block prints; its names stay in `names`."""
+    """Run a block and return what it prints; its names stay in `names`."""
     printed = io.StringIO()
     with redirect_stdout(printed):
         exec(compile(block, "README.md", "exec"), names)  # noqa: S102 - these are the project's own examples
@@ -69,7 +69,7 @@ def pattern_of(shown: str) -> str:
 @pytest.mark.spark
 @pytest.mark.slow
 def test_the_tour_of_the_readme_prints_what_it_shows(tmp_path: Path) -> None:
-    """In its order, in one folder that begins empty, by a process of its own, whose Spark finds relative paths there."""
+    """In its order, in an empty folder, by a process of its own, whose Spark finds relative paths there."""
     require_java()
     program, tour, result = tmp_path / "bin" / "binlogio", tmp_path / "tour", tmp_path / "outputs.json"
     program.parent.mkdir()

@@ -6,7 +6,7 @@ import pytest
 
 
 def test_report_with_text_that_cannot_be_encoded_is_escaped(request: pytest.FixtureRequest) -> None:
-    """Names of the log that are no text stand in messages of errors, and in examples of Hypothesis."""
+    """Names in the log that are not UTF-8 get into error messages, and into examples of Hypothesis."""
     report = pytest.TestReport(
         "test", ("file", 1, "test"), {}, "failed", "d.o\udc80", "call", sections=[("Hypothesis", "\ud800")]
     )

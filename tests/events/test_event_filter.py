@@ -72,7 +72,7 @@ def test_filters_leave_out_what_they_say_and_nothing_else(log: Any) -> None:
 
 
 def test_gtid_sets_leave_out_known_and_unwanted_transactions() -> None:
-    """As a replica that knows some, and is told how far to go."""
+    """As for a replica that has some, with an end to stop at."""
     log = MYSQL / "gtid_on" / "binlog.000001"
     everything = binlogio.read_rows(log).to_table()
     gtids = sorted({row["gtid"] for row in everything.to_pylist()})
@@ -98,7 +98,7 @@ def test_changes_without_a_gtid_are_never_known() -> None:
 
 
 def test_filter_that_contradicts_itself_is_empty() -> None:
-    """Nobody has to read anything for it."""
+    """Then no log has to be read."""
     assert EventFilter(pos=Range(5, 5)).is_empty
     assert EventFilter(ops=frozenset()).is_empty
     assert not EventFilter(pos=Range(5, 6)).is_empty

@@ -1,4 +1,4 @@
-"""What holds for every event layout there is: names, ends, sizes, and that no bytes at all make anything but BinlogError come out."""
+"""Properties of every event layout: names, ends, sizes; any bytes give an event or a BinlogError."""
 
 from __future__ import annotations
 

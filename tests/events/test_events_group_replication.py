@@ -1,4 +1,4 @@
-"""TRANSACTION_CONTEXT_EVENT and VIEW_CHANGE_EVENT, put together by hand from control_events.h: no server here forms a group."""
+"""TRANSACTION_CONTEXT_EVENT and VIEW_CHANGE_EVENT, built by hand from control_events.h: no test server has a group."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ CASES: list[EventCase] = [
         "a row's last writer",
         EventType.VIEW_CHANGE_EVENT,
         ViewChangeEvent(VIEW.encode().ljust(40, b"\0"), 9, ((b"hash1234", b"set"), (b"", b""))),
-        f"{text(VIEW)}{21 * '00'} 0900000000000000 02000000 0800 {text('hash1234')} 03000000 {text('set')} 0000 00000000",
+        f"{text(VIEW)}{21 * '00'} 0900000000000000 02000000"
+        f" 0800 {text('hash1234')} 03000000 {text('set')} 0000 00000000",
     ),
     EventCase(
         "an empty group",

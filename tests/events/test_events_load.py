@@ -88,8 +88,8 @@ CASES: list[EventCase] = [
                 StatusVar(QueryStatus.DEFAULT_COLLATION_FOR_UTF8MB4, 255),
             ),
             "corpus",
-            b"LOAD DATA INFILE '/var/lib/mysql-files/corpus_load.tsv' INTO TABLE `loaded` CHARACTER SET utf8mb4 FIELDS TERMINATED "
-            b"BY '\\t' ENCLOSED BY '' ESCAPED BY '\\\\' LINES TERMINATED BY '\\n' (`id`, `txt`, `x`)",
+            b"LOAD DATA INFILE '/var/lib/mysql-files/corpus_load.tsv' INTO TABLE `loaded` CHARACTER SET utf8mb4 "
+            b"FIELDS TERMINATED BY '\\t' ENCLOSED BY '' ESCAPED BY '\\\\' LINES TERMINATED BY '\\n' (`id`, `txt`, `x`)",
         ),
         "f70000002fb5ac05060000290001000000090000003c000000000000000000012000a04500000000060373746404ff00ff00ff00082d000c01"
         "636f727075730012ff00636f72707573004c4f4144204441544120494e46494c4520272f7661722f6c69622f6d7973716c2d66696c65732f63"

@@ -153,7 +153,7 @@ def test_status_block_longer_than_its_variables_is_refused() -> None:
 
 
 def test_the_query_after_an_unknown_status_variable_is_still_read() -> None:
-    """What stands after a code that nobody knows is kept as bytes, and goes out again."""
+    """The bytes after an unknown code are kept, and written back."""
     case = _with_status(199, b"\x01\x02", "0102")
 
     check_both_ways(case)

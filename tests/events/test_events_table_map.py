@@ -1,4 +1,4 @@
-"""TABLE_MAP_EVENT: every column type's metadata, every field of the optional metadata, the short forms of the 5.1 alphas."""
+"""TABLE_MAP_EVENT: metadata of every column type, every optional metadata field, the short forms of the 5.1 alphas."""
 
 from __future__ import annotations
 
@@ -231,7 +231,7 @@ def test_table_map_without_metadata_is_damaged_where_the_server_wrote_it(version
         ("less metadata than the columns need", "010000000000 0100 01 64 00 01 74 00 01 0f 01 28 01"),
         ("a null bit past the last column", "010000000000 0100 01 64 00 01 74 00 01 03 00 03"),
         ("a name that does not end in zero", "010000000000 0100 01 64 01 01 74 00 01 03 00 01"),
-        ("a length that is none", "010000000000 0100 01 64 00 01 74 00 ff 03 00 01"),
+        ("an invalid length", "010000000000 0100 01 64 00 01 74 00 ff 03 00 01"),
         ("columns beyond the event", "010000000000 0100 01 64 00 01 74 00 fe ffffffffffffff7f 03 00 01"),
         ("members beyond the field", "010000000000 0100 01 64 00 01 74 00 01 03 00 01 06 09 fe ffffffffffffff7f"),
         ("bytes after the field's value", "010000000000 0100 01 64 00 01 74 00 01 03 00 01 0a 02 08 00"),

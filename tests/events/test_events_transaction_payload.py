@@ -1,4 +1,4 @@
-"""TRANSACTION_PAYLOAD_EVENT: the frame around a compressed transaction. What is inside is `test_decoder`'s business."""
+"""TRANSACTION_PAYLOAD_EVENT: the frame around a compressed transaction. `test_decoder` tests the events inside."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def _context(algorithm: int = CRC32) -> ParseContext:
 
 
 def _inside(events: list[Any]) -> bytes:
-    """Events as they stand in a payload: no checksum, log_pos 0."""
+    """Return the bytes of events inside a payload: no checksum, log_pos 0."""
     encoder = Encoder(_context(OFF))
     return b"".join(encoder.encode(replace(event, header=replace(event.header, log_pos=0))) for event in events)
 
@@ -140,7 +140,7 @@ def test_payload_of_a_real_server_opens() -> None:
 
 
 def test_large_payload_is_opened_in_pieces() -> None:
-    """Neither the plain payload nor its events are ever in memory as a whole: the first events come before it is all open."""
+    """Neither the payload nor its events are in memory as a whole: the first events come before all of it is open."""
     inside = _inside([query("INSERT " + 10_000 * "x") for _ in range(500)])
     opened: list[int] = []
     decoder = Decoder(decompress=_counting(opened))

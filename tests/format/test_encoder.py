@@ -102,8 +102,8 @@ def test_event_is_not_changed_by_being_encoded() -> None:
     assert isinstance(event, QueryEvent)
 
 
-def test_fields_of_the_header_stand_where_the_constants_say() -> None:
-    """Those who look into frames that nobody parsed see what the layout has put there."""
+def test_fields_of_the_header_are_where_the_constants_say() -> None:
+    """Code that reads unparsed frames finds what the layout has put there."""
     header = EventHeader(timestamp=0x01020304, server_id=0x05060708)
     frame = Encoder().encode_at(XidEvent(xid=1, header=header), 0x0A0B0C0D)
 

@@ -38,7 +38,7 @@ EVENT = StartEncryptionEvent(1, 1, bytes(range(12)))
 PLAIN_SIZES = (19, 20, 21, 27, 35, 36, 37, 52, 100)
 
 
-# ----------------------------------------------------------------------------------------------------------------- MySQL
+# ---------------------------------------------------------------------------------------------------------------- MySQL
 
 
 @pytest.mark.parametrize("name", MYSQL_LOGS)
@@ -174,7 +174,7 @@ def test_any_encryption_header_parses_or_raises_binlog_error(fields: bytes) -> N
     assert parse_encryption_header(build_encryption_header(parsed)) == parsed
 
 
-# --------------------------------------------------------------------------------------------------------------- MariaDB
+# -------------------------------------------------------------------------------------------------------------- MariaDB
 
 
 def frames(data: bytes, keyring: Keyring) -> list[EventFrame]:
@@ -218,7 +218,7 @@ MODES = {"cbc": encrypt_cbc, "ctr": encrypt_ctr}
 
 
 def encrypt_event(mode: str, key: bytes, offset: int, plain: bytes) -> bytes:
-    """What the server makes of an event, in its order: move the timestamp, encrypt from byte 4 on, move back, put the size."""
+    """Encrypt an event in the server's order: move the timestamp, encrypt from byte 4 on, move back, put the size."""
     event = bytearray(plain)
     event[9:13] = event[:4]
     iv = EVENT.nonce + (offset % (1 << 32)).to_bytes(4, "little")
@@ -313,7 +313,7 @@ def test_any_encrypted_event_gives_bytes_of_its_size_or_binlog_error(offset: int
     assert len(plain) == len(data)
 
 
-# -------------------------------------------------------------------------------------------------- what is said, and not
+# ------------------------------------------------------------------------------------------------- messages and secrets
 
 
 def test_cipher_shows_no_key() -> None:

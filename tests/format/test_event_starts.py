@@ -1,4 +1,4 @@
-"""A start offset that is not the start of an event is a mistake of the caller: it is refused with the offset of the next event."""
+"""A start offset that is not the start of an event is refused, with the offset of the next event."""
 
 from __future__ import annotations
 

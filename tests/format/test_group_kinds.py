@@ -126,7 +126,7 @@ class Spilled:
 
 
 def test_groups_that_are_not_in_memory_are_written_piece_by_piece() -> None:
-    """The same bytes as from memory; one whose frames cannot be read leaves nothing behind."""
+    """The same bytes as from memory; one whose frames cannot be read leaves nothing in the log."""
     storages = MemoryStorage(), MemoryStorage()
     for storage, spills in zip(storages, (False, True), strict=True):
         committer = Committer(storage)
@@ -171,8 +171,8 @@ def test_compressible_groups_become_payloads(checksum: str) -> None:
     assert inner[1].header.log_pos == 0
 
 
-def test_a_leader_that_is_interrupted_leaves_nobody_waiting() -> None:
-    """All in the queue are told, and nobody writes after what nobody knows."""
+def test_an_interrupted_leader_leaves_no_session_waiting() -> None:
+    """All in the queue get an error, and nothing is written after a write of unknown outcome."""
     committer = Committer(sync_binlog=1)
     committer.commit("a")
 

@@ -40,7 +40,7 @@ PAYLOAD = TransactionPayloadEvent.create(b"", 255, 0)
 
 OUTSIDE, OPEN, TRANSACTION = "outside", "open", "transaction"
 
-# Events of a log, and where the log stands after each; `*` marks the events that begin a group.
+# Events of a log, and the state of the group after each; `*` marks the events that begin a group.
 LOGS: dict[str, list[tuple[Any, str]]] = {
     "DDL with a GTID": [(GTID, "*open"), (query("CREATE TABLE t (a INT)"), OUTSIDE)],
     "DDL without": [(query("CREATE TABLE t (a INT)"), "*outside"), (query("DROP TABLE t"), "*outside")],

@@ -1,4 +1,4 @@
-"""Logs whose format description announces event headers of more than 19 bytes: real logs of which every header is made longer."""
+"""Logs whose event headers have more than 19 bytes: real logs of which every header is made longer."""
 
 from __future__ import annotations
 

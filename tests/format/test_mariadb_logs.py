@@ -1,4 +1,4 @@
-"""MariaDB's logs as files: their heads, the state of their domains through rotation, restart, crash and error, and who may be applied together."""
+"""MariaDB's log files: first events, domain state through rotation, restart, crash and error, parallel groups."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def test_a_log_in_use_is_cut_behind_its_last_whole_group_and_numbers_go_on() -> 
 
 
 def examined(storage: MemoryStorage, monkeypatch: pytest.MonkeyPatch, *, is_slow: bool) -> object:
-    """What a log holds, or what is wrong with it and where."""
+    """Return what a log contains, or the error and its place."""
     with monkeypatch.context() as patch:
         if is_slow:
             patch.setenv(VARIABLE, CONSTRUCT)
@@ -205,7 +205,7 @@ def test_a_log_is_examined_in_bulk_as_event_by_event(checksum: str, cut: int, fl
 
 
 def test_plain_groups_are_passed_over_up_to_ddl() -> None:
-    """With their GTIDs; not without somebody who takes them."""
+    """With their GTIDs; not without a consumer of the GTIDs."""
     storage, state = MemoryStorage(), DomainState()
     with writer(storage) as log, log.session("shop") as session:
         for number in range(3):

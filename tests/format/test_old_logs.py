@@ -1,4 +1,4 @@
-"""Logs of servers before 5.1 was released, as record batches: rows of version 0, other numbers of types, logs without rows."""
+"""Logs of servers before 5.1 as record batches: rows of version 0, other type codes, logs without rows."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def old_log(*events: Any) -> bytes:
 
 
 def records(path: Path) -> list[Any]:
-    """What the event reader gives."""
+    """Return the records of the event reader."""
     with binlogio.open(path) as reader:
         return [(record[1], record[3], record[11], record[12]) for record in row_records(reader)]
 

@@ -39,7 +39,7 @@ PACKED: dict[str, Any] = {
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Logs of a server beside its index file and a file that is no log."""
+    """Return a folder with logs of a server, its index file, and a file that is not a log."""
     for name in ("binlog.000002", "binlog.000001", "binlog.000010"):
         (tmp_path / name).write_bytes(DATA)
     (tmp_path / "binlog.000003.gz").write_bytes(gzip.compress(DATA))

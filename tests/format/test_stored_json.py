@@ -1,4 +1,4 @@
-"""Stored JSON state that was damaged: the error names its place and says what to do; errors of `json` never come out."""
+"""Damaged JSON state: the error names its place and says what to do; errors of `json` never come out."""
 
 from __future__ import annotations
 

@@ -161,7 +161,7 @@ def test_flipped_bit_without_checksums_is_an_error_or_other_events(path: Path, b
 
 @pytest.mark.parametrize("path", [MYSQL / "compressed" / "binlog.000001", MYSQL / "partial_json" / "binlog.000001"])
 def test_flipped_bits_all_over_with_checksums_left_alone_are_errors_or_other_events(path: Path) -> None:
-    """Every 97th byte of larger files: payloads that do not open, JSON that is none."""
+    """Every 97th byte of larger files: payloads that do not open, invalid JSON."""
     data = path.read_bytes()[: 16 << 10]
     for at in range(4, len(data), 97):
         spoilt = bytearray(data)

@@ -1,4 +1,4 @@
-"""Hostile names and values into SQLite: they come back as they were, from rows, and from DROP, RENAME and TRUNCATE of tables of such names."""
+"""Hostile names and values come back from SQLite as they were: rows, and DROP, RENAME and TRUNCATE of such tables."""
 
 from __future__ import annotations
 
