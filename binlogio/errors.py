@@ -234,7 +234,7 @@ class BinlogError(Exception):
             text += f" ({hint_text(self.hint, self.surface)})"
         return text
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return (_rebuild, (type(self), self.reason, dict(self.__dict__)))
 
 

@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, Final, Protocol, Union
+from typing import TYPE_CHECKING, Final, Protocol, TypedDict, Union
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from binlogio.gtid import Gtid, GtidSet, MariadbGtid, MariadbGtidPosition, MariadbGtidSet
 
 
@@ -42,6 +44,16 @@ class Range:
     def within(self, other: Range) -> Range:
         """Return the intersection of two ranges."""
         return Range(max(self.start, other.start), min(self.end, other.end))
+
+
+class RouterChoice(TypedDict):
+    """The arguments of the kernel's Router.choose."""
+
+    pos: tuple[int, int]
+    timestamp: tuple[int, int]
+    server_ids: frozenset[int] | None
+    operations: list[int]
+    wants_group: Callable[[str | None], bool] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +116,7 @@ class EventFilter:
         is_known = self.known_gtids is not None and _has(self.known_gtids, gtid)
         return not is_known and (self.wanted_gtids is None or _has(self.wanted_gtids, gtid))
 
-    def as_choice(self) -> dict[str, Any]:
+    def as_choice(self) -> RouterChoice:
         """Return the arguments of the kernel's Router.choose."""
         return {
             "pos": (self.pos.start, self.pos.end),

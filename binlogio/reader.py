@@ -7,7 +7,7 @@ Reads files in order and tracks the end of the last complete event group. `binlo
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from binlogio.schema.ddl.parsed_table import ParsedTable
     from binlogio.schema.definition import TableDefinition
     from binlogio.schema.given import Definitions
-    from binlogio.storage.keyring import Keyring
+    from binlogio.storage.keyring import Keyring, KeyringSource
 
 
 class BinlogReader:
@@ -369,7 +369,7 @@ def open(  # noqa: A001 - binlogio.open, as gzip.open and the like
     stop_offset: int | None = None,
     open_payloads: bool = True,
     limits: Limits = DEFAULT_LIMITS,
-    keyring: str | os.PathLike[str] | Mapping[str, Any] | None = None,
+    keyring: KeyringSource | None = None,
     filesystem: FileSystem | None = None,
     definitions: Definitions | None = None,
 ) -> BinlogReader:

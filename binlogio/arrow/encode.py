@@ -284,7 +284,7 @@ class _Side:
 
     @property
     def cells(self) -> list[Any]:
-        """What the kernel reads of each column."""
+        """The input of the kernel for each column; None without the kernel."""
         return [column.cells for column in self.columns]
 
     def bind(self, batch: pa.RecordBatch | pa.Table) -> None:
@@ -314,7 +314,7 @@ class _Side:
 
     def image(self, row: int) -> RowImage:
         """Return a row as `binlogio.rows` takes it."""
-        values: list[Any] = [ABSENT] * len(self._plan.columns)
+        values: list[object] = [ABSENT] * len(self._plan.columns)
         for column in self.columns:
             values[column.column.position] = column.value(row)
         return RowImage(self._plan, tuple(values))

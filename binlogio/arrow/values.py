@@ -51,7 +51,7 @@ class ColumnValues:
         """Release the arrays."""
         self.array = None
 
-    def value(self, row: int) -> Any:
+    def value(self, row: int) -> object:
         """Return a value as `binlogio.rows` takes it.
 
         Raises:
@@ -83,7 +83,7 @@ def _simple(array: pa.Array | pa.ChunkedArray) -> pa.Array:
     return array
 
 
-def as_value(value: Any, column: ColumnPlan, *, takes_diffs: bool = False) -> Any:
+def as_value(value: Any, column: ColumnPlan, *, takes_diffs: bool = False) -> object:
     """Return a value of `to_pylist` in the form that `binlogio.rows` takes."""
     if value is None:
         return None

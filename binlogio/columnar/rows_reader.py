@@ -7,8 +7,7 @@ threads.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from fnmatch import fnmatchcase
 from functools import partial
@@ -41,7 +40,7 @@ if TYPE_CHECKING:
     from binlogio.events.table_map import TableMapEvent
     from binlogio.rows.plan import TablePlan
     from binlogio.schema.given import Definitions
-    from binlogio.storage.encryption import Keyring
+    from binlogio.storage.keyring import Keyring, KeyringSource
     from binlogio.storage.sources import LogFile
 
 _ZERO_DATES: Final = ("error", "null", "text")
@@ -410,7 +409,7 @@ def read_tables(
     verify_checksum: bool = True,
     batch_rows: int = DEFAULT_BATCH_ROWS,
     threads: int = 1,
-    keyring: str | os.PathLike[str] | Mapping[str, Any] | None = None,
+    keyring: KeyringSource | None = None,
     filesystem: FileSystem | None = None,
     where: EventFilter = EVERY_EVENT,
     definitions: Definitions | None = None,
@@ -480,7 +479,7 @@ def read_rows(
     verify_checksum: bool = ...,
     batch_rows: int = ...,
     threads: int = ...,
-    keyring: str | os.PathLike[str] | Mapping[str, Any] | None = ...,
+    keyring: KeyringSource | None = ...,
     filesystem: FileSystem | None = ...,
     where: EventFilter = ...,
     definitions: Definitions | None = ...,
@@ -500,7 +499,7 @@ def read_rows(
     verify_checksum: bool = ...,
     batch_rows: int = ...,
     threads: int = ...,
-    keyring: str | os.PathLike[str] | Mapping[str, Any] | None = ...,
+    keyring: KeyringSource | None = ...,
     filesystem: FileSystem | None = ...,
     where: EventFilter = ...,
     definitions: Definitions | None = ...,
@@ -519,7 +518,7 @@ def read_rows(
     verify_checksum: bool = True,
     batch_rows: int = DEFAULT_BATCH_ROWS,
     threads: int = 1,
-    keyring: str | os.PathLike[str] | Mapping[str, Any] | None = None,
+    keyring: KeyringSource | None = None,
     filesystem: FileSystem | None = None,
     where: EventFilter = EVERY_EVENT,
     definitions: Definitions | None = None,

@@ -61,7 +61,7 @@ class GivenDefinitions:
     """
 
     def __init__(
-        self, tables: Mapping[str, Any] | None = None, script: str | None = None, *, passes_over: bool = False
+        self, tables: Mapping[str, object] | None = None, script: str | None = None, *, passes_over: bool = False
     ) -> None:
         self.passes_over: Final = passes_over
         self._tables: dict[TableName, TableDefinition | str] = {}
@@ -176,7 +176,7 @@ def _statements(script: str, server: ServerDefaults) -> Iterator[list[Token]]:
 
 _BEGIN: Final = re.compile(r"\S")
 _SCRIPT_KEYS: Final = frozenset({"do", "at", "session"})
-Definitions = Union[str, "os.PathLike[str]", Mapping[str, Any], GivenDefinitions]
+Definitions = Union[str, "os.PathLike[str]", Mapping[str, object], GivenDefinitions]
 """A file, or a mapping from `schema.table` to a `TableDefinition`, a CREATE TABLE text or a JSON object."""
 
 

@@ -17,7 +17,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Union
 
 from binlogio.errors import BinlogError, BinlogFormatError, UnsupportedFeature
 
@@ -131,9 +131,11 @@ class MariadbKeys:
 
 
 Keyring = MysqlKeyring | MariadbKeys
+KeyringSource = Union[str, "os.PathLike[str]", Mapping[str, object], Mapping[int, object], Keyring]
+"""A file, a mapping from key id to key, or a loaded keyring."""
 
 
-def load_keyring(source: str | os.PathLike[str] | Mapping[str, object] | Mapping[int, object] | Keyring) -> Keyring:
+def load_keyring(source: KeyringSource) -> Keyring:
     """Return the keys of either vendor, told apart by content.
 
     A string that begins like a JSON object or a key file is taken as such a text, any other as a path. In a mapping
