@@ -209,7 +209,7 @@ class BinlogError(Exception):
         self.surface = Surface.PYTHON
 
     def locate(self, *, file: str | None = None, offset: int | None = None, event_type: str | None = None) -> None:
-        """Add facts that only an outer layer knows; a fact that is already there stays."""
+        """Add facts that only an outer layer has; facts that are already there stay."""
         self.file = self.file if self.file is not None else file
         self.offset = self.offset if self.offset is not None else offset
         self.event_type = self.event_type if self.event_type is not None else event_type
@@ -305,7 +305,7 @@ class CacheLimitExceeded(LoggingError):
 
 
 class WriterStateError(BinlogError):
-    """The writer or a session was used in an order that makes no sense."""
+    """The writer or a session was used in an impossible order."""
 
 
 class CommitOutcomeUnknown(WriterStateError):

@@ -78,7 +78,7 @@ class _LenencInt(Construct):  # type: ignore[misc]
 
 
 def lenenc(value: int) -> bytes:
-    """`value` as a length-encoded integer, in the shortest form."""
+    """Return `value` as a length-encoded integer, in the shortest form."""
     if not 0 <= value < 1 << 64:
         raise ValidationError(f"{value} does not fit a length-encoded integer")
     if value < 251:
@@ -268,12 +268,12 @@ def parse_prefix(layout: Construct, data: bytes, **params: Any) -> tuple[Any, in
 
 
 def utf8_size(name: str) -> int:
-    """Bytes that an identifier takes in the file."""
+    """Return the size of an identifier in the file, in bytes."""
     return len(name.encode("utf-8", "surrogateescape"))
 
 
 def bitmap_size(bits: int) -> int:
-    """Bytes that `bits` bits fill."""
+    """Return the number of bytes that `bits` bits fill."""
     return (bits + 7) // 8
 
 

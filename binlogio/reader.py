@@ -229,9 +229,9 @@ class BinlogReader:
         return known.table if known is not None else None
 
     def cascades(self, event: RowsEvent) -> tuple[Cascade, ...]:
-        """Return the foreign keys by which a change of the event's table changes others, as far as anything says.
+        """Return the foreign keys by which a change of the event's table changes other tables.
 
-        The event must be the last one.
+        Definitions and DDL in the log say which. The event must be the last one.
         """
         table = self.table_map(event)
         return self._definitions.cascades(table.schema, table.table, self.context)

@@ -1,4 +1,4 @@
-"""Rows events by construct: what the compiled kernel's `EventBuffer` and `RowsEncoder` do, one row at a time.
+"""Rows events by construct: `EventFrames` and `RowsFrames` replace the kernel's `EventBuffer` and `RowsEncoder`.
 
 Closes a rows event when it is full. The caller encodes every row with `binlogio.rows`, as it does with the kernel for
 the rows that the kernel refuses.
@@ -42,7 +42,7 @@ class EventFrames:
 
     @property
     def end(self) -> int:
-        """The offset in the file of what comes next."""
+        """The offset in the file of the end of the events."""
         return self.offset + len(self)
 
     def add_frame(self, frame: bytes) -> None:

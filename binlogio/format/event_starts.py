@@ -159,7 +159,7 @@ def _next_start(opened: OpenedLog, offset: int) -> _NextStart | None:
 
 
 class _Ahead:
-    """Reads small pieces of a log, none before the byte in front of the last one.
+    """Reads small pieces of a log at increasing offsets.
 
     A stream that cannot seek is read through.
     """
@@ -172,7 +172,7 @@ class _Ahead:
             opened.seek(0)
 
     def read(self, offset: int, size: int) -> bytes:
-        """`size` bytes from `offset` on; fewer at the end of the log."""
+        """Read `size` bytes from `offset` on; fewer at the end of the log."""
         if offset > self._base + len(self._buffer) and self._opened.seekable:
             self._opened.seek(offset - 1)
             self._base, self._buffer = offset - 1, b""

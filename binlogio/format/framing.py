@@ -126,7 +126,7 @@ class EventFramer:
 
     @property
     def offset(self) -> int:
-        """Where the next event begins, in bytes from the start of the file."""
+        """The offset of the next event, in bytes from the start of the file."""
         return self._offset
 
     @property
@@ -136,7 +136,7 @@ class EventFramer:
 
     @property
     def needed(self) -> int:
-        """How many more bytes the next frame certainly needs; at least 1."""
+        """The number of bytes that the next frame needs at least; 1 or more."""
         buffered = len(self._buffer) - self._at
         size = self._header_size
         if not self._needs_magic and buffered >= size:
@@ -145,12 +145,12 @@ class EventFramer:
 
     @property
     def announced(self) -> int:
-        """The size of the event that is not whole yet, in bytes; 0 where its header is not here."""
+        """The size of the incomplete event, in bytes; 0 before its header is complete."""
         return self._peek_event_size() if len(self._buffer) - self._at >= self._header_size else 0
 
     @property
     def _header_size(self) -> int:
-        """The bytes that every event has, whatever its type."""
+        """The size of the header that every event has, in bytes."""
         return HEADER_SIZE_V1 if self._needs_description else min(self.context.header_size, HEADER_SIZE)
 
     def feed(self, data: bytes | memoryview) -> None:
@@ -161,12 +161,12 @@ class EventFramer:
         self._buffer += data
 
     def finish(self, skipped: int = 0) -> None:
-        """Say that no more bytes will come; of those of the last event, `skipped` were not worth feeding."""
+        """End the stream; `skipped` bytes of the last event were not fed."""
         self._finished = True
         self._skipped = skipped
 
     def next_frame(self) -> EventFrame | Framing:
-        """Return the next event; NEED_DATA where it is not whole yet; END after `finish`, at the end or at a torn tail.
+        """Return the next event; NEED_DATA where it is not whole yet; END after `finish`, at the end or a torn tail.
 
         Raises:
             BadMagic: the stream is not a binary log.
@@ -225,7 +225,7 @@ class EventFramer:
             self.is_relay_log = True
 
     def _check_big_event(self, size: int) -> None:
-        """Before a big event is whole: its size must agree with its position, and be within the limit."""
+        """Check the size of a big event before it is whole: against its position, and against the limit."""
         if self._decrypt is None and self._has_positions and self._contradicts_position():
             header = self._peek_header()
             raise BinlogFormatError(
@@ -270,7 +270,7 @@ class EventFramer:
         return EventFrame(header, body, checksum, self.context)
 
     def _describe(self, header: EventHeader, raw: bytes) -> EventFrame:
-        """Return a format description: its own checksum first, then what it says about the rest."""
+        """Return a format description: verify its checksum, then take the format of the other events from it."""
         version = raw[HEADER_SIZE + 2 : HEADER_SIZE + 2 + SERVER_VERSION_LENGTH].rstrip(b"\0")
         checksum = None
         end = len(raw)

@@ -77,7 +77,7 @@ class GroupTracker:
         self.starts_group = False
 
     def feed(self, event: BinlogEvent) -> GroupPlace:
-        """Take the next event; returns the state after it. `starts_group` tells whether this event began a group."""
+        """Take the next event and return the state after it; `starts_group` is True if this event began a group."""
         before = self.place
         self.place = self._after(event)
         self.starts_group = isinstance(event, (*_GTIDS, MariadbGtidEvent)) or (
@@ -124,7 +124,7 @@ def starts_transaction(sql: bytes) -> bool:
 
 
 def ends_transaction(sql: bytes) -> bool:
-    """Return True for the texts with which a server ends one; ROLLBACK TO a savepoint does not."""
+    """Return True for the texts with which a server ends a transaction; ROLLBACK TO a savepoint does not."""
     if sql == b"COMMIT":
         return True
     word = sql[:12].upper()

@@ -1,4 +1,4 @@
-"""Row changes of rows events: by the compiled kernel, and by construct where there is none or where it refuses the event.
+"""Row changes of rows events: by the compiled kernel, or by construct without it and for events that it refuses.
 
 `binlogio.rows.image` is the specification; it raises all errors.
 """

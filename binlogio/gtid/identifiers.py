@@ -47,7 +47,7 @@ def parse_number(text: str, what: str) -> int:
 
 
 def excerpt(text: str) -> str:
-    """`text` short enough for an error message."""
+    """Return `text`, short enough for an error message."""
     return repr(text if len(text) <= 80 else f"{text[:77]}...")
 
 
@@ -108,7 +108,7 @@ NO_TAG: Final = Tag()
 
 @dataclass(frozen=True, slots=True, order=True)
 class Tsid:
-    """Where transactions are numbered: a UUID and a tag (the server's "tagged source identifier")."""
+    """The scope of transaction numbers: a UUID and a tag (the server's "tagged source identifier")."""
 
     uuid: Uuid
     tag: Tag = NO_TAG
@@ -206,7 +206,7 @@ class MariadbGtid:
 
 @dataclass(frozen=True, slots=True)
 class MariadbGtidPosition:
-    """How far a MariaDB server has come: the last GTID of each domain, sorted by domain. Made by `of` and `parse`."""
+    """The GTID position of a MariaDB server: the last GTID of each domain, sorted. Made by `of` and `parse`."""
 
     gtids: tuple[MariadbGtid, ...] = ()
 
@@ -240,7 +240,7 @@ class MariadbGtidPosition:
         return type(self).of((*self.gtids, gtid))
 
     def __contains__(self, gtid: MariadbGtid) -> bool:
-        """Return whether `gtid` lies at or before the position, by the numbers of its domain."""
+        """Return whether `gtid` is at or before the position, by the numbers of its domain."""
         last = self.get(gtid.domain_id)
         return last is not None and gtid.sequence_number <= last.sequence_number
 

@@ -131,12 +131,12 @@ class GtidSet:
 
     @property
     def has_tags(self) -> bool:
-        """Whether a source has a tag: servers before 8.3 know no such set."""
+        """True if a source has a tag; servers before 8.3 do not have such sets."""
         return any(tsid.tag for tsid, _ in self.sources)
 
     @property
     def count(self) -> int:
-        """How many GTIDs are in the set. Not `len()`, which cannot hold what two full sources have."""
+        """The number of GTIDs in the set. Not `len()`, which cannot hold the count of two full sources."""
         return sum(interval.end - interval.start for _, interval in self)
 
     def intervals(self, tsid: Tsid) -> Intervals:

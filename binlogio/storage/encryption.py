@@ -170,7 +170,7 @@ class MysqlCipher:
 
     @property
     def header_bytes(self) -> bytes:
-        """The header of the file, before the encrypted bytes."""
+        """The header of the file, which precedes the encrypted bytes."""
         return build_encryption_header(self.header)
 
     def decrypt(self, inner_offset: int, data: bytes) -> bytes:
@@ -303,7 +303,7 @@ class _MariadbDecryptor:
 
 
 def _sense(plain: bytes, offset: int) -> int:
-    """2 for what must be an event, 1 for what may be one (of a relay log without checksums), 0 for noise."""
+    """Return 2 for an event, 1 for a possible event (of a relay log without checksums), 0 for noise."""
     header = parse_header(plain, offset)
     end = (offset + len(plain)) & 0xFFFFFFFF
     checksum = int.from_bytes(plain[-CHECKSUM_SIZE:], "little")
@@ -313,7 +313,7 @@ def _sense(plain: bytes, offset: int) -> int:
 
 
 def _decrypt_cbc(key: bytes, iv: bytes, data: bytes) -> bytes:
-    """CBC without padding.
+    """Decrypt with CBC, without padding.
 
     The server combines the last, partial block with the encrypted IV, as CTR does with a first one.
     """

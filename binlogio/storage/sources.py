@@ -55,7 +55,7 @@ class ByteStream(Protocol):
     """A readable stream of bytes."""
 
     def read(self, size: int = -1, /) -> bytes:
-        """Up to `size` bytes; none at the end."""
+        """Read up to `size` bytes; none at the end."""
 
     def close(self) -> None:
         """Close the file."""
@@ -73,7 +73,7 @@ class SeekableByteStream(ByteStream, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LogFile:
-    """One file to read: its name for people, and how to open it. `size` in bytes as stored, None if unknown."""
+    """A log to read: its name, and how to open it. `size` in bytes as stored, None if unknown."""
 
     name: str
     size: int | None = None
@@ -109,7 +109,7 @@ class LogFile:
 
 @dataclass(slots=True)
 class OpenedLog:
-    """A file that is open. `seekable` is False for compressed input, pipes, and file objects that cannot seek."""
+    """An open log. `seekable` is False for compressed input, pipes, and file objects that cannot seek."""
 
     stream: ByteStream
     raw: ByteStream  # the file below `stream`, which a GzipFile leaves open
@@ -117,7 +117,7 @@ class OpenedLog:
     seekable: bool = False
 
     def read(self, size: int) -> bytes:
-        """Up to `size` plain bytes.
+        """Read up to `size` plain bytes.
 
         Raises:
             BinlogFormatError: corrupt compressed input.
@@ -134,7 +134,7 @@ class OpenedLog:
             raise
 
     def read_up_to(self, size: int) -> bytes:
-        """`size` plain bytes; fewer only at the end of the file. Raises as `read`."""
+        """Read `size` plain bytes; fewer only at the end of the file. Raises as `read`."""
         data = b""
         while len(data) < size and (more := self.read(size - len(data))):
             data += more
@@ -158,7 +158,7 @@ class OpenedLog:
             framer.finish()
 
     def _left(self) -> int:
-        """How many bytes there are from here to the end of a file that is `seekable`."""
+        """Return the number of bytes from the position to the end of a `seekable` file."""
         stream = cast("SeekableByteStream", self.stream)
         at = stream.tell()
         end = self.end()
@@ -167,20 +167,20 @@ class OpenedLog:
 
     @property
     def readinto(self) -> Callable[[memoryview], int | None] | None:
-        """The stream's own `readinto`, where the bytes need nothing done to them."""
+        """The `readinto` of the stream, if its bytes are plain; else None."""
         return getattr(self.stream, "readinto", None) if self.encoding == "plain" and self.seekable else None
 
     @property
     def descriptor(self) -> int | None:
-        """Of the file that the bytes are read from as they are; None where something else is done to get them."""
+        """The descriptor of the file, if its bytes are plain; else None."""
         return self.stream.fileno() if isinstance(self.stream, FileIO) and self.readinto is not None else None
 
     def seek(self, offset: int) -> None:
-        """Go to `offset`; only where the file is `seekable`."""
+        """Move to `offset` of a `seekable` file."""
         cast("SeekableByteStream", self.stream).seek(offset)
 
     def end(self) -> int:
-        """Where the bytes end; only where the file is `seekable`. The place changes."""
+        """Return the size of a `seekable` file; the position changes."""
         stream = cast("SeekableByteStream", self.stream)
         stream.seek(0, os.SEEK_END)
         return stream.tell()
@@ -219,7 +219,7 @@ _REWINDING: Final = frozenset({"GzipFile", "BZ2File", "LZMAFile", "ZstdFile", "Z
 
 
 def _can_seek(stream: BinaryIO) -> bool:
-    """Whether a file object can be read twice at no more cost than once."""
+    """Return whether a file object can be read twice at no more cost than once."""
     if any(base.__name__ in _REWINDING for base in type(stream).__mro__):
         return False
     seekable = getattr(stream, "seekable", None)
@@ -227,7 +227,7 @@ def _can_seek(stream: BinaryIO) -> bool:
 
 
 class _Replayed:
-    """A stream whose first bytes were already read to see what it is."""
+    """A stream whose first bytes were already read to detect its kind."""
 
     def __init__(self, head: bytes, stream: ByteStream) -> None:
         self._head = head
@@ -261,7 +261,7 @@ class _Unpacked:
         self._error = error
 
     def read(self, size: int = -1, /) -> bytes:
-        """Up to `size` bytes, or as many as a stream has where it is negative; none at the end.
+        """Read up to `size` bytes, or all of a stream if it is negative; none at the end.
 
         Raises:
             EOFError: the file ends in the middle of a stream.
@@ -301,7 +301,7 @@ class _Unpacked:
 
 
 class _Decrypted:
-    """The file inside MySQL's encrypted one."""
+    """The plain bytes of a file of MySQL's binlog_encryption=ON."""
 
     def __init__(self, stream: ByteStream, cipher: object) -> None:
         self._stream = stream
@@ -506,7 +506,7 @@ def _indexed_log(path: Path, name: str) -> LogFile:
 
 
 def _still_there(names: list[str]) -> Iterator[LogFile]:
-    """Those that were not purged since they were listed."""
+    """Return the logs that were not purged since they were listed."""
     for name in sorted(names, key=log_number):
         try:
             log = _local(name)

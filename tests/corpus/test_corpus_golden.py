@@ -152,7 +152,7 @@ def test_damaged_file_gives_its_whole_events_and_then_says_what_is_wrong(file: C
 
 
 @pytest.mark.parametrize("case", [case for case in cases() if case.keys is None], ids=lambda case: case.id)
-def test_events_stand_where_the_server_lists_them(case: Case) -> None:
+def test_events_are_where_the_server_lists_them(case: Case) -> None:
     """SHOW BINLOG EVENTS of the server that wrote the file: same types, same positions, same server ids."""
     listed = case.load("events.json")
     if listed is None:

@@ -46,7 +46,7 @@ def run_python(block: str, names: dict[str, Any]) -> str:
 
 
 def outputs(directory: Path) -> list[tuple[str, str]]:
-    """For each block that has an output: what is shown, and what it is."""
+    """Return, for each block that has an output, the shown output and the real one."""
     (directory / "fixtures").symlink_to(ROOT / "fixtures")
     names: dict[str, Any] = {"__name__": "__main__"}
     found: list[tuple[str, str]] = []

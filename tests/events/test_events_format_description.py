@@ -194,7 +194,7 @@ def test_checksum_algorithm_of_a_server_too_old_for_one_is_refused() -> None:
     check_refused(CASES[1], _description("5.0.96-log", SIZES_5_0, ChecksumAlgorithm.CRC32))
 
 
-def test_post_header_of_a_size_that_nobody_knows_is_refused() -> None:
+def test_post_header_of_an_unknown_size_is_refused() -> None:
     """Guessing would give values from the wrong bytes."""
     context = _description("9.9.9", (0, 14), ChecksumAlgorithm.OFF).context
 

@@ -110,7 +110,7 @@ def test_body_cut_at_any_byte_is_an_error_or_another_event(case: EventCase) -> N
     check_cut_at_every_byte(case)
 
 
-def test_the_file_name_stands_where_the_event_says() -> None:
+def test_the_file_name_is_where_the_event_says() -> None:
     """What a replica replaces by the name of its own copy is the quoted name, with its quotes and keyword."""
     event = CASES[-1].event
 

@@ -58,7 +58,7 @@ def _decode(data: bytes, *, decompress: Any = decompress_zstd) -> list[Any]:
 
 
 def _counting(opened: list[int]) -> Any:
-    """Decompression that notes the size of every piece that it gives."""
+    """Return a decompression that records the size of every piece that it yields."""
 
     def pieces(data: bytes) -> Iterator[bytes]:
         for chunk in decompress_zstd(data):
@@ -173,7 +173,7 @@ def test_bomb_is_refused_when_the_promised_size_is_reached() -> None:
     assert sum(opened) <= 1 << 20
 
 
-def test_event_inside_that_reaches_beyond_the_payload_is_refused_before_its_end_is_waited_for() -> None:
+def test_event_that_reaches_beyond_its_payload_is_refused_at_once() -> None:
     """An event that claims 4 GiB in a payload of 64 MiB of zeros: refused at once."""
     opened: list[int] = []
     inside = bytearray(_inside([query("SELECT 1")]) + bytes(1 << 26))
@@ -205,7 +205,7 @@ def test_payload_inside_a_payload_is_refused() -> None:
 
 @given(st.integers(0, 400), st.integers(0, 7))
 def test_flipped_bit_in_a_payload_is_an_error_or_other_events(at: int, bit: int) -> None:
-    """Without a checksum nothing but the layouts can tell."""
+    """Without a checksum only the layouts can detect it."""
     packed = bytearray(compress_zstd(_inside(transaction(1)), 3))
     packed[at % len(packed)] ^= 1 << bit
     event = TransactionPayloadEvent.create(bytes(packed), CompressionType.ZSTD, len(_inside(transaction(1))), PAYLOAD)

@@ -82,7 +82,7 @@ def test_value_that_does_not_fit_names_event_and_field() -> None:
 
 def test_event_that_does_not_fit_4_gib_is_refused() -> None:
     class Huge(bytes):
-        """Says that it is huge, without being it."""
+        """Bytes whose length is huge without taking the memory."""
 
         __slots__ = ()
 

@@ -189,7 +189,7 @@ def frames(data: bytes, keyring: Keyring) -> list[EventFrame]:
 
 
 def block(key: bytes, data: bytes) -> bytes:
-    """One block of AES, encrypted."""
+    """Encrypt one block of AES."""
     return Cipher(algorithms.AES(key), modes.ECB()).encryptor().update(data)  # noqa: S305 - the other modes are made of it
 
 
@@ -198,7 +198,7 @@ def xor(one: bytes, other: bytes) -> bytes:
 
 
 def encrypt_cbc(key: bytes, iv: bytes, data: bytes) -> bytes:
-    """CBC, block by block, and the last partial one combined with the encrypted IV."""
+    """Encrypt with CBC, block by block; the last partial block is combined with the encrypted IV."""
     done, last = b"", iv
     whole = len(data) - len(data) % 16
     for at in range(0, whole, 16):
@@ -208,7 +208,7 @@ def encrypt_cbc(key: bytes, iv: bytes, data: bytes) -> bytes:
 
 
 def encrypt_ctr(key: bytes, iv: bytes, data: bytes) -> bytes:
-    """Return a counter of 128 bits, which begins at the IV."""
+    """Encrypt with a counter of 128 bits, which begins at the IV."""
     first = int.from_bytes(iv, "big")
     stream = b"".join(block(key, ((first + n) % (1 << 128)).to_bytes(16, "big")) for n in range(len(data) // 16 + 1))
     return xor(data, stream)

@@ -44,7 +44,7 @@ def _source(tmp_path: Path, data: bytes, stored: str) -> Any:
 
 
 def _relay_log() -> bytes:
-    """Its events have the positions of the source's file."""
+    """Return a log whose events have the positions of the source's file."""
     own = replace(description(CRC32), header=header(flags=HeaderFlag.RELAY_LOG))
     theirs = replace(description(CRC32), header=header(flags=HeaderFlag.ARTIFICIAL))
     return (
@@ -180,7 +180,7 @@ def test_offset_after_damage_is_accepted(tmp_path: Path) -> None:
         (10_000_000, "10000000 is not the start of an event; the last whole event ends at"),
     ],
 )
-def test_commands_take_it_for_wrong_usage(offset: int, sentence: str) -> None:
+def test_commands_report_it_as_wrong_usage(offset: int, sentence: str) -> None:
     """Exit code 2, with the file and both offsets."""
     for arguments in (
         ["dump", "-j", str(offset), str(GTID_ON)],

@@ -27,8 +27,8 @@ def incident(committer: Committer) -> Group:
     return Group(frames=(committer._encoder.encode(event),), timestamp=10**9, end=GroupEnd.INCIDENT)
 
 
-def test_behind_an_incident_the_log_is_rotated_at_once() -> None:
-    """Whatever others commit at the same time."""
+def test_after_an_incident_the_log_is_rotated_at_once() -> None:
+    """Also if other sessions commit at the same time."""
     committer = Committer()
 
     def work(index: int) -> None:
@@ -107,7 +107,7 @@ def test_older_servers_have_no_tags() -> None:
 
 
 class Spilled:
-    """Frames that come from somewhere else, and break off where they are told to."""
+    """Frames outside memory, which fail after a given number."""
 
     def __init__(self, frames: Sequence[bytes], fail_at: int | None = None) -> None:
         self._frames = frames
@@ -115,7 +115,7 @@ class Spilled:
 
     @property
     def size(self) -> int:
-        """In bytes."""
+        """The size in bytes."""
         return sum(map(len, self._frames))
 
     def __iter__(self) -> Any:

@@ -66,7 +66,7 @@ def lengthened(data: bytes, size: int) -> tuple[bytes, dict[int, int]]:
 
 @pytest.fixture(params=SIZES)
 def size(request: pytest.FixtureRequest) -> int:
-    """Bytes of a header."""
+    """Return the header size in bytes."""
     return int(request.param)
 
 
@@ -78,7 +78,7 @@ def original(request: pytest.FixtureRequest) -> Path:
 
 @pytest.fixture(params=KERNELS)
 def kernel(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Which implementation reads rows."""
+    """Return the implementation that reads rows."""
     monkeypatch.setenv(VARIABLE, request.param)
     return str(request.param)
 

@@ -50,7 +50,7 @@ HEADER: Final = EventHeader(timestamp=1_700_000_000, server_id=1)
 
 
 def variables(**values: Any) -> ServerVariables:
-    """Those of a MariaDB server."""
+    """Return the variables of a MariaDB server."""
     return ServerVariables(**{"server_version": VERSION, **values})
 
 
@@ -63,7 +63,7 @@ def writer(storage: MemoryStorage, *, use_kernel: bool = True, **values: Any) ->
 
 
 def insert(number: int, table: TableDefinition = T, text: str = "x") -> Statement:
-    """One row."""
+    """Return an insert of one row."""
     return Statement(f"INSERT INTO {table.name} VALUES ({number})", [Insert(table, [(number, text)])])
 
 
@@ -73,7 +73,7 @@ def gtids_of(storage: MemoryStorage) -> list[str]:
 
 
 def work(session: Session) -> None:
-    """Something of everything that leaves rows."""
+    """Execute one statement of each kind that changes rows."""
     session.ddl("CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(9000))")
     session.execute(insert(1))
     session.execute(insert(1, M))
@@ -140,7 +140,7 @@ def test_a_file_says_where_its_domains_are_and_which_logs_a_recovery_needs() -> 
     assert {event.header.server_id for event in events if isinstance(event, WriteRowsEvent | XidEvent)} == {1, 9}
 
 
-def test_a_log_in_use_is_cut_behind_its_last_whole_group_and_numbers_go_on() -> None:
+def test_a_log_in_use_is_cut_after_its_last_whole_group_and_numbers_continue() -> None:
     """Wherever the crash was."""
     storage = MemoryStorage()
     log = writer(storage).open()
@@ -338,7 +338,7 @@ def test_an_annotation_is_what_the_encoder_makes_of_it(size: int, checksum: str)
     )
 
 
-def test_what_mariadb_has_not_is_refused() -> None:
+def test_what_mariadb_does_not_have_is_refused() -> None:
     """Batches are written as rows events of version 2; MySQL has no NO_LOG."""
     with writer(MemoryStorage()) as log, pytest.raises(UnsupportedFeature, match="server_version"):
         BatchSession(log)

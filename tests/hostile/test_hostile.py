@@ -32,7 +32,7 @@ UNCHECKED = [MYSQL / "checksum_none" / "binlog.000002"]
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """What the server says of a file: where events begin and end, and where a group could begin."""
+    """The boundaries of a file: begin and end of events, and where a group could begin."""
 
     starts: tuple[int, ...]
     ends: tuple[int, ...]
@@ -62,7 +62,7 @@ def _in_use(data: bytes) -> bytes:
 def _read(
     data: bytes, *, rows: bool = False, **options: Any
 ) -> tuple[int, binlogio.reader.BinlogReader, BinlogError | None]:
-    """Read all there is; how many events came, and what ended it. Anything but BinlogError fails the test."""
+    """Read all events; return their number and the error. Any error but BinlogError fails the test."""
     reader = binlogio.reader.open(io.BytesIO(data), **options)
     count = 0
     try:
