@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
+import numpy as np
+import pyarrow as pa
+
 from binlogio.columnar.reference.construct_reader import ROWS_TYPES, RowsWalk
 from binlogio.errors import BinlogFormatError
 from binlogio.events import EVENT_CODECS
@@ -15,8 +18,6 @@ from binlogio.events.base import EventHeader, event_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-    import pyarrow as pa
 
     from binlogio._kernel.route import Router
     from binlogio.columnar.record_types import RowSelection
@@ -126,13 +127,17 @@ class RefusedRows:
             self._check(RowsPart(event, first_row, first_byte), table)
 
     def rows_before(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the rows of a batch that are before the refused event; all if no row was refused."""
+        """Return the rows of a batch that are before the refused event, in arrays of their own; all if no row was refused.
+
+        A slice would do for the rows, but the children of a struct keep their length in it, and after the refused row
+        they hold bytes that were never checked.
+        """
         if self._first is None:
             return batch
         pos, row = (batch.column(name).to_numpy() for name in ("pos", "row"))
         refused_pos, refused_row = self._first
         refused = (pos > refused_pos) | ((pos == refused_pos) & (row >= refused_row))
-        return batch.slice(0, int(refused.argmax()) if refused.any() else None)
+        return batch.take(pa.array(np.arange(refused.argmax()))) if refused.any() else batch
 
 
 class RowsPart(NamedTuple):
