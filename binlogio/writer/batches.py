@@ -2,8 +2,9 @@
 
 Transactions are not cached: their events are written at their final positions, or into a payload.
 
-    group := gtid  BEGIN  (table_map  rows_event+)+  XID  |  gtid  BEGIN  table_map  rows_event+  COMMIT      -- not transactional
-           | gtid  transaction_payload                          -- the first of these with binlog_transaction_compression
+    group := gtid  BEGIN  (table_map  rows_event+)+  XID
+           | gtid  BEGIN  table_map  rows_event+  COMMIT   -- not transactional
+           | gtid  transaction_payload                     -- the first of these with binlog_transaction_compression
 """
 
 from __future__ import annotations
@@ -40,10 +41,10 @@ MAX_ENCODERS: Final = 256
 
 @dataclass(frozen=True, slots=True)
 class BatchChange:
-    """What a statement did to many rows of a table: no `before` is an insert, no `after` a delete, both are an update.
+    """Changes of many rows of a table by a statement: no `before` is an insert, no `after` a delete, both an update.
 
     The batches have a column for each column of the table, under its name; their types are those that
-    `binlogio.read_rows` gives, or others that say the same. Rows of an update are logged whether or not they differ.
+    `binlogio.read_rows` gives, or equivalent ones. Rows of an update are logged whether or not they differ.
     With binlog_row_value_options=PARTIAL_JSON documents that are unchanged are not in `after`, and a column of it may
     have JSON diffs (`binlogio.arrow.types.JSON_DIFFS`), which are logged as given.
     """

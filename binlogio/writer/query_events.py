@@ -1,4 +1,4 @@
-"""Query events: statements, BEGIN and the other boundaries, with the status variables of a 9.7 server or of another server version.
+"""Query events: statements, BEGIN and the other boundaries, with the status variables of each server version.
 
 The status variables of DDL are in `session.ddl`.
 
@@ -45,7 +45,7 @@ _DEFAULT_COLLATION_VAR: Final = StatusVar(QueryStatus.DEFAULT_COLLATION_FOR_UTF8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryContext:
-    """What the Query events of a statement have in common.
+    """Fields that the Query events of a statement have in common.
 
     Args:
         timestamp: when the statement began, in seconds since 1970, UTC.
@@ -105,7 +105,7 @@ def text_bytes(sql: str) -> bytes:
     Bytes that were no UTF-8 come out as they were (surrogateescape).
 
     Raises:
-        BinlogFormatError: UTF-8 cannot say it.
+        BinlogFormatError: UTF-8 cannot represent it.
     """
     try:
         return sql.encode("utf-8", "surrogateescape")
@@ -119,7 +119,7 @@ def text_bytes(sql: str) -> bytes:
 
 
 def updated_schemas(names: Iterable[str]) -> tuple[str, ...] | None:
-    """What `updated_db_names` says of the databases of tables, read or written; None for too many.
+    """Return `updated_db_names` of the databases of tables, read or written; None for too many.
 
     Sql/sql_class.cc, add_to_binlog_accessed_dbs.
     """
@@ -128,12 +128,12 @@ def updated_schemas(names: Iterable[str]) -> tuple[str, ...] | None:
 
 
 def begin_event(context: QueryContext) -> QueryEvent:
-    """What a cache begins with."""
+    """Return the BEGIN with which a cache begins."""
     return boundary_event(context, b"BEGIN")
 
 
 def commit_event(context: QueryContext) -> QueryEvent:
-    """What the statement cache ends with."""
+    """Return the COMMIT with which the statement cache ends."""
     return boundary_event(context, b"COMMIT")
 
 
@@ -158,7 +158,7 @@ def statement_event(context: QueryContext, sql: bytes, *, error_code: int = 0) -
 def load_event(
     query: QueryEvent, file_id: int, duplicates: int, database_collation: int | None = None
 ) -> ExecuteLoadQueryEvent:
-    """LOAD DATA of a file that is in the log: `query` with the part that a replica replaces, from after LOAD DATA up to INTO."""
+    """Return LOAD DATA of a file in the log: `query` and its part from LOAD DATA to INTO, which a replica replaces."""
     place = _FILE_NAME.match(query.sql)
     variables = list(query.status_vars)
     if database_collation is not None:
@@ -227,7 +227,7 @@ def _changes_rows_itself(sql: bytes) -> bool:
 def text_event(
     context: QueryContext, sql: bytes, schema: str, more: tuple[StatusVar, ...], flags: int, error_code: int = 0
 ) -> QueryEvent:
-    """As `query_event`, for a text of the client, which may be long."""
+    """Return the event of `query_event` for a text of the client, which may be long."""
     event = query_event(context, sql, schema, more, flags, error_code)
     if context.compressed_size is None or len(sql) < context.compressed_size:
         return event

@@ -1,8 +1,9 @@
-"""Log formats of server versions: headers of files and first events of groups, as one frozen set of choices for each version.
+"""Log formats of server versions: headers of files and first events of groups, one frozen set of choices each.
 
-    8.0.20 to 8.0.25   checksums, GTIDs, anonymous GTIDs, commit times, transaction_length and server versions in the GTID event
+    8.0.20 to 8.0.25   checksums, GTIDs, anonymous GTIDs; commit times, transaction_length, versions in the GTID event
     9.0 and later      the same, tagged GTIDs, the logical clock always by WRITESET
-    MariaDB 10.11      GTIDs of domains in the place of BEGIN, GTID_LIST and BINLOG_CHECKPOINT, ANNOTATE_ROWS, rows events of version 1
+    MariaDB 10.11      GTIDs of domains in the place of BEGIN, GTID_LIST and BINLOG_CHECKPOINT, ANNOTATE_ROWS, rows
+                       events of version 1
 
 The sizes are those in files that such servers wrote: 8.0.22, 9.0.1, 9.6.0, 9.7.4, MariaDB 10.11.18. Versions whose
 format description is not known from a file, and versions whose rows and Query events differ from these, are refused.
@@ -39,7 +40,7 @@ _OPTION_EXPLICIT_DEF_TIMESTAMP: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowsEvents:
-    """The rows events of a server version: their types, and the size of their post-header and the fixed fields after it, in bytes."""
+    """The rows events of a server version: their types, and the size in bytes of their post-header and fixed fields."""
 
     write: EventType = EventType.WRITE_ROWS_EVENT
     update: EventType = EventType.UPDATE_ROWS_EVENT
@@ -54,11 +55,11 @@ class QueryVariables:
     """The status variables of Query events that not all servers write.
 
     Args:
-        microseconds: says those of the statement's start.
-        ddl_xid: says which transaction DDL is.
-        has_requirements: collations, keys, encryption and whatever else 8.0 and later say of a statement.
+        microseconds: code of the variable for those of the statement's start.
+        ddl_xid: code of the variable for the transaction that DDL is.
+        has_requirements: collations, keys, encryption and the other variables of 8.0 and later.
         has_updated_schemas: the databases that a statement changes are named.
-        names_single_table: an UPDATE of one table says so.
+        names_single_table: an UPDATE of one table has its bit.
         has_atomic_engines: whether DDL is one transaction depends on the engine of its tables, for each of which DROP
             TABLE is divided.
         marks_commits: COMMIT has the flag of its thread where the statements in front of it have it.
@@ -89,13 +90,13 @@ class ServerFormat:
         has_checksum: the format description names a checksum algorithm.
         has_gtids: a file begins with PREVIOUS_GTIDS, and groups may have a GTID.
         has_anonymous_gtids: groups without a GTID begin with ANONYMOUS_GTID, which has a logical clock.
-        has_commit_times: GTID events say when and by which version, and how long the group is.
+        has_commit_times: GTID events have commit times, server versions and the length of the group.
         has_tags: GTIDs may have a tag.
         always_writeset: there is no binlog_transaction_dependency_tracking any more, and the clock works as with
             WRITESET.
         has_domains: GTIDs have a domain and MariaDB's flags, and replace BEGIN and XA START; a file begins with the
             last ones of each domain, and checkpoints.
-        has_thread_ids: GTID events say which connection ran the group.
+        has_thread_ids: GTID events have the id of the connection that ran the group.
         joins_caches: an autocommitted statement that has filled both caches is one group.
         keeps_savepoints: rows of other than transactional tables keep ROLLBACK TO from cutting the transaction cache.
         rows: the rows events.

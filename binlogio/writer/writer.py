@@ -191,7 +191,7 @@ class BinlogWriter:
 
     @property
     def position(self) -> Position:
-        """The end of what readers may read (SHOW BINARY LOG STATUS): after the last group, with sync_binlog=1 the last that was synced.
+        """The end of what readers may read (SHOW BINARY LOG STATUS): after the last group, or the last that was synced.
 
         Raises:
             WriterStateError: the writer is not open.

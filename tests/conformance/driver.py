@@ -113,7 +113,7 @@ _CLIENT_VARIABLES: Final = (
 def _events(
     storage: MemoryStorage, names: tuple[str, ...], sizes: dict[str, int], start: int, ends: list[tuple[int, int]]
 ) -> tuple[list[Json], list[int]]:
-    """Return the events in their recorded form, and how many of them there were at each of the `ends`, as (files, bytes of the last)."""
+    """Return the events in recorded form, and their number at each of the `ends`, as (files, bytes of the last)."""
     recorder = Recorder()
     recorded: list[Json] = []
     places: list[tuple[int, int]] = []

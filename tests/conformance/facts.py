@@ -1,4 +1,4 @@
-"""What is known of a recorded statement before it is executed: what its text tells, with the tables, triggers and functions of its scenario."""
+"""Facts of a recorded statement before it is executed, by its text and the objects of its scenario."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _facts(
 
 
 def _body(text: str, base: tuple[TableDefinition, ...]) -> StatementFacts:
-    """What the statement inside of a trigger or function does; NEW, OLD and arguments are values here."""
+    """Return what the statement in a trigger or function does; NEW, OLD and arguments are values here."""
     inner = _INNER.search(text)
     if inner is None:
         raise NotDrivenError(f"a trigger or function of another form: {text[:80]}")

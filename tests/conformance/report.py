@@ -15,11 +15,11 @@ class Report:
     left_out: list[tuple[str, str, str]] = field(default_factory=list)
 
     def add(self, group: str, *, passed: bool) -> None:
-        """A scenario was driven."""
+        """Count a scenario that was driven."""
         (self.passed if passed else self.failed)[group] += 1
 
     def not_driven(self, group: str, name: str, reason: str) -> None:
-        """A scenario was left out."""
+        """Note a scenario that was left out."""
         self.left_out.append((group, name, reason))
 
     def lines(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""Recorded scenarios: what a 9.7.4 server was told, what it answered, and what was in its log (`fixtures/oracle`, or BINLOGIO_ORACLE).
+"""Recorded scenarios: statements, answers and the log of a 9.7.4 server (`fixtures/oracle`, or BINLOGIO_ORACLE).
 
 Knows the file's format. A driver must not look at `binlog`, `counters` and `Step.events` before it compares.
 """

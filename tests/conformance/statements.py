@@ -1,4 +1,4 @@
-"""From a recorded step to what a session is told: a Statement, or one of the session's other commands.
+"""Converts a recorded step to a call of a session: a Statement, or one of the session's other commands.
 
 Knows texts and kinds of recorded statements. What the server's log had is not looked at.
 """
@@ -118,7 +118,8 @@ def _load_data(session: Session, step: Step, tables: Tables) -> None:
     table = tables[name].definition
     columns = ", ".join(f"`{column.name}`" for column in table.columns)
     sql = (
-        f"LOAD DATA {where} {duplicates or ''}{' ' if duplicates else ''}INTO TABLE `{name}` FIELDS TERMINATED BY '\\t' "
+        f"LOAD DATA {where} {duplicates or ''}{' ' if duplicates else ''}INTO TABLE `{name}` "
+        "FIELDS TERMINATED BY '\\t' "
         f"ENCLOSED BY '' ESCAPED BY '\\\\' LINES TERMINATED BY '\\n' ({columns})"
     )
     rows = [change["after"] for change in step.changes if change["after"] is not None]
@@ -143,7 +144,7 @@ def _locked(step: Step, tables: Tables) -> list[TableDefinition]:
 
 
 def _attempts(step: Step, tables: Tables) -> list[Json]:
-    """Return the row operations that the statement tried, as recorded, or as its text says where it left nothing to record."""
+    """Return the row operations that the statement tried, as recorded, or by its text if none is recorded."""
     changes = list(step.changes)
     unknown = any(isinstance(value, dict) for change in changes for value in change["after"] or ())
     stored_nothing = not changes and (step.affected or step.error in LOGGING_ERRORS)
@@ -193,7 +194,7 @@ def _joined(text: str) -> list[str]:
 
 
 def _modifies_engine(step: Step, changes: list[Json], facts: StatementFacts) -> bool | None:
-    """INSERT IGNORE and REPLACE make the engine's transaction one that has written, although every row was there already."""
+    """Return whether the engine's transaction has written; INSERT IGNORE and REPLACE do so even if every row exists."""
     if changes or step.error or not re.match(r"INSERT IGNORE\b|REPLACE\b", step.sql, re.IGNORECASE):
         return None
     return any(table.write and table.engine.has_xid and not table.temporary for table in facts.all_tables)
@@ -311,7 +312,7 @@ def _lock(session: Session, step: Step, tables: Tables) -> None:
 
 
 def _context(step: Step, changes: list[Json], tables: Tables) -> list[Any]:
-    """What the text depends on.
+    """Return what the text depends on.
 
     Where the recording has not found the statement in the log, its INSERT_ID follows from its rows.
     """

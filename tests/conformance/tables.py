@@ -1,4 +1,4 @@
-"""The tables of a scenario: their definitions, from the recorded lines of CREATE TABLE, and their rows, as far as statements need them.
+"""Tables of a scenario: definitions, from the recorded lines of CREATE TABLE, and the rows that statements need.
 
 Knows just enough SQL for the scenarios: column lines, literals, `REPEAT('x',n)`, and `SET b=CONCAT(...)`.
 """
@@ -44,7 +44,7 @@ class Table:
     rows: list[Row] = field(default_factory=list)
 
     def first_conflict(self, row: Row) -> tuple[Row, bool] | None:
-        """Return the row that a new one must not stand beside, by the first key that says so, and whether that is the last key of the table."""
+        """Return the row that a new one collides with, by the first such key, and whether that is the last key."""
         table = self.definition
         keys = [(table.primary_key, table.primary_key_prefixes)] if table.primary_key else []
         nullable = {column.name for column in table.columns if column.nullable}
@@ -61,7 +61,7 @@ class Table:
         return None
 
     def access(self, *, write: bool = False, read: bool = False) -> TableAccess:
-        """What a statement does to it."""
+        """Return what a statement does to it."""
         return table_access(self.definition, write=write, read=read, temporary=self.temporary)
 
 

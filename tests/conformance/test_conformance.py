@@ -26,7 +26,9 @@ from conformance.scenarios import (
 )
 
 EXCEPTIONS: Final = {
-    "f2/N update big/ROW": "the server left the log unreadable: half of a rows event, and no incident; we write an incident (Bug: D9)",
+    "f2/N update big/ROW": (
+        "the server left the log unreadable: half of a rows event, and no incident; we write an incident (Bug: D9)"
+    ),
 }
 SHOWN: Final = 20
 
@@ -52,7 +54,8 @@ def test_lines_that_are_no_scenarios_are_counted() -> None:
 
 def test_line_that_is_no_scenario_has_its_reason() -> None:
     """Whatever is wrong with it; the others are kept."""
-    good = '{"id": "g", "group": "x", "format": "ROW", "settings": {"session": {}, "global": {}, "gtid_mode": "ON"}, "setup": {}'
+    good = '{"id": "g", "group": "x", "format": "ROW", "setup": {}, '
+    good += '"settings": {"session": {}, "global": {}, "gtid_mode": "ON"}'
     good += ', "steps": [], "binlog": [], "counters": {}}'
     lines = (
         good,
@@ -70,7 +73,7 @@ def test_line_that_is_no_scenario_has_its_reason() -> None:
 
 @pytest.mark.parametrize("group", GROUPS or [pytest.param("", marks=pytest.mark.skip(reason="no scenario"))])
 def test_scenarios_come_out_as_recorded(group: str) -> None:
-    """Events, warnings, errors and counters of every scenario of a group, in all its formats, are those of the server."""
+    """Events, warnings, errors and counters of every scenario of a group, in all formats, are those of the server."""
     differing = []
     for scenario in GROUPS[group]:
         if scenario.name in EXCEPTIONS:
@@ -99,7 +102,7 @@ def test_scenarios_come_out_as_recorded(group: str) -> None:
 
 
 @pytest.mark.parametrize("name", EXCEPTIONS)
-def test_where_the_server_damages_its_log_ours_says_that_something_is_missing(name: str) -> None:
+def test_where_the_server_damages_its_log_ours_has_an_incident(name: str) -> None:
     """A statement that does not fit leaves an incident and whole events, never the beginning of one."""
     scenario = next((one for one in scenarios() if one.name == name), None)
     if scenario is None:

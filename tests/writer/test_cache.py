@@ -76,7 +76,7 @@ def test_what_fits_stays_in_memory() -> None:
     assert (buffer.in_file, buffer.in_buffer) == (0, 8192)
 
 
-def test_a_write_that_does_not_fit_fills_the_buffer_and_goes_on_in_pages() -> None:
+def test_a_write_that_does_not_fit_fills_the_buffer_and_continues_in_pages() -> None:
     """The buffer and the whole pages of the rest are in the file, what is left begins the next buffer."""
     buffer = CacheBuffer(PAGE, UNLIMITED)
 
@@ -93,7 +93,7 @@ def test_a_full_buffer_that_may_not_leave_memory_is_refused_as_a_whole() -> None
     assert (buffer.in_file, buffer.in_buffer) == (0, 8000)
 
 
-def test_one_large_write_may_end_behind_the_limit() -> None:
+def test_one_large_write_may_end_after_the_limit() -> None:
     """The limit is looked at when a buffer is full, not when a write is large: 20,000 bytes pass a limit of 8192."""
     buffer = CacheBuffer(PAGE, 8192)
 
@@ -214,7 +214,7 @@ def test_the_file_goes_away_with_the_events() -> None:
     assert subject.frames() == ()
 
 
-def test_a_full_folder_for_temporary_files_is_said_and_leaves_a_cache_that_can_be_truncated() -> None:
+def test_a_full_folder_for_temporary_files_is_an_error_and_leaves_a_cache_that_can_be_truncated() -> None:
     """The events of the statement that did not fit are forgotten, those before it stay."""
     subject = cache(disk=Disk(room=10_000))
     subject.extend([frame(9000, 1)])

@@ -1,8 +1,8 @@
-"""Replaying a log in its order gives what execution gave, however the transactions of several sessions were interleaved.
+"""Replaying a log in its order gives what execution gave, however the transactions of sessions were interleaved.
 
 So does any order that the logical clock allows. Execution is a model here: statements are functions of the rows that
 they read, transactional tables have row locks up to the end of the transaction, others have none. Replay takes row
-images as they are, and executes the statements that stand in the log as text once more.
+images as they are, and executes the statements that are in the log as text once more.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Execution:
         self._clients = [Client(log.session("shop")) for _ in range(clients)]
 
     def run(self, number: int, step: Operation | str) -> None:
-        """A step of one session."""
+        """Run a step of one session."""
         client = self._clients[number]
         if isinstance(step, Operation):
             self._execute(client, step)
@@ -118,7 +118,7 @@ class Execution:
                 client.undo += [(cell, old) for cell, old, _ in changes if is_transactional(cell[0])]
 
     def _is_unsafe(self, client: Client, operation: Operation) -> bool:
-        """Return whether the worklog calls it so: it refers to both kinds of tables, or comes after a transactional one and is of the other kind."""
+        """Return whether the worklog calls it mixed: it uses both kinds of tables, or N after T."""
         kinds = {is_transactional(name) for name in operation.tables}
         return len(kinds) > 1 or (client.has_written and False in kinds)
 

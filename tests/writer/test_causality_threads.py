@@ -1,4 +1,4 @@
-"""As `test_causality`, with sessions of eight threads at once: the locks are those of a server, the interleaving is whatever comes.
+"""As `test_causality`, with eight threads at once: the locks are those of a server, the interleaving is by chance.
 
 A transaction locks its rows of transactional tables before it begins and up to its end; other tables are locked for a
 statement at a time.
@@ -62,7 +62,7 @@ class SharedTables:
         self._tables = {name: Lock() for name in TABLES if not is_transactional(name)}
 
     def work(self, log: BinlogWriter, random: Random, *, avoids_unsafe: bool) -> None:
-        """What one thread does."""
+        """Run the transactions of one thread."""
         with log.session("shop") as session:
             for _ in range(TRANSACTIONS):
                 operations = [_operation(random, avoids_unsafe=avoids_unsafe) for _ in range(random.randint(1, 3))]

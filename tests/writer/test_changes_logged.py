@@ -36,7 +36,7 @@ OBJECTS: Final = KnownObjects(
     temporary_tables=(TEMPORARY,),
     routines={"known": StatementFacts(tables=(table_access(U, write=True),)), "reads": StatementFacts()},
 )
-# The texts stand for rows where they are in the log: a replica executes them.
+# Where a text is in the log, it means its rows: a replica executes them.
 CHANGING: Final = (
     "INSERT INTO t VALUES (1,'x')",
     "REPLACE INTO n VALUES (1,'x')",
@@ -87,7 +87,7 @@ Rows = Counter[tuple[str, Any, Any]]
 
 
 def rows_of(changes: tuple[Change, ...]) -> Rows:
-    """What a log with these changes has, as (table, before, after); those of the temporary table are never logged."""
+    """Return the rows of a log with these changes, as (table, before, after); the temporary table is never logged."""
     found: Rows = Counter()
     for change in changes:
         for row in change.rows:
@@ -116,7 +116,7 @@ def logged(storage: MemoryStorage) -> tuple[Rows, list[bytes]]:
 
 
 def some_changes(draw: Callable[[Any], Any]) -> tuple[Change, ...]:
-    """Changes of tables that the statement names or not."""
+    """Return changes of tables that the statement names or not."""
     made: list[Change] = []
     for _ in range(draw(st.integers(1, 3))):
         table = draw(st.sampled_from((*TABLES, TEMPORARY)))
@@ -224,7 +224,7 @@ def test_a_trigger_that_is_not_declared_decides_what_rollback_leaves() -> None:
     ],
 )
 def test_what_a_statement_cannot_have_changed_is_refused(sql: str, reason: str, binlog_format: str) -> None:
-    """The message names the table and how many rows; nothing is logged, and the transaction goes on."""
+    """The message names the table and how many rows; nothing is logged, and the transaction continues."""
     storage = MemoryStorage()
 
     with writer(storage, binlog_format=binlog_format) as log, log.session("shop") as session:
@@ -252,7 +252,10 @@ def test_a_file_is_needed_for_load_data_as_text() -> None:
 def test_an_update_of_a_column_that_it_does_not_name_is_refused() -> None:
     """A minimal image would leave the new value out."""
     table = TableDefinition(
-        "shop", "w", (ColumnDefinition("id", "int", nullable=False), ColumnDefinition("a", "int"), ColumnDefinition("b", "int")), ("id",)
+        "shop",
+        "w",
+        (ColumnDefinition("id", "int", nullable=False), ColumnDefinition("a", "int"), ColumnDefinition("b", "int")),
+        ("id",),
     )  # fmt: skip
     update = Update(table, [((1, 1, 1), (1, 2, 2))], columns=("a",))
 

@@ -89,7 +89,7 @@ def rows_and_gtids(storage: CrashingStorage, *names: str) -> tuple[list[int], li
 
 
 def check(workload: Workload, storage: CrashingStorage, *, keeps_promises: bool) -> None:
-    """The next start succeeds, and what it finds is what was promised."""
+    """Check that the next start succeeds, and finds what was promised."""
     with workload.writer(storage) as log:
         executed, domains = log.gtid_executed, log.gtid_binlog_state
         names = log.names
@@ -111,7 +111,7 @@ def check(workload: Workload, storage: CrashingStorage, *, keeps_promises: bool)
 
 
 def operations() -> int:
-    """How many the workload takes."""
+    """Return the number of operations that the workload takes."""
     storage = CrashingStorage(Random(0))
     Workload(1).run(storage)
     return storage.operations

@@ -55,7 +55,7 @@ def test_the_table_that_is_made_has_all_that_its_rows_need(starts_transaction: b
     assert create_table(TABLE, TABLE.schema, starts_transaction=starts_transaction).decode() == COLUMNS + end
 
 
-def test_a_table_of_another_character_set_says_so() -> None:
+def test_a_created_table_of_another_character_set_names_it() -> None:
     table = replace(
         TABLE, columns=(ColumnDefinition("c", "char(3)"),), primary_key=(), unique_keys=(), collation="latin1_bin"
     )

@@ -82,14 +82,14 @@ def test_transactions_that_overlap_have_the_parent_that_was_committed_when_they_
     assert [before, first, second, third] == [(0, 1), (0, 1), (0, 2), (2, 3)]
 
 
-def test_a_group_that_says_nothing_depends_on_the_one_before_it() -> None:
-    """The second cache of a session, and whoever does not know."""
+def test_a_group_without_a_writeset_depends_on_the_one_before_it() -> None:
+    """The second cache of a session, and a caller that does not know."""
     clock = DependencyTracker()
 
     assert [clock.step(Group(frames=(), timestamp=0)) for _ in range(3)] == [(0, 1), (1, 2), (2, 3)]
 
 
-def test_commit_order_knows_no_rows() -> None:
+def test_commit_order_ignores_rows() -> None:
     """binlog_transaction_dependency_tracking=COMMIT_ORDER."""
     assert [parent for parent, _ in run(DependencyTracker(COMMIT_ORDER), A, B, C)] == [0, 1, 2]
 
@@ -143,7 +143,7 @@ def test_barriers_are_known_by_their_first_words(sql: bytes, *, expected: bool) 
 
 
 def test_numbers_begin_anew_in_each_file() -> None:
-    """Parents in another file are 0, and the first group of a file is everybody's parent."""
+    """Parents in another file are 0, and the first group of a file is the parent of all others."""
     clock = DependencyTracker()
     run(clock, A, B)
     clock.rotate()
@@ -158,7 +158,7 @@ def test_numbers_begin_anew_in_each_file() -> None:
 def test_groups_that_were_taken_back_leave_no_trace_but_caution(
     before: list[dict[str, Any] | None], after: list[dict[str, Any] | None]
 ) -> None:
-    """Numbers go on where they were; no parent is smaller than it would have been, and none is in the future."""
+    """Numbers continue where they were; no parent is smaller than it would have been, and none is in the future."""
     clock, other = DependencyTracker(), DependencyTracker()
     run(clock, *before)
     run(other, *before)
@@ -251,7 +251,7 @@ def test_other_keys_have_other_hashes(definition: TableDefinition, value: Any, o
         (table("int", is_foreign_key_parent=True), 1),
     ],
 )
-def test_keys_that_nobody_can_compare_are_unusable(definition: TableDefinition, value: Any) -> None:
+def test_keys_that_cannot_be_compared_are_unusable(definition: TableDefinition, value: Any) -> None:
     """The server's collations know more than is known here."""
     hasher, builder = KeyHasher(definition), WriteSetBuilder(100)
     builder.add(hasher, (value,))

@@ -30,7 +30,7 @@ OPERATIONS = st.one_of(
 
 
 def outcome(storage: LogStorage, name: str, *arguments: Any) -> Any:
-    """What an operation returns, or the class of its error."""
+    """Return the result of an operation, or the class of its error."""
     try:
         result = getattr(storage, name)(*arguments)
     except OSError as exc:

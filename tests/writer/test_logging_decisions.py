@@ -22,7 +22,7 @@ ORACLE = os.environ.get("BINLOGIO_ORACLE")
 
 
 def differences(case: Case) -> list[str]:
-    """Where our decision is not the server's."""
+    """Return where our decision is not the server's."""
     decision = case.decide()
     _, combined = mix_engines(case.mix, case.variables, case.facts)
     errno = decision.errno if isinstance(decision, LoggingError) else None

@@ -43,7 +43,7 @@ WAITS = SessionState(in_transaction=True, transaction_cache_is_empty=False)
 
 
 def variables(binlog_format: str = "STATEMENT", **more: Any) -> ServerVariables:
-    """Those of a session, without GTIDs unless it is said."""
+    """Return the variables of a session, without GTIDs by default."""
     return ServerVariables(**{"gtid_mode": "OFF", "binlog_format": binlog_format, **more})
 
 
@@ -144,7 +144,7 @@ def test_reading_another_engine_beside_one_that_logs_itself_is_unsafe() -> None:
 
 
 def test_messages_are_the_servers() -> None:
-    """The one with a reason inside, the one of InnoDB, and one as it stands in the list."""
+    """The one with a reason inside, the one of InnoDB, and one as it is in the list."""
     messages = []
     for tables, given in (
         (writes(TEXT_ONLY), {"binlog_format": "MIXED", "unsafe": frozenset((UnsafeReason.UDF, UnsafeReason.LIMIT))}),
@@ -308,7 +308,7 @@ def test_every_reason_has_a_text_of_its_own() -> None:
 # ----------------------------------------------------------------------------------------------- what is not logged
 
 
-def test_tables_that_are_a_servers_own_affair_are_not_logged() -> None:
+def test_tables_that_are_local_to_a_server_are_not_logged() -> None:
     local = TableAccess(schema="performance_schema", name="setup_actors", engine=PERFORMANCE_SCHEMA, write=True)
 
     for binlog_format in ("STATEMENT", "MIXED", "ROW"):

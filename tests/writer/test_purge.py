@@ -80,7 +80,7 @@ def test_a_log_that_is_not_in_the_index_is_no_end() -> None:
     assert set(storage.files) == {*NAMES, *STAYS}
 
 
-def test_a_log_that_somebody_has_removed_is_taken_out_of_the_index() -> None:
+def test_a_log_that_was_removed_is_taken_out_of_the_index() -> None:
     """The others go as well."""
     storage = MemoryStorage()
     log = writer(storage)
@@ -136,7 +136,7 @@ def test_a_purge_that_failed_does_not_hinder_the_next_rotation() -> None:
 
 
 def test_logs_on_disk_are_purged_by_their_times(tmp_path: Path) -> None:
-    """The file's own, and where the log stands is known."""
+    """The file's own error, with the place in the log."""
     with BinlogWriter(tmp_path / "binlog") as log:
         log.rotate()
         position = log.position

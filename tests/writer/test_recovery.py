@@ -48,7 +48,7 @@ def bad_checksum(log: Log) -> None:
     log.data[-1] ^= 0xFF
 
 
-# What stands after the last whole group, and how many groups are there afterwards.
+# What follows the last whole group, and how many groups are there afterwards.
 TRIMMED: Final[dict[str, tuple[Callable[[Log], object], int]]] = {
     "nothing": (lambda log: None, 4),
     "half an event header": (lambda log: log.data.extend(log.group(0)[:10]), 4),
@@ -103,7 +103,7 @@ def test_a_group_inside_an_unfinished_one_is_refused() -> None:
 
 
 def test_an_end_without_a_beginning_is_refused() -> None:
-    """Nobody knows what it ended."""
+    """It is unknown what it ended."""
     log = Log()
     log.append(log.events(0)[-1:])
 
@@ -127,7 +127,7 @@ def test_an_index_that_names_a_missing_log_is_refused() -> None:
 
 @given(st.data())
 def test_damage_in_the_middle_is_refused_with_its_place(data: st.DataObject) -> None:
-    """Whole groups stand after it: they are not for us to throw away."""
+    """Whole groups follow it, which a program must not remove."""
     log = Log()
     group = data.draw(st.integers(0, 2))
     at = data.draw(st.integers(log.starts[group], log.starts[group + 1] - 1))
@@ -142,7 +142,7 @@ def test_damage_in_the_middle_is_refused_with_its_place(data: st.DataObject) -> 
 
 @pytest.mark.parametrize("group", [0, 1, 2, None])
 def test_a_hole_is_what_a_crash_leaves(group: int | None) -> None:
-    """Sectors that were not written, from a group's start or their own, before others that were: from there on nothing was synced."""
+    """Sectors that were not written before others that were: from there on nothing was synced."""
     log = Log("x" * 500)
     at = 1024 if group is None else log.starts[group]
     end = (at // 512 + 1) * 512

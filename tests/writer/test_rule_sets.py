@@ -1,7 +1,7 @@
 """The rule sets before 9.7, against the tables of the documents that define them, transcribed here once.
 
 A transaction is written as there: T, N and M are statements that change transactional tables, others, or both; they run
-one behind the other, and what a statement leaves in the transaction cache is what the decision says.
+one after the other, and what a statement leaves in the transaction cache is what the decision says.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ DEFAULTS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("name", RANGES)
-def test_the_ends_of_a_range_are_taken_and_what_is_behind_them_is_refused(name: str) -> None:
+def test_the_ends_of_a_range_are_accepted_and_values_outside_are_refused(name: str) -> None:
     low, high = RANGES[name]
 
     assert getattr(with_value(name, low), name) == low
@@ -107,7 +107,7 @@ def test_defaults_are_the_servers() -> None:
     ("gtid_mode", "given", "expected"),
     [("ON", None, "ON"), ("OFF", None, "OFF"), ("OFF", "WARN", "WARN"), ("OFF", "ON", "ON"), ("ON", "ON", "ON")],
 )
-def test_gtid_consistency_is_what_gtid_mode_asks_for_unless_it_is_said(
+def test_gtid_consistency_is_what_gtid_mode_asks_for_unless_it_is_given(
     gtid_mode: str, given: str | None, expected: str
 ) -> None:
     variables = ServerVariables(gtid_mode=gtid_mode, enforce_gtid_consistency=given)

@@ -1,4 +1,4 @@
-"""Commands of a session, by the public API: savepoints, XA, GTIDs, temporary tables and variables, what they leave in the log and what is refused."""
+"""Commands of a session, by the public API: savepoints, XA, GTIDs, temporary tables, variables, and refusals."""
 
 from __future__ import annotations
 

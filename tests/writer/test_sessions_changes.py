@@ -1,4 +1,4 @@
-"""Changes that a session is given: loaded files and partial updates as a real server logs them, diffs, and rows of some columns."""
+"""Changes of a session: loaded files and partial updates as a real server logs them, diffs, rows of some columns."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_loaded_files_are_as_a_real_server_writes_them(number: int, block_size: 
     assert list(map(_same_but_time, ours)) == list(map(_same_but_time, theirs))
 
 
-def test_a_loaded_file_in_a_transaction_stands_where_the_server_puts_it() -> None:
+def test_a_loaded_file_in_a_transaction_is_where_the_server_puts_it() -> None:
     """Its blocks in a group of the statement cache, its statement in the transaction."""
     storage = MemoryStorage()
     facts = StatementFacts(kind=StatementKind.LOAD_DATA, tables=(table_access(N, write=True),))
@@ -130,7 +130,7 @@ def _unaware(before: tuple[Any, ...], after: tuple[Any, ...]) -> tuple[Any, Any]
     return before, tuple(old if isinstance(new, JsonDiffs) and not new else new for old, new in pairs)
 
 
-def test_diffs_become_documents_where_nobody_wants_them() -> None:
+def test_diffs_become_documents_without_partial_json() -> None:
     """Without PARTIAL_JSON an update of a JSON column has the whole document."""
     table = TableDefinition(
         "s", "j", (ColumnDefinition("id", "int", nullable=False), ColumnDefinition("j", "json")), ("id",)

@@ -1,4 +1,4 @@
-"""Statements of a session that fail: what of them is logged, what clients are told, and that the transaction goes on."""
+"""Statements of a session that fail: what is logged, the errors for the client, and that the transaction continues."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_a_statement_that_does_not_fit_its_cache_is_undone_alone() -> None:
 
 @pytest.mark.parametrize("binlog_format", ["STATEMENT", "ROW"])
 def test_lost_changes_of_a_table_that_keeps_them_are_an_incident_in_a_log_of_its_own(binlog_format: str) -> None:
-    """1705, INCIDENT, the next log; never half an event. The session goes on."""
+    """1705, INCIDENT, the next log; never half an event. The session continues."""
     storage = MemoryStorage()
     many = Statement("INSERT", [Insert(N, [(number, "a" * 5000) for number in range(5)])])
     variables = {"binlog_stmt_cache_size": 4096, "max_binlog_stmt_cache_size": 4096, "binlog_format": binlog_format}
@@ -115,7 +115,7 @@ def test_lost_changes_of_a_table_that_keeps_them_are_an_incident_in_a_log_of_its
     ]
 
 
-def test_a_full_temporary_folder_undoes_the_statement_and_the_transaction_goes_on() -> None:
+def test_a_full_temporary_folder_undoes_the_statement_and_the_transaction_continues() -> None:
     """The error is the system's; the log is as if the statement had not been."""
     storage = MemoryStorage()
     full = ["yes"]

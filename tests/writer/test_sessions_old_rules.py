@@ -155,7 +155,7 @@ def statement(letter: str, number: int, *, error: int = 0) -> Statement:
 
 
 def parts(storage: MemoryStorage) -> dict[tuple[str, int], str]:
-    """What is in the log of each statement, by letter and number, and what closes its group.
+    """Return what the log has of each statement, by letter and number, and what closes its group.
 
     Rows have the letter of their table.
     """

@@ -1,4 +1,4 @@
-"""What a statement is told by its text."""
+"""Statements from their text: tables, updated columns, and what they use."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ def test_statement_from_sql_locks_the_tables_of_its_triggers_too() -> None:
         ("DELETE FROM t", 0),
     ],
 )
-def test_statement_from_sql_knows_which_tables_an_update_sets(sql: str, expected: int) -> None:
-    """Bit i stands for the i-th table, whether a row of it was changed or not."""
+def test_statement_from_sql_finds_which_tables_an_update_sets(sql: str, expected: int) -> None:
+    """Bit i is for the i-th table, whether a row of it was changed or not."""
     assert Statement.from_sql(sql, "shop", TABLES).updated_tables == expected
 
 
@@ -74,7 +74,7 @@ def test_statement_from_sql_knows_which_tables_an_update_sets(sql: str, expected
         ("(SELECT MAX(table_name) FROM `information_schema`.tables)", Uses.ANY_SCHEMA | Uses.TIME_ZONE),
     ],
 )
-def test_statement_from_sql_knows_what_else_it_uses(value: str, expected: Uses) -> None:
+def test_statement_from_sql_finds_what_else_it_uses(value: str, expected: Uses) -> None:
     """Functions of time and of the connection show in the events of a statement; texts in quotes do not."""
     assert Statement.from_sql(f"INSERT INTO t VALUES (1, {value})", "shop", TABLES).uses == expected
 

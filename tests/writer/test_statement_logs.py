@@ -2,7 +2,7 @@
 
 Compared are the events, the databases that QUERY_EVENTs name for the replica's scheduler, and the rows. The rows that a
 statement changed are those that the server logged for it in ROW format. What the server does to the text of DDL before
-it logs it, but for DROP TABLE, is not the log's affair.
+it logs it, but for DROP TABLE, is not compared.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ TABLES: Final = tables()
 
 
 def _body(sql: str) -> StatementFacts:
-    """What a trigger or function does."""
+    """Return what a trigger or function does."""
     if sql.startswith("SET"):
         sql = f"SELECT {sql.partition('=')[2]}"
     return facts_from_sql(sql.replace("NEW.id", "1").replace("OLD.id", "1"), "a", TABLES.values())
@@ -121,7 +121,7 @@ def _run(session: Session, sql: str, changes: list[Change], case: dict[str, Any]
 
 
 def _logged(storage: MemoryStorage) -> list[dict[str, Any]]:
-    """What is in the log, in the form of the recording."""
+    """Return the events of the log, in the form of the recording."""
     found: list[dict[str, Any]] = []
     with open_logs(storage.streams()) as reader:
         for event in reader:

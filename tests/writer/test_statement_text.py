@@ -24,15 +24,15 @@ COLUMNS = (ColumnDefinition("a", "int", nullable=False), ColumnDefinition("b", "
 TABLES = tuple(
     TableDefinition(schema, name, COLUMNS, ("a",), engine=engine)
     for schema, name, engine in (
-        ("w", "t1", "InnoDB"), ("w", "t2", "InnoDB"), ("w", "n1", "MyISAM"), ("w", "n2", "MyISAM"), ("x", "t1", "InnoDB"),
-        ("w", "user", "InnoDB"), ("w", "select", "InnoDB"),
+        ("w", "t1", "InnoDB"), ("w", "t2", "InnoDB"), ("w", "n1", "MyISAM"), ("w", "n2", "MyISAM"),
+        ("x", "t1", "InnoDB"), ("w", "user", "InnoDB"), ("w", "select", "InnoDB"),
     )
 )  # fmt: skip
 TEMPORARY = (TableDefinition("w", "tm", COLUMNS, engine="MyISAM"), TableDefinition("w", "t2", COLUMNS))
 
 
 def facts(sql: str, **objects: Any) -> StatementFacts:
-    """What the text tells in schema w."""
+    """Return the facts of a text in schema w."""
     return facts_from_sql(sql, "w", TABLES, objects=KnownObjects(**objects))
 
 
@@ -121,12 +121,12 @@ def test_every_function_of_the_list_is_found_in_any_case(function: str) -> None:
     """NOW() NOW(6) CURRENT_TIMESTAMP CURDATE() UTC_DATE() UNIX_TIMESTAMP() CONNECTION_ID() LAST_INSERT_ID() DATABASE()
     STATEMENT_DIGEST('select') LOWER('USER') CURRENT_DATE""".split(),
 )
-def test_functions_that_stand_in_the_log_are_safe(call: str) -> None:
+def test_functions_whose_values_are_in_the_log_are_safe(call: str) -> None:
     assert reasons(f"INSERT INTO t1 VALUES (1, {call})") == set()
 
 
 @pytest.mark.parametrize("name", sorted(LOGGED_VARIABLES))
-def test_session_values_that_stand_in_the_log_are_safe(name: str) -> None:
+def test_session_values_that_are_in_the_log_are_safe(name: str) -> None:
     for scope in ("", "SESSION.", "local."):
         assert reasons(f"INSERT INTO t1 VALUES (1, @@{scope}{name})") == set()
     assert reasons(f"INSERT INTO t1 VALUES (1, @@GLOBAL.{name})") == {"SYSTEM_VARIABLE"}
@@ -187,7 +187,8 @@ def test_an_assignment_without_a_table_is_to_the_tables_that_have_the_column() -
 
 def test_tables_of_the_server_need_no_definition() -> None:
     found = facts(
-        "INSERT INTO t1 SELECT a, b FROM mysql.general_log, mysql.user, performance_schema.threads, information_schema.tables"
+        "INSERT INTO t1 SELECT a, b "
+        "FROM mysql.general_log, mysql.user, performance_schema.threads, information_schema.tables"
     )
 
     assert [(table.name, table.engine) for table in found.tables[1:]] == [
@@ -198,7 +199,7 @@ def test_tables_of_the_server_need_no_definition() -> None:
     ]
 
 
-def test_what_a_definition_says_of_a_table() -> None:
+def test_the_access_of_a_defined_table() -> None:
     columns = (ColumnDefinition("g", "int"), ColumnDefinition("n", "int", auto_increment=True))
     last = TableDefinition("w", "m", columns, ("g", "n"), engine="MyISAM", unique_keys=(KeyDefinition(("g",)),))
     first = TableDefinition("w", "m", columns, ("g", "n"), engine="MyISAM", unique_keys=(KeyDefinition(("n",)),))
@@ -253,7 +254,7 @@ def test_the_kind_of_a_statement(sql: str, kind: StatementKind) -> None:
     assert facts(sql, temporary_tables=TEMPORARY).kind is kind
 
 
-def test_created_tables_are_of_the_engine_that_is_said() -> None:
+def test_created_tables_are_of_the_engine_that_is_named() -> None:
     made = facts("CREATE TABLE c (i INT AUTO_INCREMENT PRIMARY KEY) ENGINE=MyISAM SELECT b FROM t1").tables
     temporary = facts("CREATE TEMPORARY TABLE x.c (a INT)").tables
 
@@ -384,7 +385,7 @@ def test_foreign_keys_reach_a_bounded_number_of_tables() -> None:
         facts_from_sql("DELETE FROM k", "w", tables)
 
 
-def test_on_duplicate_key_update_is_told() -> None:
+def test_on_duplicate_key_update_is_found() -> None:
     assert facts("INSERT INTO t1 VALUES (1,'a') ON DUPLICATE KEY UPDATE b='c'").updates_on_duplicate
     assert not facts("INSERT INTO t1 VALUES (1,'a')").updates_on_duplicate
 
@@ -414,7 +415,7 @@ def test_what_cannot_be_read_is_refused(sql: str) -> None:
         facts(sql)
 
 
-def test_without_sqlglot_the_way_out_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_sqlglot_the_error_has_a_hint(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sqlglot.dialects.mysql", None)
 
     with pytest.raises(UnsupportedFeature) as caught:
@@ -425,7 +426,8 @@ def test_without_sqlglot_the_way_out_is_said(monkeypatch: pytest.MonkeyPatch) ->
 
 WORDS = st.sampled_from(
     """INSERT REPLACE UPDATE DELETE SELECT CREATE DROP TEMPORARY TABLE LOAD DATA INTO FROM SET VALUES ( ) , . = t1 n1 w
-    LIMIT 0 IGNORE ON DUPLICATE KEY FOR SKIP LOCKED @@ @ global `a` 'b' UUID STRAIGHT_JOIN JOIN AS WITH IF NOT EXISTS DO ; /*! */""".split()
+    LIMIT 0 IGNORE ON DUPLICATE KEY FOR SKIP LOCKED @@ @ global `a` 'b' UUID STRAIGHT_JOIN JOIN AS WITH IF NOT EXISTS DO
+    ; /*! */""".split()
 )
 
 

@@ -29,7 +29,10 @@ COLUMNS: Final = {
     "varchar": ColumnDefinition("v", "varchar(20)"),
     "char": ColumnDefinition("v", "char(5)"),
     "text": ColumnDefinition("v", "text"),
-    **{name: ColumnDefinition("v", "varchar(20)", charset=name) for name in ("latin1", "ascii", "gbk", "sjis", "ucs2", "utf16", "utf32", "utf8mb3")},
+    **{
+        name: ColumnDefinition("v", "varchar(20)", charset=name)
+        for name in ("latin1", "ascii", "gbk", "sjis", "ucs2", "utf16", "utf32", "utf8mb3")
+    },
     "binary": ColumnDefinition("v", "binary(3)"),
     "blob": ColumnDefinition("v", "blob"),
     "json": ColumnDefinition("v", "json"),
@@ -158,14 +161,20 @@ some_values: Final = st.one_of(
     st.integers(-3, 300),
     st.floats(),
     texts,
-    st.sampled_from(["a", "b", "a,b", "", "00:61:00", "-838:59:59.99", "2024-02-31", "0000-00-00", "2024-13-01 00:00:00", "24:00:00", "1e3", "{}"]),
+    st.sampled_from(["a", "b", "a,b", "", "00:61:00", "-838:59:59.99", "2024-02-31", "0000-00-00"]),
+    st.sampled_from(["2024-13-01 00:00:00", "24:00:00", "1e3", "{}"]),
     st.binary(max_size=6),
     st.datetimes(),
     st.dates(),
     st.timedeltas(dt.timedelta(-40), dt.timedelta(40)),
     st.decimals(),
     st.builds(JsonDocument, st.binary(max_size=6)),
-    st.builds(JsonDocument.from_python, st.dictionaries(texts.map(lambda text: text.encode("utf-8", "replace").decode()), st.integers(-9, 9), max_size=2)),
+    st.builds(
+        JsonDocument.from_python,
+        st.dictionaries(
+            texts.map(lambda text: text.encode("utf-8", "replace").decode()), st.integers(-9, 9), max_size=2
+        ),
+    ),
     st.builds(EnumValue, st.sampled_from(["a", "b", "", "z"]), st.integers(-1, 300)),
     st.builds(SetValue, st.sampled_from(["a", "b", "a,b", "", "z"]), st.integers(-1, 300)),
     st.builds(Geometry, st.integers(0, 2**32 - 1), st.binary(max_size=21)),
@@ -208,7 +217,9 @@ def _arrays() -> list[pa.Array]:
         pa.array([None, {"a": 1}]),
         pa.nulls(2),
         pa.UnionArray.from_sparse(pa.array([0, 1], pa.int8()), [pa.array([1, 2]), pa.array(["a", "b"])]),
-        pa.UnionArray.from_dense(pa.array([0, 1], pa.int8()), pa.array([0, 0], pa.int32()), [pa.array([1]), pa.array(["a"])]),
+        pa.UnionArray.from_dense(
+            pa.array([0, 1], pa.int8()), pa.array([0, 0], pa.int32()), [pa.array([1]), pa.array(["a"])]
+        ),
         pa.array([None, pa.MonthDayNano([1, 2, 3])]),
         pa.array([None, 1], pa.int64()).cast(pa.time64("us")),
         pa.array([None, ["a"]]),
@@ -248,7 +259,7 @@ LONE: Final = "a\ud800"
 
 
 def execute(where: str, binlog_format: str) -> None:
-    """A transaction with a name or text that UTF-8 does not have."""
+    """Execute a transaction with a name or text that is not in UTF-8."""
     variables = binlogio.ServerVariables(binlog_format=binlog_format)
     kind = f"enum('{LONE}')" if where == "member" else "varchar(20)"
     made = TableDefinition(

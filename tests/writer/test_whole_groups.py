@@ -52,7 +52,7 @@ def log(kinds: list[int], checksum: str = "CRC32") -> MemoryStorage:
 
 
 def both(storage: MemoryStorage, monkeypatch: pytest.MonkeyPatch) -> list[LogState | tuple[str, int | None]]:
-    """What the two ways say."""
+    """Return what the two ways give."""
     found: list[LogState | tuple[str, int | None]] = []
     for is_slow in (False, True):
         with monkeypatch.context() as patch:

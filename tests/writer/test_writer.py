@@ -372,7 +372,7 @@ def test_the_statement_goes_before_its_table_maps_where_asked() -> None:
     assert [event.header.flags for event in queries] == [HeaderFlag.IGNORABLE]
 
 
-def test_an_update_says_in_begin_which_tables_it_changes() -> None:
+def test_an_update_names_in_begin_the_tables_that_it_changes() -> None:
     """The status variable TABLE_MAP_FOR_UPDATE, for updates alone."""
     storage = MemoryStorage()
     with writer(storage) as log, log.session() as session:

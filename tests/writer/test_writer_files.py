@@ -32,7 +32,7 @@ from written_logs import (
 
 
 def test_logs_rotate_between_groups_when_they_are_full() -> None:
-    """Each names the next; the clock begins again, the GTIDs go on; a group larger than a log stays whole."""
+    """Each names the next; the clock begins again, the GTIDs continue; a group larger than a log stays whole."""
     storage = MemoryStorage()
     with writer(storage, max_binlog_size=4096) as log, log.session() as session:
         for number in range(30):
@@ -73,7 +73,7 @@ def test_a_log_is_rotated_by_hand() -> None:
     assert shape(events_of(storage)) == [*TRX, "Rotate", *TRX, "Stop"]
 
 
-def test_a_new_writer_begins_behind_the_logs_that_are_there() -> None:
+def test_a_new_writer_begins_after_the_existing_logs() -> None:
     """With the next number, and with the GTIDs that they hold."""
     storage = MemoryStorage()
     for _ in range(2):
@@ -117,7 +117,7 @@ def test_an_unfinished_group_of_a_crashed_log_has_no_gtid() -> None:
 
 
 def test_a_damaged_log_is_not_continued() -> None:
-    """Nobody would know which GTIDs are used."""
+    """Which GTIDs are used would be unknown."""
     storage = MemoryStorage()
     with writer(storage) as log, log.session() as session:
         session.execute(insert(1))
@@ -161,7 +161,7 @@ def test_groups_are_synced_as_often_as_asked(sync_binlog: int, expected: int) ->
 
 
 def test_a_group_that_the_disk_does_not_take_is_not_there() -> None:
-    """The half that was written is gone, its GTID is free, the log goes on."""
+    """The half that was written is gone, its GTID is free, the log continues."""
     storage = MemoryStorage()
     with writer(storage) as log, log.session() as session:
         session.execute(insert(1))
@@ -218,7 +218,7 @@ def test_a_log_that_cannot_be_mended_takes_nothing_more() -> None:
 
 
 def test_logs_on_disk_are_found_through_their_index(tmp_path: Path) -> None:
-    """The directory is made; a second writer goes on; the reader follows the index."""
+    """The directory is made; a second writer continues; the reader follows the index."""
     for number in range(2):
         with BinlogWriter(tmp_path / "data/binlog") as log, log.session() as session:
             session.execute(insert(number))

@@ -87,7 +87,7 @@ def test_logs_are_the_same_with_and_without_the_kernel(more: Any) -> None:
     ids=str,
 )
 def test_batches_are_written_as_statements_are(more: Any) -> None:
-    """Transactions of several statements, from record batches and from rows, with variables that change their events."""
+    """Transactions of several statements, from batches and from rows, with variables that change their events."""
     rows = [(number, None if number % 3 == 0 else f"note {number}") for number in range(2000)]
     batch = pa.RecordBatch.from_pylist(
         [{"id": number, "note": note} for number, note in rows],
@@ -155,7 +155,7 @@ def test_partial_updates_are_written_as_statements_are() -> None:
 
 @pytest.mark.usefixtures("kernel")
 def test_what_is_read_as_batches_is_written_as_it_was(tmp_path: Path) -> None:
-    """A row of every type, zero dates as text among them: the same images, from the log to Arrow and into another log."""
+    """A row of every type, zero dates as text too: the same images, from the log to Arrow and into another log."""
     with BinlogWriter(tmp_path / "a") as log, log.session() as session:
         session.execute(Statement("insert", [Insert(ALL_TYPES, ALL_ROWS)]))
     ((_, batch),) = binlogio.read_tables(tmp_path / "a.000001", zero_dates="text")

@@ -84,7 +84,7 @@ def test_an_open_writer_cannot_be_opened_again() -> None:
 def test_a_rotation_passes_over_a_file_that_has_the_next_name(tmp_path: Path) -> None:
     """A restored binlog.000002 keeps its bytes.
 
-    The log goes on in 000003, as the server does, and the index does not name it.
+    The log continues in 000003, as the server does, and the index does not name it.
     """
     with BinlogWriter(tmp_path / "binlog") as log:
         (tmp_path / "binlog.000002").write_bytes(b"restored")
@@ -109,7 +109,7 @@ class Taken(MemoryStorage):
 
 
 def test_a_rotation_that_fails_removes_no_file_that_it_did_not_create() -> None:
-    """FileExistsError: the other file is whole, this log goes on."""
+    """FileExistsError: the other file is whole, this log continues."""
     committer = Committer(Taken())
     with pytest.raises(FileExistsError):
         committer.commits.rotate()
@@ -120,14 +120,14 @@ def test_a_rotation_that_fails_removes_no_file_that_it_did_not_create() -> None:
     assert committer.texts() == ["a"]
 
 
-# ------------------------------------------------------------------------------------------------------------------ fork
+# ---------------------------------------------------------------------------------------------------------------- fork
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
 def test_a_forked_child_leaves_the_log_of_its_parent_alone(tmp_path: Path) -> None:
     """Its commits are refused, its `close` writes no STOP, locks that other threads held do not block it.
 
-    The parent goes on.
+    The parent continues.
     """
     with BinlogWriter(tmp_path / "binlog") as log, log.session() as session:
         session.execute(insert(1))

@@ -57,7 +57,7 @@ def test_each_cache_becomes_a_group_when_its_time_comes(steps: str, expected: li
 
 @pytest.mark.parametrize(("steps", "refused", "expected"), [("B N T", "", STMT), ("B T", "N", []), ("", "M", [])])
 def test_changes_that_one_gtid_cannot_name_are_refused(steps: str, refused: str, expected: list[str]) -> None:
-    """With the server's error, and the transaction goes on."""
+    """With the server's error, and the transaction continues."""
     storage = MemoryStorage()
     with writer(storage) as log, log.session() as session:
         run(session, steps)
@@ -73,7 +73,7 @@ def test_changes_that_one_gtid_cannot_name_are_refused(steps: str, refused: str,
 
 
 def test_a_closed_session_or_writer_takes_nothing() -> None:
-    """Nobody may believe that something was logged."""
+    """It must not look as if something was logged."""
     log = writer()
     with pytest.raises(WriterStateError, match="not open"):
         log.session().execute(insert(1))

@@ -2,9 +2,9 @@
 
 Threads and their order only; groups and files belong to `group_commit`.
 
-    join a stage:   append to its queue. The session that finds the queue empty is the leader: it waits until the stage is free, takes
-                    the queue, and works for all in it. The others are followers and wait for their release.
-    next stage:     the leader joins it with all that it leads; if the queue there is not empty, it is a follower from then on.
+    join a stage:   append to its queue. The session that finds the queue empty is the leader: it waits until the stage
+                    is free, takes the queue, and works for all in it. The others are followers and wait.
+    next stage:     the leader joins it with all that it leads; if the queue there is not empty, it becomes a follower.
 
 An exception can reach a thread between any two bytecodes (KeyboardInterrupt, the exception of a signal handler). All
 state is therefore written in an order that allows a second call to continue where the first one ended, and all locks

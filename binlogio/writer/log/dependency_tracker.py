@@ -1,9 +1,10 @@
-"""The logical clock: logical timestamps that say which groups a replica may apply at the same time.
+"""Dependency tracker: logical timestamps, from which a replica knows the groups that it may apply at the same time.
 
 Not thread-safe: the thread that holds the log may call it.
 
     sequence_number   1, 2, ... in each file
-    last_committed    COMMIT_ORDER: the newest group that was committed when the session's last statement ended, 0 if it is in another file
+    last_committed    COMMIT_ORDER: the newest group that was committed when the session's last statement ended, 0 if it
+                      is in another file
                       WRITESET: that, or less: the newest group that changed one of the same rows
                       WRITESET_SESSION: as WRITESET, but not before the session's own last group
 
@@ -24,7 +25,7 @@ DEFAULT_HISTORY_SIZE: Final = 25_000
 COMMIT_ORDER: Final = "COMMIT_ORDER"
 WRITESET: Final = "WRITESET"
 WRITESET_SESSION: Final = "WRITESET_SESSION"
-_START: Final = 1  # of the history, in a new file: its first group is everybody's parent
+_START: Final = 1  # of the history, in a new file: its first group is the parent of all others
 
 
 _BARRIER: Final = re.compile(
@@ -73,11 +74,11 @@ class DependencyTracker:
         return parent, sequence_number
 
     def committed(self, counter: int) -> None:
-        """The group that got this number, counted since the clock began, is committed."""
+        """Note that the group with this number, counted since the tracker began, is committed."""
         self.max_committed = max(self.max_committed, counter)
 
     def rotate(self) -> None:
-        """A new file: numbers begin with 1 again."""
+        """Begin a new file: numbers begin with 1 again."""
         self._offset = self.counter
         self._forget(_START)
 
@@ -114,5 +115,5 @@ class DependencyTracker:
 
 
 def is_barrier(sql: bytes) -> bool:
-    """Return True for statements beside which a replica must not apply later groups: the order of their locks says nothing."""
+    """Return whether a replica must not apply later groups beside a statement: the order of its locks says nothing."""
     return _BARRIER.match(sql) is not None

@@ -1,4 +1,4 @@
-"""Groups on their way from a session to the log: events without a GTID, and the facts that the stages of the commit need.
+"""Groups that a session passes to group commit: events without a GTID, and what the stages need to know of them.
 
     group := gtid | anonymous_gtid | gtid_tagged | mariadb_gtid  event*
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class GroupEnd(Enum):
-    """What a group ends with."""
+    """The event with which a group ends."""
 
     XID = "XID"
     COMMIT = "COMMIT"
@@ -92,12 +92,12 @@ ANONYMOUS: Final = Anonymous.ANONYMOUS
 NextGtid = Automatic | Anonymous | Gtid | InDomain
 """What `gtid_next` can be: AUTOMATIC with or without a tag, ANONYMOUS, or one GTID.
 
-For MariaDB what says the same there.
+For MariaDB `InDomain`.
 """
 
 
 class GroupMarks(NamedTuple):
-    """What MariaDB's GTID event says of a group.
+    """Facts of a group in MariaDB's GTID event.
 
     Args:
         is_transactional: ROLLBACK would have undone all of it, so that replicas may apply it before those in front of

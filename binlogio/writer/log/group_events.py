@@ -1,4 +1,4 @@
-"""Bytes of a group in the log: the GTID event first, positions and checksums in all events, or the whole group compressed.
+"""Bytes of a group in the log: a GTID event, then events with positions and checksums, or the group compressed.
 
 Position, GTID and logical timestamps are given by `group_log`.
 
@@ -78,7 +78,7 @@ class GroupEvents:
             or (gtid is not None and gtid.tag)
         ):
             return b"".join(self.pieces_of(group, offset, gtid, clock))
-        type_code, before, behind = self._gtid_parts(gtid, clock, self._kernel, may_have_sbr=group.may_have_sbr)
+        type_code, before, after = self._gtid_parts(gtid, clock, self._kernel, may_have_sbr=group.may_have_sbr)
         return self._kernel.transaction(
             frames,
             offset=offset,
@@ -88,7 +88,7 @@ class GroupEvents:
             server_id=self._server_id,
             header_flags=0,
             before=before,
-            behind=behind,
+            behind=after,
         )
 
     def pieces_of(self, group: Group, offset: int, gtid: LoggedGtid, clock: LogicalTimestamp) -> Iterator[bytes]:
@@ -117,10 +117,10 @@ class GroupEvents:
             frames = EventFrames(checksum=self.has_checksum)
             group.fill(frames)
             return self.bytes_of(Group(tuple(frames.frames), group.timestamp), offset, gtid, clock)
-        type_code, before, behind = self._gtid_parts(gtid, clock, self._kernel, may_have_sbr=False)
+        type_code, before, after = self._gtid_parts(gtid, clock, self._kernel, may_have_sbr=False)
         buffer = self._buffer = self._buffer or self._kernel.new_buffer(0, checksum=self.has_checksum)
         buffer.clear(offset)
-        buffer.begin_group(type_code, group.timestamp, self._server_id, 0, before, behind, group.expected_size)
+        buffer.begin_group(type_code, group.timestamp, self._server_id, 0, before, after, group.expected_size)
         group.fill(buffer)
         buffer.end_group()
         return buffer
@@ -129,7 +129,7 @@ class GroupEvents:
         self, gtid: Gtid | None, clock: LogicalTimestamp, kernel: WriterKernel, *, may_have_sbr: bool
     ) -> tuple[EventType, bytes, bytes]:
         """Type and body of the group's first event, the body before and after the length of the group."""
-        before, behind = kernel.gtid_parts(
+        before, after = kernel.gtid_parts(
             1 if may_have_sbr else 0,
             NIL_UUID.data if gtid is None else gtid.uuid.data,
             0 if gtid is None else gtid.gno,
@@ -139,10 +139,10 @@ class GroupEvents:
             self._version_number,
             -1,
         )
-        return EventType.ANONYMOUS_GTID_LOG_EVENT if gtid is None else EventType.GTID_LOG_EVENT, before, behind
+        return EventType.ANONYMOUS_GTID_LOG_EVENT if gtid is None else EventType.GTID_LOG_EVENT, before, after
 
     def compressed(self, group: Group, compress: Callable[[bytes, int], bytes]) -> Group:
-        """Return the group as one TRANSACTION_PAYLOAD_EVENT, or as it is where that would be too large, as the server does."""
+        """Return the group as one TRANSACTION_PAYLOAD_EVENT, or unchanged where that would be too large."""
         level = group.compression_level
         if level is None or group.size > MAX_PAYLOAD_SIZE:
             return group

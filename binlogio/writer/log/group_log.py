@@ -1,8 +1,8 @@
-"""Flush stage: assigns GTID and logical timestamps, appends groups to the active log, and rolls back if the append fails.
+"""Flush stage: assigns GTIDs and logical timestamps, appends groups to the log, and rolls back if the append fails.
 
 The order of the calls is the order of the log. For one thread at a time.
 
-    flush     := for each commit, in order: next GTID, next clock, events at their final positions; then one write for all
+    flush     := for each commit, in order: next GTID, next clock, events at their final positions; then one write
     roll back := truncate the log to the start of the first of the commits, release their GTIDs, reset the clock
 
 Source: sql/binlog.cc, MYSQL_BIN_LOG::flush_cache_to_file, process_flush_stage_queue, handle_binlog_flush_or_sync_error.
@@ -37,7 +37,8 @@ class PendingCommit(Enrolled):
     """
 
     __slots__ = (
-        "before", "counter", "error", "group", "gtid", "is_done", "is_finished", "is_settled", "is_writing", "start", "step",
+        "before", "counter", "error", "group", "gtid", "is_done", "is_finished", "is_settled", "is_writing",
+        "start", "step",
     )  # fmt: skip
 
     def __init__(self, group: Group | FilledGroup) -> None:
@@ -60,7 +61,7 @@ class PendingCommit(Enrolled):
         return cast("list[PendingCommit]", self.led)
 
     def fail(self, error: BaseException) -> None:
-        """It is not in the log."""
+        """Note why it is not in the log; the first error counts."""
         if self.error is None:
             self.error = error
             self.gtid = None
@@ -243,14 +244,14 @@ class GroupLog:
 
 
 def _are_parallel(commits: Sequence[PendingCommit]) -> bool:
-    """Return whether the groups, which wait at the same time, may be applied at the same time: transactions of several sessions."""
+    """Return whether the groups may be applied at the same time: transactions that wait together."""
     return len(commits) > 1 and all(
         isinstance(commit.group, Group) and commit.group.end in (GroupEnd.XID, GroupEnd.COMMIT) for commit in commits
     )
 
 
 class _NotReadable(Exception):
-    """The frames of one group cannot be read; its cause says why."""
+    """The frames of one group cannot be read; the reason is its cause."""
 
 
 def _read(pieces: Iterator[bytes]) -> Iterator[bytes]:

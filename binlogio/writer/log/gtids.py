@@ -5,7 +5,7 @@ domain. Both can release GTIDs whose groups could not be written. `OwnGtids` kee
 millions of GTIDs is not rebuilt for each group. `MariadbGtidFrames` builds the event that precedes a group and replaces
 BEGIN and XA START; its GTID and position are given.
 
-    state := (domain_id  server_id  sequence_number)*      -- one of each domain and server; the latest one of a domain is its last
+    state := (domain_id  server_id  sequence_number)*   -- one of each domain and server; the latest of a domain last
 
     flags of MariaDB's GTID event:
     standalone     a group without an end event: DDL, XA COMMIT, XA ROLLBACK
@@ -80,7 +80,7 @@ class OwnGtids:
 
 
 class GtidState:
-    """All GTIDs of a log: those that the server of `uuid` numbers itself, under each tag, and those that a session was assigned."""
+    """All GTIDs of a log: those that the server of `uuid` numbers, under each tag, and those that were assigned."""
 
     def __init__(self, uuid: Uuid, used: GtidSet = EMPTY_GTID_SET) -> None:
         self._uuid = uuid
@@ -227,7 +227,7 @@ class MariadbGtidFrames:
     def frame(self, group: Group, gtid: MariadbGtid, commit_id: int | None) -> bytes:
         """Return the event of a group.
 
-        `commit_id` is that of the groups that were committed with it, None if there are none.
+        `commit_id` is that of the groups that were committed with it, None if it was committed alone.
         """
         flags = _flags(group)
         marks = group.marks

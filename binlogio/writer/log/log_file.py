@@ -3,7 +3,7 @@
 A group is a sequence of bytes that is written as a whole; transactions are not known here.
 
     file := magic format_description(IN_USE) head group* (rotate | stop)?
-    head := previous_gtids | gtid_list binlog_checkpoint+         -- the latter MariaDB's; after a rotation the last log and this one
+    head := previous_gtids | gtid_list binlog_checkpoint+  -- MariaDB; after a rotation the last log and this one
 
 IN_USE is cleared in place when the file is closed; the checksum does not cover it. A rotation comes between two groups.
 Source: sql/binlog.cc, MYSQL_BIN_LOG::open_binlog, new_file_impl, close; fixtures mysql97/rotated, stopped.
@@ -93,7 +93,7 @@ class ActiveLog:
         return self.index.names
 
     def existing(self) -> list[str]:
-        """Return the logs that are there before this one, by the index and by the files, in the order of their numbers."""
+        """Return the logs before this one, by the index and by the files, in the order of their numbers."""
         found = [name for name in self._storage.names() if self.index.is_log(name)]
         return sorted({*self.index.names, *found}, key=log_number)
 
@@ -107,7 +107,7 @@ class ActiveLog:
         self._broken = False
 
     def _next_name(self) -> str:
-        """Return the name after all logs of the index and of the storage, as the server chooses it (sql/binlog.cc, find_uniq_filename)."""
+        """Return the name after all logs of the index and of the storage (sql/binlog.cc, find_uniq_filename)."""
         existing = self.existing()
         return next_log_name(existing[-1]) if existing else f"{self._stem}.000001"
 
@@ -168,7 +168,8 @@ class ActiveLog:
             self._storage.truncate(self.name, size)
         except OSError as exc:
             raise CommitOutcomeUnknown(
-                f"a write failed and could not be undone ({exc.strerror or exc}); the group may or may not be in the log",
+                f"a write failed and could not be undone ({exc.strerror or exc}); "
+                "the group may or may not be in the log",
                 file=self.name,
                 offset=size,
                 hint=REOPEN_HINT,
@@ -193,7 +194,7 @@ class ActiveLog:
         self._broken, self._created = True, ""
         try:
             self._end(RotateEvent(position=len(BINLOG_MAGIC), next_log=name, header=self._header()))
-            self._begin(name, previous, behind=old)
+            self._begin(name, previous, rotated_from=old)
         except (OSError, BinlogError):
             self._go_on(old, size, name)
             raise
@@ -226,8 +227,8 @@ class ActiveLog:
             "a write failed or was interrupted, and could not be undone", file=self.name, hint=REOPEN_HINT
         )
 
-    def _begin(self, name: str, previous: LoggedGtids, created: int = 0, behind: str = "") -> None:
-        data = self._head(previous, created, [behind, name] if behind else [name])
+    def _begin(self, name: str, previous: LoggedGtids, created: int = 0, rotated_from: str = "") -> None:
+        data = self._head(previous, created, [rotated_from, name] if rotated_from else [name])
         self.index.register([name])
         self._storage.create(name)
         self._created = name

@@ -1,4 +1,4 @@
-"""The index file of a series of logs, the register of files that are being added or removed, and the choice of logs to purge.
+"""The index file of a series of logs, the register of files being added or removed, and the choice of logs to purge.
 
 Files, index and register change in an order that leaves the index correct after a crash at any point: it names exactly
 the logs that exist.
@@ -6,7 +6,7 @@ the logs that exist.
     to add a log:      register its name, create and fill it, add it to the index, drop the register
     to purge logs:     register their names, take them out of the index, remove them, drop the register
     after a crash:     remove what the register names and the index does not, drop the register
-    index, register := (name newline)*        -- names begin with "./"; an unfinished last line of the register does not count
+    index, register := (name newline)*   -- names begin with "./"; an unfinished last line of the register is ignored
 
 The index is replaced as a whole: the new one is written beside it, synced, and renamed. Source: sql/binlog.cc,
 MYSQL_BIN_LOG::add_log_to_index, purge_logs, purge_logs_before_date, purge_index_entry,

@@ -30,10 +30,10 @@ class LogStorage(Protocol):
         """Return the names of all files, in any order."""
 
     def size(self, name: str) -> int:
-        """How many bytes a file has."""
+        """Return the size of a file in bytes."""
 
     def modified(self, name: str) -> int:
-        """When a file was written to, in microseconds since 1970, UTC."""
+        """Return when a file was last written to, in microseconds since 1970, UTC."""
 
     def read(self, name: str, offset: int = 0, size: int = -1) -> bytes:
         """Up to `size` of a file's bytes from `offset` on; all of them where it is negative."""
@@ -75,7 +75,7 @@ class LogStorage(Protocol):
         """Give the lock up; without effect where this storage does not hold it."""
 
     def disown(self) -> None:
-        """Close every file and lock without any effect on them: this is a forked child, and they belong to the parent."""
+        """Close every file and lock of a forked child without any effect: they belong to the parent."""
 
 
 class LocalStorage:
@@ -93,11 +93,11 @@ class LocalStorage:
         return [entry.name for entry in self._directory.iterdir() if entry.is_file()]
 
     def size(self, name: str) -> int:
-        """How many bytes a file has."""
+        """Return the size of a file in bytes."""
         return (self._directory / name).stat().st_size
 
     def modified(self, name: str) -> int:
-        """When a file was written to, in microseconds since 1970, UTC."""
+        """Return when a file was last written to, in microseconds since 1970, UTC."""
         return (self._directory / name).stat().st_mtime_ns // 1000
 
     def read(self, name: str, offset: int = 0, size: int = -1) -> bytes:

@@ -1,8 +1,8 @@
 """Crash recovery: scans existing logs at start-up and truncates an incomplete last group.
 
     recovery := scan; truncate after the last complete group; clear IN_USE
-    complete := a group with its end: XID, COMMIT, ROLLBACK, XA PREPARE, a statement that is a group, INCIDENT, a payload
-    refused  := a group that begins inside an unfinished one, an end without a beginning; damage followed by complete events
+    complete := a group with its end: XID, COMMIT, ROLLBACK, XA PREPARE, a statement that is a group, INCIDENT, payload
+    refused  := a group that begins inside an unfinished one; an end without a beginning; damage before complete events
 
 A crash can leave a hole: sectors of zeros that were not written when later ones were. Only a hole explains events after
 damage. Complete events after any other damage were written, and their sessions may have been acknowledged; a program
@@ -12,7 +12,7 @@ Long logs are read in bulk, up to the first event that has to be examined one by
 groups of row changes are recognized by their GTID, first and last events.
 
     plain group := opening  (table_map | rows_event | rows_query | annotate_rows)*  (xid | COMMIT)
-    opening     := (gtid | anonymous_gtid)  BEGIN  |  mariadb_gtid               -- of a transaction, not XA, without extra flags
+    opening     := (gtid | anonymous_gtid)  BEGIN  |  mariadb_gtid     -- a transaction, not XA, without extra flags
 
 Source: sql/binlog/recovery.cc, Binlog_recovery::recover, ER_BINLOG_CRASH_RECOVERY_MALFORMED_LOG (MY-013909); oracle
 rules section 7.
@@ -72,7 +72,7 @@ _KNOWN_TYPES: Final = frozenset(map(int, EventType))
 
 @dataclass(frozen=True, slots=True)
 class LogState:
-    """What a log holds. `size` and `valid_size`, the end of the last whole group, in bytes.
+    """Contents of a log. `size` and `valid_size`, the end of the last whole group, in bytes.
 
     `executed` with the GTIDs of the logs before it; `domains` has the last ones of each domain and server, of a MariaDB
     log.
@@ -104,7 +104,7 @@ def examine(storage: LogStorage, name: str) -> LogState:
 
 
 def recover(storage: LogStorage, name: str) -> LogState:
-    """Bring a log to its end, as a server does when it starts: without the group that was being written, and no longer in use.
+    """Bring a log to its end, as a server does when it starts: cut the unfinished group, and clear IN_USE.
 
     A log that was closed stays as it is. Raises what `examine` does.
     """
@@ -185,7 +185,7 @@ class _LogScan:
             self._read_up_to = self.valid_size = end
 
     def _finish(self) -> bool:
-        """No more bytes: True at the second time, when the framer has said whether the tail may be as it is."""
+        """Return whether there are no more bytes: at the second call, when the framer has judged the tail."""
         was_finished, self._is_finished = self._is_finished, True
         self.framer.finish()
         return was_finished
@@ -250,10 +250,10 @@ class _LogScan:
     def _refuse_what_no_crash_leaves(self, damage: BinlogFormatError) -> None:
         """Accept damage as the torn tail of a crash, unless complete events follow it without a hole before them."""
         start = self.framer.offset
-        behind = _next_event(self._storage, self._name, start + 1, self.framer.context)
-        if behind is None or _has_hole(self._storage, self._name, start, behind):
+        following = _next_event(self._storage, self._name, start + 1, self.framer.context)
+        if following is None or _has_hole(self._storage, self._name, start, following):
             return
-        damage.hint = f"whole events follow at {behind}; nothing was changed"
+        damage.hint = f"whole events follow at {following}; nothing was changed"
         raise damage
 
 
@@ -268,7 +268,7 @@ def _name_of(event: Any) -> str:
 
 
 def _next_event(storage: LogStorage, name: str, start: int, context: ParseContext) -> int | None:
-    """Where, from `start` on, a whole event begins that says so itself."""
+    """Return where, from `start` on, the first event begins whose log_pos agrees with its place."""
     size = storage.size(name)
     least = HEADER_SIZE + CHECKSUM_SIZE * context.has_checksum
     for offset in range(start, size - least + 1, READ_SIZE):
@@ -313,7 +313,7 @@ def _has_hole(storage: LogStorage, name: str, start: int, end: int) -> bool:
 
 WINDOW_SIZE: Final = 4 << 20
 MAX_WINDOW_SIZE: Final = 64 << 20
-QUIET_TYPES: Final = frozenset(  # say nothing about the end of their group, inside of a transaction
+QUIET_TYPES: Final = frozenset(  # do not end their group, inside of a transaction
     {
         EventType.TABLE_MAP_EVENT,
         EventType.WRITE_ROWS_EVENT_V1,
@@ -438,7 +438,7 @@ def skip_plain_groups(
 
 
 def _is_plain(event: bytes) -> bool:
-    """Return whether a MariaDB GTID event, without its checksum, opens a transaction, has the size that its flags ask for, and no extra ones."""
+    """Return whether a MariaDB GTID event (without checksum) opens a plain transaction: right size, no extra flags."""
     flags = event[_FLAGS] if len(event) > _FLAGS else ~0
     if flags & ~(_PLAIN_FLAGS | _GROUP_COMMIT_ID):
         return False

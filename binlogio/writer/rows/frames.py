@@ -77,7 +77,7 @@ class FrameBuilder:
             self._templates.clear()
 
     def opening(self, context: QueryContext) -> tuple[bytes, ...]:
-        """What a cache begins with: BEGIN, and nothing where the GTID event says it."""
+        """Return the frames with which a cache begins: BEGIN, or none where the GTID event says it."""
         return () if self._server_format.has_domains else (self.begin(context),)
 
     def begin(self, context: QueryContext) -> bytes:
@@ -89,11 +89,11 @@ class FrameBuilder:
         return frame
 
     def commit(self, context: QueryContext) -> bytes:
-        """What the statement cache ends with, and the transaction cache where no engine has anything to commit."""
+        """Return the COMMIT of the statement cache, and of a transaction cache that no engine takes part in."""
         return self._from_template(("COMMIT", *context.key), context.timestamp, lambda: commit_event(context))
 
     def xid(self, xid: int, timestamp: int) -> bytes:
-        """What the transaction cache ends with."""
+        """Return the XID with which the transaction cache ends."""
         frame = self._from_template("XID", timestamp, lambda: XidEvent(xid=0, header=self._header(timestamp)))
         end = len(frame) - 4 * self._has_checksum
         return frame[: end - 8] + xid.to_bytes(8, "little") + frame[end:]

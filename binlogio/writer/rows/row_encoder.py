@@ -31,7 +31,7 @@ MAX_SHAPES: Final = 1024
 
 @dataclass(frozen=True, slots=True)
 class ImageShape:
-    """One image: its columns, their bitmap, those of them that cannot be NULL, and a packer where the kernel has one."""
+    """One image: its columns, their bitmap, those that cannot be NULL, and the kernel's packer if there is one."""
 
     columns: tuple[int, ...]
     present: bytes
@@ -127,7 +127,7 @@ class RowEncoder:
     def _refuse_other_columns(
         self, before: list[Any], after: list[Any], table: OpenTable, new_shape: ImageShape
     ) -> None:
-        """A column outside of the after image must be as before, unless it is generated: its new value would not be in the log.
+        """Refuse a new value in a column outside of the after image, which the log would lose, unless it is generated.
 
         Raises:
             UnsupportedFeature: it is not.
@@ -229,7 +229,10 @@ class RowEncoder:
 def _partial_images(
     before: list[Any], after: list[Any], documents: list[Any], table: OpenTable, shape: RowShape
 ) -> bytes:
-    """Both images of a partial update: diffs where they are given and smaller than the document, none for a document that stays."""
+    """Return both images of a partial update.
+
+    A document is a diff where one is given and smaller than it, and an empty diff where it stays.
+    """
     old_shape, new_shape = shape.images
     values = [_as_diffs(old, value, document) for old, value, document in zip(before, after, documents, strict=True)]
     change = RowChange(RowImage(table.plan, tuple(before)), RowImage(table.plan, tuple(values)))
@@ -290,7 +293,7 @@ def whole_row(row: Row, table: OpenTable, needed: tuple[int, ...]) -> list[Any]:
 
 
 def new_row(row: Row, table: OpenTable, needed: tuple[int, ...]) -> list[Any]:
-    """As `whole_row`, but nullable columns that a mapping lacks are NULL."""
+    """Return the values of a new row; nullable columns that a mapping lacks are NULL."""
     if not isinstance(row, Mapping) or len(row) == len(table.names):
         return whole_row(row, table, needed)
     missing = {column.name.casefold(): column.name for column in table.definition.columns if column.nullable}

@@ -48,7 +48,7 @@ _NO_WRITESETS: Final[dict[bool, WriteSetBuilder]] = {}
 
 @dataclass(frozen=True, slots=True)
 class StatementFrames:
-    """What a statement puts into the transaction cache and into the statement cache, and how many rows there are in each."""
+    """Frames of a statement for the transaction cache and the statement cache, and the number of rows in each."""
 
     transactional: tuple[bytes, ...] = ()
     non_transactional: tuple[bytes, ...] = ()
@@ -58,7 +58,7 @@ class StatementFrames:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowsRules:
-    """What variables and version decide about rows events.
+    """Settings of rows events that variables and version decide.
 
     `compressed_size` in bytes is the least that is compressed.
     """
@@ -73,7 +73,7 @@ class RowsRules:
     def event_class(self, kind: type[Change]) -> type[Any]:
         """Return the rows event of a kind of change.
 
-        Updates are partial ones if JSON diffs are possible, even if there are none.
+        Updates are partial if JSON diffs are possible, even if no row has one.
         """
         return PartialUpdateRowsEvent if self.partial_json and kind is Update else _EVENT_CLASSES[kind]
 
@@ -184,7 +184,7 @@ class _PendingRows:
         self.row_count = 0
 
     def add(self, table: OpenTable, kind: type[Change], row: EncodedRow, more_flags: int) -> None:
-        """A row as it is encoded in its event."""
+        """Add a row as it is encoded in its event."""
         same = (
             self._table is table
             and self._kind is kind

@@ -3,7 +3,7 @@
 The checks take Python objects and Arrow arrays. Ranges and lengths are checked by `binlogio.rows`, which encodes any
 bytes that it is given, because a log of another server must be rebuilt byte for byte.
 
-    text given as bytes that are not valid in its character set       invalid JSON documents       invalid WKB geometries
+    text given as bytes that are not valid in its character set     invalid JSON documents     invalid WKB geometries
     TIME as text with 61 minutes
     a number beyond the members of an ENUM or SET, or a name and a number that do not belong together
 """
@@ -60,7 +60,7 @@ def check_value(check: Check, value: Any, field: str) -> None:
 
 
 def check_batch(plan: TablePlan, batch: pa.RecordBatch | pa.Table) -> None:
-    """Check the values of a batch that are given as bytes, numbers, or TIME as text, which is all that could not be read again.
+    """Check the values of a batch that are bytes, numbers, or TIME as text: no others could fail to be read again.
 
     Raises:
         BinlogFormatError: a reader would refuse one; the column and the row are named.

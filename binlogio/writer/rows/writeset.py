@@ -33,8 +33,10 @@ _TEMPORAL: Final = frozenset("date datetime timestamp time".split())
 _TEXT: Final = frozenset("char varchar tinytext text mediumtext longtext".split())
 _BYTES: Final = frozenset("binary varbinary tinyblob blob mediumblob longblob".split())
 _EQUAL_BYTES: Final = re.compile(r"binary|.*_bin")
-_EQUAL_LETTERS: Final = re.compile(  # collations under which two ASCII texts are equal only where their letters are, or their capitals
-    r"(?:utf8mb4_0900|utf8mb4_\w+_0900)_a[is]_c[is]|\w+_general_c[is]|utf8(?:mb[34])?_unicode(?:_520)?_ci|latin1_swedish_ci|ascii_general_ci"
+# Collations under which two ASCII texts are equal only where their letters are, or their capitals.
+_EQUAL_LETTERS: Final = re.compile(
+    r"(?:utf8mb4_0900|utf8mb4_\w+_0900)_a[is]_c[is]|\w+_general_c[is]|utf8(?:mb[34])?_unicode(?:_520)?_ci|"
+    r"latin1_swedish_ci|ascii_general_ci"
 )
 
 _Normal = Callable[[Any], Any]
@@ -113,7 +115,7 @@ class WriteSetBuilder:
         return len(self._hashes)
 
     def add(self, hasher: KeyHasher, *images: Sequence[Any]) -> None:
-        """A row that was changed, by its images: one, or both of an update."""
+        """Add a row that was changed, by its images: one, or both of an update."""
         if not self._is_usable:
             return
         if not hasher.has_key:
@@ -137,7 +139,7 @@ class WriteSetBuilder:
         del self._hashes[position:]
 
     def take(self) -> WriteSet | None:
-        """What was collected, None where it is unusable; the next transaction begins."""
+        """Return what was collected, None where it is unusable, and begin the next transaction."""
         found = None
         if self._is_usable:
             found = WriteSet.of(self._hashes, has_missing_keys=self._has_missing_keys)
@@ -145,7 +147,7 @@ class WriteSetBuilder:
         return found
 
     def clear(self) -> None:
-        """The next transaction begins."""
+        """Begin the next transaction."""
         if self._hashes:
             self._hashes = []
         self._has_missing_keys = False
@@ -158,7 +160,7 @@ def _distinct(value: Any) -> Any:
 
 
 def _normal(column: ColumnDefinition, definition: TableDefinition, length: int) -> _Normal:
-    """How the values of a column are compared; `length` of a prefix, in characters, 0 for all of it."""
+    """Return how the values of a column are compared; `length` of a prefix is in characters, 0 for all of it."""
     name = column.sql_type.name
     if name in _INTEGERS:
         return int

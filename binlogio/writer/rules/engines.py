@@ -78,6 +78,6 @@ _ALIASES: Final = {"MERGE": "MRG_MYISAM", "HEAP": "MEMORY", "NDB": "NDBCLUSTER"}
 
 
 def engine_named(name: str) -> Engine:
-    """Return the engine of that name; one that we do not know is transactional, and both formats can log it."""
+    """Return the engine of that name; an unknown one is transactional, and both formats can log it."""
     known = ENGINES.get(_ALIASES.get(name.upper(), name.upper()))
     return known if known is not None else Engine(name=name, transactional=True, has_xid=True)

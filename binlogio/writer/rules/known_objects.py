@@ -1,4 +1,4 @@
-"""Names in a statement: the tables, temporary tables, functions and triggers that they refer to, and what functions add to its events.
+"""Names in a statement: the tables, views, functions and triggers that they mean, and what functions add to events.
 
 Tables are given as definitions; the system tables of every server are known here. SQL text is parsed in
 `statement_text`; functions that make a statement unsafe are in `statement_words`.
@@ -33,9 +33,10 @@ _CSV_TABLES: Final = frozenset(("general_log", "slow_log"))
 # server, asked for each.
 DICTIONARY_VIEWS: Final = frozenset(
     """ADMINISTRABLE_ROLE_AUTHORIZATIONS APPLICABLE_ROLES CHARACTER_SETS CHECK_CONSTRAINTS COLLATIONS
-    COLLATION_CHARACTER_SET_APPLICABILITY COLUMNS COLUMNS_EXTENSIONS COLUMN_STATISTICS ENABLED_ROLES EVENTS FILES INNODB_DATAFILES
-    INNODB_FIELDS INNODB_FOREIGN INNODB_FOREIGN_COLS INNODB_TABLESPACES_BRIEF JSON_DUALITY_VIEWS JSON_DUALITY_VIEW_COLUMNS
-    JSON_DUALITY_VIEW_LINKS JSON_DUALITY_VIEW_TABLES KEY_COLUMN_USAGE LIBRARIES PARAMETERS PARTITIONS REFERENTIAL_CONSTRAINTS
+    COLLATION_CHARACTER_SET_APPLICABILITY COLUMNS COLUMNS_EXTENSIONS COLUMN_STATISTICS ENABLED_ROLES EVENTS FILES
+    INNODB_DATAFILES INNODB_FIELDS INNODB_FOREIGN INNODB_FOREIGN_COLS INNODB_TABLESPACES_BRIEF JSON_DUALITY_VIEWS
+    JSON_DUALITY_VIEW_COLUMNS JSON_DUALITY_VIEW_LINKS JSON_DUALITY_VIEW_TABLES KEY_COLUMN_USAGE LIBRARIES PARAMETERS
+    PARTITIONS REFERENTIAL_CONSTRAINTS
     RESOURCE_GROUPS ROLE_COLUMN_GRANTS ROLE_ROUTINE_GRANTS ROLE_TABLE_GRANTS ROUTINES ROUTINE_LIBRARIES SCHEMATA
     SCHEMATA_EXTENSIONS STATISTICS ST_GEOMETRY_COLUMNS ST_SPATIAL_REFERENCE_SYSTEMS TABLES TABLESPACES_EXTENSIONS
     TABLES_EXTENSIONS TABLE_CONSTRAINTS TABLE_CONSTRAINTS_EXTENSIONS TRIGGERS USER_ATTRIBUTES VIEWS VIEW_ROUTINE_USAGE
@@ -57,7 +58,7 @@ class Trigger:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownObjects:
-    """What a statement may refer to.
+    """Tables, views, functions and triggers that a statement may refer to.
 
     Args:
         tables: those that exist.
@@ -79,7 +80,7 @@ class KnownObjects:
 def table_access(
     table: TableDefinition, *, write: bool = False, read: bool = False, temporary: bool = False
 ) -> TableAccess:
-    """How a statement uses a table that is defined."""
+    """Return how a statement uses a table that is defined."""
     automatic = next((column.name for column in table.columns if column.auto_increment), None)
     firsts = {key[0] for key in (table.primary_key, *(key.columns for key in table.unique_keys)) if key}
     engine = engine_named(table.engine)
@@ -285,7 +286,7 @@ _FRACTIONS: Final = frozenset(
 
 
 class Uses(Flag):
-    """What a statement uses.
+    """Things that a statement uses besides tables.
 
     TIME_ZONE and the MICROSECONDS of its start: NOW(), NOW(6) and the like. THREAD_ID: CONNECTION_ID(). ANY_SCHEMA:
     views of the data dictionary in INFORMATION_SCHEMA, whose tables have foreign keys, so that a replica applies it

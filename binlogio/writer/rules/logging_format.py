@@ -157,7 +157,10 @@ def _decide_ddl(
 def _decide_temporary(
     variables: ServerVariables, facts: StatementFacts, state: SessionState, warnings: tuple[LoggingWarning, ...]
 ) -> LoggingDecision:
-    """CREATE and DROP TEMPORARY TABLE are logged in STATEMENT format, MariaDB's in MIXED too, and DROP only if there was something to drop."""
+    """Decide about CREATE and DROP TEMPORARY TABLE: logged in STATEMENT format, by MariaDB in MIXED too.
+
+    DROP is logged only if there was something to drop.
+    """
     if variables.binlog_format not in rules_of(variables).temporary_formats or (
         facts.kind is StatementKind.DROP_TEMPORARY and not facts.tables
     ):
@@ -297,7 +300,7 @@ def _format_of_text_engines(
 
 
 def _refuse_weak_isolation(variables: ServerVariables, tables: Sequence[TableAccess]) -> None:
-    """InnoDB refuses the lock itself, before anything else is looked at, and says why."""
+    """Refuse a statement whose lock InnoDB refuses, before anything else is checked."""
     table = refused_by_isolation(variables, tables)
     if table is not None:
         raise _refusal(
@@ -325,7 +328,7 @@ def _unsafe_warning(reason: UnsafeReason) -> LoggingWarning:
 
 
 def _blackhole_warning(variables: ServerVariables, facts: StatementFacts) -> tuple[LoggingWarning, ...]:
-    """Return a BLACKHOLE table has no rows to be found, so there are no events of those that an UPDATE or DELETE would have changed."""
+    """Warn of UPDATE and DELETE of BLACKHOLE tables: they find no rows, so that no events are logged."""
     names = [table.name for table in facts.all_tables if table.write and table.engine.name == "BLACKHOLE"]
     if variables.binlog_format != "ROW" or facts.verb not in ("UPDATE", "DELETE") or not names:
         return ()
@@ -348,8 +351,10 @@ _VIOLATIONS: Final = {
     1785: (
         "ER_GTID_UNSAFE_NON_TRANSACTIONAL_TABLE",
         (
-            "Statement violates GTID consistency: Updates to non-transactional tables can only be done in either autocommitted "
-            "statements or single-statement transactions, and never in the same statement as updates to transactional tables."
+            "Statement violates GTID consistency: Updates to non-transactional tables can only be done in "
+            "either autocommitted "
+            "statements or single-statement transactions, and never in the same statement as updates to "
+            "transactional tables."
         ),
     ),
     1786: (
@@ -359,7 +364,8 @@ _VIOLATIONS: Final = {
     3748: (
         "ER_CLIENT_GTID_UNSAFE_CREATE_DROP_TEMP_TABLE_IN_TRX_IN_SBR",
         (
-            "Statement violates GTID consistency: CREATE TEMPORARY TABLE and DROP TEMPORARY TABLE are not allowed inside a "
+            "Statement violates GTID consistency: CREATE TEMPORARY TABLE and DROP TEMPORARY TABLE are not "
+            "allowed inside a "
             "transaction or inside a procedure in a transactional context when @@session.binlog_format=STATEMENT."
         ),
     ),

@@ -30,7 +30,7 @@ _BLOB_TYPES: Final = frozenset(
 
 
 class RowOperation(Enum):
-    """What happened to a row. UPSERT is an update that INSERT ... ON DUPLICATE KEY UPDATE or REPLACE became."""
+    """Operation on a row. UPSERT is an update that INSERT ... ON DUPLICATE KEY UPDATE or REPLACE became."""
 
     INSERT = "insert"
     UPDATE = "update"
@@ -40,7 +40,7 @@ class RowOperation(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImageRules:
-    """What differs from server to server.
+    """Rules of row images that differ between servers.
 
     Args:
         needs_key: rows of tables without a key are always whole.

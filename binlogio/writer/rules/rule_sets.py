@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 
 class Classification(Enum):
-    """How a rule set sees the tables of a statement."""
+    """Classification of the tables of a statement by a rule set."""
 
     FIRST_CHANGED_TABLE = "by the first table that it changes"
     CHANGED_TABLES = "by the tables that it changes"

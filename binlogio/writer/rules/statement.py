@@ -118,9 +118,9 @@ class Statement:
         cascades: tables whose rows foreign keys may change, locked after the others unless foreign_key_checks is off.
         context: what its text depends on, in the server's order: LAST_INSERT_ID, INSERT_ID, RAND seeds, user variables.
         error: the number of the error with which it ended, 0 where it succeeded.
-        modifies_engine: an engine with two-phase commit has something to commit; None where the changes say it.
+        modifies_engine: an engine with two-phase commit has something to commit; None where the changes decide.
         updated_tables: bit i is set where an UPDATE gives a column of the i-th table of its text a value; None where
-            the changes say it.
+            the changes decide.
         updated_schemas: databases for the replica's scheduler; None for those of the tables that it writes.
         uses: what else it uses.
         loaded_file: the file of a LOAD DATA.
@@ -155,7 +155,7 @@ class Statement:
         *,
         objects: KnownObjects | None = None,
     ) -> Statement:
-        """Return a statement of which its text tells all but the rows, and what context and error they gave.
+        """Return the statement of a text, which decides all but the rows, context events and error.
 
         Names without a schema are of `schema`.
 
@@ -192,7 +192,7 @@ class Statement:
         """The text as it goes into the log.
 
         Raises:
-            BinlogFormatError: UTF-8 cannot say it.
+            BinlogFormatError: UTF-8 cannot represent it.
         """
         return self.sql if isinstance(self.sql, bytes) else text_bytes(self.sql)
 
@@ -210,7 +210,7 @@ class Statement:
 
 
 def facts_of(statement: Statement, temporary: Collection[tuple[str, str]] = ()) -> StatementFacts:
-    """What is known of a statement: what it says, and that it writes the tables of its changes.
+    """Return what is known of a statement: what it says, and that it writes the tables of its changes.
 
     `temporary` are those of the session.
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class StatementKind(Enum):
-    """What a statement is, as far as a log makes a difference."""
+    """Kinds of statements that are logged in different ways."""
 
     DML = "INSERT, REPLACE, UPDATE, DELETE"
     SELECT = "SELECT, DO: logged only where it calls a function that writes"
@@ -40,7 +40,7 @@ class LoggingFormat(Enum):
 
 
 class CacheKind(Enum):
-    """Where events wait. DIRECT: they do not, and are a group of their own at once."""
+    """Cache in which events wait. DIRECT: they do not wait, and are a separate group at once."""
 
     STATEMENT = "STATEMENT"
     TRANSACTION = "TRANSACTION"
@@ -53,7 +53,8 @@ _LOCAL_TABLES: Final = frozenset(
 )
 # Tables that are read without row locks; sql/auth/auth_acls.h, is_acl_table.
 _ACL_TABLES: Final = frozenset(
-    "user db tables_priv columns_priv procs_priv proxies_priv role_edges default_roles global_grants password_history".split()
+    """user db tables_priv columns_priv procs_priv proxies_priv role_edges default_roles global_grants
+    password_history""".split()
 )
 
 
@@ -108,7 +109,7 @@ class TableAccess:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatementFacts:
-    """What is known of a statement before it is executed.
+    """Facts of a statement before it is executed.
 
     Args:
         kind: what it is.
@@ -167,7 +168,7 @@ class StatementFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionState:
-    """What is known of the session before a statement is executed.
+    """Facts of a session before a statement is executed.
 
     Args:
         in_transaction: after BEGIN, or without autocommit.
@@ -196,7 +197,7 @@ class LoggingWarning:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoggingDecision:
-    """How a statement is logged.
+    """Decision how a statement is logged.
 
     Args:
         format: as a text, as rows, or not at all.

@@ -1,14 +1,14 @@
-"""Statement analysis: finds the kind, the locked tables and the unsafe reasons of a statement from its text, with sqlglot.
+"""Statement analysis: finds the kind, the locked tables and the unsafe reasons of a statement, with sqlglot.
 
 Definitions of tables, triggers and functions are given by the caller. Rows, values and the Query event's context do not
 follow from the text and are not found here.
 
-    LIMIT, also inside                      LIMIT                    INSERT IGNORE ... SELECT           INSERT_IGNORE_SELECT
-    UPDATE IGNORE                           UPDATE_IGNORE            INSERT ... SELECT ... ON DUPLICATE INSERT_SELECT_UPDATE
-    a function that is a UDF                UDF                      REPLACE ... SELECT                 REPLACE_SELECT
-    see `statement_words`                   SYSTEM_FUNCTION          CREATE ... IGNORE SELECT           CREATE_IGNORE_SELECT
-                                            SYSTEM_VARIABLE          CREATE ... REPLACE SELECT          CREATE_REPLACE_SELECT
-                                            SKIP_LOCKED, NOWAIT      CREATE (AUTO_INCREMENT) ... SELECT CREATE_SELECT_AUTOINC
+    LIMIT, also inside         LIMIT                INSERT IGNORE ... SELECT            INSERT_IGNORE_SELECT
+    UPDATE IGNORE              UPDATE_IGNORE        INSERT ... SELECT ... ON DUPLICATE  INSERT_SELECT_UPDATE
+    a function that is a UDF   UDF                  REPLACE ... SELECT                  REPLACE_SELECT
+    see `statement_words`      SYSTEM_FUNCTION      CREATE ... IGNORE SELECT            CREATE_IGNORE_SELECT
+                               SYSTEM_VARIABLE      CREATE ... REPLACE SELECT           CREATE_REPLACE_SELECT
+                               SKIP_LOCKED, NOWAIT  CREATE (AUTO_INCREMENT) ... SELECT  CREATE_SELECT_AUTOINC
 
 Reasons that follow from tables are found by `logging_format`. Source: sql/parse_tree_nodes.cc, sql/sql_insert.cc,
 sql/sql_update.cc.
@@ -44,7 +44,7 @@ NOT_STATEMENTS: Final = frozenset("BEGIN START COMMIT ROLLBACK SAVEPOINT RELEASE
 def facts_from_sql(
     sql: str, schema: str, tables: Iterable[TableDefinition] = (), *, objects: KnownObjects | None = None
 ) -> StatementFacts:
-    """What a statement's text tells. Names without a schema are of `schema`.
+    """Find out from its text what a statement is. Names without a schema are of `schema`.
 
     Raises:
         UnsupportedFeature: sqlglot is not installed or cannot read the text, the statement is not one that a session
@@ -169,7 +169,7 @@ def _tables_of_ddl(words: StatementWords, known: Names) -> Iterator[TableAccess]
 
 
 def _name_at(words: StatementWords, start: int) -> tuple[str, str] | None:
-    """Schema and name of the table that is named there."""
+    """Return schema and name of the table that is named there."""
     names = words.texts[start : start + 3]
     if not names:
         return None

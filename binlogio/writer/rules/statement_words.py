@@ -31,17 +31,19 @@ if TYPE_CHECKING:
 # (CONNECTION_ID, NOW and LAST_INSERT_ID are in the log beside the statement).
 UNSAFE_FUNCTIONS: Final = frozenset(
     """AES_DECRYPT AES_ENCRYPT CURRENT_USER FOUND_ROWS GET_LOCK ICU_VERSION IS_FREE_LOCK IS_USED_LOCK LOAD_FILE
-    MASTER_POS_WAIT RAND RANDOM_BYTES RELEASE_ALL_LOCKS RELEASE_LOCK ROW_COUNT SESSION_USER SLEEP SOURCE_POS_WAIT SYSDATE
-    SYSTEM_USER USER UUID UUID_SHORT VERSION WAIT_FOR_EXECUTED_GTID_SET""".split()
+    MASTER_POS_WAIT RAND RANDOM_BYTES RELEASE_ALL_LOCKS RELEASE_LOCK ROW_COUNT SESSION_USER SLEEP SOURCE_POS_WAIT
+    SYSDATE SYSTEM_USER USER UUID UUID_SHORT VERSION WAIT_FOR_EXECUTED_GTID_SET""".split()
 )
 _WITHOUT_PARENTHESES: Final = frozenset(("CURRENT_USER",))
 # Variables whose session values the server takes to be in the log (IN_BINLOG in sql/sys_vars.cc).
 LOGGED_VARIABLES: Final = frozenset(
-    """auto_increment_increment auto_increment_offset character_set_client character_set_connection character_set_database
-    character_set_server collation_connection collation_database collation_server default_collation_for_utf8mb4
+    """auto_increment_increment auto_increment_offset character_set_client character_set_connection
+    character_set_database character_set_server collation_connection collation_database collation_server
+    default_collation_for_utf8mb4
     default_table_encryption enable_cascade_triggers foreign_key_checks generated_random_password_length identity
-    immediate_server_version last_insert_id lc_time_names original_commit_timestamp original_server_version pseudo_thread_id
-    rand_seed1 rand_seed2 sql_auto_is_null sql_require_primary_key time_zone timestamp unique_checks xa_detach_on_prepare""".split()
+    immediate_server_version last_insert_id lc_time_names original_commit_timestamp original_server_version
+    pseudo_thread_id rand_seed1 rand_seed2 sql_auto_is_null sql_require_primary_key time_zone timestamp unique_checks
+    xa_detach_on_prepare""".split()
 )
 _GLOBAL_SCOPES: Final = frozenset(("GLOBAL", "PERSIST", "PERSIST_ONLY"))
 _SESSION_SCOPES: Final = frozenset(("SESSION", "LOCAL"))
@@ -58,7 +60,7 @@ _EXECUTED_COMMENT: Final = re.compile(r"/\*!\d{0,6}(.*?)\*/", re.DOTALL)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatementWords:
-    """What the words of a statement say.
+    """Words of a statement, and what follows from them.
 
     Args:
         words: all of them in capital letters; those in quotes are empty.
@@ -194,8 +196,13 @@ def _edits_of_variables(words: Sequence[str]) -> Iterator[tuple[int, str]]:
 def _before_select(words: Sequence[str]) -> int | None:
     """Return the position of IGNORE or REPLACE before the SELECT of a CREATE TABLE."""
     for index, word in enumerate(words):
-        behind = words[index + 1 : index + 3]
-        if index > 1 and word in ("IGNORE", "REPLACE") and "SELECT" in behind and behind[0] in ("SELECT", "AS", "("):
+        following = words[index + 1 : index + 3]
+        if (
+            index > 1
+            and word in ("IGNORE", "REPLACE")
+            and "SELECT" in following
+            and following[0] in ("SELECT", "AS", "(")
+        ):
             return index
     return None
 

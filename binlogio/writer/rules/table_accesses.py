@@ -1,4 +1,4 @@
-"""Unsafe table accesses: which kinds of tables must not meet in a statement, or in a transaction, that is logged as text.
+"""Unsafe table accesses: which kinds of tables must not meet in a statement or transaction that is logged as text.
 
 The kinds are: transactional or not, temporary or not, read or written. A pair of accesses is unsafe, in a transaction,
 under a condition:
@@ -111,7 +111,7 @@ def is_direct(rules: RuleSet, variables: ServerVariables) -> bool:
 
 
 def refused_by_isolation(variables: ServerVariables, tables: Iterable[TableAccess]) -> TableAccess | None:
-    """Return the first table whose engine does not give a lock, because its changes are to be logged as statements and cannot be."""
+    """Return the first table whose engine refuses a lock, because its changes cannot be logged as statements."""
     if variables.binlog_format != "STATEMENT" or not variables.sql_log_bin:
         return None
     isolation = variables.transaction_isolation
@@ -128,7 +128,7 @@ def mixed_reason(
     state: SessionState,
     tables: Iterable[TableAccess],
 ) -> UnsafeReason | None:
-    """Why the tables of a statement make it unsafe, None where they do not."""
+    """Return why the tables of a statement make it unsafe, None where they do not."""
     accesses = accesses_of(facts.kind, tables)
     if rules.classification is Classification.ACCESS_PAIRS:
         return _reason_of_pairs(accesses, rules, variables, facts, state)

@@ -51,7 +51,7 @@ class UnsafeReason(IntEnum):
 
     @property
     def message(self) -> str:
-        """What the server says about it."""
+        """The server's message."""
         return _MESSAGES[self]
 
 
@@ -63,17 +63,21 @@ _ROWS_OF_SELECT: Final = (
 _MESSAGES: Final[Mapping[UnsafeReason, str]] = MappingProxyType(
     {
         UnsafeReason.LIMIT: (
-            "The statement is unsafe because it uses a LIMIT clause. This is unsafe because the set of rows included cannot be predicted."
+            "The statement is unsafe because it uses a LIMIT clause. This is unsafe because the set of rows "
+            "included cannot be predicted."
         ),
         UnsafeReason.SYSTEM_TABLE: (
             "The statement is unsafe because it uses the general log, slow query log, or performance_schema table(s). "
             "This is unsafe because system tables may differ on replicas."
         ),
         UnsafeReason.AUTOINC_COLUMNS: (
-            "Statement is unsafe because it invokes a trigger or a stored function that inserts into an AUTO_INCREMENT column. "
+            "Statement is unsafe because it invokes a trigger or a stored function that inserts into an "
+            "AUTO_INCREMENT column. "
             "Inserted values cannot be logged correctly."
         ),
-        UnsafeReason.UDF: "Statement is unsafe because it uses a UDF which may not return the same value on the replica.",
+        UnsafeReason.UDF: (
+            "Statement is unsafe because it uses a UDF which may not return the same value on the replica."
+        ),
         UnsafeReason.SYSTEM_VARIABLE: (
             "Statement is unsafe because it uses a system variable that may have a different value on the replica."
         ),
@@ -88,24 +92,28 @@ _MESSAGES: Final[Mapping[UnsafeReason, str]] = MappingProxyType(
             "Mixing self-logging and non-self-logging engines in a statement is unsafe."
         ),
         UnsafeReason.MIXED_STATEMENT: (
-            "Statement accesses nontransactional table as well as transactional or temporary table, and writes to any of them."
+            "Statement accesses nontransactional table as well as transactional or temporary table, and writes "
+            "to any of them."
         ),
         UnsafeReason.INSERT_IGNORE_SELECT: f"INSERT IGNORE... SELECT {_ROWS_OF_SELECT} ignored. {_UNPREDICTABLE}",
         UnsafeReason.INSERT_SELECT_UPDATE: (
             f"INSERT... SELECT... ON DUPLICATE KEY UPDATE {_ROWS_OF_SELECT} updated. {_UNPREDICTABLE}"
         ),
         UnsafeReason.WRITE_AUTOINC_SELECT: (
-            "Statements writing to a table with an auto-increment column after selecting from another table are unsafe because "
+            "Statements writing to a table with an auto-increment column after selecting from another table "
+            "are unsafe because "
             f"the order in which rows are retrieved determines what (if any) rows will be written. {_UNPREDICTABLE}"
         ),
         UnsafeReason.REPLACE_SELECT: f"REPLACE... SELECT {_ROWS_OF_SELECT} replaced. {_UNPREDICTABLE}",
         UnsafeReason.CREATE_IGNORE_SELECT: f"CREATE... IGNORE SELECT {_ROWS_OF_SELECT} ignored. {_UNPREDICTABLE}",
         UnsafeReason.CREATE_REPLACE_SELECT: f"CREATE... REPLACE SELECT {_ROWS_OF_SELECT} replaced. {_UNPREDICTABLE}",
         UnsafeReason.CREATE_SELECT_AUTOINC: (
-            f"CREATE TABLE... SELECT...  on a table with an auto-increment column {_ROWS_OF_SELECT} inserted. {_UNPREDICTABLE}"
+            f"CREATE TABLE... SELECT...  on a table with an auto-increment column {_ROWS_OF_SELECT} inserted. "
+            f"{_UNPREDICTABLE}"
         ),
         UnsafeReason.UPDATE_IGNORE: (
-            "UPDATE IGNORE is unsafe because the order in which rows are updated determines which (if any) rows are ignored. "
+            "UPDATE IGNORE is unsafe because the order in which rows are updated determines which (if any) "
+            "rows are ignored. "
             f"{_UNPREDICTABLE}"
         ),
         UnsafeReason.INSERT_TWO_KEYS: (
@@ -115,7 +123,8 @@ _MESSAGES: Final[Mapping[UnsafeReason, str]] = MappingProxyType(
             "INSERT into autoincrement field which is not the first part in the composed primary key is unsafe."
         ),
         UnsafeReason.FULLTEXT_PLUGIN: (
-            "Statement is unsafe because it uses a fulltext parser plugin which may not return the same value on the replica."
+            "Statement is unsafe because it uses a fulltext parser plugin which may not return the same value "
+            "on the replica."
         ),
         UnsafeReason.SKIP_LOCKED: (
             "Statement is unsafe because it uses SKIP LOCKED. The set of inserted values is non-deterministic."
@@ -124,22 +133,29 @@ _MESSAGES: Final[Mapping[UnsafeReason, str]] = MappingProxyType(
             "Statement is unsafe because it uses NOWAIT. Whether the command will succeed or fail is not deterministic."
         ),
         UnsafeReason.XA: (
-            "Statement is unsafe because it is being used inside a XA transaction. Concurrent XA transactions may deadlock "
+            "Statement is unsafe because it is being used inside a XA transaction. Concurrent XA transactions "
+            "may deadlock "
             "on replicas when replicated using statements."
         ),
         UnsafeReason.DEFAULT_EXPRESSION_IN_SUBSTATEMENT: (
-            "Statement is unsafe because it invokes a trigger or a stored function that modifies a table that has a column "
+            "Statement is unsafe because it invokes a trigger or a stored function that modifies a table that "
+            "has a column "
             "with a DEFAULT expression that may return a different value on the replica."
         ),
         UnsafeReason.ACL_TABLE_READ_IN_DML_DDL: (
-            "The statement is unsafe because it updates a table depending on ACL table read operation. As storage engine row "
+            "The statement is unsafe because it updates a table depending on ACL table read operation. As "
+            "storage engine row "
             "locks are skipped for ACL table, it may not have same effect on source and replica."
         ),
         UnsafeReason.CREATE_SELECT_WITH_GIPK: (
-            "Generating an invisible primary key for a table created using CREATE TABLE ... SELECT ... is disallowed when "
-            "binlog_format=STATEMENT. It cannot be guaranteed that the SELECT retrieves rows in the same order on source and "
-            "replica. Therefore, it cannot be guaranteed that the value generated for the generated implicit primary key "
-            "column will be the same on source and replica for all rows. Use binlog_format=ROW or MIXED to execute this "
+            "Generating an invisible primary key for a table created using CREATE TABLE ... SELECT ... is "
+            "disallowed when "
+            "binlog_format=STATEMENT. It cannot be guaranteed that the SELECT retrieves rows in the same order "
+            "on source and "
+            "replica. Therefore, it cannot be guaranteed that the value generated for the generated implicit "
+            "primary key "
+            "column will be the same on source and replica for all rows. Use binlog_format=ROW or MIXED to "
+            "execute this "
             "statement."
         ),
     }

@@ -3,8 +3,8 @@
 Each event is complete except for its position. `session` chooses the cache of an event, and decides when a cache is
 flushed. `SessionCaches` adds BEGIN at the start of a cache and its end event, and passes the group to group commit.
 
-    statement cache   := BEGIN event* COMMIT                      -- at the end of the statement that filled it, failed or not
-    transaction cache := BEGIN event* (XID | COMMIT | ROLLBACK)   -- at the end of the transaction
+    statement cache   := BEGIN event* COMMIT                     -- at the end of the statement, failed or not
+    transaction cache := BEGIN event* (XID | COMMIT | ROLLBACK)  -- at the end of the transaction
 
 MariaDB's GTID events replace BEGIN and XA START. Rule sets with one cache have none for statements: events that need
 not wait go to the log without BEGIN and COMMIT.
@@ -15,8 +15,8 @@ which then goes to the temporary file, together with the whole pages of 4096 byt
 anything is written, if the file and a whole buffer would be larger than the limit; therefore a single large write may
 end after the limit.
 
-Source: sql/binlog.cc, binlog_cache_mngr, binlog_cache_data and its finalize; oracle rules 8.4, 8.5, 8.9; mysys/mf_iocache.cc, _my_b_write, my_b_flush_io_cache and reinit_io_cache;
-sql/binlog_ostream.cc; measured on 9.7.4.
+Source: sql/binlog.cc, binlog_cache_mngr, binlog_cache_data and its finalize; oracle rules 8.4, 8.5, 8.9;
+mysys/mf_iocache.cc, _my_b_write, my_b_flush_io_cache and reinit_io_cache; sql/binlog_ostream.cc; measured on 9.7.4.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def buffer_size(variable: int) -> int:
 
 
 class CacheBuffer:
-    """How much of a cache is in its file, how much in its buffer. Sizes in bytes."""
+    """Sizes of the parts of a cache in its file and in its buffer, in bytes."""
 
     __slots__ = ("_capacity", "_limit", "_size", "in_buffer", "in_file")
 
@@ -246,7 +246,8 @@ _TOO_SMALL: Final = {
         1197,
         "ER_TRANS_CACHE_FULL",
         (
-            "Multi-statement transaction required more than 'max_binlog_cache_size' bytes of storage; increase this mysqld "
+            "Multi-statement transaction required more than 'max_binlog_cache_size' bytes of storage; increase "
+            "this mysqld "
             "variable and try again"
         ),
     ),
@@ -254,7 +255,8 @@ _TOO_SMALL: Final = {
         1705,
         "ER_STMT_CACHE_FULL",
         (
-            "Multi-row statements required more than 'max_binlog_stmt_cache_size' bytes of storage; increase this mysqld "
+            "Multi-row statements required more than 'max_binlog_stmt_cache_size' bytes of storage; increase "
+            "this mysqld "
             "variable and try again"
         ),
     ),
@@ -262,7 +264,7 @@ _TOO_SMALL: Final = {
 
 
 class CachePosition(NamedTuple):
-    """A place between two events: how many are before it, of how many bytes with and without checksums, and of which kinds.
+    """A place between two events: number and kinds of those before it, and their bytes with and without checksums.
 
     `writeset`: how many hashes of rows there are.
     """
@@ -314,7 +316,7 @@ class BinlogCache:
         return self.size == 0
 
     def has_room(self, size: int) -> bool:
-        """Return whether events of that size, checksums included, fit memory, and so can be added whatever the limit is."""
+        """Return whether events of that size, checksums included, fit memory, so that no limit can refuse them."""
         return size <= self._buffer.room
 
     @property
@@ -569,7 +571,7 @@ class SessionCaches:
         cache.extend(frames)
 
     def end_statement(self) -> None:
-        """A statement has ended: the group of its transaction depends on what is committed by now."""
+        """End a statement: the group of its transaction depends on what is committed by now."""
         self.commit_parent = self._group_commit.max_committed
 
     def flush_statement(self, context: QueryContext) -> None:

@@ -1,4 +1,4 @@
-"""State of a session that its parts share: variables, caches and transaction, and the end of statements and transactions.
+"""State of a session that its parts share: variables, caches, transaction, and the end of statements and transactions.
 
 The events of statements are written by `statement_log`, `table_statements` and `xa`.
 
@@ -141,7 +141,7 @@ class ConnectionState:
         self.set_variables(variables, ClientVariables(sql_mode=query.sql_mode, collation=query.collation))
 
     def set_variables(self, variables: ServerVariables, client: ClientVariables) -> None:
-        """What holds from the next statement on."""
+        """Set the variables from the next statement on."""
         self.variables = variables
         self.client = client
         partial_json = "PARTIAL_JSON" in variables.binlog_row_value_options
@@ -201,7 +201,7 @@ class ConnectionState:
         return isinstance(gtid, Gtid) and not self.caches.gtid_is_used and self.group_commit.is_used(gtid)
 
     def start(self) -> None:
-        """A statement begins.
+        """Begin a statement.
 
         Raises:
             WriterStateError: the session is closed.
@@ -219,15 +219,17 @@ class ConnectionState:
         """
         if self.caches.gtid_is_used:
             raise LoggingError(
-                "When @@SESSION.GTID_NEXT is set to a GTID, you must explicitly set it to a different value after a COMMIT or "
-                "ROLLBACK. Please check GTID_NEXT variable manual page for detailed explanation. Current @@SESSION.GTID_NEXT "
+                "When @@SESSION.GTID_NEXT is set to a GTID, you must explicitly set it to a different value "
+                "after a COMMIT or "
+                "ROLLBACK. Please check GTID_NEXT variable manual page for detailed explanation. Current "
+                "@@SESSION.GTID_NEXT "
                 f"is '{self.caches.gtid_next}'.",
                 errno=1837,
                 symbol="ER_GTID_NEXT_TYPE_UNDEFINED_GTID",
             )
 
     def plain_context(self, updated_tables: int, *, any_schema: bool = False) -> QueryContext:
-        """As `context`, for a statement without special needs; the same object within a second.
+        """Return the context of a statement without special needs; the same object within a second.
 
         `any_schema`: a replica applies it alone.
         """
@@ -272,7 +274,7 @@ class ConnectionState:
         )
 
     def state(self) -> SessionState:
-        """What decides about the next statement."""
+        """Return what decides about the next statement."""
         return SessionState(
             in_transaction=self.in_transaction or self.xa is not None,
             is_xa=self.xa is not None,
@@ -282,7 +284,7 @@ class ConnectionState:
         )
 
     def mix(self, facts: StatementFacts) -> None:
-        """A statement is about to write tables; engines that do not go together give a warning."""
+        """Note the engines of a statement that is about to write; those that are not composable give a warning."""
         self.engine_mix, warning = mix_engines(self.engine_mix, self.variables, facts)
         if warning is not None:
             self.warnings.append(warning)
@@ -312,7 +314,7 @@ class ConnectionState:
         )
 
     def marks(self, *, ends_statement: bool, end: GroupEnd = GroupEnd.XID) -> GroupMarks:
-        """What MariaDB's GTID event says of the transaction cache.
+        """Return what MariaDB's GTID event says of the transaction cache.
 
         `ends_statement` where a statement commits itself.
         """
@@ -397,7 +399,7 @@ class ConnectionState:
         self.engine_mix = NO_ENGINES
 
     def forget(self) -> None:
-        """A transaction has ended."""
+        """Forget the transaction, which has ended."""
         if self.transaction.is_registered:
             self.engine_mix = NO_ENGINES
         self.transaction.clear()

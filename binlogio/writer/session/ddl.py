@@ -81,7 +81,8 @@ _MARIADB_NAMES_INVOKER: Final = re.compile(
     re.IGNORECASE,
 )
 _MARIADB_ATOMIC: Final = re.compile(
-    r"\s*(?:(?:CREATE|ALTER|DROP)\s.*?\b(?:TABLE|SEQUENCE|VIEW|TRIGGER|INDEX)|DROP\s+(?:DATABASE|SCHEMA)|RENAME\s+TABLE)\b",
+    r"\s*(?:(?:CREATE|ALTER|DROP)\s.*?\b(?:TABLE|SEQUENCE|VIEW|TRIGGER|INDEX)|DROP\s+(?:DATABASE|SCHEMA)|"
+    r"RENAME\s+TABLE)\b",
     re.IGNORECASE | re.DOTALL,
 )
 _MARIADB_NOT_ATOMIC: Final = re.compile(
@@ -104,7 +105,7 @@ def is_alter_table(sql: bytes) -> bool:
 
 
 def is_logged_ddl(sql: bytes) -> bool:
-    """Return whether a statement is logged at all: not with LOCAL or NO_WRITE_TO_BINLOG, and not what is about this server alone."""
+    """Return whether a statement is logged: not with LOCAL or NO_WRITE_TO_BINLOG, nor if it is about this server."""
     return _NOT_LOGGED.match(_text(sql)) is None
 
 
@@ -219,7 +220,7 @@ def _object_schemas(words: Words) -> Iterator[str]:
 
 
 def _is_atomic(text: str, *, is_table: bool) -> bool:
-    """Return whether the server logs the statement with the id of its transaction: not for tables of engines without any."""
+    """Return whether the server logs the statement with a transaction id: not for engines without transactions."""
     engine = _ENGINE.search(text) if is_table else None
     return not _MAINTENANCE.match(text) and (engine is None or engine[1].upper() not in NON_TRANSACTIONAL_ENGINES)
 

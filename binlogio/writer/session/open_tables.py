@@ -135,7 +135,7 @@ class OpenTables:
 
 
 def _with_known_collations(table: TableDefinition, usual: str) -> TableDefinition:
-    """Return the table as MariaDB has it, where utf8mb4 without another collation has the one that is usual in its version."""
+    """Return the table as MariaDB has it: utf8mb4 without a collation has the default one of its version."""
     columns = tuple(
         replace(column, collation=usual) if column.charset == "utf8mb4" and column.collation is None else column
         for column in table.columns

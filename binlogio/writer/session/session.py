@@ -5,7 +5,7 @@ decides the format of a statement; `binlogio.writer.log` writes files.
 
     statement as text  -> context events and a Query event, in the cache that the decision names
     statement as rows  -> table maps and rows events, each in the cache of its table's kind
-    end of a statement -> the statement cache is a group; outside of a transaction the transaction cache is the next group
+    end of a statement -> the statement cache is a group; outside of a transaction the transaction cache is the next
     DDL                -> commits the open transaction, then is a separate group
 
 A variable is refused where the server refuses it (which variable cannot be set when); its value is checked by
@@ -109,7 +109,7 @@ class Session:
 
     @property
     def warnings(self) -> Sequence[LoggingWarning]:
-        """What the server says of the last statement beside its error (SHOW WARNINGS), as far as the log is concerned."""
+        """Warnings and notes of the last statement (SHOW WARNINGS), those that are about the log."""
         return self._connection.warnings
 
     def begin(self) -> None:
@@ -167,7 +167,7 @@ class Session:
         transaction.add_savepoint(name, caches.transaction.position)
 
     def rollback_to(self, name: str) -> None:
-        """ROLLBACK TO SAVEPOINT: what the transaction has cached since then is forgotten, unless the cache holds what nothing undoes.
+        """ROLLBACK TO SAVEPOINT: discard what was cached since then, unless some of it cannot be undone.
 
         Raises:
             LoggingError: there is no such savepoint.

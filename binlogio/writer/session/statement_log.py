@@ -150,7 +150,7 @@ def _log_plainly(connection: ConnectionState, statement: Statement) -> bool:
 
 
 def decide(connection: ConnectionState, facts: StatementFacts) -> LoggingDecision:
-    """How a statement is logged; its warnings are the session's.
+    """Decide how a statement is logged; its warnings are the session's.
 
     Raises:
         LoggingError: the statement is refused.
@@ -190,7 +190,7 @@ def refuse_changes(
 
 
 def _refuse_unlogged(connection: ConnectionState, statement: Statement, facts: StatementFacts) -> None:
-    """A statement of which nothing is logged may have changed only tables that are never logged."""
+    """Refuse changes of a statement of which nothing is logged, but for those of tables that are never logged."""
     tables = facts.all_tables
     local = {(table.schema, table.name) for table in tables if table.is_local or table.temporary}
     reason, hint = (
@@ -208,7 +208,7 @@ def _refuse_unlogged(connection: ConnectionState, statement: Statement, facts: S
 def context_of(
     connection: ConnectionState, statement: Statement, facts: StatementFacts, decision: LoggingDecision
 ) -> QueryContext:
-    """What the events of a statement have in common."""
+    """Return what the events of a statement have in common."""
     schemas: tuple[str, ...] | None = ()
     if Uses.ANY_SCHEMA in statement.uses or any(map(is_cascade, statement.changes)):
         schemas = None
@@ -229,7 +229,7 @@ def context_of(
 
 
 def refers_to_rows(connection: ConnectionState, facts: StatementFacts) -> bool:
-    """Return whether foreign keys may reach rows of other databases, so that a replica applies the statement alone, whatever its format."""
+    """Return whether foreign keys may reach rows of other databases: a replica then applies the statement alone."""
     return any(
         table.is_foreign_key_parent or (table.checks_foreign_keys and connection.client.foreign_key_checks)
         for table in facts.all_tables
@@ -337,7 +337,7 @@ def _log_rows(connection: ConnectionState, statement: Statement, facts: Statemen
 
 
 def _locked_tables(connection: ConnectionState, statement: Statement) -> Sequence[TableDefinition]:
-    """The tables that are locked for writing while a statement is executed: by LOCK TABLES, or by itself and by foreign keys."""
+    """Return the tables that are locked for writing: by LOCK TABLES, or by the statement and by foreign keys."""
     if connection.locked_tables:
         return connection.locked_tables
     if statement.cascades and connection.client.foreign_key_checks:
@@ -346,7 +346,7 @@ def _locked_tables(connection: ConnectionState, statement: Statement) -> Sequenc
 
 
 def _all_rows_wait(connection: ConnectionState, facts: StatementFacts) -> bool:
-    """Return whether the rows of other than transactional tables follow the rows that are cached already, as in rule sets with one cache."""
+    """Return whether rows of non-transactional tables wait in the transaction cache, as in rule sets with one cache."""
     if connection.caches.has_statement_cache:
         return False
     state, written = connection.state(), (table for table in facts.all_tables if table.write)
@@ -358,7 +358,7 @@ def _all_rows_wait(connection: ConnectionState, facts: StatementFacts) -> bool:
 
 
 def _kept_of(statement: Statement) -> Statement:
-    """What stays of a statement that failed."""
+    """Return what stays of a statement that failed."""
     return replace(statement, changes=[one for one in statement.changes if not one.table.is_transactional])
 
 
@@ -370,7 +370,7 @@ def _cache_is_full(
     start: CachePosition,
     error: CacheLimitExceeded,
 ) -> None:
-    """What did not fit is forgotten; where it cannot be undone, the log says that something is missing."""
+    """Forget what did not fit; where it cannot be undone, an incident in the log reports the loss."""
     caches = connection.caches
     keeps = keeps_changes(statement)
     connection.transaction.changed_non_transactional |= keeps
@@ -400,12 +400,12 @@ def _changes_anything(change: Change) -> bool:
 
 
 def _after(old: Row, new: Row) -> Row:
-    """What an update leaves of a row."""
+    """Return what an update leaves of a row."""
     return {**old, **new} if isinstance(old, Mapping) and isinstance(new, Mapping) else new
 
 
 def _note_changes(connection: ConnectionState, statement: Statement, facts: StatementFacts) -> None:
-    """What the end of the transaction depends on."""
+    """Note what the end of the transaction depends on."""
     transaction = connection.transaction
     transaction.changed_non_transactional |= keeps_changes(statement)
     is_logged = not connection.caches.transaction.is_empty or not connection.caches.statement.is_empty

@@ -3,11 +3,12 @@
 Decides which groups they are and what is committed before them. Changes of rows in existing tables are in
 `statement_log`.
 
-    DDL                      -> commits the open transaction, then query: a group without BEGIN; two groups for MariaDB's ALTER TABLE
-                                in two phases
-    DROP TABLE a, b          -> one such group for each non-transactional table, one for all others, one for temporary ones
-    CREATE ... SELECT        -> as DDL; as rows into InnoDB: BEGIN, CREATE ... START TRANSACTION, table_map, rows, XID; into other
-                                engines CREATE, and rows in the next group
+    DDL                      -> commits the open transaction, then query: a group without BEGIN; two groups for
+                                MariaDB's ALTER TABLE in two phases
+    DROP TABLE a, b          -> one such group for each non-transactional table, one for all others, one for temporary
+                                ones
+    CREATE ... SELECT        -> as DDL; as rows into InnoDB: BEGIN, CREATE ... START TRANSACTION, table_map, rows, XID;
+                                into other engines CREATE, and rows in the next group
                                 in MariaDB a group with CREATE and rows, whatever the engine
     CREATE, DROP TEMPORARY   -> logged in STATEMENT format alone: a group outside of a transaction, inside it in a cache
     end of the session       -> ROLLBACK, and DROP TEMPORARY TABLE of the remaining ones
@@ -60,7 +61,7 @@ _ONE_TABLE: Final = "CREATE TABLE ... SELECT changes the table that it makes, an
 
 
 def log_ddl(connection: ConnectionState, statement: Statement) -> None:
-    """A statement that commits implicitly; it does so even where it fails.
+    """Log a statement that commits implicitly; it does so even where it fails.
 
     Raises:
         UnsupportedFeature: it has row changes, which would not be logged.
@@ -259,7 +260,7 @@ def _begin_alter(connection: ConnectionState, context: QueryContext, sql: bytes)
 
 
 def _drop_tables(connection: ConnectionState, statement: Statement, facts: StatementFacts) -> None:
-    """DROP TABLE: a statement for each table of an engine without atomic DDL, one for all others, one for temporary ones.
+    """Log DROP TABLE: one statement for each table without atomic DDL, one for all others, one for temporary ones.
 
     Missing tables are in the second, after the existing ones. Each names the databases of those before it too.
     """

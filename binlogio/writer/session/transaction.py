@@ -1,4 +1,4 @@
-"""State of a transaction beside its events: savepoints, changes that ROLLBACK cannot undo, and the engines that it writes.
+"""State of a transaction beside its events: savepoints, changes that ROLLBACK cannot undo, and engines.
 
 The rules that end a transaction are the same in every format.
 
@@ -80,7 +80,7 @@ class TransactionState:
     savepoints: list[CacheSavepoint] = field(default_factory=list)
 
     def clear(self) -> None:
-        """The next transaction begins."""
+        """Begin the next transaction."""
         self.is_logged = False
         self.is_registered = False
         self.modifies_engine = False
@@ -132,14 +132,14 @@ class TransactionState:
 
 
 def end_of_commit(cache: BinlogCache, transaction: TransactionState) -> GroupEnd | None:
-    """What COMMIT closes the transaction cache with; None where there is nothing to close."""
+    """Return what COMMIT closes the transaction cache with; None where there is nothing to close."""
     if cache.is_empty:
         return None
     return GroupEnd.XID if transaction.modifies_engine else GroupEnd.COMMIT
 
 
 def end_of_rollback(cache: BinlogCache) -> GroupEnd | None:
-    """What ROLLBACK closes the transaction cache with; None where it is thrown away.
+    """Return what ROLLBACK closes the transaction cache with; None where it is discarded.
 
     Only events in the cache count, in every rule set: N statements that were flushed before are in the log already.
     WL#2687, layer 3, case 6.b says otherwise for `B N N T R` in STATEMENT format, where T would be written with
@@ -177,7 +177,7 @@ NO_ENGINES: Final = EngineMix()
 def mix_engines(
     mix: EngineMix, variables: ServerVariables, facts: StatementFacts
 ) -> tuple[EngineMix, LoggingWarning | None]:
-    """What a transaction has written after a statement, and the warning of the statement, where its rule set has one."""
+    """Return the engines of a transaction after a statement, and the warning, if the rule set has one."""
     tables = () if facts.kind in _OPEN_NO_TABLE or not rules_of(variables).warns_of_engines else facts.all_tables
     if refused_by_isolation(variables, tables) is not None:
         return mix, None
@@ -204,7 +204,8 @@ def _warning(table: TableAccess, first: TableAccess) -> LoggingWarning:
         errno=6414,
         symbol="ER_DEPRECATE_NON_COMPOSABLE_MULTIPLE_ENGINE",
         message=(
-            f"Combining the storage engines {one} and {other} is deprecated, but the statement or transaction updates both the "
+            f"Combining the storage engines {one} and {other} is deprecated, but the statement or transaction "
+            "updates both the "
             f"{one} table {table.schema}.{table.name} and the {other} table {first.schema}.{first.name}."
         ),
     )
