@@ -18,20 +18,20 @@ from memory_storage import MemoryStorage
 
 
 class SlowDisk(MemoryStorage):
-    """A storage whose sync takes until as many threads as there can be have come to the writer, or nobody comes any more.
+    """A storage whose sync lasts until all threads that can have come to the writer, or no more come.
 
-    Waits for events, not for time: a sync ends when `everybody_waits` says so.
+    Waits for events, not for time: a sync ends when `all_wait` says so.
     """
 
-    def __init__(self, everybody_waits: Callable[[], bool]) -> None:
+    def __init__(self, all_wait: Callable[[], bool]) -> None:
         super().__init__()
-        self._everybody_waits = everybody_waits
+        self._all_wait = all_wait
         self.is_slow = False
 
     def sync(self, name: str) -> None:
         """Last, slowly."""
         if self.is_slow:
-            spin_until(self._everybody_waits)
+            spin_until(self._all_wait)
         super().sync(name)
 
 
@@ -96,7 +96,7 @@ def test_every_group_of_every_session_is_there_once_in_the_order_of_its_hooks(mo
     assert committer.commits.max_committed == THREADS * each
 
 
-def test_max_committed_goes_on_when_hooks_have_run() -> None:
+def test_max_committed_advances_when_hooks_have_run() -> None:
     """A session that takes it in between does not depend on what is not committed."""
     committer, seen = Committer(sync_binlog=1), list[int]()
     committer.commit("a")
@@ -107,12 +107,12 @@ def test_max_committed_goes_on_when_hooks_have_run() -> None:
 
 
 def test_a_group_without_a_hook_waits_for_those_before_it() -> None:
-    """Nobody is told of it, and nobody depends on it, while an earlier one is being committed."""
+    """No session gets its result, and no group depends on it, while an earlier one is being committed."""
     committer, seen, done = Committer(), list[tuple[list[str], int]](), list[str]()
 
     def hook() -> None:
         other.start()
-        spin_until(lambda: len(committer.commits._commit) == 1 or bool(done))
+        spin_until(lambda: committer.commits.waiting.commit == 1 or bool(done))
         seen.append((list(done), committer.commits.max_committed))
 
     def commit_another() -> None:
@@ -128,7 +128,7 @@ def test_a_group_without_a_hook_waits_for_those_before_it() -> None:
 
 
 def test_a_hook_that_raises_is_its_own_sessions_trouble() -> None:
-    """The group is in the log, and the others go on."""
+    """The group is in the log, and the others continue."""
     committer = Committer()
 
     def fail() -> None:
@@ -145,14 +145,13 @@ def test_a_hook_that_raises_is_its_own_sessions_trouble() -> None:
 
 
 def test_threads_share_their_syncs() -> None:
-    """8 threads, sync_binlog=1, a disk on which a sync lasts until all the others have come: fewer than 0.3 syncs a transaction."""
+    """8 threads, sync_binlog=1, a sync that lasts until all others have come: fewer than 0.3 syncs a transaction."""
     unfinished, each = Counter(dict.fromkeys(range(THREADS), 50)), 50
 
-    def everybody_waits() -> bool:
-        commits = committer.commits
-        return commits._flushed - commits._finished >= sum(1 for left in list(unfinished.values()) if left)
+    def all_wait() -> bool:
+        return committer.commits.unfinished >= sum(1 for left in list(unfinished.values()) if left)
 
-    storage = SlowDisk(everybody_waits)
+    storage = SlowDisk(all_wait)
     committer = Committer(storage, sync_binlog=1)
     before, storage.is_slow = storage.sync_count, True
 
@@ -181,7 +180,7 @@ def test_a_leader_waits_for_others_before_it_syncs(delay: int, enough: int, expe
         if enough:
             thread = Thread(target=committer.commit, args=(f"other {len(waited)}",))
             thread.start()
-            spin_until(lambda: len(committer.commits._sync) > len(waited))
+            spin_until(lambda: committer.commits.waiting.sync > len(waited))
             threads.append(thread)
 
     threads: list[Thread] = []
@@ -203,7 +202,7 @@ def test_a_leader_waits_for_others_before_it_syncs(delay: int, enough: int, expe
 
 @pytest.mark.parametrize(("sync_binlog", "is_seen"), [(1, False), (0, True)])
 def test_readers_go_up_to_what_lasts(sync_binlog: int, *, is_seen: bool) -> None:
-    """With sync_binlog=1 a group is nobody's before it is synced."""
+    """With sync_binlog=1 no group can be read before it is synced."""
     may_end: list[bool] = []
     storage = SlowDisk(lambda: bool(may_end))
     committer = Committer(storage, sync_binlog=sync_binlog)
@@ -219,7 +218,7 @@ def test_readers_go_up_to_what_lasts(sync_binlog: int, *, is_seen: bool) -> None
     assert committer.commits.position.offset == committer.log.size > before
 
 
-def test_nobody_waits_where_this_is_not_the_turn_to_sync() -> None:
+def test_no_session_waits_where_no_sync_is_due() -> None:
     """sync_binlog=3: every third pass through the stage."""
     waited: list[int] = []
     committer = Committer(wait=waited.append, sync_binlog=3, binlog_group_commit_sync_delay=1)

@@ -45,12 +45,12 @@ class IllDisk(MemoryStorage):
         super().sync(name)
 
 
-def test_a_full_disk_tells_everybody_whose_group_is_not_there() -> None:
-    """One write for many: all of them fail, nothing of them is in the log, their GTIDs are free, and the log goes on."""
+def test_a_full_disk_fails_every_group_of_the_write() -> None:
+    """One write for many: all fail, nothing of them is in the log, their GTIDs are free, and the log continues."""
     committer = Committer(binlog_order_commits=True, sync_binlog=1)
     committer.commit("before")
     size = committer.log.size
-    with committer.commits._flush.mutex:  # so that all stand in the queue
+    with committer.commits.quiet():  # so that all wait in the queue
         threads = [Thread(target=failing, args=(committer, index)) for index in range(4)]
         for thread in threads:
             thread.start()
@@ -80,8 +80,8 @@ def failing(committer: Committer, index: int) -> None:
 
 
 def queued(committer: Committer, number: int) -> bool:
-    """Return whether that many stand in the first queue."""
-    return len(committer.commits._flush) == number
+    """Return whether that many wait in the first queue."""
+    return committer.commits.waiting.flush == number
 
 
 def test_a_group_that_cannot_be_made_fails_alone() -> None:
@@ -97,7 +97,7 @@ def test_a_group_that_cannot_be_made_fails_alone() -> None:
         except BinlogFormatError as exc:
             results[index] = exc
 
-    with committer.commits._flush.mutex:
+    with committer.commits.quiet():
         threads = [Thread(target=work, args=(index,)) for index in range(3)]
         for index, thread in enumerate(threads):
             thread.start()
@@ -112,7 +112,7 @@ def test_a_group_that_cannot_be_made_fails_alone() -> None:
 
 
 @pytest.mark.parametrize("sync_binlog", [1, 2])
-def test_a_sync_that_fails_takes_back_what_nobody_was_told_of(sync_binlog: int) -> None:
+def test_a_sync_that_fails_removes_unacknowledged_groups(sync_binlog: int) -> None:
     """EIO: the group is not in the log, those before it are."""
     committer = Committer(IllDisk(0), sync_binlog=sync_binlog)
     for number in range(sync_binlog - 1):
@@ -130,8 +130,8 @@ def test_a_sync_that_fails_takes_back_what_nobody_was_told_of(sync_binlog: int) 
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_on_an_ill_disk_what_was_told_is_what_is_there(seed: int) -> None:
-    """Threads, rotations, errors of writes and syncs: the groups in the logs are those whose commits returned, and no others."""
+def test_on_a_failing_disk_the_log_has_the_acknowledged_groups(seed: int) -> None:
+    """Threads, rotations, failed writes and syncs: the groups in the logs are those whose commits returned."""
     storage = IllDisk(seed)
     committer, told, hooked = Committer(storage, sync_binlog=1, max_binlog_size=4096), list[str](), list[str]()
     storage.is_ill = True
@@ -178,7 +178,7 @@ def test_a_sync_that_fails_and_cannot_be_undone_has_an_unknown_outcome() -> None
 
 
 def test_errors_that_are_ignored_end_the_log() -> None:
-    """binlog_error_action=IGNORE_ERROR: sessions go on, hooks are called, nothing is logged any more, and somebody can know why."""
+    """IGNORE_ERROR: sessions continue, hooks are called, nothing is logged any more, and the reason can be read."""
     hooked: list[str] = []
     for sync_binlog in (0, 1):
         committer = Committer(sync_binlog=sync_binlog, binlog_error_action="IGNORE_ERROR")
@@ -198,7 +198,7 @@ def test_errors_that_are_ignored_end_the_log() -> None:
 
 @pytest.mark.parametrize("failing_append", range(4))
 def test_a_rotation_that_fails_leaves_the_log_as_it_was(failing_append: int) -> None:
-    """ROTATE, the register, the next log, the index: whichever the disk does not take, this log goes on, and rotates later."""
+    """Whatever cannot be written (ROTATE, register, next log, index), this log continues, and rotates later."""
     committer = Committer()
     committer.commit("a")
     size = committer.log.size
@@ -221,7 +221,7 @@ def test_a_rotation_that_fails_leaves_the_log_as_it_was(failing_append: int) -> 
     ]
 
 
-def test_a_group_is_told_of_though_its_log_could_not_be_rotated() -> None:
+def test_a_group_is_acknowledged_though_its_log_could_not_be_rotated() -> None:
     """It is in the log; the next one tries again."""
     committer = Committer(max_binlog_size=4096)
     committer.storage.fail_append = 1

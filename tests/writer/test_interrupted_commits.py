@@ -1,4 +1,4 @@
-"""Commits that an exception interrupts (KeyboardInterrupt, a signal handler's): no session waits for ever, no acknowledged group is lost.
+"""Commits that an exception interrupts (KeyboardInterrupt): no session waits for ever, no acknowledged group is lost.
 
 The exception is raised in front of each bytecode of the group commit, one after the other, in a thread that commits
 beside two others.
@@ -36,7 +36,7 @@ class Interrupt(BaseException):
 
 
 class Interrupter:
-    """Raises Interrupt in the thread that calls `start`, in front of bytecode number `at` of the traced modules, counted from 0."""
+    """Raises Interrupt in the thread that calls `start`, before bytecode number `at` (from 0) of the traced modules."""
 
     def __init__(self, at: int) -> None:
         self.at = at
@@ -83,10 +83,9 @@ class Interrupted:
 
     def run(self) -> None:
         """Queue the three commits after each other, where that is possible, and wait for them."""
-        flush = self.committer.commits._flush
         threads = [Thread(target=self._commit, args=("interrupted", self.interrupter.start), daemon=True)]
         threads += [Thread(target=self._commit, args=(f"other {n}", lambda: None), daemon=True) for n in range(2)]
-        with flush.mutex:
+        with self.committer.commits.quiet():
             for number, thread in enumerate(threads):
                 thread.start()
                 spin_until(partial(self._has_joined, number))
@@ -95,7 +94,7 @@ class Interrupted:
         self.hanging = [thread.name for thread in threads if thread.is_alive()]
 
     def _has_joined(self, number: int) -> bool:
-        return len(self.committer.commits._flush) > number or self.has_ended.is_set()
+        return self.committer.commits.waiting.flush > number or self.has_ended.is_set()
 
     def _commit(self, text: str, begin: Callable[[], None]) -> None:
         group = self.committer.group(text, 3000, on_commit=partial(self.hooked.append, text))

@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from copy import copy
 from threading import RLock
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 from weakref import WeakSet
 
 from binlogio.errors import BinlogError, CommitOutcomeUnknown, WriterStateError
@@ -64,6 +64,14 @@ os.register_at_fork(after_in_child=_disown_all)
 def system_wait(microseconds: int) -> None:
     """Sleep."""
     time.sleep(microseconds / 1_000_000)
+
+
+class WaitingCommits(NamedTuple):
+    """Number of commits in the queue of each stage."""
+
+    flush: int
+    sync: int
+    commit: int
 
 
 class GroupCommit:
@@ -132,6 +140,16 @@ class GroupCommit:
             return self._groups.executed
 
     @property
+    def waiting(self) -> WaitingCommits:
+        """The queues of the stages."""
+        return WaitingCommits(len(self._flush), len(self._sync), len(self._commit))
+
+    @property
+    def unfinished(self) -> int:
+        """How many groups were flushed, and are not committed yet."""
+        return self._flushed - self._finished
+
+    @property
     def max_committed(self) -> int:
         """The clock of the last group that was committed.
 
@@ -188,7 +206,7 @@ class GroupCommit:
 
     @contextmanager
     def quiet(self) -> Iterator[None]:
-        """Nobody writes to the log meanwhile, or syncs it.
+        """Keep all threads from writing and syncing the log.
 
         Raises:
             WriterStateError: the writer is not open.
@@ -225,7 +243,7 @@ class GroupCommit:
     def commit_events(
         self, fill: Callable[[EventBuffer | EventFrames], None], timestamp: int, expected_size: int
     ) -> LoggedGtid:
-        """As `commit`, for a group whose events `fill` writes at their final positions.
+        """Commit, as `commit` does, a group whose events `fill` writes at their final positions.
 
         `expected_size` in bytes is a guess. No other session can write meanwhile. Where `fill` raises, nothing is
         written.
@@ -235,7 +253,7 @@ class GroupCommit:
     # ------------------------------------------------------------------------------------------------ the short way
 
     def _is_alone(self, group: Group) -> bool:
-        """Nobody else commits, nothing is to be synced now, and the group needs no attention."""
+        """Return whether no other session commits, no sync is due, and the group can be written as it is."""
         return (
             self._flushed == self._finished
             and not self._flush.queue
@@ -340,7 +358,7 @@ class GroupCommit:
         own.is_done = True
 
     def _settle(self, own: PendingCommit) -> None:
-        """After an exception: end the commit, so that no other session waits for this thread, and release every lock."""
+        """End the commit after an exception, so that no other session waits for this thread; release every lock."""
         if own.is_settled:
             return
         for stage, _ in self._stages:
@@ -355,7 +373,7 @@ class GroupCommit:
         own.is_settled = True
 
     def _fail_interrupted(self, own: PendingCommit) -> None:
-        """The leader was interrupted while it wrote or synced: what the log contains is unknown."""
+        """Fail the commits of a leader that was interrupted while it wrote or synced: the outcome is unknown."""
         self._log.abandon()
         for commit in own.commits:
             commit.fail(
@@ -408,7 +426,7 @@ class GroupCommit:
         return None
 
     def _take_back_unsynced(self, error: OSError) -> None:
-        """Remove all unacknowledged groups from the log after a failed sync, because it is not known what is on disk."""
+        """Remove all unacknowledged groups from the log after a failed sync: what is on disk is unknown."""
         victims = list(self._unsynced)
         self._unsynced.clear()
         self._groups.take_back(victims, error, victims[0].start, victims[0].before)
@@ -473,7 +491,7 @@ class GroupCommit:
         self._passes = 0
 
     def _ignore_errors(self, commits: Sequence[PendingCommit]) -> None:
-        """binlog_error_action=IGNORE_ERROR: the sessions whose groups the disk did not take go on, as all do from now on."""
+        """Let sessions continue whose groups could not be written, if binlog_error_action is IGNORE_ERROR."""
         if not self._ignores_errors:
             return
         for commit in commits:
