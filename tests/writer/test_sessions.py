@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -189,7 +190,7 @@ def test_temporary_tables_go_with_their_session() -> None:
         ("nosuch", 1, 1193),
     ],
 )
-def test_variables_that_cannot_be_set_now_are_refused(name: str, value: object, number: int) -> None:
+def test_variables_that_cannot_be_set_now_are_refused(name: str, value: Any, number: int) -> None:
     """In a transaction; the session's variables are as before."""
     with writer(MemoryStorage()) as log, log.session("shop") as session:
         session.begin()

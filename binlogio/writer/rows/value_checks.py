@@ -42,7 +42,7 @@ def checks_of(plan: TablePlan) -> tuple[tuple[int, Check], ...]:
     return tuple((position, check) for position, check in found if check is not None)
 
 
-def check_value(check: Check, value: Any, field: str) -> None:
+def check_value(check: Check, value: object, field: str) -> None:
     """Check a value of the column that `field` names.
 
     Raises:
@@ -115,7 +115,7 @@ def _check_of(column: ColumnPlan) -> Check | None:
     if charset is None or column.native is not None:
         return None
 
-    def check_text(value: Any) -> None:
+    def check_text(value: object) -> None:
         if type(value) is not str and isinstance(value, (bytes, bytearray, memoryview)):
             charset.decode(bytes(value))
 
@@ -144,7 +144,7 @@ def _member_check(column: ColumnPlan) -> Check:
     return check_member
 
 
-def check_time(value: Any) -> None:
+def check_time(value: object) -> None:
     """Refuse a TIME as text with more minutes or seconds than there are, which Arrow cannot have."""
     if isinstance(value, str):
         fields = time_fields(value)

@@ -66,7 +66,7 @@ class KeyHasher:
             self._parts.append((seed, parts))
         self._integer_key = self._only_integer(definition)
 
-    def hashes(self, values: Sequence[Any]) -> tuple[int, ...] | None:
+    def hashes(self, values: Sequence[object]) -> tuple[int, ...] | None:
         """Return the hashes of a row with these values, one value for each column.
 
         None if its keys cannot be compared.
@@ -114,7 +114,7 @@ class WriteSetBuilder:
         """After the last row; what `truncate` takes."""
         return len(self._hashes)
 
-    def add(self, hasher: KeyHasher, *images: Sequence[Any]) -> None:
+    def add(self, hasher: KeyHasher, *images: Sequence[object]) -> None:
         """Add a row that was changed, by its images: one, or both of an update."""
         if not self._is_usable:
             return
@@ -190,7 +190,7 @@ def _text(collation: str, length: int) -> _Normal:
     if _EQUAL_LETTERS.fullmatch(collation) is None:
         return _unknown
 
-    def normal(value: Any) -> str:
+    def normal(value: object) -> str:
         text = _of_length(_checked(value, str), length)
         if _PLAIN.fullmatch(text) is None:
             raise ValueError

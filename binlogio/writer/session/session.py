@@ -259,8 +259,8 @@ class Session:
         self._connection.start()
         self._connection.locked_tables = ()
 
-    def set_variables(self, **values: Any) -> None:
-        """SET SESSION. `gtid_next` is a GTID, ANONYMOUS or AUTOMATIC.
+    def set_variables(self, *, gtid_next: NextGtid | None = None, **values: str | int | bool | None) -> None:
+        """SET SESSION. `gtid_next` is a GTID, ANONYMOUS or AUTOMATIC; None leaves it as it is.
 
         Raises:
             LoggingError: a variable is not there, is a global one, or cannot be set now.
@@ -268,9 +268,9 @@ class Session:
         """
         connection = self._connection
         connection.start()
-        if "gtid_next" in values:
-            self._set_gtid_next(values.pop("gtid_next"))
-        own = {name: values.pop(name) for name in tuple(values) if name in _CLIENT_VARIABLES}
+        if gtid_next is not None:
+            self._set_gtid_next(gtid_next)
+        own: dict[str, Any] = {name: values.pop(name) for name in tuple(values) if name in _CLIENT_VARIABLES}
         is_active = connection.has_begun or connection.xa is not None or connection.transaction.is_registered
         state = replace(connection.state(), in_transaction=is_active)
         variables = set_session_variables(connection.variables, state, values)
