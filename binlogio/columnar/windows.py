@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from binlogio.storage.sources import OpenedLog
 
 WINDOW_SIZE: Final = 1 << 20  # fits the cache of a core
-_STEP: Final = 1 << 18  # bytes that are read at a time after `read_to`
+STEP_SIZE: Final = 1 << 18  # bytes that are read at a time after `read_to`
 NO_END: Final = 1 << 62
 _MOST_SEARCHED: Final = 64 << 20  # the most bytes that are read to see whether something is an event
 _SPARE: Final[deque[bytearray]] = deque(maxlen=4)
@@ -101,7 +101,7 @@ class Window:
                 self._move_up(2 * len(self._buffer))
             ahead = self.read_to - self.offset
             if ahead <= self._end:
-                ahead = self._end + _STEP
+                ahead = self._end + STEP_SIZE
             room = min(len(self._buffer), max(least, ahead)) - self._end
             count = self._read_into(memoryview(self._buffer)[self._end : self._end + room])
             self.at_end = not count
@@ -124,7 +124,7 @@ class Window:
         """
         if self._descriptor is not None:
             self._begin, self._end, self.offset = move(
-                self._descriptor, self._buffer, self._begin, self._end, self.offset, self.read_to, _STEP
+                self._descriptor, self._buffer, self._begin, self._end, self.offset, self.read_to, STEP_SIZE
             )
 
     def _move_up(self, size: int) -> None:

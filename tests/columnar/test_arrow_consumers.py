@@ -1,4 +1,4 @@
-"""DuckDB and Polars read record batches: where they lie, and one batch after the other.
+"""DuckDB and Polars read record batches without a copy, and one batch after the other.
 
 That nothing is copied is seen by addresses where a library shows them (Polars), and by the batches that live at a time
 where it does not (DuckDB).
@@ -41,7 +41,7 @@ POS: Final = 1
 
 
 def row(number: int) -> dict[str, Any]:
-    """Notes are longer than the 12 bytes that a view holds itself."""
+    """Return a row whose note is longer than the 12 bytes that an Arrow view stores inline."""
     return {
         "id": number,
         "customer": None if number % 7 == 0 else number % 50,
@@ -54,7 +54,7 @@ def row(number: int) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def orders(tmp_path_factory: pytest.TempPathFactory) -> RowBatches:
-    """Inserts, and an update of every tenth row; batches are small."""
+    """Return small batches of inserts, and of an update of every tenth row."""
     path = tmp_path_factory.mktemp("logs") / "binlog"
     rows = [row(number) for number in range(ROWS)]
     changed = [(one, {**one, "price": one["price"] + 1}) for one in rows[::10]]
@@ -67,13 +67,13 @@ def orders(tmp_path_factory: pytest.TempPathFactory) -> RowBatches:
 
 
 def data_address(array: pa.Array) -> int:
-    """Where the values stand: the last buffer, which of texts holds their bytes."""
+    """Return the address of the values: the last buffer, which of strings has their bytes."""
     buffer = array.buffers()[-1]
     assert buffer is not None
     return int(buffer.address)
 
 
-def test_polars_sees_the_values_where_they_lie(orders: RowBatches) -> None:
+def test_polars_reads_the_values_without_a_copy(orders: RowBatches) -> None:
     """Numbers, decimals, times and the bytes of texts.
 
     Polars makes its own offsets of texts, and milliseconds of seconds.
@@ -91,7 +91,7 @@ def test_polars_sees_the_values_where_they_lie(orders: RowBatches) -> None:
         assert data_address(theirs.field(position)) == data_address(ours.field(position))
 
 
-def test_polars_reads_what_arrow_has(orders: RowBatches) -> None:
+def test_polars_reads_the_same_records_as_arrow(orders: RowBatches) -> None:
     """Every record, in order."""
     table = orders.to_table()
 
@@ -103,7 +103,7 @@ def test_polars_reads_what_arrow_has(orders: RowBatches) -> None:
     assert table.drop_columns(["after", "before"]).to_pylist() == frame.drop("after", "before").to_dicts()
 
 
-def test_duckdb_reads_what_arrow_has(orders: RowBatches) -> None:
+def test_duckdb_reads_the_same_images_as_arrow(orders: RowBatches) -> None:
     """Every column of the images, by SQL over the stream."""
     table = orders.to_table()
     images = [image for image in table.column("after").to_pylist() if image]
@@ -135,7 +135,7 @@ class Life:
     most: int = 0
 
     def watch(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield the same batches; one lives until nobody holds its `pos` any more."""
+        """Yield the same batches; a batch is alive until its `pos` is released."""
         for batch in batches:
             buffer = batch.column(POS).buffers()[1]
             owner = _Owner(buffer)
@@ -158,7 +158,7 @@ class _Owner:
 
 
 def query_watched(orders: RowBatches, sql: str) -> tuple[list[Any], Life]:
-    """Return the answer of DuckDB with one thread, and what became of the batches."""
+    """Return the answer of DuckDB with one thread, and the lives of the batches."""
     life = Life()
     reader = orders.to_reader()
     watched = pa.RecordBatchReader.from_batches(reader.schema, life.watch(reader))

@@ -1,4 +1,7 @@
-"""What `read_rows` and `read_tables` give, as Arrow streams: for pyarrow, pandas, Polars and DuckDB, empty or not, and where columns change."""
+"""Results of `read_rows` and `read_tables` as Arrow streams for pyarrow, pandas, Polars and DuckDB.
+
+With rows and without, and where columns change.
+"""
 
 from __future__ import annotations
 
@@ -52,14 +55,14 @@ def orders(tmp_path: Path) -> RowBatches:
     return batches
 
 
-def test_tables_of_one_name_are_told_apart_by_their_schemas(tmp_path: Path) -> None:
+def test_tables_of_one_name_are_distinguished_by_their_schemas(tmp_path: Path) -> None:
     path = log(tmp_path, (table(), [(1, "x")]), (table(schema="tenant2"), [(2, "y")]))
     found = {name: batch["after"].to_pylist() for name, batch in binlogio.read_tables(path)}
 
     assert found == {"tenant1.orders": [{"id": 1, "note": "x"}], "tenant2.orders": [{"id": 2, "note": "y"}]}
 
 
-def test_pyarrow_and_pandas_take_it(orders: RowBatches) -> None:
+def test_pyarrow_and_pandas_read_a_stream(orders: RowBatches) -> None:
     read = pa.table(orders)
 
     assert read.equals(orders.to_table())
@@ -69,7 +72,7 @@ def test_pyarrow_and_pandas_take_it(orders: RowBatches) -> None:
     assert orders.to_pandas()["after"][7] == {"id": 7, "note": "note 7"}
 
 
-def test_polars_takes_it(orders: RowBatches) -> None:
+def test_polars_reads_a_stream(orders: RowBatches) -> None:
     """As columns, not as one column of objects."""
     frame = pl.DataFrame(orders)
 
@@ -77,7 +80,7 @@ def test_polars_takes_it(orders: RowBatches) -> None:
     assert frame["after"].to_list() == orders.to_table()["after"].to_pylist()
 
 
-def test_duckdb_takes_it(orders: RowBatches) -> None:
+def test_duckdb_reads_a_stream(orders: RowBatches) -> None:
     rows = orders  # which DuckDB finds by this name
 
     answer = duckdb.sql("SELECT op, count(*), sum(after.id) FROM rows GROUP BY op")
@@ -99,8 +102,8 @@ def test_json_images_and_one_table_of_several_are_streams_too(tmp_path: Path) ->
     assert pa.schema(tables) == tables.schema
 
 
-def test_what_it_is_can_be_seen(tmp_path: Path) -> None:
-    """Without a look into the log."""
+def test_repr_names_tables_columns_and_logs(tmp_path: Path) -> None:
+    """Without reading the log."""
     path = log(tmp_path, (table(), [(1, "x")]))
 
     assert repr(binlogio.read_rows(path, table="tenant1.orders", columns=["id"])) == (
@@ -110,8 +113,8 @@ def test_what_it_is_can_be_seen(tmp_path: Path) -> None:
     assert repr(binlogio.read_tables(path)) == f"<TableBatches of every table in {path}>"
 
 
-def test_pattern_of_several_tables_is_refused_by_a_sentence(tmp_path: Path) -> None:
-    """Not by an error of Arrow; a pattern that one table has is that table."""
+def test_pattern_of_several_tables_is_refused_with_a_hint(tmp_path: Path) -> None:
+    """Not with an error of Arrow; a pattern that matches one table selects it."""
     path = log(tmp_path, (table(), [(1, "x")]), (table("other", id2="date"), [(2, "y", date(2026, 1, 2))]))
 
     rows, tables = binlogio.read_rows(path, table="tenant1.*"), binlogio.read_tables(path)
@@ -158,7 +161,7 @@ def test_table_without_rows_is_empty_where_its_columns_are_known(tmp_path: Path,
     assert [field.name for field in some.field("after").type] == ["note"]
 
 
-def test_table_of_which_nothing_tells_is_refused_by_a_sentence(tmp_path: Path) -> None:
+def test_table_of_unknown_columns_is_refused_with_a_hint(tmp_path: Path) -> None:
     """So are one that is dropped, and a column that a table does not have."""
     dropped = (DDL.format("dropped"), "DROP TABLE dropped", "CREATE TABLE IF NOT EXISTS perhaps (id INT)")
     path = log(tmp_path, *dropped, (table(), [(1, "x")]))
@@ -198,7 +201,7 @@ def test_columns_of_an_empty_table_are_those_that_its_rows_would_have(case: str)
 # ------------------------------------------------------------------------------------------------- columns that change
 
 
-def test_types_that_do_not_go_together_are_told_with_their_place(tmp_path: Path) -> None:
+def test_types_that_cannot_be_merged_are_an_error_with_their_position(tmp_path: Path) -> None:
     """The column, its types, and the first row with the new one."""
     steps = (
         (table(), [(1, "x")]),
@@ -224,7 +227,7 @@ def test_types_that_do_not_go_together_are_told_with_their_place(tmp_path: Path)
             take(rows)
 
 
-def test_columns_that_go_together_are_joined(tmp_path: Path) -> None:
+def test_columns_that_can_be_merged_are_merged(tmp_path: Path) -> None:
     path = log(tmp_path, (table(kind="int"), [(1, "x")]), (table(id2="date"), [(2, "y", date(2026, 1, 2))]))
 
     assert binlogio.read_rows(path, table="tenant1.orders").to_table()["after"].to_pylist() == [

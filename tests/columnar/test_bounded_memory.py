@@ -1,4 +1,4 @@
-"""Logs are read in memory that their size does not decide: by a process of its own, whose peak is what the system says."""
+"""Logs of any size are read in bounded memory, measured as the peak of a process of its own."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from binlogio.writer.batches import BatchChange, BatchSession
 from logs import frames
 
 pytestmark = [
-    pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="only Linux tells the peak of one process alone"),
+    pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="only Linux has the peak memory of one process"),
     pytest.mark.skipif(not is_compiled(), reason="construct holds events as a whole"),
 ]
 TABLE: Final = TableDefinition(
@@ -61,9 +61,9 @@ def _compress(path: Path) -> None:
     """Put all after the last GTID event into a payload."""
     data = path.read_bytes()
     events = [(frame.header, data[frame.header.offset : frame.end]) for frame in frames(data)]
-    behind = 1 + max(i for i, (one, _) in enumerate(events) if one.type_code == EventType.GTID_LOG_EVENT)
-    plain = b"".join(_without_checksum(event) for _, event in events[behind:])
-    head = b"".join((BINLOG_MAGIC, *(event for _, event in events[:behind])))
+    first = 1 + max(i for i, (one, _) in enumerate(events) if one.type_code == EventType.GTID_LOG_EVENT)
+    plain = b"".join(_without_checksum(event) for _, event in events[first:])
+    head = b"".join((BINLOG_MAGIC, *(event for _, event in events[:first])))
     header = EventHeader(type_code=EventType.TRANSACTION_PAYLOAD_EVENT)
     payload = TransactionPayloadEvent.create(compress_zstd(plain, 1), CompressionType.ZSTD, len(plain), header)
     path.write_bytes(head + Encoder(CRC32).encode_at(payload, len(head)))

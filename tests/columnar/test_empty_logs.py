@@ -49,7 +49,7 @@ PACKED: Final[dict[str, Callable[[bytes], bytes]]] = {
 
 @pytest.fixture(params=range(len(BINLOG_MAGIC) + 1), name="content")
 def first_bytes(request: pytest.FixtureRequest) -> bytes:
-    """What a server that stopped while it created the file may leave."""
+    """Return the bytes of a file whose server stopped while it created it."""
     return BINLOG_MAGIC[: request.param]
 
 
@@ -64,14 +64,14 @@ def _check(error: TruncatedEvent, path: Path, content: bytes) -> None:
 
 
 @pytest.mark.parametrize("suffix", PACKED)
-@pytest.mark.parametrize("door", READERS)
-def test_reading_an_empty_log_says_that_it_is_empty(
-    tmp_path: Path, kernel: str, content: bytes, door: str, suffix: str
+@pytest.mark.parametrize("reader", READERS)
+def test_empty_log_is_an_error_that_says_so(
+    tmp_path: Path, kernel: str, content: bytes, reader: str, suffix: str
 ) -> None:
     """With and without the kernel, plain and compressed."""
     path = _empty(tmp_path, content, suffix)
     with pytest.raises(TruncatedEvent) as caught:
-        READERS[door](path)
+        READERS[reader](path)
 
     _check(caught.value, path, content)
 
@@ -98,7 +98,7 @@ def test_spark_gives_the_same_error(tmp_path: Path, content: bytes, view: str) -
 
 
 def test_log_that_grows_has_no_group_yet(tmp_path: Path, content: bytes) -> None:
-    """A stream waits for what comes."""
+    """A stream waits for more bytes."""
     path = _empty(tmp_path, content)
 
     assert last_group_end(find_logs(path)[0]) == 0

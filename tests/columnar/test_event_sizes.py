@@ -1,4 +1,4 @@
-"""Events whose size is damaged, and events that are truly large: nothing is given out that is not in the log, in linear time and bounded memory."""
+"""Events whose size is damaged, and events that are large: only rows of the log, linear time, bounded memory."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_flipped_bit_of_a_size_gives_no_rows_that_are_not_in_the_log(
 ) -> None:
     """Of rows events: the bits that make them larger than what is read at a time.
 
-    Also where a log of two MiB goes on after them.
+    Also if two MiB follow them in the log.
     """
     data = path.read_bytes()
     events = [(at, event) for at, event in raw_events(data) if event[4] in {23, 24, 25, 30, 31, 32}]
@@ -109,7 +109,7 @@ def test_flipped_bit_of_a_size_gives_no_rows_that_are_not_in_the_log(
 def test_flipped_bit_of_a_size_without_log_pos_gives_no_rows_that_are_not_in_the_log(
     tmp_path: Path, path: Path, kernel: str, read: str
 ) -> None:
-    """The end of the file and the checksum are compared before the first row: with the file as it is, and with room for the size."""
+    """The end of the file and the checksum are compared before the first row; also with bytes to fill the size."""
     data = path.read_bytes()
     events = [(at, event) for at, event in raw_events(data) if event[4] in {23, 24, 25, *range(166, 169)}]
     assert any(event[13:17] == bytes(4) for _, event in events)
@@ -241,7 +241,7 @@ print(rows, int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_te
 """
 
 
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="only Linux tells the peak of one process alone")
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="only Linux has the peak memory of one process")
 @pytest.mark.skipif(not is_compiled(), reason="construct holds events as a whole")
 def test_row_of_many_windows_is_read_in_linear_time(tmp_path: Path) -> None:
     """A LONGBLOB of 128 MiB, which took 26 s when each MiB was looked at again with all before it.
@@ -273,7 +273,7 @@ for read in (binlogio.read_tables, lambda path: (("", batch) for batch in binlog
 
 @pytest.mark.skipif(not is_compiled(), reason="construct takes microseconds for a row")
 def test_compressed_event_of_millions_of_rows_is_refused_without_all_of_them(tmp_path: Path) -> None:
-    """33 KB that open to 32 MiB of rows of a byte or two, of which the last one is cut: 49 s in which construct read them all."""
+    """33 KB of 32 MiB of rows of a byte or two, of which the last one is cut; once construct read them all in 49 s."""
     table = table_map_of([column(T.TINY)])
     images = bytes(32 * MIB) + b"\0"
     event = WriteRowsEvent(7, 1, b"", 1, b"\1", images, header(EventType.WRITE_ROWS_COMPRESSED_EVENT_V1))
@@ -291,8 +291,10 @@ READ_PAYLOAD: Final = """
 import resource, sys
 resource.setrlimit(resource.RLIMIT_CPU, (20, 20))
 import binlogio
-reads = (binlogio.read_tables, lambda source, **options: (("", batch) for batch in binlogio.read_rows(source, **options)))
-for read in reads:
+def read_mixed(source, **options):
+    return (("", batch) for batch in binlogio.read_rows(source, **options))
+
+for read in (binlogio.read_tables, read_mixed):
     for tables in (["d.t"], ["d.none"]):
         for source in (sys.argv[1], open(sys.argv[1], "rb")):
             rows = 0
@@ -376,7 +378,7 @@ def test_compressed_statement_over_the_limit_is_refused_before_it_is_opened(kern
 
 
 def _compressed_values(opened_sizes: list[int], kind: T, collation: int) -> bytes:
-    """A MariaDB log of an insert of a row for each size, with a value of a compressed column that opens to so many zeros."""
+    """Return a MariaDB log of an insert of a row for each size; a compressed column has so many zeros."""
     table = table_map_of(
         [column(T.LONG), column(kind, 4 if kind == T.BLOB_COMPRESSED else 60000, collation_id=collation)]
     )
@@ -415,7 +417,7 @@ def test_value_of_a_compressed_column_over_the_limit_is_refused(kind: T, collati
         assert (error_found.offset, "1048578" in error_found.text) == (at, True)
 
 
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="only Linux tells the peak of one process alone")
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="only Linux has the peak memory of one process")
 @pytest.mark.skipif(not is_compiled(), reason="construct holds events as a whole")
 def test_compressed_values_are_not_all_opened_at_once(tmp_path: Path) -> None:
     """40 rows of 32 MiB each, in an event of a megabyte: a row at a time is opened and given out."""
@@ -432,7 +434,7 @@ class _Pipe(io.BytesIO):
     """A stream that cannot seek."""
 
     def seekable(self) -> bool:
-        """False."""
+        """Return False."""
         return False
 
     def seek(self, *_: Any) -> int:
@@ -445,7 +447,7 @@ class _Pipe(io.BytesIO):
 def test_checksum_of_a_big_event_is_compared_first_in_every_source_that_can_be_read_twice(
     tmp_path: Path, read: str, kernel: str
 ) -> None:
-    """A path, a file object, one that is in the middle of other bytes; what cannot be read twice ends with the same error."""
+    """A path, a file object, one in the middle of other bytes; streams that cannot seek end with the same error."""
     data = log(TABLE, big_insert(MIB, 3))
     spoilt = bytearray(data)
     spoilt[-1] ^= 1
@@ -467,5 +469,5 @@ def test_checksum_of_a_big_event_is_compared_first_in_every_source_that_can_be_r
 
 
 def last_event_at(data: bytes | bytearray) -> int:
-    """Where the last event of a log starts."""
+    """Return the offset of the last event of a log."""
     return max(at for at, _ in raw_events(data))

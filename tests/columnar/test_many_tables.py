@@ -1,4 +1,4 @@
-"""Logs of many tables: what is kept of each is forgotten in time, and rows stay those of their tables."""
+"""Logs of many tables: plans are forgotten in time, and rows remain those of their tables."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _write(path: Path, rounds: int) -> Path:
 
 @pytest.mark.skipif(not is_compiled(), reason="construct keeps the rows of a table up to the end of a log")
 def test_rows_of_many_tables_are_those_of_their_tables(tmp_path: Path) -> None:
-    """More tables than are kept, which come again; the maps of a statement are valid across what is forgotten."""
+    """More tables than are kept, used twice; table maps of a statement remain valid while others are forgotten."""
     path = _write(tmp_path / "binlog.000001", 2)
     found: dict[str, list[int]] = {}
     for batch in (batch for _, batch in binlogio.read_tables(path)):
@@ -70,9 +70,9 @@ def test_rows_of_many_tables_are_those_of_their_tables(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not is_compiled(), reason="construct keeps the rows of a table up to the end of a log")
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="only Linux tells the peak of one process alone")
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="only Linux has the peak memory of one process")
 def test_memory_does_not_grow_with_the_tables(tmp_path: Path) -> None:
-    """62 KiB a table were kept to the end."""
+    """Once 62 KiB a table were kept to the end."""
     path = _write(tmp_path / "binlog.000001", 1)
     found = subprocess.run([sys.executable, "-c", READ, str(path)], capture_output=True, text=True, check=True)
     rows, peak_mb = map(int, found.stdout.split())

@@ -1,4 +1,4 @@
-"""Row changes of all tables in the order of the log, by the kernel: what `row_records` gives, on every fixture and on damage."""
+"""Row changes of all tables in the order of the log: the kernel gives the records of `row_records`, on damage too."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def _unverified_by_kernel(path: Path) -> list[Any]:
 @pytest.mark.parametrize(
     "case", ["gtid_off", "types_json", "types_geometry_vector", "types_string", "types_enum_set_bit", "partial_json"]
 )
-def test_damage_is_told_as_the_event_reader_tells_it(case: str, tmp_path: Path) -> None:
+def test_damage_is_the_error_of_the_event_reader(case: str, tmp_path: Path) -> None:
     path = FIXTURES / "mysql97" / case / "binlog.000001"
     with binlogio.open(path) as reader:
         places = [event.header for event in reader if hasattr(event, "images")]

@@ -1,4 +1,4 @@
-"""Row changes as record batches: what either implementation gives is what the event reader gives, on every fixture and on damage."""
+"""Row changes as record batches: both implementations give the rows of the event reader, and its errors."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ FILES = sorted(
 
 
 def _plain(value: Any) -> Any:
-    """Return a value of the event reader, or of Arrow, as something that both have."""
+    """Return a value of the event reader, or of Arrow, in a form that both can have."""
     if isinstance(value, Geometry):
         return {"srid": value.srid, "wkb": value.wkb}
     if isinstance(value, JsonDocument):
@@ -55,7 +55,7 @@ def _plain(value: Any) -> Any:
 
 
 def _image(image: RowImage | None, types: pa.StructType) -> dict[str, Any] | None:
-    """As Arrow has it: null where absent, and null where the calendar has no such date."""
+    """Return an image in the form of Arrow: absent columns and impossible dates are null."""
     if image is None:
         return None
     values = {}

@@ -1,4 +1,4 @@
-"""A plain file is read by the kernel itself, many windows at a stretch: that gives what windows that Python reads give, and its errors."""
+"""The kernel reads plain files itself, many windows in one call, with the rows and errors of windows read by Python."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ WINDOW = 4096
 
 @pytest.fixture
 def small_windows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Windows that a small log is many of; events in it are larger than some and smaller than others."""
+    """Make windows so small that a small log has many, and some events are larger than a window."""
     monkeypatch.setattr(windows.Window.__init__, "__defaults__", (0, WINDOW, None, None))
-    monkeypatch.setattr(windows, "_STEP", WINDOW // 4)
+    monkeypatch.setattr(windows, "STEP_SIZE", WINDOW // 4)
 
 
 @pytest.fixture(scope="module")
 def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two tables, rows events of a few hundred bytes, and now and then one of several windows."""
+    """Return a log of two tables, with rows events of a few hundred bytes, and some of several windows."""
     folder = tmp_path_factory.mktemp("log")
     tables = [
         TableDefinition("d", name, (ColumnDefinition("a", "int"), ColumnDefinition("b", "blob"))) for name in "tu"
@@ -44,7 +44,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def rows_of(source: Any, **options: Any) -> tuple[dict[str, list[Any]], str]:
-    """Of each table its records, and the error that ends them."""
+    """Return the records of each table, and the error that ends them."""
     found: dict[str, list[Any]] = {}
     try:
         for table, batch in binlogio.read_tables(source, **options):
@@ -56,7 +56,7 @@ def rows_of(source: Any, **options: Any) -> tuple[dict[str, list[Any]], str]:
 
 @pytest.mark.usefixtures("small_windows")
 @pytest.mark.parametrize("batch_rows", [1, 7, 100_000])
-def test_a_file_gives_what_a_stream_gives(path: Path, batch_rows: int) -> None:
+def test_a_file_gives_the_rows_of_a_stream(path: Path, batch_rows: int) -> None:
     assert rows_of(path, batch_rows=batch_rows) == rows_of(io.BytesIO(path.read_bytes()), batch_rows=batch_rows)
 
 
@@ -71,7 +71,7 @@ def test_a_torn_file_ends_as_a_torn_stream_does(path: Path, tmp_path: Path, cut:
 
 @pytest.mark.usefixtures("small_windows")
 @pytest.mark.parametrize("place", [0.2, 0.5, 0.99])
-def test_damage_in_a_file_is_told_as_in_a_stream(path: Path, tmp_path: Path, place: float) -> None:
+def test_damage_in_a_file_is_the_error_of_a_stream(path: Path, tmp_path: Path, place: float) -> None:
     data = bytearray(path.read_bytes())
     data[int(len(data) * place)] ^= 1
     (tmp_path / "bad").write_bytes(data)

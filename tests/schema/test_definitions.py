@@ -173,7 +173,7 @@ def test_full_metadata_of_a_real_log_has_the_types_of_its_ddl(
     kernel: str, threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """UUID, INET and VECTOR as the server shows them, by threads that read parts of the log as well."""
-    monkeypatch.setattr(log_cuts, "_SMALLEST", 512)
+    monkeypatch.setattr(log_cuts, "SMALLEST_PART", 512)
     log = MARIADB118 / "metadata_full" / "binlog.000001"
     ((_, batch),) = binlogio.read_tables(log, tables=["corpus.m4"], threads=threads)
     types = batch.schema.field("after").type
@@ -234,7 +234,7 @@ def test_definitions_live_on_in_the_next_log_of_the_series_only(tmp_path: Path) 
 
 def test_threads_give_the_same_names(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each has a part of the log, and what the statements of the parts before say."""
-    monkeypatch.setattr(log_cuts, "_SMALLEST", 4096)
+    monkeypatch.setattr(log_cuts, "SMALLEST_PART", 4096)
     path = MYSQL / "group_commit" / "binlog.000001"
     alone = [(name, batch.schema) for name, batch in binlogio.read_tables(path)]
     together = [(name, batch.schema) for name, batch in binlogio.read_tables(path, threads=3)]

@@ -117,7 +117,7 @@ def test_what_is_no_definition_is_refused_at_once(definitions: Any, message: str
 
 def test_who_gives_all_that_is_asked_for_reads_with_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     """No statement needs to be followed then."""
-    monkeypatch.setattr(log_cuts, "_SMALLEST", 4096)
+    monkeypatch.setattr(log_cuts, "SMALLEST_PART", 4096)
     create = "CREATE TABLE hot (mine INT PRIMARY KEY, yours INT)"
     found = binlogio.read_rows(
         MYSQL / "group_commit" / "binlog.000001", table="corpus.hot", threads=2, definitions={"corpus.hot": create}

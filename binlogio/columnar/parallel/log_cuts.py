@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     LogPart = tuple[LogFile, Split | None]
 
-_SMALLEST: Final = 2 << 20  # bytes; less is not worth a thread
+SMALLEST_PART: Final = 2 << 20  # bytes; less is not worth a thread
 _LARGEST: Final = 8 << 20
 _FIRST: Final = 3 << 20  # until the size of the first results is known
 _MOST_RESULTS: Final = 10 << 20  # bytes of results that a part should have
@@ -53,18 +53,18 @@ class LogCuts:
 
     def _cut(self) -> None:
         log, start = self._logs[self._log], self._at
-        end = self._end(log, start)
+        end = self.end_of_part(log, start)
         self._parts.append((log, None if end is None or (start == 0 and end == log.size) else Split(start, end)))
         if end is None or end == log.size:
             self._log, self._at = self._log + 1, 0
         else:
             self._at = end
 
-    def _end(self, log: LogFile, start: int) -> int | None:
+    def end_of_part(self, log: LogFile, start: int) -> int | None:
         """Return the end of the part that begins at `start`; None for a log that is one part."""
         if self._threads == 1 or log.size is None or log.stream is not None:
             return None
         most = _FIRST if self._growth is None else min(_LARGEST, int(_MOST_RESULTS / self._growth))
         left = log.size - start
-        end = start + max(_SMALLEST, min(most, left // (2 * self._threads)))
-        return end if log.size - end > _SMALLEST else log.size
+        end = start + max(SMALLEST_PART, min(most, left // (2 * self._threads)))
+        return end if log.size - end > SMALLEST_PART else log.size

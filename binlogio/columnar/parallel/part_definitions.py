@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from binlogio.schema.ddl.server_defaults import ServerDefaults
     from binlogio.schema.given import Described, GivenDefinitions
 
-_LONGEST_WAIT_S: Final = 1.0
+LONGEST_WAIT_S: Final = 1.0
 _HEAD_SIZE: Final = 1 << 16  # bytes of a log that are its head
 
 
@@ -104,7 +104,7 @@ class PartFacts:
             return
         with self.lock:
             head = self._heads[max(head for head in self._heads if head < number)]
-        head.wait(_LONGEST_WAIT_S)
+        head.wait(LONGEST_WAIT_S)
 
     def note(self, number: int, fact: Fact) -> None:
         """Record a fact of part `number`. The caller has the lock."""
