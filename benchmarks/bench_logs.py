@@ -206,7 +206,10 @@ def _sbtest_row(number: int) -> dict[str, Any]:
 
 
 def oltp_statements(count: int) -> list[tuple[Statement, ...]]:
-    """`count` transactions of one to three statements, of one row each: updates of a key or a text, now and then a delete and an insert."""
+    """Return `count` transactions of one to three statements with one row each.
+
+    They are updates of a key or a text, and some pairs of a delete and an insert.
+    """
     dice = random.Random(1)
     rows = [_sbtest_row(number) for number in range(1, 501)]
     transactions = []
@@ -242,7 +245,7 @@ def write_oltp(path: Path, size: int = LOG_BYTES) -> Path:
 
 
 def write_one_transaction(path: Path, size: int = TRANSACTION_BYTES, *, one_event: bool = False) -> Path:
-    """Return a log with one transaction of about `size` bytes, whose rows stand in events of 8 KiB, or all in one."""
+    """Return a log with one transaction of about `size` bytes, with its rows in events of 8 KiB or in one event."""
     variables = ServerVariables(sync_binlog=0, binlog_row_event_max_size=(1 << 32) - 1 if one_event else 8192)
     batch = bulk_transactions()[0][0].after
     assert batch is not None
@@ -255,7 +258,7 @@ def write_one_transaction(path: Path, size: int = TRANSACTION_BYTES, *, one_even
 
 
 def write_mariadb(path: Path, size: int = LOG_BYTES) -> Path:
-    """Return the transactions that a MariaDB 10.11 wrote, over and over at new positions until the log has about `size` bytes."""
+    """Repeat the transactions of a MariaDB 10.11 at new positions until the log has about `size` bytes."""
     data = MARIADB_FIXTURE.read_bytes()
     events = list(_events(data))
     first = next(number for number, event in enumerate(events) if event[4] == EventType.MARIADB_GTID_EVENT)
@@ -315,7 +318,7 @@ def first_groups(log: Path, size: int, path: Path) -> Path:
 
 
 def real_files() -> Iterator[Path]:
-    """Logs of real servers that somebody has at hand."""
+    """Yield the logs in the folder `BINLOGIO_BENCH_FILES`."""
     folder = os.environ.get("BINLOGIO_BENCH_FILES")
     if folder:
         for path in sorted(Path(folder).iterdir()):

@@ -1,10 +1,12 @@
-"""How fast a replay is: `python benchmarks/bench_replay.py [--kind mysql|mariadb] [--transactions N] NAME=LOG...`, on real servers, durable settings.
+"""Speed of a replay into real servers with durable settings.
 
-For each log, in one run and in turn: our replay with one worker and with eight, in order and in any order, and the
-vendor's own tool piped into its client; and SQLite. Tables are made again before each, with the rows that the log found
-in them (those that it changes before it inserts them), outside of the time. Wall time counts, since most of it is the
-server's and its disk's; CPU seconds of the server and of its clients stand beside it. The machine should have nothing
-else to do; where it has, look at the CPU seconds, and at the pairs of one round.
+    python benchmarks/bench_replay.py [--kind mysql|mariadb] [--transactions N] NAME=LOG...
+
+For each log, in one run and in turn: binlogio with one worker and with eight, in order and in any order; the vendor's
+own tool piped into its client; and SQLite. Before each of them the tables are created again with the rows that the log
+expects (those that it changes before it inserts them); this time is not counted. Wall time is measured, since most of
+it is the server's and its disk's, and CPU seconds of the server and of its clients are shown too. The machine should be
+idle; if it is not, compare the CPU seconds, and the pairs of one round.
 """
 
 from __future__ import annotations
@@ -46,7 +48,13 @@ DURABLE = (
     "--log-bin=binlog",
 )
 SYSTEM = ("mysql", "sys", "information_schema", "performance_schema")
-ONE, EIGHT, ALONE, ANY, TOOL = "1 worker", "8 workers", "8 workers, 1 transaction a commit", "8 workers, any order", "the server's tool"  # fmt: skip
+ONE, EIGHT, ALONE, ANY, TOOL = (
+    "1 worker",
+    "8 workers",
+    "8 workers, 1 transaction a commit",
+    "8 workers, any order",
+    "the server's tool",
+)
 
 
 @dataclass(frozen=True)
@@ -113,7 +121,7 @@ def url(server: Instance) -> str:
 
 
 def prepared(server: Instance, log: Log) -> None:
-    """The tables as they were when the log began."""
+    """Restore the tables as they were at the start of the log."""
     emptied(server)
     with closing(MysqlTarget.open(url(server))) as target, binlogio.open(log.path) as reader:
         replay(reader, target, gtids="new", wanted=ReplayFilter(stop=Position(log.path.name, log.begin)))
@@ -138,7 +146,10 @@ def by_the_servers_tool(server: Instance, log: Log, copy: Path) -> None:
     options = f"--start-position={log.begin}" + (f" --stop-position={log.stop}" if log.stop is not None else "")
     skip = "--skip-gtids" if kind == "mysql" else ""
     inside = server.vendor.inside(copy)
-    line = f"{reader} --no-defaults {skip} {options} {inside} | {client} --no-defaults -uroot --binary-mode -S /run/mysqld/{server.name}.sock"
+    line = (
+        f"{reader} --no-defaults {skip} {options} {inside} | {client} --no-defaults -uroot --binary-mode -S "
+        f"/run/mysqld/{server.name}.sock"
+    )
     subprocess.run(["chroot", server.vendor.root, "sh", "-c", line], check=True)
 
 
@@ -211,12 +222,17 @@ def bench_server(server: Instance, name: str, log: Log, rounds: int) -> None:
                 found[way].append(timed(work, server))
     for way, times in found.items():
         print(
-            f"{name}: {way}: {median(one.wall for one in times):.2f} s (of {', '.join(f'{one.wall:.2f}' for one in times)});"
-            f" CPU {median(one.cpu for one in times):.2f} s, the server's {median(one.server_cpu for one in times):.2f} s"
+            f"{name}: {way}: {median(one.wall for one in times):.2f} s (of "
+            f"{', '.join(f'{one.wall:.2f}' for one in times)});"
+            f" CPU {median(one.cpu for one in times):.2f} s, the server's "
+            f"{median(one.server_cpu for one in times):.2f} s"
         )
     for slow, fast in ((ONE, EIGHT), (TOOL, ONE), (TOOL, EIGHT)):
         ratios = [a.wall / b.wall for a, b in zip(found[slow], found[fast], strict=True)]
-        print(f"{name}: {fast} against {slow}: {median(ratios):.2f} x (of {', '.join(f'{one:.2f}' for one in ratios)})", flush=True)  # fmt: skip
+        print(
+            f"{name}: {fast} against {slow}: {median(ratios):.2f} x (of {', '.join(f'{one:.2f}' for one in ratios)})",
+            flush=True,
+        )
 
 
 def main() -> None:

@@ -27,7 +27,7 @@ def _compiled() -> None:
 
 @pytest.fixture(scope="session")
 def report() -> Report:
-    """What the run has to say."""
+    """Provide the report of the run."""
     return REPORT
 
 
@@ -39,7 +39,7 @@ def log(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 
 
 def pytest_terminal_summary(terminalreporter: TerminalReporter, config: pytest.Config) -> None:
-    """The table; and the plot, where BINLOGIO_BENCH_PLOT names its file and all benchmarks ran."""
+    """Print the table, and draw the plot if BINLOGIO_BENCH_PLOT names its file and all benchmarks ran."""
     if not REPORT.lines:
         return
     terminalreporter.section(

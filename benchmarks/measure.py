@@ -47,7 +47,7 @@ def wall_s(work: Callable[[], Any]) -> float:
 
 
 def child_cpu_s(command: Sequence[str]) -> float:
-    """CPU seconds of a program whose output nobody reads.
+    """Return the CPU seconds of a program whose output is discarded.
 
     Raises:
         CalledProcessError: it failed.
@@ -104,7 +104,10 @@ print(rows, before, peak())
 
 
 def peak_memory(log: Path) -> tuple[int, int, int]:
-    """Rows of a log, and bytes that a process of its own had at most: before it read the log to Arrow, and with that."""
+    """Read a log to Arrow in a process of its own.
+
+    Returns the number of rows, the peak memory in bytes before the read, and the peak memory after it.
+    """
     done = subprocess.run([sys.executable, "-c", _WITH_PEAK, str(log)], capture_output=True, text=True, check=True)
     rows, before, most = map(int, done.stdout.split())
     return rows, before, most

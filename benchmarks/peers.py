@@ -56,9 +56,10 @@ class _Connection:
 
 
 def replication_events(data: bytes) -> Iterator[Any]:
-    """Yield the rows events of a log of MySQL, decoded by python-mysql-replication: each event as the packet that a server would send.
+    """Yield the rows events of a log of MySQL, decoded by python-mysql-replication.
 
-    Its own defaults hold: checksums are not verified, optional metadata is not read.
+    It gets each event as the packet that a server would send. With its defaults checksums are not verified, and
+    optional metadata is not read.
     """
     from pymysql.connections import MysqlPacket  # noqa: PLC0415 - of the extra `bench`
     from pymysqlreplication import row_event  # noqa: PLC0415

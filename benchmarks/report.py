@@ -53,7 +53,7 @@ class Report:
         self.lines.append((f"{log.name}: {work}" if log is not None else work, reach, aim, measured))
 
     def speed(self, log: Path, what: str, bytes_per_s: float) -> None:
-        """One bar of the plot, in which a real log stands for the made one of its kind."""
+        """Add a bar to the plot; a real log replaces the generated one of its kind."""
         name, bars = self.speeds.setdefault(kind_of(log), (log.name, {}))
         if name != log.name:
             bars = {}

@@ -1,7 +1,7 @@
-"""What a query of Spark costs: seconds by the wall and CPU seconds of all processes below this one, and a source that has its batches ready.
+"""Cost of a Spark query: wall time and CPU seconds of all child processes, and a source that has its batches ready.
 
-The ceiling is a source that yields the same record batch again and again: what it costs is what Spark takes to get
-batches from Python workers and to look at their rows. Nothing that reads a log can be cheaper.
+The ceiling is a source that yields the same record batch again and again. Its cost is what Spark needs to get batches
+from Python workers and to look at their rows; no source that reads a log can be cheaper.
 """
 
 from __future__ import annotations

@@ -39,7 +39,8 @@ def test_decode_to_arrow(benchmark: Any, log: Path, report: Report) -> None:
     peak_rows, base, most = peak_memory(log)
     report.add(
         "to Arrow, all columns",
-        f"{pair.ratio:.2f} x CRC; {len(data) / pair.ours_s / 1e6:,.0f} MB/s, {pair.result / pair.ours_s / 1e6:.2f} M rows/s;"
+        f"{pair.ratio:.2f} x CRC; {len(data) / pair.ours_s / 1e6:,.0f} MB/s, "
+        f"{pair.result / pair.ours_s / 1e6:.2f} M rows/s;"
         f" peak memory {most / 1e6:.0f} MB, {base / 1e6:.0f} of them before the log",
         log,
     )
@@ -55,7 +56,8 @@ def test_scan_headers(benchmark: Any, log: Path, report: Report) -> None:
     pair = in_turn(benchmark, lambda: _scan(data), lambda: cpu_s(lambda: zlib.crc32(data)))
     report.add(
         "header scan with CRC32",
-        f"{pair.ratio:.2f} x CRC; {len(data) / pair.ours_s / 1e6:,.0f} MB/s, {pair.result / pair.ours_s / 1e6:.2f} M events/s",
+        f"{pair.ratio:.2f} x CRC; {len(data) / pair.ours_s / 1e6:,.0f} MB/s, "
+        f"{pair.result / pair.ours_s / 1e6:.2f} M events/s",
         log,
     )
     report.speed(log, "header scan", len(data) / pair.ours_s)

@@ -63,7 +63,8 @@ def test_against_python_mysql_replication(benchmark: Any, log: Path, report: Rep
     pair = in_turn(benchmark, lambda: read_all(sample), lambda: cpu_s(lambda: replication_rows(data)), rounds=ROUNDS)
     report.add(
         work,
-        f"{1 / pair.ratio:.0f} x faster; it reads {pair.result / pair.other_s:,.0f} rows/s, {len(data) / pair.other_s / 1e6:.1f} MB/s",
+        f"{1 / pair.ratio:.0f} x faster; it reads {pair.result / pair.other_s:,.0f} rows/s, "
+        f"{len(data) / pair.other_s / 1e6:.1f} MB/s",
         log,
     )
     report.speed(log, "python-mysql-replication", len(data) / pair.other_s)

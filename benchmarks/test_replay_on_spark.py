@@ -141,7 +141,8 @@ def test_replay_with_full_images(benchmark: Any, spark: SparkSession, tmp_path: 
     seconds = statistics.median(spent[_WARM_UP:])
     report.add(
         "replay on Spark, full images",
-        f"{CHANGES / seconds / 1e3:,.0f} k changes/CPU s; {CHANGES / 1e6:.0f} M changes over {KEYS / 1e3:.0f} k keys, {left:,} rows left",
+        f"{CHANGES / seconds / 1e3:,.0f} k changes/CPU s; {CHANGES / 1e6:.0f} M changes over "
+        f"{KEYS / 1e3:.0f} k keys, {left:,} rows left",
     )
     state = replay(spark, changes, "shop.orders", key=["id"])
 

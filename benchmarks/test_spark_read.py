@@ -1,9 +1,9 @@
-"""The Spark source against the ceiling of Spark's interface: a source that has its batches ready, with the same schema and as many rows.
+"""The Spark source against a source that has its batches ready, with the same schema and as many rows.
 
-CPU seconds are those of Java and of Python's workers together, in turn, medians. What a second task gains is measured
-by the wall: a task is two processes, Python's worker that reads the log and Java that takes the rows, so that one task
-alone keeps nearly two cores busy. It is therefore given one core, and two tasks two; beside that stands what the second
-task gains where both have the same two cores, for the ready batches too.
+CPU seconds are those of Java and of the Python workers together; both sources run in turn, and medians are reported.
+The gain of a second task is measured in wall time: a task is two processes, the Python worker that reads the log and
+Java that takes the rows, so one task alone keeps nearly two cores busy. One task therefore gets one core and two tasks
+get two; the gain of a second task on the same two cores is reported too, for the ready batches as well.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def bulk(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def logs(tmp_path_factory: pytest.TempPathFactory, bulk: Path) -> list[str]:
-    """That log under an even number of names, together at least `READ_BYTES`: what Spark takes for any query is little beside that."""
+    """Provide that log under an even number of names, at least `READ_BYTES` in all, so that fixed costs are small."""
     folder = tmp_path_factory.mktemp("many")
     paths = [folder / f"bulk.{number:06d}" for number in range(1, 1 + 2 * -(-READ_BYTES // (2 * bulk.stat().st_size)))]
     for path in paths:
@@ -74,7 +74,7 @@ def frame(spark: SparkSession, logs: list[str], partitions: int, **options: str)
 def test_rows(
     benchmark: Any, report: Report, spark: SparkSession, bulk: Path, logs: list[str], tmp_path: Path, shape: str
 ) -> None:
-    """All columns, which nobody looks at: both sources in turn, on both cores by one task and by two, and on one core by one."""
+    """Read all columns and discard them: with one task and with two on both cores, and with one task on one core."""
     from pyspark_binlogio.source import BinlogDataSource  # noqa: PLC0415
 
     options = SHAPES[shape]
@@ -110,7 +110,7 @@ def test_rows(
 
 
 def test_planning(benchmark: Any, report: Report, tmp_path: Path) -> None:
-    """A thousand files of a gibibyte, which have no blocks on the disk: nobody reads them to plan."""
+    """Plan a thousand sparse files of a gibibyte: planning does not read them."""
     from pyspark.sql.types import LongType, StructType  # noqa: PLC0415
 
     from pyspark_binlogio.source import BinlogDataSource  # noqa: PLC0415
@@ -138,6 +138,6 @@ def test_planning(benchmark: Any, report: Report, tmp_path: Path) -> None:
 
 
 def _bytes_read() -> int:
-    """What this process has read from files, pipes and the like."""
+    """Return the bytes that this process has read from files and pipes."""
     fields = dict(line.split(": ") for line in Path("/proc/self/io").read_text().splitlines())
     return int(fields["rchar"])

@@ -1,4 +1,4 @@
-"""`binlogio dump`: what it shows of real files, whole ones and damaged ones."""
+"""`binlogio dump`: text and JSON output of real files, complete and damaged."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @pytest.mark.parametrize("case", cases(), ids=lambda case: case.id)
 def test_positions_are_those_that_the_server_shows(case: Any) -> None:
-    """SHOW BINLOG EVENTS of the server, event by event, in both forms."""
+    """Text and JSON agree with SHOW BINLOG EVENTS of the server, event by event."""
     keys = ["--keyring", case.keys] if case.keys else []
     shown = case.load("events.json")
     for path in case.logs:
@@ -42,7 +42,7 @@ def test_positions_are_those_that_the_server_shows(case: Any) -> None:
 
 
 def test_what_mariadb_11_8_writes_is_shown() -> None:
-    """The thread of a GTID event, and a VECTOR as the SQL of that server."""
+    """The title of a GTID event has the thread, and a VECTOR is SQL of that server."""
     text = text_of(MARIADB118 / "metadata_full" / "binlog.000001")
 
     assert re.search(r"\tGTID 0-1-1 standalone allow_parallel ddl thread_id=[1-9]", text)
@@ -68,7 +68,7 @@ def test_directory_is_read_without_the_gtid_index_files_in_it() -> None:
 
 
 def test_row_changes_are_readable_without_asking() -> None:
-    """Names where the log has them, values as SQL writes them."""
+    """Columns have the names of the log, and values are SQL literals."""
     text = text_of(FULL_METADATA)
 
     assert "### INSERT INTO `corpus`.`m1`\n### SET\n###   `id`=4000000000\n###   `näme`='ñ'\n" in text
@@ -78,14 +78,14 @@ def test_row_changes_are_readable_without_asking() -> None:
 
 
 def test_columns_have_the_names_of_the_statement_that_made_them() -> None:
-    """Where the metadata has none."""
+    """Columns without names in the metadata are @1, @2 and so on."""
     text = text_of(ROWS)
 
     assert "### UPDATE `corpus`.`pk`\n### WHERE\n###   `id`=1\n###   `a`=10\n" in text
 
 
 def test_columns_without_names_have_numbers() -> None:
-    """As the server's own tool shows them."""
+    """They look as in the server's own tool."""
     text = text_of(*behind_ddl(ROWS), ROWS)
 
     assert "### UPDATE `corpus`.`pk`\n### WHERE\n###   @1=1\n###   @2=10\n" in text
@@ -93,7 +93,7 @@ def test_columns_without_names_have_numbers() -> None:
 
 
 def test_very_verbose_adds_types() -> None:
-    """-vv, for those who must know."""
+    """-vv adds the types of columns."""
     text = text_of("-vv", FULL_METADATA)
 
     assert "###   `id`=4000000000 /* @1 INT UNSIGNED meta=0 nullable=0 is_null=0 */\n" in text
@@ -101,14 +101,14 @@ def test_very_verbose_adds_types() -> None:
 
 
 def test_partial_json_is_shown_as_functions() -> None:
-    """The change, not only that there was one."""
+    """The output has the change itself, not only a count."""
     text = text_of(MYSQL / "partial_json" / "binlog.000001")
 
     assert re.search(r"###   `(\w+)`=JSON_REPLACE\(`\1`, '\$", text)
 
 
 def test_payloads_are_opened() -> None:
-    """Compressed transactions show what is in them, with a note before it."""
+    """The events of compressed transactions are shown, after a note."""
     path = MYSQL / "compressed" / "binlog.000001"
     text = text_of(path)
     inner = [line for line in json_of(path) if "inner" in line]
@@ -121,7 +121,7 @@ def test_payloads_are_opened() -> None:
 
 
 def test_json_has_rows_by_column_name() -> None:
-    """One object an event, before and after images in it."""
+    """Each event is one object, with before and after images."""
     updates = [line for line in json_of(FULL_METADATA) if line["type"] == "UPDATE_ROWS_EVENT"]
     (row,) = updates[0]["rows"]
 
@@ -130,7 +130,7 @@ def test_json_has_rows_by_column_name() -> None:
 
 
 def test_mariadb_events_are_shown() -> None:
-    """Names of MariaDB's own events, and its GTIDs."""
+    """MariaDB's own events have their names, and its GTIDs are shown."""
     text = text_of(MARIADB / "annotate_rows" / "binlog.000001")
 
     assert "\tGTID 0-1-1 " in text
@@ -140,7 +140,7 @@ def test_mariadb_events_are_shown() -> None:
 
 
 def test_statements_stand_with_their_context() -> None:
-    """The variables that the next statement needs, and the session's."""
+    """Session variables of the next statement are shown."""
     text = text_of(MYSQL / "format_statement" / "binlog.000001")
 
     assert re.search(r"^SET INSERT_ID=\d+/\*!\*/;$", text, re.MULTILINE)
@@ -150,7 +150,7 @@ def test_statements_stand_with_their_context() -> None:
 
 
 def test_short_form_has_only_statements_and_rows() -> None:
-    """No positions, no headers, no session variables."""
+    """The short form has no positions, no headers and no session variables."""
     text = text_of("--short-form", ROWS)
 
     assert "# at" not in text
@@ -160,7 +160,7 @@ def test_short_form_has_only_statements_and_rows() -> None:
 
 
 def test_times_are_shown_in_the_zone_of_the_option() -> None:
-    """UTC unless told otherwise."""
+    """Times are in UTC by default."""
     utc = re.search(r"^#(\d{6} \d\d)", text_of(ROWS), re.MULTILINE)
     shifted = re.search(r"^#(\d{6} \d\d)", text_of("--time-zone", "Asia/Tokyo", ROWS), re.MULTILINE)
 
@@ -170,7 +170,7 @@ def test_times_are_shown_in_the_zone_of_the_option() -> None:
 
 
 def test_result_file_takes_the_output(tmp_path: Path) -> None:
-    """And nothing goes to standard output."""
+    """The file has the output, and standard output is empty."""
     path = tmp_path / "out.sql"
 
     assert text_of("-r", path, ROWS) == ""
@@ -178,7 +178,7 @@ def test_result_file_takes_the_output(tmp_path: Path) -> None:
 
 
 def test_habits_from_the_servers_tool_do_no_harm() -> None:
-    """The options that people type without thinking."""
+    """Options that users of mysqlbinlog type by habit are accepted."""
     assert text_of("--no-defaults", "--base64-output=decode-rows", "-v", "-c", ROWS) == text_of(ROWS)
 
 
@@ -187,7 +187,7 @@ def test_habits_from_the_servers_tool_do_no_harm() -> None:
 
 @pytest.mark.parametrize("missing", [1, 30, 60])
 def test_torn_tail_of_a_log_in_use_is_said_and_is_no_error(tmp_path: Path, missing: int) -> None:
-    """The last whole event group is named."""
+    """The message names the end of the last complete event group."""
     path = tmp_path / "binlog.000001"
     path.write_bytes((CRASHED / "binlog.000001").read_bytes()[:-missing])
     result = dump(path)
@@ -199,7 +199,7 @@ def test_torn_tail_of_a_log_in_use_is_said_and_is_no_error(tmp_path: Path, missi
 
 
 def test_torn_tail_of_an_earlier_file_is_said_too() -> None:
-    """A server that crashed goes on in the next file."""
+    """A server that crashed continues in the next file."""
     result = dump(CRASHED / "binlog.truncated_body", GTID_ON)
 
     assert result.exit_code == 0
@@ -208,7 +208,7 @@ def test_torn_tail_of_an_earlier_file_is_said_too() -> None:
 
 
 def test_damage_is_shown_after_what_came_before_it() -> None:
-    """Exit code 1, and the events up to there."""
+    """The exit code is 1, and the events before the damage are shown."""
     result = dump(CRASHED / "binlog.bitflip")
 
     assert result.exit_code == 1
@@ -217,7 +217,7 @@ def test_damage_is_shown_after_what_came_before_it() -> None:
 
 
 def test_damage_in_rows_leaves_no_half_a_json_line() -> None:
-    """Whoever reads the lines gets objects only."""
+    """Every line is a JSON object."""
     path = MARIADB / "types_old_temporal" / "binlog.000001"  # fraction digits are in its DDL only
     result = dump("--format", "json", *behind_ddl(path), path)
     lines = [json.loads(line) for line in result.stdout.splitlines()]
@@ -227,7 +227,7 @@ def test_damage_in_rows_leaves_no_half_a_json_line() -> None:
 
 
 def test_unverified_checksum_shows_the_event(tmp_path: Path) -> None:
-    """For those who would rather see damaged events than none."""
+    """Without verification damaged events are shown."""
     data = bytearray(log(*transaction(1)))
     data[-5] ^= 1  # the XID's number
     path = tmp_path / "binlog.000001"

@@ -1,4 +1,4 @@
-"""`binlogio dump` of a value that is damaged: the error has its place, and no line of JSON is cut."""
+"""`binlogio dump` of a damaged value: the error names its position, and no line of JSON is truncated."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _dump(path: Path, form: str) -> Any:
 @pytest.mark.parametrize("count", SIZES)
 @pytest.mark.parametrize("form", ["text", "json"])
 def test_error_names_file_event_row_and_column(tmp_path: Path, form: str, count: int) -> None:
-    """As reading rows does."""
+    """The error is the same as that of reading rows."""
     path, offset = _log(tmp_path / "binlog.000001", "JSON", count)
     result = _dump(path, form)
 
@@ -71,7 +71,7 @@ def test_each_line_of_json_is_whole(tmp_path: Path, kind: str, count: int) -> No
 
 @pytest.mark.parametrize("form", ["text", "json"])
 def test_missing_table_map_names_the_file(tmp_path: Path, form: str) -> None:
-    """An error that is found while an event is shown, not while it is read."""
+    """The error occurs while an event is printed, not while it is read."""
     table = TableDefinition("d", "t", (ColumnDefinition("id", "int"),))
     data = log(*group(rows_of((None, (1,)), table=table)[1:]), stop())
     path = tmp_path / "binlog.000001"

@@ -1,4 +1,4 @@
-"""`binlogio dump`: what its filters leave out: databases, tables, GTIDs, positions, times."""
+"""`binlogio dump`: filters by database, table, GTID, position and time."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ UUID: Final = "2f658ac8-e51b-11f1-a314-02fc00000001"
 
 
 def test_database_filter_keeps_whole_groups_only_where_something_is_left() -> None:
-    """Transactions of other databases leave no empty BEGIN and COMMIT behind."""
+    """Transactions of other databases leave no empty BEGIN and COMMIT."""
     lines = json_of("-d", "dätabase-2", FULL_METADATA)
     types = [line["type"] for line in lines if line["pos"] > 200]
 
@@ -44,7 +44,7 @@ def test_table_filter_shows_rows_and_statements_of_the_table(glob: str) -> None:
 
 
 def test_filters_may_be_repeated() -> None:
-    """Either table."""
+    """Changes of both tables are shown."""
     text = text_of("-s", "-T", "pk", "-T", "nokey", ROWS)
 
     assert set(re.findall(r"^### INSERT INTO (.*)$", text, re.MULTILINE)) == {"`corpus`.`pk`", "`corpus`.`nokey`"}
@@ -63,7 +63,7 @@ def test_statement_of_another_table_takes_its_text_with_it() -> None:
 
 
 def test_gtid_sets_choose_transactions() -> None:
-    """Tagged ones as well."""
+    """Tagged GTIDs can be selected too."""
     kept = json_of("--include-gtids", f"{UUID}:2-4:tag:1", GTID_ON)
     gtids = [line["gtid"] for line in kept if "gtid" in line]
 
@@ -71,7 +71,7 @@ def test_gtid_sets_choose_transactions() -> None:
 
 
 def test_excluded_gtids_are_left_out() -> None:
-    """The complement."""
+    """All other transactions are shown."""
     everything = [line["gtid"] for line in json_of(GTID_ON) if "gtid" in line]
     rest = [line["gtid"] for line in json_of("--exclude-gtids", f"{UUID}:1-4", GTID_ON) if "gtid" in line]
 
@@ -99,7 +99,7 @@ def test_gtid_of_mariadb_selects_its_own_transaction_only() -> None:
 
 
 def test_start_and_stop_positions_of_gtids_are_those_of_the_tool_of_mariadb() -> None:
-    """As `mariadb-binlog` has them: after the one, up to the other; without its domain a start selects all, a stop nothing."""
+    """As in `mariadb-binlog`: after the start, up to the stop; without a start all of a domain, without a stop nothing."""
     everything = _mariadb_numbers()
 
     assert _mariadb_numbers("--start-position", "0-1-2") == everything[2:]
@@ -155,7 +155,7 @@ def event_at(event: Any, timestamp: int) -> Any:
 
 
 def test_load_data_is_kept_together_by_a_filter(tmp_path: Path) -> None:
-    """The blocks of the file go with their statement, or not at all."""
+    """The blocks of the file are shown only with their statement."""
     load = ExecuteLoadQueryEvent(
         7,
         0,

@@ -1,4 +1,4 @@
-"""`binlogio dump`: nothing that a log says acts on the terminal, and bytes that are no text are shown."""
+"""`binlogio dump`: text of a log does not act on the terminal, and bytes that are not text are shown."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_bytes_that_are_no_text_are_shown_as_escapes(tmp_path: Path) -> None:
 
 
 def test_statement_of_another_character_set_is_shown_in_utf8_and_says_so(tmp_path: Path) -> None:
-    """What stands beside the text fits it: in gbk, half of a character that is shown would be a backslash."""
+    """SET matches the text: in gbk, the second byte of a shown character could be a backslash."""
     gbk = StatusVar(QueryStatus.CHARSET, SessionCharset(28, 28, 8))
     text = text_of(write(tmp_path, replace(query_of(b"SELECT '\x95\x5c'"), status_vars=(gbk,))))
 
@@ -78,7 +78,7 @@ def test_quoting_leaves_nothing_that_acts(function: Any, text: str, shown: str) 
 
 
 def test_hexdump_shows_offset_bytes_and_characters() -> None:
-    """Sixteen a line."""
+    """A line has sixteen bytes."""
     lines = list(hexdump(bytes(range(0x38, 0x4A)), 100))
 
     assert lines == [

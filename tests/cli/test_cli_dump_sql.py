@@ -1,4 +1,4 @@
-"""`binlogio dump --format sql`: what is printed for the server's client, without one.
+"""`binlogio dump --format sql`: the output for the server's client, checked without a client.
 
 With one, see `test_hostile_servers.py`.
 """
@@ -30,19 +30,19 @@ SQL_WITH_BACKSLASH: Final = b"SELECT '\xff\\'"
 
 
 def sql_of(*arguments: object) -> str:
-    """What is printed, byte for byte."""
+    """Return the output, byte for byte."""
     result = dump("--format", "sql", *arguments)
     assert result.exit_code == 0, result.stderr
     return result.stdout_bytes.decode("utf-8", "surrogateescape")
 
 
 def statements(text: str) -> list[str]:
-    """What the client sends."""
+    """Return the statements that the client sends."""
     return [one.strip() for one in text.split("/*!*/;\n") if one.strip()]
 
 
 def test_statements_have_their_context_and_their_end(tmp_path: Path) -> None:
-    """In the order in which a server needs them."""
+    """They come in the order in which a server needs them."""
     path = write(tmp_path, query("BEGIN"), IntvarEvent(2, 5, header(EventType.INTVAR_EVENT)), *transaction(1)[1:])
     found = statements(sql_of(path))
 
@@ -55,7 +55,7 @@ def test_statements_have_their_context_and_their_end(tmp_path: Path) -> None:
 
 
 def test_statement_in_unknown_bytes_comes_out_as_it_went_in(tmp_path: Path) -> None:
-    """Where the client reads them as the server did; else as digits."""
+    """Statements that the client would split differently are hexadecimal digits."""
     path = write(tmp_path, replace(query(""), sql=b"SELECT '\xff\xfe'"), replace(query(""), sql=SQL_WITH_BACKSLASH))
     text = sql_of(path).encode("utf-8", "surrogateescape")
 
@@ -67,7 +67,7 @@ def test_statement_in_unknown_bytes_comes_out_as_it_went_in(tmp_path: Path) -> N
 
 @pytest.mark.parametrize(("mode", "is_plain"), [(0, True), (1 << 2, False), (1 << 20, False), (None, False)])
 def test_backslash_is_left_where_the_mode_says_what_it_is(tmp_path: Path, mode: int | None, is_plain: bool) -> None:
-    """ANSI_QUOTES and NO_BACKSLASH_ESCAPES take its meaning; without a mode nobody knows."""
+    """ANSI_QUOTES and NO_BACKSLASH_ESCAPES change its meaning; without sql_mode the meaning is unknown."""
     variables = () if mode is None else (StatusVar(QueryStatus.SQL_MODE, mode),)
     path = write(tmp_path, replace(query("SELECT 'a\\'b'"), status_vars=variables))
 
@@ -75,7 +75,7 @@ def test_backslash_is_left_where_the_mode_says_what_it_is(tmp_path: Path, mode: 
 
 
 def test_database_that_a_statement_makes_is_not_used_before(tmp_path: Path) -> None:
-    """The server says so with a flag."""
+    """The event has a flag for it."""
     made = query("CREATE DATABASE new", schema="new")
     flagged = replace(made, header=replace(made.header, flags=HeaderFlag.SUPPRESS_USE))
 
@@ -84,7 +84,7 @@ def test_database_that_a_statement_makes_is_not_used_before(tmp_path: Path) -> N
 
 
 def test_rows_are_for_the_servers_own_applier() -> None:
-    """One BINLOG statement each; the description that comes first is undone in one respect."""
+    """Each is one BINLOG statement; gtid_next is reset after the format description."""
     text = sql_of(ROWS)
     shown = text_of("-s", ROWS)
 
@@ -95,7 +95,7 @@ def test_rows_are_for_the_servers_own_applier() -> None:
 
 
 def test_transactions_have_their_gtids_unless_these_are_skipped() -> None:
-    """Of MySQL, and of MariaDB."""
+    """GTIDs of MySQL and of MariaDB are set."""
     mysql, mariadb = MYSQL / "gtid_on" / "binlog.000001", MARIADB / "gtid" / "binlog.000001"
 
     assert re.search(r"SET @@session\.gtid_next = '[0-9a-f-]{36}:1'\n", sql_of(mysql))
@@ -109,7 +109,7 @@ def test_transactions_have_their_gtids_unless_these_are_skipped() -> None:
 
 
 def test_filters_choose_rows_and_statements() -> None:
-    """As in text."""
+    """Filters select the same events as in text output."""
     path = ROWS
 
     assert sql_of("-T", "pk2", path).count("\nBINLOG '") < sql_of(path).count("\nBINLOG '")
@@ -118,7 +118,7 @@ def test_filters_choose_rows_and_statements() -> None:
 
 
 def test_what_has_no_sql_is_refused(tmp_path: Path) -> None:
-    """LOAD DATA, whose file is in the log, and changes that the source lost."""
+    """LOAD DATA, whose file is in the log, and incidents are refused."""
     load = ExecuteLoadQueryEvent(
         7, 0, 0, 1, 9, 20, 0, (), "d", b"LOAD DATA INFILE 'x' INTO TABLE t", header(EventType.EXECUTE_LOAD_QUERY_EVENT)
     )
@@ -129,14 +129,15 @@ def test_what_has_no_sql_is_refused(tmp_path: Path) -> None:
 
     assert [result.exit_code for result in refused] == [1, 1]
     assert re.search(
-        r"at \d+: EXECUTE_LOAD_QUERY_EVENT: LOAD DATA cannot be printed as SQL: its file is inside the log \(binlogio replay applies it",
+        r"at \d+: EXECUTE_LOAD_QUERY_EVENT: LOAD DATA cannot be printed as SQL: its file is inside the "
+        r"log \(binlogio replay applies it",
         refused[0].stderr,
     )
     assert re.search(r"at \d+: INCIDENT_EVENT: incident: the source lost changes here: gap", refused[1].stderr)
 
 
 def test_it_is_not_for_a_terminal(tmp_path: Path) -> None:
-    """What is in a log may act on it."""
+    """Text of a log could act on the terminal."""
     path = write(tmp_path, *transaction(1))
     terminal, end = os.openpty()
     command = [sys.executable, "-m", "binlogio_cli", "dump", "--format", "sql", str(path)]

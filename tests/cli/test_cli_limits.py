@@ -1,4 +1,4 @@
-"""The limits of sizes as options of dump, replay and undo: what is larger is refused, with the option that raises the limit."""
+"""Size limits of dump, replay and undo: a larger event is refused, and the message names the option."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _run(command: str, *arguments: object) -> Result:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_event_over_the_limit_is_refused_with_the_option_that_raises_it(tmp_path: Path, command: str) -> None:
-    """Of a log that is read with the default limit."""
+    """The same log is read with the default limit."""
     path = tmp_path / "binlog.000001"
     path.write_bytes(log(query("CREATE TABLE d.x (a INT) /*" + "x" * SIZE + "*/"), *transaction(1)))
     result = _run(command, "--max-event-size", SIZE, path)
@@ -44,7 +44,7 @@ def test_event_over_the_limit_is_refused_with_the_option_that_raises_it(tmp_path
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_compressed_event_that_opens_to_more_than_the_limit_is_refused(tmp_path: Path, command: str) -> None:
-    """2 MiB of SQL in a few kilobytes."""
+    """2 MiB of SQL are compressed to a few kilobytes."""
     sql = b"CREATE TABLE d.x (a INT) /*" + b"x" * SIZE + b"*/"
     event = QueryEvent(7, 0, 0, (), "d", sql, header(EventType.QUERY_COMPRESSED_EVENT))
     path = tmp_path / "binlog.000001"

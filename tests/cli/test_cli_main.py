@@ -1,4 +1,4 @@
-"""The program itself: what it loads, its exit codes, and that errors are sentences."""
+"""The program: imports, exit codes and error messages."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def run_python(code: str) -> str:
 
 
 def test_import_binlogio_loads_neither_construct_nor_pyarrow() -> None:
-    """`import binlogio` costs nothing; what it has is loaded on first use."""
+    """`import binlogio` is fast, because modules are loaded on first use."""
     loaded = run_python(
         "import sys, binlogio; print(*(sys.modules.keys() & {'construct', 'pyarrow', 'pyspark', 'numpy', 'click'}))"
     )
@@ -34,7 +34,7 @@ def test_import_binlogio_loads_neither_construct_nor_pyarrow() -> None:
 
 
 def test_version_loads_nothing_of_the_library() -> None:
-    """`binlogio --version` stays fast because of what it does not import."""
+    """`binlogio --version` does not import the library."""
     code = "import sys\nfrom binlogio_cli.main import cli\ntry: cli(['--version'])\nfinally: print(*sys.modules)"
     loaded = set(run_python(code).split())
 
@@ -42,7 +42,7 @@ def test_version_loads_nothing_of_the_library() -> None:
 
 
 def test_every_public_name_can_be_had() -> None:
-    """Each name of `__all__` is where the table of homes says."""
+    """Each name of `__all__` is in the module that the table says."""
     missing = [name for name in binlogio.__all__ if not hasattr(binlogio, name)]
 
     assert missing == []
@@ -50,18 +50,18 @@ def test_every_public_name_can_be_had() -> None:
 
 
 def test_kernel_is_one_of_two() -> None:
-    """Which implementation does the bulk work."""
+    """The attribute names the implementation."""
     assert binlogio.KERNEL in {"compiled", "construct"}
 
 
 def test_unknown_name_of_the_package_is_an_attribute_error() -> None:
-    """The lazy lookup does not swallow mistakes."""
+    """The lazy lookup raises AttributeError for other names."""
     with pytest.raises(AttributeError, match="no attribute 'Nonsense'"):
         _ = binlogio.Nonsense  # type: ignore[attr-defined]
 
 
 def test_version_is_that_of_the_distribution() -> None:
-    """The number stands in two files."""
+    """The version number is in two files."""
     project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     match = re.search(r'^version = "(.*)"$', project, re.MULTILINE)
 
@@ -71,7 +71,7 @@ def test_version_is_that_of_the_distribution() -> None:
 
 @pytest.mark.parametrize("name", sorted(COMMANDS))
 def test_help_of_every_command_shows_an_example(name: str) -> None:
-    """Nobody should have to guess."""
+    """`--help` lists all commands."""
     result = CliRunner().invoke(cli, [name, "--help"])
 
     assert result.exit_code == 0
@@ -128,17 +128,17 @@ def run_raising(error: BaseException) -> int:
 
 
 def test_interrupted_command_exits_as_the_shell_says() -> None:
-    """Ctrl-C is no error of the program."""
+    """Ctrl-C gives exit code 130."""
     assert run_raising(KeyboardInterrupt()) == 130
 
 
 def test_library_error_in_a_command_is_damage() -> None:
-    """Whatever the library raises about bytes."""
+    """Every error of the library is one sentence."""
     assert run_raising(ChecksumMismatch(offset=4, expected=1, actual=2)) == 1
 
 
 def test_bug_is_not_hidden_as_an_exit_code() -> None:
-    """An exception that is not ours keeps its traceback."""
+    """Other exceptions keep their traceback."""
 
     @click.group(cls=LazyGroup, invoke_without_command=True)
     def group() -> None:
@@ -148,7 +148,7 @@ def test_bug_is_not_hidden_as_an_exit_code() -> None:
 
 
 def test_reader_that_leaves_early_is_not_an_error() -> None:
-    """`binlogio dump ... | head -1` says nothing on standard error."""
+    """`binlogio dump ... | head -1` prints nothing on standard error."""
     program = [sys.executable, "-m", "binlogio_cli", "dump", *[str(ROWS)] * 20]  # more than a pipe holds
     with subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None

@@ -1,4 +1,4 @@
-"""Output files of commands: no input is overwritten, an existing file only with --force, and a file is new as a whole or not at all."""
+"""Output files: inputs are never overwritten, other files only with --force, and files are complete or absent."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _refused(result: Result, sentence: str) -> None:
 @EACH_OUTPUT
 @pytest.mark.parametrize("force", [(), ("--force",)], ids=["", "force"])
 def test_output_that_is_an_input_is_refused(source: Path, options: tuple[str, ...], force: tuple[str, ...]) -> None:
-    """By any name that the input has; --force does not change that."""
+    """The output is refused under any name of the input, with --force too."""
     (source.parent / "binlog.index").write_text("./binlog.000001\n")
     (source.parent / "link").symlink_to(source)
     os.link(source, source.parent / "hard")
@@ -78,7 +78,7 @@ def test_output_that_is_an_input_is_refused(source: Path, options: tuple[str, ..
 
 @EACH_OUTPUT
 def test_output_over_another_file_that_the_command_reads_is_refused(source: Path, options: tuple[str, ...]) -> None:
-    """Definitions and keys are inputs too."""
+    """Table definitions and keyrings are inputs too."""
     definitions = source.parent / "schema.sql"
     definitions.write_text("CREATE TABLE d.t (id INT)")
     keyring = MYSQL / "encrypted" / "keyring"
@@ -92,7 +92,7 @@ def test_output_over_another_file_that_the_command_reads_is_refused(source: Path
 
 @EACH_OUTPUT
 def test_existing_output_needs_force(source: Path, options: tuple[str, ...]) -> None:
-    """A file, and a symbolic link to one or to nothing; a link itself stays."""
+    """Files and symbolic links, also broken ones; the link stays."""
     folder = source.parent
     (folder / "there").write_text("precious")
     (folder / "link").symlink_to("there")
@@ -128,7 +128,7 @@ def test_standard_output_that_is_an_input_is_refused(source: Path, options: tupl
 
 
 def test_device_as_output_stays_a_device(source: Path) -> None:
-    """It is written to, not replaced."""
+    """The pipe is written to, not replaced."""
     fifo = source.parent / "pipe"
     os.mkfifo(fifo)
     command = [sys.executable, "-m", "binlogio_cli", "dump", "-r", str(fifo), str(source)]
@@ -155,7 +155,7 @@ def test_name_of_standard_output_is_no_file(source: Path, monkeypatch: pytest.Mo
 
 
 def test_dump_of_a_damaged_log_keeps_what_was_before_the_damage(tmp_path: Path) -> None:
-    """As standard output does; the exit code says that the log is damaged."""
+    """The file has the output before the damage, as standard output would; the exit code is 1."""
     data = bytearray(log(*transaction(1), query("damaged"), stop()))
     data[data.index(b"damaged")] ^= 1
     (tmp_path / "binlog.000001").write_bytes(data)
@@ -168,7 +168,7 @@ def test_dump_of_a_damaged_log_keeps_what_was_before_the_damage(tmp_path: Path) 
 
 @pytest.mark.parametrize("options", [("dump", "-r"), ("undo", "--on-statement", "skip", "--output")])
 def test_output_is_seen_only_when_it_is_whole(source: Path, options: tuple[str, ...]) -> None:
-    """A pipe as input holds the command in the middle: there is a temporary file then, with a name that cannot be guessed."""
+    """A pipe as input stops the command in the middle, when the temporary file exists; its name is random."""
     folder = source.parent
     read_end, write_end = os.pipe()
     command = [sys.executable, "-m", "binlogio_cli", *options[:-1], options[-1], str(folder / "out"), "-"]
@@ -185,7 +185,7 @@ def test_output_is_seen_only_when_it_is_whole(source: Path, options: tuple[str, 
 
 
 def test_interrupted_dump_leaves_no_file(source: Path) -> None:
-    """Neither under its name nor a temporary one.
+    """There is no file, neither under its name nor under a temporary one.
 
     The temporary name is random, and the file the user's alone to write.
     """

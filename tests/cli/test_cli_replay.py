@@ -1,4 +1,4 @@
-"""`binlogio replay`: from the command line into a file, and again."""
+"""`binlogio replay` into a SQLite file, and again into the same file."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def run(tmp_path: Path, *arguments: object) -> Result:
 
 
 def test_replay_says_what_it_did_and_goes_on_where_it_was(tmp_path: Path) -> None:
-    """The second time there is nothing left to do."""
+    """The second replay finds nothing to apply."""
     first, second = run(tmp_path, FULL_METADATA), run(tmp_path, FULL_METADATA)
     with closing(sqlite3.connect(tmp_path / "x.db")) as connection:
         (value,) = connection.execute('SELECT u8 FROM "corpus.m1"').fetchone()
@@ -47,7 +47,7 @@ def test_replay_says_what_it_did_and_goes_on_where_it_was(tmp_path: Path) -> Non
 
 
 def test_log_without_keys_asks_for_definitions(tmp_path: Path) -> None:
-    """One sentence, with the option that helps, where the log has neither names nor the DDL."""
+    """The message names the option if the log has neither column names nor DDL."""
     table = TableDefinition("d", "t", (ColumnDefinition("id", "int", nullable=False),))
     row = WriteRowsEvent(1, 1, b"", 1, b"\x01", b"\x00\x07\x00\x00\x00", header(EventType.WRITE_ROWS_EVENT))
     end = XidEvent(1, header(EventType.XID_EVENT))
@@ -61,7 +61,7 @@ def test_log_without_keys_asks_for_definitions(tmp_path: Path) -> None:
 
 
 def test_rows_that_lack_columns_are_mentioned(tmp_path: Path) -> None:
-    """MINIMAL images do not say default values, nor what virtual columns of MariaDB have.
+    """MINIMAL images lack default values and the virtual columns of MariaDB.
 
     The DDL in the log says the former.
     """
@@ -72,7 +72,7 @@ def test_rows_that_lack_columns_are_mentioned(tmp_path: Path) -> None:
 
 
 def test_torn_tail_is_mentioned(tmp_path: Path) -> None:
-    """A log in use: what is whole is applied."""
+    """Complete event groups of a log in use are applied."""
     data = bytearray(FULL_METADATA.read_bytes()[:6870])  # in the middle of the last XID event
     data[IN_USE_BYTE] |= 1
     path = tmp_path / "binlog.000001"
@@ -85,7 +85,7 @@ def test_torn_tail_is_mentioned(tmp_path: Path) -> None:
 
 
 def test_target_that_is_no_database_is_an_io_error(tmp_path: Path) -> None:
-    """Exit code 4."""
+    """The exit code is 4."""
     (tmp_path / "x.db").write_text("no database" * 200)
     result = run(tmp_path, FULL_METADATA)
 
@@ -94,7 +94,7 @@ def test_target_that_is_no_database_is_an_io_error(tmp_path: Path) -> None:
 
 
 def test_dry_run_counts_and_changes_nothing() -> None:
-    """What the log would do, by table."""
+    """A dry run prints the changes by table."""
     result = CliRunner().invoke(cli, ["replay", "--to", "dry-run:", str(FULL_METADATA)])
 
     assert result.exit_code == 0
@@ -103,7 +103,7 @@ def test_dry_run_counts_and_changes_nothing() -> None:
 
 
 def test_filtered_transactions_keep_their_place(tmp_path: Path) -> None:
-    """One table, under another name of its schema; the position is that of the whole log."""
+    """One table is applied under another schema; the position is that of the whole log."""
     result = run(tmp_path, "--table", "corpus.m1", "--rewrite-db", "corpus->other", "--workers", "4", FULL_METADATA)
     with closing(sqlite3.connect(tmp_path / "x.db")) as connection:
         names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
@@ -114,18 +114,18 @@ def test_filtered_transactions_keep_their_place(tmp_path: Path) -> None:
 
 
 def test_positions_bound_what_is_replayed(tmp_path: Path) -> None:
-    """From a place on, up to a place; a replay without the bound goes on there."""
+    """A replay without the bound continues where the bounded one ended."""
     with binlogio.open(FULL_METADATA) as reader:
         xids = [event.header.offset + event.header.event_size for event in reader if isinstance(event, XidEvent)]
     stop = f"{FULL_METADATA.name}:{xids[0]}"
     first = run(tmp_path, "--stop-position", stop, FULL_METADATA)
     second = run(tmp_path, FULL_METADATA)
-    behind = CliRunner().invoke(cli, ["replay", "--to", "dry-run:", "--start-position", stop, str(FULL_METADATA)])
+    later = CliRunner().invoke(cli, ["replay", "--to", "dry-run:", "--start-position", stop, str(FULL_METADATA)])
 
     assert f"position: {FULL_METADATA.name} {xids[0]}\n" in first.stdout
     assert "position: binlog.000001 6879\n" in second.stdout
-    assert "event groups were left out by the filters" in behind.stdout
-    assert "1 updated" in behind.stdout
+    assert "event groups were left out by the filters" in later.stdout
+    assert "1 updated" in later.stdout
 
 
 def test_gtids_and_times_choose_transactions() -> None:
@@ -156,7 +156,7 @@ def test_gtids_and_times_choose_transactions() -> None:
 def test_gtids_of_mariadb_choose_transactions_for_replay_and_undo(
     options: tuple[str, ...], wanted: set[str], tmp_path: Path
 ) -> None:
-    """The rows that are applied or reversed are those of the selected transactions: single ones, ranges, or all after or up to a position."""
+    """Rows of the selected transactions are applied or reversed: single ones, ranges, or those around a GTID."""
     log = MARIADB / "gtid" / "binlog.000001"
     rows = [row for row in binlogio.read_rows(log).to_table().to_pylist() if row["gtid"] in wanted]
     inverse = tmp_path / "undo.000001"
@@ -181,7 +181,7 @@ def _gtids() -> str:
 
 
 def test_options_that_cannot_be_read_are_wrong_usage(tmp_path: Path) -> None:
-    """With what was expected."""
+    """The message says what was expected."""
     for option, value in (
         ("--start-position", "4"),
         ("--stop-position", "binlog.000001:x"),

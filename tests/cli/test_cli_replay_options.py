@@ -1,4 +1,4 @@
-"""`binlogio replay`: every option that chooses a part of a log, on a real log into SQLite, with one worker and with several; and what is said of wrong ones."""
+"""`binlogio replay`: options that select a part of a log, with one worker and with several, and refused values."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ UUID: Final = "2f658ac8-e51b-11f1-a314-02fc00000001"
 
 @dataclass
 class Group:
-    """An event group, as `binlogio dump` shows it."""
+    """An event group in the output of `binlogio dump`."""
 
     number: int
     start: int
@@ -38,7 +38,7 @@ class Group:
 
 @cache
 def groups() -> tuple[Group, ...]:
-    """All of the log, with the rows that were inserted or are left by updates; number n has the GTID n."""
+    """Return all groups of the log with the rows after each; group n has the GTID n."""
     found: list[Group] = []
     for line in CliRunner().invoke(cli, ["dump", "--format", "json", str(LOG)]).stdout.splitlines():
         event = json.loads(line)
@@ -53,7 +53,7 @@ def groups() -> tuple[Group, ...]:
 def wanted(
     choice: Callable[[Group], bool], *tables: str, schema: str = "corpus"
 ) -> dict[str, dict[int, tuple[Any, ...]]]:
-    """Return the tables after the groups of the choice, by the rows' keys."""
+    """Return the tables after the selected groups, by the keys of rows."""
     found: dict[str, dict[int, tuple[Any, ...]]] = {}
     for group in groups():
         for table, row in group.rows if choice(group) else ():
@@ -82,17 +82,47 @@ ONLY_GC: Final = ("--table", GC)
 CHOICES: Final[dict[str, tuple[tuple[Any, ...], Callable[[Group], bool], tuple[str, ...]]]] = {
     "all": ((), lambda g: True, (GC, HOT)),
     "stop": (("--stop-position", f"binlog.000001:{MIDDLE.start}"), lambda g: g.start < MIDDLE.start, (GC, HOT)),
-    "start": (("--start-position", f"binlog.000001:{MIDDLE.start}", *ONLY_GC), lambda g: g.start >= MIDDLE.start, (GC,)),
+    "start": (
+        ("--start-position", f"binlog.000001:{MIDDLE.start}", *ONLY_GC),
+        lambda g: g.start >= MIDDLE.start,
+        (GC,),
+    ),
     "start and stop": (
-        ("--start-position", f"binlog.000001:{MIDDLE.start}", "--stop-position", f"binlog.000001:{LAST.start}", *ONLY_GC),
+        (
+            "--start-position",
+            f"binlog.000001:{MIDDLE.start}",
+            "--stop-position",
+            f"binlog.000001:{LAST.start}",
+            *ONLY_GC,
+        ),
         lambda g: MIDDLE.start <= g.start < LAST.start,
         (GC,),
     ),
-    "stop datetime": (("--stop-datetime", "2026-11-20 19:57:52"), lambda g: g.timestamp < "2026-11-20T19:57:52", (GC, HOT)),
-    "stop datetime in UTC": (("--stop-datetime", "2026-11-20T19:57:52Z"), lambda g: g.timestamp < "2026-11-20T19:57:52", (GC, HOT)),
-    "stop datetime in a zone": (("--stop-datetime", "2026-11-20T20:57:52+01:00"), lambda g: g.timestamp < "2026-11-20T19:57:52", (GC, HOT)),
-    "include gtids": (("--include-gtids", f"{UUID}:1-4:7:100-250"), lambda g: g.number <= 4 or g.number == 7 or 100 <= g.number <= 250, (GC, HOT)),
-    "exclude gtids": (("--exclude-gtids", f"{UUID}:10-20:30", *ONLY_GC), lambda g: not 10 <= g.number <= 20 and g.number != 30, (GC,)),
+    "stop datetime": (
+        ("--stop-datetime", "2026-11-20 19:57:52"),
+        lambda g: g.timestamp < "2026-11-20T19:57:52",
+        (GC, HOT),
+    ),
+    "stop datetime in UTC": (
+        ("--stop-datetime", "2026-11-20T19:57:52Z"),
+        lambda g: g.timestamp < "2026-11-20T19:57:52",
+        (GC, HOT),
+    ),
+    "stop datetime in a zone": (
+        ("--stop-datetime", "2026-11-20T20:57:52+01:00"),
+        lambda g: g.timestamp < "2026-11-20T19:57:52",
+        (GC, HOT),
+    ),
+    "include gtids": (
+        ("--include-gtids", f"{UUID}:1-4:7:100-250"),
+        lambda g: g.number <= 4 or g.number == 7 or 100 <= g.number <= 250,
+        (GC, HOT),
+    ),
+    "exclude gtids": (
+        ("--exclude-gtids", f"{UUID}:10-20:30", *ONLY_GC),
+        lambda g: not 10 <= g.number <= 20 and g.number != 30,
+        (GC,),
+    ),
     "include and exclude": (
         ("--include-gtids", f"{UUID}:1-200", "--exclude-gtids", f"{UUID}:50-60", *ONLY_GC),
         lambda g: g.number <= 200 and not 50 <= g.number <= 60,
@@ -102,13 +132,13 @@ CHOICES: Final[dict[str, tuple[tuple[Any, ...], Callable[[Group], bool], tuple[s
     "tables": (("--table", "corpus.h*", "--table", GC), lambda g: True, (GC, HOT)),
     "exclude table": (("--exclude-table", "*.hot"), lambda g: True, (GC,)),
     "table and exclude table": (("--table", "corpus.*", "--exclude-table", GC), lambda g: True, (HOT,)),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("workers", [1, 8])
 @pytest.mark.parametrize("name", CHOICES)
 def test_what_was_chosen_is_in_the_tables_and_nothing_else(tmp_path: Path, name: str, workers: int) -> None:
-    """Row by row, against the log's events."""
+    """The rows are compared with the log's events."""
     options, choice, tables = CHOICES[name]
     result = run(tmp_path, "--workers", workers, *options)
     expected = wanted(choice, *tables)
@@ -120,7 +150,7 @@ def test_what_was_chosen_is_in_the_tables_and_nothing_else(tmp_path: Path, name:
 
 @pytest.mark.parametrize("workers", [1, 8])
 def test_schemas_get_their_other_names(tmp_path: Path, workers: int) -> None:
-    """Filters are asked for the names in the log."""
+    """Filters apply to the names in the log."""
     result = run(
         tmp_path, "--workers", workers, "--rewrite-db", "corpus->copy of it", "--rewrite-db", "x->y", "--table", GC
     )
@@ -130,7 +160,7 @@ def test_schemas_get_their_other_names(tmp_path: Path, workers: int) -> None:
 
 
 def test_parts_one_after_the_other_are_the_whole(tmp_path: Path) -> None:
-    """The position is in the target: what it has already is not applied again, and nothing is left out."""
+    """The position is in the target, so each group is applied exactly once."""
     stops = [("--stop-position", f"binlog.000001:{group.start}") for group in (FIRST, MIDDLE, LAST)]
     results = [
         run(tmp_path, "--workers", workers, *stop) for workers, stop in zip((8, 1, 3, 8), (*stops, ()), strict=True)
@@ -148,7 +178,13 @@ def test_parts_one_after_the_other_are_the_whole(tmp_path: Path) -> None:
         (("--start-position", "4"), "--start-position 4: expected FILE:OFFSET, such as binlog.000001:4"),
         (("--stop-position", "binlog.000001:x"), "--stop-position binlog.000001:x: expected FILE:OFFSET"),
         (("--stop-position", "binlog.000001:-1"), "--stop-position binlog.000001:-1: expected FILE:OFFSET"),
-        (("--stop-datetime", "tomorrow"), "Invalid value for '--stop-datetime': 'tomorrow' is not a time; expected a time such as '2026-11-20 12:00:00'"),
+        (
+            ("--stop-datetime", "tomorrow"),
+            (
+                "Invalid value for '--stop-datetime': 'tomorrow' is not a time; expected a time such as "
+                "'2026-11-20 12:00:00'"
+            ),
+        ),
         (("--include-gtids", "x"), "Invalid value for '--include-gtids': "),
         (("--exclude-gtids", f"{UUID}:0"), "Invalid value for '--exclude-gtids': "),
         (("--rewrite-db", "a=b"), "--rewrite-db a=b: expected FROM->TO"),
@@ -162,15 +198,18 @@ def test_parts_one_after_the_other_are_the_whole(tmp_path: Path) -> None:
         (("--to", "mysql://root@/database/table"), "the target is not the URL of a server"),
         (("--to", "mysql://root@localhost:port/"), "the target's URL has an invalid port"),
         (("--to", "mysql://root@[::1/shop"), "the target's URL cannot be parsed, found mysql://root@[::1/shop"),
-        (("--to", "mysql://root:secret@[::1/shop"), "the target's URL cannot be parsed, found mysql://root:...@[::1/shop"),
+        (
+            ("--to", "mysql://root:secret@[::1/shop"),
+            "the target's URL cannot be parsed, found mysql://root:...@[::1/shop",
+        ),
         (("--to", "mysql://root:secret@host:port/"), "found mysql://root:...@host:port/"),
         (("--to", "ftp://root:secret@x"), "--to ftp://root:...@x: expected sqlite:"),
     ],
-)  # fmt: skip
+)
 def test_wrong_options_are_refused_with_what_was_expected(
     tmp_path: Path, options: tuple[str, str], sentence: str
 ) -> None:
-    """And nothing is made."""
+    """The target is not created."""
     result = run(tmp_path, *options)
 
     assert result.exit_code == 2
@@ -180,7 +219,7 @@ def test_wrong_options_are_refused_with_what_was_expected(
 
 
 def test_server_that_is_not_there_is_an_io_error(tmp_path: Path) -> None:
-    """Exit code 4, with the reason."""
+    """The exit code is 4, and the message has the reason."""
     url = f"mysql://root@/shop?unix_socket={tmp_path}/none.sock"
     command = [sys.executable, "-m", "binlogio_cli", "replay", "--to", url, str(LOG)]
     result = subprocess.run(command, capture_output=True, check=False)

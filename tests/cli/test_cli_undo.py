@@ -1,4 +1,4 @@
-"""`binlogio undo`: from the command line into a script or a binary log, or nothing at all."""
+"""`binlogio undo`: as a script or as a binary log, written completely or not at all."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def run(*arguments: object) -> Result:
 
 
 def test_script_goes_to_standard_output_and_what_it_is_to_standard_error() -> None:
-    """Rows are counted by table, statements that stay as they are too."""
+    """Rows are counted by table, and so are statements that are not undone."""
     result = run("--on-statement", "skip", ROWS)
 
     assert result.exit_code == 0
@@ -34,7 +34,7 @@ def test_script_goes_to_standard_output_and_what_it_is_to_standard_error() -> No
 
 
 def test_output_is_a_file_with_the_same(tmp_path: Path) -> None:
-    """And nothing beside it."""
+    """No other file is left."""
     path = tmp_path / "undo.sql"
     result = run("--on-statement", "skip", "--output", path, ROWS)
 
@@ -45,7 +45,7 @@ def test_output_is_a_file_with_the_same(tmp_path: Path) -> None:
 
 
 def test_binary_log_can_be_read_and_dumped(tmp_path: Path) -> None:
-    """Of the version of the source."""
+    """The log has the version of the source."""
     path = tmp_path / "undo.000001"
     result = run("--on-statement", "stop", "--to-binlog", path, ROWS)
     dumped = CliRunner().invoke(cli, ["dump", str(path)])
@@ -58,7 +58,7 @@ def test_binary_log_can_be_read_and_dumped(tmp_path: Path) -> None:
 
 
 def test_refused_undo_leaves_no_file(tmp_path: Path) -> None:
-    """One sentence each: a statement, an image without what is needed."""
+    """A statement and an incomplete image are refused with one sentence each."""
     for arguments, sentence in (
         ((ROWS,), "a statement cannot be undone"),
         ((ROWS,), "--on-statement stop undoes only what follows the last such statement, --on-statement skip leaves"),
@@ -72,7 +72,7 @@ def test_refused_undo_leaves_no_file(tmp_path: Path) -> None:
 
 
 def test_options_that_make_no_sense_are_wrong_usage(tmp_path: Path) -> None:
-    """Both outputs; a place that is none; a file that cannot be."""
+    """Both outputs, a position that does not exist, and a file that cannot be written."""
     assert run("--output", tmp_path / "a", "--to-binlog", tmp_path / "b", ROWS).exit_code == 2
     assert run("--start-position", "4", ROWS).exit_code == 2
     assert run("--on-statement", "skip", "--output", tmp_path / "no" / "a", ROWS).exit_code == 4

@@ -1,4 +1,4 @@
-"""`binlogio write`: scripts, what they make, and which line is to blame."""
+"""`binlogio write`: scripts, the logs that they make, and errors with their line."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def rows(tmp_path: Path) -> list[dict[str, Any]]:
 
 
 def test_script_becomes_a_log(tmp_path: Path) -> None:
-    """Partial after rows are laid over the before rows; missing columns are NULL."""
+    """After rows are completed from before rows; other missing columns are NULL."""
     result = write(tmp_path, [VARIABLES, TABLE, "", "# a comment", BEGIN, INSERT, UPDATE, COMMIT, DELETE])
 
     assert result.exit_code == 0, result.stderr
@@ -78,7 +78,7 @@ def test_script_becomes_a_log(tmp_path: Path) -> None:
 
 
 def test_same_script_gives_the_same_bytes(tmp_path: Path) -> None:
-    """With times and a UUID in the script, nothing is left to chance."""
+    """With times and a UUID in the script the log is always the same."""
     for name in ("one", "two"):
         assert write(tmp_path / name, [VARIABLES, TABLE, BEGIN, INSERT, COMMIT]).exit_code == 0
     one, two = (tmp_path / name / "logs" / "binlog.000001" for name in ("one", "two"))
@@ -87,7 +87,7 @@ def test_same_script_gives_the_same_bytes(tmp_path: Path) -> None:
 
 
 def test_rollback_leaves_nothing(tmp_path: Path) -> None:
-    """Nor does a session that never commits."""
+    """A session that never commits leaves no events."""
     open_session = {**INSERT, "session": "never commits"}
     lines = [
         TABLE,
@@ -104,7 +104,7 @@ def test_rollback_leaves_nothing(tmp_path: Path) -> None:
 
 
 def test_options_win_over_the_script(tmp_path: Path) -> None:
-    """--set, --checksum, --gtid-mode, --basename."""
+    """These are --set, --checksum, --gtid-mode and --basename."""
     script = [{**VARIABLES, "binlog_checksum": "CRC32"}, TABLE, INSERT, {"do": "rotate"}]
     options = ("--set", "server_id=9", "--checksum", "none", "--gtid-mode", "off", "--basename", "mysql-bin")
     result = write(tmp_path, script, *options)
@@ -119,7 +119,7 @@ def test_options_win_over_the_script(tmp_path: Path) -> None:
 
 
 def test_second_run_goes_on_behind_the_first(tmp_path: Path) -> None:
-    """Logs that are there stay as they are."""
+    """Existing logs are not changed."""
     write(tmp_path, [VARIABLES, TABLE, INSERT])
     result = write(tmp_path, [VARIABLES, TABLE, DELETE])
 
@@ -163,7 +163,7 @@ def test_second_run_goes_on_behind_the_first(tmp_path: Path) -> None:
     ],
 )
 def test_refused_line_is_named(tmp_path: Path, line: Any, sentence: str) -> None:
-    """Exit code 2, the script's line, and why."""
+    """The exit code is 2, and the message has the script's line and the reason."""
     result = write(tmp_path, [VARIABLES, TABLE, line])
 
     assert result.exit_code == 2
@@ -182,7 +182,7 @@ def test_refused_line_is_named(tmp_path: Path, line: Any, sentence: str) -> None
     ],
 )
 def test_refused_variables_are_those_of_line_one(tmp_path: Path, line: Any, sentence: str) -> None:
-    """Before anything is written."""
+    """Nothing has been written."""
     result = write(tmp_path, [line, TABLE])
 
     assert result.exit_code == 2
@@ -206,7 +206,7 @@ def test_missing_script_is_an_io_error(tmp_path: Path) -> None:
 
 
 def test_scripts_of_the_demo_run(tmp_path: Path) -> None:
-    """Both, one after the other, with a value in almost every type."""
+    """Both scripts are run, with values of almost every type."""
     scripts = [str(FIXTURES / "demo" / name) for name in ("shop.jsonl", "types.jsonl")]
     result = CliRunner().invoke(cli, ["write", *scripts, "--out", str(tmp_path)])
     with binlogio.open(tmp_path) as reader:
@@ -262,7 +262,7 @@ def test_the_text_of_a_statement_decides_how_it_is_logged(
 
 @pytest.mark.parametrize("binlog_format", ["STATEMENT", "MIXED", "ROW"])
 def test_a_text_that_cannot_be_read_is_said_to_be_taken_as_it_is(tmp_path: Path, binlog_format: str) -> None:
-    """MIXED format then has rows, which are right whatever the text is; rows do not depend on it."""
+    """MIXED format then logs rows, which do not depend on the text."""
     result = write(tmp_path, [{**VARIABLES, "binlog_format": binlog_format}, TABLE, INSERT])
 
     assert result.exit_code == 0, result.stderr
@@ -284,7 +284,7 @@ def test_a_text_that_cannot_be_read_is_said_to_be_taken_as_it_is(tmp_path: Path,
 def test_a_statement_that_logs_no_rows_is_refused_with_changes(
     tmp_path: Path, binlog_format: str, sql: str, sentence: str
 ) -> None:
-    """With its line, and nothing is dropped."""
+    """The message has the line of the script; no row is lost in silence."""
     lines = [{**VARIABLES, "binlog_format": binlog_format}, TABLE, {**UUID_INSERT, "sql": sql}]
     result = write(tmp_path, lines)
 
@@ -294,7 +294,7 @@ def test_a_statement_that_logs_no_rows_is_refused_with_changes(
 
 
 def test_ddl_that_is_executed_is_logged_as_ddl(tmp_path: Path) -> None:
-    """As a group of its own, in ROW format too."""
+    """It is a group of its own, in ROW format too."""
     result = write(tmp_path, [VARIABLES, TABLE, {**UUID_INSERT, "sql": "DROP TABLE orders", "changes": []}])
 
     assert result.exit_code == 0, result.stderr
@@ -302,7 +302,7 @@ def test_ddl_that_is_executed_is_logged_as_ddl(tmp_path: Path) -> None:
 
 
 def test_replace_has_whole_images(tmp_path: Path) -> None:
-    """An update that REPLACE or an INSERT has become logs every column, whatever binlog_row_image is."""
+    """An update made by REPLACE or INSERT logs every column, whatever binlog_row_image is."""
     change = {"update": "shop.orders", "before": [{"id": 1, "total": "1.50"}], "after": [{"total": "2.50"}]}
     line = {**UUID_INSERT, "sql": "REPLACE INTO orders VALUES (1, 2.5)", "changes": [change]}
     result = write(tmp_path, [{**VARIABLES, "binlog_row_image": "MINIMAL"}, TABLE, line])
@@ -334,12 +334,15 @@ LONE: Final = "a\ud800b"
         {**INSERT, "at": "0001-01-01T00:00:00+14:00"},
         {**INSERT, "at": "9999-12-31T23:59:59-14:00"},
         '{"do": "execute", "sql": "x", "changes": [{"insert": "shop.orders", "rows": [{"id": 1e999}]}]}',
-        '{"do": "execute", "sql": "x", "changes": [{"insert": "shop.orders", "rows": [{"id": 1, "total": "1e999999999"}]}]}',
+        (
+            '{"do": "execute", "sql": "x", "changes": [{"insert": "shop.orders", "rows": [{"id": 1, "total": '
+            '"1e999999999"}]}]}'
+        ),
     ],
     ids=lambda line: str(line)[:60].encode("utf-8", "backslashreplace").decode(),
 )
 def test_values_that_python_cannot_encode_are_refused_with_their_line(tmp_path: Path, line: Any) -> None:
-    """Lone surrogates, numbers of thousands of digits, fractions that no server has, times outside of the log's."""
+    """Lone surrogates, numbers of thousands of digits, and times that an event cannot have are refused."""
     result = write(tmp_path, [VARIABLES, TABLE, line])
 
     assert result.exit_code == 2, result.exception

@@ -1,4 +1,4 @@
-"""What the server's client reads from standard input: each statement as it is, or as digits.
+"""Statements for the client's standard input: unchanged, or as hexadecimal digits.
 
 Nothing is cut elsewhere, nothing is a command.
 """
@@ -22,10 +22,55 @@ if TYPE_CHECKING:
 
 UTF8MB4, GBK, LATIN1 = 45, 28, 8
 FRAGMENTS: Final = (
-    b"'", b'"', b"`", b"\\", b"''", b"\\'", b"--", b"-- ", b"#", b"/*", b"*/", b"/*!", b"/*+", b"/*M!", b"/", b"*", b"-", b"\n", b"\r\n", b"\r", b"\t", b" ",
-    b";", b"/*!*/;", b"delimiter ", b"DELIMITER //\n", b"\nsystem touch /hacked\n", b"\\! touch /hacked\n", b"\\g", b"\\N", b"source x", b"use x", b"select",
-    b"1", b"a", b"\xc3\xbc", b"\xe2\x82\xac", b"\xbf", b"\xff", b"\x95\x5c", b"\0", b"\x1a", b"\x0b", b"?", b"help", b"go\n", b"$$", b"@",
-)  # fmt: skip
+    b"'",
+    b'"',
+    b"`",
+    b"\\",
+    b"''",
+    b"\\'",
+    b"--",
+    b"-- ",
+    b"#",
+    b"/*",
+    b"*/",
+    b"/*!",
+    b"/*+",
+    b"/*M!",
+    b"/",
+    b"*",
+    b"-",
+    b"\n",
+    b"\r\n",
+    b"\r",
+    b"\t",
+    b" ",
+    b";",
+    b"/*!*/;",
+    b"delimiter ",
+    b"DELIMITER //\n",
+    b"\nsystem touch /hacked\n",
+    b"\\! touch /hacked\n",
+    b"\\g",
+    b"\\N",
+    b"source x",
+    b"use x",
+    b"select",
+    b"1",
+    b"a",
+    b"\xc3\xbc",
+    b"\xe2\x82\xac",
+    b"\xbf",
+    b"\xff",
+    b"\x95\x5c",
+    b"\0",
+    b"\x1a",
+    b"\x0b",
+    b"?",
+    b"help",
+    b"go\n",
+    b"$$",
+    b"@",
+)
 
 
 def lines(sql: bytes, collation: int = UTF8MB4, *, escapes: bool = True) -> str:
@@ -43,7 +88,7 @@ def lines(sql: bytes, collation: int = UTF8MB4, *, escapes: bool = True) -> str:
     ],
 )
 def test_statement_that_the_client_reads_as_it_is_stands_as_it_is(sql: bytes) -> None:
-    """With the delimiter on a line of its own, so that a comment at the end does not take it."""
+    """The delimiter is on a line of its own, so that it is not part of a comment at the end."""
     assert lines(sql) == f"{sql.decode()}\n{DELIMITER}\n"
 
 
@@ -72,7 +117,7 @@ def test_statement_that_the_client_reads_as_it_is_stands_as_it_is(sql: bytes) ->
 def test_statement_that_the_client_would_cut_or_carry_out_goes_as_digits(
     sql: bytes, collation: int, escapes: bool
 ) -> None:
-    """In a prepared statement, where nothing is left that could be misread."""
+    """They are sent in a prepared statement."""
     text = lines(sql, collation, escapes=escapes)
 
     assert text.startswith(f"SET @binlogio = x'{sql.hex()}'{DELIMITER}\n")
@@ -80,12 +125,12 @@ def test_statement_that_the_client_would_cut_or_carry_out_goes_as_digits(
 
 
 def test_bytes_of_another_character_set_are_no_matter_where_none_is_half_a_quote() -> None:
-    """Of latin1 every byte is a character; they come out of the text as they went in."""
+    """Every byte of latin1 is a character and is sent unchanged."""
     assert lines(b"SELECT '\xe9'", LATIN1).encode("utf-8", "surrogateescape") == b"SELECT '\xe9'\n/*!*/;\n"
 
 
 def test_long_statements_take_no_longer_than_their_length() -> None:
-    """Neither a string without an end nor many short ones."""
+    """Neither an unterminated string nor many short ones take more than linear time."""
     for part in (b"'a", b"''", b"/*", b"\\", b"- ", b"`a\\"):
         assert lines(b"SELECT " + part * 200_001)
 
@@ -94,7 +139,7 @@ def test_long_statements_take_no_longer_than_their_length() -> None:
 
 
 class Listener:
-    """A server of MySQL's protocol that says yes to everything and keeps what it was asked; for one connection."""
+    """A server of MySQL's protocol that answers OK to every statement and records it, for one connection."""
 
     def __init__(self, path: Path, *, no_backslash_escapes: bool = False) -> None:
         self.asked: list[bytes] = []
@@ -131,9 +176,19 @@ STATUS_AUTOCOMMIT, STATUS_NO_BACKSLASH_ESCAPES = 1 << 1, 1 << 9
 # CLIENT_LONG_PASSWORD, CONNECT_WITH_DB, PROTOCOL_41, TRANSACTIONS, SECURE_CONNECTION, PLUGIN_AUTH
 CAPABILITIES: Final = 1 | 1 << 3 | 1 << 9 | 1 << 13 | 1 << 15 | 1 << 19
 GREETING: Final = (
-    b"\x0a8.0.40\0" + bytes(4) + b"x" * 8 + b"\0" + (CAPABILITIES & 0xFFFF).to_bytes(2, "little") + bytes([UTF8MB4]) + b"\2\0"
-    + (CAPABILITIES >> 16).to_bytes(2, "little") + b"\x15" + bytes(10) + b"x" * 12 + b"\0mysql_native_password\0"
-)  # fmt: skip
+    b"\x0a8.0.40\0"
+    + bytes(4)
+    + b"x" * 8
+    + b"\0"
+    + (CAPABILITIES & 0xFFFF).to_bytes(2, "little")
+    + bytes([UTF8MB4])
+    + b"\2\0"
+    + (CAPABILITIES >> 16).to_bytes(2, "little")
+    + b"\x15"
+    + bytes(10)
+    + b"x" * 12
+    + b"\0mysql_native_password\0"
+)
 
 
 def _send(connection: socket.socket, number: int, data: bytes) -> None:
@@ -161,7 +216,7 @@ def random_statements() -> list[bytes]:
 @pytest.mark.parametrize("escapes", [True, False])
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_client_sends_what_the_log_has(kind: str, escapes: bool, options: tuple[str, ...]) -> None:
-    """Random statements through the real client: each arrives whole and alone, or as digits, and none is carried out by the client."""
+    """Random statements through the real client arrive unchanged or as digits, and the client executes none itself."""
     statements = random_statements()
     texts = [lines(sql, escapes=escapes) for sql in statements]
     head = f"DELIMITER {DELIMITER}\n/*!\\C utf8mb4 */{DELIMITER}\n"
@@ -170,9 +225,17 @@ def test_the_client_sends_what_the_log_has(kind: str, escapes: bool, options: tu
     with vendor(kind).folder("client") as folder:
         listener = Listener(folder / "socket", no_backslash_escapes=not escapes)
         done = vendor(kind).run(
-            vendor(kind).client, "--no-defaults", "-uroot", "--comments", "--force", "-S", vendor(kind).inside(folder / "socket"), *plain_text, *options,
+            vendor(kind).client,
+            "--no-defaults",
+            "-uroot",
+            "--comments",
+            "--force",
+            "-S",
+            vendor(kind).inside(folder / "socket"),
+            *plain_text,
+            *options,
             stdin=text.encode("utf-8", "surrogateescape"),
-        )  # fmt: skip
+        )
         listener.close()
     arrived = behind_markers(listener.asked)
     plain = [number for number, one in enumerate(texts) if not one.startswith("SET @binlogio")]
@@ -190,7 +253,7 @@ def test_the_client_sends_what_the_log_has(kind: str, escapes: bool, options: tu
 
 
 def behind_markers(asked: list[bytes]) -> dict[int, list[bytes]]:
-    """What was asked after each marker."""
+    """Return the statements after each marker."""
     found: dict[int, list[bytes]] = {}
     for sql in asked:
         marker = re.fullmatch(rb"SELECT 'marker (\d+)'", sql)
@@ -202,5 +265,5 @@ def behind_markers(asked: list[bytes]) -> dict[int, list[bytes]]:
 
 
 def squeezed(sql: bytes) -> bytes:
-    """Without white space: the client puts a space after a comment, and takes away what stands at the ends of a statement."""
+    """Compare without white space: the client adds a space after a comment, and strips statements."""
     return b"".join(sql.split())
