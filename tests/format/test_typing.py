@@ -15,8 +15,7 @@ import pytest
 import binlogio
 from binlogio.events import EVENT_CODECS, ROWS_EVENTS, BinlogEvent, RowsEvent
 from binlogio.events.base import UNKNOWN
-
-ROOT = Path(binlogio.__file__).parent.parent
+from corpus import ROOT
 
 NAMES_AND_KEYWORDS = """\
 import binlogio

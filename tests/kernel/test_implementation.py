@@ -31,8 +31,9 @@ WITHOUT_KERNEL: Final = "\n".join(
 
 def _run(code: str, **more: str) -> str:
     environment = {name: value for name, value in os.environ.items() if name != VARIABLE} | more
+    # Not in the folder of the sources: they would hide an installed binlogio, whose kernel is compiled.
     return subprocess.run(
-        [sys.executable, "-c", code], check=True, capture_output=True, text=True, env=environment
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True, env=environment, cwd=LOG.parent
     ).stdout.strip()
 
 
