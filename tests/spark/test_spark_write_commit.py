@@ -39,8 +39,8 @@ from spark_writes import (
 
 pytest.importorskip("pyspark.sql.datasource")
 from pyspark_binlogio.write.log_commit import BatchNumber, LogFolder
-from pyspark_binlogio.write.record_runs import transactions
 from pyspark_binlogio.write.segments import Segment, SegmentWriter
+from pyspark_binlogio.write.transactions import transactions
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -1,6 +1,6 @@
 """Parser of partial JSON updates, as a record shows them when the document itself is unknown.
 
-Reads the text that `binlogio.values.json_diff` makes of JSON diffs.
+Reads the text that `binlogio.values.json` makes of JSON diffs.
 
     change   := function "(" (column | change) ("," path ("," value)?)* ")"
     function := JSON_REPLACE | JSON_INSERT | JSON_ARRAY_INSERT | JSON_REMOVE

@@ -1,6 +1,6 @@
 """The commit of a write: appends the staged files of all tasks to the logs in order, and replaces the index last.
 
-Handles files, names, headers and ends of logs. Records and events in groups are in `record_runs` and `segments`.
+Handles files, names, headers and ends of logs. Records and events in groups are in `transactions` and `segments`.
 
     commit := check order and GTIDs, finish each segment (header, ROTATE or STOP), register names, rename, note the batch, replace the index
 
@@ -29,8 +29,8 @@ from binlogio.storage.stored_json import read_stored
 from binlogio.writer.log.log_file import describe_format
 from binlogio.writer.log.log_index import LogIndex
 from binlogio.writer.log.recovery import examine
-from pyspark_binlogio.write.record_runs import IN_ORDER_HINT, out_of_order
 from pyspark_binlogio.write.segments import Segment, head_of
+from pyspark_binlogio.write.transactions import IN_ORDER_HINT, out_of_order
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -1,7 +1,7 @@
 """The batch and stream writers: write records of the view `rows` as binary logs, on Spark's driver and in its tasks.
 
 Implements Spark's writer interfaces, and adds missing columns. Transactions, staged files and the commit are in
-`record_runs`, `segments` and `log_commit`.
+`transactions`, `segments` and `log_commit`.
 
     driver    makes the staging directory, with a marker that has the id of this attempt to write
     a task    stages files in that directory, which readers ignore, and returns a description of them
@@ -43,8 +43,8 @@ from pyspark_binlogio.pyspark_api import arrow_schema
 from pyspark_binlogio.spark_types import VARIANT
 from pyspark_binlogio.views.batches import ARROW_TYPES
 from pyspark_binlogio.write.log_commit import BatchNumber, LogFolder
-from pyspark_binlogio.write.record_runs import transactions
 from pyspark_binlogio.write.segments import Segment, SegmentWriter
+from pyspark_binlogio.write.transactions import transactions
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType

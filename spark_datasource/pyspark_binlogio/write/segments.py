@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from binlogio._kernel.event_buffer import EventBuffer
     from binlogio.format.event_frames import EventFrames
     from binlogio.writer.log.log_storage import LogStorage
-    from pyspark_binlogio.write.record_runs import Place, Transaction, TransactionKey
+    from pyspark_binlogio.write.transactions import Place, Transaction, TransactionKey
 
 THREAD_ID: Final = 1
 _WRITE_SIZE: Final = 4 << 20

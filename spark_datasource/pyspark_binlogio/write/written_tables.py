@@ -1,6 +1,6 @@
 """The tables of written records: their column types in MySQL, and their images as rows events.
 
-Reads definitions and images, typed (structs) or as JSON text. Transactions are in `record_runs`, files in
+Reads definitions and images, typed (structs) or as JSON text. Transactions are in `transactions`, files in
 `segments`.
 
 A table's columns are those of its definition in `schemaFile`; without one those of the struct, by Spark's types,
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from binlogio.options import ServerVariables
     from binlogio.writer.rows.kernel import WriterKernel
     from binlogio.writer.session.open_tables import OpenTable
-    from pyspark_binlogio.write.record_runs import Run
+    from pyspark_binlogio.write.transactions import Run
 
 _MAX_ENCODERS: Final = 1024
 _EVENT_TYPES: Final = {
@@ -137,7 +137,7 @@ class WrittenTables:
         if encoder is None:
             if len(self._encoders) >= _MAX_ENCODERS:
                 self._encoders.clear()
-            operation = cast("Operation", run.op)  # record_runs lets no other through
+            operation = cast("Operation", run.op)  # `transactions` lets no other through
             encoder = self._encoders[key] = TableEncoder(table.plan, operation, first, second)
         encoder.encode(
             buffer,

@@ -1,6 +1,7 @@
-"""Groups records of row changes into transactions, and checks their order.
+"""Transactions of the records to write: puts a data frame in their order, groups records into them, checks the order.
 
-Uses the columns of the view `rows`. Tables and events are in `written_tables` and `segments`.
+Uses the columns of the view `rows`. Tables and events are in `written_tables` and `segments`. Spark passes the
+partitions of a data frame to a writer unchanged, so a frame must be partitioned between transactions first.
 
     transaction := run+      same file, gtid and sequence_number; if both gtid and sequence_number are NULL, same file and pos
     run         := record+   same table, operation, bitmaps, server_id and timestamp, consecutive
@@ -16,12 +17,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
+from pyspark.sql import Window
+from pyspark.sql import functions as F  # noqa: N812 - as everyone calls it
 
 from binlogio.errors import BinlogFormatError
 from binlogio.storage.index_file import log_number
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+    from pyspark.sql import DataFrame
 
 IN_ORDER_HINT: Final = "write pyspark_binlogio.in_transaction_order(df, n), which puts the records in order"
 _OPS: Final = {"insert": "an insert", "update": "an update", "delete": "a delete"}
@@ -179,3 +183,28 @@ def _refuse_missing_images(run: Run) -> None:
     for name, image, has_image in ("before", run.before, run.op != "insert"), ("after", run.after, run.op != "delete"):
         if has_image and image.null_count:
             raise BinlogFormatError(f"a record of {_OPS[run.op]} has no {name} image", field=name)
+
+
+_LOG_NUMBER: Final = r"\.(\d+)(?:\.\w+)?$"
+
+
+def ordered(frame: DataFrame, partitions: int) -> DataFrame:
+    """Return the records in `partitions` ranges of whole transactions, each sorted.
+
+    Columns that are not there tell nothing.
+    """
+    names = frame.columns
+    file = F.col("file") if "file" in names else F.lit("")
+    row = F.col("row") if "row" in names else F.lit(0)
+    identity = [F.col(name) for name in ("gtid", "sequence_number") if name in names]
+    is_named = F.coalesce(*(column.cast("string") for column in identity), F.lit(None)).isNotNull()
+    transaction = Window.partitionBy(file, *identity, F.when(~is_named, F.col("pos")))
+    keys = {
+        "_stem": F.regexp_replace(file, _LOG_NUMBER, ""),
+        "_number": F.coalesce(F.nullif(F.regexp_extract(file, _LOG_NUMBER, 1), F.lit("")).cast("bigint"), F.lit(-1)),
+        "_begin": F.min("pos").over(transaction),
+        "_row": row,
+    }
+    keyed = frame.withColumns(keys)
+    cut = keyed.repartitionByRange(partitions, "_stem", "_number", "_begin")
+    return cut.sortWithinPartitions("_stem", "_number", "pos", "_row").drop(*keys)
