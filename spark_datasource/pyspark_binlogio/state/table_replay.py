@@ -21,10 +21,9 @@ from binlogio.constants import ColumnType
 from binlogio.errors import ReplayError
 from binlogio.schema import TableDefinition
 from binlogio.schema.ddl.column_history import UNKNOWN_DEFAULT, Default
-from pyspark_binlogio.history.detours import detoured
 from pyspark_binlogio.history.log_marks import Images
 from pyspark_binlogio.history.table_history import TableHistory
-from pyspark_binlogio.history.table_life import Life, Stretch
+from pyspark_binlogio.history.table_life import Life, Stretch, detoured
 from pyspark_binlogio.option_values import BinlogOptionError
 from pyspark_binlogio.spark_types import spark_ddl
 from pyspark_binlogio.state.frames import frame_stage
