@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from binlogio.errors import BinlogFormatError
 from binlogio.values.json import JsonDiff, JsonDiffOperation, JsonDiffs, JsonDocument
-from pyspark_binlogio.state.json_changes import is_change, parse_change
+from pyspark_binlogio.state.fold import is_change, parse_change
 
 VALUES = st.recursive(
     st.none()
