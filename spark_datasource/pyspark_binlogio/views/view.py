@@ -19,11 +19,9 @@ from binlogio.columnar.reference.row_records import ROW_COLUMNS, row_records
 from binlogio.implementation import is_compiled
 from pyspark_binlogio.spark_types import VARIANT
 from pyspark_binlogio.views.batches import ARROW_TYPES, record_batches
+from pyspark_binlogio.views.change_feed import CDF_FILTERS, cdf_batches, cdf_columns
 from pyspark_binlogio.views.event_records import EVENT_COLUMNS, event_records
 from pyspark_binlogio.views.table_changes import (
-    CDF_FILTERS,
-    cdf_batches,
-    cdf_columns,
     row_batches,
     typed_row_columns,
     wanted_images,
