@@ -155,7 +155,7 @@ def marks_of(
     Raises:
         BinlogError: the bytes are no binary log.
     """
-    scan = _Scan(reader, file)
+    scan = _MarkScan(reader, file)
     for event in reader:
         yield from scan.feed(event, is_beyond, wants_group)
         if scan.is_done:
@@ -163,7 +163,7 @@ def marks_of(
     yield from scan.finish(is_beyond, wants_group)
 
 
-class _Scan:
+class _MarkScan:
     """Follows the groups of a piece."""
 
     def __init__(self, reader: BinlogReader, file: int) -> None:
@@ -175,7 +175,7 @@ class _Scan:
         self._maps: dict[tuple[str, str], TableMapEvent] = {}
         self._images: dict[tuple[str, str], Images] = {}
         self._first_images: dict[tuple[str, str], Place] = {}
-        self._group: _Group | None = None
+        self._group: _MarkedGroup | None = None
 
     def feed(self, event: Any, is_beyond: IsBeyond, wants_group: Callable[[str | None], bool]) -> Iterator[Mark]:
         """Take the next event; gives the marks of the group that ended before it."""
@@ -187,7 +187,7 @@ class _Scan:
             self._tracker.feed(event)
             if self._tracker.starts_group:
                 yield from self._abandon(event.header.offset)
-                self._group = _Group(Place(self._file, event.header.offset))
+                self._group = _MarkedGroup(Place(self._file, event.header.offset))
         group = self._group
         if group is None:
             return
@@ -229,7 +229,7 @@ class _Scan:
             yield Mark(self._group.start, Void(Place(self._file, end), by_client=False))
         self._group = None
 
-    def _take(self, group: _Group, event: Any) -> None:
+    def _take(self, group: _MarkedGroup, event: Any) -> None:
         place = Place(self._file, event.header.offset)
         if isinstance(event, TableMapEvent):
             self._mapped(group, event, place)
@@ -245,14 +245,14 @@ class _Scan:
         elif isinstance(event, IncidentEvent):
             group.found.append(Mark(place, Lost(str(event.message))))
 
-    def _mapped(self, group: _Group, event: TableMapEvent, place: Place) -> None:
+    def _mapped(self, group: _MarkedGroup, event: TableMapEvent, place: Place) -> None:
         event = replace(event, table_id=0, header=NEW_HEADER)
         name = event.schema, event.table
         if self._maps.get(name) != event:
             self._maps[name] = event
             group.found.append(Mark(place, Mapped(event, self._reader.context)))
 
-    def _rows(self, group: _Group, event: RowsEvent, place: Place) -> None:
+    def _rows(self, group: _MarkedGroup, event: RowsEvent, place: Place) -> None:
         table = self._reader.table_map(event)
         name = table.schema, table.table
         if event.header.inner is not None:
@@ -265,7 +265,7 @@ class _Scan:
             self._images[name] = images if known is None else known | images
 
 
-class _Group:
+class _MarkedGroup:
     """What is known of an event group so far."""
 
     def __init__(self, start: Place) -> None:

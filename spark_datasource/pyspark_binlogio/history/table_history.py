@@ -190,7 +190,7 @@ class TableHistory:
             self._not_followed(_words_of(text_of(event)), place, str(exc))
             follow_event(self._catalogue, event, context)
             return
-        statement = Statement(self, words, event, context, place)
+        statement = TableStatement(self, words, event, context, place)
         try:
             statement.carry_out()
         except UnsupportedFeature as exc:
@@ -284,7 +284,7 @@ def _parsed(definition: TableDefinition) -> ParsedTable:
 _OBJECTS: Final = ("TABLE", "TABLES", "DATABASE", "SCHEMA", "SEQUENCE", "INDEX")
 
 
-class Statement:
+class TableStatement:
     """One statement at work on the history."""
 
     def __init__(
@@ -480,17 +480,17 @@ class Statement:
 
 
 _HANDLERS: Final = {
-    ("CREATE", "TABLE"): Statement.create,
-    ("CREATE", "INDEX"): Statement.index,
-    ("ALTER", "TABLE"): Statement.alter,
-    ("RENAME", "TABLE"): Statement.rename,
-    ("RENAME", "TABLES"): Statement.rename,
-    ("DROP", "TABLE"): Statement.drop,
-    ("DROP", "TABLES"): Statement.drop,
-    ("DROP", "SEQUENCE"): Statement.drop,
-    ("DROP", "INDEX"): Statement.index,
-    ("DROP", "DATABASE"): Statement.drop_database,
-    ("DROP", "SCHEMA"): Statement.drop_database,
+    ("CREATE", "TABLE"): TableStatement.create,
+    ("CREATE", "INDEX"): TableStatement.index,
+    ("ALTER", "TABLE"): TableStatement.alter,
+    ("RENAME", "TABLE"): TableStatement.rename,
+    ("RENAME", "TABLES"): TableStatement.rename,
+    ("DROP", "TABLE"): TableStatement.drop,
+    ("DROP", "TABLES"): TableStatement.drop,
+    ("DROP", "SEQUENCE"): TableStatement.drop,
+    ("DROP", "INDEX"): TableStatement.index,
+    ("DROP", "DATABASE"): TableStatement.drop_database,
+    ("DROP", "SCHEMA"): TableStatement.drop_database,
 }
 
 

@@ -42,15 +42,15 @@ _PRESENT: Final = "before_present binary, after_present binary"
 
 
 @dataclass(frozen=True, slots=True)
-class Logs:
-    """Logs in order, and how to read them."""
+class ReplayLogs:
+    """ReplayLogs in order, and how to read them."""
 
     spark: SparkSession
     names: tuple[str, ...]
     options: dict[str, str]
 
     @classmethod
-    def find(cls, spark: SparkSession, paths: Sequence[str], options: dict[str, str]) -> Logs:
+    def find(cls, spark: SparkSession, paths: Sequence[str], options: dict[str, str]) -> ReplayLogs:
         """Return the logs that the paths name.
 
         Raises:
@@ -74,7 +74,7 @@ class Logs:
         pieces = [part.pieces for part in planned if isinstance(part, LogPartition)]
         if not pieces:
             return []
-        scan = _Scan(pieces, request, numbers, until)
+        scan = _MarkTask(pieces, request, numbers, until)
         found = self.spark.range(0, len(pieces), 1, len(pieces)).mapInArrow(scan, "mark binary").collect()
         return [pickle.loads(row["mark"]) for row in found]  # noqa: S301 - which our own tasks made
 
@@ -137,7 +137,7 @@ class Logs:
             yield [self.names[last]], stop
 
 
-class _Scan:
+class _MarkTask:
     """What tasks do to find marks; Spark pickles it."""
 
     def __init__(

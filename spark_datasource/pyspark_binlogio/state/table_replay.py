@@ -27,7 +27,7 @@ from pyspark_binlogio.history.table_life import Life, Stretch, detoured
 from pyspark_binlogio.option_values import BinlogOptionError
 from pyspark_binlogio.spark_types import spark_ddl
 from pyspark_binlogio.state.frames import frame_stage
-from pyspark_binlogio.state.logs import Logs
+from pyspark_binlogio.state.logs import ReplayLogs
 from pyspark_binlogio.state.rows import state_of
 from pyspark_binlogio.state.stage import Layout, Stage, is_present, literal, whole
 from pyspark_binlogio.state.until import Until, UntilLike
@@ -70,9 +70,9 @@ def replay_changes(
 
 @dataclass(frozen=True, slots=True)
 class LogReplay:
-    """Logs that were looked through for what they say of tables; any of these can be replayed."""
+    """ReplayLogs that were looked through for what they say of tables; any of these can be replayed."""
 
-    logs: Logs
+    logs: ReplayLogs
     history: TableHistory
     until: Until
 
@@ -89,7 +89,7 @@ class LogReplay:
         stop = Until.of(until)
         if stop.gtids is not None:
             options = {**options, "endingGtids": str(stop.gtids)}
-        logs = Logs.find(spark, paths, options)
+        logs = ReplayLogs.find(spark, paths, options)
         return cls(logs, TableHistory(logs.marks(stop), definitions), stop)
 
     def state(
@@ -109,7 +109,7 @@ class LogReplay:
         schema, _, name = table.partition(".")
         return _known(self.history.life((schema, name)), table, UNFOLLOWED[1])[-1].plan
 
-    def stages(self, table: str, key: Sequence[str] | None, unfollowed: str) -> list[tuple[Stage, _Start]]:
+    def stages(self, table: str, key: Sequence[str] | None, unfollowed: str) -> list[tuple[Stage, _EarlierRows]]:
         """Return the parts of the table's life with the same key, each with the conversion of earlier rows to its columns."""
         schema, _, name = table.partition(".")
         life = self.history.life((schema, name))
@@ -127,7 +127,7 @@ class LogReplay:
             frames = []
             layouts = []
             for number, stretch in enumerate(part):
-                columns = _Columns(part[number:], image, unfollowed)
+                columns = _StretchColumns(part[number:], image, unfollowed)
                 layouts.append(columns.layout())
                 rows = self.logs.rows(stretch.stretch, stretch.plan, min(stretch.stretch.end, self.history.cut))
                 if rows is not None:
@@ -144,7 +144,7 @@ class LogReplay:
                 whole_after=images.whole_after,
                 has_diffs=images.has_diffs,
             )
-            found.append((stage, _Start(part, image, unfollowed)))
+            found.append((stage, _EarlierRows(part, image, unfollowed)))
         for before, following in pairwise(found):
             following[1].follows = before[1].part[-1]
         return found
@@ -166,39 +166,39 @@ class LogReplay:
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class _KnownStretch:
     """A stretch with its columns."""
 
     stretch: Stretch
     plan: TablePlan
 
 
-def _known(life: Life, table: str, unfollowed: str) -> list[_Known]:
+def _known(life: Life, table: str, unfollowed: str) -> list[_KnownStretch]:
     """Return the stretches with known columns.
 
     Others in the middle had no changes, but the statements that ended them count.
     """
-    found: list[_Known] = []
+    found: list[_KnownStretch] = []
     is_now = False
     for stretch in life.stretches:
         plan = stretch.plan()
         is_now = plan is not None
         if plan is not None:
-            found.append(_Known(stretch, plan))
+            found.append(_KnownStretch(stretch, plan))
         elif found:
             last = found[-1]
             then = last.stretch.then.followed_by(stretch.then)
-            found[-1] = _Known(replace(last.stretch, then=then), last.plan)
+            found[-1] = _KnownStretch(replace(last.stretch, then=then), last.plan)
     if not found or (not is_now and unfollowed == "error"):
         raise ReplayError(f"the columns of {table} are unknown", hint="give its definition")
     return found
 
 
 def _parts(
-    stretches: list[_Known], key: Sequence[str] | None, images: Images
-) -> list[tuple[list[_Known], tuple[str, ...]]]:
+    stretches: list[_KnownStretch], key: Sequence[str] | None, images: Images
+) -> list[tuple[list[_KnownStretch], tuple[str, ...]]]:
     """Stretches in a row that have the same key, with the key's names in the last of them."""
-    parts: list[tuple[list[_Known], tuple[str, ...]]] = []
+    parts: list[tuple[list[_KnownStretch], tuple[str, ...]]] = []
     last_key: tuple[str, ...] | None = None
     for number, known in enumerate(stretches):
         own = tuple(key) if key is not None else _key(known, images)
@@ -220,7 +220,7 @@ def _former(key: tuple[str, ...], before: Stretch) -> tuple[str, ...] | None:
     return tuple(then.renamed.get(name, name) for name in names)
 
 
-def _key(known: _Known, images: Images) -> tuple[str, ...]:
+def _key(known: _KnownStretch, images: Images) -> tuple[str, ...]:
     """Return the key: that of the definition, of the log's metadata, or the columns that all before images have."""
     definition, labels = known.stretch.definition, [column.label for column in known.plan.columns]
     if definition is not None and definition.primary_key:
@@ -240,10 +240,10 @@ def _key(known: _Known, images: Images) -> tuple[str, ...]:
     return ()
 
 
-class _Columns:
+class _StretchColumns:
     """The columns of a stretch, as the last stretch of its part has them."""
 
-    def __init__(self, stretches: list[_Known], image: pa.DataType, unfollowed: str) -> None:
+    def __init__(self, stretches: list[_KnownStretch], image: pa.DataType, unfollowed: str) -> None:
         self._first = stretches[0]
         self._image = image
         self._steps = [one.stretch.then for one in stretches[:-1]]
@@ -318,18 +318,18 @@ class _Columns:
         return literal(default, kind)
 
 
-class _Start:
+class _EarlierRows:
     """How the rows before a stage get its columns."""
 
-    def __init__(self, part: list[_Known], image: pa.DataType, unfollowed: str) -> None:
+    def __init__(self, part: list[_KnownStretch], image: pa.DataType, unfollowed: str) -> None:
         self.part = part
-        self.follows: _Known | None = None
+        self.follows: _KnownStretch | None = None
         self._image = image
         self._unfollowed = unfollowed
 
     def base(self, rows: DataFrame) -> DataFrame:
         """Return the rows with the columns of the stage."""
         stretches = self.part if self.follows is None else [self.follows, *self.part]
-        columns = _Columns(stretches, self._image, self._unfollowed)
+        columns = _StretchColumns(stretches, self._image, self._unfollowed)
         one = rows.select(whole(rows.schema).alias("row"))
         return one.select(columns.image("row").alias("row")).select("row.*")

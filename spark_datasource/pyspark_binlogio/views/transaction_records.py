@@ -58,7 +58,7 @@ _STATEMENTS: Final = (QueryEvent, ExecuteLoadQueryEvent, RowsQueryEvent, Annotat
 
 
 @dataclass(slots=True)
-class _Group:
+class _TransactionRecord:
     """What is known of the group so far."""
 
     pos: int
@@ -109,7 +109,7 @@ def transaction_records(reader: BinlogReader, tables: TableFilter, where: EventF
         BinlogError: the bytes are no binary log.
     """
     context, tracker, counts = GroupContext(), GroupTracker(), RowCounter()
-    group: _Group | None = None
+    group: _TransactionRecord | None = None
     ended = 0
     for event in reader:
         context.feed(event)
@@ -129,9 +129,9 @@ def transaction_records(reader: BinlogReader, tables: TableFilter, where: EventF
         yield from _finished(group, reader.position.file, ended, tables, where)
 
 
-def _begin(event: Any, context: GroupContext) -> _Group:
+def _begin(event: Any, context: GroupContext) -> _TransactionRecord:
     header = event.header
-    group = _Group(
+    group = _TransactionRecord(
         header.offset, context.gtid, header.timestamp, header.server_id, context.last_committed, context.sequence_number
     )
     if isinstance(event, _GTIDS):
@@ -140,7 +140,9 @@ def _begin(event: Any, context: GroupContext) -> _Group:
     return group
 
 
-def _finished(group: _Group, file: str, end: int, tables: TableFilter, where: EventFilter) -> Iterator[tuple[Any, ...]]:
+def _finished(
+    group: _TransactionRecord, file: str, end: int, tables: TableFilter, where: EventFilter
+) -> Iterator[tuple[Any, ...]]:
     if tables and not any(tables(*name.split(".", 1)) for name in group.tables):
         return
     if where and not (
@@ -153,7 +155,7 @@ def _finished(group: _Group, file: str, end: int, tables: TableFilter, where: Ev
     yield group.record(file, end)
 
 
-def _add(group: _Group, event: Any, reader: BinlogReader, counts: RowCounter) -> None:
+def _add(group: _TransactionRecord, event: Any, reader: BinlogReader, counts: RowCounter) -> None:
     group.events += 1
     op = OPERATIONS.get(type(event))
     if op is not None:
@@ -174,7 +176,7 @@ def _add(group: _Group, event: Any, reader: BinlogReader, counts: RowCounter) ->
         _add_statement(group, event)
 
 
-def _add_statement(group: _Group, event: Any) -> None:
+def _add_statement(group: _TransactionRecord, event: Any) -> None:
     if isinstance(event, QueryEvent):
         if starts_transaction(event.sql):
             return

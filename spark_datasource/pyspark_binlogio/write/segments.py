@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from binlogio._kernel.event_buffer import EventBuffer
     from binlogio.format.event_frames import EventFrames
     from binlogio.writer.log.log_storage import LogStorage
-    from pyspark_binlogio.write.transactions import Place, Transaction, TransactionKey
+    from pyspark_binlogio.write.transactions import Place, TransactionKey, WrittenTransaction
 
 THREAD_ID: Final = 1
 _WRITE_SIZE: Final = 4 << 20
@@ -111,7 +111,7 @@ class SegmentWriter:
         self._written = EMPTY_GTID_SET
         self._gtids: list[Gtid] = []
 
-    def write(self, transactions: Iterable[Transaction]) -> list[Segment]:
+    def write(self, transactions: Iterable[WrittenTransaction]) -> list[Segment]:
         """Write them all.
 
         Raises:
@@ -139,7 +139,7 @@ class SegmentWriter:
             except OSError:
                 continue
 
-    def _begin(self, transaction: Transaction) -> None:
+    def _begin(self, transaction: WrittenTransaction) -> None:
         run = transaction.runs[0]
         gtid = _gtid_of(transaction)
         previous = self._executed.union(self._written)
@@ -165,7 +165,7 @@ class SegmentWriter:
         self._storage.create(segment.name)
         self._pending += head
 
-    def _add(self, transaction: Transaction) -> None:
+    def _add(self, transaction: WrittenTransaction) -> None:
         segment = self._segments[-1]
         gtid = _gtid_of(transaction)
         try:
@@ -188,7 +188,7 @@ class SegmentWriter:
         if len(self._pending) >= _WRITE_SIZE:
             self._flush()
 
-    def _group(self, transaction: Transaction, gtid: Gtid | None, offset: int) -> EventBuffer | bytes:
+    def _group(self, transaction: WrittenTransaction, gtid: Gtid | None, offset: int) -> EventBuffer | bytes:
         runs = transaction.runs
         first, last = runs[0], runs[-1]
         tables = [self._tables.open(run) for run in runs]
@@ -245,7 +245,7 @@ class SegmentWriter:
         self._segments[-1] = replace(segment, gtids=gtids)
 
 
-def _gtid_of(transaction: Transaction) -> Gtid | None:
+def _gtid_of(transaction: WrittenTransaction) -> Gtid | None:
     if transaction.gtid is None:
         return None
     try:

@@ -41,7 +41,7 @@ TransactionKey = tuple[FileKey, str | None, int | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class RecordRun:
     """Changes of one kind to one table. `timestamp` in seconds since 1970; the images are structs or JSON text."""
 
     schema: str
@@ -56,23 +56,23 @@ class Run:
 
 
 @dataclass(slots=True)
-class Transaction:
+class WrittenTransaction:
     """All records of one transaction, in their order. `gtid` as text, None where it has none."""
 
     key: TransactionKey
     gtid: str | None
     first: Place
     last: Place
-    runs: list[Run] = field(default_factory=list)
+    runs: list[RecordRun] = field(default_factory=list)
 
 
-def transactions(batches: Iterable[pa.RecordBatch]) -> Iterator[Transaction]:
+def transactions(batches: Iterable[pa.RecordBatch]) -> Iterator[WrittenTransaction]:
     """Yield the transactions of the records of one task. The batches have all columns of the view.
 
     Raises:
         BinlogFormatError: the records are not in order, or one says what cannot be.
     """
-    pending: Transaction | None = None
+    pending: WrittenTransaction | None = None
     for batch in batches:
         if batch.num_rows == 0:
             continue
@@ -83,7 +83,7 @@ def transactions(batches: Iterable[pa.RecordBatch]) -> Iterator[Transaction]:
             if pending is None or key != pending.key:
                 if pending is not None:
                     yield pending
-                pending = Transaction(key, key[1], first, last)
+                pending = WrittenTransaction(key, key[1], first, last)
             pending.runs.append(run)
             pending.last = last
     if pending is not None:
@@ -113,7 +113,7 @@ def _refuse_nulls(batch: pa.RecordBatch) -> None:
             raise BinlogFormatError("the column is NULL in a record to write", field=name)
 
 
-def _runs(batch: pa.RecordBatch) -> Iterator[tuple[TransactionKey, Place, Place, Run]]:
+def _runs(batch: pa.RecordBatch) -> Iterator[tuple[TransactionKey, Place, Place, RecordRun]]:
     """Each run with its transaction, and its first and last place.
 
     Refuses records of one file that are not in order.
@@ -126,7 +126,7 @@ def _runs(batch: pa.RecordBatch) -> Iterator[tuple[TransactionKey, Place, Place,
     before, after = batch.column("before"), batch.column("after")
     for start, stop, first, last, name, head in zip(starts, stops, places, lasts, names, values, strict=True):
         schema, table, op, before_present, after_present, server_id, timestamp = head
-        run = Run(
+        run = RecordRun(
             schema=schema,
             table=table,
             op=op,
@@ -177,7 +177,7 @@ def _key(place: Place, gtid: str | None, number: int | None) -> TransactionKey:
     return place[0], gtid, number
 
 
-def _refuse_missing_images(run: Run) -> None:
+def _refuse_missing_images(run: RecordRun) -> None:
     if run.op not in _OPS:
         raise BinlogFormatError("unknown operation", field="op", expected=", ".join(_OPS), found=repr(run.op))
     for name, image, has_image in ("before", run.before, run.op != "insert"), ("after", run.after, run.op != "delete"):

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from binlogio.options import ServerVariables
     from binlogio.writer.rows.kernel import WriterKernel
     from binlogio.writer.session.open_tables import OpenTable
-    from pyspark_binlogio.write.transactions import Run
+    from pyspark_binlogio.write.transactions import RecordRun
 
 _MAX_ENCODERS: Final = 1024
 _EVENT_TYPES: Final = {
@@ -85,7 +85,7 @@ class WrittenTables:
         self._names: dict[pa.DataType, frozenset[str]] = {}
         self._columns: dict[tuple[int, bytes], list[tuple[str, int, pa.DataType | None]]] = {}
 
-    def open(self, run: Run) -> OpenTable:
+    def open(self, run: RecordRun) -> OpenTable:
         """Return the table of a run.
 
         Raises:
@@ -99,7 +99,7 @@ class WrittenTables:
             self._natural[table.table_id] = {column.label: column_spec(column).type for column in table.plan.columns}
         return table
 
-    def add(self, buffer: EventBuffer | EventFrames, run: Run, table: OpenTable) -> None:
+    def add(self, buffer: EventBuffer | EventFrames, run: RecordRun, table: OpenTable) -> None:
         """Add the rows events of a run.
 
         Raises:
@@ -123,7 +123,7 @@ class WrittenTables:
         columns = tuple(_column(f"{schema}.{name}", field) for field in image)
         return TableDefinition(schema, name, columns)
 
-    def _add_typed(self, buffer: EventBuffer | EventFrames, run: Run, table: OpenTable) -> None:
+    def _add_typed(self, buffer: EventBuffer | EventFrames, run: RecordRun, table: OpenTable) -> None:
         names = self._names.get(run.after.type)
         if names is None:
             names = self._names[run.after.type] = frozenset(field.name for field in run.after.type)
@@ -166,7 +166,7 @@ class WrittenTables:
         arrays = [_native(image.field(place), natural) for _, place, natural in columns]
         return pa.RecordBatch.from_arrays(arrays, names=[name for name, _, _ in columns])
 
-    def _add_json(self, buffer: EventBuffer | EventFrames, run: Run, table: OpenTable) -> None:
+    def _add_json(self, buffer: EventBuffer | EventFrames, run: RecordRun, table: OpenTable) -> None:
         frames = EventFrames(checksum=buffer.checksum if not isinstance(buffer, EventFrames) else True)
         open_shape, rows = None, None
         for present, present_after, change in _json_changes(run, table):
@@ -243,7 +243,7 @@ def _native(array: pa.Array, natural: pa.DataType | None) -> pa.Array:
     return array
 
 
-def _json_changes(run: Run, table: OpenTable) -> Iterator[tuple[bytes, bytes | None, RowChange]]:
+def _json_changes(run: RecordRun, table: OpenTable) -> Iterator[tuple[bytes, bytes | None, RowChange]]:
     """Each change with the bitmaps of its images, as a rows event of its kind wants them."""
     for before_text, after_text in zip(run.before.to_pylist(), run.after.to_pylist(), strict=True):
         before, before_present = _json_image(before_text, run.before_present, table, wanted=run.op != "insert")
