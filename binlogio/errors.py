@@ -66,6 +66,7 @@ class Hint(Enum):
     EVENT_SIZE = (
         "if the log is not damaged, raise the limit: limits=binlogio.Limits(event_size=...)",
         "if the log is not damaged, raise the limit with --max-event-size",
+        "if the log is not damaged, read it in Python with limits=binlogio.Limits(event_size=...)",
     )
     FILESYSTEM = (
         "for an object store that PyArrow does not know, pass filesystem=",

@@ -137,7 +137,9 @@ def gtid_set(name: str, value: str) -> str:
     try:
         return str(parse_gtid_state(value.strip()))
     except BinlogError as exc:
-        raise refused(name, value, f"a GTID set, or domain-server-number for each domain of MariaDB ({exc})") from exc
+        raise refused(
+            name, value, f"a GTID set, or domain-server-number for each domain of MariaDB ({exc.reason})"
+        ) from exc
 
 
 def file_globs(name: str, value: str) -> tuple[str, ...]:

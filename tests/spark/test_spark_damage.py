@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import shutil
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.compute
 import pytest
 
 import binlogio
-from binlogio.errors import BinlogError, ChecksumMismatch
+from binlogio.errors import BinlogError, ChecksumMismatch, Hint, Surface, UnsupportedFeature, hint_text
 from corpus import MYSQL
 from pyspark_binlogio.option_values import BinlogOptionError
 from pyspark_binlogio.options import BinlogOptions
 from spark_frames import TYPES_INT, tasks
+from spark_streams import Stream
+from spark_writes import begin_write, numbered
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 pytest.importorskip("pyspark.sql.datasource")
@@ -180,3 +184,39 @@ def test_what_to_do_is_said_in_the_words_of_the_options(case: str, options: dict
         tasks(MYSQL / case / "binlog.000001", **options)
 
     assert words in str(failure.value)
+
+
+ENCRYPTED: Final = MYSQL / "encrypted" / "binlog.000001"
+
+
+def stream_from(path: Path) -> None:
+    """Begin a stream at a position, which has to be looked up in the log."""
+    Stream(path, startingPosition="binlog.000001:500")
+
+
+def append_to(path: Path, folder: Path) -> None:
+    """Append records to a folder whose last log is `path`."""
+    shutil.copy(path, folder / "binlog.000001")
+    begin_write(numbered(range(1, 2)).schema, folder, stream=False)
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        pytest.param(lambda _: tasks(ENCRYPTED, splitMode="scan", maxPartitionBytes="200"), id="splitMode"),
+        pytest.param(lambda _: tasks(ENCRYPTED, startingPosition="binlog.000001:500"), id="startingPosition"),
+        pytest.param(lambda _: tasks(ENCRYPTED, table="corpus.t_int"), id="table"),
+        pytest.param(lambda _: stream_from(ENCRYPTED), id="initialOffset"),
+        pytest.param(lambda _: Stream(ENCRYPTED).batch(), id="latestOffset"),
+        pytest.param(lambda folder: append_to(ENCRYPTED, folder), id="writer"),
+    ],
+)
+def test_hints_of_the_driver_name_the_options_too(plan: Callable[[Path], object], tmp_path: Path) -> None:
+    """What the driver reads to plan a read or a write is an error in the same words as that of a task."""
+    with pytest.raises(UnsupportedFeature, match=r"\(give the server's keyring in option keyring\)"):
+        plan(tmp_path)
+
+
+def test_size_of_an_event_is_not_an_option() -> None:
+    """The hint for an event above the limit names what a user of Spark can do."""
+    assert "Python" in hint_text(Hint.EVENT_SIZE, Surface.SPARK)

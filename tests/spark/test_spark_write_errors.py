@@ -78,6 +78,16 @@ def test_what_cannot_be_written_is_refused_with_its_reason(
     assert folder_of(tmp_path) == {}
 
 
+def test_record_that_cannot_be_written_is_named_with_its_place(tmp_path: Path) -> None:
+    """The log and the position that the record has, whatever the error says besides."""
+    good = numbered(range(1, 3))
+    bitmaps = pa.array([b"\x03", b"\x03", b"\x0f", b"\x03"])
+    with pytest.raises(BinlogFormatError, match=r"binlog\.000007: at 200: shop\.orders: the bitmap") as failure:
+        write([good.append_column("after_present", bitmaps)], tmp_path)
+
+    assert "give the table's definition in option schemaFile" in str(failure.value)
+
+
 def test_folder_whose_last_log_is_in_use_is_refused(tmp_path: Path) -> None:
     """A server writes there."""
     (tmp_path / "binlog.000001").write_bytes((MYSQL / "in_use" / "binlog.000001").read_bytes())

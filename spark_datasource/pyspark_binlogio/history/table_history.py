@@ -129,7 +129,7 @@ class TableHistory:
                 self._text_change(what, mark.place)
             elif isinstance(what, Lost):
                 for life in self._lives.values():
-                    life.problems.append((mark.place, f"the source lost changes here: {what.message}"))
+                    life.problems.append((mark.place, ReplayError(f"the source lost changes here: {what.message}")))
         self.detours += [Detour(start, end, None) for start, end in self._prepared.values()]
         self.detours.sort(key=lambda one: (one.start, one.end))
 
@@ -139,9 +139,8 @@ class TableHistory:
             self.detours.append(Detour(*prepared, place if what.commits else None))
         elif what.commits:
             for life in self._lives.values():
-                life.problems.append(
-                    (place, f"XA COMMIT of a transaction that was prepared before the log: {what.xid}")
-                )
+                problem = ReplayError(f"XA COMMIT of a transaction that was prepared before the log: {what.xid}")
+                life.problems.append((place, problem))
 
     def _map(self, mapped: Mapped, place: Place) -> None:
         event = mapped.event
@@ -173,9 +172,8 @@ class TableHistory:
         words = _words_of(change.sql)
         for name, life in self._lives.items():
             if name[1].casefold() in words:
-                life.problems.append(
-                    (place, f"a statement that changes rows is in the log as text: {change.sql[:80]!r}")
-                )
+                problem = ReplayError(f"a statement that changes rows is in the log as text: {change.sql[:80]!r}")
+                life.problems.append((place, problem))
 
     # ------------------------------------------------------------------------------------------------- statements
 
@@ -187,20 +185,20 @@ class TableHistory:
         try:
             words = Words(tokenize(text_of(event), server, session.sql_mode), session.sql_mode)
         except UnsupportedFeature as exc:
-            self._not_followed(_words_of(text_of(event)), place, str(exc))
+            self._not_followed(_words_of(text_of(event)), place, exc)
             follow_event(self._catalogue, event, context)
             return
         statement = TableStatement(self, words, event, context, place)
         try:
             statement.carry_out()
         except UnsupportedFeature as exc:
-            self._not_followed(_words_of(text_of(event)), place, str(exc))
+            self._not_followed(_words_of(text_of(event)), place, exc)
             statement.follow()
 
-    def _not_followed(self, words: frozenset[str], place: Place, reason: str) -> None:
+    def _not_followed(self, words: frozenset[str], place: Place, reason: BinlogError) -> None:
         for name, life in self._lives.items():
             if name[1].casefold() in words:
-                life.problems.append((place, reason))
+                life.problems.append((place, _problem(reason)))
 
     def known(self, name: TableName) -> TableName:
         """Return the name under which a table is known: servers that fold case log a statement as it was typed."""
@@ -231,6 +229,15 @@ class TableHistory:
     def catalogue(self) -> Catalogue:
         """What statements say of the tables."""
         return self._catalogue
+
+
+def _problem(reason: BinlogError) -> ReplayError:
+    """Return the error of a replay that needs the statement, with the facts of the reason."""
+    problem = ReplayError(
+        reason.reason, field=reason.field, expected=reason.expected, found=reason.found, hint=reason.hint
+    )
+    problem.__cause__ = reason
+    return problem
 
 
 def _order(mark: Mark) -> tuple[Place, bool]:
@@ -352,18 +359,17 @@ class TableStatement:
         at = words.at
         table = known.table if known is not None else ParsedTable(schema="", name="", columns=(), collation="binary")
         changes: ColumnChanges | None = None
-        reason = ""
+        problem = ReplayError("a statement empties partitions, which row changes do not tell")
         try:
             changes = column_changes(words, table, self._server)
         except UnsupportedFeature as exc:
-            reason = str(exc)
+            problem = _problem(exc)
         words.at = at
         self.follow()
         if life is None or self._is_temporary(name):
             return
         if changes is None or changes.drops_rows:
-            what = reason or "a statement empties partitions, which row changes do not tell"
-            life.problems.append((self._place, what))
+            life.problems.append((self._place, problem))
             changes = changes or NOTHING
         new_name = self._full(changes.name) if changes.name is not None else name
         self._go_on(life, new_name, changes)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import pyarrow as pa
 
-from binlogio.errors import BinlogFormatError
+from binlogio.errors import BinlogFormatError, ReplayError
 from binlogio.events.base import ParseContext
 from binlogio.rows.plan import TablePlan, resolve_plan
 from binlogio.schema.ddl.column_history import ColumnChanges, Default
@@ -102,7 +102,7 @@ class Life:
 
     stretches: list[Stretch]
     is_whole: bool  # whether it began in the log, empty
-    problems: list[tuple[Place, str]] = field(default_factory=list)
+    problems: list[tuple[Place, ReplayError]] = field(default_factory=list)
 
     @property
     def now(self) -> Stretch:

@@ -27,7 +27,7 @@ from binlogio.format.event_starts import check_event_start
 from pyspark_binlogio.options import BinlogOptionError, TableFilter, nearest
 from pyspark_binlogio.pyspark_api import arrow_schema
 from pyspark_binlogio.read.filters import NOTHING_PUSHED, push
-from pyspark_binlogio.scan.damage import corrupt_record, tolerant
+from pyspark_binlogio.scan.damage import corrupt_record, option_hints, tolerant
 from pyspark_binlogio.scan.log_files import find_log_files
 from pyspark_binlogio.scan.partitions import LogPartition, Piece, partitions
 from pyspark_binlogio.scan.request import Request, request_of
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 _IMAGES = ("before", "after")
 
 
+@option_hints()
 def view_columns(options: BinlogOptions) -> Mapping[str, pa.DataType]:
     """Return the columns of a read without a schema of the user."""
     view = VIEWS[options.view]
@@ -68,6 +69,7 @@ class BinlogBatchReader(DataSourceReader):
         has_every_column: the schema is that of the source, not one of the user, which may name some columns only.
     """
 
+    @option_hints()
     def __init__(self, options: BinlogOptions, schema: StructType, *, has_every_column: bool = False) -> None:
         self._options = options
         self._schema = arrow_schema(schema)
@@ -100,6 +102,7 @@ class BinlogBatchReader(DataSourceReader):
         self._request = replace(self._request, where=_both(where, self._pushed.events))
         return given if self._options.mode == "PERMISSIVE" else rest
 
+    @option_hints()
     def partitions(self) -> list[InputPartition]:
         """Byte ranges of the logs that the paths name, no bigger than `maxPartitionBytes`.
 

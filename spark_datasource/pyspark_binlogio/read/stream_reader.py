@@ -32,6 +32,7 @@ from binlogio.format.event_starts import check_event_start
 from binlogio.storage.index_file import log_number
 from pyspark_binlogio.pyspark_api import WITH_READ_LIMITS, AvailableNowSource, require_pyspark
 from pyspark_binlogio.read.batch_reader import BinlogBatchReader
+from pyspark_binlogio.scan.damage import option_hints
 from pyspark_binlogio.scan.log_files import find_log_files
 from pyspark_binlogio.scan.partitions import Piece
 
@@ -66,6 +67,7 @@ class BinlogStreamReader(DataSourceStreamReader, AvailableNowSource):
         self._ends: dict[str, int] = {}
         self._reached: Offset = dict(_NOTHING)  # PySpark 4.1 does not say where the query is
 
+    @option_hints()
     def initialOffset(self) -> Offset:  # noqa: N802 - Spark's name
         """Before the first log, or where `startingPosition` says.
 
@@ -99,10 +101,12 @@ class BinlogStreamReader(DataSourceStreamReader, AvailableNowSource):
             return ReadMaxBytes(self._options.max_bytes_per_trigger)
         return ReadAllAvailable()
 
+    @option_hints()
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """Fix the end of the query: it reads the logs up to their current ends."""
         self._target = self._latest(dict(_NOTHING), None, self._logs())
 
+    @option_hints()
     def latestOffset(self, start: Offset | None = None, limit: ReadLimit | None = None) -> Offset:  # noqa: N802
         """Return the end of the next batch: the end of a complete group, within the limit unless a single group exceeds it.
 
@@ -122,6 +126,7 @@ class BinlogStreamReader(DataSourceStreamReader, AvailableNowSource):
             latest = min(latest, self._target, key=_place)
         return given if _place(latest) == _place(resolved) else latest
 
+    @option_hints()
     def reportLatestOffset(self) -> Offset | None:  # noqa: N802
         """Return the end of the logs regardless of limits.
 
@@ -130,6 +135,7 @@ class BinlogStreamReader(DataSourceStreamReader, AvailableNowSource):
         latest = self._latest(dict(_NOTHING), None, self._logs())
         return latest if latest["file"] else None
 
+    @option_hints()
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
         """Return the groups between two offsets, cut and packed as those of a batch read.
 

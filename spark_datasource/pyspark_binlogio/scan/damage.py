@@ -13,6 +13,7 @@ Hints of errors name the options of the data source.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -23,6 +24,16 @@ from pyspark_binlogio.scan.partitions import Piece
 
 if TYPE_CHECKING:
     from pyspark_binlogio.options import BinlogOptions
+
+
+@contextmanager
+def option_hints() -> Iterator[None]:
+    """Let the hints of errors name the options of the data source; also a decorator."""
+    try:
+        yield
+    except BinlogError as exc:
+        exc.surface = Surface.SPARK
+        raise
 
 
 def tolerant(

@@ -24,6 +24,7 @@ from binlogio.event_filter import EventFilter
 from binlogio.storage.index_file import log_number
 from pyspark_binlogio.history.log_marks import Mark, Place, marks_of
 from pyspark_binlogio.options import BinlogOptions
+from pyspark_binlogio.scan.damage import option_hints
 from pyspark_binlogio.scan.log_files import find_log_files
 from pyspark_binlogio.scan.partitions import LogPartition, Piece, partitions
 from pyspark_binlogio.scan.request import Request, request_of
@@ -50,6 +51,7 @@ class ReplayLogs:
     options: dict[str, str]
 
     @classmethod
+    @option_hints()
     def find(cls, spark: SparkSession, paths: Sequence[str], options: dict[str, str]) -> ReplayLogs:
         """Return the logs that the paths name.
 
@@ -158,7 +160,7 @@ class _MarkTask:
 
     def _marks(self, piece: Piece) -> Iterator[Mark]:
         where = EventFilter(wanted_gtids=self._until.gtids)
-        with opened(piece, self._request) as reader:
+        with option_hints(), opened(piece, self._request) as reader:
             if reader is None:
                 return
             try:

@@ -25,6 +25,7 @@ from pyspark_binlogio.history.log_marks import Images
 from pyspark_binlogio.history.table_history import TableHistory
 from pyspark_binlogio.history.table_life import Life, Stretch, detoured
 from pyspark_binlogio.option_values import BinlogOptionError
+from pyspark_binlogio.scan.damage import option_hints
 from pyspark_binlogio.spark_types import spark_ddl
 from pyspark_binlogio.state.frames import frame_stage
 from pyspark_binlogio.state.logs import ReplayLogs
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 UNFOLLOWED: Final = ("error", "ignore")
 
 
+@option_hints()
 def replay_changes(
     spark: SparkSession,
     changes: DataFrame | str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
@@ -114,8 +116,9 @@ class LogReplay:
         schema, _, name = table.partition(".")
         life = self.history.life((schema, name))
         if unfollowed == "error" and life.problems:
-            place, what = life.problems[0]
-            raise ReplayError(what, file=self.logs.names[max(place.file, 0)], offset=place.pos)
+            place, problem = life.problems[0]
+            problem.locate(file=self.logs.names[max(place.file, 0)], offset=place.pos)
+            raise problem
         images = self.history.images_of(life)
         stretches = _known(life, table, unfollowed)
         detours = self.history.detours_of(life)

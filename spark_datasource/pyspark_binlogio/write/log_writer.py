@@ -40,6 +40,7 @@ from binlogio.writer.log.log_storage import LocalStorage
 from binlogio.writer.server_format import server_format_of
 from pyspark_binlogio.option_values import BinlogOptionError, nearest
 from pyspark_binlogio.pyspark_api import arrow_schema
+from pyspark_binlogio.scan.damage import option_hints
 from pyspark_binlogio.spark_types import VARIANT
 from pyspark_binlogio.views.batches import ARROW_TYPES
 from pyspark_binlogio.write.log_commit import BatchNumber, LogFolder
@@ -121,6 +122,7 @@ class _LogWriter:
         is_local = "://" not in self._options.paths[0]
         return LogFolder(self._options.basename, self._storage(), self._variables, changes_files=is_local)
 
+    @option_hints()
     def _write(self, batches: Iterable[pa.RecordBatch], executed: GtidSet) -> Staged:
         """Stage the records of a task.
 
@@ -143,6 +145,7 @@ class _LogWriter:
             raise
         return staged
 
+    @option_hints()
     def _commit(
         self, messages: Iterable[WriterCommitMessage | None], *, overwrite: bool, batch: BatchNumber | None
     ) -> None:
@@ -174,6 +177,7 @@ class _LogWriter:
 class BinlogBatchWriter(_LogWriter, DataSourceArrowWriter):
     """Writes a frame: all of it or nothing."""
 
+    @option_hints()
     def __init__(self, options: BinlogOptions, schema: StructType, *, overwrite: bool) -> None:
         super().__init__(options, schema, uuid.uuid4().hex)
         self._overwrite = overwrite
@@ -198,6 +202,7 @@ class BinlogBatchWriter(_LogWriter, DataSourceArrowWriter):
 class BinlogStreamWriter(_LogWriter, DataSourceStreamArrowWriter):
     """Writes the batches of a stream, each once, however often it is run."""
 
+    @option_hints()
     def __init__(self, options: BinlogOptions, schema: StructType) -> None:
         self._application = options.txn_app_id or options.checkpoint_location or ""
         super().__init__(options, schema, f"{zlib.crc32(self._application.encode()):08x}")

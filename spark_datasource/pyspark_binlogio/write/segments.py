@@ -25,6 +25,7 @@ from binlogio.writer.log.log_file import MICROSECONDS_PER_SECOND, describe_forma
 from binlogio.writer.query_events import QueryContext
 from binlogio.writer.rows.frames import FrameBuilder
 from binlogio.writer.rows.kernel import writer_kernel
+from pyspark_binlogio.write.transactions import log_name
 from pyspark_binlogio.write.written_tables import WrittenTables
 
 if TYPE_CHECKING:
@@ -171,9 +172,7 @@ class SegmentWriter:
         try:
             data = self._group(transaction, gtid, segment.size)
         except BinlogError as exc:
-            exc.hint = (
-                exc.hint or f"in the transaction at {transaction.key[0][0]}, {transaction.gtid or 'without a GTID'}"
-            )
+            exc.locate(file=log_name(transaction.first[0]), offset=transaction.first[1])
             raise
         self._pending += data
         if gtid is not None:

@@ -101,10 +101,15 @@ def out_of_order(before: Place, after: Place) -> BinlogFormatError:
     )
 
 
+def log_name(file: FileKey) -> str | None:
+    """Return the name of a log as its records have it; None for records without a file."""
+    stem, number, more = file
+    return (f"{stem}.{number:06d}{more}" if number >= 0 else stem) or None
+
+
 def _shown(place: Place) -> str:
-    (stem, number, more), pos, row = place
-    name = f"{stem}.{number:06d}{more}" if number >= 0 else stem
-    return f"{name}:{pos}, row {row}"
+    file, pos, row = place
+    return f"{log_name(file) or ''}:{pos}, row {row}"
 
 
 def _refuse_nulls(batch: pa.RecordBatch) -> None:

@@ -23,7 +23,7 @@ import pyarrow as pa
 from binlogio.arrow.encode import TableEncoder
 from binlogio.arrow.types import column_spec
 from binlogio.constants import EventType
-from binlogio.errors import BinlogFormatError, UnsupportedFeature
+from binlogio.errors import BinlogFormatError, Hint, UnsupportedFeature
 from binlogio.format.event_frames import EventFrames, RowsFrames
 from binlogio.primitives import bitmap_size
 from binlogio.rows.image import RowChange, RowImage, encode_rows
@@ -118,7 +118,7 @@ class WrittenTables:
             raise UnsupportedFeature(
                 "the columns of a table with JSON images are unknown",
                 field=f"{schema}.{name}",
-                hint="give its CREATE TABLE in option schemaFile, or structs as before and after",
+                hint=(Hint.TABLE_DEFINITION, "or write structs as before and after"),
             )
         columns = tuple(_column(f"{schema}.{name}", field) for field in image)
         return TableDefinition(schema, name, columns)
@@ -209,7 +209,7 @@ def _column(table: str, field: pa.Field) -> ColumnDefinition:
             "no column type of MySQL is obvious for this one of Spark",
             field=f"{table}.{field.name}",
             found=str(kind),
-            hint="give the table's CREATE TABLE in option schemaFile",
+            hint=Hint.TABLE_DEFINITION,
         )
     return ColumnDefinition(field.name, _SQL_TYPES[kind])
 
@@ -226,7 +226,7 @@ def _bitmap(table: OpenTable, given: bytes | None, names: Collection[str]) -> by
             field=table.definition.full_name,
             expected=f"{count} columns",
             found=given.hex(),
-            hint="give the table's CREATE TABLE in option schemaFile, or leave out before_present and after_present",
+            hint=(Hint.TABLE_DEFINITION, "or leave out before_present and after_present"),
         )
     return given
 
