@@ -60,11 +60,12 @@ def register(spark: SparkSession) -> None:
 
 
 def binlogio_session(app_name: str = "binlogio", *, settings: dict[str, str] | None = None) -> SparkSession:
-    """Start a local Spark session that reads binary logs, or take the one that is running.
+    """Start a local Spark session that reads binary logs, or use the one that is running.
 
     Args:
-        app_name: how Spark calls it.
-        settings: Spark's own settings by their names; they win over ours (`pyspark_binlogio.session.SETTINGS`).
+        app_name: the name of the application in Spark.
+        settings: Spark's own settings by their names; they override the defaults (
+                `pyspark_binlogio.session.SETTINGS`).
 
     Raises:
         JavaNotFoundError: no suitable Java was found; the message says what to install.
@@ -104,12 +105,12 @@ def replay(
             images.
         table: its name, `schema.table`; or its definition, as it was when the changes began. Frames with JSON images
             need one.
-        base: what the table held before the changes. Without it, it was empty; or where the changes begin later, rows
-            that they do not touch are not known.
-        until: a datetime (UTC where it has no zone), a position as (file, offset), or a GTID set; None for the end.
-        key: the columns that tell rows apart, where neither the definition nor the log says it. A table without a key
+        base: the rows of the table before the changes. Without it the table was empty; or, if the changes begin later,
+            rows that no change touches are unknown.
+        until: a datetime (UTC if it has no zone), a position as (file, offset), or a GTID set; None for the end.
+        key: the columns that identify a row, if neither the definition nor the log names them. A table without a key
             is a multiset.
-        unfollowed: "error", or "ignore" to go on where a statement changes rows as text, or cannot be followed.
+        unfollowed: "error", or "ignore" to continue after a statement that changes rows as text or cannot be followed.
         options: of the source, for paths: `keyring`, `zeroDates`, `verifyChecksum` ...
 
     Raises:
@@ -136,9 +137,9 @@ def merge_into(
 
     Args:
         path: a Delta table, or a directory of Parquet files with a manifest; created if it does not exist.
-        table: which table's changes to take, `schema.table`; or its definition, which JSON images need.
+        table: the table, `schema.table`; or its definition, which JSON images need.
         format: "delta" (needs the extra `delta`), or "parquet".
-        key: the columns that tell rows apart, where there is no definition.
+        key: the columns that identify a row, if there is no definition.
         txn_app_id: a name for the query, under which the numbers of its batches are kept; by default the id of the
             query, which its checkpoint keeps. Needed on Spark Connect with several queries at a time, where a batch
             does not name its query; a query with another checkpoint needs another name.

@@ -29,11 +29,11 @@ _VERSION = re.compile(r'version "(?:1\.)?(\d+)')  # "1.8.0_392" is 8, "17.0.15" 
 
 
 class JavaNotFoundError(RuntimeError):
-    """There is no Java that Spark could run on; the message says what to install."""
+    """No suitable Java for Spark; the message says what to install."""
 
 
 def require_java() -> Path:
-    """Return the path of the `java` that Spark will start, after asking it for its version.
+    """Return the path of the `java` that Spark will start, after a check of its version.
 
     Raises:
         JavaNotFoundError: none was found, it does not run, or it is older than `OLDEST_JAVA`.

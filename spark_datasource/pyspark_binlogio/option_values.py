@@ -19,7 +19,7 @@ _FACTORS: Final = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40
 
 
 class BinlogOptionError(ValueError):
-    """An option of `format("binlog")` is unknown, or its value makes no sense."""
+    """An unknown option of `format("binlog")`, or an invalid value of one."""
 
 
 def nearest(name: str, known: tuple[str, ...]) -> str:
@@ -29,12 +29,12 @@ def nearest(name: str, known: tuple[str, ...]) -> str:
 
 
 def refused(name: str, value: str, expected: str) -> BinlogOptionError:
-    """Return a value that makes no sense."""
+    """Return the error for an invalid value."""
     return BinlogOptionError(f"binlog: option {name}: expected {expected}, found {value!r}")
 
 
 def text(name: str, value: str) -> str:
-    """Any text but none."""
+    """Return a text that is not empty."""
     if not value.strip():
         raise refused(name, value, "a value")
     return value
@@ -49,7 +49,7 @@ def boolean(name: str, value: str) -> bool:
 
 
 def choice(*allowed: str) -> Callable[[str, str], str]:
-    """One of some words, in any case."""
+    """Return the parser of one of some words, in any case."""
 
     def parse(name: str, value: str) -> str:
         for word in allowed:
@@ -68,21 +68,21 @@ def count(name: str, value: str) -> int:
 
 
 def number(name: str, value: str) -> int:
-    """Return a number, also 0."""
+    """Return a number of 0 or more."""
     if not value.strip().isdigit():
         raise refused(name, value, "a whole number")
     return int(value)
 
 
 def file_name(name: str, value: str) -> str:
-    """Return the name of a file without a folder."""
+    """Return the name of a file without a directory."""
     if not value.strip() or "/" in value:
-        raise refused(name, value, "a name without a folder")
+        raise refused(name, value, "a name without a directory")
     return value.strip()
 
 
 def size(name: str, value: str) -> int:
-    """Bytes: 1048576, 128m, 1g, 64MB, as Spark's own sizes."""
+    """Return a number of bytes, written as Spark's own sizes: 1048576, 128m, 1g, 64MB."""
     match = _SIZE.fullmatch(value.strip())
     if match is None or int(match[1]) == 0:
         raise refused(name, value, "a size in bytes, such as 134217728 or 128m")
@@ -97,12 +97,12 @@ def table(name: str, value: str) -> str:
 
 
 def table_globs(name: str, value: str) -> tuple[str, ...]:
-    """Globs of such names."""
+    """Return globs of table names."""
     return tuple(table(name, glob) for glob in value.split(","))
 
 
 def names(name: str, value: str) -> tuple[str, ...]:
-    """Names with commas between them."""
+    """Return names that are separated by commas."""
     found = tuple(one.strip() for one in value.split(","))
     if not all(found):
         raise refused(name, value, "names separated by commas")
@@ -110,7 +110,7 @@ def names(name: str, value: str) -> tuple[str, ...]:
 
 
 def moment(name: str, value: str) -> int:
-    """Return a time in seconds since 1970: ISO 8601, in UTC where it does not say otherwise, or that number itself."""
+    """Return a time in seconds since 1970: ISO 8601, in UTC if it has no zone, or that number."""
     if value.strip().isdigit():
         return int(value)
     try:
@@ -130,7 +130,7 @@ def position(name: str, value: str) -> tuple[str, int]:
 
 
 def gtid_set(name: str, value: str) -> str:
-    """Return the text of a GTID set of MySQL or of a position of MariaDB, checked."""
+    """Return the text of a valid GTID set of MySQL or position of MariaDB."""
     from binlogio.errors import BinlogError  # noqa: PLC0415 - options are parsed where nothing is read
     from binlogio.event_filter import parse_gtid_state  # noqa: PLC0415
 
@@ -143,7 +143,7 @@ def gtid_set(name: str, value: str) -> str:
 
 
 def file_globs(name: str, value: str) -> tuple[str, ...]:
-    """Globs of file names."""
+    """Return globs of file names."""
     return tuple(_without_braces(text(name, value)))
 
 
@@ -157,12 +157,12 @@ def _without_braces(pattern: str) -> list[str]:
 
 
 def path(name: str, value: str) -> tuple[str, ...]:
-    """One path."""
+    """Return the path, absolute."""
     return (_absolute(text(name, value)),)
 
 
 def paths(name: str, value: str) -> tuple[str, ...]:
-    """Several, as a JSON array."""
+    """Return the paths of a JSON array, absolute."""
     try:
         found: Any = json.loads(value)
     except (ValueError, RecursionError):
@@ -173,7 +173,7 @@ def paths(name: str, value: str) -> tuple[str, ...]:
 
 
 def _absolute(path: str) -> str:
-    """Return the path as every task can open it, wherever it runs; `file:` is what Spark's own file sources show."""
+    """Return the path as every task can open it, wherever it runs; Spark's own file sources show paths with `file:`."""
     if path.startswith("file:/"):
         path = "/" + path.removeprefix("file:").lstrip("/")
-    return path if "://" in path else os.path.abspath(path)  # noqa: PTH100 - a link stays what it is called
+    return path if "://" in path else os.path.abspath(path)  # noqa: PTH100 - keep the name of a link

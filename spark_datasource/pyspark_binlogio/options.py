@@ -1,49 +1,53 @@
 """The options of `format("binlog")`: names, defaults and conflicts.
 
-Follows Spark's conventions: names in lowerCamelCase, accepted in any case; `path` and `paths`. A name that is not in
-the table below is refused, with the nearest name that is.
+Follows Spark's conventions: names in lowerCamelCase, accepted in any case; `path` and `paths`. An unknown name is
+refused, with the nearest name of the table below.
 
-    path, paths                        a file, glob, directory, .index file or URI; `paths` is a JSON array, as load([...]) gives
-    view                               rows (default) | events | transactions | cdf
-    table                              one table, as schema.table: `before` and `after` are then structs of its columns
-    tables                             globs for schema.table, separated by commas
-    columns                            names of the table's columns that `before` and `after` shall have
-    imageType                          json (default) | variant: what `before` and `after` are without table. Spark's own parse_json is
-                                       quicker where not every record is needed
-    images                             both (default) | before | after: the other image is left out, of view rows
-    schemaFile                         table definitions for logs with binlog_row_metadata=MINIMAL: .sql or .json; or JSON itself, of
-                                       which those are passed over that do not fit a table
-    zeroDates                          error (default) | null | text
-    startingTimestamp, endingTimestamp   transactions from the one on, and before the other, by the time of their events
-    startingGtids, endingGtids         leave out the transactions of the one set (they are known), and those not in the other. Of MariaDB,
-                                       the last GTID of each domain
-    startingPosition, endingPosition   file:offset; earlier files and transactions are left out, and those from the other on
-    pathGlobFilter                     read only the files whose name matches; with {a,b}
-    recursiveFileLookup                true | false: look into the directories of a directory
-    ignoreMissingFiles                 true | false: a file that is not there is no error
-    changedLogs                        error (default) | restart: a stream whose checkpoint is of other logs (RESET, failover, a restored
-                                       backup) ends with an error, or goes on with the first log that is there
-    mode                               FAILFAST (default) | PERMISSIVE | DROPMALFORMED: how damage is handled
-    schemaChanges                      error (default) | ignore: a change whose table has other columns than the read (ALTER).
-                                       It is treated as damage (`mode`); or columns that the read lacks are left out,
-                                       and those that the table lacks are NULL
-    columnNameOfCorruptRecord          the column in which PERMISSIVE says what was wrong; `_corrupt_record`
-    maxPartitionBytes                  of one task; 128m
-    splitMode                          ranges (default) | scan | files: how a file is cut. By bytes, and tasks look for event groups; by groups,
-                                       which the driver finds by going through the files, safe against forged values; or
-                                       not
-    verifyChecksum                     true | false
-    keyring                            the server's keys for encrypted logs: a file on the driver, or its text
-    maxFilesPerTrigger, maxBytesPerTrigger   of one batch of a stream
+    path, paths                a file, glob, directory, .index file or URI; `paths` is a JSON array, as of load([...])
+    view                       rows (default) | events | transactions | cdf
+    table                      one table, as schema.table: `before` and `after` are then structs of its columns
+    tables                     globs for schema.table, separated by commas
+    columns                    names of the table's columns to read into `before` and `after`
+    imageType                  json (default) | variant: the type of `before` and `after` without `table`. Spark's own
+                               parse_json is faster if not every record is needed
+    images                     both (default) | before | after: omit the other image, in view rows
+    schemaFile                 table definitions for logs with binlog_row_metadata=MINIMAL: a .sql or .json file, or
+                               JSON itself; definitions in JSON that do not fit a table are ignored
+    zeroDates                  error (default) | null | text
+    startingTimestamp          read transactions from this time on, by the time of their events
+    endingTimestamp            read transactions before this time
+    startingGtids              omit the transactions of this GTID set (they are known). Of MariaDB: the last GTID of
+                               each domain
+    endingGtids                omit the transactions that are not in this GTID set
+    startingPosition           file:offset; omit earlier files and transactions
+    endingPosition             file:offset; omit the transactions from there on
+    pathGlobFilter             read only the files whose name matches; with {a,b}
+    recursiveFileLookup        true | false: read the directories below a directory too
+    ignoreMissingFiles         true | false: a missing file is not an error
+    changedLogs                error (default) | restart: a stream whose checkpoint belongs to other logs (RESET,
+                               failover, a restored backup) ends with an error, or restarts at the first existing log
+    mode                       FAILFAST (default) | PERMISSIVE | DROPMALFORMED: how damage is handled
+    schemaChanges              error (default) | ignore: how a change is handled whose table has other columns than the
+                               read (ALTER). error: as damage (`mode`). ignore: columns that the read lacks are omitted,
+                               and those that the table lacks are NULL
+    columnNameOfCorruptRecord  the column for the error text with PERMISSIVE; `_corrupt_record`
+    maxPartitionBytes          of one task; 128m
+    splitMode                  ranges (default) | scan | files: how a file is cut. ranges: by bytes; tasks search for
+                               event groups. scan: between groups, which the driver finds by reading the event headers;
+                               forged values cannot mislead it. files: not at all
+    verifyChecksum             true | false
+    keyring                    the server's keys for encrypted logs: a file on the driver, or its text
+    maxFilesPerTrigger         limit of a batch of a stream
+    maxBytesPerTrigger         limit of a batch of a stream
 
-Those of a write are `path`, `table` and `schemaFile` (what the tables' columns are in MySQL), and:
+The options of a write are `path`, `table` and `schemaFile` (the columns of the tables in MySQL), and:
 
-    basename                           of the logs; binlog
-    serverVersion                      whose logs they are like: 8.0.20 to 8.0.25, 9.x; 9.7.0
-    maxBinlogSize                      a log ends with the transaction that reaches it; 1g
-    binlogChecksum                     CRC32 (default) | NONE
-    txnAppId, txnVersion               of a frame that may be written again: a version of the application is written once. For a stream
-                                       txnAppId replaces the checkpoint, and the batch is the version
+    basename                   of the logs; binlog
+    serverVersion              the MySQL version whose logs are written: 8.0.20 to 8.0.25, 9.x; 9.7.0
+    maxBinlogSize              a log ends with the transaction that reaches it; 1g
+    binlogChecksum             CRC32 (default) | NONE
+    txnAppId, txnVersion       of a frame that may be written again: a version of the application is written once. For
+                               a stream txnAppId replaces the checkpoint, and the batch is the version
 """
 
 from __future__ import annotations
@@ -59,8 +63,9 @@ from pyspark_binlogio.option_values import BinlogOptionError, nearest
 __all__ = ["VIEW_NAMES", "BinlogOptionError", "BinlogOptions", "TableFilter", "nearest"]
 
 NO_TABLES: Final = (
-    "CREATE TABLE ... USING binlog is not possible, since Spark does not give a Python source the path and the options of the table when it is "
-    "read or written; use CREATE TEMPORARY VIEW name USING binlog OPTIONS (path '/var/lib/mysql/binlog.*')"
+    "CREATE TABLE ... USING binlog is not possible, since Spark does not give a Python source the path and the "
+    "options of the table when it is read or written; use CREATE TEMPORARY VIEW name USING binlog "
+    "OPTIONS (path '/var/lib/mysql/binlog.*')"
 )
 VIEW_NAMES: Final = ("rows", "events", "transactions", "cdf")
 DEFAULT_MAX_PARTITION_BYTES: Final = 128 << 20
@@ -68,20 +73,20 @@ DEFAULT_MAX_PARTITION_BYTES: Final = 128 << 20
 
 @dataclass(frozen=True, slots=True)
 class TableFilter:
-    """Which tables a user wants: one by its name, or all that match a glob; all of them where neither is given."""
+    """The selected tables: one by its name, or all that match a glob; all tables if neither is given."""
 
     table: str | None = None
     globs: tuple[str, ...] = ()
 
     def __call__(self, schema: str | None, table: str | None) -> bool:
-        """Return True where the table is wanted; False for what belongs to no table."""
+        """Return True if the table is selected; False for events without a table."""
         name = f"{schema}.{table}"
         if schema is None or table is None:
             return False
         return name == self.table or any(fnmatchcase(name, glob) for glob in self.globs)
 
     def __bool__(self) -> bool:
-        """Return True where not every table is wanted."""
+        """Return True if not every table is selected."""
         return self.table is not None or bool(self.globs)
 
 
@@ -130,7 +135,7 @@ class BinlogOptions:
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> BinlogOptions:
-        """Take the options as Spark gives them; the case of their names does not matter.
+        """Parse the options as Spark passes them; the case of their names does not matter.
 
         Raises:
             BinlogOptionError: an unknown name, an invalid value, or two that contradict each other.
@@ -147,10 +152,10 @@ class BinlogOptions:
         return cls(paths=paths, tables=tables, given=given, **fields)
 
     def require_paths(self) -> None:
-        """Refuse a read of nothing.
+        """Refuse options without a path.
 
         Raises:
-            BinlogOptionError: no path.
+            BinlogOptionError: no path is given.
         """
         if not self.paths:
             raise BinlogOptionError(
@@ -158,10 +163,10 @@ class BinlogOptions:
             )
 
     def refuse_others(self, *, writes: bool) -> None:
-        """Refuse options that only a write has, or only a read.
+        """Refuse options that apply to reads only, or to writes only.
 
         Raises:
-            BinlogOptionError: such an option is given.
+            BinlogOptionError: there is such an option.
         """
         others = self.given - _WRITE_OPTIONS - _BOTH if writes else self.given & _WRITE_OPTIONS
         if others:
@@ -169,7 +174,7 @@ class BinlogOptions:
             raise BinlogOptionError(f"binlog: option {min(others)} is for {one}, and this {other}")
 
     def wants_file(self, name: str) -> bool:
-        """Return True where `pathGlobFilter` lets a file of this name (without its directory) through."""
+        """Return True if `pathGlobFilter` selects a file of this name (without its directory)."""
         return not self.path_glob_filter or any(fnmatchcase(name, glob) for glob in self.path_glob_filter)
 
 
@@ -245,7 +250,7 @@ _OPTIONS: Final[dict[str, tuple[str, Callable[[str, str], Any]]]] = {
 _TABLE_PROPERTIES: Final = frozenset(
     ("owner", "location", "provider", "comment", "external", "is_managed_location", "collation", "table_type")
 )
-"""What Spark gives a source as options when a table is created. Source: TableCatalog, reserved properties."""
+"""Properties that Spark passes as options when a table is created. Source: TableCatalog, reserved properties."""
 
 _WRITE_OPTIONS: Final = frozenset(
     (

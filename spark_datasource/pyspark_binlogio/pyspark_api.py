@@ -2,9 +2,11 @@
 
 Imports PySpark inside of functions only, except for one class that an old version may lack.
 
-    4.1   the first with record batches in both directions. `latestOffset` has no arguments and is called once for AvailableNow and Once,
-          so a limited answer would end such a query early: limits are refused. No AvailableNow of a source
-    4.2   `pyspark.sql.streaming.datasource`: limits, AvailableNow, `reportLatestOffset`; `to_arrow_schema` takes a time zone
+    4.1   the first with record batches in both directions. `latestOffset` has no arguments and is called once for
+          AvailableNow and Once, so a limited answer would end such a query early: limits are refused. A source
+          cannot implement AvailableNow
+    4.2   `pyspark.sql.streaming.datasource`: limits, AvailableNow, `reportLatestOffset`; `to_arrow_schema` takes a
+          time zone
 """
 
 from __future__ import annotations
@@ -37,11 +39,11 @@ _MAJOR_MINOR: Final = re.compile(r"(\d+)\.(\d+)")
 
 
 class PySparkVersionError(RuntimeError):
-    """PySpark is too old for `format("binlog")`, or for an option of it."""
+    """A PySpark that is too old for `format("binlog")`, or for an option of it."""
 
 
 def _version() -> str:
-    """Of the PySpark that is installed, such as `4.1.0`; `none` where there is no PySpark."""
+    """Return the version of the installed PySpark, such as `4.1.0`; `none` without PySpark."""
     if find_spec("pyspark") is None:
         return "none"
     from pyspark.version import __version__  # noqa: PLC0415 - there may be no PySpark
@@ -59,17 +61,18 @@ def require_pyspark(oldest: tuple[int, int] = OLDEST, what: str = 'format("binlo
     """Refuse a PySpark before `oldest`.
 
     Raises:
-        PySparkVersionError: it is older, or there is none.
+        PySparkVersionError: it is older, or not installed.
     """
     if not has_pyspark(oldest):
         version, needed = _version(), ".".join(map(str, oldest))
         raise PySparkVersionError(
-            f"binlog: {what} needs PySpark {needed} or newer, found {version}; install it with: pip install 'pyspark>={needed}'"
+            f"binlog: {what} needs PySpark {needed} or newer, found {version}; "
+            f"install it with: pip install 'pyspark>={needed}'"
         )
 
 
 def is_connect(spark: SparkSession) -> bool:
-    """Return True for a session of Spark Connect, which has no JVM at hand."""
+    """Return True for a session of Spark Connect, which cannot access the JVM."""
     return type(spark).__module__.startswith("pyspark.sql.connect")
 
 
@@ -83,10 +86,7 @@ def arrow_schema(schema: StructType) -> pa.Schema:
 
 
 def __getattr__(name: str) -> object:
-    """`AvailableNowSource`: Spark's mixin for a source that knows Trigger.AvailableNow.
-
-    `object` in PySpark 4.1, which has none.
-    """
+    """Return `AvailableNowSource`: Spark's mixin for Trigger.AvailableNow, or an empty class in PySpark 4.1."""
     if name != "AvailableNowSource":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:

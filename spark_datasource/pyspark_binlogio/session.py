@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SETTINGS: Final = {
-    "spark.driver.extraJavaOptions": "-XX:+UseParallelGC",  # batches want throughput; the default collector takes a tenth of it
+    "spark.driver.extraJavaOptions": "-XX:+UseParallelGC",  # a tenth more throughput than the default collector
     "spark.driver.memory": "4g",  # the limit of Java's heap, not what it takes
     "spark.log.level": "ERROR",
     "spark.sql.python.filterPushdown.enabled": "true",
@@ -32,13 +32,13 @@ _MASTER: Final = "spark.master"
 _WAREHOUSE: Final = "spark.sql.warehouse.dir"
 
 _ENVIRONMENT: Final = {
-    "PYSPARK_PYTHON": sys.executable,  # else Spark runs the `python3` on PATH; its setting of that name is not used everywhere
+    "PYSPARK_PYTHON": sys.executable,  # else Spark runs the `python3` on PATH; not all of Spark uses the setting
     "SPARK_LOCAL_IP": "127.0.0.1",  # else Spark warns about the machine's name
 }
 
 
 def start_session(app_name: str, settings: dict[str, str]) -> SparkSession:
-    """Start a session, or take the one that is running, and make `format("binlog")` known to it.
+    """Start a session, or use the one that is running, and make `format("binlog")` known to it.
 
     Raises:
         JavaNotFoundError: no suitable Java was found; the message says what to install.

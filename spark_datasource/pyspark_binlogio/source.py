@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class BinlogDataSource(DataSource):
-    """Binary logs of MySQL and MariaDB: `spark.read.format("binlog").option("view", "rows").load("/var/lib/mysql/binlog.*")`.
+    """Binary logs of MySQL and MariaDB: `spark.read.format("binlog").load("/var/lib/mysql/binlog.*")`.
 
     The options are those of `pyspark_binlogio.options`.
     """
@@ -41,19 +41,17 @@ class BinlogDataSource(DataSource):
         return "binlog"
 
     def schema(self) -> str:
-        """Return the columns of the view, as Spark's DDL.
-
-        Those of a table are as in its last change in the newest log that has one.
+        """Return the columns of the view as DDL; those of a table as in its last change in the newest log with one.
 
         Raises:
-            BinlogOptionError: no path; or no log has a change of the table.
+            BinlogOptionError: no path is given; or no log has a change of the table.
             BinlogError: a log that was looked into is damaged.
-            OSError: a path names nothing, or cannot be read.
+            OSError: a path matches no file, or a file cannot be read.
         """
         from pyspark_binlogio.read.batch_reader import view_columns  # noqa: PLC0415
         from pyspark_binlogio.spark_types import quoted, spark_ddl  # noqa: PLC0415
 
-        self._has_own_schema = True  # Spark asks for it only where the user gives none, and keeps the source
+        self._has_own_schema = True  # Spark calls this only if the user gives no schema, and keeps the source
         columns = view_columns(self._parsed)
         return ", ".join(f"{quoted(name)} {spark_ddl(kind)}" for name, kind in columns.items())
 
@@ -61,7 +59,7 @@ class BinlogDataSource(DataSource):
         """Return a reader of the columns of `schema`, which may be some of the view's, in any order.
 
         Raises:
-            BinlogOptionError: a column that the view does not have or has with another type; no path.
+            BinlogOptionError: a column that the view does not have, or has with another type; no path.
             BinlogError: the keyring is invalid.
             OSError: the keyring cannot be read.
         """
@@ -80,28 +78,28 @@ class BinlogDataSource(DataSource):
         return BinlogStreamReader(self._parsed, schema, has_every_column=self._has_own_schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:  # noqa: FBT001 - Spark's signature
-        """Return a writer of records of the view `rows` as logs of a folder.
+        """Return a writer of records of the view `rows` as logs of a directory.
 
         Raises:
             BinlogOptionError: a column that the view does not have, one that is missing, or an option of a read.
             BinlogError: the last log of the directory is in use.
-            OSError: the folder cannot be read.
+            OSError: the directory cannot be read.
         """
         from pyspark_binlogio.write.log_writer import BinlogBatchWriter  # noqa: PLC0415
 
-        self._check_folder()
+        self._check_directory()
         return BinlogBatchWriter(self._parsed, schema, overwrite=overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: FBT001, N802
         """Return a writer of the batches of a stream; errors as those of `writer`."""
         from pyspark_binlogio.write.log_writer import BinlogStreamWriter  # noqa: PLC0415
 
-        self._check_folder()
+        self._check_directory()
         if overwrite:
             raise BinlogOptionError("binlog: unsupported output mode; expected append, since logs are only appended to")
         return BinlogStreamWriter(self._parsed, schema)
 
-    def _check_folder(self) -> None:
+    def _check_directory(self) -> None:
         if len(self._parsed.paths) != 1:
             raise BinlogOptionError(
                 f'binlog: expected exactly one directory to write to, such as save("/var/lib/binlog"). {NO_TABLES}'

@@ -3,7 +3,8 @@
 Spark has no unsigned numbers, no DECIMAL of more than 38 digits and no time of more than a day:
 
     unsigned      the next wider type; BIGINT UNSIGNED and BIT(n) decimal(20,0)
-    DECIMAL(65)   string         TIME   interval day to second         DATETIME   timestamp_ntz        TIMESTAMP   timestamp
+    DECIMAL(65)   string         TIME        interval day to second
+    DATETIME      timestamp_ntz  TIMESTAMP   timestamp
     JSON text     string, or with imageType=variant, variant
     GEOMETRY      struct<srid: bigint, wkb: binary>                    VECTOR     array<float>
 
@@ -49,7 +50,7 @@ _NAMES: Final = {
 
 
 def spark_type(arrow_type: pa.DataType) -> pa.DataType:
-    """Return the Arrow type of what Spark makes of it."""
+    """Return the type of Spark for a type of a log, as an Arrow type."""
     if pa.types.is_decimal256(arrow_type):
         return pa.string()
     if pa.types.is_struct(arrow_type):
@@ -60,7 +61,7 @@ def spark_type(arrow_type: pa.DataType) -> pa.DataType:
 
 
 def spark_ddl(arrow_type: pa.DataType) -> str:
-    """Spark's name of such a type."""
+    """Return Spark's name of an Arrow type."""
     if arrow_type == VARIANT:
         return "variant"
     if pa.types.is_decimal(arrow_type):
@@ -73,15 +74,15 @@ def spark_ddl(arrow_type: pa.DataType) -> str:
 
 
 def quoted(name: str) -> str:
-    """Return a column's name as Spark's DDL takes any name."""
+    """Return a column name in backticks, as in Spark DDL."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def conformed(array: pa.Array, to: pa.DataType) -> pa.Array:
-    """Return the values as Spark wants them; the columns of a struct by their names, those that are not there null.
+    """Return the values in a type of Spark; columns of a struct by name, missing ones null.
 
     Raises:
-        pyarrow.ArrowInvalid: a value that the type has no room for.
+        pyarrow.ArrowInvalid: a value does not fit the type.
     """
     if array.type == to:
         return array
@@ -103,7 +104,7 @@ def conformed(array: pa.Array, to: pa.DataType) -> pa.Array:
 
 
 def _refuse_rounding(array: pa.Array, found: pa.Array) -> None:
-    """Arrow rounds a DOUBLE to a float without a word, though it refuses to round everything else."""
+    """Refuse to round a DOUBLE to a float, which Arrow does without an error, unlike all other casts."""
     same = pa.compute.equal(array, found.cast(array.type))
     is_same = pa.compute.or_(same, pa.compute.is_nan(array))
     if not pa.compute.all(is_same, skip_nulls=True, min_count=0).as_py():
@@ -118,8 +119,8 @@ def _field(array: pa.StructArray, field: pa.Field) -> pa.Array:
 
 
 def _variants(texts: pa.StringArray, to: pa.DataType) -> pa.Array:
-    """JSON texts as what Spark's parse_json makes of them."""
-    from pyspark.sql.types import VariantVal  # noqa: PLC0415 - what else is here needs no Spark
+    """Return JSON texts as VARIANT, as Spark's parse_json makes them."""
+    from pyspark.sql.types import VariantVal  # noqa: PLC0415 - the rest of this module needs no Spark
 
     parsed = [None if text is None else VariantVal.parseJson(text) for text in texts.to_pylist()]
     values = [None if one is None else {"value": one.value, "metadata": one.metadata} for one in parsed]

@@ -324,7 +324,7 @@ def test_stream_without_offsets_in_the_call_goes_on(tmp_path: Path) -> None:
     shutil.rmtree(folder)
     folder.mkdir()
     empty = Stream(folder).reader
-    with pytest.raises(BinlogFormatError, match="no log at all"):
+    with pytest.raises(BinlogFormatError, match="found no log"):
         empty.partitions(end, empty.latestOffset())
 
 

@@ -3,7 +3,8 @@
 Extracts the marks of one piece of a log; `table_history` interprets them.
 
     mark := place gtid what
-    what := Definition (a statement)  Mapped (a table map with new facts)  Images  Void  Prepared  XaEnd  TextChange  Lost  Cut
+    what := Definition (a statement)  Mapped (a table map with new facts)  Images
+          | Void  Prepared  XaEnd  TextChange  Lost  Cut
 
 Source: the model of `binlogio.replay.applier`, which applies the same groups one by one.
 """
@@ -38,7 +39,7 @@ END_OF_LOG: Final = 1 << 62
 
 
 class Place(NamedTuple):
-    """Where something is in a log: the number of the file in the read, an offset, and the number of a row at that offset."""
+    """A position in the logs: number of the file in the read, offset, and number of the row at that offset."""
 
     file: int
     pos: int
@@ -55,7 +56,7 @@ class Definition:
 
 @dataclass(frozen=True, slots=True)
 class Mapped:
-    """A table map, which says something else than the last one of its table did."""
+    """A table map that differs from the previous one of its table."""
 
     event: TableMapEvent
     context: ParseContext
@@ -63,7 +64,7 @@ class Mapped:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Images:
-    """Which images the changes of a table have: whether all after images are whole, all before images are, and the before bitmaps."""
+    """The images in the changes of a table: whether all after and all before images are whole, before bitmaps."""
 
     schema: str
     table: str
@@ -73,7 +74,7 @@ class Images:
     before_present: frozenset[int] = frozenset()
 
     def __or__(self, other: Images) -> Images:
-        """What is true of the changes of both."""
+        """Return the facts that hold for the changes of both."""
         return replace(
             self,
             whole_after=self.whole_after and other.whole_after,
@@ -85,9 +86,9 @@ class Images:
 
 @dataclass(frozen=True, slots=True)
 class Void:
-    """Changes up to `end` that do not hold.
+    """Changes up to `end` that were rolled back.
 
-    Those of engines without transactions hold where the client took them back.
+    If the client rolled them back, those of engines without transactions remain.
     """
 
     end: Place
@@ -96,7 +97,7 @@ class Void:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """Changes up to `end` of a distributed transaction, which hold once it is committed."""
+    """Changes up to `end` of a distributed transaction, which take effect with its commit."""
 
     end: Place
     xid: str
@@ -120,14 +121,14 @@ class TextChange:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """The source says that changes are missing here."""
+    """An incident event: the source reports that changes are missing here."""
 
     message: str
 
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """Here begins the first group that is later than what is wanted."""
+    """The start of the first group after the end of the replay."""
 
 
 What = Definition | Mapped | Images | Void | Prepared | XaEnd | TextChange | Lost | Cut
@@ -135,7 +136,7 @@ What = Definition | Mapped | Images | Void | Prepared | XaEnd | TextChange | Los
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Something that a replay has to know, and where it is."""
+    """A fact that a replay needs, and its position."""
 
     place: Place
     what: What
@@ -149,7 +150,7 @@ def marks_of(
     Args:
         reader: the piece, which begins and ends at event groups.
         file: the number of its file in the read.
-        is_beyond: whether a group that ends at this offset and this time (in seconds) is later than what is wanted.
+        is_beyond: whether a group that ends at this offset and this time (in seconds) is after the end of the replay.
         wants_group: whether the group of this GTID is wanted.
 
     Raises:
@@ -178,7 +179,7 @@ class _MarkScan:
         self._group: _MarkedGroup | None = None
 
     def feed(self, event: Any, is_beyond: IsBeyond, wants_group: Callable[[str | None], bool]) -> Iterator[Mark]:
-        """Take the next event; gives the marks of the group that ended before it."""
+        """Process the next event, and yield the marks of the group that ended before it."""
         if event.header.inner is None:
             yield from self._end_group(is_beyond, wants_group)
             if self.is_done:
@@ -198,7 +199,7 @@ class _MarkScan:
             group.end = self._reader.position.offset
 
     def finish(self, is_beyond: IsBeyond, wants_group: Callable[[str | None], bool]) -> Iterator[Mark]:
-        """Yield the marks that are left when there are no more events."""
+        """Yield the remaining marks after the last event."""
         yield from self._end_group(is_beyond, wants_group)
         if not self.is_done:
             yield from self._abandon(END_OF_LOG)
@@ -224,7 +225,7 @@ class _MarkScan:
                 self._maps.pop((mark.what.event.schema, mark.what.event.table), None)
 
     def _abandon(self, end: int) -> Iterator[Mark]:
-        """Yield a group that never ended, as a server that died leaves it: nothing of it holds."""
+        """Yield the mark of a group without an end, as a server that crashed leaves it: none of it takes effect."""
         if self._group is not None:
             yield Mark(self._group.start, Void(Place(self._file, end), by_client=False))
         self._group = None
@@ -266,7 +267,7 @@ class _MarkScan:
 
 
 class _MarkedGroup:
-    """What is known of an event group so far."""
+    """The facts about an event group, up to the current event."""
 
     def __init__(self, start: Place) -> None:
         self.start = start
@@ -290,7 +291,7 @@ class _MarkedGroup:
         yield from self.found
 
     def statement(self, event: QueryEvent, place: Place, context: ParseContext) -> None:
-        """Take a statement."""
+        """Process a statement."""
         statement = statements.recognize(event.sql, event.schema)
         if isinstance(statement, statements.Rollback):
             self._rolls_back = True

@@ -56,7 +56,7 @@ class TableHistory:
     """The lives of all tables of a log.
 
     Args:
-        marks: what the log has beside row changes, in any order.
+        marks: the facts of the log besides row changes, in any order.
         given: definitions of tables as they were when the log began.
     """
 
@@ -75,10 +75,10 @@ class TableHistory:
         self._follow(sorted(marks, key=_order))
 
     def life(self, name: TableName) -> Life:
-        """Return the life of the table that has this name in the end.
+        """Return the life of the table that has this name at the end.
 
         Raises:
-            ReplayError: there is none.
+            ReplayError: no table has it.
         """
         life = self._lives.get(name)
         if life is not None:
@@ -86,12 +86,12 @@ class TableHistory:
         gone = self._gone.get(name)
         raise ReplayError(
             f"there is no table {'.'.join(name)}",
-            found=f"dropped or renamed at offset {gone.pos}" if gone is not None else "no log tells of it",
-            expected=", ".join(sorted(".".join(one) for one in self._lives)) or "no table at all",
+            found=f"dropped or renamed at offset {gone.pos}" if gone is not None else "no log mentions it",
+            expected=", ".join(sorted(".".join(one) for one in self._lives)) or "no table",
         )
 
     def images_of(self, life: Life) -> Images:
-        """Which images the changes have that made the table."""
+        """Return the kinds of images in the changes of the table."""
         found = Images(schema="", table="")
         for stretch in life.stretches:
             for place, images in self.images.get(stretch.name, ()):
@@ -157,7 +157,7 @@ class TableHistory:
             self._learn(life.now, mapped)
 
     def _learn(self, stretch: Stretch, mapped: Mapped) -> None:
-        """Take the definition that FULL metadata is, so that an ALTER TABLE can be followed."""
+        """Take the definition from FULL metadata, so that an ALTER TABLE can be followed."""
         if mapped.event.optional(OptionalMetadataType.COLUMN_NAME) is None:
             return
         try:
@@ -208,12 +208,12 @@ class TableHistory:
         return alike[0] if len(alike) == 1 else name
 
     def begin(self, name: TableName, life: Life) -> None:
-        """A table of this name begins."""
+        """Register a new table of this name."""
         self._lives[name] = life
         self._gone.pop(name, None)
 
     def end(self, name: TableName, place: Place) -> Life | None:
-        """There is no table of this name any more."""
+        """Remove the table of this name, and return its life."""
         self._gone[name] = place
         return self._lives.pop(self.known(name), None)
 
@@ -227,7 +227,7 @@ class TableHistory:
 
     @property
     def catalogue(self) -> Catalogue:
-        """What statements say of the tables."""
+        """The definitions of the tables by the statements of the log."""
         return self._catalogue
 
 
@@ -241,7 +241,7 @@ def _problem(reason: BinlogError) -> ReplayError:
 
 
 def _order(mark: Mark) -> tuple[Place, bool]:
-    """By place; a group that does not hold comes before what is in it."""
+    """Return a sort key: by place; a group that is rolled back comes before its contents."""
     return mark.place, not isinstance(mark.what, (Void, Prepared))
 
 
@@ -255,10 +255,7 @@ def _folded(name: TableName) -> TableName:
 
 
 def _words_of(sql: str) -> frozenset[str]:
-    """Return the words of a statement that may be names, in small letters.
-
-    Of one that cannot be read, all of its words.
-    """
+    """Return the words of a statement that may be names, in lower case; all words if it cannot be parsed."""
     try:
         tokens: Iterable[Token] = tokenize(sql)
     except UnsupportedFeature:
@@ -267,7 +264,7 @@ def _words_of(sql: str) -> frozenset[str]:
 
 
 def _parsed(definition: TableDefinition) -> ParsedTable:
-    """Return a definition, so that statements can go on from it."""
+    """Return a definition in the form that statements can change."""
     columns = tuple(
         replace(column, collation=found) if (found := definition.collation_of(column)) != "binary" else column
         for column in definition.columns
@@ -292,7 +289,7 @@ _OBJECTS: Final = ("TABLE", "TABLES", "DATABASE", "SCHEMA", "SEQUENCE", "INDEX")
 
 
 class TableStatement:
-    """One statement at work on the history."""
+    """A DDL statement, applied to the history of the tables."""
 
     def __init__(
         self, history: TableHistory, words: Words, event: QueryEvent, context: ParseContext, place: Place
@@ -306,7 +303,7 @@ class TableStatement:
         self._is_followed = False
 
     def carry_out(self) -> None:
-        """Follow it."""
+        """Apply the statement."""
         words = self._words
         verb = words.next.upper
         if verb == "TRUNCATE":
@@ -325,7 +322,7 @@ class TableStatement:
         handler(self)
 
     def create(self) -> None:
-        """A table begins, empty."""
+        """Apply CREATE TABLE: a new, empty table."""
         words, history = self._words, self._history
         replaces = any(token.upper == "REPLACE" for token in words.tokens[: words.at])
         if_not_exists = words.accept("IF", "NOT", "EXISTS")
@@ -347,7 +344,7 @@ class TableStatement:
         history.begin(name, Life([stretch], is_whole=not if_not_exists or replaces or exists))
 
     def alter(self) -> None:
-        """Columns change, or the name, or the key."""
+        """Apply ALTER TABLE: columns, name or key change."""
         words, history = self._words, self._history
         words.accept("IF", "EXISTS")
         name = history.known(self._table())
@@ -372,13 +369,13 @@ class TableStatement:
             life.problems.append((self._place, problem))
             changes = changes or NOTHING
         new_name = self._full(changes.name) if changes.name is not None else name
-        self._go_on(life, new_name, changes)
+        self._begin_stretch(life, new_name, changes)
         if new_name != name:
             history.end(name, self._place)
             history.begin(new_name, life)
 
     def index(self) -> None:
-        """The key may change."""
+        """Apply CREATE INDEX or DROP INDEX: the key may change."""
         words, history = self._words, self._history
         while not words.accept("ON"):
             words.take()
@@ -386,10 +383,10 @@ class TableStatement:
         life = history.current(name)
         self.follow()
         if life is not None:
-            self._go_on(life, name, NOTHING)
+            self._begin_stretch(life, name, NOTHING)
 
     def rename(self) -> None:
-        """Tables get other names."""
+        """Apply RENAME TABLE."""
         words, history = self._words, self._history
         words.accept("IF", "EXISTS")
         while True:
@@ -406,7 +403,7 @@ class TableStatement:
         self.follow()
 
     def drop(self) -> None:
-        """Tables are no more."""
+        """Apply DROP TABLE."""
         words = self._words
         words.accept("IF", "EXISTS")
         while True:
@@ -418,7 +415,7 @@ class TableStatement:
         self.follow()
 
     def drop_database(self) -> None:
-        """All tables of a schema are no more."""
+        """Apply DROP DATABASE: all tables of the schema end."""
         words = self._words
         words.accept("IF", "EXISTS")
         schema = words.name()
@@ -434,8 +431,8 @@ class TableStatement:
 
     # ----------------------------------------------------------------------------------------------------- parts
 
-    def _go_on(self, life: Life, name: TableName, changes: ColumnChanges) -> None:
-        """What follows an ALTER TABLE, if it affects rows."""
+    def _begin_stretch(self, life: Life, name: TableName, changes: ColumnChanges) -> None:
+        """Begin the next stretch after an ALTER TABLE, if the statement affects rows."""
         now = life.now
         definition = self._definition(name)
         old = now.definition
@@ -451,7 +448,10 @@ class TableStatement:
         life.change(self._place, replace(changes, defaults=added), following)
 
     def _timed(self, default: Default, name: str, definition: TableDefinition | None) -> Default:
-        """Return the value that rows get: of CURRENT_TIMESTAMP the time of the statement, where the session's time zone does not matter."""
+        """Return the default that existing rows get.
+
+        CURRENT_TIMESTAMP is the time of the statement, if the value does not depend on the session's time zone.
+        """
         if not default.is_now:
             return default
         columns = definition.columns if definition is not None else ()
@@ -473,7 +473,7 @@ class TableStatement:
         return (self._event.thread_id, *name) in self._history.catalogue.temporary
 
     def follow(self) -> None:
-        """Tell the catalogue, once."""
+        """Apply the statement to the catalogue, once."""
         if not self._is_followed:
             self._is_followed = True
             follow_event(self._history.catalogue, self._event, self._context)
@@ -503,10 +503,7 @@ _HANDLERS: Final = {
 def _defaults_after(
     before: Mapping[str, Default], changes: ColumnChanges, definition: TableDefinition | None
 ) -> dict[str, Default]:
-    """Return the defaults after an ALTER TABLE.
-
-    For a table without definition, those of columns that a statement named.
-    """
+    """Return the defaults after an ALTER TABLE; without a definition, those of the columns that statements named."""
     if definition is not None:
         return defaults_after(before, changes, definition.columns)
     formers = {name: changes.renamed.get(name, name) for name in before}

@@ -42,7 +42,7 @@ NOTHING: Final = ColumnChanges()
 class Stretch:
     """A part of a table's life.
 
-    `then` is what ends it; `defaults` are those of its columns by name in small letters.
+    `then` is what ends it; `defaults` are those of its columns, by name in lower case.
     """
 
     name: TableName
@@ -74,7 +74,7 @@ class Stretch:
             return resolve_plan(event, context)
 
     def given(self) -> GivenDefinitions | None:
-        """Return the definition as readers take it."""
+        """Return the definition in the form that readers accept."""
         return None if self.definition is None else GivenDefinitions({".".join(self.name): self.definition})
 
     def _planned(self) -> TablePlan | None:
@@ -88,7 +88,7 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True)
 class Detour:
-    """Changes from `start` up to `end` that hold from another place on; nowhere if `to` is None."""
+    """Changes from `start` up to `end` that take effect at another place; nowhere if `to` is None."""
 
     start: Place
     end: Place
@@ -98,10 +98,10 @@ class Detour:
 
 @dataclass(slots=True)
 class Life:
-    """A table's life so far."""
+    """The life of a table, up to the current mark."""
 
     stretches: list[Stretch]
-    is_whole: bool  # whether it began in the log, empty
+    is_whole: bool  # the table was created, empty, in the log
     problems: list[tuple[Place, ReplayError]] = field(default_factory=list)
 
     @property
@@ -110,23 +110,23 @@ class Life:
         return self.stretches[-1]
 
     def change(self, at: Place, then: ColumnChanges, following: Stretch) -> None:
-        """End the last stretch, and go on with another."""
+        """End the last stretch, and begin another."""
         self.now.end, self.now.then = at, then
         self.stretches.append(following)
 
     def begin_again(self, at: Place) -> None:
-        """Nothing is left of the rows."""
+        """Discard all rows and the stretches before."""
         self.stretches = [replace(self.now, start=at, then=NOTHING)]
         self.is_whole = True
         self.problems.clear()
 
 
 _KIND: Final = pa.struct([("file", pa.int64()), ("pos", pa.int64()), ("row", pa.int64())])
-_ROW_BITS: Final = 30  # of a number that orders the rows of one group: a payload's rows, after the offset in the group
+_ROW_BITS: Final = 30  # of a number that orders the rows of a group: offset in the group, row
 
 
 def detoured(place: Column, detours: Iterable[Detour]) -> Column:
-    """Return the place at which a change holds; null where it holds nowhere."""
+    """Return the place at which a change takes effect; NULL if it has no effect."""
     from pyspark.sql.pandas.functions import arrow_udf  # noqa: PLC0415
 
     route = _Route(detours)
@@ -156,7 +156,7 @@ class _Route:
         self._late_starts = [start for start, _, _ in self._late]
 
     def moved(self, file: pa.Array, pos: pa.Array, row: pa.Array) -> pa.Array:
-        """Return the places at which changes at these places hold."""
+        """Return the places at which changes at these places take effect."""
         columns = [np.asarray(one).copy() for one in (file, pos, row)]
         valid = np.ones(len(file), bool)
         for number in np.flatnonzero(self._may_be_concerned(columns)):
@@ -171,7 +171,7 @@ class _Route:
         )
 
     def _may_be_concerned(self, columns: list[np.ndarray]) -> np.ndarray:
-        """Which places are near a detour, by file and offset alone."""
+        """Return which places may be in a detour, by file and offset alone."""
         file, pos, _ = columns
         concerned = np.zeros(len(file), bool)
         for number in np.unique(file):

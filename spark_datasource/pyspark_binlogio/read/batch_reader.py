@@ -64,8 +64,8 @@ class BinlogBatchReader(DataSourceReader):
     """Reads whole logs once.
 
     Args:
-        options: those of the read.
-        schema: its columns.
+        options: the options of the read.
+        schema: the columns of the read.
         has_every_column: the schema is that of the source, not one of the user, which may name some columns only.
     """
 
@@ -87,11 +87,11 @@ class BinlogBatchReader(DataSourceReader):
 
     @property
     def pushFilters(self) -> _PushFilters:  # noqa: N802 - Spark's name
-        """Take those filters that the view can keep exactly; gives back the others."""
+        """The method that accepts the filters which the view can apply exactly, and returns the others."""
         return _PushFilters(self)
 
     def push(self, filters: Iterable[Filter]) -> list[Filter]:
-        """As `pushFilters`.
+        """Accept filters, and return those that Spark must evaluate.
 
         With PERMISSIVE, Spark evaluates all filters again, since records of damage have no values.
         """
@@ -104,7 +104,7 @@ class BinlogBatchReader(DataSourceReader):
 
     @option_hints()
     def partitions(self) -> list[InputPartition]:
-        """Byte ranges of the logs that the paths name, no bigger than `maxPartitionBytes`.
+        """Return byte ranges of the logs that the paths name, no larger than `maxPartitionBytes`.
 
         Raises:
             OSError: a path names nothing, and `ignoreMissingFiles` is not set.
@@ -122,7 +122,7 @@ class BinlogBatchReader(DataSourceReader):
         return self.plan(Piece(log) for log in logs)
 
     def plan(self, pieces: Iterable[Piece]) -> list[InputPartition]:
-        """Return the pieces, cut and packed as the options want."""
+        """Return the pieces, cut and packed as the options say."""
         mode, max_bytes = self._options.split_mode, self._options.max_partition_bytes
         if mode == "scan":
             return partitions(pieces, max_bytes, self._cut_at_groups)
@@ -137,11 +137,11 @@ class BinlogBatchReader(DataSourceReader):
         """Yield the records of one partition.
 
         Raises:
-            BinlogError: a log is damaged, or no log, and `mode` is FAILFAST; says which file and where in it.
+            BinlogError: a file is damaged or not a log, and `mode` is FAILFAST; with file and offset.
             OSError: it cannot be read.
         """
         if not isinstance(partition, LogPartition):
-            return  # Spark's own, in the place of none at all
+            return  # Spark's own partition for an empty plan
         for piece in partition.pieces:
             try:
                 yield from self._read(piece)
@@ -160,10 +160,10 @@ class BinlogBatchReader(DataSourceReader):
 
 
 class _PushFilters:
-    """The method `pushFilters` that Spark calls where pushing is switched on, and takes for its own where it is not.
+    """The method `pushFilters`; Spark takes it for the inherited one if filter pushdown is disabled.
 
-    Spark refuses to read from a reader that has a method of its own while spark.sql.python.filterPushdown.enabled is
-    false, which is the default. It tells by `__func__`. test_spark_filters fails where a new Spark tells otherwise.
+    Spark refuses a reader that overrides the method while spark.sql.python.filterPushdown.enabled is false, which is
+    the default. It compares `__func__`. test_spark_filters fails if a new Spark compares something else.
     """
 
     def __init__(self, reader: BinlogBatchReader) -> None:
@@ -175,7 +175,7 @@ class _PushFilters:
 
 
 def _both(one: EventFilter, other: EventFilter) -> EventFilter:
-    """What the options want, of what the query wants."""
+    """Return the filter of the query, with the restrictions of the options."""
     return replace(
         other,
         timestamp=one.timestamp.within(other.timestamp),
@@ -206,7 +206,7 @@ def _table_columns(options: BinlogOptions, schema: pa.Schema) -> tuple[str, ...]
 
 
 def _check_schema(schema: pa.Schema, options: BinlogOptions) -> None:
-    """Refuse what can never be: a column of no such name, or of another type than the view has."""
+    """Refuse a column that the view does not have, or that has another type in it."""
     typed = options.tables.table is not None and options.view in ("rows", "cdf")
     no_table = Request(options=replace(options, tables=TableFilter()))
     untyped = VIEWS["rows" if options.view == "cdf" else options.view].columns(no_table, [])
@@ -227,7 +227,8 @@ def _check_schema(schema: pa.Schema, options: BinlogOptions) -> None:
             )
         if field.type != kind:
             raise BinlogOptionError(
-                f"binlog: view {options.view}: column {field.name}: expected {spark_ddl(kind)}, found {_ddl(field.type)}"
+                f"binlog: view {options.view}: column {field.name}: expected {spark_ddl(kind)}, "
+                f"found {_ddl(field.type)}"
             )
 
 
@@ -245,14 +246,14 @@ _NO_ROOM: Final = (pa.ArrowInvalid, pa.ArrowNotImplementedError)
 class TableColumns:
     """The columns of the table that a read names.
 
-    `is_every_one` says that they are meant to be all columns of the table.
+    `is_every_one`: they are all columns of the table, not a selection.
     """
 
     names: tuple[str, ...]
     is_every_one: bool
 
     def difference(self, batch: pa.RecordBatch) -> str | None:
-        """How the columns of the table differ from these in the changes of a batch; None if they do not."""
+        """Return how the table's columns in a batch differ from these; None if they do not."""
         found = _own_columns(batch)
         if found is None:
             return None
@@ -279,7 +280,7 @@ def _own_columns(batch: pa.RecordBatch) -> list[str] | None:
 def conforming(
     batch: pa.RecordBatch, schema: pa.Schema, options: BinlogOptions, file: str, columns: TableColumns | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the batch as Spark wants it; in parts where not every record fits.
+    """Yield the batch with the schema of the read; in parts if some records do not fit.
 
     Raises:
         BinlogFormatError: a record does not fit, and the mode is FAILFAST.
@@ -332,8 +333,8 @@ def _other_columns(record: pa.RecordBatch, table: str | None, difference: str, f
         file=file,
         offset=_offset(record),
         field=table,
-        hint="read from here on with a new schema: without .schema(...) it is that of the last change; or set option schemaChanges to ignore: columns that "
-        "the read lacks are left out, and those that the table lacks are NULL",
+        hint="read from here on with a new schema: without .schema(...) it is that of the last change; or set option "
+        "schemaChanges to ignore: columns that the read lacks are left out, and those that the table lacks are NULL",
     )
 
 
@@ -355,7 +356,7 @@ def _offset(record: pa.RecordBatch) -> int:
 
 
 def _misfits(image: pa.StructArray, wanted: Any, path: str = "") -> Iterator[tuple[str, Any, pa.DataType]]:
-    """Yield the columns of one record that have no room, with their values and types."""
+    """Yield the columns of a record whose values do not fit, with their values and types."""
     for field in wanted:
         index = image.type.get_field_index(field.name)
         if index < 0:

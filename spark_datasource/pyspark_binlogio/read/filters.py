@@ -5,7 +5,8 @@ an accepted filter again, so a filter is accepted only if every returned record 
 left out.
 
     file       = in                       files that do not match are not opened
-    pos, timestamp                        = < <= > >=      `in` becomes the range from least to greatest; Spark evaluates it again
+    pos, timestamp                        = < <= > >=      `in` becomes the range from least to greatest;
+                                                           Spark evaluates it again
     server_id, gtid, schema, table, op    = in
     columns that are never null           is not null
 
@@ -17,33 +18,36 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.event_filter import EVERY_EVENT, EventFilter, Range
 
-_ONE: Final = 1_000_000  # bounds are in millionths: a timestamp may have microseconds, a record's has whole seconds
+if TYPE_CHECKING:
+    from pyspark.sql.datasource import Filter
+
+_ONE: Final = 1_000_000  # bounds are in millionths: timestamps may have microseconds, records have seconds
 _EPOCH: Final = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
 _MICROSECOND: Final = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
 class Pushed:
-    """What of Spark's filters is kept: which files, and which events of them."""
+    """The filters that were accepted: files, and events of them."""
 
-    files: frozenset[Any] | None = None
+    files: frozenset[object] | None = None
     events: EventFilter = EVERY_EVENT
 
     @property
     def is_empty(self) -> bool:
-        """True where no record can be meant."""
+        """True if no record can match."""
         return (self.files is not None and not self.files) or self.events.is_empty
 
-    def narrowed(self, name: str, to: Any) -> Pushed:
-        """Return the same, and `to` for one of the fields."""
+    def narrowed(self, name: str, to: Range | frozenset[object]) -> Pushed:
+        """Return a copy with `to` for one of the fields."""
+        now: Any = self.files if name == FILES else getattr(self.events, name)
+        both: Any = to if now is None else now.within(to) if isinstance(to, Range) else now & to
         if name == FILES:
-            return replace(self, files=to if self.files is None else self.files & to)
-        now = getattr(self.events, name)
-        both: Any = to if now is None else now.within(to) if isinstance(now, Range) else now & to
+            return replace(self, files=both)
         return replace(self, events=replace(self.events, **{name: both}))
 
 
@@ -52,15 +56,19 @@ FILES: Final = "files"
 RANGES: Final = frozenset({"pos", "timestamp"})
 
 
-def push(filters: Iterable[Any], columns: Mapping[str, str], never_null: frozenset[str]) -> tuple[Pushed, list[Any]]:
-    """What of Spark's filters can be kept, and the filters that Spark must look at again.
+def push(
+    filters: Iterable[Filter], columns: Mapping[str, str], never_null: frozenset[str]
+) -> tuple[Pushed, list[Filter]]:
+    """Return the filters that the view can apply, and those that Spark must evaluate.
 
     Args:
         filters: those of `pyspark.sql.datasource`.
-        columns: the view's columns that can be filtered, each with the field of Pushed or of EventFilter that it is.
-        never_null: columns of the view in which no record has a null.
+        columns: the view's columns that can be filtered, each with its field of Pushed or of EventFilter.
+        never_null: columns of the view without nulls.
     """
-    found, rest = NOTHING_PUSHED, []
+    found = NOTHING_PUSHED
+    rest: list[Filter] = []
+    one: Any  # kinds of filters differ in their fields
     for one in filters:
         name = one.attribute[0] if len(getattr(one, "attribute", ())) == 1 else None
         kind = type(one).__name__
@@ -80,7 +88,7 @@ def push(filters: Iterable[Any], columns: Mapping[str, str], never_null: frozens
 _Taken = tuple[Pushed, bool] | None
 
 
-def _equal(found: Pushed, name: str, value: Any) -> _Taken:
+def _equal(found: Pushed, name: str, value: object) -> _Taken:
     if name not in RANGES:
         return found.narrowed(name, frozenset() if value is None else frozenset({value})), True
     bound = _bound(value)
@@ -88,7 +96,7 @@ def _equal(found: Pushed, name: str, value: Any) -> _Taken:
 
 
 def _in(found: Pushed, name: str, values: Any) -> _Taken:
-    known = [value for value in values if value is not None]  # x IN (1, NULL) is true of 1, and of nothing else
+    known = [value for value in values if value is not None]  # x IN (1, NULL) is true for 1 only
     if name not in RANGES:
         return found.narrowed(name, frozenset(known)), True
     bounds = [bound for bound in map(_bound, known) if bound is not None]
@@ -97,16 +105,16 @@ def _in(found: Pushed, name: str, values: Any) -> _Taken:
     return found.narrowed(name, Range(_up(min(bounds)), _down(max(bounds)) + 1)), False
 
 
-def _compare(make: Callable[[int], Range]) -> Callable[[Pushed, str, Any], _Taken]:
-    def narrow(found: Pushed, name: str, value: Any) -> _Taken:
+def _compare(make: Callable[[int], Range]) -> Callable[[Pushed, str, object], _Taken]:
+    def narrow(found: Pushed, name: str, value: object) -> _Taken:
         bound = _bound(value) if name in RANGES else None
         return None if bound is None else (found.narrowed(name, make(bound)), True)
 
     return narrow
 
 
-def _bound(value: Any) -> int | None:
-    """Return a number or a time in millionths; None for what is neither."""
+def _bound(value: object) -> int | None:
+    """Return a number or a time in millionths; None for other values."""
     if isinstance(value, int):
         return value * _ONE
     if isinstance(value, datetime) and value.tzinfo is not None:

@@ -54,7 +54,7 @@ _OTHER_LOG: Final = (
 
 
 class BinlogStreamReader(DataSourceStreamReader, AvailableNowSource):
-    """Follows one series of logs, of which new ones come and old ones may go."""
+    """Follows one series of logs: new logs are added to it, and old ones may be purged."""
 
     def __init__(self, options: BinlogOptions, schema: StructType, *, has_every_column: bool = False) -> None:
         if options.max_files_per_trigger is not None or options.max_bytes_per_trigger is not None:
@@ -65,14 +65,14 @@ class BinlogStreamReader(DataSourceStreamReader, AvailableNowSource):
         self._batches = BinlogBatchReader(options, schema, has_every_column=has_every_column)
         self._target: Offset | None = None
         self._ends: dict[str, int] = {}
-        self._reached: Offset = dict(_NOTHING)  # PySpark 4.1 does not say where the query is
+        self._reached: Offset = dict(_NOTHING)  # for PySpark 4.1, which does not pass the start of a batch
 
     @option_hints()
     def initialOffset(self) -> Offset:  # noqa: N802 - Spark's name
-        """Before the first log, or where `startingPosition` says.
+        """Return the offset before the first log, or the one of `startingPosition`.
 
         Raises:
-            BinlogFormatError: the log of `startingPosition` is gone.
+            BinlogFormatError: the log of `startingPosition` is missing.
             PositionError: no event begins there.
         """
         position = self._options.starting_position
@@ -88,8 +88,8 @@ class BinlogStreamReader(DataSourceStreamReader, AvailableNowSource):
         return dict(self._reached)
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        """What `maxFilesPerTrigger` or `maxBytesPerTrigger` says."""
-        from pyspark.sql.streaming.datasource import (  # noqa: PLC0415 - PySpark 4.1 has none, and does not ask
+        """Return the limit of `maxFilesPerTrigger` or `maxBytesPerTrigger`."""
+        from pyspark.sql.streaming.datasource import (  # noqa: PLC0415 - PySpark 4.1 lacks them, and does not call this
             ReadAllAvailable,
             ReadMaxBytes,
             ReadMaxFiles,
@@ -108,14 +108,14 @@ class BinlogStreamReader(DataSourceStreamReader, AvailableNowSource):
 
     @option_hints()
     def latestOffset(self, start: Offset | None = None, limit: ReadLimit | None = None) -> Offset:  # noqa: N802
-        """Return the end of the next batch: the end of a complete group, within the limit unless a single group exceeds it.
+        """Return the end of the next batch: the end of a complete group, within the limit unless one group exceeds it.
 
         PySpark 4.1 calls it without arguments, newer ones with both.
 
         Raises:
-            BinlogFormatError: the log of `start` is gone, or one after it, and `ignoreMissingFiles` is not set; or the
-                file of that name is another log, ends before `start`, or has no event there, and `changedLogs` is not
-                `restart`.
+            BinlogFormatError: the log of `start` is missing, or one after it, and `ignoreMissingFiles` is not set; or
+                the file of that name is another log, ends before `start`, or has no event there, and `changedLogs` is
+                not `restart`.
             OSError: a log cannot be read.
         """
         given, logs = self._reached if start is None else start, self._logs()
@@ -140,15 +140,15 @@ class BinlogStreamReader(DataSourceStreamReader, AvailableNowSource):
         """Return the groups between two offsets, cut and packed as those of a batch read.
 
         Raises:
-            BinlogFormatError: a log between the two is gone, and `ignoreMissingFiles` is not set; or one of the two is
-                of another log, as in `latestOffset`.
+            BinlogFormatError: a log between the two is missing, and `ignoreMissingFiles` is not set; or one of the two
+                is of another log, as in `latestOffset`.
         """
         self._reached = end
         if start == end:
             return []
         logs = self._logs()
         if not _name(end):
-            self._refuse_other_log(start, "no log at all")
+            self._refuse_other_log(start, "no log")
         first = self._resolved(start, logs)
         if self._resolved(end, logs) == _NOTHING:
             return []  # with changedLogs=restart, a batch of logs that are gone
@@ -169,14 +169,14 @@ class BinlogStreamReader(DataSourceStreamReader, AvailableNowSource):
         return self._batches.read(partition)
 
     def _logs(self) -> list[LogFile]:
-        """Return the logs in order; there may be none yet.
+        """Return the logs in order; maybe none yet.
 
         Raises:
-            BinlogFormatError: they are of several series.
+            BinlogFormatError: their basenames differ.
         """
         logs: list[LogFile] = []
         for _ in range(_LISTINGS):
-            with suppress(FileNotFoundError):  # there is none yet; or one went while an index was read
+            with suppress(FileNotFoundError):  # no log yet; or one was purged while an index was read
                 logs = find_log_files(self._options)
                 break
         stems = {log_number(log.name)[0] for log in logs}
@@ -228,20 +228,19 @@ class BinlogStreamReader(DataSourceStreamReader, AvailableNowSource):
         return offset
 
     def _growing_end(self, log: LogFile, begin: int) -> int:
-        """How far the last log may be read."""
+        """Return how far the last log may be read."""
         if is_one_piece(log, self._batches.keyring):
-            return begin  # its groups cannot be told apart by their places: it comes as a whole once it is finished
+            return begin  # its groups cannot be found by position: it is read as a whole when it is finished
         known = max(begin, self._ends.get(log.name, 0))
         end = last_group_end(log, known, self._batches.keyring)
         self._ends = {log.name: end}
         return end
 
     def _resolved(self, offset: Offset, logs: list[LogFile]) -> Offset:
-        """Where the stream goes on: `offset` itself if its log is there, else what the options say.
+        """Return where the stream continues: `offset` itself if its log exists, else as the options say.
 
         Raises:
-            BinlogFormatError: its log is gone, or the file of that name is another log, and no option says how to go
-                on.
+            BinlogFormatError: its log is missing, or the file of that name is another log, and no option allows that.
         """
         if not _name(offset):
             return offset
@@ -258,7 +257,7 @@ class BinlogStreamReader(DataSourceStreamReader, AvailableNowSource):
         return offset
 
     def _check_place(self, offset: Offset, logs: list[LogFile]) -> None:
-        """Refuse an offset that is not a place in these logs."""
+        """Refuse an offset that is not a position in these logs."""
         name = _name(offset)
         stem, number, _ = log_number(name)
         log = next((one for one in logs if _base(one) == name), None)
@@ -294,8 +293,8 @@ class BinlogStreamReader(DataSourceStreamReader, AvailableNowSource):
         self, offset: Offset, found: str, *, expected: str = "the log that the stream has read"
     ) -> NoReturn:
         raise OtherLogError(
-            "the logs are not those that the stream has read: the server started a new series (RESET), or they come from another server "
-            "or from a restored backup",
+            "the logs are not those that the stream has read: the server started a new series (RESET), or they come "
+            "from another server or from a restored backup",
             file=_name(offset),
             offset=offset["pos"],
             expected=expected,
@@ -310,12 +309,12 @@ class BinlogStreamReader(DataSourceStreamReader, AvailableNowSource):
             "the log at which the stream continues is missing: transactions may be lost",
             file=_name(offset),
             offset=offset["pos"],
-            found=_base(logs[0]) if logs else "no log at all",
+            found=_base(logs[0]) if logs else "no log",
             hint="set ignoreMissingFiles to continue with the logs that exist",
         )
 
     def _refuse_holes(self, logs: list[LogFile]) -> None:
-        """Servers number their logs one by one: where one is missing between two others, so are its transactions."""
+        """Refuse a gap in the numbers of the logs: servers number them one by one, so transactions are missing."""
         if self._options.ignore_missing_files or self._options.path_glob_filter:
             return
         for one, other in pairwise(logs):
@@ -331,7 +330,7 @@ class BinlogStreamReader(DataSourceStreamReader, AvailableNowSource):
 
 
 class OtherLogError(BinlogFormatError):
-    """The logs are not those that the checkpoint of a stream was made with."""
+    """Logs that are not those of the checkpoint of a stream."""
 
 
 def _name(offset: Offset) -> str:
@@ -344,7 +343,7 @@ def _base(log: LogFile) -> str:
 
 
 def _identity(offset: Offset) -> LogIdentity | None:
-    """Of the log that the offset was made with; None in an offset of an earlier version."""
+    """Return the identity of the log of an offset; None in an offset of an earlier version."""
     known = offset.get("log")
     if known is None:
         return None

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def option_hints() -> Iterator[None]:
-    """Let the hints of errors name the options of the data source; also a decorator."""
+    """Let the hints of errors name the options of the data source; also usable as a decorator."""
     try:
         yield
     except BinlogError as exc:
@@ -74,7 +74,7 @@ def _after(piece: Piece, offset: int | None) -> Piece | None:
 
 
 def corrupt_record(file: str, exc: BinlogFormatError, column: str) -> pa.RecordBatch:
-    """One record with nothing but the place and the reason."""
+    """Return one record that has only the position and the error text."""
     columns = {"file": pa.array([file]), column: pa.array([str(exc)])}
     if exc.offset is not None:
         columns["pos"] = pa.array([exc.offset], pa.int64())

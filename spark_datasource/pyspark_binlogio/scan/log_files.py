@@ -22,7 +22,7 @@ def find_log_files(options: BinlogOptions) -> list[LogFile]:
     """Return the logs, in the order in which they were written.
 
     Raises:
-        OSError: a path names nothing, and `ignoreMissingFiles` is not set.
+        OSError: a path matches no file, and `ignoreMissingFiles` is not set.
         BinlogError: a URI that cannot be opened.
     """
     return [
@@ -70,10 +70,7 @@ def _find(path: str, options: BinlogOptions) -> Iterator[LogFile]:
 
 
 def _find_one(path: str, *, missing_ok: bool) -> Iterator[LogFile]:
-    """Yield the logs that a path names.
-
-    Of an index file, each line is looked for by itself, since old logs may be gone.
-    """
+    """Yield the logs that a path names; those of an index file one by one, since old logs may have been purged."""
     if not missing_ok:
         yield from find_logs(path)
         return

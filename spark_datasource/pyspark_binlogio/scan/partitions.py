@@ -5,7 +5,8 @@ only a `Cut` that a caller passes in may read. A file that cannot be cut (relay 
 detected by the task of its first range, which reads all of it; the tasks of the other ranges read nothing.
 Compressed files are known by their names, and are one piece from the start.
 
-    partition := piece+          the pieces of a partition have at most maxPartitionBytes together, except for a larger single piece
+    partition := piece+          the pieces of a partition have at most maxPartitionBytes together, except for a
+                                 larger single piece
     piece     := file range?     range: the event groups that begin in it; none: the whole file
 """
 
@@ -25,10 +26,10 @@ if TYPE_CHECKING:
     from binlogio.storage.sources import LogFile
 
 Cut = Callable[["LogFile", Split, int], Iterable[Split]]
-"""How a range of a log is cut into pieces of about so many bytes."""
+"""A function that cuts a range of a log into pieces of about so many bytes."""
 
 OPEN_COST_BYTES: Final = 4 << 20
-"""What opening a file is counted as when files are packed; Spark's own spark.sql.files.openCostInBytes."""
+"""The cost of opening a file when files are packed, as Spark's spark.sql.files.openCostInBytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,7 @@ class Piece:
 
 
 class LogPartition(InputPartition):
-    """What one task reads: pieces of logs, in order."""
+    """The input of one task: pieces of logs, in order."""
 
     def __init__(self, pieces: tuple[Piece, ...]) -> None:
         super().__init__(None)
@@ -52,14 +53,14 @@ class LogPartition(InputPartition):
 
 
 def evenly(log: LogFile, within: Split, max_bytes: int) -> Iterator[Split]:
-    """Pieces of the same size, wherever that may be in the log."""
+    """Yield pieces of the same size, regardless of event groups."""
     size = within.end - within.start
     for split in cut(size, max(1, -(-size // max_bytes))):
         yield Split(within.start + split.start, within.start + split.end)
 
 
 def partitions(wholes: Iterable[Piece], max_bytes: int | None, cut_up: Cut = evenly) -> list[InputPartition]:
-    """Partitions of no more than about `max_bytes` that cover the pieces in order; one for each where it is None."""
+    """Return partitions of at most about `max_bytes` that cover the pieces in order; one a piece if it is None."""
     if max_bytes is None:
         return [LogPartition((piece,)) for piece in wholes]
     planned: list[InputPartition] = []

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """The same for all tasks of a read. `columns` are those of the table, where a schema names fewer than it has."""
+    """The request of a read, the same for all its tasks. `columns` selects columns of the table; None selects all."""
 
     options: BinlogOptions
     where: EventFilter = EVERY_EVENT
@@ -30,7 +30,7 @@ class Request:
 
 
 def request_of(options: BinlogOptions) -> Request:
-    """What a read wants, as its options say.
+    """Return the request of a read by its options.
 
     Raises:
         BinlogOptionError: `schemaFile` looks like JSON, and is invalid.
@@ -61,7 +61,7 @@ def given_definitions(schema_file: str | None) -> GivenDefinitions | None:
 
     Raises:
         BinlogOptionError: it looks like JSON, and is invalid.
-        UnsupportedFeature: something in it is not understood, or defines no table.
+        UnsupportedFeature: a statement in it is not supported, or defines no table.
         OSError: the file cannot be read.
     """
     if schema_file is None or not schema_file.lstrip().startswith("{"):

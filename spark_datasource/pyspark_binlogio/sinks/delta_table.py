@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class DeltaMerge:
-    """The table at a path or URI."""
+    """A Delta table at a path or URI."""
 
     path: str
 

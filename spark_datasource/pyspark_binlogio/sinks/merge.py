@@ -35,12 +35,12 @@ class MergedTable(Protocol):
         """Return the last batch of a writer that is in the table."""
 
     def apply(self, spark: SparkSession, stage: Stage, writer: str, batch: int) -> None:
-        """Put the changes and the batch's number into the table, both or neither."""
+        """Write the changes and the number of the batch, both or neither."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Sink:
-    """The function itself; `target` opens the table."""
+    """The function for `foreachBatch`; `target` opens the table."""
 
     target: MergedTable
     table: str | TableDefinition
@@ -70,7 +70,7 @@ def sink(
     key: Sequence[str] | None,
     txn_app_id: str | None = None,
 ) -> BatchSink:
-    """What `pyspark_binlogio.merge_into` gives; arguments and errors are explained there."""
+    """Return the function for `foreachBatch`; arguments and errors as in `pyspark_binlogio.merge_into`."""
     target: Any
     if format_name == "delta":
         from pyspark_binlogio.sinks.delta_table import DeltaMerge as target  # noqa: N813, PLC0415 - needs an extra
@@ -82,16 +82,17 @@ def sink(
     known = names if names is not None else table.primary_key if isinstance(table, TableDefinition) else ()
     if not known:
         raise BinlogOptionError(
-            "binlog: merge_into: rows are merged by key, and none is known; give key, or a definition with a primary key"
+            "binlog: merge_into: rows are merged by key, and the key is unknown; "
+            "give key, or a definition with a primary key"
         )
     return _Sink(target(os.fspath(path)), table, names, txn_app_id)
 
 
 def _writer(spark: SparkSession) -> str:
-    """Return the query that runs the sink: batch numbers go on where its checkpoint does, and start again with another one.
+    """Return the id of the query that runs the sink; batch numbers continue with its checkpoint.
 
     Raises:
-        BinlogOptionError: on Spark Connect, another number of queries than one is active.
+        BinlogOptionError: on Spark Connect, not exactly one query is active.
     """
     if is_connect(spark):
         return _only_query(spark)
@@ -100,11 +101,12 @@ def _writer(spark: SparkSession) -> str:
 
 
 def _only_query(spark: SparkSession) -> str:
-    """Return the id of the active query of the session: a session of Spark Connect does not know which query has called."""
+    """Return the id of the active query: a session of Spark Connect does not know which query has called."""
     active = [str(query.id) for query in spark.streams.active]
     if len(active) != 1:
         raise BinlogOptionError(
-            f"binlog: merge_into: on Spark Connect a batch does not name its query, and {len(active)} queries are active; "
+            "binlog: merge_into: on Spark Connect a batch does not name its query, "
+            f"and {len(active)} queries are active; "
             "give txn_app_id, a name for this query (change it together with the checkpoint)"
         )
     return active[0]

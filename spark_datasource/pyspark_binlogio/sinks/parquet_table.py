@@ -32,12 +32,15 @@ if TYPE_CHECKING:
 MANIFEST: Final = "manifest.json"
 MOST_FILES: Final = 128
 _DATA: Final = "data-"
-_WITHOUT_IT: Final = "only the manifest says which files are the table: put back a copy of it, or remove the directory and merge all changes again, with a new checkpoint"
+_WITHOUT_IT: Final = (
+    "only the manifest says which files are the table: put back a copy of it, or remove the directory and merge all "
+    "changes again, with a new checkpoint"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What counts: the table's files, those before (which readers may still have open), and the batches that are in."""
+    """The manifest: files of the table, previous ones (readers may have them open), the last batch of each writer."""
 
     files: tuple[str, ...] = ()
     last: tuple[str, ...] = ()
@@ -67,7 +70,7 @@ class Manifest:
         return cls(tuple(found["files"]), tuple(found["last"]), batches)
 
     def write(self, directory: Path) -> None:
-        """Put it in the place of the old one, as a whole and for good."""
+        """Replace the manifest atomically and durably."""
         staged = directory / f".{MANIFEST}.{uuid.uuid4().hex}"
         with staged.open("w", encoding="utf-8") as file:
             json.dump({"files": self.files, "last": self.last, "batches": self.batches}, file)
@@ -113,10 +116,7 @@ def _frame(spark: SparkSession, directory: Path, files: Iterable[str]) -> DataFr
 
 
 def _touched(spark: SparkSession, directory: Path, files: tuple[str, ...], stage: Stage) -> tuple[str, ...]:
-    """Return the files in which rows with keys of the changes are.
-
-    All of them where there are too many, or the columns have changed.
-    """
+    """Return the files with keys of the changes; all files if there are too many, or the columns have changed."""
     table = _frame(spark, directory, files)
     if table is None or len(files) >= MOST_FILES or table.columns != list(stage.image.names):
         return files
@@ -128,11 +128,11 @@ def _touched(spark: SparkSession, directory: Path, files: tuple[str, ...], stage
 
 
 def _remove_others(directory: Path, files: set[str]) -> None:
-    """Remove what no manifest names any more; what cannot be removed goes with a later batch."""
+    """Remove the files that no manifest names; a later batch removes what cannot be removed now."""
     for folder in directory.glob(f"{_DATA}*"):
         for path in folder.iterdir():
             if f"{folder.name}/{path.name}" not in files:
                 with suppress(OSError):
                     path.unlink()
-        with suppress(OSError):  # there are files in it that count
+        with suppress(OSError):  # it has files of the table
             folder.rmdir()

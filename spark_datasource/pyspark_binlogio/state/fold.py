@@ -97,7 +97,7 @@ def _as_inserts(stage: Stage, base: DataFrame) -> DataFrame:
 
 
 def _component(changes: DataFrame) -> Callable[[DataFrame, int], DataFrame]:
-    """What puts all changes of a row into one partition, whatever its key was in between."""
+    """Return a function that puts all changes of a row into one partition, also if its key changed."""
     key = F.coalesce(F.col("new"), F.col("old"))
     moves = changes.where("old IS NOT NULL AND new IS NOT NULL AND NOT (old <=> new)").select("old", "new").distinct()
     found = moves.limit(MOST_MOVES + 1).collect()
@@ -149,7 +149,7 @@ class _Fold:
         self._json = {n: name for n, name in enumerate(stage.image.names) if stage.has_diffs and name in stage.json}
 
     def batches(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield the rows that are left, from the changes in order."""
+        """Yield the rows after the changes, which are in order."""
         rows = _Rows(len(self._names))
         for batch in batches:
             self._take(rows, batch)
@@ -194,7 +194,7 @@ class _Fold:
 
 
 class _Rows:
-    """The rows so far: for each key and column the number of the image that has the value.
+    """The current rows: for each key and column the number of the image that has the value.
 
     Numbers below -1 are documents that a change to another document made.
     """
@@ -207,10 +207,7 @@ class _Rows:
         self._documents: list[str | None] = []
 
     def add(self, before: list[pa.Array], after: list[pa.Array]) -> int:
-        """Take the images of a batch; returns the number of its first before image.
-
-        The after images follow the before images.
-        """
+        """Add the images of a batch, before images first, and return the number of the first one."""
         first = self.images
         for side in (before, after):
             self._parts.append((self.images, side))
@@ -218,7 +215,7 @@ class _Rows:
         return first
 
     def changed(self, column: int, name: str, document: int, image: int) -> int:
-        """Return the number of what the image makes of a document: itself, or the document with changes to its parts."""
+        """Return the number of a document after an image: the image itself, or the document with its changes."""
         text = self._text(column, image)
         if text is None or not is_change(text, name):
             return image
@@ -250,7 +247,7 @@ class _Rows:
             yield [self._values(column, [row[n] for row in part]) for n, column in enumerate(columns)]
 
     def compact(self) -> None:
-        """Forget the images that no row has a value of."""
+        """Drop the images that no row refers to."""
         columns = next(self.gathered(max(1, len(self.by_key))), None)
         for number, key in enumerate(self.by_key):
             self.by_key[key] = [number] * self._width
@@ -299,10 +296,7 @@ _ESCAPED: Final = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 
 
 def is_change(text: str, column: str) -> bool:
-    """Return whether the text of a column is a change to the document that the column has.
-
-    No document begins like that.
-    """
+    """Return whether the text of a column is a change to its document; no document begins like that."""
     at = 0
     while (match := _FUNCTION.match(text, at)) is not None:
         at = match.end()
@@ -333,7 +327,7 @@ def parse_change(text: str) -> JsonDiffs:
 
 
 def _after_column(text: str, at: int) -> int:
-    """Return the offset after the column's name, which may be any text: the first path follows it."""
+    """Return the offset after the column's name, which may be any text; the first path follows it."""
     path = re.compile(r",\s*'\$").search(text, at)
     if path is None:
         raise _unreadable(text, at)

@@ -39,7 +39,7 @@ _ENDS: Final = (("least", F.min), ("most", F.max))
 
 @dataclass(frozen=True, slots=True)
 class _Facts:
-    """What one look over all changes says."""
+    """Facts of one pass over all changes: files, and the bitmaps that occur."""
 
     files: tuple[str, ...]
     before: frozenset[bytes]
@@ -66,7 +66,8 @@ def frame_stage(
     if isinstance(own.schema["after"].dataType, StringType):
         if definition is None:
             raise BinlogOptionError(
-                f"binlog: the images are JSON text; give the definition of {name}, or load the changes with option table"
+                f"binlog: the images are JSON text; give the definition of {name}, "
+                "or load the changes with option table"
             )
         own = typed_images(own, definition)
     elif definition is not None:
@@ -88,7 +89,7 @@ def frame_stage(
 
 
 def _named(changes: DataFrame, definition: TableDefinition) -> DataFrame:
-    """Return the changes with the definition's names in the place of @1, @2 ..., which columns have that the log does not name."""
+    """Return the changes with the definition's names instead of @1, @2 ... (columns without names in the log)."""
     image = changes.schema["after"].dataType
     numbered = [f"@{number + 1}" for number in range(len(definition.columns))]
     if not isinstance(image, StructType) or image.names != numbered:
@@ -106,7 +107,7 @@ def _of_table(changes: DataFrame, name: str) -> DataFrame:
 
 
 def _facts(changes: DataFrame) -> _Facts:
-    """Return the files and bitmaps: by their least and greatest, which are cheap, and one by one only where these differ."""
+    """Return the files and bitmaps: by minimum and maximum, which are cheap; one by one only if these differ."""
     names = ("file", *_BITMAPS)
     bounds = changes.agg(*(end(name).alias(f"{which}_{name}") for name in names for which, end in _ENDS)).first()
     least, most = ([None if bounds is None else bounds[f"{which}_{name}"] for name in names] for which, _ in _ENDS)
@@ -119,10 +120,7 @@ def _facts(changes: DataFrame) -> _Facts:
 
 
 def _is_numbered(files: tuple[str, ...]) -> bool:
-    """Return whether two names differ in their last number alone.
-
-    So do then all names that are between them in the alphabet.
-    """
+    """Return whether two names differ in their last number alone; all names between them then do too."""
     found: list[Any] = [log_number(file) for file in files]
     widths = {len(file) for file in files}
     return len({stem for stem, _, _ in found}) == 1 and len(widths) == 1 and not any(more for _, _, more in found)
@@ -177,7 +175,7 @@ def _number(files: tuple[str, ...]) -> Column:
 def _until(changes: DataFrame, until: Until) -> DataFrame:
     if until.gtids is not None:
         where = EventFilter(wanted_gtids=until.gtids)
-        is_wanted = F.udf(lambda gtid: where.wants_group(gtid), "boolean", useArrow=False)  # noqa: PLW0108 - Spark judges by hints
+        is_wanted = F.udf(lambda gtid: where.wants_group(gtid), "boolean", useArrow=False)  # noqa: PLW0108 - type hints would select another kind of UDF
         return changes.where(is_wanted(F.col("gtid")))
     if until.position is not None:
         file, offset = until.position
@@ -215,7 +213,7 @@ def typed_images(changes: DataFrame, definition: TableDefinition) -> DataFrame:
     """Return the changes, with structs for `before` and `after`.
 
     Raises:
-        BinlogOptionError: a column whose values cannot be told from their text.
+        BinlogOptionError: a column whose values cannot be parsed from their text.
     """
     image = spark_type(RecordType.of(plan_of(definition), None, zero_dates="null").image_type)
     names = [*(field.name for field in image), *(f"@{number + 1}" for number in range(len(image)))]
@@ -236,7 +234,8 @@ def _typed(text: Column, field: pa.Field) -> Column:
     kind = field.type
     if pa.types.is_struct(kind):
         raise BinlogOptionError(
-            f"binlog: column {field.name}: a geometry cannot be parsed from its text; load the changes with option table"
+            f"binlog: column {field.name}: a geometry cannot be parsed from its text; "
+            "load the changes with option table"
         )
     if pa.types.is_binary(kind):
         return F.unhex(F.substring(text, 3, 1 << 30))

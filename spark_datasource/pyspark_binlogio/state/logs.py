@@ -44,7 +44,7 @@ _PRESENT: Final = "before_present binary, after_present binary"
 
 @dataclass(frozen=True, slots=True)
 class ReplayLogs:
-    """ReplayLogs in order, and how to read them."""
+    """The logs of a replay in order, and the options for reading them."""
 
     spark: SparkSession
     names: tuple[str, ...]
@@ -56,18 +56,18 @@ class ReplayLogs:
         """Return the logs that the paths name.
 
         Raises:
-            OSError: a path names nothing.
-            BinlogOptionError: an option that there is not.
+            OSError: a path matches no file.
+            BinlogOptionError: an unknown option.
         """
         parsed = BinlogOptions.parse({**options, "paths": json.dumps(list(paths))})
         names = dict.fromkeys(log.name for log in find_log_files(parsed))
         return cls(spark, tuple(sorted(names, key=_by_number) if _is_one_series(names) else names), options)
 
     def marks(self, until: Until) -> list[Mark]:
-        """What the logs say beside row changes, up to the end of the replay.
+        """Return the facts of the logs besides row changes, up to the end of the replay.
 
         Raises:
-            PythonException: a log is damaged, or none; says which file and where in it.
+            PythonException: a file is damaged or not a log; with file and offset.
         """
         options = BinlogOptions.parse({**self.options, "paths": json.dumps(list(self.names))})
         request = request_of(options)
@@ -78,7 +78,7 @@ class ReplayLogs:
             return []
         scan = _MarkTask(pieces, request, numbers, until)
         found = self.spark.range(0, len(pieces), 1, len(pieces)).mapInArrow(scan, "mark binary").collect()
-        return [pickle.loads(row["mark"]) for row in found]  # noqa: S301 - which our own tasks made
+        return [pickle.loads(row["mark"]) for row in found]  # noqa: S301 - our own tasks made it
 
     def place(self) -> Column:
         """Return the place of a record."""
@@ -98,7 +98,7 @@ class ReplayLogs:
         return (F.array_position(names, F.col("file")) - 1).cast("bigint")
 
     def rows(self, stretch: Stretch, plan: TablePlan, end: Place) -> DataFrame | None:
-        """Return the row changes of a stretch, with places; None where no log is about it."""
+        """Return the row changes of a stretch, with places; None if it is in none of the logs."""
         image = self.image(plan)
         ddl = f"{_HEAD}, before {spark_ddl(image)}, after {spark_ddl(image)}, {_PRESENT}"
         options = {**self.options, "table": ".".join(stretch.name)}
@@ -116,12 +116,12 @@ class ReplayLogs:
         return placed.where(F.col("_at") < _literal(end)) if end.row else placed
 
     def image(self, plan: TablePlan) -> pa.DataType:
-        """What an image of the table is in Spark."""
+        """Return the type of an image of the table in Spark."""
         zero_dates = BinlogOptions.parse(self.options).zero_dates
         return spark_type(RecordType.of(plan, None, zero_dates=zero_dates).image_type)
 
     def _ranges(self, start: Place, end: Place) -> Iterator[tuple[list[str], dict[str, str]]]:
-        """Files to read, and from where up to where."""
+        """Yield the files to read, with the options for their first and last position."""
         first, last = max(start.file, 0), min(end.file, len(self.names) - 1)
         if first > last:
             return
@@ -140,7 +140,7 @@ class ReplayLogs:
 
 
 class _MarkTask:
-    """What tasks do to find marks; Spark pickles it."""
+    """The function of the tasks that find marks; Spark pickles it."""
 
     def __init__(
         self, pieces: list[tuple[Piece, ...]], request: Request, numbers: dict[str, int], until: Until

@@ -35,9 +35,9 @@ def state_of(stage: Stage, base: DataFrame | None) -> DataFrame:
 
 
 def changed_rows(stage: Stage, target: DataFrame | None) -> DataFrame:
-    """What has to be done to a table: the rows that changed, and of those that are gone the key, with `_deleted`.
+    """Return the changes to a table: the rows that changed, and the keys of deleted rows, with `_deleted`.
 
-    `target` is what the table holds; without it, images must be whole.
+    `target` has the current rows of the table; without it, images must be whole.
     """
     if stage.whole_after and not stage.has_diffs:
         last = _last_per_key(stage, None)
@@ -59,7 +59,7 @@ def changed_rows(stage: Stage, target: DataFrame | None) -> DataFrame:
 
 
 def touched_keys(stage: Stage) -> DataFrame:
-    """Return the keys of the rows that the changes are about, before and after, as k0, k1 ..."""
+    """Return the keys of the changed rows, before and after, as k0, k1 ..."""
     sides = F.array(*(F.struct(*_named_key(F.col(side), stage.key)) for side in ("before", "after")))
     here = F.array(F.col("before").isNotNull(), F.col("after").isNotNull())
     pairs = stage.changes.select(F.explode(F.arrays_zip(sides.alias("key"), here.alias("here"))).alias("one"))
@@ -76,7 +76,7 @@ def _rows_of(frame: DataFrame, image: StructType, value: str) -> DataFrame:
 
 
 def _last_per_key(stage: Stage, base: DataFrame | None) -> DataFrame:
-    """Return the last image of each key, null where it is gone; the key's columns are k0, k1 ..."""
+    """Return the last image of each key, null if the row was deleted; the key's columns are k0, k1 ..."""
     before = [F.col("before").getField(name) for name in stage.key]
     after = [F.col("after").getField(name) for name in stage.key]
     same = reduce(lambda one, other: one & other, map(Column.eqNullSafe, before, after))
@@ -118,7 +118,7 @@ def _multiset(stage: Stage, base: DataFrame | None) -> DataFrame:
 
 
 def _overlaid(stage: Stage, column: int) -> Column:
-    """What a row has in a column after a change: what the after image has, else what the before image had."""
+    """Return the value of a column after a change: that of the after image, else that of the before image."""
     name = stage.image.names[column]
     new, old = F.col("after").getField(name), F.col("before").getField(name)
     return (
@@ -129,7 +129,7 @@ def _overlaid(stage: Stage, column: int) -> Column:
 
 
 def _exact(image: StructType) -> Column:
-    """Return a row, so that rows are grouped only where they are the same to the bit: Spark takes -0.0 for 0.0."""
+    """Return a row in a form that groups only rows with the same bits: Spark groups -0.0 with 0.0."""
     parts = []
     for field in image.fields:
         value = F.col("row").getField(field.name)

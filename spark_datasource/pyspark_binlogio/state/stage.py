@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import functions as F  # noqa: N812 - as everyone calls it
+from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from pyspark_binlogio.spark_types import quoted
 
@@ -29,7 +29,7 @@ LAYOUT: Final = "_layout"
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The bits of a bitmap: for each column its number in the table then, None where it had no such column."""
+    """The bits of a bitmap: for each column its number in the table at that time, None if it had no such column."""
 
     bits: tuple[int | None, ...]
 
@@ -41,11 +41,11 @@ class Stage:
     Args:
         changes: the changes; those of an insert have values in all columns.
         image: the struct of an image.
-        key: names of the columns that tell rows apart; empty where there are none.
+        key: names of the columns that identify a row; empty without a key.
         layouts: by the number in `_layout`.
         json: columns that hold JSON documents.
         whole_after: every after image has all columns.
-        has_diffs: some after images have changes to a document in the place of the document.
+        has_diffs: some after images have changes to a document instead of the document.
     """
 
     changes: DataFrame
@@ -58,12 +58,12 @@ class Stage:
 
 
 def whole(image: StructType) -> Column:
-    """All columns of a frame as one struct."""
+    """Return all columns of a frame as one struct."""
     return F.struct(*(F.col(quoted(name)) for name in image.names))
 
 
 def is_present(bitmap: str, layouts: tuple[Layout, ...], column: int) -> Column:
-    """Return whether an image has a column, by its bitmap; False where the table had no such column."""
+    """Return whether an image has a column, by its bitmap; False if the table had no such column."""
     found: Column = F.expr("false")
     for number, layout in enumerate(layouts):
         bit = layout.bits[column]

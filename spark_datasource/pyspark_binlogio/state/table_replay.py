@@ -55,13 +55,14 @@ def replay_changes(
     unfollowed: str,
     options: dict[str, str],
 ) -> DataFrame:
-    """What `pyspark_binlogio.replay` does; arguments and errors are explained there."""
+    """Return the rows of a table; arguments and errors as in `pyspark_binlogio.replay`."""
     if unfollowed not in UNFOLLOWED:
         raise BinlogOptionError(f"binlog: unfollowed: expected one of {', '.join(UNFOLLOWED)}, found {unfollowed!r}")
     if isinstance(changes, DataFrame):
         if options:
             raise BinlogOptionError(
-                f"binlog: {', '.join(options)}: options apply to paths of logs, but changes is a data frame that was read before"
+                f"binlog: {', '.join(options)}: options apply to paths of logs, but changes is a data frame, "
+                "which was read before"
             )
         return state_of(*frame_stage(changes, table, base, Until.of(until), key))
     paths = [os.fspath(one) for one in ([changes] if isinstance(changes, (str, os.PathLike)) else changes)]
@@ -72,7 +73,7 @@ def replay_changes(
 
 @dataclass(frozen=True, slots=True)
 class LogReplay:
-    """ReplayLogs that were looked through for what they say of tables; any of these can be replayed."""
+    """Logs with the history of their tables, each of which can be replayed."""
 
     logs: ReplayLogs
     history: TableHistory
@@ -87,7 +88,7 @@ class LogReplay:
         until: UntilLike,
         options: dict[str, str],
     ) -> LogReplay:
-        """Look through the logs; errors as those of `pyspark_binlogio.replay`."""
+        """Read the history of the tables from the logs; errors as those of `pyspark_binlogio.replay`."""
         stop = Until.of(until)
         if stop.gtids is not None:
             options = {**options, "endingGtids": str(stop.gtids)}
@@ -103,16 +104,16 @@ class LogReplay:
         for stage, start in self.stages(table, key, unfollowed):
             state = state_of(stage, None if state is None else start.base(state))
         if state is None:
-            raise ReplayError(f"the columns of {table} are unknown", hint="give its definition")
+            raise ReplayError(f"the columns of {table} are unknown", hint="pass a TableDefinition as table")
         return state
 
     def plan(self, table: str) -> TablePlan:
-        """Return the columns that the table has in the end; errors as those of `pyspark_binlogio.replay`."""
+        """Return the columns that the table has at the end; errors as those of `pyspark_binlogio.replay`."""
         schema, _, name = table.partition(".")
         return _known(self.history.life((schema, name)), table, UNFOLLOWED[1])[-1].plan
 
     def stages(self, table: str, key: Sequence[str] | None, unfollowed: str) -> list[tuple[Stage, _EarlierRows]]:
-        """Return the parts of the table's life with the same key, each with the conversion of earlier rows to its columns."""
+        """Return the parts of a table's life with one key, and the conversion of earlier rows to their columns."""
         schema, _, name = table.partition(".")
         life = self.history.life((schema, name))
         if unfollowed == "error" and life.problems:
@@ -177,10 +178,7 @@ class _KnownStretch:
 
 
 def _known(life: Life, table: str, unfollowed: str) -> list[_KnownStretch]:
-    """Return the stretches with known columns.
-
-    Others in the middle had no changes, but the statements that ended them count.
-    """
+    """Return the stretches with known columns. Others have no changes, but the statements at their ends count."""
     found: list[_KnownStretch] = []
     is_now = False
     for stretch in life.stretches:
@@ -193,14 +191,14 @@ def _known(life: Life, table: str, unfollowed: str) -> list[_KnownStretch]:
             then = last.stretch.then.followed_by(stretch.then)
             found[-1] = _KnownStretch(replace(last.stretch, then=then), last.plan)
     if not found or (not is_now and unfollowed == "error"):
-        raise ReplayError(f"the columns of {table} are unknown", hint="give its definition")
+        raise ReplayError(f"the columns of {table} are unknown", hint="pass a TableDefinition as table")
     return found
 
 
 def _parts(
     stretches: list[_KnownStretch], key: Sequence[str] | None, images: Images
 ) -> list[tuple[list[_KnownStretch], tuple[str, ...]]]:
-    """Stretches in a row that have the same key, with the key's names in the last of them."""
+    """Return runs of stretches with the same key, and the names of the key in the last stretch of each."""
     parts: list[tuple[list[_KnownStretch], tuple[str, ...]]] = []
     last_key: tuple[str, ...] | None = None
     for number, known in enumerate(stretches):
@@ -215,7 +213,7 @@ def _parts(
 
 
 def _former(key: tuple[str, ...], before: Stretch) -> tuple[str, ...] | None:
-    """What the columns of a key were called before; None where one is new."""
+    """Return the former names of the columns of a key; None if one is new."""
     then = before.then
     names = [name.casefold() for name in key]
     if any(name in then.added for name in names):
@@ -238,13 +236,13 @@ def _key(known: _KnownStretch, images: Images) -> tuple[str, ...]:
     if not images.whole_before:
         raise ReplayError(
             f"the key of {'.'.join(known.stretch.name)} is unknown, and its row images are not full",
-            hint="give key, or the table's definition",
+            hint="pass key, or a TableDefinition as table",
         )
     return ()
 
 
 class _StretchColumns:
-    """The columns of a stretch, as the last stretch of its part has them."""
+    """The columns of a stretch, converted to those of the last stretch of its part."""
 
     def __init__(self, stretches: list[_KnownStretch], image: pa.DataType, unfollowed: str) -> None:
         self._first = stretches[0]
@@ -255,7 +253,7 @@ class _StretchColumns:
         self._origins = [self._origin(field.name) for field in image]
 
     def layout(self) -> Layout:
-        """Where the columns are in the bitmaps of the stretch."""
+        """Return the places of the columns in the bitmaps of the stretch."""
         numbers = {column.label: number for number, column in enumerate(self._first.plan.columns)}
         return Layout(tuple(numbers[one] if isinstance(one, str) else None for one in self._origins))
 
@@ -297,7 +295,7 @@ class _StretchColumns:
         return [column.label for column in self._first.plan.columns]
 
     def _origin(self, name: str) -> str | Default:
-        """What a column was called in the stretch, or what rows have in it where it came later."""
+        """Return the name of a column in the stretch; if it was added later, the default of existing rows."""
         now = name.casefold()
         for step in reversed(self._steps):
             if now in step.added:
@@ -322,7 +320,7 @@ class _StretchColumns:
 
 
 class _EarlierRows:
-    """How the rows before a stage get its columns."""
+    """The conversion of the rows before a stage to the columns of the stage."""
 
     def __init__(self, part: list[_KnownStretch], image: pa.DataType, unfollowed: str) -> None:
         self.part = part

@@ -21,7 +21,7 @@ UntilLike = Union[datetime, "tuple[str, int]", Position, str, None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Until:
-    """Where to stop; `moment` is in seconds since 1970, `position` has the log's base name."""
+    """The end of a replay; `moment` is in seconds since 1970, `position` has the log's base name."""
 
     moment: float | None = None
     position: tuple[str, int] | None = None
@@ -29,10 +29,10 @@ class Until:
 
     @classmethod
     def of(cls, given: UntilLike) -> Until:
-        """What a caller means.
+        """Return the end that the caller gives.
 
         Raises:
-            BinlogError: the text is no GTID set.
+            BinlogError: the text is not a GTID set.
         """
         if given is None:
             return cls()

@@ -40,7 +40,7 @@ ARROW_TYPES: Final = {
     "timestamp": pa.timestamp("us", "UTC"),
     "array<string>": pa.list_(pa.field("element", pa.string())),
 }
-"""Spark's names of the types that the views have, and what Spark wants them to be in Arrow."""
+"""Spark's names of the types in the views, and their Arrow types."""
 
 
 def record_batches(
@@ -49,7 +49,7 @@ def record_batches(
     """Yield the records of a piece of a log; no batch is empty.
 
     Raises:
-        BinlogError: the bytes are no binary log; says which file and where in it.
+        BinlogError: the bytes are not a binary log; with file and offset.
     """
     schema = pa.schema([pa.field(name, ARROW_TYPES[kind]) for name, kind in columns.items()])
     pending: list[Record] = []
@@ -69,7 +69,7 @@ def record_batches(
 
 @contextmanager
 def opened(piece: Piece, request: Request) -> Iterator[BinlogReader | None]:
-    """Provide a reader of the events of a piece; None where it has none of its own."""
+    """Provide a reader of the events of a piece; None if no event group begins in it."""
     options = request.options
     bounds = WHOLE if piece.split is None else split_bounds(piece.log, piece.split, request.keyring)
     if bounds is None:
@@ -84,7 +84,7 @@ def opened(piece: Piece, request: Request) -> Iterator[BinlogReader | None]:
 
 
 class PieceReader(BinlogReader):
-    """A reader that keeps the format description to itself where it belongs to another piece."""
+    """A reader that skips the format description if that belongs to another piece."""
 
     skips_description = False
 

@@ -1,9 +1,10 @@
-"""The view `cdf`: the changes of one table, flat, in the shape of Delta's change data feed, with the commit of each change.
+"""The view `cdf`: the changes of one table in the shape of Delta's change data feed, with the commit of each change.
 
     cdf := column* _change_type _commit_version _commit_timestamp _commit_gtid
            _change_order _change_file _change_pos _change_row
     _change_type    := insert | delete | update_preimage update_postimage
-    _commit_version := number of the log, and offset in it at which the transaction begins; increases from transaction to transaction
+    _commit_version := number of the log, and offset in it at which the transaction begins; increases from transaction
+                       to transaction
     _change_order   := number of the record among those of its transaction in this view
     _change_file _change_pos _change_row := file, pos and row of the view `rows`
 
@@ -51,7 +52,7 @@ CHANGE_FILE: Final = "_change_file"
 CHANGE_POS: Final = "_change_pos"
 CHANGE_ROW: Final = "_change_row"
 CDF_FILTERS: Final = {CHANGE_FILE: "files", COMMIT_GTID: "gtids"}
-"""Of whole transactions: a filter within one would change _change_order."""
+"""Filters that select whole transactions: a filter within one would change _change_order."""
 
 CDF_COLUMNS: Final = {
     CHANGE_TYPE: pa.string(),
@@ -63,10 +64,10 @@ CDF_COLUMNS: Final = {
     CHANGE_POS: pa.int64(),
     CHANGE_ROW: pa.int32(),
 }
-"""Beside those of the table."""
+"""The columns of the view besides those of the table."""
 
 VERSION_BITS: Final = 40
-"""Of _commit_version those that the offset has; a log may have a terabyte."""
+"""The bits of the offset in _commit_version; a log may have a terabyte."""
 
 Numbers = npt.NDArray[np.int64]
 _US_PER_S: Final = 1_000_000
@@ -74,10 +75,10 @@ _CHUNK_SIZE: Final = 4096  # groups
 
 
 def cdf_columns(request: Request, logs: list[LogFile]) -> Mapping[str, pa.DataType]:
-    """Return the columns of the table, and those that say what happened.
+    """Return the columns of the table, and those of the feed.
 
     Raises:
-        BinlogOptionError: the table has a column of such a name.
+        BinlogOptionError: the table has a column of the same name as the feed.
     """
     image = image_type(request, logs)
     _refuse_own_names(image)
@@ -91,7 +92,7 @@ def cdf_batches(piece: Piece, request: Request) -> Iterator[pa.RecordBatch]:
     """Yield the row changes of a piece of a log, an update as two records.
 
     Raises:
-        BinlogError: the bytes are no binary log; says which file and where in it.
+        BinlogError: the bytes are not a binary log; with file and offset.
     """
     number = max(0, log_number(piece.log.name)[1])
     commits = Commits(piece, request)
@@ -149,19 +150,20 @@ def _refuse_own_names(image: pa.DataType) -> None:
     own = [field.name for field in image if field.name in CDF_COLUMNS]
     if own:
         raise BinlogOptionError(
-            f"binlog: view cdf: the table has a column {own[0]}, which is also a column of the view itself; use view rows"
+            f"binlog: view cdf: the table has a column {own[0]}, which is also a column of the view itself; "
+            "use view rows"
         )
 
 
 class _GroupCommits(NamedTuple):
-    """Some groups in the order of the log: offsets of their first events, and commit times in microseconds since 1970."""
+    """Groups in the order of the log: offsets of their first events, commit times in microseconds since 1970."""
 
     starts: Numbers
     times: Numbers
 
 
 class Commits:
-    """The groups of one piece of a log. Ask for positions in the order of the log."""
+    """The groups of one piece of a log; `of` takes positions in the order of the log."""
 
     def __init__(self, piece: Piece, request: Request) -> None:
         has_checksum = _scannable(piece.log, request.keyring)
@@ -173,10 +175,10 @@ class Commits:
         self._at_end = False
 
     def of(self, positions: Numbers, seconds: Numbers) -> tuple[Numbers, Numbers]:
-        """Return the start and the commit time of the groups in which `positions` are.
+        """Return the start and the commit time of the groups that contain `positions`.
 
         A position before the first group, as in a log that begins in the middle of a transaction, is a group of its
-        own, of the time in `seconds`.
+        own, with the time in `seconds`.
         """
         last = int(positions[-1]) if len(positions) else 0
         while not self._at_end and (not len(self._known.starts) or self._known.starts[-1] <= last):
@@ -222,8 +224,8 @@ def _scannable(log: LogFile, keyring: Keyring | None) -> bool | None:
 
 
 def _scanned(piece: Piece, request: Request, *, has_checksum: bool) -> Iterator[_GroupCommits]:
-    """By the kernel. Damage ends the scan: the reader of the rows says what is wrong."""
-    from binlogio._kernel.frames import scan_groups  # noqa: PLC0415 - there may be none
+    """Yield the groups that the kernel scans. Damage ends the scan; the reader of the rows reports it."""
+    from binlogio._kernel.frames import scan_groups  # noqa: PLC0415 - optional
 
     bounds = WHOLE if piece.split is None else split_bounds(piece.log, piece.split, request.keyring)
     if bounds is None:
@@ -254,7 +256,7 @@ def _scanned(piece: Piece, request: Request, *, has_checksum: bool) -> Iterator[
 
 
 def _skip(window: Window, log: OpenedLog, size: int) -> bool:
-    """Leave `size` bytes out, without reading them where the log is seekable. False if the log ends before that."""
+    """Skip `size` bytes, without reading them if the log is seekable. Return False if the log ends before."""
     if log.seekable and size > window.held:
         window.go_to(window.offset + size, log)
         return True
@@ -266,7 +268,7 @@ def _skip(window: Window, log: OpenedLog, size: int) -> bool:
 
 
 def _read(piece: Piece, request: Request) -> Iterator[_GroupCommits]:
-    """By the reader of events."""
+    """Yield the groups by the reader of events."""
     starts: list[int] = []
     times: list[int] = []
     tracker = GroupTracker()

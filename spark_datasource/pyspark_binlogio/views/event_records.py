@@ -40,7 +40,7 @@ EVENT_COLUMNS: Final = {
     "pos": "bigint",  # where the event begins; for one inside a payload, where the payload event begins
     "inner": "int",  # its number in the payload, from 0; null for the others
     "end_pos": "bigint",  # where the next one begins
-    "log_pos": "bigint",  # what the event says about its end: 32 bits, and zero in some logs
+    "log_pos": "bigint",  # log_pos of its header: 32 bits, and zero in some logs
     "timestamp": "timestamp",
     "server_id": "bigint",
     "type": "string",
@@ -58,7 +58,7 @@ EVENT_COLUMNS: Final = {
 }
 
 LONGEST_BYTES: Final = 64
-"""Byte strings up to this size are in `body` as they are."""
+"""The size up to which byte strings are in `body` as they are, in bytes."""
 
 _US_PER_S: Final = 1_000_000
 _OWN_COLUMNS: Final = {"header", "schema", "table", "sql", "xid"}
@@ -68,11 +68,11 @@ _STATEMENTS: Final = (RowsQueryEvent, AnnotateRowsEvent)
 _HAVE_TEXT: Final = (Uuid, Tsid, Gtid, GtidSet, MariadbGtid)
 
 
-def event_records(reader: BinlogReader, tables: TableFilter, where: EventFilter) -> Iterator[tuple[Any, ...]]:
+def event_records(reader: BinlogReader, tables: TableFilter, where: EventFilter) -> Iterator[tuple[object, ...]]:
     """Yield the events of the log, as tuples in the order of `EVENT_COLUMNS`.
 
     Raises:
-        BinlogError: the bytes are no binary log.
+        BinlogError: the bytes are not a binary log.
     """
     group = GroupContext()
     for event in reader:
@@ -129,7 +129,7 @@ def _names(reader: BinlogReader, event: Any) -> tuple[str | None, str | None]:
     return getattr(event, "schema", None) or None, getattr(event, "table", None) or None
 
 
-def transaction_number(event: Any) -> int | None:
+def transaction_number(event: object) -> int | None:
     """Return the transaction's number in the storage engine, which a DDL statement has in a status variable."""
     if isinstance(event, XidEvent):
         return _signed(event.xid)
@@ -140,12 +140,12 @@ def transaction_number(event: Any) -> int | None:
 
 
 def _signed(number: int) -> int:
-    """Return a 64-bit number as Spark's bigint has room for it."""
+    """Return an unsigned 64-bit number as a signed one, which fits Spark's bigint."""
     return number - (1 << 64) if number >> 63 else number
 
 
-def statement_text(event: Any) -> str | None:
-    """Return the statement, read in the character set of the client that sent it."""
+def statement_text(event: object) -> str | None:
+    """Return the statement, decoded in the character set of the client that sent it."""
     if isinstance(event, _STATEMENTS):
         return _text(event.sql, None)
     if not isinstance(event, _QUERIES):
@@ -168,7 +168,7 @@ def _body(event: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Return a field's value in what JSON has."""
+    """Return the value of a field in types of JSON."""
     if value is None or isinstance(value, (bool, float)):
         return value
     if isinstance(value, int):

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _PIECE_BYTES: Final = 16 << 20  # of a log in which the last change of a table is searched for
 _SHOWN: Final = 20  # of the tables that a message names
-_SPARK_BATCH_ROWS: Final = 1 << 13  # Spark is slower with fewer and with many more
+_SPARK_BATCH_ROWS: Final = 1 << 13  # Spark is slower with fewer or many more
 
 
 def typed_row_columns(request: Request, logs: list[LogFile]) -> Mapping[str, pa.DataType]:
@@ -49,7 +49,7 @@ def row_batches(piece: Piece, request: Request) -> Iterator[pa.RecordBatch]:
     """Yield the row changes of a piece of a log.
 
     Raises:
-        BinlogError: the bytes are no binary log; says which file and where in it.
+        BinlogError: the bytes are not a binary log; with file and offset.
     """
     mixed = request.options.tables.table is None
     for _, batch in read_split(piece.log, piece.split, _selection(request, mixed=mixed), request.keyring):
@@ -75,7 +75,7 @@ def _selection(request: Request, *, mixed: bool = False) -> RowSelection:
 
 
 def image_type(request: Request, logs: list[LogFile]) -> pa.DataType:
-    """What the table's columns are in Spark."""
+    """Return the struct of the table's columns, in types of Spark."""
     seen: dict[str, None] = {}
     selection = _selection(request)
 
@@ -104,7 +104,7 @@ def image_type(request: Request, logs: list[LogFile]) -> pa.DataType:
 
 
 def _from_the_end(log: LogFile) -> Iterator[Piece]:
-    """Pieces of a log, the last one first: the last change of a table is mostly in the last ones."""
+    """Yield pieces of a log, the last one first: the last change of a table is mostly in the last ones."""
     if not log.size:
         yield Piece(log)
         return

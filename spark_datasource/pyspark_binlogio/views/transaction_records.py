@@ -33,7 +33,7 @@ TRANSACTION_COLUMNS: Final = {
     "end_pos": "bigint",  # where it ends
     "gtid": "string",
     "timestamp": "timestamp",  # of its first event
-    "commit_timestamp": "timestamp",  # when the server that wrote the log committed it; null where it does not say
+    "commit_timestamp": "timestamp",  # when the server that wrote the log committed it; null if it does not log that
     "original_commit_timestamp": "timestamp",  # when the first server did
     "server_id": "bigint",
     "last_committed": "bigint",
@@ -49,7 +49,7 @@ TRANSACTION_COLUMNS: Final = {
     "insert_bytes": "bigint",  # of the row images
     "update_bytes": "bigint",
     "delete_bytes": "bigint",
-    "statements": "array<string>",  # the texts that the group has, but for those that begin and end it
+    "statements": "array<string>",  # the texts in the group, except those that begin and end it
 }
 
 _US_PER_S: Final = 1_000_000
@@ -59,7 +59,7 @@ _STATEMENTS: Final = (QueryEvent, ExecuteLoadQueryEvent, RowsQueryEvent, Annotat
 
 @dataclass(slots=True)
 class _TransactionRecord:
-    """What is known of the group so far."""
+    """The facts about a group, up to the current event."""
 
     pos: int
     gtid: str | None
@@ -78,7 +78,7 @@ class _TransactionRecord:
     row_bytes: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("insert", "update", "delete"), 0))
     statements: list[str] = field(default_factory=list)
 
-    def record(self, file: str, end: int) -> tuple[Any, ...]:
+    def record(self, file: str, end: int) -> tuple[object, ...]:
         """Return the group as a record."""
         return (
             file,
@@ -102,11 +102,11 @@ class _TransactionRecord:
         )
 
 
-def transaction_records(reader: BinlogReader, tables: TableFilter, where: EventFilter) -> Iterator[tuple[Any, ...]]:
-    """Yield the groups of the log that touch a wanted table, as tuples in the order of `TRANSACTION_COLUMNS`.
+def transaction_records(reader: BinlogReader, tables: TableFilter, where: EventFilter) -> Iterator[tuple[object, ...]]:
+    """Yield the groups of the log that touch a selected table, as tuples in the order of `TRANSACTION_COLUMNS`.
 
     Raises:
-        BinlogError: the bytes are no binary log.
+        BinlogError: the bytes are not a binary log.
     """
     context, tracker, counts = GroupContext(), GroupTracker(), RowCounter()
     group: _TransactionRecord | None = None
@@ -142,7 +142,7 @@ def _begin(event: Any, context: GroupContext) -> _TransactionRecord:
 
 def _finished(
     group: _TransactionRecord, file: str, end: int, tables: TableFilter, where: EventFilter
-) -> Iterator[tuple[Any, ...]]:
+) -> Iterator[tuple[object, ...]]:
     if tables and not any(tables(*name.split(".", 1)) for name in group.tables):
         return
     if where and not (

@@ -40,12 +40,12 @@ Columns = Mapping[str, "pa.DataType"]
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A way to look at a log.
+    """A view of a log.
 
     Args:
-        columns: the columns of a read in Arrow's types; looks into logs only where they depend on a table.
+        columns: the columns of a read in Arrow's types; reads logs only if they depend on a table.
         batches: the records of a piece.
-        filters: the columns whose filters can be taken, with what they are called in `filters.push`.
+        filters: the columns whose filters can be pushed down, with their names in `filters.push`.
         nullable: columns that may be null.
     """
 
@@ -55,7 +55,7 @@ class View:
     nullable: frozenset[str]
 
     def never_null(self) -> frozenset[str]:
-        """Columns that can be filtered and have no nulls."""
+        """Return the columns that can be filtered and have no nulls."""
         return frozenset(self.filters) - self.nullable
 
 

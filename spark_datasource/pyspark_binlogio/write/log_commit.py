@@ -2,7 +2,8 @@
 
 Handles files, names, headers and ends of logs. Records and events in groups are in `transactions` and `segments`.
 
-    commit := check order and GTIDs, finish each segment (header, ROTATE or STOP), register names, rename, note the batch, replace the index
+    commit := check order and GTIDs, finish each segment (header, ROTATE or STOP), register names, rename, note the
+              batch, replace the index
 
 A commit that crashed before the index was replaced is undone by the next commit (`binlogio.writer.log.log_index`).
 A numbered batch is noted with the last log that it wrote, and is done once the index has that log: the same batch
@@ -40,12 +41,15 @@ if TYPE_CHECKING:
 
 WINDOW_SIZE: Final = 4 << 20
 BATCHES_SUFFIX: Final = ".batches"
-_WITHOUT_BATCHES: Final = "it says which batches are in the logs: put back a copy of it, or remove it, after which a batch that comes again is written again"
+_WITHOUT_BATCHES: Final = (
+    "it says which batches are in the logs: put back a copy of it, or remove it, after which a repeated batch is "
+    "written again"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class BatchNumber:
-    """Which batch of which application a write is."""
+    """The application and the number of a batch."""
 
     application: str
     number: int
@@ -68,7 +72,7 @@ class LogFolder:
         self._encoder = Encoder(describe_format(variables).context)
 
     def executed(self) -> GtidSet:
-        """Return the GTIDs of all logs that are there.
+        """Return the GTIDs of all existing logs.
 
         Raises:
             WriterStateError: the last log is in use.
@@ -94,11 +98,11 @@ class LogFolder:
     def commit(
         self, segments: Sequence[Segment], *, overwrite: bool, batch: BatchNumber | None = None
     ) -> tuple[str, ...]:
-        """Make logs of the segments; returns their names. Where it raises, nothing of them is there.
+        """Append the segments as logs, and return their names. If it raises, none of them is visible.
 
         Raises:
             BinlogFormatError: tasks are not in order, share a transaction, or have GTIDs that the logs have.
-            OSError: the storage cannot.
+            OSError: the storage failed.
         """
         self._index.open()
         self._forget_undone()
@@ -143,14 +147,14 @@ class LogFolder:
         except BaseException:
             self._undo(placed, indexed)
             raise
-        with suppress(OSError):  # it is done; what is left over is in the register, and goes with the next commit
+        with suppress(OSError):  # the commit is done; the next one removes what is left, by the register
             for name in old if overwrite else ():
                 storage.remove(name)
             storage.sync_names()
             index.unregister()
 
     def _undo(self, placed: Sequence[str], indexed: tuple[str, ...]) -> None:
-        """Have the index and the logs as they were, as far as the storage still can; the register knows the rest."""
+        """Restore the index and the logs, as far as the storage works; the register names the rest."""
         with suppress(OSError):
             if self._index.names != indexed:
                 self._index.replace(indexed)
@@ -163,7 +167,7 @@ class LogFolder:
     # ----------------------------------------------------------------------------------------------- heads and ends
 
     def _finish(self, segment: Segment, previous: GtidSet, created: int, next_name: str) -> str:
-        """Give a segment the head and the end that it has among the others; returns where it is."""
+        """Write the final head and the end of a segment, and return the name of its file."""
         head = head_of(self._variables, previous, segment.server_id, segment.first_timestamp, created=created)
         header = EventHeader(timestamp=segment.last_timestamp, server_id=segment.server_id)
         size = segment.size - segment.head_size + len(head)
@@ -194,7 +198,7 @@ class LogFolder:
         return name
 
     def _copy(self, segment: Segment, name: str, offset: int) -> None:
-        """The groups of a segment, moved to `offset` of another file."""
+        """Copy the groups of a segment to `offset` of another file."""
         at, size = segment.head_size, WINDOW_SIZE
         while at < segment.size:
             window = bytearray(self._storage.read(segment.name, at, size))
@@ -211,7 +215,7 @@ class LogFolder:
     def _stamp(self, events: bytearray, offset: int) -> None:
         has_checksum = self._encoder.context.has_checksum
         if is_compiled():
-            from binlogio._kernel.frames import stamp_events  # noqa: PLC0415 - there is none where no compiler was
+            from binlogio._kernel.frames import stamp_events  # noqa: PLC0415 - optional
 
             stamp_events(events, offset, checksum=has_checksum)
             return
@@ -224,7 +228,7 @@ class LogFolder:
     # -------------------------------------------------------------------------------------------------- the batches
 
     def _batches(self) -> dict[str, Any]:
-        """Return the last batch of each application, but for those whose logs never came into the index."""
+        """Return the last batch of each application, except those whose logs never were in the index."""
         last = log_number(self._index.names[-1])[1] if self._index.names else 0
         return {key: done for key, done in self._noted().items() if log_number(done["log"])[1] <= last}
 
@@ -235,7 +239,7 @@ class LogFolder:
         return read_stored(self._storage.read(name), _batches_of, place=name, hint=_WITHOUT_BATCHES)
 
     def _forget_undone(self) -> None:
-        """Before other logs take the numbers of those that a batch was noted with and that never came."""
+        """Remove the notes of batches whose logs never were in the index, before other logs take their numbers."""
         batches = self._batches()
         if batches != self._noted():
             self._write_batches(batches)
@@ -286,7 +290,7 @@ def _refuse_known(segment: Segment, executed: GtidSet) -> None:
             "the logs already contain transactions with these GTIDs",
             field="gtid",
             found=str(known)[:200],
-            hint="write them once, to another folder, or with mode overwrite",
+            hint="write them once, to another directory, or with mode overwrite",
         )
 
 
@@ -303,7 +307,7 @@ def _size_at(events: bytearray, at: int) -> int:
 
 
 def _whole_events(window: bytearray) -> int:
-    """How many bytes of a window are whole events."""
+    """Return how many bytes of a window are whole events."""
     at = 0
     while at + HEADER_SIZE <= len(window):
         size = _size_at(window, at)

@@ -63,13 +63,13 @@ _IMAGES: Final = ("before", "after")
 
 @dataclass(slots=True)
 class Staged(WriterCommitMessage):
-    """What a task has staged."""
+    """The message of a task: the segments that it has staged."""
 
     segments: tuple[Segment, ...]
 
 
 class _LogWriter:
-    """What both kinds of writer do."""
+    """The steps that both kinds of writer share."""
 
     def __init__(self, options: BinlogOptions, schema: StructType, staging: str) -> None:
         self._options = options
@@ -127,8 +127,8 @@ class _LogWriter:
         """Stage the records of a task.
 
         Raises:
-            BinlogError: a record says what cannot be, or they are not in order.
-            OSError: the storage cannot.
+            BinlogError: a record is invalid, or the records are not in order.
+            OSError: the storage failed.
         """
         writer = SegmentWriter(
             self._storage(),
@@ -155,7 +155,7 @@ class _LogWriter:
         self._clear()
 
     def _clear(self) -> None:
-        """Remove what is staged, the marker first, so that tasks that are still running find out."""
+        """Remove what is staged, the marker first, so that running tasks notice."""
         uri, storage = self._options.paths[0], self._storage()
         with suppress(OSError):
             storage.remove(f"{self._staging}/{_MARKER}")
@@ -165,7 +165,7 @@ class _LogWriter:
                 shutil.rmtree(folder, ignore_errors=True)
                 if not folder.exists():
                     break
-            with suppress(OSError):  # others may have something there
+            with suppress(OSError):  # other writes may have files there
                 (Path(uri) / STAGING).rmdir()
             return
         from pyspark_binlogio.write.object_storage import remove_folder  # noqa: PLC0415
@@ -175,7 +175,7 @@ class _LogWriter:
 
 
 class BinlogBatchWriter(_LogWriter, DataSourceArrowWriter):
-    """Writes a frame: all of it or nothing."""
+    """Writes a data frame: all of it or nothing."""
 
     @option_hints()
     def __init__(self, options: BinlogOptions, schema: StructType, *, overwrite: bool) -> None:
@@ -191,7 +191,7 @@ class BinlogBatchWriter(_LogWriter, DataSourceArrowWriter):
         return self._write(iterator, self._executed)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Make logs of what all tasks have staged."""
+        """Append what all tasks have staged as logs."""
         self._commit(messages, overwrite=self._overwrite, batch=self._batch)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
@@ -200,7 +200,7 @@ class BinlogBatchWriter(_LogWriter, DataSourceArrowWriter):
 
 
 class BinlogStreamWriter(_LogWriter, DataSourceStreamArrowWriter):
-    """Writes the batches of a stream, each once, however often it is run."""
+    """Writes the batches of a stream, each once, also if Spark repeats it."""
 
     @option_hints()
     def __init__(self, options: BinlogOptions, schema: StructType) -> None:
@@ -213,7 +213,7 @@ class BinlogStreamWriter(_LogWriter, DataSourceStreamArrowWriter):
         return self._write(iterator, EMPTY_GTID_SET)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
-        """Make logs of what all tasks of a batch have staged, unless that was done before."""
+        """Append what all tasks of a batch have staged as logs, unless that was done before."""
         self._commit(messages, overwrite=False, batch=BatchNumber(self._application, batchId))
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
@@ -225,7 +225,7 @@ def server_variables(options: BinlogOptions) -> ServerVariables:
     """Return the variables of the server that would have written the logs.
 
     Raises:
-        BinlogOptionError: logs of this server are not written.
+        BinlogOptionError: Spark does not write logs of this server.
     """
     given: dict[str, Any] = {
         "server_version": options.server_version,
@@ -250,7 +250,7 @@ def _batch_of(options: BinlogOptions) -> BatchNumber | None:
 
 
 def _check_columns(schema: pa.Schema, options: BinlogOptions) -> None:
-    """Refuse on the driver what no task could write."""
+    """Refuse records on the driver that no task could write."""
     known = (*ROW_COLUMNS, options.column_name_of_corrupt_record)
     for field in schema:
         if field.name not in known:
@@ -263,7 +263,8 @@ def _check_columns(schema: pa.Schema, options: BinlogOptions) -> None:
     images = [schema.field(name).type for name in _IMAGES if name in schema.names]
     if missing or not images:
         raise BinlogOptionError(
-            f"binlog: columns are missing from the records to write: {', '.join(missing or ['before or after'])}; write records of view rows"
+            f"binlog: columns are missing from the records to write: {', '.join(missing or ['before or after'])}; "
+            "write records of view rows"
         )
     if VARIANT in images:
         raise BinlogOptionError(
@@ -276,7 +277,8 @@ def _check_columns(schema: pa.Schema, options: BinlogOptions) -> None:
         )
     if not pa.types.is_struct(images[0]) and options.schema_file is None:
         raise BinlogOptionError(
-            "binlog: JSON images do not describe the columns of the tables; give their CREATE TABLE statements in option schemaFile"
+            "binlog: JSON images do not describe the columns of the tables; "
+            "give their CREATE TABLE statements in option schemaFile"
         )
 
 

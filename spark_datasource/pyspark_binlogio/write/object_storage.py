@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class ObjectStorage:
-    """A `binlogio.writer.log.log_storage.LogStorage`, but for what changes a file."""
+    """A `binlogio.writer.log.log_storage.LogStorage` that cannot change files."""
 
     def __init__(self, filesystem: FileSystem, folder: str) -> None:
         self._filesystem = filesystem
@@ -29,10 +29,10 @@ class ObjectStorage:
 
     @classmethod
     def from_uri(cls, uri: str) -> LogStorage:
-        """Return the folder of a URI.
+        """Return the storage of a URI.
 
         Raises:
-            UnsupportedFeature: pyarrow knows no such place.
+            UnsupportedFeature: PyArrow does not support the URI.
         """
         return cls(*_open(uri))
 
@@ -42,48 +42,48 @@ class ObjectStorage:
         return [one.base_name for one in found if one.type == FileType.File]
 
     def size(self, name: str) -> int:
-        """How many bytes a file has."""
+        """Return the size of a file in bytes."""
         return int(self._info(name).size)
 
     def modified(self, name: str) -> int:
-        """When a file was written, in microseconds since 1970, UTC."""
+        """Return when a file was written, in microseconds since 1970, UTC."""
         epoch = datetime(1970, 1, 1, tzinfo=timezone.utc)
         return int((self._info(name).mtime - epoch).total_seconds() * 1_000_000)
 
     def read(self, name: str, offset: int = 0, size: int = -1) -> bytes:
-        """Up to `size` of a file's bytes from `offset` on; all of them where it is negative."""
+        """Return up to `size` bytes of a file from `offset` on; all of them if it is negative."""
         with self._filesystem.open_input_file(self._path(name)) as file:
             file.seek(offset)
             return bytes(file.read() if size < 0 else file.read(size))
 
     def create(self, name: str) -> None:
-        """Begin a file, which is there once it is closed."""
+        """Begin a file, which appears when it is closed."""
         self._filesystem.create_dir(self._folder, recursive=True)
         self._open[name] = self._filesystem.open_output_stream(self._path(name))
 
     def append(self, name: str, data: bytes | bytearray | memoryview) -> None:
-        """Write to a file that was begun."""
+        """Write to an open file."""
         self._open[name].write(data)
 
     def overwrite(self, name: str, offset: int, data: bytes) -> None:
-        """Not possible."""
+        """Refuse: objects cannot be changed."""
         raise OSError(errno.EOPNOTSUPP, "objects cannot be changed", self._path(name))
 
     def truncate(self, name: str, size: int) -> None:
-        """Not possible."""
+        """Refuse: objects cannot be changed."""
         raise OSError(errno.EOPNOTSUPP, "objects cannot be changed", self._path(name))
 
     def sync(self, name: str) -> None:
-        """Nothing: what is closed lasts."""
+        """Do nothing: closed objects are durable."""
 
     def close(self, name: str) -> None:
-        """End a file, if it was begun."""
+        """Close a file, if it is open."""
         stream = self._open.pop(name, None)
         if stream is not None:
             stream.close()
 
     def rename(self, name: str, new_name: str) -> None:
-        """Give a file another name."""
+        """Rename a file."""
         self._filesystem.move(self._path(name), self._path(new_name))
 
     def remove(self, name: str) -> None:
@@ -92,17 +92,17 @@ class ObjectStorage:
         self._filesystem.delete_file(self._path(name))
 
     def sync_names(self) -> None:
-        """Nothing."""
+        """Do nothing: names are durable."""
 
     def lock(self, name: str, holder: str) -> str | None:
-        """No lock: each attempt of a task writes to a folder of its own."""
+        """Return None, without a lock: each write stages files in a directory of its own."""
         return None
 
     def unlock(self, name: str) -> None:
-        """Nothing: there is no lock."""
+        """Do nothing: there is no lock."""
 
     def disown(self) -> None:
-        """Forget the files that were begun."""
+        """Forget the open files."""
         self._open.clear()
 
     def _path(self, name: str) -> str:
@@ -116,20 +116,20 @@ class ObjectStorage:
 
 
 def make_folder(uri: str, folder: str) -> None:
-    """Create a folder below that of the URI.
+    """Create a directory below that of the URI.
 
     Raises:
-        OSError: the storage cannot.
+        OSError: the storage failed.
     """
     filesystem, path = _open(uri)
     filesystem.create_dir(f"{path.rstrip('/')}/{folder}", recursive=True)
 
 
 def remove_folder(uri: str, folder: str) -> None:
-    """Remove all that is in a folder below that of the URI.
+    """Remove a directory below that of the URI, with its contents.
 
     Raises:
-        OSError: there is none, or it cannot be removed.
+        OSError: it does not exist, or cannot be removed.
     """
     filesystem, path = _open(uri)
     filesystem.delete_dir(f"{path.rstrip('/')}/{folder}")

@@ -46,14 +46,14 @@ class Segment:
     """A staged file.
 
     Args:
-        name: where it is in the storage.
+        name: its name in the storage.
         first, last: places of its first and last record.
-        first_key, last_key: what its first and last transaction are.
-        gtids: of its transactions.
-        previous: those that its head names; a guess.
-        head_size, size: in bytes.
-        server_id: of its first record.
-        first_timestamp, last_timestamp: of its transactions, in seconds since 1970.
+        first_key, last_key: identities of its first and last transaction.
+        gtids: GTIDs of its transactions.
+        previous: GTIDs in its head; a guess.
+        head_size, size: sizes in bytes.
+        server_id: server id of its first record.
+        first_timestamp, last_timestamp: times of its transactions, in seconds since 1970.
     """
 
     name: str
@@ -73,7 +73,7 @@ class Segment:
 def head_of(
     variables: ServerVariables, previous: GtidSet, server_id: int, timestamp: int, *, created: int = 0
 ) -> bytes:
-    """What a finished log begins with. `created` is not 0 in the first log after a start."""
+    """Return the head of a finished log. `created` is not 0 in the first log after a start."""
     encoder = Encoder()
     header = EventHeader(timestamp=timestamp, server_id=server_id)
     description = replace(describe_format(variables, created), header=header)
@@ -113,10 +113,10 @@ class SegmentWriter:
         self._gtids: list[Gtid] = []
 
     def write(self, transactions: Iterable[WrittenTransaction]) -> list[Segment]:
-        """Write them all.
+        """Write the transactions, and return the segments.
 
         Raises:
-            BinlogError: a record says what cannot be.
+            BinlogError: a record is invalid.
             OSError: the storage failed; the files written so far remain, and can be removed.
         """
         is_open = False
@@ -133,7 +133,7 @@ class SegmentWriter:
         return self._segments
 
     def remove(self) -> None:
-        """Remove what was written, as far as possible; the next commit to the directory removes the rest."""
+        """Remove what was written, as far as possible; the commit or abort removes the rest."""
         for segment in self._segments:
             try:
                 self._storage.remove(segment.name)

@@ -3,7 +3,8 @@
 Uses the columns of the view `rows`. Tables and events are in `written_tables` and `segments`. Spark passes the
 partitions of a data frame to a writer unchanged, so a frame must be partitioned between transactions first.
 
-    transaction := run+      same file, gtid and sequence_number; if both gtid and sequence_number are NULL, same file and pos
+    transaction := run+      same file, gtid and sequence_number; if both gtid and sequence_number are NULL, same file
+                             and pos
     run         := record+   same table, operation, bitmaps, server_id and timestamp, consecutive
     order       := (file by its number, pos, row), strictly increasing
 """
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import Window
-from pyspark.sql import functions as F  # noqa: N812 - as everyone calls it
+from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from binlogio.errors import BinlogFormatError
 from binlogio.storage.index_file import log_number
@@ -35,7 +36,7 @@ _RUN: Final = ("schema", "table", "op", "before_present", "after_present", "serv
 
 FileKey = tuple[str, int, str]
 Place = tuple[FileKey, int, int]
-"""Where a record was: its file, pos and row. Places compare as the records do."""
+"""The place of a record: its file, pos and row. Places sort as the records do."""
 
 TransactionKey = tuple[FileKey, str | None, int | None]
 
@@ -70,7 +71,7 @@ def transactions(batches: Iterable[pa.RecordBatch]) -> Iterator[WrittenTransacti
     """Yield the transactions of the records of one task. The batches have all columns of the view.
 
     Raises:
-        BinlogFormatError: the records are not in order, or one says what cannot be.
+        BinlogFormatError: the records are not in order, or one is invalid.
     """
     pending: WrittenTransaction | None = None
     for batch in batches:
@@ -91,7 +92,7 @@ def transactions(batches: Iterable[pa.RecordBatch]) -> Iterator[WrittenTransacti
 
 
 def out_of_order(before: Place, after: Place) -> BinlogFormatError:
-    """Return a record, or a task, that begins where those before it have already been."""
+    """Return the error for a record or a task that is not after those before it."""
     return BinlogFormatError(
         "the records to write are out of order or duplicated",
         field="file, pos, row",
@@ -119,7 +120,7 @@ def _refuse_nulls(batch: pa.RecordBatch) -> None:
 
 
 def _runs(batch: pa.RecordBatch) -> Iterator[tuple[TransactionKey, Place, Place, RecordRun]]:
-    """Each run with its transaction, and its first and last place.
+    """Yield each run with its transaction, and its first and last place.
 
     Refuses records of one file that are not in order.
     """
@@ -194,10 +195,7 @@ _LOG_NUMBER: Final = r"\.(\d+)(?:\.\w+)?$"
 
 
 def ordered(frame: DataFrame, partitions: int) -> DataFrame:
-    """Return the records in `partitions` ranges of whole transactions, each sorted.
-
-    Columns that are not there tell nothing.
-    """
+    """Return the records in `partitions` ranges of whole transactions, each sorted. Missing columns are ignored."""
     names = frame.columns
     file = F.col("file") if "file" in names else F.lit("")
     row = F.col("row") if "row" in names else F.lit(0)

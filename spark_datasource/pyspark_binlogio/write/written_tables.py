@@ -70,9 +70,9 @@ class WrittenTables:
     """The tables of one task.
 
     Args:
-        definitions: what `schemaFile` is given: a file, or JSON itself; None without it.
+        definitions: the value of `schemaFile`: a file, or JSON itself; None without it.
         variables: the server's variables.
-        kernel: what the compiled kernel does.
+        kernel: the functions of the compiled kernel; None without it.
     """
 
     def __init__(self, definitions: str | None, variables: ServerVariables, kernel: WriterKernel | None) -> None:
@@ -137,7 +137,7 @@ class WrittenTables:
         if encoder is None:
             if len(self._encoders) >= _MAX_ENCODERS:
                 self._encoders.clear()
-            operation = cast("Operation", run.op)  # `transactions` lets no other through
+            operation = cast("Operation", run.op)  # `transactions` refuses others
             encoder = self._encoders[key] = TableEncoder(table.plan, operation, first, second)
         encoder.encode(
             buffer,
@@ -150,7 +150,7 @@ class WrittenTables:
         )
 
     def _batch(self, image: pa.StructArray, table: OpenTable, present: bytes) -> pa.RecordBatch:
-        """Return the columns that an image has, in types that say what Spark's cannot."""
+        """Return the columns of an image, in native types where Spark has none."""
         key = table.table_id, present
         columns = self._columns.get(key)
         if columns is None:
@@ -206,7 +206,7 @@ def _column(table: str, field: pa.Field) -> ColumnDefinition:
         return ColumnDefinition(field.name, "geometry")
     if kind not in _SQL_TYPES:
         raise UnsupportedFeature(
-            "no column type of MySQL is obvious for this one of Spark",
+            "no column type of MySQL corresponds to this type of Spark",
             field=f"{table}.{field.name}",
             found=str(kind),
             hint=Hint.TABLE_DEFINITION,
@@ -215,7 +215,7 @@ def _column(table: str, field: pa.Field) -> ColumnDefinition:
 
 
 def _bitmap(table: OpenTable, given: bytes | None, names: Collection[str]) -> bytes:
-    """Which of the table's columns an image has: those of the record's bitmap, or those that the image names."""
+    """Return the bitmap of the columns in an image: that of the record, or of the columns that the image names."""
     count = len(table.names)
     if given is None:
         bits = sum(1 << place for place, name in enumerate(table.names) if name in names)
@@ -232,7 +232,7 @@ def _bitmap(table: OpenTable, given: bytes | None, names: Collection[str]) -> by
 
 
 def _native(array: pa.Array, natural: pa.DataType | None) -> pa.Array:
-    """Spark's decimal(20,0) as a number without sign, and its text as a long decimal; everything else as it is."""
+    """Return unsigned integers from Spark's decimal(20,0), long decimals from text, and other values unchanged."""
     kind = array.type
     if natural is None or kind == natural:
         return array
@@ -244,7 +244,7 @@ def _native(array: pa.Array, natural: pa.DataType | None) -> pa.Array:
 
 
 def _json_changes(run: RecordRun, table: OpenTable) -> Iterator[tuple[bytes, bytes | None, RowChange]]:
-    """Each change with the bitmaps of its images, as a rows event of its kind wants them."""
+    """Yield each change with the bitmaps of its images, as rows events of its kind have them."""
     for before_text, after_text in zip(run.before.to_pylist(), run.after.to_pylist(), strict=True):
         before, before_present = _json_image(before_text, run.before_present, table, wanted=run.op != "insert")
         after, after_present = _json_image(after_text, run.after_present, table, wanted=run.op != "delete")
@@ -280,7 +280,7 @@ def _json_image(text: str, given: bytes | None, table: OpenTable, *, wanted: boo
 
 
 def _json_value(value: Any, column: ColumnDefinition) -> Any:
-    """Return a value as the view `rows` shows it: a JSON document is the text of one."""
+    """Return the value of a column from an image as the view `rows` shows it: a JSON document is a text."""
     if isinstance(value, str) and column.sql_type.name == "json":
         return JsonDocument.from_text(value)
     return value_from_json(value, column)
