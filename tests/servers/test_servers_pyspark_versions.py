@@ -1,4 +1,4 @@
-"""PySpark versions other than the installed one, each in a virtual environment of its own: the oldest that is supported, and the last that is not.
+"""The oldest supported PySpark, and the last unsupported one, each in a virtual environment of its own.
 
 The environments are made once, in `~/.cache/binlogio` (or below XDG_CACHE_HOME), from the requirements in
 pyproject.toml. The newest PySpark is the one that all other tests run with.
@@ -32,7 +32,10 @@ EXTRAS: Final = ("replay", "delta", "encryption")
 TEST_PACKAGES: Final = ("pytest", "hypothesis", "pandas")
 OWN_WARNINGS: Final = ("ResourceWarning", "pytest.PytestUnraisableExceptionWarning")  # PySpark 4.1 leaves sockets open
 SUBSET: Final = {
-    "reads": ("test_spark_source.py", "test_spark_views.py", "test_spark_typed.py", "test_spark_change_feed.py", "test_spark_filters.py"),
+    "reads": (
+        "test_spark_source.py", "test_spark_views.py", "test_spark_typed.py", "test_spark_change_feed.py",
+        "test_spark_filters.py",
+    ),
     "streams": ("test_spark_stream.py", "test_spark_stream_offsets.py", "test_spark_merge.py"),
     "writes": ("test_spark_write.py", "test_spark_write_commit.py"),
     "replays": ("test_spark_replay.py",),
@@ -63,7 +66,7 @@ def interpreter(version: str) -> Path:
 
 
 def requirements(version: str) -> list[str]:
-    """What pyproject.toml asks for, with this PySpark."""
+    """Return the requirements of pyproject.toml, with this PySpark."""
     toml: Any = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
     settings = toml.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     project, tools = settings["project"], settings["dependency-groups"]["dev"]

@@ -79,7 +79,7 @@ def test_server_fed_with_what_spark_writes_has_the_same_tables(images: str) -> N
 @pytest.mark.parametrize("more_rows", [1, 60])
 @pytest.mark.parametrize("kind", KINDS)
 def test_stream_refuses_the_logs_of_a_server_that_was_reset(kind: str, more_rows: int) -> None:
-    """The new log of the same name is shorter or longer than the place that the stream has read up to; it is read when asked for."""
+    """The new log of the same name is shorter or longer than the position of the stream; an option allows it."""
     reset = "RESET MASTER" if vendor(kind).is_mariadb else "RESET BINARY LOGS AND GTIDS"
     with vendor(kind).server(f"reset{more_rows}", "--binlog-format=ROW") as server:
         server.sql("CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY)")

@@ -92,7 +92,7 @@ def test_no_java_anywhere_says_what_to_install() -> None:
 
 
 def test_java_home_without_java_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A JAVA_HOME that points nowhere is said to, since installing one more Java would not help."""
+    """A JAVA_HOME that points nowhere is reported, since installing another Java would not help."""
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "gone"))
 
     with pytest.raises(JavaNotFoundError, match="gone', which has no bin/java; unset it"):
@@ -100,7 +100,7 @@ def test_java_home_without_java_is_named(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_java_that_is_only_a_stub_is_refused_with_its_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """macOS has a `java` that only says that there is none."""
+    """macOS has a `java` that only prints that no Java is installed."""
     fake_java(tmp_path, MACOS_STUB, exit_code=1)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
 

@@ -24,7 +24,7 @@ PATHS = st.sampled_from(["$", "$.a", "$.a[3]", '$."it\'s \\"quoted\\""', "$[0].b
 
 @st.composite
 def diffs(draw: st.DrawFn) -> JsonDiffs:
-    """Changes of all kinds."""
+    """Draw changes of all kinds."""
     found = []
     for _ in range(draw(st.integers(1, 4))):
         operation = draw(st.sampled_from(JsonDiffOperation))

@@ -1,4 +1,4 @@
-"""The view `cdf`: one version a transaction, an order of the changes inside of it, and commit times in microseconds where the log has them.
+"""The view `cdf`: one version a transaction, an order of its changes, commit times in microseconds if the log has them.
 
 The oracle is the view `rows`, and the events of the log as the reader gives them.
 """
@@ -35,10 +35,14 @@ EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
 ORDERS: Final = TableDefinition(
     "shop", "orders", (ColumnDefinition("id", "int", nullable=False), ColumnDefinition("v", "int")), ("id",)
 )
-OWN: Final = ("_change_type", "_commit_version", "_commit_timestamp", "_commit_gtid", "_change_order", "_change_file", "_change_pos", "_change_row")  # fmt: skip
+OWN: Final = (
+    "_change_type", "_commit_version", "_commit_timestamp", "_commit_gtid", "_change_order", "_change_file",
+    "_change_pos", "_change_row",
+)  # fmt: skip
 FOLDERS: Final = (
-    MYSQL / "types_int", MYSQL / "rowimage_minimal", MYSQL / "gtid_on", MYSQL / "gtid_off", MYSQL / "compressed", MYSQL / "rotated",
-    MYSQL / "checksum_none", MYSQL / "multi_table_stmt", MARIADB / "gtid", MARIADB / "compressed", MARIADB / "group_commit",
+    MYSQL / "types_int", MYSQL / "rowimage_minimal", MYSQL / "gtid_on", MYSQL / "gtid_off", MYSQL / "compressed",
+    MYSQL / "rotated", MYSQL / "checksum_none", MYSQL / "multi_table_stmt", MARIADB / "gtid", MARIADB / "compressed",
+    MARIADB / "group_commit",
     MARIADB / "checksum_none",
 )  # fmt: skip
 
@@ -77,7 +81,8 @@ def expected_feed(path: Path, rows: list[dict[str, Any]]) -> list[dict[str, Any]
             if image is None:
                 continue
             order = counts[start] = counts.get(start, -1) + 1
-            own = (kind, number << 40 | start, EPOCH + timedelta(microseconds=time), row["gtid"], order, row["file"], row["pos"], row["row"])  # fmt: skip
+            commit = EPOCH + timedelta(microseconds=time)
+            own = (kind, number << 40 | start, commit, row["gtid"], order, row["file"], row["pos"], row["row"])
             found.append({**image, **dict(zip(OWN, own, strict=True))})
     return found
 
@@ -122,7 +127,7 @@ def write(folder: Path, **variables: Any) -> Path:
 
 
 def statement(rng: random.Random, held: dict[int, int], number: int) -> list[Any]:
-    """Changes of some rows; keys move too."""
+    """Draw changes of some rows; keys change too."""
     found: list[Any] = []
     for key in rng.sample(range(6), rng.randint(1, 4)):
         if key not in held:
@@ -140,7 +145,7 @@ def statement(rng: random.Random, held: dict[int, int], number: int) -> list[Any
 
 @pytest.mark.parametrize("compression", [False, True])
 def test_versions_and_order_give_the_last_state_after_a_shuffle(tmp_path: Path, compression: bool) -> None:
-    """All changes of a compressed transaction have one position, those of one statement too: only the order tells the last one."""
+    """All changes of a compressed transaction, or of a statement, have one position: the order tells the last."""
     folder = write(tmp_path / "log", binlog_transaction_compression=compression)
     feed = feed_of(folder, maxPartitionBytes="1000")
     gtids = {row["_commit_gtid"] for row in feed}
@@ -194,7 +199,7 @@ def encoded(path: Path, change: Any) -> bytes:
 
 @pytest.mark.parametrize("kind", ["without GTID events", "relay", "gzip"])
 def test_feed_of_other_logs(tmp_path: Path, kind: str) -> None:
-    """Where no group is found by its first event alone, or the file cannot be read at an offset: the same versions and order."""
+    """Logs without GTID events, or that cannot be read at an offset, have the same versions and order."""
     plain = sorted(write(tmp_path / "log").glob("binlog.0*"))[1]
     log = tmp_path / plain.name
     if kind == "gzip":
@@ -311,7 +316,8 @@ def test_feed_is_ordered_by_version_and_order_in_spark(spark: SparkSession, tmp_
     """As an Auto CDC flow and MERGE want it: the last record of each key by a struct of the two."""
     folder = write(tmp_path / "log", binlog_transaction_compression=True)
     spark.sql(
-        f"CREATE OR REPLACE TEMPORARY VIEW feed USING binlog OPTIONS (path '{folder}', view 'cdf', table 'shop.orders', maxPartitionBytes '2k')"
+        f"CREATE OR REPLACE TEMPORARY VIEW feed USING binlog OPTIONS (path '{folder}', view 'cdf', "
+        "table 'shop.orders', maxPartitionBytes '2k')"
     )
     text = (ROOT / "docs" / "spark.md").read_text(encoding="utf-8")
     found = spark.sql(text.split("```sql\n")[1].split("```")[0]).collect()

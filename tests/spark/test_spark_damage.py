@@ -34,7 +34,7 @@ LOG = MYSQL / "gtid_on" / "binlog.000001"
 
 @pytest.fixture(name="damaged")
 def damaged_log(tmp_path: Path) -> tuple[Path, int]:
-    """Provide a log with a flipped bit in a rows event in its middle, and where that event stands."""
+    """Provide a log with a flipped bit in a rows event in its middle, and the position of that event."""
     places = binlogio.read_rows(LOG).to_table().column("pos").to_pylist()
     at = places[len(places) // 2]
     data = bytearray(LOG.read_bytes())
@@ -45,7 +45,7 @@ def damaged_log(tmp_path: Path) -> tuple[Path, int]:
 
 
 def positions(batches: list[pa.RecordBatch]) -> list[Any]:
-    """Where the records stand."""
+    """Return the positions of the records."""
     return [(row["pos"], row["row"]) for batch in batches for row in batch.to_pylist()]
 
 
@@ -59,7 +59,7 @@ def test_failfast_names_file_and_place(damaged: tuple[Path, int]) -> None:
 
 
 @pytest.mark.parametrize("max_bytes", ["100", "700", "1000000"])
-def test_dropmalformed_goes_on_with_the_next_group(damaged: tuple[Path, int], max_bytes: str) -> None:
+def test_dropmalformed_continues_with_the_next_group(damaged: tuple[Path, int], max_bytes: str) -> None:
     """What is lost is the rest of the group in which the damage is, whatever the partitions."""
     path, at = damaged
     everything = binlogio.read_rows(LOG).to_table().to_pylist()
@@ -104,16 +104,16 @@ def test_files_that_are_no_logs_are_named(tmp_path: Path, content: bytes, record
     with pytest.raises(BinlogError) as failure:
         tasks(path)
     found = positions(tasks(path, mode="DROPMALFORMED"))
-    said = [row for batch in tasks(path, mode="PERMISSIVE", maxPartitionBytes="50") for row in batch.to_pylist()]
+    found_rows = [row for batch in tasks(path, mode="PERMISSIVE", maxPartitionBytes="50") for row in batch.to_pylist()]
 
     assert failure.value.file == str(path)
-    assert [row["_corrupt_record"] for row in said if row["_corrupt_record"]] == [str(failure.value)]
+    assert [row["_corrupt_record"] for row in found_rows if row["_corrupt_record"]] == [str(failure.value)]
     assert str(path) in str(failure.value)
     assert found == (positions(tasks(LOG)) if records is None else [])
 
 
-def test_damage_in_the_head_is_said_once(tmp_path: Path) -> None:
-    """Every piece reads the format description; the first one tells."""
+def test_damage_in_the_head_is_reported_once(tmp_path: Path) -> None:
+    """Every piece reads the format description; the first one reports."""
     path = tmp_path / LOG.name
     data = bytearray(LOG.read_bytes())
     data[40] ^= 1
@@ -124,8 +124,8 @@ def test_damage_in_the_head_is_said_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", ["PERMISSIVE", "DROPMALFORMED"])
-def test_columns_of_a_table_are_looked_for_behind_the_damage(tmp_path: Path, mode: str) -> None:
-    """The first change of the table is damaged, and a newer log is none at all."""
+def test_columns_of_a_table_are_searched_after_the_damage(tmp_path: Path, mode: str) -> None:
+    """The first change of the table is damaged, and a newer file is not a log."""
     path = tmp_path / "binlog.000001"
     table = {"table": "corpus.t_int"}
     whole = pa.Table.from_batches(tasks(TYPES_INT, **table))
@@ -144,7 +144,7 @@ def test_columns_of_a_table_are_looked_for_behind_the_damage(tmp_path: Path, mod
     assert len(found) - len(changes) == (2 if mode == "PERMISSIVE" else 0)
 
 
-def test_table_that_no_log_has_is_told_with_those_that_they_have() -> None:
+def test_table_that_no_log_has_is_refused_with_those_that_they_have() -> None:
     """Which logs were looked into, and the nearest name."""
     with pytest.raises(BinlogOptionError) as failure:
         tasks(TYPES_INT, table="corpus.t_itn")
@@ -178,7 +178,7 @@ def test_filters_are_looked_at_again_where_records_may_have_no_values() -> None:
         ),
     ],
 )
-def test_what_to_do_is_said_in_the_words_of_the_options(case: str, options: dict[str, str], words: str) -> None:
+def test_hints_name_the_options(case: str, options: dict[str, str], words: str) -> None:
     """Not in those of Python's functions."""
     with pytest.raises(BinlogError) as failure:
         tasks(MYSQL / case / "binlog.000001", **options)

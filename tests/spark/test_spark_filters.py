@@ -22,7 +22,7 @@ ROWS = VIEWS["rows"]
 
 
 def pushed(*filters: Any) -> tuple[Any, list[Any]]:
-    """What the view `rows` takes of filters, and what it gives back."""
+    """Return the filters that the view `rows` accepts, and those that it gives back."""
     return push(filters, ROWS.filters, ROWS.never_null())
 
 

@@ -1,4 +1,4 @@
-"""The driver of a stream is killed at any moment, and logs are purged after it: in the end each transaction is there once.
+"""The driver of a stream is killed at any moment, and logs are purged: each transaction is written once.
 
 BINLOGIO_KILLS says how often; two by default, since Spark takes its time to start.
 """

@@ -25,7 +25,7 @@ FORMATS = ("delta", "parquet")
 
 
 def merged(spark: SparkSession, path: Path, name: str) -> DataFrame | None:
-    """What the table holds."""
+    """Return the rows of the table."""
     if name == "parquet":
         return read_parquet(spark, path)
     from deltalake import DeltaTable  # noqa: PLC0415 - an extra
@@ -96,7 +96,7 @@ def test_parquet_files_without_keys_of_a_batch_stay_as_they_are(spark: SparkSess
     assert held(read_parquet(spark, tmp_path)) == [(2, "b", None), (3, "d", None), (4, "a", None)]
 
 
-def test_parquet_table_of_many_files_is_written_anew(
+def test_parquet_table_of_many_files_is_rewritten(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """So that there are never more than so many and those of a batch."""
@@ -112,7 +112,7 @@ def test_parquet_table_of_many_files_is_written_anew(
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_stream_that_crashes_behind_a_merge_goes_on_with_each_change_once(
+def test_stream_that_crashes_after_a_merge_applies_each_change_once(
     spark: SparkSession, tmp_path: Path, name: str
 ) -> None:
     """Spark gives the batch again, with the same number; the query's id is the writer of the table."""

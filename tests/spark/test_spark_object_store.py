@@ -98,8 +98,8 @@ def test_logs_are_read_in_pieces(bucket: Bucket) -> None:
     }
 
 
-def told(*paths: Path | str, **options: str) -> list[dict[str, Any]]:
-    """Return the records of all tasks without the place that a bucket has another name for."""
+def records_anywhere(*paths: Path | str, **options: str) -> list[dict[str, Any]]:
+    """Return the records of all tasks without the names of files, which differ in a bucket."""
     rows = [row for batch in tasks(*paths, **options) for row in batch.to_pylist()]
     return [
         {name: value for name, value in row.items() if name not in ("file", "_change_file", "_corrupt_record")}
@@ -113,9 +113,12 @@ def test_objects_are_cut_as_files_are(bucket: Bucket, case: str) -> None:
     log = MYSQL / case / "binlog.000001"
     bucket.put("cut/binlog.000001", log.read_bytes())
     for view in ("rows", "events", "transactions"):
-        expected = told(log, view=view)
+        expected = records_anywhere(log, view=view)
         for max_bytes in (log.stat().st_size // 3, log.stat().st_size // 40, 1 << 27):
-            assert told(bucket.uri("cut/binlog.000001"), view=view, maxPartitionBytes=str(max_bytes)) == expected
+            assert (
+                records_anywhere(bucket.uri("cut/binlog.000001"), view=view, maxPartitionBytes=str(max_bytes))
+                == expected
+            )
 
 
 def test_options_hold_for_objects(bucket: Bucket) -> None:
@@ -126,12 +129,16 @@ def test_options_hold_for_objects(bucket: Bucket) -> None:
     folder, local = bucket.uri("on"), str(GTID_ON)
     position = {"startingPosition": "binlog.000001:2128", "endingPosition": "binlog.000002:500"}
 
-    assert told(folder, **position) == told(local, **position)
-    assert told(folder, pathGlobFilter="*2") == told(local, pathGlobFilter="*2")
-    assert told(folder, recursiveFileLookup="true") == told(local) * 2
-    assert told(folder, splitMode="scan", maxPartitionBytes="500") == told(local)
-    assert told(folder, table="corpus.g", view="cdf") == told(local, table="corpus.g", view="cdf")
-    assert told(bucket.uri("nowhere"), bucket.uri("on"), ignoreMissingFiles="true") == told(local)
+    assert records_anywhere(folder, **position) == records_anywhere(local, **position)
+    assert records_anywhere(folder, pathGlobFilter="*2") == records_anywhere(local, pathGlobFilter="*2")
+    assert records_anywhere(folder, recursiveFileLookup="true") == records_anywhere(local) * 2
+    assert records_anywhere(folder, splitMode="scan", maxPartitionBytes="500") == records_anywhere(local)
+    assert records_anywhere(folder, table="corpus.g", view="cdf") == records_anywhere(
+        local, table="corpus.g", view="cdf"
+    )
+    assert records_anywhere(bucket.uri("nowhere"), bucket.uri("on"), ignoreMissingFiles="true") == records_anywhere(
+        local
+    )
 
 
 def test_encrypted_objects_are_read_with_the_keyring(bucket: Bucket) -> None:
@@ -141,7 +148,7 @@ def test_encrypted_objects_are_read_with_the_keyring(bucket: Bucket) -> None:
     bucket.put("encrypted/binlog.000001", (case / "binlog.000001").read_bytes())
     keys = {"keyring": str(case / "keyring")}
 
-    assert told(bucket.uri("encrypted"), **keys) == told(case / "binlog.000001", **keys)
+    assert records_anywhere(bucket.uri("encrypted"), **keys) == records_anywhere(case / "binlog.000001", **keys)
     with pytest.raises(UnsupportedFeature, match=r"logs/encrypted/binlog\.000001: .*in option keyring"):
         tasks(bucket.uri("encrypted"))
 
@@ -155,10 +162,10 @@ def test_missing_objects_are_named(bucket: Bucket) -> None:
 
 
 @pytest.mark.parametrize("kind", ["empty", "magic", "text", "cut", "flipped"])
-def test_damaged_objects_are_told_as_damaged_files_are(bucket: Bucket, tmp_path: Path, kind: str) -> None:
+def test_damaged_objects_are_reported_as_damaged_files_are(bucket: Bucket, tmp_path: Path, kind: str) -> None:
     """The same error, with the object's name; and what each mode makes of it."""
     data = TYPES_INT.read_bytes()
-    at = told(TYPES_INT)[3]["pos"]
+    at = records_anywhere(TYPES_INT)[3]["pos"]
     flipped = bytearray(data)
     flipped[at + 30] ^= 1
     content = {"empty": b"", "magic": data[:4], "text": b"no log\n" * 99, "cut": data[:-9], "flipped": bytes(flipped)}[
@@ -175,7 +182,9 @@ def test_damaged_objects_are_told_as_damaged_files_are(bucket: Bucket, tmp_path:
 
     assert str(remote.value) == str(local.value).replace(str(path), "logs/bad/binlog.000001")
     for mode in ("PERMISSIVE", "DROPMALFORMED"):
-        assert told(uri, mode=mode, maxPartitionBytes="900") == told(path, mode=mode, maxPartitionBytes="900")
+        assert records_anywhere(uri, mode=mode, maxPartitionBytes="900") == records_anywhere(
+            path, mode=mode, maxPartitionBytes="900"
+        )
 
 
 def test_records_are_written_and_read_again(bucket: Bucket) -> None:

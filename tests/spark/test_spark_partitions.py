@@ -50,7 +50,7 @@ _MOST_PARTITIONS: Final = 2000
 
 
 def options_of(file: CorpusFile) -> dict[str, str]:
-    """What it takes to read a file: its keys, and its tables where nothing else says what they are.
+    """Return the options that a file needs: its keys, and its tables if nothing else defines them.
 
     Damage is passed over.
     """
@@ -69,8 +69,8 @@ def outcome(path: Path, **options: str) -> pa.Table | str:
     return pa.Table.from_batches(batches) if batches else "no records"
 
 
-def told(table: pa.Table | str) -> list[list[Any]] | str:
-    """Records, of their images how many columns they have: a reader of the whole log knows more of columns, from its DDL."""
+def comparable(table: pa.Table | str) -> list[list[Any]] | str:
+    """Return records with the number of columns of their images: a reader of the whole log has names from its DDL."""
     if isinstance(table, str):
         return table
     return [
@@ -81,12 +81,12 @@ def told(table: pa.Table | str) -> list[list[Any]] | str:
 
 @pytest.mark.parametrize("file", LOGS, ids=lambda file: file.id)
 def test_every_record_comes_once_whatever_the_size_of_partitions(file: CorpusFile) -> None:
-    """Sizes from less than an event to more than the file: the records of `read_rows`, all columns, and in its order."""
+    """Sizes from less than an event to more than the file: the records of `read_rows`, all columns, in its order."""
     options = options_of(file)
     size = file.path.stat().st_size
     whole = outcome(file.path, maxPartitionBytes=str(size + 1), **options)
     if not file.damaged:
-        assert told(whole) == told(rows_of(file))
+        assert comparable(whole) == comparable(rows_of(file))
     dice = random.Random(file.id)
     least = max(64, size // _MOST_PARTITIONS)
     for _ in range(1 if file.path.suffix in PACKED else SIZES):
@@ -97,7 +97,7 @@ def test_every_record_comes_once_whatever_the_size_of_partitions(file: CorpusFil
 
 
 def rows_of(file: CorpusFile) -> pa.Table | str:
-    """What `read_rows` gives."""
+    """Return the records of `read_rows`."""
     try:
         return binlogio.read_rows(file.path, keyring=file.keys if file.encrypted else None).to_table()
     except binlogio.BinlogError as exc:
@@ -105,7 +105,7 @@ def rows_of(file: CorpusFile) -> pa.Table | str:
 
 
 def forged_log(folder: Path, forge: Callable[[int], bytes], checksum: str) -> Path:
-    """Return a log of blobs full of what `forge` makes of the offset at which it stands."""
+    """Return a log of blobs that `forge` fills, given their offset."""
     table = TableDefinition("d", "t", (ColumnDefinition("b", "longblob"),))
     filler = b"\xee" * 6000
     with (
@@ -133,7 +133,7 @@ def forged_log(folder: Path, forge: Callable[[int], bytes], checksum: str) -> Pa
 
 
 def head(at: int, size: int, kind: int = EventType.GTID_LOG_EVENT) -> bytes:
-    """Return a header that says the truth of where it stands."""
+    """Return a header whose `log_pos` is right at its offset."""
     return struct.pack("<IBIIIH", 1, kind, 1, size, at + size & 0xFFFFFFFF, 0)
 
 
@@ -147,7 +147,7 @@ def other(at: int, size: int) -> bytes:
 
 
 def real_log(at: int) -> bytes:
-    """All events of a log, moved to where they stand."""
+    """Return all events of a log, with the positions of their new place."""
     source = MYSQL / "gtid_on" / "binlog.000001"
     data, found = source.read_bytes(), b""
     with binlogio.open(source) as reader:
@@ -173,7 +173,7 @@ def real_log(at: int) -> bytes:
 def test_values_that_look_like_event_headers_mislead_no_task(
     tmp_path: Path, forge: Callable[[int], bytes], checksum: str
 ) -> None:
-    """Blobs of headers whose positions are right where they stand, with and without what follows them, cut everywhere."""
+    """Blobs of headers with the right position at their offset, with and without events after them, cut everywhere."""
     path = forged_log(tmp_path, forge, checksum)
     whole = outcome(path)
 
@@ -253,7 +253,7 @@ def test_small_files_share_a_partition_and_big_ones_are_cut() -> None:
 
 
 def test_compressed_files_are_one_piece_whatever_their_size() -> None:
-    """Nobody can begin in the middle of one."""
+    """A reader cannot begin in the middle of one."""
     planned = partitions([Piece(LogFile("binlog.000001.zst", 1 << 40))], 1 << 20)
 
     assert len(planned) == 1

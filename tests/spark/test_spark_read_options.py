@@ -108,7 +108,7 @@ def test_gtid_sets_leave_out_what_is_known_and_what_is_not_wanted() -> None:
     assert rows(GTID_ON, startingGtids=text, endingGtids=text) == []
 
 
-def test_position_of_mariadb_stands_for_all_before_it_in_its_domain() -> None:
+def test_position_of_mariadb_means_all_before_it_in_its_domain() -> None:
     """Other domains are not known, and not wanted."""
     everything = rows(MARIADB_GTID)
     gtids = [MariadbGtid.parse(row["gtid"]) for row in everything]
@@ -128,7 +128,11 @@ def test_position_of_mariadb_stands_for_all_before_it_in_its_domain() -> None:
 
 @pytest.mark.parametrize(
     ("images", "left"),
-    [("both", ["before", "after", "before_present", "after_present"]), ("before", ["before", "before_present"]), ("after", ["after", "after_present"])],
+    [
+        ("both", ["before", "after", "before_present", "after_present"]),
+        ("before", ["before", "before_present"]),
+        ("after", ["after", "after_present"]),
+    ],
 )  # fmt: skip
 @pytest.mark.parametrize("table", [{}, {"table": "corpus.t_int"}, {"imageType": "variant"}])
 def test_images_leave_out_the_other_one(images: str, left: list[str], table: dict[str, str]) -> None:

@@ -1,6 +1,6 @@
 """Replay on Spark gives the tables of real servers, value by value: shuffled records, and any number of partitions.
 
-`expected.json` is what the server itself said with SELECT. By default a few cases stand for all; with `BINLOGIO_CORPUS`
+`expected.json` is the result of SELECT on the server. By default a few cases represent all; with `BINLOGIO_CORPUS`
 there are all of them, and `BINLOGIO_PARTITIONS=16` has each of them with every number of partitions up to that.
 """
 
@@ -52,7 +52,7 @@ CHOSEN: Final = (
 )
 ALL: Final = {case.id: case for case in cases() if case.load("expected.json") is not None}
 RUN: Final = [case for name, case in ALL.items() if name in CHOSEN or "BINLOGIO_CORPUS" in os.environ]
-# What no row change tells, so that the replay says so: statements that are in the log as text, and partitions that were
+# Changes that no row change describes, so the replay refuses them: statements in the log as text, partitions that were
 # dropped.
 _TEXT: Final = "in the log as text"
 UNTOLD: Final = {"compressed": {"corpus.t": _TEXT, "corpus.a": _TEXT}, "ddl_mix": {"corpus.part": "empties partitions"}}
@@ -73,14 +73,14 @@ def shuffled(changes: DataFrame, partitions: int) -> DataFrame:
     return changes.repartition(partitions, rand(partitions)).sortWithinPartitions(rand(partitions + 1))
 
 
-def rows(state: DataFrame, table: dict[str, Any], plan: TablePlan, untold: set[str]) -> Counter[tuple[Any, ...]]:
+def rows(state: DataFrame, table: dict[str, Any], plan: TablePlan, unknown: set[str]) -> Counter[tuple[Any, ...]]:
     """Return the rows of a state in the form of `expected.json`.
 
-    Where no image had a column of `untold`, nobody knows its value.
+    Without an image that has it, the value of a column of `unknown` is undetermined.
     """
     columns = []
     for array, spec, column in zip(state.toArrow().columns, table["columns"], plan.columns, strict=True):
-        null = ABSENT if column.label.casefold() in untold else None
+        null = ABSENT if column.label.casefold() in unknown else None
         if spec["encoding"] == "json" and column.type == ColumnType.JSON:
             documents = (shown_document(text) if text is not None else None for text in array.to_pylist())
             columns.append([json.dumps(one, sort_keys=True) if one is not None else null for one in documents])
@@ -91,8 +91,8 @@ def rows(state: DataFrame, table: dict[str, Any], plan: TablePlan, untold: set[s
     return Counter(zip(*columns, strict=True))
 
 
-def untold(replay: LogReplay, name: str) -> set[str]:
-    """Columns that inserts may lack and whose default the log does not tell, such as generated ones."""
+def unknown(replay: LogReplay, name: str) -> set[str]:
+    """Columns that inserts may lack and whose default is not in the log, such as generated ones."""
     schema, _, table = name.partition(".")
     life = replay.history.life((schema, table))
     if replay.history.images_of(life).whole_after:
@@ -132,7 +132,7 @@ def test_replay_gives_the_tables_of_the_server(spark: SparkSession, case: Case) 
         theirs = Counter(expected_row(row, table, plan) for row in table["rows"])
         for partitions, state in states(spark, replay, name):
             assert [column["name"] for column in table["columns"]] == state.columns, name
-            mine = rows(state, table, plan, untold(replay, name))
+            mine = rows(state, table, plan, unknown(replay, name))
             only_theirs, only_mine = theirs - mine, mine - theirs
             assert not unlike(only_theirs, only_mine), f"{name}: not in our rows, with {partitions} partitions"
             assert only_mine.total() == only_theirs.total(), f"{name}: only in our rows, with {partitions} partitions"

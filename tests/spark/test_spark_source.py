@@ -44,7 +44,8 @@ def test_paths_of_every_kind_are_found_and_small_files_share_a_task(
 def test_sql_view_takes_options_in_any_case(spark: SparkSession) -> None:
     """CREATE TEMPORARY VIEW ... USING binlog OPTIONS (...)."""
     spark.sql(
-        f"CREATE OR REPLACE TEMPORARY VIEW log USING binlog OPTIONS (PATH '{TYPES_INT}', VIEW 'Events', verifychecksum 'TRUE')"
+        f"CREATE OR REPLACE TEMPORARY VIEW log USING binlog "
+        f"OPTIONS (PATH '{TYPES_INT}', VIEW 'Events', verifychecksum 'TRUE')"
     )
 
     found = spark.sql("SELECT count(*) AS n FROM log WHERE type = 'XID_EVENT'").first()
@@ -96,7 +97,7 @@ def test_missing_files_are_ignored_only_when_asked(spark: SparkSession, tmp_path
 
 
 def test_file_that_vanishes_after_planning_is_ignored_when_asked(spark: SparkSession, tmp_path: Path) -> None:
-    """Purging goes on while Spark reads."""
+    """Logs are purged while Spark reads."""
     log = tmp_path / "binlog.000001"
     shutil.copy(TYPES_INT, log)
     frame = load(spark, log, ignoreMissingFiles="true")
@@ -158,7 +159,7 @@ def test_wrong_option_is_refused_when_the_frame_is_made(
 
 
 def test_create_table_is_refused_with_the_reason(spark: SparkSession) -> None:
-    """Spark gives the source the properties of the table as options, and neither path nor options when the table is read or written."""
+    """Spark passes properties of the table as options, but no path and no options when it is read or written."""
     reason = "CREATE TABLE ... USING binlog is not possible, since Spark does not give a Python source the path"
     for statement in (
         f"CREATE TABLE t_options USING binlog OPTIONS (path '{TYPES_INT}')",
@@ -223,6 +224,6 @@ def test_log_in_use_ends_where_its_whole_events_end(spark: SparkSession) -> None
 
 
 def test_table_of_which_no_log_has_a_change_is_refused(spark: SparkSession) -> None:
-    """`table` is a name, not a glob, and nobody knows the columns of a table that is not there."""
+    """`table` is a name, not a glob, and the columns of a missing table are unknown."""
     with pytest.raises(spark_errors(), match=r"no log has a change of table corpus\.t_\*"):
         load(spark, TYPES_INT, table="corpus.t_*")

@@ -46,7 +46,10 @@ def transaction(row: dict[str, Any]) -> tuple[Any, ...]:
 
 @pytest.mark.parametrize(
     "path",
-    [GTID_ON / "binlog.000001", MARIADB / "gtid" / "binlog.000001", MYSQL / "gtid_off" / "binlog.000001", MYSQL / "compressed" / "binlog.000001"],
+    [
+        folder / "binlog.000001"
+        for folder in (GTID_ON, MARIADB / "gtid", MYSQL / "gtid_off", MYSQL / "compressed")
+    ],
     ids=lambda path: f"{path.parent.parent.name}-{path.parent.name}",
 )  # fmt: skip
 def test_growing_file_gives_whole_transactions_only(path: Path, tmp_path: Path) -> None:
@@ -111,7 +114,7 @@ def test_bytes_per_trigger_limit_a_batch_but_for_one_group() -> None:
     assert all(len({transaction(row) for row in batch}) == 1 for batch in batches)
 
 
-def test_restart_goes_on_in_mid_file() -> None:
+def test_restart_continues_in_mid_file() -> None:
     """From the offset alone; and a batch that was begun is the same batch when it is run again, by another reader."""
     options = {"maxBytesPerTrigger": "700", "maxPartitionBytes": "300"}
     stream = Stream(GTID_ON, **options)
@@ -129,8 +132,8 @@ def test_restart_goes_on_in_mid_file() -> None:
     assert found == expected(GTID_ON)
 
 
-def test_purge_of_what_was_read_does_not_matter_and_of_what_was_not_is_told(tmp_path: Path) -> None:
-    """The error names the file; with ignoreMissingFiles the stream goes on with what is there."""
+def test_purge_of_unread_logs_is_an_error_and_of_others_is_not(tmp_path: Path) -> None:
+    """The error names the file; with ignoreMissingFiles the stream continues with the existing logs."""
     for source in ROTATED.glob("binlog.0*"):
         shutil.copy(source, tmp_path)
     names = sorted(path.name for path in tmp_path.iterdir())
@@ -150,7 +153,7 @@ def test_purge_of_what_was_read_does_not_matter_and_of_what_was_not_is_told(tmp_
         assert Stream(tmp_path, offset, ignoreMissingFiles="true").rest() == expected(*later)
 
 
-def test_log_that_is_missing_between_two_others_is_told(tmp_path: Path) -> None:
+def test_log_that_is_missing_between_two_others_is_an_error(tmp_path: Path) -> None:
     """Before it is passed over, and in a batch that is run again.
 
     pathGlobFilter and ignoreMissingFiles leave out what they leave out.
@@ -197,7 +200,7 @@ def test_available_now_ends_where_the_logs_ended_when_it_began(tmp_path: Path) -
 
 @pytest.mark.parametrize("kind", ["gzip", "relay", "encrypted"])
 def test_file_that_cannot_be_cut_comes_whole_once_it_is_finished(kind: str, tmp_path: Path) -> None:
-    """When there is a next one: whoever wrote it writes to that."""
+    """When there is a next one: its writer writes to that."""
     options = {}
     if kind == "gzip":
         source = GTID_ON / "binlog.000001"
@@ -244,8 +247,8 @@ def test_logs_of_two_servers_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
-def test_query_goes_on_from_its_checkpoint(spark: SparkSession, tmp_path: Path) -> None:
-    """Two AvailableNow runs with a file between them, into a folder by foreachBatch: batches are keyed by their number."""
+def test_query_continues_from_its_checkpoint(spark: SparkSession, tmp_path: Path) -> None:
+    """Two AvailableNow runs with a file added in between, into a folder by foreachBatch: batches have numbers."""
     source, out, checkpoint = (tmp_path / name for name in ("source", "out", "checkpoint"))
     source.mkdir()
     numbers: list[int] = []

@@ -1,4 +1,4 @@
-"""Offsets of a stream: they say of which log they are, and the stream refuses to go on in another log of the same name.
+"""Offsets of a stream: they identify their log, and the stream refuses another log of the same name.
 
 The reader is called as Spark calls it, without Spark; the last tests run queries.
 """
@@ -37,7 +37,7 @@ OTHER_LOGS: Final = "the logs are not those that the stream has read"
 
 
 def write(folder: Path, rows: int, *, server: int = 1, since: int = 1_700_000_000, files: int = 1) -> None:
-    """Logs of a server: `rows` transactions of a row each in each of them."""
+    """Write logs of a server: each has `rows` transactions of one row."""
     ticks = count(since * US_PER_S, 1000)
     variables = ServerVariables(
         server_id=server, server_uuid=UUIDS[server], gtid_mode="ON", enforce_gtid_consistency="ON"
@@ -151,7 +151,7 @@ def test_logs_of_another_name_are_refused(read: Stream, tmp_path: Path, name: st
             Stream(tmp_path / "other", read.offset, **options).batch()
 
 
-def test_changed_logs_restart_goes_on_with_the_first_log(read: Stream, tmp_path: Path) -> None:
+def test_changed_logs_restart_continues_with_the_first_log(read: Stream, tmp_path: Path) -> None:
     """All of the new server's rows, once; what follows is as of any stream.
 
     startingGtids leaves out what was read already.
@@ -168,7 +168,7 @@ def test_changed_logs_restart_goes_on_with_the_first_log(read: Stream, tmp_path:
 
 
 def test_batch_of_logs_that_are_gone_is_empty_with_restart(read: Stream, tmp_path: Path) -> None:
-    """A batch that was logged before its logs went cannot be read again, and the next one begins with the first new log."""
+    """A logged batch whose logs are gone cannot be read again, and the next one begins with the first new log."""
     folder = reset(tmp_path, 3, server=2)
     stream = Stream(folder, read.offset, changedLogs="restart")
     assert stream.between({"file": "", "pos": 0}, json.loads(read.offset)) == []
@@ -176,7 +176,7 @@ def test_batch_of_logs_that_are_gone_is_empty_with_restart(read: Stream, tmp_pat
 
 
 def test_backup_that_was_restored_is_refused(tmp_path: Path) -> None:
-    """Same log, same head: it went on in another way before the place that the stream has reached, or it ends before that."""
+    """Same log, same head: its bytes before the position of the stream differ, or it ends before that."""
     original, restored = tmp_path / "original", tmp_path / "restored"
     restored.mkdir()
     write(restored, 30)
@@ -212,7 +212,7 @@ def test_offsets_do_not_depend_on_the_folder(read: Stream, tmp_path: Path) -> No
 
 
 def test_offsets_of_earlier_versions_are_understood(read: Stream, tmp_path: Path) -> None:
-    """A file with its directory, and a place: the stream goes on there, and its next offset says of which log it is."""
+    """A file with its directory, and a position: the stream continues there, and its next offset identifies the log."""
     folder = tmp_path / "logs"
     starts = group_starts(folder / "binlog.000002")
     old = json.dumps({"file": f"/another/mount/{folder.name}/binlog.000002", "pos": starts[7]})
@@ -246,7 +246,7 @@ def test_starting_position_in_a_log_that_is_gone_is_refused(read: Stream, tmp_pa
 
 
 def test_log_that_has_no_head_yet_is_no_place(tmp_path: Path) -> None:
-    """An offset in an empty file could not tell it from the next one of its name."""
+    """An offset in an empty file could not identify it among files of its name."""
     for source in sorted(ROTATED.glob("binlog.0*"))[:2]:
         shutil.copy(source, tmp_path)
     first, second = sorted(path.name for path in tmp_path.iterdir())
@@ -303,8 +303,8 @@ def test_limit_is_refused_where_spark_does_not_say_from_where_a_batch_begins(lim
             source.streamReader(schema)
 
 
-def test_stream_without_offsets_in_the_call_goes_on(tmp_path: Path) -> None:
-    """PySpark 4.1 asks for the latest offset without the start: the stream knows it from its last batch.
+def test_stream_without_offsets_in_the_call_continues(tmp_path: Path) -> None:
+    """PySpark 4.1 asks for the latest offset without the start: the stream remembers it from its last batch.
 
     After a restart, it is the end of the logs.
     """
@@ -330,7 +330,7 @@ def test_stream_without_offsets_in_the_call_goes_on(tmp_path: Path) -> None:
 
 @pytest.mark.spark
 def test_query_refuses_the_logs_of_another_server(spark: SparkSession, tmp_path: Path) -> None:
-    """The same checkpoint after a failover: the query fails and says why; with changedLogs=restart it goes on."""
+    """The same checkpoint after a failover: the query fails with the reason; with changedLogs=restart it continues."""
     from pyspark.errors import StreamingQueryException  # noqa: PLC0415 - there may be no Spark
 
     folder, checkpoint = tmp_path / "logs", tmp_path / "checkpoint"

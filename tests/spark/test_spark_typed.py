@@ -1,4 +1,4 @@
-"""The changes of one table with typed columns: schemas of the user, and columns that change in the middle of the logs (ALTER TABLE)."""
+"""Typed changes of one table: schemas of the user, and columns that change in the middle of the logs (ALTER TABLE)."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def own(path: Path, view: str = "rows", **options: str) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("view", ["rows", "cdf"])
 @pytest.mark.parametrize(("column", "row"), [("id", (1 << 40, 0.5)), ("v", (1, 0.1))], ids=["bigint", "double"])
-def test_value_without_room_is_told_with_its_place(
+def test_value_without_room_is_refused_with_its_place(
     tmp_path: Path, view: str, column: str, row: tuple[Any, ...]
 ) -> None:
     """Which column of which event, what the type is, and what to do: an ALTER TABLE made the column narrower.
@@ -197,7 +197,7 @@ def test_schema_of_the_user_that_names_a_column_that_is_gone_is_refused(tmp_path
         read(log, {"id": pa.int32(), "v": pa.int32()}, view="cdf")
 
 
-def test_modes_say_what_becomes_of_changes_with_other_columns(tmp_path: Path) -> None:
+def test_modes_decide_about_changes_with_other_columns(tmp_path: Path) -> None:
     """As of values without room: a record that says so, or none."""
     log = altered_log(tmp_path / "log", "renamed")
     permissive = [row for batch in tasks(log, table="d.t", mode="PERMISSIVE") for row in batch.to_pylist()]
@@ -208,7 +208,7 @@ def test_modes_say_what_becomes_of_changes_with_other_columns(tmp_path: Path) ->
     assert permissive[0]["pos"] is not None
 
 
-def test_modes_say_what_becomes_of_values_without_room(altered: Path) -> None:
+def test_modes_decide_about_values_without_room(altered: Path) -> None:
     """As of fields that are no numbers in Spark's own sources."""
     columns = {**image(id=pa.int64(), v=pa.int32()), "_corrupt_record": pa.string()}
     permissive = read(altered, columns, mode="PERMISSIVE")

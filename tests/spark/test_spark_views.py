@@ -1,4 +1,4 @@
-"""The views of `format("binlog")`, on real files, against what the reader gives and what the servers said."""
+"""The views of `format("binlog")`, on real files, against the reader, and results of the servers."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def parsed(text: str | None) -> Any:
 
 
 def test_format_is_found_without_register_and_register_is_harmless_then(spark: SparkSession) -> None:
-    """A session in which nobody registered anything finds the package by its prefix.
+    """A session without registered sources finds the package by its prefix.
 
     The fallback does not collide with that.
     """
@@ -53,7 +53,7 @@ def test_format_is_found_without_register_and_register_is_harmless_then(spark: S
 
 
 def test_rows_are_those_of_the_reader(spark: SparkSession) -> None:
-    """Files of both servers, payloads, minimal images and partial JSON: the same changes in the same order, file by file."""
+    """Files of both servers, payloads, minimal images, partial JSON: the same changes in the same order."""
     frame = load(spark, *READ_BACK)
     found: dict[str, list[Any]] = {str(path): [] for path in READ_BACK}
     for row in frame.selectExpr("*", "CAST(timestamp AS long) AS seconds").collect():
@@ -117,7 +117,7 @@ def test_columns_that_are_absent_are_left_out_and_not_null(spark: SparkSession) 
 
 
 def test_row_numbers_count_the_changes_at_a_position(spark: SparkSession) -> None:
-    """(pos, row) is unique and without gaps, over all events of a payload, and the same whatever tables are asked for."""
+    """(pos, row) is unique and without gaps over all events of a payload, and independent of the selected tables."""
     log = MYSQL / "compressed" / "binlog.000001"
     every = load(spark, log).select("pos", "row", "table").collect()
     some = load(spark, log, tables="corpus.b").select("pos", "row", "table").collect()
@@ -188,7 +188,7 @@ def test_gtid_is_null_where_it_is_anonymous(spark: SparkSession) -> None:
 
 
 def test_file_events_between_transactions_have_no_gtid(spark: SparkSession) -> None:
-    """What opens and closes a file belongs to nobody's transaction."""
+    """Events that open and close a file belong to no transaction."""
     rows = load(spark, GTID_ON / "binlog.000001", view="events").collect()
     of_file = {"FORMAT_DESCRIPTION_EVENT", "PREVIOUS_GTIDS_LOG_EVENT", "ROTATE_EVENT", "STOP_EVENT"}
 
@@ -196,7 +196,7 @@ def test_file_events_between_transactions_have_no_gtid(spark: SparkSession) -> N
     assert None not in {row.gtid for row in rows if row.type not in of_file}
 
 
-def test_events_inside_a_payload_stand_behind_it(spark: SparkSession) -> None:
+def test_events_inside_a_payload_follow_it(spark: SparkSession) -> None:
     """They have its position, its end and its GTID, and numbers of their own."""
     frame = load(spark, MYSQL / "compressed" / "binlog.000001", view="events")
     rows = frame.collect()
@@ -213,7 +213,7 @@ def test_events_inside_a_payload_stand_behind_it(spark: SparkSession) -> None:
 
 
 def test_events_have_statements_tables_and_a_body(spark: SparkSession) -> None:
-    """Statements are text, rows events have the table of their table map, and the body is JSON with the server's names."""
+    """Statements are text, rows events have the table of their table map, the body is JSON with the server's names."""
     rows = load(spark, MYSQL / "metadata_full", view="events").collect()
     query = next(row for row in rows if row.type == "QUERY_EVENT" and "CREATE TABLE" in row.sql)
     writes = [row for row in rows if row.type == "WRITE_ROWS_EVENT"]
@@ -227,7 +227,7 @@ def test_events_have_statements_tables_and_a_body(spark: SparkSession) -> None:
 
 
 def test_unknown_events_are_records_that_can_be_counted(spark: SparkSession, tmp_path: Path) -> None:
-    """A type that nobody knows is there under its number, with its bytes, and the view `rows` goes on after it."""
+    """An unknown type is a record with its number and its bytes, and the view `rows` continues after it."""
     log = MYSQL / "checksum_none" / "binlog.000001"
     data = log.read_bytes()
     at = 4 + struct.unpack_from("<I", data, 4 + 9)[0]

@@ -27,14 +27,15 @@ if TYPE_CHECKING:
 
 
 CASES = (
-    "gtid_on", "metadata_full", "rowimage_full", "rowimage_minimal", "types_blob", "types_decimal", "types_enum_set_bit",
+    "gtid_on", "metadata_full", "rowimage_full", "rowimage_minimal", "types_blob", "types_decimal",
+    "types_enum_set_bit",
     "types_geometry_vector", "types_int", "types_json", "types_string", "types_temporal", "wide_table",
     "gtid_off", "multi_table_stmt", "rotated",
 )  # fmt: skip
 
 
 def seen(table: pa.Table) -> list[dict[str, Any]]:
-    """What a write keeps of the records; of JSON documents what they say, since text does not tell 1.50 from 1.5."""
+    """Return the parts of the records that a write keeps; JSON documents by value: 1.50 and 1.5 differ as text."""
     return [{name: _seen(value) for name, value in row.items()} for row in kept(table)]
 
 
@@ -79,7 +80,7 @@ def test_typed_records_are_the_same_when_they_are_read_again(name: str, tmp_path
 
 
 def test_files_are_as_a_server_writes_them(tmp_path: Path) -> None:
-    """Heads say what was before, a file begins the clock again, all but the last one name the next, and no transaction is in two."""
+    """Heads name the GTIDs before, clocks restart, all but the last file name the next, no transaction is split."""
     write(cut(numbered(range(1, 161)), 4), tmp_path, maxBinlogSize="4096")
     previous = GtidSet()
     paths = logs(tmp_path)
@@ -103,8 +104,8 @@ def test_files_are_as_a_server_writes_them(tmp_path: Path) -> None:
     assert str(previous) == f"{UUID}:1-160"
 
 
-def test_append_goes_on_behind_the_logs_that_are_there(tmp_path: Path) -> None:
-    """Numbers go on, and what was before is in the head; the same transactions again are refused."""
+def test_append_continues_after_the_existing_logs(tmp_path: Path) -> None:
+    """Numbers continue, and the head names the transactions before; the same transactions again are refused."""
     write([numbered(range(1, 4))], tmp_path)
     write([numbered(range(4, 6)), numbered(range(6, 8))], tmp_path)
     third = events(tmp_path / "binlog.000003")
@@ -154,7 +155,7 @@ def test_options_say_what_the_logs_are_like(tmp_path: Path) -> None:
     assert len(records(tmp_path)) == 4
 
 
-def test_types_are_taken_from_spark_where_nobody_defines_the_table(tmp_path: Path) -> None:
+def test_types_are_taken_from_spark_without_a_definition_of_the_table(tmp_path: Path) -> None:
     """Each of Spark's types that has an obvious one in MySQL comes back as what it was."""
     typed = records(TYPES_INT, table="corpus.t_serial", schemaFile=definitions(TYPES_INT.parent))
     typed = typed.drop_columns(["before_present", "after_present"])

@@ -1,4 +1,4 @@
-"""Commits of what tasks of Spark have staged: all or nothing, once, whatever step fails or is the last before a crash."""
+"""Commits of the staged files of Spark's tasks: all or nothing, once, whichever step fails or is the last one."""
 
 from __future__ import annotations
 
@@ -62,43 +62,43 @@ class FailingStorage(LocalStorage):
             raise OSError(28, "no space left on device")
 
     def create(self, name: str) -> None:
-        """As the disk does it."""
+        """Fail or continue with the operation."""
         self._step()
         super().create(name)
 
     def append(self, name: str, data: bytes | bytearray | memoryview) -> None:
-        """As the disk does it."""
+        """Fail or continue with the operation."""
         self._step()
         super().append(name, data)
 
     def overwrite(self, name: str, offset: int, data: bytes) -> None:
-        """As the disk does it."""
+        """Fail or continue with the operation."""
         self._step()
         super().overwrite(name, offset, data)
 
     def sync(self, name: str) -> None:
-        """As the disk does it."""
+        """Fail or continue with the operation."""
         self._step()
         super().sync(name)
 
     def rename(self, name: str, new_name: str) -> None:
-        """As the disk does it."""
+        """Fail or continue with the operation."""
         self._step()
         super().rename(name, new_name)
 
     def remove(self, name: str) -> None:
-        """As the disk does it."""
+        """Fail or continue with the operation."""
         self._step()
         super().remove(name)
 
     def sync_names(self) -> None:
-        """As the disk does it."""
+        """Fail or continue with the operation."""
         self._step()
         super().sync_names()
 
 
 def staged(storage: Any, name: str, numbers: range) -> list[Segment]:
-    """What two tasks stage."""
+    """Return the segments that two tasks stage."""
     return [
         segment
         for number, part in enumerate(cut(numbered(numbers), 2))
@@ -136,7 +136,7 @@ def test_only_the_attempt_that_spark_counts_is_written(tmp_path: Path) -> None:
 def test_task_that_outlives_the_write_leaves_nothing(
     tmp_path: Path, place: str, *, is_committed: bool, stream: bool
 ) -> None:
-    """Spark ends a write while a task runs: one of a failed job, or the slower attempt. It may be before, in or after any of its files."""
+    """Spark ends a write while a task runs (failed job, slower attempt): before, in or after any of its files."""
     first, second = cut(numbered(range(1, 21)), 2)
     batches = second.to_batches(max_chunksize=2)
     for ends_at in range(len(batches) + 1):

@@ -51,20 +51,75 @@ def test_tasks_that_overlap_or_share_a_transaction_are_refused(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("change", "options", "error", "sentence"),
     [
-        (lambda t: t.rename_columns(["file", "pos", "row", "op", "timestamp", "server_id", "gtid", "sequence_number", "schema", "tablet", "before", "after"]), {}, BinlogOptionError, "has no column 'tablet'; did you mean 'table'"),
+        (
+            lambda t: t.rename_columns(
+                [
+                    "file",
+                    "pos",
+                    "row",
+                    "op",
+                    "timestamp",
+                    "server_id",
+                    "gtid",
+                    "sequence_number",
+                    "schema",
+                    "tablet",
+                    "before",
+                    "after",
+                ]
+            ),
+            {},
+            BinlogOptionError,
+            "has no column 'tablet'; did you mean 'table'",
+        ),
         (lambda t: t.drop_columns(["op"]), {}, BinlogOptionError, "missing from the records to write: op;"),
-        (lambda t: t.drop_columns(["before", "after"]), {}, BinlogOptionError, "missing from the records to write: before or after;"),
+        (
+            lambda t: t.drop_columns(["before", "after"]),
+            {},
+            BinlogOptionError,
+            "missing from the records to write: before or after;",
+        ),
         (lambda t: t, {"view": "rows"}, BinlogOptionError, "option view is for reads only, and this is a write"),
         (lambda t: t, {"serverVersion": "10.11.6-MariaDB"}, BinlogOptionError, "logs of MySQL servers only"),
-        (lambda t: t, {"serverVersion": "5.7.44"}, UnsupportedFeature, "writing logs of this server version is not supported"),
-        (lambda t: t.set_column(3, "op", pa.array(["upsert"] * len(t))), {}, BinlogFormatError, "expected insert, update, delete: found 'upsert'|'upsert'"),
-        (lambda t: t.set_column(3, "op", pa.array(["delete"] * len(t))), {}, BinlogFormatError, "a record of a delete has no before image"),
-        (lambda t: t.set_column(6, "gtid", pa.array(["0-1-5"] * len(t))), {}, UnsupportedFeature, "set the column gtid to NULL"),
+        (
+            lambda t: t,
+            {"serverVersion": "5.7.44"},
+            UnsupportedFeature,
+            "writing logs of this server version is not supported",
+        ),
+        (
+            lambda t: t.set_column(3, "op", pa.array(["upsert"] * len(t))),
+            {},
+            BinlogFormatError,
+            "expected insert, update, delete: found 'upsert'|'upsert'",
+        ),
+        (
+            lambda t: t.set_column(3, "op", pa.array(["delete"] * len(t))),
+            {},
+            BinlogFormatError,
+            "a record of a delete has no before image",
+        ),
+        (
+            lambda t: t.set_column(6, "gtid", pa.array(["0-1-5"] * len(t))),
+            {},
+            UnsupportedFeature,
+            "set the column gtid to NULL",
+        ),
         (lambda t: t.set_column(5, "server_id", pa.array([1 << 40] * len(t))), {}, BinlogFormatError, "server_id"),
-        (lambda t: t.set_column(11, "after", pa.array(["{}"] * len(t))).drop_columns(["before"]), {}, BinlogOptionError, "option schemaFile"),
-        (lambda t: t.append_column("after_present", pa.array([b"\x0f"] * len(t))), {}, BinlogFormatError, "bitmap of a record is that of a table with other columns"),
+        (
+            lambda t: t.set_column(11, "after", pa.array(["{}"] * len(t))).drop_columns(["before"]),
+            {},
+            BinlogOptionError,
+            "option schemaFile",
+        ),
+        (
+            lambda t: t.append_column("after_present", pa.array([b"\x0f"] * len(t))),
+            {},
+            BinlogFormatError,
+            "bitmap of a record is that of a table with other columns",
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_written_is_refused_with_its_reason(
     change: Callable[[pa.Table], pa.Table],
     options: dict[str, str],
@@ -72,7 +127,7 @@ def test_what_cannot_be_written_is_refused_with_its_reason(
     sentence: str,
     tmp_path: Path,
 ) -> None:
-    """On the driver where the columns tell, in the task where the values do; nothing is written."""
+    """By the driver if the columns show it, by the task if the values do; nothing is written."""
     with pytest.raises(error, match=sentence):
         write([change(numbered(range(1, 3)))], tmp_path, overwrite=False, **options)
     assert folder_of(tmp_path) == {}

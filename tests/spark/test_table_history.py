@@ -31,13 +31,13 @@ def history(*sql: str) -> TableHistory:
     "again",
     ["TRUNCATE t", "DROP TABLE t", "DROP TABLE IF EXISTS `db`.`t`, u", "DROP DATABASE db", "RENAME TABLE t TO old"],
 )
-def test_only_what_comes_behind_the_last_beginning_counts(again: str) -> None:
+def test_only_changes_after_the_last_beginning_count(again: str) -> None:
     """What emptied or removed the table, and the CREATE TABLE after that."""
-    behind = () if again.startswith("TRUNCATE") else (CREATE,)
-    life = history(CREATE, again, *behind).life(("db", "t"))
+    recreated = () if again.startswith("TRUNCATE") else (CREATE,)
+    life = history(CREATE, again, *recreated).life(("db", "t"))
 
     assert life.is_whole
-    assert [stretch.start for stretch in life.stretches] == [Place(0, 300 if behind else 200)]
+    assert [stretch.start for stretch in life.stretches] == [Place(0, 300 if recreated else 200)]
 
 
 def test_renamed_table_keeps_its_rows_under_both_names() -> None:
@@ -53,7 +53,7 @@ def test_renamed_table_keeps_its_rows_under_both_names() -> None:
 
 
 def test_alter_table_says_what_rows_get_and_which_column_was_which() -> None:
-    """DEFAULT, the type's zero, the time of the statement, and what nobody can tell."""
+    """DEFAULT, the type's zero, the time of the statement, and undetermined values."""
     alter = (
         "ALTER TABLE t ADD COLUMN n INT NOT NULL, ADD c CHAR(3) DEFAULT 'abc', ADD z INT, CHANGE a b VARCHAR(20), "
         "ADD ts TIMESTAMP DEFAULT CURRENT_TIMESTAMP, ADD d DATETIME DEFAULT CURRENT_TIMESTAMP, ADD g INT AS (id + 1)"
@@ -103,7 +103,7 @@ def test_distributed_transactions_hold_where_they_are_committed() -> None:
 
 
 def test_statement_that_was_rolled_back_is_no_problem() -> None:
-    """Text that changes rows of the table is one everywhere else; of other tables it is none."""
+    """Elsewhere, a text statement that changes rows of the table is a problem; one of other tables is not."""
     create = Mark(Place(0, 50), statement(CREATE))
     marks = [
         Mark(Place(0, pos), TextChange(sql, "db"))
@@ -115,7 +115,7 @@ def test_statement_that_was_rolled_back_is_no_problem() -> None:
     assert len(TableHistory([create, *marks]).life(("db", "t")).problems) == 1
 
 
-def test_nothing_behind_the_cut_is_followed() -> None:
+def test_nothing_after_the_cut_is_followed() -> None:
     found = TableHistory(
         [
             Mark(Place(0, 100), statement(CREATE)),

@@ -40,7 +40,7 @@ def count(spark: SparkSession, *paths: Path | str, **options: str) -> int:
 
 
 def image(row_image: RowImage | None) -> dict[str, Any] | None:
-    """What JSON shows of an image."""
+    """Return the columns of an image in JSON."""
     if row_image is None:
         return None
     values = row_image.as_dict()
@@ -74,15 +74,15 @@ def changes(path: Path) -> list[tuple[Any, ...]]:
 
 
 def failure_of(frame: DataFrame) -> str:
-    """What Spark says when it has to read `frame`."""
+    """Return the message of Spark when it has to read `frame`."""
     with pytest.raises(spark_errors()) as failure:
         frame.collect()
     return str(failure.value)
 
 
 def spark_errors() -> tuple[type[Exception], ...]:
-    """What Spark raises when it plans and when it reads; imported late, since there may be no Spark."""
-    from pyspark.errors import AnalysisException, PythonException  # noqa: PLC0415 - not before Java is known to be there
+    """Return the exceptions of Spark for planning and reading; imported late, since there may be no Spark."""
+    from pyspark.errors import AnalysisException, PythonException  # noqa: PLC0415 - after the check for Java
 
     return AnalysisException, PythonException
 

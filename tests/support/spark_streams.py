@@ -1,6 +1,6 @@
 """A streaming query over logs as Spark drives it, but without Spark: batch after batch, by offsets that are JSON.
 
-Knows the calls that Spark makes of a reader, and nothing of what is in the logs.
+Makes the calls that Spark makes of a reader.
 """
 
 from __future__ import annotations

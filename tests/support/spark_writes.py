@@ -1,6 +1,6 @@
-"""What tests of writing with Spark share: records, cut between transactions, a write of them as Spark does it, but without Spark, and what it left.
+"""Writes of records as Spark does them, but without Spark, and the logs that they leave.
 
-Knows records of real logs and of small transactions made to order.
+The records are those of real logs, or of small transactions made to order.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def records(*paths: Path | str, **options: str) -> pa.Table:
 
 
 def numbered(numbers: range, *, gtids: bool = True, rows: int = 2) -> pa.Table:
-    """Records of small transactions with these numbers."""
+    """Return records of small transactions with these numbers."""
     at = [number for number in numbers for _ in range(rows)]
     count = len(at)
     image = pa.struct([pa.field("id", pa.int64()), pa.field("name", pa.string())])
@@ -61,7 +61,7 @@ def numbered(numbers: range, *, gtids: bool = True, rows: int = 2) -> pa.Table:
 
 
 def kept(table: pa.Table) -> list[dict[str, Any]]:
-    """What a write keeps of the records."""
+    """Return the parts of the records that a write keeps."""
     return [{name: value for name, value in row.items() if name not in OWN} for row in table.to_pylist()]
 
 
@@ -84,7 +84,7 @@ def writer(schema: pa.Schema, folder: Path | str, *, overwrite: bool = False, **
 
 
 def stage(driver: DataSourceArrowWriter, part: pa.Table, batch_rows: int = 7) -> Any:
-    """What a task does with its part: the writer goes to it, and its message back, as bytes."""
+    """Run a task for a part: it gets the writer as bytes, and returns its message as bytes."""
     task = pickle.loads(pickle.dumps(driver))  # noqa: S301 - our own bytes
     return pickle.loads(pickle.dumps(task.write(iter(part.to_batches(max_chunksize=batch_rows)))))  # noqa: S301
 
