@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import struct
 from collections import Counter
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -13,14 +14,14 @@ from binlogio.columnar.reference.row_records import ROW_COLUMNS
 from corpus import MARIADB, MYSQL
 from pyspark_binlogio import register
 from pyspark_binlogio.views.event_records import EVENT_COLUMNS
-from spark_frames import GTID_ON, MARIADB_GTID, TYPES_INT, changes, count, load
+from spark_frames import GTID_ON, MARIADB_GTID, TYPES_INT, changes, count, load, tasks
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
+pytest.importorskip("pyspark.sql.datasource")
 
 READ_BACK: Final = [
     TYPES_INT,
@@ -40,6 +41,12 @@ def parsed(text: str | None) -> Any:
     return None if text is None else json.loads(text)
 
 
+def records_of(*paths: Path, **options: str) -> list[SimpleNamespace]:
+    """Return the records of all tasks of a read; the tests with a session show that Spark has the same."""
+    return [SimpleNamespace(**row) for batch in tasks(*paths, **options) for row in batch.to_pylist()]
+
+
+@pytest.mark.spark
 def test_format_is_found_without_register_and_register_is_harmless_then(spark: SparkSession) -> None:
     """A session without registered sources finds the package by its prefix.
 
@@ -52,6 +59,7 @@ def test_format_is_found_without_register_and_register_is_harmless_then(spark: S
     assert found == count(fresh, TYPES_INT) == 46
 
 
+@pytest.mark.spark
 def test_rows_are_those_of_the_reader(spark: SparkSession) -> None:
     """Files of both servers, payloads, minimal images, partial JSON: the same changes in the same order."""
     frame = load(spark, *READ_BACK)
@@ -74,10 +82,10 @@ def test_rows_are_those_of_the_reader(spark: SparkSession) -> None:
         assert found[str(path)] == changes(path), path
 
 
-def test_rows_fold_into_the_tables_that_the_server_had(spark: SparkSession) -> None:
+def test_rows_fold_into_the_tables_that_the_server_had() -> None:
     """Deletes and updates remove exactly what is there; what is left at the end is expected.json."""
     tables: dict[str, Counter[str]] = {}
-    for row in load(spark, TYPES_INT).orderBy("pos", "row").collect():
+    for row in sorted(records_of(TYPES_INT), key=lambda one: (one.pos, one.row)):
         table = tables.setdefault(f"{row.schema}.{row.table}", Counter())
         for text, sign in ((row.before, -1), (row.after, 1)):
             if text is not None:
@@ -91,9 +99,9 @@ def test_rows_fold_into_the_tables_that_the_server_had(spark: SparkSession) -> N
     }
 
 
-def test_op_tells_which_images_and_bitmaps_there_are(spark: SparkSession) -> None:
+def test_op_tells_which_images_and_bitmaps_there_are() -> None:
     """An insert has no before, a delete no after, an update both; a bitmap is there exactly where its image is."""
-    rows = load(spark, TYPES_INT).collect()
+    rows = records_of(TYPES_INT)
 
     assert {
         (row.op, *(value is not None for value in (row.before, row.before_present, row.after, row.after_present)))
@@ -105,9 +113,9 @@ def test_op_tells_which_images_and_bitmaps_there_are(spark: SparkSession) -> Non
     }
 
 
-def test_columns_that_are_absent_are_left_out_and_not_null(spark: SparkSession) -> None:
+def test_columns_that_are_absent_are_left_out_and_not_null() -> None:
     """With minimal images the JSON has as many columns as the bitmap has bits."""
-    rows = load(spark, MYSQL / "rowimage_minimal").where("op = 'update'").collect()
+    rows = [row for row in records_of(MYSQL / "rowimage_minimal") if row.op == "update"]
 
     assert rows
     for row in rows:
@@ -116,20 +124,21 @@ def test_columns_that_are_absent_are_left_out_and_not_null(spark: SparkSession) 
     assert len({len(json.loads(row.after)) for row in rows}) > 1
 
 
-def test_row_numbers_count_the_changes_at_a_position(spark: SparkSession) -> None:
+def test_row_numbers_count_the_changes_at_a_position() -> None:
     """(pos, row) is unique and without gaps over all events of a payload, and independent of the selected tables."""
     log = MYSQL / "compressed" / "binlog.000001"
-    every = load(spark, log).select("pos", "row", "table").collect()
-    some = load(spark, log, tables="corpus.b").select("pos", "row", "table").collect()
+    every = [(row.pos, row.row, row.table) for row in records_of(log)]
+    some = [(row.pos, row.row, row.table) for row in records_of(log, tables="corpus.b")]
     by_position: dict[int, list[int]] = {}
-    for row in every:
-        by_position.setdefault(row.pos, []).append(row.row)
+    for pos, number, _ in every:
+        by_position.setdefault(pos, []).append(number)
 
     assert all(numbers == list(range(len(numbers))) for numbers in by_position.values())
-    assert some == [row for row in every if row.table == "b"]
+    assert some == [row for row in every if row[2] == "b"]
     assert 0 < len(some) < len(every)
 
 
+@pytest.mark.spark
 @pytest.mark.parametrize("folder", [GTID_ON, MARIADB_GTID], ids=["mysql", "mariadb"])
 def test_events_are_where_the_server_lists_them_and_in_its_transactions(spark: SparkSession, folder: Path) -> None:
     """SHOW BINLOG EVENTS gives position, end, and the GTID that each group begins with.
@@ -159,51 +168,48 @@ def test_events_are_where_the_server_lists_them_and_in_its_transactions(spark: S
     assert {at: gtid for at, gtid in starts.items() if at in gtids} == gtids
 
 
-def test_rows_have_the_gtid_and_the_clock_of_their_transaction(spark: SparkSession) -> None:
+def test_rows_have_the_gtid_and_the_clock_of_their_transaction() -> None:
     """The group of a row is the last one that began before it in its file."""
     group = ("gtid", "last_committed", "sequence_number")
     begun = [
         row
-        for row in load(spark, GTID_ON / "binlog.000001", view="events").collect()
+        for row in records_of(GTID_ON / "binlog.000001", view="events")
         if row.type in ("GTID_LOG_EVENT", "GTID_TAGGED_LOG_EVENT")
     ]
-    rows = load(spark, GTID_ON / "binlog.000001").collect()
+    rows = records_of(GTID_ON / "binlog.000001")
 
     assert any(row.gtid.count(":") == 2 for row in begun), "the fixture has tagged GTIDs"
     for row in rows:
         last = max((one for one in begun if one.pos < row.pos), key=lambda one: one.pos)
-        assert [row[name] for name in group] == [last[name] for name in group]
-        assert None not in [row[name] for name in group]
+        assert [getattr(row, name) for name in group] == [getattr(last, name) for name in group]
+        assert None not in [getattr(row, name) for name in group]
 
 
-def test_gtid_is_null_where_it_is_anonymous(spark: SparkSession) -> None:
+def test_gtid_is_null_where_it_is_anonymous() -> None:
     """gtid_mode=OFF: no GTID, but the logical clock; MariaDB: no logical clock, but the GTID."""
-    anonymous = load(spark, MYSQL / "gtid_off").first()
-    mariadb = load(spark, MARIADB_GTID / "binlog.000001").first()
+    anonymous = records_of(MYSQL / "gtid_off")[0]
+    mariadb = records_of(MARIADB_GTID / "binlog.000001")[0]
 
-    assert anonymous is not None
-    assert mariadb is not None
     assert (anonymous.gtid, anonymous.sequence_number is None) == (None, False)
     assert (mariadb.gtid.count("-"), mariadb.last_committed, mariadb.sequence_number) == (2, None, None)
 
 
-def test_file_events_between_transactions_have_no_gtid(spark: SparkSession) -> None:
+def test_file_events_between_transactions_have_no_gtid() -> None:
     """Events that open and close a file belong to no transaction."""
-    rows = load(spark, GTID_ON / "binlog.000001", view="events").collect()
+    rows = records_of(GTID_ON / "binlog.000001", view="events")
     of_file = {"FORMAT_DESCRIPTION_EVENT", "PREVIOUS_GTIDS_LOG_EVENT", "ROTATE_EVENT", "STOP_EVENT"}
 
     assert {row.gtid for row in rows if row.type in of_file} == {None}
     assert None not in {row.gtid for row in rows if row.type not in of_file}
 
 
-def test_events_inside_a_payload_follow_it(spark: SparkSession) -> None:
+def test_events_inside_a_payload_follow_it() -> None:
     """They have its position, its end and its GTID, and numbers of their own."""
-    frame = load(spark, MYSQL / "compressed" / "binlog.000001", view="events")
-    rows = frame.collect()
+    rows = records_of(MYSQL / "compressed" / "binlog.000001", view="events")
     payload = next(number for number, row in enumerate(rows) if row.type == "TRANSACTION_PAYLOAD_EVENT")
     inner = [row for row in rows[payload + 1 :] if row.pos == rows[payload].pos]
 
-    assert frame.columns == list(EVENT_COLUMNS)
+    assert list(vars(rows[0])) == list(EVENT_COLUMNS)
     assert len(inner) > 2
     assert [row.inner for row in inner] == list(range(len(inner)))
     assert {(row.end_pos, row.gtid) for row in inner} == {(rows[payload].end_pos, rows[payload].gtid)}
@@ -212,9 +218,9 @@ def test_events_inside_a_payload_follow_it(spark: SparkSession) -> None:
     assert inner[-1].xid > 0
 
 
-def test_events_have_statements_tables_and_a_body(spark: SparkSession) -> None:
+def test_events_have_statements_tables_and_a_body() -> None:
     """Statements are text, rows events have the table of their table map, the body is JSON with the server's names."""
-    rows = load(spark, MYSQL / "metadata_full", view="events").collect()
+    rows = records_of(MYSQL / "metadata_full", view="events")
     query = next(row for row in rows if row.type == "QUERY_EVENT" and "CREATE TABLE" in row.sql)
     writes = [row for row in rows if row.type == "WRITE_ROWS_EVENT"]
     table_map = next(row for row in rows if row.type == "TABLE_MAP_EVENT" and row.table == "m1")
@@ -226,7 +232,7 @@ def test_events_have_statements_tables_and_a_body(spark: SparkSession) -> None:
     assert all(json.loads(row.body)["present"] for row in writes)
 
 
-def test_unknown_events_are_records_that_can_be_counted(spark: SparkSession, tmp_path: Path) -> None:
+def test_unknown_events_are_records_that_can_be_counted(tmp_path: Path) -> None:
     """An unknown type is a record with its number and its bytes, and the view `rows` continues after it."""
     log = MYSQL / "checksum_none" / "binlog.000001"
     data = log.read_bytes()
@@ -234,12 +240,12 @@ def test_unknown_events_are_records_that_can_be_counted(spark: SparkSession, tmp
     body = b"aurora"
     header = struct.pack("<IBIIIH", 1, AURORA_PADDING, 1, 19 + len(body), 0, IGNORABLE)
     (tmp_path / "binlog.000001").write_bytes(data[:at] + header + body + data[at:])
-    unknown = load(spark, tmp_path, view="events").where("type_code = 100").collect()
+    unknown = [row for row in records_of(tmp_path, view="events") if row.type_code == 100]
 
     assert [(row.type, row.pos, row.flags, json.loads(row.body)) for row in unknown] == [
         ("type 100", at, IGNORABLE, {"body": body.hex()})
     ]
-    assert count(spark, tmp_path) == count(spark, log)
+    assert len(records_of(tmp_path)) == len(records_of(log))
 
 
 @pytest.mark.spark
