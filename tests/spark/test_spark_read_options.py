@@ -17,7 +17,7 @@ from binlogio.gtid import MariadbGtid
 from corpus import MYSQL
 from pyspark_binlogio.option_values import BinlogOptionError
 from pyspark_binlogio.options import BinlogOptions
-from spark_frames import GTID_ON, MARIADB_GTID, ROTATED, TYPES_INT, tasks
+from spark_frames import GTID_ON, MARIADB_GTID, ROTATED, TYPES_INT, records_of, tasks
 from spark_writes import definitions
 
 pytest.importorskip("pyspark.sql.datasource")
@@ -25,11 +25,6 @@ pytest.importorskip("pyspark.sql.datasource")
 Row = dict[str, Any]
 FIRST = datetime(2026, 1, 1, tzinfo=timezone.utc)
 T = TableDefinition("shop", "t", (ColumnDefinition("id", "int"), ColumnDefinition("v", "varchar(9)")))
-
-
-def rows(*paths: Path | str, **options: str) -> list[Row]:
-    """Return the records of all tasks of a read."""
-    return [row for batch in tasks(*paths, **options) for row in batch.to_pylist()]
 
 
 def place(row: Row) -> tuple[str, int]:
@@ -58,7 +53,7 @@ def log_of_a_minute(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("view", ["rows", "events", "transactions"])
 def test_times_leave_out_what_is_before_and_from_the_other_on(clocked: Path, view: str) -> None:
     """In any of the forms that a time may have; the end does not belong to it."""
-    everything = rows(clocked, view=view)
+    everything = records_of(clocked, view=view)
     start, end = (FIRST + timedelta(seconds=s) for s in (20, 40))
     wanted = [row for row in everything if start <= row["timestamp"] < end]
 
@@ -69,23 +64,23 @@ def test_times_leave_out_what_is_before_and_from_the_other_on(clocked: Path, vie
         ("2026-01-01 00:00:19.5", "2026-01-01 01:00:40+01:00"),
         (str(int(start.timestamp())), str(int(end.timestamp()))),
     ):
-        assert rows(clocked, view=view, startingTimestamp=first, endingTimestamp=last) == wanted
-    assert rows(clocked, view=view, startingTimestamp="2026-01-01 00:01:00") == []
+        assert records_of(clocked, view=view, startingTimestamp=first, endingTimestamp=last) == wanted
+    assert records_of(clocked, view=view, startingTimestamp="2026-01-01 00:01:00") == []
 
 
 @pytest.mark.parametrize("view", ["rows", "events", "transactions"])
 def test_positions_leave_out_earlier_and_later_files_and_transactions(view: str) -> None:
     """By the name of a log without its folder; the ending position is where the first one begins that is not wanted."""
-    everything = rows(ROTATED, view=view)
+    everything = records_of(ROTATED, view=view)
     names = sorted({place(row)[0] for row in everything})
     middle = [row for row in everything if place(row)[0] == names[1]]
     start, end = place(middle[len(middle) // 3]), place(middle[2 * len(middle) // 3])
 
     assert start < end
     after, before = {"startingPosition": f"{start[0]}:{start[1]}"}, {"endingPosition": f"/elsewhere/{end[0]}:{end[1]}"}
-    assert rows(ROTATED, view=view, **after) == [row for row in everything if start <= place(row)]
-    assert rows(ROTATED, view=view, **before) == [row for row in everything if place(row) < end]
-    assert rows(ROTATED, view=view, **after, **before) == [row for row in everything if start <= place(row) < end]
+    assert records_of(ROTATED, view=view, **after) == [row for row in everything if start <= place(row)]
+    assert records_of(ROTATED, view=view, **before) == [row for row in everything if place(row) < end]
+    assert records_of(ROTATED, view=view, **after, **before) == [row for row in everything if start <= place(row) < end]
 
 
 @pytest.mark.parametrize("view", ["rows", "events", "transactions"])
@@ -98,32 +93,32 @@ def test_starting_position_that_is_no_event_is_refused(view: str, offset: int) -
 
 def test_gtid_sets_leave_out_what_is_known_and_what_is_not_wanted() -> None:
     """As a replica that has executed the one set, and stops with the other."""
-    everything = rows(GTID_ON)
+    everything = records_of(GTID_ON)
     gtids = sorted({row["gtid"] for row in everything})
     some = set(gtids[::2])
     text = ",".join(some)
 
-    assert rows(GTID_ON, startingGtids=text) == [row for row in everything if row["gtid"] not in some]
-    assert rows(GTID_ON, endingGtids=text) == [row for row in everything if row["gtid"] in some]
-    assert rows(GTID_ON, startingGtids=text, endingGtids=text) == []
+    assert records_of(GTID_ON, startingGtids=text) == [row for row in everything if row["gtid"] not in some]
+    assert records_of(GTID_ON, endingGtids=text) == [row for row in everything if row["gtid"] in some]
+    assert records_of(GTID_ON, startingGtids=text, endingGtids=text) == []
 
 
 def test_position_of_mariadb_means_all_before_it_in_its_domain() -> None:
     """Other domains are not known, and not wanted."""
-    everything = rows(MARIADB_GTID)
+    everything = records_of(MARIADB_GTID)
     gtids = [MariadbGtid.parse(row["gtid"]) for row in everything]
     middle = gtids[len(gtids) // 2]
     upto = [one.domain_id == middle.domain_id and one.sequence_number <= middle.sequence_number for one in gtids]
 
     assert True in upto
     assert False in upto
-    assert rows(MARIADB_GTID, startingGtids=str(middle)) == [
+    assert records_of(MARIADB_GTID, startingGtids=str(middle)) == [
         row for row, is_known in zip(everything, upto, strict=True) if not is_known
     ]
-    assert rows(MARIADB_GTID, endingGtids=str(middle)) == [
+    assert records_of(MARIADB_GTID, endingGtids=str(middle)) == [
         row for row, is_wanted in zip(everything, upto, strict=True) if is_wanted
     ]
-    assert rows(GTID_ON, startingGtids=str(middle)) == rows(GTID_ON)
+    assert records_of(GTID_ON, startingGtids=str(middle)) == records_of(GTID_ON)
 
 
 @pytest.mark.parametrize(
@@ -147,8 +142,8 @@ def test_images_leave_out_the_other_one(images: str, left: list[str], table: dic
 def test_columns_choose_those_of_the_table() -> None:
     """In the table's order; one that it does not have is refused with those that it has."""
     source = MYSQL / "metadata_full"
-    whole = rows(source, table="corpus.m1")
-    found = rows(source, table="corpus.m1", columns="u8, id")
+    whole = records_of(source, table="corpus.m1")
+    found = records_of(source, table="corpus.m1", columns="u8, id")
 
     assert next([*row["after"]] for row in found if row["after"]) == ["id", "u8"]
     assert [row["after"] for row in found] == [
@@ -161,8 +156,8 @@ def test_columns_choose_those_of_the_table() -> None:
 def test_schema_file_gives_names_and_types() -> None:
     """Where the log has neither; a file and its text are the same."""
     case = TYPES_INT.parent
-    named = rows(TYPES_INT, table="corpus.t_int", schemaFile=definitions(case))
-    unnamed = rows(TYPES_INT, table="corpus.t_int")
+    named = records_of(TYPES_INT, table="corpus.t_int", schemaFile=definitions(case))
+    unnamed = records_of(TYPES_INT, table="corpus.t_int")
 
     def image(row: Row) -> list[Any]:
         return [*(row["after"] or {}).values()]
@@ -193,16 +188,16 @@ def test_recursive_lookup_goes_into_folders(tmp_path: Path) -> None:
     for folder in ("a", "a/b", "c"):
         (tmp_path / folder).mkdir()
         shutil.copy(TYPES_INT, tmp_path / folder)
-    found = rows(tmp_path, recursiveFileLookup="true")
+    found = records_of(tmp_path, recursiveFileLookup="true")
 
     assert list(dict.fromkeys(row["file"] for row in found)) == [
         str(tmp_path / folder / TYPES_INT.name) for folder in ("a", "a/b", "c")
     ]
-    assert {row["file"] for row in rows(tmp_path / "a")} == {str(tmp_path / "a" / TYPES_INT.name)}
-    assert rows(TYPES_INT, recursiveFileLookup="true") == rows(TYPES_INT)
+    assert {row["file"] for row in records_of(tmp_path / "a")} == {str(tmp_path / "a" / TYPES_INT.name)}
+    assert records_of(TYPES_INT, recursiveFileLookup="true") == records_of(TYPES_INT)
     with pytest.raises(FileNotFoundError, match="no binary log in this directory"):
         tasks(tmp_path)
-    assert rows(tmp_path, ignoreMissingFiles="true") == []
+    assert records_of(tmp_path, ignoreMissingFiles="true") == []
 
 
 @pytest.mark.parametrize(

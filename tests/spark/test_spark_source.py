@@ -1,4 +1,4 @@
-"""What `format("binlog")` is given: paths, options, and bytes that are no binary log."""
+"""Paths and options of `format("binlog")`, and files that are not a binary log."""
 
 from __future__ import annotations
 
@@ -10,16 +10,28 @@ import pytest
 import binlogio.reader
 from binlogio.events.rows import WriteRowsEvent
 from corpus import MARIADB, MYSQL
-from spark_frames import GTID_ON, MARIADB_GTID, ROTATED, TYPES_INT, changes, count, failure_of, load, spark_errors
+from spark_frames import (
+    GTID_ON,
+    MARIADB_GTID,
+    ROTATED,
+    TYPES_INT,
+    changes,
+    count,
+    failure_of,
+    load,
+    records_of,
+    spark_errors,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pyspark.sql import Row, SparkSession
+    from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
+pytest.importorskip("pyspark.sql.datasource")
 
 
+@pytest.mark.spark
 @pytest.mark.parametrize(
     ("paths", "logs"),
     [
@@ -41,6 +53,7 @@ def test_paths_of_every_kind_are_found_and_small_files_share_a_task(
     assert load(spark, *paths, splitMode="files").rdd.getNumPartitions() == logs
 
 
+@pytest.mark.spark
 def test_sql_view_takes_options_in_any_case(spark: SparkSession) -> None:
     """CREATE TEMPORARY VIEW ... USING binlog OPTIONS (...)."""
     spark.sql(
@@ -62,30 +75,31 @@ def test_sql_view_takes_options_in_any_case(spark: SparkSession) -> None:
         ({"tables": "*.t_int,*.t_nullbits"}, {"t_int", "t_nullbits"}),
     ],
 )
-def test_tables_choose_by_name_or_glob(spark: SparkSession, options: dict[str, str], tables: set[str]) -> None:
+def test_tables_choose_by_name_or_glob(options: dict[str, str], tables: set[str]) -> None:
     """`table` is a name, whatever characters it has; `tables` are globs."""
-    assert {row.table for row in load(spark, TYPES_INT, **options).collect()} == tables
+    assert {row["table"] for row in records_of(TYPES_INT, **options)} == tables
 
 
-def test_tables_choose_events_too(spark: SparkSession) -> None:
+def test_tables_choose_events_too() -> None:
     """In the view `events`, what belongs to no table is not there."""
-    rows = load(spark, TYPES_INT, view="events", table="corpus.t_serial").collect()
+    rows = records_of(TYPES_INT, view="events", table="corpus.t_serial")
 
-    assert {row.type for row in rows} == {"TABLE_MAP_EVENT", "WRITE_ROWS_EVENT"}
-    assert {row.table for row in rows} == {"t_serial"}
+    assert {row["type"] for row in rows} == {"TABLE_MAP_EVENT", "WRITE_ROWS_EVENT"}
+    assert {row["table"] for row in rows} == {"t_serial"}
 
 
-def test_path_glob_filter_looks_at_names(spark: SparkSession) -> None:
+def test_path_glob_filter_looks_at_names() -> None:
     """Braces are alternatives, as in Hadoop's globs."""
-    frame = load(spark, GTID_ON, MARIADB_GTID, view="events", pathGlobFilter="*.{000002,000007}")
+    rows = records_of(GTID_ON, MARIADB_GTID, view="events", pathGlobFilter="*.{000002,000007}")
 
-    assert {row.file for row in frame.select("file").distinct().collect()} == {
+    assert {row["file"] for row in rows} == {
         str(GTID_ON / "binlog.000002"),
         str(MARIADB_GTID / "binlog.000002"),
     }
-    assert count(spark, GTID_ON, pathGlobFilter="*.gz") == 0
+    assert records_of(GTID_ON, pathGlobFilter="*.gz") == []
 
 
+@pytest.mark.spark
 def test_missing_files_are_ignored_only_when_asked(spark: SparkSession, tmp_path: Path) -> None:
     """The index names a fourth log that was purged: an error, unless ignoreMissingFiles; the others are read then."""
     gone = tmp_path / "nowhere"
@@ -96,6 +110,7 @@ def test_missing_files_are_ignored_only_when_asked(spark: SparkSession, tmp_path
     assert count(spark, ROTATED / "binlog.index", gone, ignoreMissingFiles="true") == count(spark, ROTATED)
 
 
+@pytest.mark.spark
 def test_file_that_vanishes_after_planning_is_ignored_when_asked(spark: SparkSession, tmp_path: Path) -> None:
     """Logs are purged while Spark reads."""
     log = tmp_path / "binlog.000001"
@@ -110,6 +125,7 @@ def test_file_that_vanishes_after_planning_is_ignored_when_asked(spark: SparkSes
     assert str(log) in failure_of(strict)
 
 
+@pytest.mark.spark
 @pytest.mark.parametrize("case", [MYSQL / "encrypted", MARIADB / "encrypted"], ids=["mysql", "mariadb"])
 def test_encrypted_logs_are_read_with_the_keyring(spark: SparkSession, case: Path) -> None:
     """By the key file of either vendor, which only the driver has to have.
@@ -127,6 +143,7 @@ def test_encrypted_logs_are_read_with_the_keyring(spark: SparkSession, case: Pat
     assert "encrypted" in failure
 
 
+@pytest.mark.spark
 def test_schema_of_the_user_chooses_columns(spark: SparkSession) -> None:
     """By name, in any order; a name or a type that the view does not have is refused with what it has."""
     reader = spark.read.format("binlog")
@@ -140,6 +157,7 @@ def test_schema_of_the_user_chooses_columns(spark: SparkSession) -> None:
     assert "column pos: expected bigint, found string" in failure_of(reader.schema("pos string").load(str(TYPES_INT)))
 
 
+@pytest.mark.spark
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
@@ -158,6 +176,7 @@ def test_wrong_option_is_refused_when_the_frame_is_made(
     assert f"BinlogOptionError: binlog: {sentence}" in str(failure.value)
 
 
+@pytest.mark.spark
 def test_create_table_is_refused_with_the_reason(spark: SparkSession) -> None:
     """Spark passes properties of the table as options, but no path and no options when it is read or written."""
     reason = "CREATE TABLE ... USING binlog is not possible, since Spark does not give a Python source the path"
@@ -179,6 +198,7 @@ def test_create_table_is_refused_with_the_reason(spark: SparkSession) -> None:
         spark.sql("DROP TABLE t_schema")
 
 
+@pytest.mark.spark
 def test_missing_path_is_named(spark: SparkSession, tmp_path: Path) -> None:
     """A file, a glob, a directory without logs, and no path at all."""
     for path in (tmp_path / "binlog.000001", tmp_path / "binlog.*", tmp_path):
@@ -195,6 +215,7 @@ def _first_write(path: Path) -> Any:
         return next(event for event in reader if isinstance(event, WriteRowsEvent)).header
 
 
+@pytest.mark.spark
 def test_damage_is_reported_with_class_file_and_position(spark: SparkSession, tmp_path: Path) -> None:
     """A text file, too few bytes, a cut, a flipped bit: our class, which file, and where in it."""
     data = TYPES_INT.read_bytes()
@@ -215,14 +236,14 @@ def test_damage_is_reported_with_class_file_and_position(spark: SparkSession, tm
     assert count(spark, tmp_path / "flipped", verifyChecksum="false") > 0
 
 
-def test_log_in_use_ends_where_its_whole_events_end(spark: SparkSession) -> None:
+def test_log_in_use_ends_where_its_whole_events_end() -> None:
     """A server still writes to it: no error, and every event that is whole."""
     log = MYSQL / "in_use" / "binlog.000001"
-    rows: list[Row] = load(spark, log).collect()
 
-    assert len(rows) == len(changes(log)) == 4
+    assert len(records_of(log)) == len(changes(log)) == 4
 
 
+@pytest.mark.spark
 def test_table_of_which_no_log_has_a_change_is_refused(spark: SparkSession) -> None:
     """`table` is a name, not a glob, and the columns of a missing table are unknown."""
     with pytest.raises(spark_errors(), match=r"no log has a change of table corpus\.t_\*"):

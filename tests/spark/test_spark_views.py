@@ -14,7 +14,7 @@ from binlogio.columnar.reference.row_records import ROW_COLUMNS
 from corpus import MARIADB, MYSQL
 from pyspark_binlogio import register
 from pyspark_binlogio.views.event_records import EVENT_COLUMNS
-from spark_frames import GTID_ON, MARIADB_GTID, TYPES_INT, changes, count, load, tasks
+from spark_frames import GTID_ON, MARIADB_GTID, TYPES_INT, changes, count, load, records_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,9 +41,9 @@ def parsed(text: str | None) -> Any:
     return None if text is None else json.loads(text)
 
 
-def records_of(*paths: Path, **options: str) -> list[SimpleNamespace]:
-    """Return the records of all tasks of a read; the tests with a session show that Spark has the same."""
-    return [SimpleNamespace(**row) for batch in tasks(*paths, **options) for row in batch.to_pylist()]
+def records(*paths: Path, **options: str) -> list[SimpleNamespace]:
+    """Return the records of a read, with their columns as attributes, as Spark's rows have them."""
+    return [SimpleNamespace(**row) for row in records_of(*paths, **options)]
 
 
 @pytest.mark.spark
@@ -85,7 +85,7 @@ def test_rows_are_those_of_the_reader(spark: SparkSession) -> None:
 def test_rows_fold_into_the_tables_that_the_server_had() -> None:
     """Deletes and updates remove exactly what is there; what is left at the end is expected.json."""
     tables: dict[str, Counter[str]] = {}
-    for row in sorted(records_of(TYPES_INT), key=lambda one: (one.pos, one.row)):
+    for row in sorted(records(TYPES_INT), key=lambda one: (one.pos, one.row)):
         table = tables.setdefault(f"{row.schema}.{row.table}", Counter())
         for text, sign in ((row.before, -1), (row.after, 1)):
             if text is not None:
@@ -101,7 +101,7 @@ def test_rows_fold_into_the_tables_that_the_server_had() -> None:
 
 def test_op_tells_which_images_and_bitmaps_there_are() -> None:
     """An insert has no before, a delete no after, an update both; a bitmap is there exactly where its image is."""
-    rows = records_of(TYPES_INT)
+    rows = records(TYPES_INT)
 
     assert {
         (row.op, *(value is not None for value in (row.before, row.before_present, row.after, row.after_present)))
@@ -115,7 +115,7 @@ def test_op_tells_which_images_and_bitmaps_there_are() -> None:
 
 def test_columns_that_are_absent_are_left_out_and_not_null() -> None:
     """With minimal images the JSON has as many columns as the bitmap has bits."""
-    rows = [row for row in records_of(MYSQL / "rowimage_minimal") if row.op == "update"]
+    rows = [row for row in records(MYSQL / "rowimage_minimal") if row.op == "update"]
 
     assert rows
     for row in rows:
@@ -127,8 +127,8 @@ def test_columns_that_are_absent_are_left_out_and_not_null() -> None:
 def test_row_numbers_count_the_changes_at_a_position() -> None:
     """(pos, row) is unique and without gaps over all events of a payload, and independent of the selected tables."""
     log = MYSQL / "compressed" / "binlog.000001"
-    every = [(row.pos, row.row, row.table) for row in records_of(log)]
-    some = [(row.pos, row.row, row.table) for row in records_of(log, tables="corpus.b")]
+    every = [(row.pos, row.row, row.table) for row in records(log)]
+    some = [(row.pos, row.row, row.table) for row in records(log, tables="corpus.b")]
     by_position: dict[int, list[int]] = {}
     for pos, number, _ in every:
         by_position.setdefault(pos, []).append(number)
@@ -173,10 +173,10 @@ def test_rows_have_the_gtid_and_the_clock_of_their_transaction() -> None:
     group = ("gtid", "last_committed", "sequence_number")
     begun = [
         row
-        for row in records_of(GTID_ON / "binlog.000001", view="events")
+        for row in records(GTID_ON / "binlog.000001", view="events")
         if row.type in ("GTID_LOG_EVENT", "GTID_TAGGED_LOG_EVENT")
     ]
-    rows = records_of(GTID_ON / "binlog.000001")
+    rows = records(GTID_ON / "binlog.000001")
 
     assert any(row.gtid.count(":") == 2 for row in begun), "the fixture has tagged GTIDs"
     for row in rows:
@@ -187,8 +187,8 @@ def test_rows_have_the_gtid_and_the_clock_of_their_transaction() -> None:
 
 def test_gtid_is_null_where_it_is_anonymous() -> None:
     """gtid_mode=OFF: no GTID, but the logical clock; MariaDB: no logical clock, but the GTID."""
-    anonymous = records_of(MYSQL / "gtid_off")[0]
-    mariadb = records_of(MARIADB_GTID / "binlog.000001")[0]
+    anonymous = records(MYSQL / "gtid_off")[0]
+    mariadb = records(MARIADB_GTID / "binlog.000001")[0]
 
     assert (anonymous.gtid, anonymous.sequence_number is None) == (None, False)
     assert (mariadb.gtid.count("-"), mariadb.last_committed, mariadb.sequence_number) == (2, None, None)
@@ -196,7 +196,7 @@ def test_gtid_is_null_where_it_is_anonymous() -> None:
 
 def test_file_events_between_transactions_have_no_gtid() -> None:
     """Events that open and close a file belong to no transaction."""
-    rows = records_of(GTID_ON / "binlog.000001", view="events")
+    rows = records(GTID_ON / "binlog.000001", view="events")
     of_file = {"FORMAT_DESCRIPTION_EVENT", "PREVIOUS_GTIDS_LOG_EVENT", "ROTATE_EVENT", "STOP_EVENT"}
 
     assert {row.gtid for row in rows if row.type in of_file} == {None}
@@ -205,7 +205,7 @@ def test_file_events_between_transactions_have_no_gtid() -> None:
 
 def test_events_inside_a_payload_follow_it() -> None:
     """They have its position, its end and its GTID, and numbers of their own."""
-    rows = records_of(MYSQL / "compressed" / "binlog.000001", view="events")
+    rows = records(MYSQL / "compressed" / "binlog.000001", view="events")
     payload = next(number for number, row in enumerate(rows) if row.type == "TRANSACTION_PAYLOAD_EVENT")
     inner = [row for row in rows[payload + 1 :] if row.pos == rows[payload].pos]
 
@@ -220,7 +220,7 @@ def test_events_inside_a_payload_follow_it() -> None:
 
 def test_events_have_statements_tables_and_a_body() -> None:
     """Statements are text, rows events have the table of their table map, the body is JSON with the server's names."""
-    rows = records_of(MYSQL / "metadata_full", view="events")
+    rows = records(MYSQL / "metadata_full", view="events")
     query = next(row for row in rows if row.type == "QUERY_EVENT" and "CREATE TABLE" in row.sql)
     writes = [row for row in rows if row.type == "WRITE_ROWS_EVENT"]
     table_map = next(row for row in rows if row.type == "TABLE_MAP_EVENT" and row.table == "m1")
@@ -240,12 +240,12 @@ def test_unknown_events_are_records_that_can_be_counted(tmp_path: Path) -> None:
     body = b"aurora"
     header = struct.pack("<IBIIIH", 1, AURORA_PADDING, 1, 19 + len(body), 0, IGNORABLE)
     (tmp_path / "binlog.000001").write_bytes(data[:at] + header + body + data[at:])
-    unknown = [row for row in records_of(tmp_path, view="events") if row.type_code == 100]
+    unknown = [row for row in records(tmp_path, view="events") if row.type_code == 100]
 
     assert [(row.type, row.pos, row.flags, json.loads(row.body)) for row in unknown] == [
         ("type 100", at, IGNORABLE, {"body": body.hex()})
     ]
-    assert len(records_of(tmp_path)) == len(records_of(log))
+    assert len(records(tmp_path)) == len(records(log))
 
 
 @pytest.mark.spark

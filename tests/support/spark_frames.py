@@ -101,3 +101,8 @@ def tasks(*paths: Path | str, **options: str) -> list[pa.RecordBatch]:
     source.schema()  # as Spark does where the user gives no schema
     reader = source.reader(schema)
     return [batch for partition in reader.partitions() for batch in reader.read(partition)]
+
+
+def records_of(*paths: Path | str, **options: str) -> list[dict[str, Any]]:
+    """Return the records of all tasks of a read, without a session; Spark has the same (`test_spark_views`)."""
+    return [row for batch in tasks(*paths, **options) for row in batch.to_pylist()]
