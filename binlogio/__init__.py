@@ -49,20 +49,21 @@ if TYPE_CHECKING:
         UnsupportedFeature,
         WriterStateError,
     )
-    from binlogio.event_filter import EventFilter
+    from binlogio.event_filter import EventFilter, Range
     from binlogio.events import BinlogEvent, RowsEvent
     from binlogio.gtid import Gtid, GtidSet
     from binlogio.options import Limits, Position, ServerVariables
     from binlogio.reader import BinlogReader, open  # noqa: A004 - binlogio.open, as gzip.open and the like
     from binlogio.schema import ColumnDefinition, TableDefinition
     from binlogio.writer import BinlogWriter, Delete, Insert, Session, Statement, Update
-    from binlogio.writer.batches import BatchSession
+    from binlogio.writer.batches import BatchChange, BatchSession
 
 __version__: Final = "0.1.0"
 
 __all__ = [
     "KERNEL",
     "BadMagic",
+    "BatchChange",
     "BatchSession",
     "BinlogError",
     "BinlogEvent",
@@ -83,6 +84,7 @@ __all__ = [
     "MissingTableMap",
     "Position",
     "PositionError",
+    "Range",
     "ReplayError",
     "RowsEvent",
     "ServerVariables",
@@ -120,7 +122,7 @@ _HOMES: Final = {
         ),
         "binlogio.errors",
     ),
-    "EventFilter": "binlogio.event_filter",
+    **dict.fromkeys(("EventFilter", "Range"), "binlogio.event_filter"),
     **dict.fromkeys(("BinlogEvent", "RowsEvent"), "binlogio.events"),
     **dict.fromkeys(("Gtid", "GtidSet"), "binlogio.gtid"),
     **dict.fromkeys(("Limits", "Position", "ServerVariables"), "binlogio.options"),
@@ -128,7 +130,7 @@ _HOMES: Final = {
     **dict.fromkeys(("read_rows", "read_tables"), "binlogio.columnar.rows_reader"),
     **dict.fromkeys(("ColumnDefinition", "TableDefinition"), "binlogio.schema"),
     **dict.fromkeys(("BinlogWriter", "Delete", "Insert", "Session", "Statement", "Update"), "binlogio.writer"),
-    "BatchSession": "binlogio.writer.batches",
+    **dict.fromkeys(("BatchChange", "BatchSession"), "binlogio.writer.batches"),
 }
 
 

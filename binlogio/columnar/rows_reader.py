@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing
 from fnmatch import fnmatchcase
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Literal, overload
+from typing import TYPE_CHECKING, Final, Literal, TypedDict, overload
 
 from binlogio.columnar.parallel.log_cuts import LogCuts
 from binlogio.columnar.parallel.log_parts import LogPartReader, NumberedReader
@@ -39,13 +39,26 @@ if TYPE_CHECKING:
     from binlogio.events.base import ParseContext
     from binlogio.events.table_map import TableMapEvent
     from binlogio.rows.plan import TablePlan
-    from binlogio.schema.given import Definitions
+    from binlogio.schema.given import Definitions, GivenDefinitions
     from binlogio.storage.keyring import Keyring, KeyringSource
     from binlogio.storage.sources import LogFile
 
 _ZERO_DATES: Final = ("error", "null", "text")
 _JSON_DIFFS: Final = ("operations", "error")
 DEFAULT_BATCH_ROWS: Final = 1 << 16
+
+
+class SelectionOptions(TypedDict):
+    """Fields of `RowSelection` that `read_tables` sets from its arguments."""
+
+    columns: tuple[str, ...] | None
+    zero_dates: str
+    json_diffs: str
+    verify_checksum: bool
+    batch_rows: int
+    where: EventFilter
+    definitions: GivenDefinitions | None
+    limits: Limits
 
 
 class RowBatches:
@@ -259,7 +272,7 @@ class TableBatches:
         self,
         logs: list[LogFile],
         tables: tuple[str, ...] | None,
-        options: dict[str, Any],
+        options: SelectionOptions,
         keyring: Keyring | None,
         threads: int,
     ) -> None:
@@ -449,7 +462,7 @@ def read_tables(
         raise UnsupportedFeature("unknown value", field="zero_dates", expected=", ".join(_ZERO_DATES), found=zero_dates)
     if json_diffs not in _JSON_DIFFS:
         raise UnsupportedFeature("unknown value", field="json_diffs", expected=", ".join(_JSON_DIFFS), found=json_diffs)
-    options = {
+    options: SelectionOptions = {
         "json_diffs": json_diffs,
         "columns": None if columns is None else tuple(columns),
         "zero_dates": zero_dates,

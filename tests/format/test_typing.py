@@ -24,7 +24,9 @@ from binlogio.columnar.rows_reader import MixedBatches, RowBatches
 rows: RowBatches = binlogio.read_rows("binlog.*", table="shop.orders", columns=["id"], zero_dates="null", threads=4)
 mixed: MixedBatches = binlogio.read_rows("binlog.*", tables=["shop.*"], where=binlogio.EventFilter(tables=None))
 names: list[str] = [name for name, batch in binlogio.read_tables("binlog.*", tables=["shop.*"])]
+late = binlogio.EventFilter(pos=binlogio.Range(start=4, end=1000))
 batches: type[binlogio.BatchSession] = binlogio.BatchSession
+change: type[binlogio.BatchChange] = binlogio.BatchChange
 kernel: str = binlogio.KERNEL
 
 binlogio.read_tabels("binlog.*")  # error: attr-defined
@@ -34,6 +36,7 @@ binlogio.read_rows("binlog.*", table="shop.orders", tables=["shop.*"])  # error:
 binlogio.read_tables("binlog.*", colums=["id"])  # error: call-arg  # codespell:ignore
 binlogio.read_tables("binlog.*", zero_dates="nul")  # error: arg-type
 binlogio.open("binlog.000001", start_offset="4")  # error: arg-type
+binlogio.EventFilter(pos=(4, 1000))  # error: arg-type
 binlogio.EventFilter(table="orders")  # error: call-arg
 binlogio.EventFilter(tables="orders")  # error: arg-type
 """

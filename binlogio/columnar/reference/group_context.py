@@ -5,7 +5,7 @@ Evaluates the events that begin a group; `binlogio.format.groups` finds the ends
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from binlogio.errors import BinlogFormatError
 from binlogio.events.base import event_name
@@ -13,6 +13,9 @@ from binlogio.events.format_description import FormatDescriptionEvent
 from binlogio.events.gtid import AnonymousGtidEvent, GtidEvent, GtidTaggedEvent
 from binlogio.events.mariadb import MariadbGtidEvent
 from binlogio.format.groups import GroupPlace, GroupTracker
+
+if TYPE_CHECKING:
+    from binlogio.events import BinlogEvent
 
 
 class GroupContext:
@@ -29,7 +32,7 @@ class GroupContext:
         self.sequence_number: int | None = None
         self._tracker = GroupTracker()
 
-    def feed(self, event: Any) -> None:
+    def feed(self, event: BinlogEvent) -> None:
         """Take the next event. An event that ends a group still belongs to it.
 
         Raises:
@@ -43,7 +46,7 @@ class GroupContext:
             exc.locate(offset=event.header.offset, event_type=event_name(event.header.type_code))
             raise
 
-    def _feed(self, event: Any) -> None:
+    def _feed(self, event: BinlogEvent) -> None:
         if self._tracker.place is GroupPlace.OUTSIDE or isinstance(event, FormatDescriptionEvent):
             self.gtid = self.last_committed = self.sequence_number = None
         self._tracker.feed(event)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from binlogio.columnar.reference.group_context import GroupContext
 from binlogio.errors import BinlogError, BinlogFormatError
@@ -47,6 +47,9 @@ ROW_COLUMNS: Final = {
     "after_present": "binary",
 }
 
+RowRecord: TypeAlias = tuple[str | int | bytes | None, ...]
+"""The values of a record, in the order of `ROW_COLUMNS`."""
+
 OPERATIONS: Final[dict[type, str]] = {
     WriteRowsEvent: "insert",
     UpdateRowsEvent: "update",
@@ -58,7 +61,7 @@ _US_PER_S: Final = 1_000_000
 
 def row_records(
     reader: BinlogReader, tables: Callable[[str, str], bool] | None = None, where: EventFilter = EVERY_EVENT
-) -> Iterator[tuple[Any, ...]]:
+) -> Iterator[RowRecord]:
     """Yield the row changes of the log that `tables` and `where` select, as tuples in the order of `ROW_COLUMNS`.
 
     Raises:
@@ -105,7 +108,7 @@ def _count_skipped(reader: BinlogReader, event: RowsEvent) -> int:
     return 0 if event.header.inner is None else sum(1 for _ in reader.rows(event))
 
 
-def _records(reader: BinlogReader, event: RowsEvent, group: GroupContext, row: int) -> Iterator[tuple[Any, ...]]:
+def _records(reader: BinlogReader, event: RowsEvent, group: GroupContext, row: int) -> Iterator[RowRecord]:
     plan = reader.plan(event)
     header = event.header
     where = (reader.position.file, header.offset)
