@@ -1,6 +1,6 @@
 """The kernel's tables of multi-byte character sets, built once for each set.
 
-The characters themselves come from `binlogio.values.charset`.
+The characters themselves come from `binlogio.values.charsets`.
 """
 
 from __future__ import annotations

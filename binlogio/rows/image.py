@@ -325,7 +325,7 @@ def _translate(exc: BaseException, column: ColumnPlan, at: int) -> BinlogFormatE
 
 
 def _reason(exc: BaseException) -> str:
-    """Return the last line of what construct says; the first ones are its path through the layout."""
+    """Return the last line of an error of construct; the first ones are its path through the layout."""
     return (str(exc).strip().splitlines() or [type(exc).__name__])[-1]
 
 
@@ -360,7 +360,7 @@ def decode_rows(
     event has only a part of its rows, `first_row` and `first_byte` are where that part begins.
 
     Raises:
-        BinlogFormatError: the images do not fit the plan; says which row and column, and where in the images.
+        BinlogFormatError: the images do not fit the plan; with row, column and offset in the images.
     """
     try:
         if event.column_count != len(plan.columns):

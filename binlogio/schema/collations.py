@@ -1,6 +1,6 @@
 """Collations of both servers by name and by id, and how many bytes a character of each character set can take.
 
-Character maps are in `binlogio.values.charset`.
+Character maps are in `binlogio.values.charsets`.
 
     name := charset "_" rest     -- but `binary`, which is the only one of its character set
     MariaDB derives two families: `_nopad_` variants have the id of their padding twin + 1024, and `uca1400` ones have

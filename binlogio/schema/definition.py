@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 
 DEFAULT_COLLATION: Final = "utf8mb4_0900_ai_ci"
 
-# handlerton flags; BLACKHOLE counts as transactional for the log though SHOW ENGINES says NO. sql/handler.h,
+# handlerton flags; BLACKHOLE counts as transactional for the log although SHOW ENGINES has NO. sql/handler.h,
 # ha_blackhole.cc.
 NON_TRANSACTIONAL_ENGINES: Final = frozenset(
     {"MYISAM", "MRG_MYISAM", "MERGE", "MEMORY", "HEAP", "CSV", "ARCHIVE", "ARIA"}

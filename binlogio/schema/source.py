@@ -95,7 +95,7 @@ class DefinitionSource:
         self._log = name
 
     def forget_statements(self) -> None:
-        """Forget what statements said: some of them may be unknown.
+        """Forget the definitions by statements: some statements may be missing.
 
         Foreign keys that change rows stay: one too many is refused, one too few would lose changes.
         """

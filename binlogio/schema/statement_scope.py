@@ -102,7 +102,7 @@ def _without_variables(tokens: list[Token]) -> list[Token]:
     """Return the words after MariaDB's SET STATEMENT variable = value, ... FOR.
 
     Raises:
-        UnsupportedFeature: a variable is among them on which depends what the text says.
+        UnsupportedFeature: the meaning of the text depends on one of the variables.
     """
     if [token.upper for token in tokens[:2]] != ["SET", "STATEMENT"]:
         return tokens
@@ -303,7 +303,7 @@ def _schema_place(words: Words) -> Token | None:
 
 
 def renamed_statement(sql: str, words: Words, schemas: Mapping[str, str], default: str = "") -> str:
-    """Return the statement with the schemas under their other names, wherever it says them.
+    """Return the statement with the schemas under their other names, in all places.
 
     `default`, its default database, is the caller's to change.
 

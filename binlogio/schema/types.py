@@ -84,7 +84,7 @@ class SqlType:
 
     @property
     def is_number(self) -> bool:
-        """True for the types that a table map says the signedness of; YEAR counts, BIT does not."""
+        """True for the types with a bit in SIGNEDNESS of a table map; YEAR has one, BIT has not."""
         return self.name in NUMBER_TYPES or self.name == "year"
 
 

@@ -72,8 +72,8 @@ class ColumnPlan:
     `type` is the real one: ENUM and SET, which the event shows as STRING, and STRING for VAR_STRING. `length` is in
     bytes for strings, in bits for BIT; `pack_length` is the size in bytes of a string's length prefix, or of an ENUM,
     SET or BIT. `unsigned` is False and `collation_id` None if unknown. `native` is MariaDB's `uuid`, `inet4` or
-    `inet6`, which only a definition can tell from BINARY. `generated` is True where a definition or DDL says that the
-    server computes the column. `fsp_assumed` marks a column of MariaDB's old temporal types whose number of
+    `inet6`, which only a definition can tell from BINARY. `generated` is True for a column that the server computes by
+    definition or DDL. `fsp_assumed` marks a column of MariaDB's old temporal types whose number of
     fraction digits is unknown; 0 is assumed. `opened_size` is how many bytes a compressed value may have decompressed.
     """
 

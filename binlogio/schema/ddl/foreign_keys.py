@@ -34,9 +34,9 @@ class Cascade:
 
     Without columns it is the primary key.
 
-    `on_delete` and `on_update` are what changes rows of the child: CASCADE, SET NULL, SET DEFAULT, or "". `name` is that
-    of the constraint; without one InnoDB names the key after the table and a number, such as `child_ibfk_1`. `number` is
-    0 where it is not known.
+    `on_delete` and `on_update` are the actions that change rows of the child: CASCADE, SET NULL, SET DEFAULT, or "".
+    `name` is that of the constraint; without one InnoDB names the key after the table and a number, such as
+    `child_ibfk_1`. `number` is 0 if unknown.
     """
 
     child: tuple[str, str]
@@ -102,7 +102,7 @@ def dropped_foreign_keys(words: Words) -> tuple[str, ...]:
 
 
 def _numbers(words: Words, references: list[_Reference]) -> list[int]:
-    """Return the number of each foreign key in the name that InnoDB gives it, 0 if it has another name or it is not known.
+    """Return the number of each foreign key in the name that InnoDB gives it; 0 if unknown or if it has another name.
 
     In CREATE TABLE, those without a name are counted from 1. ALTER TABLE continues with the numbers that are there.
     """
