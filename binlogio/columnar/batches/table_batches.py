@@ -37,7 +37,7 @@ _OPEN_TABLES: Final = 1 << 9  # tables with an open batch; an empty one takes so
 
 
 class TableBatcher:
-    """Makes batches of one table each. A table's batch is given out when it is full, or with the last row.
+    """Makes batches of one table each. A batch is yielded when it is full, or with the last row.
 
     Args:
         router: finds the rows.

@@ -221,7 +221,7 @@ class LogWalk:
             return cursor.fill_or_end(size)
         if not cursor.has_room_for(size):
             return False
-        window.fill(WINDOW_SIZE)  # what is before the images, or before a payload, is searched for in that
+        window.fill(WINDOW_SIZE)  # the fields before the images, or before a payload, are parsed in that
         header = parse_header(bytes(window.view[:HEADER_SIZE]), window.offset, cursor.context)
         if header.type_code in IN_PARTS:
             return (yield from big_events.stream_rows(header))
