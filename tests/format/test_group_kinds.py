@@ -24,7 +24,7 @@ from memory_storage import MemoryStorage
 def incident(committer: Committer) -> Group:
     """Return a group that is an incident."""
     event = IncidentEvent(incident=1, message="lost", header=EventHeader(timestamp=10**9, server_id=1))
-    return Group(frames=(committer._encoder.encode(event),), timestamp=10**9, end=GroupEnd.INCIDENT)
+    return Group(frames=(committer.encoder.encode(event),), timestamp=10**9, end=GroupEnd.INCIDENT)
 
 
 def test_after_an_incident_the_log_is_rotated_at_once() -> None:

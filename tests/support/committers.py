@@ -50,7 +50,7 @@ class Committer:
         self.log = ActiveLog("binlog", self.storage, self.variables, lambda: next(ticks))
         arguments = () if wait is None else (wait,)
         self.commits = GroupCommit(self.log, self.variables, lambda: next(ticks), UUID, writer_kernel(), *arguments)
-        self._encoder = Encoder(describe_format(self.variables).context)
+        self.encoder = Encoder(describe_format(self.variables).context)
         self.commits.open(EMPTY_GTID_SET)
 
     def group(self, text: str, size: int = 0, **more: Any) -> Group:
@@ -64,7 +64,7 @@ class Committer:
             sql=text.encode() + b" " * size,
             header=EventHeader(timestamp=10**9, server_id=1),
         )
-        return Group(frames=(self._encoder.encode(event),), timestamp=10**9, **more)
+        return Group(frames=(self.encoder.encode(event),), timestamp=10**9, **more)
 
     def commit(self, text: str, size: int = 0, **more: Any) -> LoggedGtid:
         """Commit one."""
