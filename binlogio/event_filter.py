@@ -2,8 +2,8 @@
 
 Readers skip other events without decoding their rows.
 
-    GTIDs        a set of MySQL, or of MariaDB: each GTID stands for its own transaction (`parse_gtid_set`)
-    GTID state   a set of MySQL, or a position of MariaDB, as in @@gtid_slave_pos: each GTID stands for all
+    GTIDs        a set of MySQL, or of MariaDB: each GTID means its own transaction (`parse_gtid_set`)
+    GTID state   a set of MySQL, or a position of MariaDB, as in @@gtid_slave_pos: each GTID means all
                  transactions of its domain up to it (`parse_gtid_state`)
 """
 
