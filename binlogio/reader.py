@@ -27,7 +27,8 @@ from binlogio.rows.plan import TablePlan
 from binlogio.schema.given import load_definitions
 from binlogio.schema.source import DefinitionSource
 from binlogio.storage.compression import decompress_zstd
-from binlogio.storage.sources import LogFile, OpenedLog, SeekableByteStream, Source, find_logs
+from binlogio.storage.log_file import LogFile, OpenedLog, SeekableByteStream
+from binlogio.storage.sources import Source, find_logs
 
 if TYPE_CHECKING:
     from collections.abc import Callable

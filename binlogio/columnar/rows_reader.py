@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from binlogio.rows.plan import TablePlan
     from binlogio.schema.given import Definitions, GivenDefinitions
     from binlogio.storage.keyring import Keyring, KeyringSource
-    from binlogio.storage.sources import LogFile
+    from binlogio.storage.log_file import LogFile
 
 _ZERO_DATES: Final = ("error", "null", "text")
 _JSON_DIFFS: Final = ("operations", "error")

@@ -15,7 +15,7 @@ from binlogio.constants import EVENT_SIZE_BYTES, HEADER_SIZE
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from binlogio.storage.sources import OpenedLog
+    from binlogio.storage.log_file import OpenedLog
 
 WINDOW_SIZE: Final = 1 << 20  # fits the cache of a core
 STEP_SIZE: Final = 1 << 18  # bytes that are read at a time after `read_to`

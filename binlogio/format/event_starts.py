@@ -20,7 +20,7 @@ from binlogio.format.framing import EventFrame, EventFramer
 
 if TYPE_CHECKING:
     from binlogio.storage.keyring import Keyring
-    from binlogio.storage.sources import LogFile, OpenedLog
+    from binlogio.storage.log_file import LogFile, OpenedLog
 
 _FIRST: Final = len(BINLOG_MAGIC)
 _CHUNK_SIZE: Final = 1 << 16

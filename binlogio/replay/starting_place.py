@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from binlogio.reader import BinlogReader
     from binlogio.replay.filters import ReplayFilter
     from binlogio.replay.progress import KeptLog, Progress
-    from binlogio.storage.sources import LogFile
+    from binlogio.storage.log_file import LogFile
 
 _DECODED: Final = (
     EventType.QUERY_EVENT,

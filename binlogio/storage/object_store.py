@@ -16,7 +16,7 @@ from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType
 
 from binlogio.errors import Hint, UnsupportedFeature
 from binlogio.storage.index_file import is_beside_logs, is_index_file, log_number, parse_index
-from binlogio.storage.sources import LogFile, begins_like_a_log, choose_logs
+from binlogio.storage.log_file import LogFile, begins_like_a_log, choose_logs
 
 _OPTIONS: Final = re.compile(
     r"\?(?=\w+=)"

@@ -36,7 +36,7 @@ from binlogio.options import ReadOptions
 from binlogio.reader import BinlogReader, mariadb_decryptor_for
 from binlogio.storage.compression import compress_zstd
 from binlogio.storage.keyring import load_keyring
-from binlogio.storage.sources import LogFile
+from binlogio.storage.log_file import LogFile
 from corpus import FIXTURES, MARIADB, MYSQL
 from defined_logs import mapped, table
 from logs import OFF, description, encode, header, query

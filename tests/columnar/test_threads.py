@@ -29,7 +29,7 @@ from binlogio.columnar.parallel import log_cuts, part_definitions
 from binlogio.columnar.parallel.log_cuts import LogCuts
 from binlogio.columnar.parallel.threads import MOST_AHEAD, OrderedResults
 from binlogio.implementation import is_compiled
-from binlogio.storage.sources import LogFile
+from binlogio.storage.log_file import LogFile
 from corpus import FIXTURES
 
 if TYPE_CHECKING:

@@ -194,7 +194,7 @@ def test_unknown_compression_is_unsupported() -> None:
 
 
 def test_payload_inside_a_payload_is_refused() -> None:
-    """No server writes that; opening it would let 100 bytes grow without bound, and passing it over would lose its rows."""
+    """No server writes it; opening it would let 100 bytes grow without bound, and skipping it would lose its rows."""
     inner = _payload(_inside(transaction(1)))
 
     with pytest.raises(BinlogFormatError, match="inside another one") as caught:

@@ -22,7 +22,8 @@ from pyarrow import fs
 import binlogio
 from binlogio.errors import BadMagic, BinlogFormatError, UnsupportedFeature
 from binlogio.storage.compression import compress_zstd
-from binlogio.storage.sources import LogFile, find_logs
+from binlogio.storage.log_file import LogFile
+from binlogio.storage.sources import find_logs
 from logs import log, stop, transaction
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from binlogio.reader import BinlogReader
 from binlogio.schema.ddl.catalogue import Catalogue
 from binlogio.schema.ddl.logged_ddl import body_may_define, follow_event, may_define
 from binlogio.schema.ddl.statements import SessionFacts, follow_statement
-from binlogio.storage.sources import LogFile
+from binlogio.storage.log_file import LogFile
 from corpus import Case, cases
 from followed_ddl import MYSQL, START, after, shape
 

@@ -21,7 +21,7 @@ from binlogio.format.splits import Split
 from binlogio.implementation import is_compiled
 from binlogio.schema.given import GivenDefinitions
 from binlogio.schema.source import DefinitionSource
-from binlogio.storage.sources import LogFile
+from binlogio.storage.log_file import LogFile
 from corpus import MARIADB, MARIADB118, MYSQL
 from defined_logs import CONTEXT, CREATE, INTS, MARIADB_CONTEXT, everywhere, insert, mapped, save, table
 from logs import query

@@ -17,7 +17,7 @@ from binlogio.reader import BinlogReader
 from binlogio.schema import source as definition_source
 from binlogio.schema.given import GivenDefinitions
 from binlogio.schema.source import DefinitionSource
-from binlogio.storage.sources import LogFile
+from binlogio.storage.log_file import LogFile
 from binlogio_cli.main import cli
 from defined_logs import CONTEXT, CREATE, INTS, by_events, everywhere, insert, mapped, save, table
 from logs import query

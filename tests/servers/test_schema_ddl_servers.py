@@ -17,7 +17,7 @@ from binlogio.reader import BinlogReader
 from binlogio.schema.ddl.catalogue import Catalogue
 from binlogio.schema.ddl.logged_ddl import follow_event
 from binlogio.schema.ddl.parsed_table import ParsedTable
-from binlogio.storage.sources import LogFile
+from binlogio.storage.log_file import LogFile
 from real_servers import Instance, vendor
 
 pymysql = pytest.importorskip("pymysql")

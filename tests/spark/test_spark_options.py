@@ -18,7 +18,7 @@ import pyspark_binlogio
 from binlogio.constants import BINLOG_MAGIC
 from binlogio.errors import BinlogError, BinlogFormatError
 from binlogio.events.rows import WriteRowsEvent
-from binlogio.storage.sources import LogFile
+from binlogio.storage.log_file import LogFile
 from binlogio.values.json import JsonDocument
 from corpus import MYSQL
 from pyspark_binlogio import binlogio_session

@@ -22,7 +22,7 @@ from binlogio.events.gtid import AnonymousGtidEvent, GtidEvent, PreviousGtidsEve
 from binlogio.events.rows import WriteRowsEvent
 from binlogio.format.encoder import Encoder, stamp
 from binlogio.format.splits import Split
-from binlogio.storage.sources import LogFile
+from binlogio.storage.log_file import LogFile
 from corpus import FIXTURES, MYSQL, CorpusFile, files
 from pyspark_binlogio.options import BinlogOptions
 from spark_frames import tasks

@@ -16,7 +16,7 @@ from binlogio.events.gtid import GtidEvent
 from binlogio.gtid import EMPTY_GTID_SET
 from binlogio.options import ServerVariables
 from binlogio.reader import BinlogReader
-from binlogio.storage.sources import LogFile
+from binlogio.storage.log_file import LogFile
 from binlogio.writer.log.log_storage import LocalStorage
 from corpus import MYSQL
 from crashing_storage import Crash, CrashingStorage

@@ -13,7 +13,7 @@ from binlogio.format.splits import Split
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from binlogio.storage.sources import LogFile
+    from binlogio.storage.log_file import LogFile
 
     LogPart = tuple[LogFile, Split | None]
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from binlogio.columnar.walk.log_walk import LogWalk
     from binlogio.format.splits import Split
     from binlogio.storage.encryption import Keyring
-    from binlogio.storage.sources import LogFile, OpenedLog
+    from binlogio.storage.log_file import LogFile, OpenedLog
 
     TableBatch = tuple[str, pa.RecordBatch]
 

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from binlogio.events.transaction_payload import TransactionPayloadEvent
     from binlogio.format.framing import Decryptor
     from binlogio.rows.plan import TablePlan
-    from binlogio.storage.sources import LogFile, OpenedLog
+    from binlogio.storage.log_file import LogFile, OpenedLog
 
 ROWS_TYPES: Final = frozenset(code for code, codec in EVENT_CODECS.items() if codec.event_class in ROWS_EVENTS)
 GTID_EVENTS: Final = (GtidEvent, AnonymousGtidEvent, GtidTaggedEvent, MariadbGtidEvent)

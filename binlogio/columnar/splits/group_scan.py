@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from binlogio.storage.keyring import Keyring
-    from binlogio.storage.sources import LogFile
+    from binlogio.storage.log_file import LogFile
 
 
 def splits_at_groups(log: LogFile, within: Split, max_bytes: int, keyring: Keyring | None = None) -> Iterator[Split]:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from binlogio.storage.keyring import Keyring
-    from binlogio.storage.sources import LogFile, OpenedLog
+    from binlogio.storage.log_file import LogFile, OpenedLog
 
 _CHUNK_SIZE: Final = 1 << 12
 _MAX_HEAD: Final = 1 << 24  # bytes in which the first GTID is searched for; PREVIOUS_GTIDS may be long

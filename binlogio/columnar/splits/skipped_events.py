@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from binlogio.events.base import ParseContext
     from binlogio.storage.keyring import Keyring
-    from binlogio.storage.sources import LogFile, OpenedLog
+    from binlogio.storage.log_file import LogFile, OpenedLog
 
 _CHUNK_SIZE: Final = 1 << 20
 _LOOKED_INTO: Final = (

@@ -18,7 +18,7 @@ from binlogio.implementation import is_compiled
 if TYPE_CHECKING:
     from binlogio.format.splits import Split
     from binlogio.storage.keyring import Keyring
-    from binlogio.storage.sources import LogFile, OpenedLog
+    from binlogio.storage.log_file import LogFile, OpenedLog
 
 _HEAD: Final = 1 << 12
 _STEP: Final = 1 << 16

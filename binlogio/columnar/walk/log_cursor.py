@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from binlogio.events.mariadb import StartEncryptionEvent
     from binlogio.format.framing import Decryptor
     from binlogio.options import Limits
-    from binlogio.storage.sources import OpenedLog
+    from binlogio.storage.log_file import OpenedLog
 
     DecryptorFor = Callable[[StartEncryptionEvent], Decryptor]
 

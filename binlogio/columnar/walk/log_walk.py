@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from binlogio.columnar.batches.row_batcher import OpenBatcher, TableBatch
     from binlogio.columnar.walk.log_cursor import DecryptorFor
     from binlogio.rows.plan import TablePlan
-    from binlogio.storage.sources import LogFile, OpenedLog
+    from binlogio.storage.log_file import LogFile, OpenedLog
 
 _TABLE_ID_SIZE: Final = 6  # bytes; if it is 4, two bytes of flags follow, which plans do not depend on
 _GROUP_START_SIZE: Final = 1 << 9  # bytes that the first event of a group hardly ever exceeds

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from binlogio.format.splits import Split
     from binlogio.storage.keyring import Keyring
-    from binlogio.storage.sources import LogFile
+    from binlogio.storage.log_file import LogFile
     from pyspark_binlogio.options import BinlogOptions
 
 _IMAGES = ("before", "after")

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.datasource import ReadLimit
     from pyspark.sql.types import StructType
 
-    from binlogio.storage.sources import LogFile
+    from binlogio.storage.log_file import LogFile
     from pyspark_binlogio.options import BinlogOptions
 
 Offset = dict[str, Any]

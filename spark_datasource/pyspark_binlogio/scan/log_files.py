@@ -14,7 +14,7 @@ from binlogio.storage.index_file import is_index_file, log_number, read_index
 from binlogio.storage.sources import find_logs
 
 if TYPE_CHECKING:
-    from binlogio.storage.sources import LogFile
+    from binlogio.storage.log_file import LogFile
     from pyspark_binlogio.options import BinlogOptions
 
 

@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql.datasource import InputPartition
 
 from binlogio.format.splits import Split, cut
-from binlogio.storage.sources import COMPRESSED_SUFFIXES
+from binlogio.storage.log_file import COMPRESSED_SUFFIXES
 
 if TYPE_CHECKING:
     from binlogio.event_filter import Range
-    from binlogio.storage.sources import LogFile
+    from binlogio.storage.log_file import LogFile
 
 Cut = Callable[["LogFile", Split, int], Iterable[Split]]
 """A function that cuts a range of a log into pieces of about so many bytes."""

@@ -39,7 +39,7 @@ from pyspark_binlogio.views.table_changes import image_type, row_batches
 
 if TYPE_CHECKING:
     from binlogio.storage.keyring import Keyring
-    from binlogio.storage.sources import LogFile, OpenedLog
+    from binlogio.storage.log_file import LogFile, OpenedLog
     from pyspark_binlogio.scan.partitions import Piece
     from pyspark_binlogio.scan.request import Request
 

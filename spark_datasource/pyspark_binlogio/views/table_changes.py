@@ -24,7 +24,7 @@ from pyspark_binlogio.views.batches import ARROW_TYPES
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from binlogio.storage.sources import LogFile
+    from binlogio.storage.log_file import LogFile
     from pyspark_binlogio.scan.request import Request
 
 _PIECE_BYTES: Final = 16 << 20  # of a log in which the last change of a table is searched for

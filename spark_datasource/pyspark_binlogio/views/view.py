@@ -31,7 +31,7 @@ from pyspark_binlogio.views.transaction_records import TRANSACTION_COLUMNS, tran
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from binlogio.storage.sources import LogFile
+    from binlogio.storage.log_file import LogFile
     from pyspark_binlogio.scan.partitions import Piece
     from pyspark_binlogio.scan.request import Request
 
