@@ -99,7 +99,7 @@ def test_gtid_of_mariadb_selects_its_own_transaction_only() -> None:
 
 
 def test_start_and_stop_positions_of_gtids_are_those_of_the_tool_of_mariadb() -> None:
-    """As in `mariadb-binlog`: after the start, up to the stop; without a start all of a domain, without a stop nothing."""
+    """As in `mariadb-binlog`: after the start, up to the stop. Other domains: all without a stop, none with one."""
     everything = _mariadb_numbers()
 
     assert _mariadb_numbers("--start-position", "0-1-2") == everything[2:]

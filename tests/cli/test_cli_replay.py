@@ -199,7 +199,7 @@ def test_options_that_cannot_be_read_are_wrong_usage(tmp_path: Path) -> None:
 @pytest.mark.parametrize("command", ["replay", "undo"])
 @pytest.mark.parametrize("is_stream", [False, True])
 def test_filter_that_matches_nothing_is_named(command: str, is_stream: bool, tmp_path: Path) -> None:
-    """An --exclude-table that is misspelt, and of a stream also a --table, which cannot be checked before it is read."""
+    """A misspelt --exclude-table, and for a stream a misspelt --table, is reported at the end."""
     log = MARIADB / "gtid" / "binlog.000001"
     output = (
         ["--to", "dry-run:"] if command == "replay" else ["--on-statement", "skip", "--output", str(tmp_path / "x")]

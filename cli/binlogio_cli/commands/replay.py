@@ -76,9 +76,9 @@ Examples:
 @click.option(
     "--gtids",
     type=click.Choice(["keep", "new"]),
-    help="For server targets: keep the GTIDs of the log, or let the server assign new ones. Default: keep, if the server "
-    "is MySQL with gtid_mode=ON and no filter by table is given. MariaDB needs log_bin=ON, gtid_strict_mode=ON, and a "
-    "server_id that the log does not have.",
+    help="For server targets: keep the GTIDs of the log, or let the server assign new ones. Default: keep, if the "
+    "server is MySQL with gtid_mode=ON and no filter by table is given. MariaDB needs log_bin=ON, gtid_strict_mode=ON, "
+    "and a server_id that the log does not have.",
 )
 @selection_options
 @click.option(
@@ -91,7 +91,8 @@ Examples:
 @click.option(
     "--source",
     metavar="NAME",
-    help="Store the position under this name. Default: the server id in the logs. Needed for two sources with one server id.",
+    help="Store the position under this name. Default: the server id in the logs. Needed for two sources with "
+    "one server id.",
 )
 @click.option(
     "--idempotent", is_flag=True, help="Replace existing rows, and ignore missing rows (replica_exec_mode=IDEMPOTENT)."
