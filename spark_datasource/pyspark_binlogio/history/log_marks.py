@@ -30,6 +30,7 @@ from binlogio.rows.image import decode_rows
 from binlogio.schema.ddl.logged_ddl import may_define
 
 if TYPE_CHECKING:
+    from binlogio.events import BinlogEvent
     from binlogio.reader import BinlogReader
     from binlogio.rows.plan import TablePlan
 
@@ -178,7 +179,9 @@ class _MarkScan:
         self._first_images: dict[tuple[str, str], Place] = {}
         self._group: _MarkedGroup | None = None
 
-    def feed(self, event: Any, is_beyond: IsBeyond, wants_group: Callable[[str | None], bool]) -> Iterator[Mark]:
+    def feed(
+        self, event: BinlogEvent, is_beyond: IsBeyond, wants_group: Callable[[str | None], bool]
+    ) -> Iterator[Mark]:
         """Process the next event, and yield the marks of the group that ended before it."""
         if event.header.inner is None:
             yield from self._end_group(is_beyond, wants_group)
