@@ -320,7 +320,7 @@ def test_feed_is_ordered_by_version_and_order_in_spark(spark: SparkSession, tmp_
         "table 'shop.orders', maxPartitionBytes '2k')"
     )
     text = (ROOT / "docs" / "spark.md").read_text(encoding="utf-8")
-    found = spark.sql(text.split("```sql\n")[1].split("```")[0]).collect()
+    found = spark.sql(text.split('query = """\n')[1].split('"""')[0]).collect()
     state: dict[int, int] = {}
     for row in rows_of(folder):
         if row["before"] is not None:

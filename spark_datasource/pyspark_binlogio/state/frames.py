@@ -175,7 +175,7 @@ def _number(files: tuple[str, ...]) -> Column:
 def _until(changes: DataFrame, until: Until) -> DataFrame:
     if until.gtids is not None:
         where = EventFilter(wanted_gtids=until.gtids)
-        is_wanted = F.udf(lambda gtid: where.wants_group(gtid), "boolean", useArrow=False)  # noqa: PLW0108 - by hints Spark selects the kind
+        is_wanted = F.udf(lambda gtid: where.wants_group(gtid), "boolean", useArrow=False)  # noqa: PLW0108 - hints matter
         return changes.where(is_wanted(F.col("gtid")))
     if until.position is not None:
         file, offset = until.position
